@@ -1,0 +1,175 @@
+//! What can go wrong, where, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A result whose error is [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that the engine reports instead of panicking.
+///
+/// Errors are cheap to clone, because one failed log write is reported to every
+/// writer of its commit group.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused an operation.
+    #[error("cannot {operation} {path}: {source}", path = path.display())]
+    Io {
+        /// What was attempted, as an infinitive ("read", "create").
+        operation: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's own words.
+        source: Arc<io::Error>,
+    },
+    /// A device is full, or a tier has reached its configured capacity.
+    #[error(
+        "no space left while trying to {operation} {path}; free space or raise the tier's \
+         capacity, writes resume without a restart",
+        path = path.display()
+    )]
+    NoSpace {
+        /// What was attempted.
+        operation: &'static str,
+        /// The file or tier directory that is full.
+        path: PathBuf,
+    },
+    /// A sync failed: what the device holds is unknown, so writing stops (I9).
+    #[error(
+        "writes are refused because a sync failed earlier ({cause}); reads go on. \
+         Check the device, then close and reopen the store"
+    )]
+    Poisoned {
+        /// The failure that poisoned the store.
+        cause: Arc<str>,
+    },
+    /// Bytes on disk are not what was written.
+    #[error(
+        "{path} is damaged at offset {offset}: {what}. Run `thermocline verify`, \
+         and restore the file from a checkpoint",
+        path = path.display()
+    )]
+    Corruption {
+        /// The damaged file.
+        path: PathBuf,
+        /// Where in the file, in bytes.
+        offset: u64,
+        /// What does not hold.
+        what: String,
+    },
+    /// A file of a format that this build cannot read.
+    #[error(
+        "{path} has format version {found}, this build reads {supported}; use the release that wrote it",
+        path = path.display()
+    )]
+    FormatVersion {
+        /// The file.
+        path: PathBuf,
+        /// The version found in it.
+        found: u32,
+        /// The newest version this build reads.
+        supported: u32,
+    },
+    /// Another process, or another handle of this one, has the store open.
+    #[error("{path} is open elsewhere; close that store first", path = path.display())]
+    Locked {
+        /// The tier directory whose lock is held.
+        path: PathBuf,
+    },
+    /// A tier's directory is missing, empty, or belongs somewhere else.
+    #[error("tier {tier} at {path}: {problem}", path = path.display())]
+    WrongTier {
+        /// The tier's position in the options, 0 being the fastest.
+        tier: usize,
+        /// Its directory.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// There is no store here and creating one was not allowed.
+    #[error("there is no store at {path}; check the path, or allow creating one", path = path.display())]
+    NotFound {
+        /// The directory that holds no store.
+        path: PathBuf,
+    },
+    /// A setting is out of range, or contradicts another or the store's own.
+    #[error("option `{option}` is invalid: {reason}")]
+    InvalidOption {
+        /// The setting's name.
+        option: &'static str,
+        /// Why, and what would be valid.
+        reason: String,
+    },
+    /// A key, a value or a batch is larger than the engine takes.
+    #[error("{what} of {len} bytes is over the limit of {limit} bytes")]
+    TooLarge {
+        /// "key", "value", "batch" or "keyspace name".
+        what: &'static str,
+        /// Its size in bytes.
+        len: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// No keyspace has this name.
+    #[error("there is no keyspace named {name:?}; create it first")]
+    UnknownKeyspace {
+        /// The name asked for.
+        name: String,
+    },
+    /// A condition of a batch does not hold, so nothing of the batch was written.
+    #[error("condition {index} of the batch does not hold; read the value again and retry")]
+    ConditionFailed {
+        /// Position of the condition in the batch, from 0.
+        index: usize,
+    },
+    /// The log no longer holds the sequence number asked for.
+    #[error("the log starts at sequence {oldest}, {asked} is gone; start from a checkpoint")]
+    LogGone {
+        /// The first sequence number wanted.
+        asked: u64,
+        /// The oldest one still in the log.
+        oldest: u64,
+    },
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+impl Error {
+    /// Wraps an I/O error with what was attempted and where; a full device becomes
+    /// [`Error::NoSpace`].
+    pub(crate) fn io(operation: &'static str, path: impl AsRef<Path>, source: io::Error) -> Self {
+        let path = path.as_ref().to_path_buf();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Error::NoSpace { operation, path }
+            }
+            _ => Error::Io {
+                operation,
+                path,
+                source: Arc::new(source),
+            },
+        }
+    }
+
+    /// Damage found at `offset` of `path`.
+    pub(crate) fn corruption(path: impl AsRef<Path>, offset: u64, what: impl Into<String>) -> Self {
+        Error::Corruption {
+            path: path.as_ref().to_path_buf(),
+            offset,
+            what: what.into(),
+        }
+    }
+
+    /// Whether the same operation may succeed once space is free again.
+    pub fn is_no_space(&self) -> bool {
+        matches!(self, Error::NoSpace { .. })
+    }
+
+    /// Whether bytes on disk are damaged.
+    pub fn is_corruption(&self) -> bool {
+        matches!(self, Error::Corruption { .. })
+    }
+}

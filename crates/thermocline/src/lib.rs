@@ -1,0 +1,28 @@
+//! Thermocline: one ordered key-value store over memory, a fast disk and a slow disk.
+
+mod cache;
+mod clock;
+mod coding;
+mod error;
+pub mod executor;
+mod iter;
+mod key;
+pub mod metrics;
+mod options;
+mod points;
+pub mod storage;
+mod sync;
+mod table;
+mod tier;
+mod value;
+mod version;
+mod wal;
+
+pub use bytes::Bytes;
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use error::{Error, Result};
+pub use key::{MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo};
+pub use options::{Compression, Durability, FilterPolicy, Options, RecoveryMode, TierOptions};
+pub use points::Points;
+pub use tier::Purpose;
+pub use value::Value;

@@ -1,0 +1,228 @@
+//! The counters of a store at one moment. All totals are since the store was opened.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::tier::Purpose;
+
+/// Operations and bytes of one purpose on one tier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IoMetrics {
+    /// Why the bytes moved.
+    pub purpose: Purpose,
+    /// Read operations.
+    pub read_ops: u64,
+    /// Bytes read from the device.
+    pub read_bytes: u64,
+    /// Write operations.
+    pub write_ops: u64,
+    /// Bytes written to the device.
+    pub write_bytes: u64,
+}
+
+/// One tier.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TierMetrics {
+    /// Its directory.
+    pub path: PathBuf,
+    /// Capacity in bytes; `u64::MAX` when unlimited.
+    pub capacity: u64,
+    /// Price in $/GB/month.
+    pub price_per_gb_month: f64,
+    /// Bytes of all files: tables, log, manifest, and files that only a reader still holds.
+    pub file_bytes: u64,
+    /// Bytes set aside for output in flight.
+    pub reserved_bytes: u64,
+    /// Bytes of tables that are part of the store.
+    pub table_bytes: u64,
+    /// Bytes of files that are obsolete but pinned by an iterator or snapshot reader.
+    pub pinned_obsolete_bytes: u64,
+    /// I/O by purpose, one entry for each purpose.
+    pub io: Vec<IoMetrics>,
+}
+
+impl TierMetrics {
+    /// Bytes read from the device for all purposes.
+    pub fn read_bytes(&self) -> u64 {
+        self.io.iter().map(|io| io.read_bytes).sum()
+    }
+
+    /// Read operations for all purposes.
+    pub fn read_ops(&self) -> u64 {
+        self.io.iter().map(|io| io.read_ops).sum()
+    }
+
+    /// Bytes written to the device for all purposes.
+    pub fn write_bytes(&self) -> u64 {
+        self.io.iter().map(|io| io.write_bytes).sum()
+    }
+}
+
+/// One level, over all keyspaces.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LevelMetrics {
+    /// Tables in it.
+    pub tables: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The size it is kept at, in bytes; 0 for L0 and for unused levels.
+    pub target_bytes: u64,
+    /// Bytes of it per tier.
+    pub tier_bytes: Vec<u64>,
+    /// Point reads that found their record here.
+    pub hits: u64,
+}
+
+/// Where point reads found their answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HitMetrics {
+    /// Point reads, each key of a `multi_get` counted.
+    pub gets: u64,
+    /// Answered by a memtable.
+    pub memtable: u64,
+    /// Found in a table of each tier.
+    pub tier: Vec<u64>,
+    /// Keys that do not exist.
+    pub absent: u64,
+    /// Answered without reading any device.
+    pub without_device: u64,
+    /// Answered without reading a device slower than the first tier.
+    pub without_slow_device: u64,
+    /// Block lookups that the block cache answered.
+    pub block_cache_hits: u64,
+    /// Block lookups that it did not.
+    pub block_cache_misses: u64,
+    /// Tables skipped because their filter excluded the key.
+    pub filter_skips: u64,
+    /// Tables whose filter let a key pass that they do not hold.
+    pub filter_false_positives: u64,
+}
+
+/// Compactions from one level into another.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CompactionMetrics {
+    /// Input level.
+    pub from: u8,
+    /// Output level.
+    pub to: u8,
+    /// Jobs finished.
+    pub jobs: u64,
+    /// Tables moved without rewriting.
+    pub moves: u64,
+    /// Bytes read per tier.
+    pub read_bytes: Vec<u64>,
+    /// Bytes written per tier.
+    pub write_bytes: Vec<u64>,
+    /// Time spent, in seconds of all threads.
+    pub seconds: f64,
+}
+
+/// How long writers were held back, and why.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StallMetrics {
+    /// Time writers were slowed, in seconds of all threads.
+    pub slowed_seconds: f64,
+    /// Time writers were stopped, in seconds of all threads.
+    pub stopped_seconds: f64,
+    /// Longest single wait in seconds.
+    pub longest_seconds: f64,
+    /// Seconds by reason ("memtables", "l0 tables", "compaction debt", "fast tier full").
+    pub by_reason: Vec<(&'static str, f64)>,
+    /// The reason that holds now, if any.
+    pub current: Option<&'static str>,
+    /// Writers' present speed limit in bytes per second, if any.
+    pub rate_limit: Option<u64>,
+}
+
+/// Latencies of one kind of operation. Reads are sampled.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LatencyMetrics {
+    /// "get", "multi_get", "write", "seek".
+    pub operation: &'static str,
+    /// Operations measured.
+    pub count: u64,
+    /// Median.
+    pub p50: Duration,
+    /// 99th percentile.
+    pub p99: Duration,
+    /// 99.9th percentile.
+    pub p999: Duration,
+    /// Longest.
+    pub max: Duration,
+}
+
+/// Memory in use, in bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MemoryMetrics {
+    /// The budget that was set.
+    pub budget: u64,
+    /// Active and immutable memtables.
+    pub memtables: u64,
+    /// Block cache.
+    pub block_cache: u64,
+    /// Index and filter blocks held outside the cache.
+    pub pinned: u64,
+}
+
+/// All metrics of a store.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Metrics {
+    /// Per tier, fastest first.
+    pub tiers: Vec<TierMetrics>,
+    /// Per level, L0 first.
+    pub levels: Vec<LevelMetrics>,
+    /// Where reads were answered.
+    pub hits: HitMetrics,
+    /// Per pair of levels that compacted.
+    pub compactions: Vec<CompactionMetrics>,
+    /// Bytes that compaction must still move to bring every level to its target.
+    pub compaction_debt_bytes: u64,
+    /// Flushes finished.
+    pub flushes: u64,
+    /// Waits of writers.
+    pub stalls: StallMetrics,
+    /// Latencies by operation.
+    pub latencies: Vec<LatencyMetrics>,
+    /// Memory in use.
+    pub memory: MemoryMetrics,
+    /// Keys and values handed in by writers, in bytes.
+    pub user_write_bytes: u64,
+    /// Records written.
+    pub user_writes: u64,
+    /// Snapshots open.
+    pub snapshots: u64,
+    /// Sequence number of the oldest snapshot.
+    pub oldest_snapshot: Option<u64>,
+    /// Last committed sequence number.
+    pub last_seq: u64,
+    /// Age of the oldest reader that pins obsolete files.
+    pub oldest_pin: Option<Duration>,
+    /// Why writes are refused or background work is held up, if so.
+    pub background_error: Option<String>,
+    /// Time since the store was opened.
+    pub uptime: Duration,
+}
+
+impl Metrics {
+    /// Bytes written to all devices for tables and log, per byte that writers handed in.
+    pub fn write_amplification(&self) -> f64 {
+        let written: u64 = self.tiers.iter().map(TierMetrics::write_bytes).sum();
+        ratio(written, self.user_write_bytes)
+    }
+
+    /// Bytes of all tables per byte in the last level that holds any: what superseded
+    /// records and tombstones cost.
+    pub fn space_amplification(&self) -> f64 {
+        let total: u64 = self.levels.iter().map(|level| level.bytes).sum();
+        let last = self.levels.iter().rev().find(|level| level.bytes > 0);
+        last.map_or(1.0, |level| ratio(total, level.bytes))
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}

@@ -1,0 +1,1 @@
+//! The metrics as text for people.

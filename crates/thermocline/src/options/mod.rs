@@ -1,0 +1,115 @@
+//! Settings of a store: plain data, validated in one place ([`Options::validate`]).
+
+mod tier;
+mod validate;
+
+pub use tier::{Compression, FilterPolicy, TierOptions};
+pub(crate) use validate::Resolved;
+
+use std::path::PathBuf;
+
+/// When an acknowledged write survives what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Kept in the process until the log's buffer fills: survives nothing but a clean close.
+    None,
+    /// Handed to the operating system: survives the end of the process, not of the machine.
+    #[default]
+    Buffered,
+    /// Synced to the device: survives a loss of power.
+    Sync,
+}
+
+/// What recovery does with a damaged write-ahead log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RecoveryMode {
+    /// A torn tail is cut; damage before it is an error.
+    #[default]
+    Strict,
+    /// Damage ends the replay there; what was skipped is reported by [`crate::Db::recovery`].
+    Tolerant,
+}
+
+/// How to open a store. Fields may be set directly; [`crate::Db::open`] validates them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// The media, fastest first. One makes an untiered store; two are the usual case.
+    pub tiers: Vec<TierOptions>,
+    /// Create the store when the directories hold none.
+    pub create_if_missing: bool,
+    /// All memory of the store in bytes: memtables, block cache, pinned index and filter
+    /// blocks, and buffers.
+    pub memory: u64,
+    /// Bytes of it for the block cache; by default what the other parts leave.
+    pub block_cache: Option<u64>,
+    /// Size in bytes at which a memtable is frozen; by default derived from `memory` and
+    /// the fast tier's capacity, at most 64 MiB.
+    pub memtable_size: Option<u64>,
+    /// Size in bytes at which a table is closed and the next one begun; by default the
+    /// memtable's size.
+    pub table_size: Option<u64>,
+    /// L0 tables at which they are compacted into the next level.
+    pub l0_trigger: usize,
+    /// L0 tables at which writers begin to be slowed.
+    pub l0_slowdown: usize,
+    /// L0 tables at which writers stop.
+    pub l0_stop: usize,
+    /// Size ratio of neighbouring levels.
+    pub level_ratio: u64,
+    /// Threads that compact.
+    pub compaction_threads: usize,
+    /// Durability of writes that do not say their own.
+    pub durability: Durability,
+    /// What to do with a damaged log.
+    pub recovery: RecoveryMode,
+    /// Bytes of flushed log kept for [`crate::Db::log_since`], beyond what recovery needs.
+    pub log_retention: u64,
+    /// Seed of everything random; by default drawn from the operating system.
+    pub seed: Option<u64>,
+}
+
+impl Options {
+    /// A store over two directories: `fast` holding at most `fast_capacity` bytes, `slow`
+    /// the rest.
+    ///
+    /// ```
+    /// let options = thermocline::Options::two_tiers("/fast/db", 1 << 30, "/slow/db");
+    /// assert_eq!(options.tiers.len(), 2);
+    /// ```
+    pub fn two_tiers(
+        fast: impl Into<PathBuf>,
+        fast_capacity: u64,
+        slow: impl Into<PathBuf>,
+    ) -> Self {
+        Self::with_tiers(vec![
+            TierOptions::fast(fast).capacity(fast_capacity),
+            TierOptions::slow(slow),
+        ])
+    }
+
+    /// A store on one medium.
+    pub fn one_tier(path: impl Into<PathBuf>) -> Self {
+        Self::with_tiers(vec![TierOptions::fast(path)])
+    }
+
+    /// A store over `tiers`, fastest first, with everything else at its default.
+    pub fn with_tiers(tiers: Vec<TierOptions>) -> Self {
+        Self {
+            tiers,
+            create_if_missing: true,
+            memory: 256 << 20,
+            block_cache: None,
+            memtable_size: None,
+            table_size: None,
+            l0_trigger: 4,
+            l0_slowdown: 12,
+            l0_stop: 28,
+            level_ratio: 10,
+            compaction_threads: 2,
+            durability: Durability::default(),
+            recovery: RecoveryMode::default(),
+            log_retention: 0,
+            seed: None,
+        }
+    }
+}

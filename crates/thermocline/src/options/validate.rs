@@ -1,0 +1,172 @@
+//! Checks settings against each other and fills in what is derived.
+
+use super::{Options, TierOptions};
+use crate::error::{Error, Result};
+
+/// Memtables that may exist at once: the active one and those waiting for their flush.
+pub(crate) const MEMTABLES: u64 = 3;
+
+/// Smallest memtable: below it, fixed costs per table dominate.
+const MIN_MEMTABLE: u64 = 16 << 10;
+const MAX_DEFAULT_MEMTABLE: u64 = 64 << 20;
+
+/// The fast tier must hold this many memtables: log, L0 and one job's output in flight
+/// besides the levels themselves.
+const MIN_FAST_MEMTABLES: u64 = 24;
+
+/// Most tiers a store can have.
+pub(crate) const MAX_TIERS: usize = 8;
+
+/// Sizes in bytes with every default filled in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Resolved {
+    pub(crate) memtable_size: u64,
+    pub(crate) table_size: u64,
+    pub(crate) block_cache: u64,
+    /// Index and filter blocks that stay in memory outside the block cache.
+    pub(crate) pinned: u64,
+}
+
+fn invalid(option: &'static str, reason: impl Into<String>) -> Error {
+    Error::InvalidOption {
+        option,
+        reason: reason.into(),
+    }
+}
+
+impl Options {
+    /// Checks every setting, alone and against the others.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOption`] naming the first setting that cannot be used, and why.
+    pub fn validate(&self) -> Result<()> {
+        self.resolve().map(|_| ())
+    }
+
+    pub(crate) fn resolve(&self) -> Result<Resolved> {
+        self.check_tiers()?;
+        self.check_levels()?;
+        let memtable_size = self.resolve_memtable()?;
+        let table_size = self.table_size.unwrap_or(memtable_size);
+        if table_size < MIN_MEMTABLE {
+            return Err(invalid(
+                "table_size",
+                format!("{table_size} bytes is below the minimum of {MIN_MEMTABLE}"),
+            ));
+        }
+        let rest = self.memory - memtable_size * MEMTABLES;
+        // A quarter of what memtables leave is kept for index and filter blocks, an eighth
+        // for compaction and read buffers.
+        let pinned = rest / 4;
+        let block_cache = self.block_cache.unwrap_or(rest - pinned - rest / 8);
+        if block_cache > rest {
+            return Err(invalid(
+                "block_cache",
+                format!(
+                    "{block_cache} bytes do not fit: `memory` of {} leaves {rest} beside {MEMTABLES} memtables of {memtable_size}",
+                    self.memory
+                ),
+            ));
+        }
+        Ok(Resolved {
+            memtable_size,
+            table_size,
+            block_cache,
+            pinned: pinned.min(rest - block_cache),
+        })
+    }
+
+    fn resolve_memtable(&self) -> Result<u64> {
+        let fast = self.tiers[0].capacity;
+        let most = (self.memory / (MEMTABLES + 1)).min(fast / MIN_FAST_MEMTABLES);
+        let size = self
+            .memtable_size
+            .unwrap_or_else(|| most.min(self.memory / 6).min(MAX_DEFAULT_MEMTABLE));
+        if size < MIN_MEMTABLE {
+            return Err(invalid(
+                "memtable_size",
+                format!(
+                    "{size} bytes is below the minimum of {MIN_MEMTABLE}; raise `memory` or the fast tier's capacity"
+                ),
+            ));
+        }
+        if size > most {
+            return Err(invalid(
+                "memtable_size",
+                format!(
+                    "{size} bytes is more than {most}: `memory` must hold {} memtables and the fast tier's capacity {MIN_FAST_MEMTABLES}",
+                    MEMTABLES + 1
+                ),
+            ));
+        }
+        Ok(size)
+    }
+
+    fn check_tiers(&self) -> Result<()> {
+        if self.tiers.is_empty() || self.tiers.len() > MAX_TIERS {
+            return Err(invalid(
+                "tiers",
+                format!("{} given, 1 to {MAX_TIERS} are possible", self.tiers.len()),
+            ));
+        }
+        for (index, tier) in self.tiers.iter().enumerate() {
+            check_tier(tier)?;
+            if self.tiers[..index].iter().any(|t| t.path == tier.path) {
+                return Err(invalid(
+                    "tiers",
+                    format!("two tiers share the directory {}", tier.path.display()),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_levels(&self) -> Result<()> {
+        if self.l0_trigger == 0 || self.l0_trigger > self.l0_slowdown {
+            return Err(invalid(
+                "l0_trigger",
+                format!("must be 1 to `l0_slowdown` ({})", self.l0_slowdown),
+            ));
+        }
+        if self.l0_slowdown >= self.l0_stop {
+            return Err(invalid(
+                "l0_slowdown",
+                format!("must be below `l0_stop` ({})", self.l0_stop),
+            ));
+        }
+        if !(2..=100).contains(&self.level_ratio) {
+            return Err(invalid("level_ratio", "must be 2 to 100"));
+        }
+        if !(1..=64).contains(&self.compaction_threads) {
+            return Err(invalid("compaction_threads", "must be 1 to 64"));
+        }
+        Ok(())
+    }
+}
+
+fn check_tier(tier: &TierOptions) -> Result<()> {
+    if tier.path.as_os_str().is_empty() {
+        return Err(invalid("tiers", "a tier has an empty path"));
+    }
+    if !(512..=1 << 20).contains(&tier.block_size) {
+        return Err(invalid(
+            "block_size",
+            format!("{} is not within 512 bytes to 1 MiB", tier.block_size),
+        ));
+    }
+    if let super::Compression::Zstd(level) = tier.compression
+        && !(1..=19).contains(&level)
+    {
+        return Err(invalid(
+            "compression",
+            format!("zstd level {level} is not 1 to 19"),
+        ));
+    }
+    if !tier.price_per_gb_month.is_finite() || tier.price_per_gb_month < 0.0 {
+        return Err(invalid(
+            "price_per_gb_month",
+            "must be a number of at least 0",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! Named points: places in the code where a test may stop, fail or kill the process.
+//!
+//! A point costs nothing in a release build. Each store has its own [`Points`], so that
+//! tests running side by side do not meet.
+
+#[cfg(debug_assertions)]
+use std::collections::HashMap;
+#[cfg(debug_assertions)]
+use std::sync::{Arc, Mutex};
+
+use crate::error::Result;
+
+/// What runs when a named point is reached; an error it returns is the point's error.
+#[cfg(debug_assertions)]
+pub type PointAction = Arc<dyn Fn() -> Result<()> + Send + Sync>;
+
+/// The actions hung on a store's named points. Empty, and without size, in a release build.
+#[derive(Clone, Default)]
+pub struct Points {
+    #[cfg(debug_assertions)]
+    actions: Arc<Mutex<HashMap<&'static str, PointAction>>>,
+}
+
+impl std::fmt::Debug for Points {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Points")
+    }
+}
+
+#[cfg(debug_assertions)]
+impl Points {
+    /// Hangs `action` on the point `name`, in place of any other.
+    pub fn set(&self, name: &'static str, action: impl Fn() -> Result<()> + Send + Sync + 'static) {
+        let mut actions = self.actions.lock().unwrap_or_else(|e| e.into_inner());
+        actions.insert(name, Arc::new(action));
+    }
+
+    /// Takes the action off the point `name`.
+    pub fn clear(&self, name: &'static str) {
+        let mut actions = self.actions.lock().unwrap_or_else(|e| e.into_inner());
+        actions.remove(name);
+    }
+
+    pub(crate) fn hit(&self, name: &'static str) -> Result<()> {
+        let action = {
+            let actions = self.actions.lock().unwrap_or_else(|e| e.into_inner());
+            actions.get(name).cloned()
+        };
+        match action {
+            Some(action) => action(),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Marks a named point: `point!(points, "flush.before_edit")?`. Always a `Result<()>`.
+macro_rules! point {
+    ($points:expr, $name:literal) => {{
+        #[cfg(debug_assertions)]
+        {
+            $points.hit($name)
+        }
+        #[cfg(not(debug_assertions))]
+        {
+            let _ = &$points;
+            $crate::error::Result::Ok(())
+        }
+    }};
+}
+pub(crate) use point;

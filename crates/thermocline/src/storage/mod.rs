@@ -1,0 +1,229 @@
+//! Where bytes go: two narrow seams, and the media that implement them.
+//!
+//! A [`LogStore`] holds what is appended to and synced (the write-ahead log, the manifest);
+//! it is always local. A [`TableStore`] holds whole immutable objects, so that an object
+//! store can be a tier. A [`Medium`] makes both for a directory: [`Disk`], [`Memory`],
+//! [`Throttled`] (a slower device) and [`Faulty`] (a device that loses power and fails).
+
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::Result;
+
+/// A file's name and length in a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileInfo {
+    /// Name without directory.
+    pub name: String,
+    /// Length in bytes.
+    pub len: u64,
+}
+
+/// Held while a store is open; dropping it lets others open the directory.
+pub trait StoreLock: Send + Sync + Debug {}
+
+/// A kind of storage that can be had at a directory.
+pub trait Medium: Send + Sync + Debug {
+    /// The log store at `dir`. Creates the directory when `create` is set.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotFound`] when the directory is missing and `create` is not set;
+    /// I/O errors of the medium.
+    fn log_store(&self, dir: &Path, create: bool) -> Result<Arc<dyn LogStore>>;
+
+    /// The table store at `dir`. Creates the directory when `create` is set.
+    ///
+    /// # Errors
+    /// As [`Medium::log_store`].
+    fn table_store(&self, dir: &Path, create: bool) -> Result<Arc<dyn TableStore>>;
+}
+
+/// Local storage for logs: append, sync, rename, remove.
+///
+/// Nothing is durable before [`LogFile::sync`], and no name is before
+/// [`LogStore::sync_dir`].
+pub trait LogStore: Send + Sync + Debug {
+    /// The directory, for messages.
+    fn path(&self) -> &Path;
+
+    /// Takes the directory's lock.
+    ///
+    /// # Errors
+    /// [`crate::Error::Locked`] when it is held, by this process or another.
+    fn lock(&self) -> Result<Box<dyn StoreLock>>;
+
+    /// Creates an empty file; an existing one of that name is emptied.
+    ///
+    /// # Errors
+    /// I/O errors of the medium.
+    fn create(&self, name: &str) -> Result<Arc<dyn LogFile>>;
+
+    /// The whole content of a file.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotFound`] when there is none; I/O errors of the medium.
+    fn read(&self, name: &str) -> Result<Vec<u8>>;
+
+    /// Every file of the directory.
+    ///
+    /// # Errors
+    /// I/O errors of the medium.
+    fn list(&self) -> Result<Vec<FileInfo>>;
+
+    /// Renames a file over another; atomic with respect to crashes.
+    ///
+    /// # Errors
+    /// I/O errors of the medium.
+    fn rename(&self, from: &str, to: &str) -> Result<()>;
+
+    /// Removes a file. A missing one is not an error: removal may be repeated after a crash.
+    ///
+    /// # Errors
+    /// I/O errors of the medium.
+    fn remove(&self, name: &str) -> Result<()>;
+
+    /// Makes every creation, rename and removal so far durable.
+    ///
+    /// # Errors
+    /// I/O errors of the medium; the caller must treat them as invariant I9 says.
+    fn sync_dir(&self) -> Result<()>;
+}
+
+/// A file that is appended to. Appends come from one thread at a time; a sync may run
+/// beside them and covers what was appended before it began.
+pub trait LogFile: Send + Sync + Debug {
+    /// Hands `bytes` to the medium, at the end of the file.
+    ///
+    /// # Errors
+    /// I/O errors of the medium. The file may then end in a part of `bytes`; the caller
+    /// truncates it.
+    fn append(&self, bytes: &[u8]) -> Result<()>;
+
+    /// Makes everything appended so far durable.
+    ///
+    /// # Errors
+    /// Any error means that the state of the device is unknown (I9).
+    fn sync(&self) -> Result<()>;
+
+    /// Cuts the file to `len` bytes; appends go on from there.
+    ///
+    /// # Errors
+    /// I/O errors of the medium.
+    fn truncate(&self, len: u64) -> Result<()>;
+}
+
+/// Storage for whole, immutable objects.
+pub trait TableStore: Send + Sync + Debug {
+    /// The directory, for messages.
+    fn path(&self) -> &Path;
+
+    /// Takes the directory's lock, where the medium has locks.
+    ///
+    /// # Errors
+    /// [`crate::Error::Locked`] when it is held, by this process or another.
+    fn lock(&self) -> Result<Box<dyn StoreLock>>;
+
+    /// Starts an object, expected to be about `expected_len` bytes long. It has no name
+    /// that a reader could rely on before [`TableWriter::finish`].
+    ///
+    /// # Errors
+    /// I/O errors of the medium.
+    fn create(&self, name: &str, expected_len: u64) -> Result<Box<dyn TableWriter>>;
+
+    /// Opens a finished object.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotFound`] when there is none; I/O errors of the medium.
+    fn open(&self, name: &str) -> Result<Arc<dyn TableFile>>;
+
+    /// Reads many ranges, overlapping the reads where the medium gains by it. Results are
+    /// in the order of the requests.
+    fn read_many(&self, requests: &[ReadRequest]) -> Vec<Result<IoBuf>> {
+        requests
+            .iter()
+            .map(|r| r.file.read(r.offset, r.len))
+            .collect()
+    }
+
+    /// Every object of the store.
+    ///
+    /// # Errors
+    /// I/O errors of the medium.
+    fn list(&self) -> Result<Vec<FileInfo>>;
+
+    /// Removes an object. A missing one is not an error.
+    ///
+    /// # Errors
+    /// I/O errors of the medium.
+    fn remove(&self, name: &str) -> Result<()>;
+
+    /// Gives an object a second name in the directory `target`, without copying where the
+    /// medium can link, else by a copy; durable on return, apart from the directory entry,
+    /// which [`TableStore::sync_dir`] of the target makes durable.
+    ///
+    /// # Errors
+    /// I/O errors of the medium.
+    fn link(&self, name: &str, target: &Path) -> Result<()>;
+
+    /// Makes names durable that [`TableStore::link`] brought here.
+    ///
+    /// # Errors
+    /// I/O errors of the medium; the caller must treat them as invariant I9 says.
+    fn sync_dir(&self) -> Result<()>;
+}
+
+/// An object being written, front to back. Dropping it without `finish` removes it.
+pub trait TableWriter: Send + Debug {
+    /// Appends `bytes`. Small appends are gathered into large writes.
+    ///
+    /// # Errors
+    /// I/O errors of the medium; the object is then lost and must be dropped.
+    fn append(&mut self, bytes: &[u8]) -> Result<()>;
+
+    /// Writes what is left and makes the object and its name durable (I4).
+    ///
+    /// # Errors
+    /// I/O errors of the medium. [`crate::Error::Poisoned`] when a sync failed, even for lack of
+    /// space: the caller must stop writing (I9).
+    fn finish(self: Box<Self>) -> Result<()>;
+}
+
+/// A finished object.
+pub trait TableFile: Send + Sync + Debug {
+    /// Where it lies, for messages.
+    fn path(&self) -> &Path;
+
+    /// Its length in bytes.
+    fn len(&self) -> u64;
+
+    /// Whether it has no bytes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Reads exactly `len` bytes at `offset`.
+    ///
+    /// # Errors
+    /// I/O errors of the medium, a range past the end among them.
+    fn read(&self, offset: u64, len: usize) -> Result<IoBuf>;
+}
+
+/// One range of [`TableStore::read_many`].
+#[derive(Debug, Clone)]
+pub struct ReadRequest {
+    /// The object.
+    pub file: Arc<dyn TableFile>,
+    /// Where the range starts, in bytes.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub len: usize,
+}
+
+mod disk;
+mod faulty;
+mod io_buf;
+mod memory;
+mod throttled;
+
+pub use io_buf::IoBuf;

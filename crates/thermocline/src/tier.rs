@@ -1,0 +1,252 @@
+//! A tier: storage, capacity, price and table settings, with its use and its I/O counted.
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::options::TierOptions;
+use crate::storage::{IoBuf, LogStore, TableFile, TableStore, TableWriter};
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// Why bytes moved. Counters are kept per tier and purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Purpose {
+    /// Write-ahead log.
+    Wal,
+    /// Manifest.
+    Manifest,
+    /// Memtable to L0.
+    Flush,
+    /// Compaction input and output.
+    Compaction,
+    /// Point reads and scans of the user.
+    UserRead,
+    /// Opening tables and recovering.
+    Open,
+    /// Verification, checkpoints and inspection.
+    Maintenance,
+}
+
+impl Purpose {
+    /// Every purpose, in the order of the counters.
+    pub const ALL: [Purpose; 7] = [
+        Purpose::Wal,
+        Purpose::Manifest,
+        Purpose::Flush,
+        Purpose::Compaction,
+        Purpose::UserRead,
+        Purpose::Open,
+        Purpose::Maintenance,
+    ];
+
+    /// Its name in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Purpose::Wal => "wal",
+            Purpose::Manifest => "manifest",
+            Purpose::Flush => "flush",
+            Purpose::Compaction => "compaction",
+            Purpose::UserRead => "user_read",
+            Purpose::Open => "open",
+            Purpose::Maintenance => "maintenance",
+        }
+    }
+}
+
+/// Operations and bytes of one purpose on one tier.
+#[derive(Debug, Default)]
+pub(crate) struct IoCounter {
+    pub(crate) read_ops: AtomicU64,
+    pub(crate) read_bytes: AtomicU64,
+    pub(crate) write_ops: AtomicU64,
+    pub(crate) write_bytes: AtomicU64,
+}
+
+/// A medium in use by a store.
+#[derive(Debug)]
+pub(crate) struct Tier {
+    pub(crate) index: u8,
+    pub(crate) options: TierOptions,
+    pub(crate) tables: Arc<dyn TableStore>,
+    /// Present on the first tier only: logs are local and fast.
+    pub(crate) log: Option<Arc<dyn LogStore>>,
+    io: [IoCounter; Purpose::ALL.len()],
+    /// Bytes of all files there, obsolete ones included, plus what jobs have reserved.
+    used: AtomicU64,
+    reserved: AtomicU64,
+}
+
+impl Tier {
+    pub(crate) fn new(
+        index: u8,
+        options: TierOptions,
+        tables: Arc<dyn TableStore>,
+        log: Option<Arc<dyn LogStore>>,
+    ) -> Self {
+        Self {
+            index,
+            options,
+            tables,
+            log,
+            io: Default::default(),
+            used: AtomicU64::new(0),
+            reserved: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn counter(&self, purpose: Purpose) -> &IoCounter {
+        &self.io[purpose as usize]
+    }
+
+    pub(crate) fn count_read(&self, purpose: Purpose, bytes: u64) {
+        let counter = self.counter(purpose);
+        counter.read_ops.fetch_add(1, Ordering::Relaxed);
+        counter.read_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_write(&self, purpose: Purpose, bytes: u64) {
+        let counter = self.counter(purpose);
+        counter.write_ops.fetch_add(1, Ordering::Relaxed);
+        counter.write_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of files, reservations not counted.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Bytes reserved for output that is not written yet.
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        self.reserved.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that may still be written within the capacity.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.options
+            .capacity
+            .saturating_sub(self.file_bytes())
+            .saturating_sub(self.reserved_bytes())
+    }
+
+    /// Counts a file that came to be, or grew, by `bytes`.
+    pub(crate) fn add_file_bytes(&self, bytes: u64) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts a file that went away, or shrank, by `bytes`.
+    pub(crate) fn remove_file_bytes(&self, bytes: u64) {
+        let before = self.used.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "a file is removed that was never counted");
+    }
+
+    /// Sets `bytes` aside for a job's output (I8).
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`] when the capacity does not allow it.
+    pub(crate) fn reserve(self: &Arc<Self>, bytes: u64) -> Result<Reservation> {
+        // Add first, then look: two jobs that reserve at once may both be refused, never
+        // both be let through.
+        self.reserved.fetch_add(bytes, Ordering::Relaxed);
+        let reservation = Reservation {
+            tier: Arc::clone(self),
+            left: bytes,
+        };
+        let wanted = self.file_bytes().saturating_add(self.reserved_bytes());
+        if wanted > self.options.capacity {
+            return Err(Error::NoSpace {
+                operation: "reserve space within the capacity of",
+                path: self.options.path.clone(),
+            });
+        }
+        Ok(reservation)
+    }
+
+    /// Opens an object, its reads counted.
+    pub(crate) fn open(self: &Arc<Self>, name: &str) -> Result<TierFile> {
+        Ok(TierFile {
+            file: self.tables.open(name)?,
+            tier: Arc::clone(self),
+        })
+    }
+
+    /// Starts an object, its writes counted.
+    pub(crate) fn create(
+        self: &Arc<Self>,
+        name: &str,
+        expected_len: u64,
+        purpose: Purpose,
+    ) -> Result<CountedWriter> {
+        Ok(CountedWriter {
+            writer: self.tables.create(name, expected_len)?,
+            tier: Arc::clone(self),
+            purpose,
+        })
+    }
+}
+
+/// Space set aside on a tier; what is not used goes back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    tier: Arc<Tier>,
+    left: u64,
+}
+
+impl Reservation {
+    /// Turns `bytes` of the reservation into a file's; a file larger than the rest counts
+    /// in full.
+    pub(crate) fn use_for_file(&mut self, bytes: u64) {
+        let from_reserve = bytes.min(self.left);
+        self.left -= from_reserve;
+        self.tier.add_file_bytes(bytes);
+        self.tier
+            .reserved
+            .fetch_sub(from_reserve, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.tier.reserved.fetch_sub(self.left, Ordering::Relaxed);
+    }
+}
+
+/// An object of a tier, its reads counted by purpose.
+#[derive(Debug, Clone)]
+pub(crate) struct TierFile {
+    pub(crate) file: Arc<dyn TableFile>,
+    pub(crate) tier: Arc<Tier>,
+}
+
+impl TierFile {
+    pub(crate) fn read(&self, purpose: Purpose, offset: u64, len: usize) -> Result<IoBuf> {
+        let buffer = self.file.read(offset, len)?;
+        self.tier.count_read(purpose, buffer.device_bytes());
+        Ok(buffer)
+    }
+
+    /// As [`TierFile::read`], copied out of the I/O buffer.
+    pub(crate) fn read_bytes(&self, purpose: Purpose, offset: u64, len: usize) -> Result<Bytes> {
+        Ok(Bytes::copy_from_slice(&self.read(purpose, offset, len)?))
+    }
+}
+
+/// A [`TableWriter`] whose bytes are counted.
+#[derive(Debug)]
+pub(crate) struct CountedWriter {
+    writer: Box<dyn TableWriter>,
+    tier: Arc<Tier>,
+    purpose: Purpose,
+}
+
+impl CountedWriter {
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.writer.append(bytes)?;
+        self.tier.count_write(self.purpose, bytes.len() as u64);
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> Result<()> {
+        self.writer.finish()
+    }
+}

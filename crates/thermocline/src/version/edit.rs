@@ -1,0 +1,68 @@
+//! What one manifest record changes.
+
+use bytes::Bytes;
+
+use crate::key::{KeyRange, SeqNo};
+
+/// Number of a keyspace; 0 is the default one.
+pub(crate) type KeyspaceId = u32;
+
+/// Number of a file, unique across all tiers of a store and never used twice (I4).
+pub(crate) type FileId = u64;
+
+/// What the manifest knows of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TableMeta {
+    pub(crate) id: FileId,
+    pub(crate) keyspace: KeyspaceId,
+    pub(crate) level: u8,
+    /// The tier it lies on; a fact, never derived from the level (I3).
+    pub(crate) tier: u8,
+    /// Order among L0 tables (I2); tables below carry the highest epoch of their inputs.
+    pub(crate) epoch: u64,
+    /// File length in bytes.
+    pub(crate) len: u64,
+    pub(crate) entries: u64,
+    pub(crate) deletes: u64,
+    pub(crate) min_seq: SeqNo,
+    pub(crate) max_seq: SeqNo,
+    /// First and last user key.
+    pub(crate) range: KeyRange,
+}
+
+impl TableMeta {
+    /// The file's name on its tier.
+    pub(crate) fn file_name(&self) -> String {
+        table_file_name(self.id)
+    }
+}
+
+/// The name of table `id` on its tier.
+pub(crate) fn table_file_name(id: FileId) -> String {
+    format!("{id:08}.sst")
+}
+
+/// A keyspace as it was created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyspaceMeta {
+    pub(crate) id: KeyspaceId,
+    pub(crate) name: Bytes,
+    /// *f*: the last level that belongs to the fast tier.
+    pub(crate) last_fast_level: u8,
+}
+
+/// One atomic change of the store's shape.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct VersionEdit {
+    pub(crate) created: Vec<KeyspaceMeta>,
+    pub(crate) dropped: Vec<KeyspaceId>,
+    /// Tables that are no longer part of a keyspace; applied before `added`.
+    pub(crate) removed: Vec<(KeyspaceId, FileId)>,
+    pub(crate) added: Vec<TableMeta>,
+    /// Every record of the keyspace up to this sequence number is in tables (I5).
+    pub(crate) flushed_through: Vec<(KeyspaceId, SeqNo)>,
+    /// Numbers below this one may be in use by files.
+    pub(crate) next_file: Option<FileId>,
+    /// No record of the store has a higher number than this or than what the log holds.
+    pub(crate) last_seq: Option<SeqNo>,
+}
