@@ -220,10 +220,14 @@ pub struct ReadRequest {
     pub len: usize,
 }
 
+mod buffer_pool;
 mod disk;
-mod faulty;
 mod io_buf;
 mod memory;
+mod readers;
 mod throttled;
 
+pub use disk::Disk;
 pub use io_buf::IoBuf;
+pub use memory::Memory;
+pub use throttled::{Limits, Throttled};

@@ -1,0 +1,150 @@
+//! Aligned memory, kept for reuse.
+//!
+//! Direct I/O wants memory that starts at a multiple of the device's block size, and a
+//! random read must not pay for clearing a fresh page. The pool is one per process and
+//! bounded; it uses a channel per size class and not the locks of [`crate::sync`], because
+//! it outlives every run of a model checker and holds nothing that a model is about.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::LazyLock;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+/// Every buffer starts at a multiple of this: the page size, and at least the logical block
+/// size of every device that direct I/O is done on.
+pub(super) const ALIGNMENT: usize = 4 << 10;
+
+const SMALLEST: usize = 4 << 10;
+const LARGEST: usize = 1 << 20;
+const CLASSES: usize = (LARGEST / SMALLEST).ilog2() as usize + 1;
+/// Bytes kept per size class; all classes together keep less than 8 MiB.
+const SPARE_BYTES: usize = 512 << 10;
+/// Of the large classes, whose single buffer exceeds [`SPARE_BYTES`], a few are kept.
+const MIN_SPARES: usize = 2;
+
+/// Memory at a multiple of [`ALIGNMENT`] that goes back to the pool when dropped. Its content
+/// is whatever its last user left.
+pub(super) struct AlignedBuf {
+    memory: Vec<u8>,
+    start: usize,
+    capacity: usize,
+}
+
+/// The spare memory of one size class.
+struct Class {
+    give: Sender<Vec<u8>>,
+    take: Receiver<Vec<u8>>,
+}
+
+static SPARES: LazyLock<[Class; CLASSES]> = LazyLock::new(|| {
+    std::array::from_fn(|class| {
+        let spares = (SPARE_BYTES / (SMALLEST << class)).max(MIN_SPARES);
+        let (give, take) = bounded(spares);
+        Class { give, take }
+    })
+});
+
+/// The class whose buffers hold `len` bytes, if buffers of that size are pooled.
+fn class_of(len: usize) -> Option<usize> {
+    let size = len.max(SMALLEST).checked_next_power_of_two()?;
+    (size <= LARGEST).then(|| (size / SMALLEST).ilog2() as usize)
+}
+
+impl AlignedBuf {
+    /// A buffer of at least `len` bytes.
+    pub(super) fn take(len: usize) -> Self {
+        let class = class_of(len);
+        let capacity = class.map_or(len, |class| SMALLEST << class);
+        let memory = class
+            .and_then(|class| SPARES.get(class)?.take.try_recv().ok())
+            // Safe code cannot ask for an alignment, so a page more is allocated.
+            .unwrap_or_else(|| vec![0; capacity + ALIGNMENT]);
+        let start = memory.as_ptr().addr().next_multiple_of(ALIGNMENT) - memory.as_ptr().addr();
+        Self {
+            memory,
+            start,
+            capacity,
+        }
+    }
+}
+
+impl Drop for AlignedBuf {
+    fn drop(&mut self) {
+        let Some(class) = class_of(self.capacity) else {
+            return;
+        };
+        if let Some(class) = SPARES.get(class) {
+            // A full class means enough spares: the memory is freed.
+            let _ = class.give.try_send(std::mem::take(&mut self.memory));
+        }
+    }
+}
+
+impl Deref for AlignedBuf {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory[self.start..self.start + self.capacity]
+    }
+}
+
+impl DerefMut for AlignedBuf {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.start + self.capacity]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_and_large_enough() {
+        for len in [
+            0,
+            1,
+            4096,
+            4097,
+            5 << 10,
+            LARGEST,
+            LARGEST + 1,
+            3 * LARGEST + 17,
+        ] {
+            let buffer = AlignedBuf::take(len);
+            assert!(buffer.len() >= len, "{len}");
+            assert_eq!(buffer.as_ptr().addr() % ALIGNMENT, 0, "{len}");
+        }
+    }
+
+    #[test]
+    fn dropped_memory_is_used_again() {
+        // A class that no other test of this process takes more than a few buffers of.
+        let len = 200 << 10;
+        let seen: Vec<usize> = (0..64)
+            .map(|_| AlignedBuf::take(len).as_ptr().addr())
+            .collect();
+        let mut distinct = seen.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert!(distinct.len() < seen.len(), "nothing was reused");
+    }
+
+    #[test]
+    fn the_pool_is_bounded() {
+        let class = class_of(300 << 10).unwrap();
+        let held: Vec<_> = (0..10).map(|_| AlignedBuf::take(300 << 10)).collect();
+        drop(held);
+        assert!(SPARES[class].take.len() <= MIN_SPARES);
+        let kept: usize = (0..CLASSES)
+            .map(|c| SPARES[c].give.capacity().unwrap() * ((SMALLEST << c) + ALIGNMENT))
+            .sum();
+        assert!(kept < 8 << 20, "{kept}");
+    }
+
+    #[test]
+    fn sizes_past_the_largest_class_are_not_pooled() {
+        assert_eq!(class_of(LARGEST), Some(CLASSES - 1));
+        assert_eq!(class_of(LARGEST + 1), None);
+        assert_eq!(class_of(usize::MAX), None);
+    }
+}

@@ -1,0 +1,206 @@
+//! What the log store and the table store of a directory share.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::direct::PROBE_FILE;
+use super::{open_failed, sync_failed};
+use crate::error::{Error, Result};
+use crate::storage::{FileInfo, StoreLock};
+
+/// An open directory.
+#[derive(Debug)]
+pub(super) struct Directory {
+    path: PathBuf,
+    /// Held open, so that a sync cannot fail for want of a file descriptor (I9).
+    handle: File,
+}
+
+/// An advisory lock on a file; the system releases it when the file is closed, also when the
+/// process dies.
+#[derive(Debug)]
+struct FileLock {
+    _file: File,
+}
+
+impl StoreLock for FileLock {}
+
+impl Directory {
+    pub(super) fn open(path: &Path, create: bool) -> Result<Self> {
+        if create {
+            create_all(path)?;
+        }
+        let handle = File::open(path).map_err(|e| open_failed("open directory", path, e))?;
+        let metadata = handle
+            .metadata()
+            .map_err(|e| Error::io("inspect", path, e))?;
+        if !metadata.is_dir() {
+            let cause = io::Error::from(io::ErrorKind::NotADirectory);
+            return Err(Error::io("open directory", path, cause));
+        }
+        Ok(Self {
+            path: path.to_path_buf(),
+            handle,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Takes the lock that the file `name` stands for. Two handles of one process exclude
+    /// each other too: the lock belongs to the open file.
+    pub(super) fn lock(&self, name: &str) -> Result<Box<dyn StoreLock>> {
+        let path = self.file(name);
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(|e| Error::io("open", &path, e))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Box::new(FileLock { _file: file })),
+            Err(TryLockError::WouldBlock) => Err(Error::Locked {
+                path: self.path.clone(),
+            }),
+            Err(TryLockError::Error(e)) => Err(Error::io("lock", &path, e)),
+        }
+    }
+
+    pub(super) fn list(&self) -> Result<Vec<FileInfo>> {
+        let failed = |e| Error::io("list", &self.path, e);
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            // No file of a store has a name that is not text.
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            let metadata = match entry.metadata() {
+                Ok(metadata) => metadata,
+                // Removed since it was listed.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                Err(e) => return Err(Error::io("inspect", entry.path(), e)),
+            };
+            if metadata.is_file() && name != PROBE_FILE {
+                files.push(FileInfo {
+                    name,
+                    len: metadata.len(),
+                });
+            }
+        }
+        Ok(files)
+    }
+
+    pub(super) fn remove(&self, name: &str) -> Result<()> {
+        let path = self.file(name);
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &path, e)),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn sync(&self) -> Result<()> {
+        self.handle
+            .sync_all()
+            .map_err(|e| sync_failed(&self.path, &e))
+    }
+}
+
+/// Creates `dir` and its missing parents, each durable in its own parent: a store whose
+/// directory is gone after a loss of power would be no store (I4).
+fn create_all(dir: &Path) -> Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let parent = match dir.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    create_all(parent)?;
+    match fs::create_dir(dir) {
+        Ok(()) => {}
+        // Somebody else was faster.
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
+        Err(e) => return Err(Error::io("create directory", dir, e)),
+    }
+    File::open(parent)
+        .map_err(|e| Error::io("open directory", parent, e))?
+        .sync_all()
+        .map_err(|e| sync_failed(parent, &e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::{Disk, Medium};
+
+    #[test]
+    fn a_missing_directory_is_created_with_its_parents_or_not_found() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("a/b/c");
+        let missing = Disk::default().log_store(&dir, false).unwrap_err();
+        assert!(matches!(missing, Error::NotFound { path } if path == dir));
+        assert!(!dir.exists());
+        Disk::default().log_store(&dir, true).unwrap();
+        assert!(dir.is_dir());
+        Disk::default().table_store(&dir, false).unwrap();
+    }
+
+    #[test]
+    fn a_path_that_is_a_file_is_an_error_that_names_it() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file");
+        fs::write(&path, b"x").unwrap();
+        let cases = [(&path, true), (&path, false), (&path.join("below"), true)];
+        for (dir, create) in cases {
+            let error = Disk::default().table_store(dir, create).unwrap_err();
+            assert!(matches!(error, Error::Io { .. }), "{error}");
+            assert!(
+                error.to_string().contains(path.to_str().unwrap()),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_lock_excludes_another_handle_until_it_is_dropped() {
+        let home = tempfile::tempdir().unwrap();
+        let open = || Directory::open(home.path(), false).unwrap();
+        let held = open().lock("LOCK").unwrap();
+        let refused = open().lock("LOCK").unwrap_err();
+        assert!(matches!(refused, Error::Locked { path } if path == home.path()));
+        let _other = open().lock("LOCK-TABLES").unwrap();
+        drop(held);
+        open().lock("LOCK").unwrap();
+    }
+
+    #[test]
+    fn lists_files_only() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("checkpoint")).unwrap();
+        fs::write(home.path().join("1.sst"), b"abc").unwrap();
+        fs::write(home.path().join(PROBE_FILE), b"left by a crash").unwrap();
+        let directory = Directory::open(home.path(), false).unwrap();
+        let expected = FileInfo {
+            name: "1.sst".into(),
+            len: 3,
+        };
+        assert_eq!(directory.list().unwrap(), [expected]);
+    }
+
+    #[test]
+    fn removing_what_is_not_there_is_no_error() {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join("1.sst"), b"abc").unwrap();
+        let directory = Directory::open(home.path(), false).unwrap();
+        directory.remove("1.sst").unwrap();
+        directory.remove("1.sst").unwrap();
+        assert!(directory.list().unwrap().is_empty());
+    }
+}

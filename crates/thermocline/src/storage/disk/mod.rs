@@ -1,0 +1,83 @@
+//! Files of the operating system: direct I/O for tables where the filesystem allows it, the
+//! page cache for logs.
+
+mod direct;
+mod directory;
+mod log;
+mod table;
+mod writer;
+
+use std::path::Path;
+
+use self::direct::DirectIo;
+use self::directory::Directory;
+use self::log::DiskLogStore;
+use self::table::DiskTableStore;
+use super::{LogStore, Medium, TableStore};
+use crate::error::{Error, Result};
+use crate::sync::Arc;
+
+/// Directories of a local filesystem.
+///
+/// Tables are read and written around the page cache, because the engine has a cache of its
+/// own and a second copy would halve the memory. On filesystems without direct I/O (tmpfs,
+/// some network ones) the page cache is used silently.
+///
+/// ```
+/// use thermocline::storage::{Disk, Medium};
+/// # let home = tempfile::tempdir().unwrap();
+/// let tables = Disk::default().table_store(&home.path().join("fast"), true)?;
+/// assert!(tables.list()?.is_empty());
+/// # Ok::<(), thermocline::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Disk {
+    direct_io: bool,
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        Self::new(true)
+    }
+}
+
+impl Disk {
+    /// Local files; `direct_io` says whether tables go around the page cache where the
+    /// filesystem can.
+    pub fn new(direct_io: bool) -> Self {
+        Self { direct_io }
+    }
+}
+
+impl Medium for Disk {
+    fn log_store(&self, dir: &Path, create: bool) -> Result<Arc<dyn LogStore>> {
+        let directory = Directory::open(dir, create)?;
+        Ok(Arc::new(DiskLogStore::new(directory)))
+    }
+
+    fn table_store(&self, dir: &Path, create: bool) -> Result<Arc<dyn TableStore>> {
+        let directory = Directory::open(dir, create)?;
+        let direct = match self.direct_io {
+            true => DirectIo::detect(&directory)?,
+            false => DirectIo::OFF,
+        };
+        Ok(Arc::new(DiskTableStore::new(directory, direct)))
+    }
+}
+
+/// A failed sync: what the device holds is unknown, whatever the reason given (I9).
+fn sync_failed(path: &Path, source: &std::io::Error) -> Error {
+    Error::Poisoned {
+        cause: format!("sync of {} failed: {source}", path.display()).into(),
+    }
+}
+
+/// A missing file is told apart, because callers expect it; the rest is the system's error.
+fn open_failed(operation: &'static str, path: &Path, source: std::io::Error) -> Error {
+    match source.kind() {
+        std::io::ErrorKind::NotFound => Error::NotFound {
+            path: path.to_path_buf(),
+        },
+        _ => Error::io(operation, path, source),
+    }
+}

@@ -1,0 +1,230 @@
+//! Writing a table file front to back.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
+use super::direct::{DirectIo, WRITE_BLOCK};
+use super::directory::Directory;
+use super::sync_failed;
+use crate::error::{Error, Result};
+use crate::storage::TableWriter;
+use crate::storage::buffer_pool::AlignedBuf;
+use crate::sync::Arc;
+
+/// Bytes gathered before they go to the device in one operation: a compaction in small
+/// pieces would starve readers of a slow device.
+const GATHER: usize = 1 << 20;
+
+/// A table file being written. It has its final name from the start, because file numbers
+/// are never used again and recovery removes what the manifest does not name (I4).
+#[derive(Debug)]
+pub(super) struct DiskTableWriter {
+    directory: Arc<Directory>,
+    path: PathBuf,
+    name: String,
+    file: File,
+    direct: DirectIo,
+    gathered: Gathered,
+    /// Bytes handed to the system so far: the offset of the next write.
+    written: u64,
+    finished: bool,
+}
+
+/// Bytes that wait for their write.
+struct Gathered {
+    buffer: AlignedBuf,
+    len: usize,
+}
+
+impl std::fmt::Debug for Gathered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.len)
+    }
+}
+
+impl DiskTableWriter {
+    pub(super) fn create(
+        directory: &Arc<Directory>,
+        name: &str,
+        expected_len: u64,
+        direct: DirectIo,
+    ) -> Result<Self> {
+        let path = directory.file(name);
+        let mut options = File::options();
+        // Never over a table that may be in use.
+        options.write(true).create_new(true);
+        let file = direct
+            .apply(&mut options)
+            .open(&path)
+            .map_err(|e| Error::io("create", &path, e))?;
+        let writer = Self {
+            directory: Arc::clone(directory),
+            path,
+            name: name.to_owned(),
+            file,
+            direct,
+            gathered: Gathered {
+                buffer: AlignedBuf::take(GATHER),
+                len: 0,
+            },
+            written: 0,
+            finished: false,
+        };
+        writer.allocate(expected_len)?;
+        Ok(writer)
+    }
+
+    /// Asks for the space at once: in one piece where possible, and a full disk is noticed
+    /// before anything is written.
+    fn allocate(&self, expected_len: u64) -> Result<()> {
+        if expected_len == 0 {
+            return Ok(());
+        }
+        let granted = rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, expected_len);
+        match granted {
+            Err(e) if no_space(e) => Err(Error::io("allocate", &self.path, io::Error::from(e))),
+            // Elsewhere it is a hint that the filesystem does not take.
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    fn write_gathered(&mut self) -> Result<()> {
+        let len = self.gathered.len;
+        let to_write = match self.direct.is_on() {
+            true => len.next_multiple_of(WRITE_BLOCK),
+            false => len,
+        };
+        // Only the last write is padded; `finish` cuts the padding off.
+        self.gathered.buffer[len..to_write].fill(0);
+        self.file
+            .write_all_at(&self.gathered.buffer[..to_write], self.written)
+            .map_err(|e| Error::io("write", &self.path, e))?;
+        self.written += len as u64;
+        self.gathered.len = 0;
+        Ok(())
+    }
+}
+
+/// Whether an allocation was refused for want of space, which is the only refusal that matters.
+fn no_space(error: Errno) -> bool {
+    matches!(error, Errno::NOSPC | Errno::DQUOT)
+}
+
+impl TableWriter for DiskTableWriter {
+    fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let start = self.gathered.len;
+            let (now, later) = bytes.split_at(bytes.len().min(GATHER - start));
+            self.gathered.buffer[start..start + now.len()].copy_from_slice(now);
+            self.gathered.len += now.len();
+            bytes = later;
+            if self.gathered.len == GATHER {
+                self.write_gathered()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<()> {
+        self.write_gathered()?;
+        // Padding, and what was allocated beyond the end, go back.
+        self.file
+            .set_len(self.written)
+            .map_err(|e| Error::io("truncate", &self.path, e))?;
+        self.file
+            .sync_data()
+            .map_err(|e| sync_failed(&self.path, &e))?;
+        self.directory.sync()?;
+        self.finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for DiskTableWriter {
+    fn drop(&mut self) {
+        if !self.finished {
+            // What cannot be removed now is an orphan that recovery removes.
+            let _ = self.directory.remove(&self.name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::{Disk, Medium, TableStore};
+    use std::os::unix::fs::MetadataExt;
+
+    fn store(direct: bool) -> (tempfile::TempDir, Arc<dyn TableStore>) {
+        let home = tempfile::tempdir().unwrap();
+        let store = Disk::new(direct).table_store(home.path(), true).unwrap();
+        (home, store)
+    }
+
+    fn pattern(len: usize) -> Vec<u8> {
+        (0..len).map(|i| (i % 251) as u8).collect()
+    }
+
+    #[test]
+    fn a_table_has_exactly_the_appended_bytes() {
+        for direct in [true, false] {
+            let (home, store) = store(direct);
+            for len in [0, 1, 4096, GATHER, GATHER + 1, 2 * GATHER + 4097] {
+                let bytes = pattern(len);
+                let name = format!("{len}.sst");
+                let mut writer = store.create(&name, len as u64 / 2).unwrap();
+                for chunk in bytes.chunks(300_007) {
+                    writer.append(chunk).unwrap();
+                }
+                writer.finish().unwrap();
+                let written = std::fs::read(home.path().join(&name)).unwrap();
+                assert!(written == bytes, "direct {direct}, {len} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn space_allocated_beyond_the_end_is_given_back() {
+        let (home, store) = store(true);
+        let mut writer = store.create("1.sst", 4 << 20).unwrap();
+        writer.append(b"short").unwrap();
+        writer.finish().unwrap();
+        let metadata = std::fs::metadata(home.path().join("1.sst")).unwrap();
+        assert_eq!(metadata.len(), 5);
+        assert!(metadata.blocks() * 512 <= 64 << 10, "{}", metadata.blocks());
+    }
+
+    #[test]
+    fn an_unfinished_table_goes_away() {
+        let (_home, store) = store(true);
+        let mut writer = store.create("1.sst", 0).unwrap();
+        writer.append(&pattern(GATHER + 5)).unwrap();
+        assert_eq!(store.list().unwrap().len(), 1);
+        drop(writer);
+        assert!(store.list().unwrap().is_empty());
+    }
+
+    #[test]
+    fn an_existing_table_is_not_overwritten() {
+        let (_home, store) = store(true);
+        store.create("1.sst", 0).unwrap().finish().unwrap();
+        assert!(matches!(store.create("1.sst", 0), Err(Error::Io { .. })));
+        assert_eq!(store.list().unwrap().len(), 1, "the refused one removed it");
+    }
+
+    #[test]
+    fn a_refused_allocation_matters_only_for_want_of_space() {
+        for errno in [Errno::NOSPC, Errno::DQUOT] {
+            assert!(no_space(errno));
+            assert!(Error::io("allocate", "1.sst", io::Error::from(errno)).is_no_space());
+        }
+        for errno in [Errno::OPNOTSUPP, Errno::NOSYS, Errno::INVAL] {
+            assert!(!no_space(errno));
+        }
+    }
+}

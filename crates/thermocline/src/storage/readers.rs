@@ -1,0 +1,227 @@
+//! Overlapped reads: a few threads of the process that help whoever reads many ranges.
+//!
+//! A disk answers several reads in little more time than one. The caller and the helping
+//! threads claim ranges from a shared batch until none is left, so a batch gets done even
+//! when every helper is busy or none could be started.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+// Real threads outside any model checker's run, hence the standard atomic.
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+
+use super::{IoBuf, ReadRequest};
+use crate::error::{Error, Result};
+
+/// Helping threads of the process; about what a disk's queue rewards.
+const HELPERS: usize = 8;
+/// Calls for help that wait; past this the callers read alone.
+const QUEUED: usize = 8 * HELPERS;
+
+/// Ranges to read; whoever raises `next` past one reads it.
+struct Batch {
+    requests: Vec<ReadRequest>,
+    next: AtomicUsize,
+}
+
+/// A call for help: take ranges of the batch and send what was read.
+struct Call {
+    batch: Arc<Batch>,
+    results: Sender<(usize, Result<IoBuf>)>,
+}
+
+impl Batch {
+    fn claim(&self) -> Option<(usize, &ReadRequest)> {
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        Some((index, self.requests.get(index)?))
+    }
+}
+
+static CALLS: LazyLock<Sender<Call>> = LazyLock::new(|| {
+    let (calls, inbox) = bounded(QUEUED);
+    for number in 0..HELPERS {
+        let inbox = inbox.clone();
+        // A thread that cannot be started leaves more to the others and to the callers.
+        let _ = std::thread::Builder::new()
+            .name(format!("thermocline-read-{number}"))
+            .spawn(move || help(&inbox));
+    }
+    calls
+});
+
+fn help(inbox: &Receiver<Call>) {
+    while let Ok(call) = inbox.recv() {
+        // A helper serves every store of the process: one medium's bug must not end it.
+        // The caller sees that a result is missing.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            while let Some((index, request)) = call.batch.claim() {
+                let result = request.file.read(request.offset, request.len);
+                if call.results.send((index, result)).is_err() {
+                    return;
+                }
+            }
+        }));
+    }
+}
+
+/// Reads all `requests`, overlapped; results are in their order.
+pub(super) fn read_overlapped(requests: &[ReadRequest]) -> Vec<Result<IoBuf>> {
+    if let [] | [_] = requests {
+        return requests
+            .iter()
+            .map(|r| r.file.read(r.offset, r.len))
+            .collect();
+    }
+    let batch = Arc::new(Batch {
+        requests: requests.to_vec(),
+        next: AtomicUsize::new(0),
+    });
+    let (results, finished) = unbounded();
+    for _ in 1..requests.len().min(HELPERS + 1) {
+        let call = Call {
+            batch: Arc::clone(&batch),
+            results: results.clone(),
+        };
+        if CALLS.try_send(call).is_err() {
+            break;
+        }
+    }
+    // Once every helper is through, the channel must end.
+    drop(results);
+
+    let mut read: Vec<Option<Result<IoBuf>>> = requests.iter().map(|_| None).collect();
+    let mut missing = requests.len();
+    while let Some((index, request)) = batch.claim() {
+        read[index] = Some(request.file.read(request.offset, request.len));
+        missing -= 1;
+    }
+    while missing > 0 {
+        let Ok((index, result)) = finished.recv() else {
+            break;
+        };
+        read[index] = Some(result);
+        missing -= 1;
+    }
+    read.into_iter()
+        .zip(requests)
+        .map(|(result, request)| {
+            result.unwrap_or_else(|| {
+                let cause = std::io::Error::other("the reading thread panicked");
+                Err(Error::io("read", request.file.path(), cause))
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::TableFile;
+    use std::path::Path;
+    use std::sync::Barrier;
+
+    /// Reads as its offset; each read waits until `together` reads are under way.
+    #[derive(Debug)]
+    struct Meeting {
+        together: Barrier,
+    }
+
+    impl TableFile for Meeting {
+        fn path(&self) -> &Path {
+            Path::new("meeting")
+        }
+
+        fn len(&self) -> u64 {
+            u64::MAX
+        }
+
+        fn read(&self, offset: u64, _len: usize) -> Result<IoBuf> {
+            self.together.wait();
+            Ok(IoBuf::copy_from(&offset.to_le_bytes()))
+        }
+    }
+
+    /// Fails or panics at chosen offsets.
+    #[derive(Debug)]
+    struct Broken;
+
+    impl TableFile for Broken {
+        fn path(&self) -> &Path {
+            Path::new("broken")
+        }
+
+        fn len(&self) -> u64 {
+            u64::MAX
+        }
+
+        fn read(&self, offset: u64, _len: usize) -> Result<IoBuf> {
+            match offset % 3 {
+                0 => Ok(IoBuf::copy_from(&offset.to_le_bytes())),
+                1 => Err(Error::corruption("broken", offset, "planted")),
+                // The caller's own reads may panic in the caller, so only helpers do.
+                _ if std::thread::current()
+                    .name()
+                    .is_some_and(|n| n.starts_with("thermocline-read")) =>
+                {
+                    panic!("planted")
+                }
+                _ => Err(Error::Closed),
+            }
+        }
+    }
+
+    fn requests(file: &Arc<dyn TableFile>, count: u64) -> Vec<ReadRequest> {
+        (0..count)
+            .map(|offset| ReadRequest {
+                file: Arc::clone(file),
+                offset,
+                len: 8,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn reads_overlap_and_keep_their_order() {
+        // Would wait for ever if the three reads were done one after another.
+        let file: Arc<dyn TableFile> = Arc::new(Meeting {
+            together: Barrier::new(3),
+        });
+        let read = read_overlapped(&requests(&file, 3));
+        for (offset, result) in read.iter().enumerate() {
+            assert_eq!(
+                result.as_ref().unwrap()[..],
+                (offset as u64).to_le_bytes()[..]
+            );
+        }
+    }
+
+    #[test]
+    fn one_request_is_read_by_the_caller_and_none_is_fine() {
+        let file: Arc<dyn TableFile> = Arc::new(Broken);
+        let mut one = requests(&file, 1);
+        one[0].offset = 2; // panics in a helper
+        assert!(matches!(read_overlapped(&one)[..], [Err(Error::Closed)]));
+        assert!(read_overlapped(&[]).is_empty());
+    }
+
+    #[test]
+    fn errors_stay_with_their_request_and_a_panic_becomes_one() {
+        let file: Arc<dyn TableFile> = Arc::new(Broken);
+        for _ in 0..3 * HELPERS {
+            let read = read_overlapped(&requests(&file, 30));
+            assert_eq!(read.len(), 30);
+            for (offset, result) in read.iter().enumerate() {
+                match offset % 3 {
+                    0 => assert!(result.is_ok()),
+                    1 => assert!(result.as_ref().is_err_and(|e| e.is_corruption())),
+                    _ => assert!(missing(result) || matches!(result, Err(Error::Closed))),
+                }
+            }
+        }
+    }
+
+    fn missing(result: &Result<IoBuf>) -> bool {
+        matches!(result, Err(Error::Io { source, .. }) if source.to_string().contains("panicked"))
+    }
+}
