@@ -222,12 +222,14 @@ pub struct ReadRequest {
 
 mod buffer_pool;
 mod disk;
+mod faulty;
 mod io_buf;
 mod memory;
 mod readers;
 mod throttled;
 
 pub use disk::Disk;
+pub use faulty::{CrashStyle, Fault, Faulty, Operation};
 pub use io_buf::IoBuf;
 pub use memory::Memory;
 pub use throttled::{Limits, Throttled};

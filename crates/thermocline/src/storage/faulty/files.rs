@@ -1,0 +1,207 @@
+//! Files and directories, each in two states: as a running process sees it, and as it is on
+//! the platter.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use crate::error::Error;
+use crate::sync::{Arc, Mutex};
+
+/// A file's content, shared by its names and its open handles.
+pub(super) type InodeRef = Arc<Mutex<Inode>>;
+
+/// A directory's names.
+pub(super) type Entries = BTreeMap<String, InodeRef>;
+
+/// A file.
+#[derive(Debug, Default)]
+pub(super) struct Inode {
+    /// What a read returns.
+    pub(super) cached: Vec<u8>,
+    /// What survives a crash for certain.
+    pub(super) durable: Vec<u8>,
+    /// What the cache has yet to write, in order.
+    pub(super) unsynced: Vec<Change>,
+}
+
+/// A change of a file's content.
+#[derive(Debug, Clone)]
+pub(super) enum Change {
+    /// `bytes` at `offset`. A gap before them reads as zeros: there lay what a failed sync lost.
+    Write { offset: usize, bytes: Vec<u8> },
+    /// The end moves to this length.
+    Truncate(usize),
+}
+
+impl Change {
+    pub(super) fn apply(&self, content: &mut Vec<u8>) {
+        match self {
+            Change::Write { offset, bytes } => {
+                let end = offset + bytes.len();
+                if content.len() < end {
+                    content.resize(end, 0);
+                }
+                content[*offset..end].copy_from_slice(bytes);
+            }
+            Change::Truncate(len) => content.resize(*len, 0),
+        }
+    }
+}
+
+impl Inode {
+    /// A file that is on the platter as it is.
+    pub(super) fn durable(content: Vec<u8>) -> Self {
+        Self {
+            cached: content.clone(),
+            durable: content,
+            unsynced: Vec::new(),
+        }
+    }
+
+    pub(super) fn append(&mut self, bytes: &[u8]) {
+        self.change(Change::Write {
+            offset: self.cached.len(),
+            bytes: bytes.to_vec(),
+        });
+    }
+
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.change(Change::Truncate(len));
+    }
+
+    fn change(&mut self, change: Change) {
+        change.apply(&mut self.cached);
+        self.unsynced.push(change);
+    }
+
+    pub(super) fn sync(&mut self) {
+        for change in self.unsynced.drain(..) {
+            change.apply(&mut self.durable);
+        }
+    }
+
+    /// A failed sync: the cache takes its pages for clean, and never writes them again.
+    pub(super) fn lose_unsynced(&mut self) {
+        self.unsynced.clear();
+    }
+}
+
+/// A directory.
+#[derive(Debug)]
+pub(super) struct Directory {
+    cached: Entries,
+    durable: Entries,
+    unsynced: Vec<EntryChange>,
+    /// Bytes that its files may hold.
+    pub(super) capacity: u64,
+}
+
+/// A change of a directory's names.
+#[derive(Debug, Clone)]
+pub(super) enum EntryChange {
+    Enter(String, InodeRef),
+    Remove(String),
+    Rename {
+        from: String,
+        to: String,
+        file: InodeRef,
+    },
+}
+
+impl EntryChange {
+    fn apply(&self, entries: &mut Entries) {
+        match self {
+            EntryChange::Enter(name, file) => {
+                entries.insert(name.clone(), Arc::clone(file));
+            }
+            EntryChange::Remove(name) => {
+                entries.remove(name);
+            }
+            EntryChange::Rename { from, to, file } => {
+                entries.remove(from);
+                entries.insert(to.clone(), Arc::clone(file));
+            }
+        }
+    }
+}
+
+impl Default for Directory {
+    fn default() -> Self {
+        Self::durable(Entries::new(), u64::MAX)
+    }
+}
+
+impl Directory {
+    /// A directory that is on the platter as it is.
+    pub(super) fn durable(entries: Entries, capacity: u64) -> Self {
+        Self {
+            cached: entries.clone(),
+            durable: entries,
+            unsynced: Vec::new(),
+            capacity,
+        }
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<&InodeRef> {
+        self.cached.get(name)
+    }
+
+    pub(super) fn entries(&self) -> &Entries {
+        &self.cached
+    }
+
+    pub(super) fn change(&mut self, change: EntryChange) {
+        change.apply(&mut self.cached);
+        self.unsynced.push(change);
+    }
+
+    /// Enters a file past the cache: it is on the platter at once.
+    pub(super) fn enter_durably(&mut self, name: &str, file: InodeRef) {
+        self.durable.insert(name.to_owned(), Arc::clone(&file));
+        self.cached.insert(name.to_owned(), file);
+    }
+
+    pub(super) fn sync(&mut self) {
+        for change in self.unsynced.drain(..) {
+            change.apply(&mut self.durable);
+        }
+    }
+
+    /// As [`Inode::lose_unsynced`], for names.
+    pub(super) fn lose_unsynced(&mut self) {
+        self.unsynced.clear();
+    }
+
+    pub(super) fn unsynced_changes(&self) -> usize {
+        self.unsynced.len()
+    }
+
+    /// The names on the platter when the cache has written its first `written` changes.
+    pub(super) fn entries_after(&self, written: usize) -> Entries {
+        let mut entries = self.durable.clone();
+        for change in self.unsynced.iter().take(written) {
+            change.apply(&mut entries);
+        }
+        entries
+    }
+
+    /// Bytes of all its files.
+    fn used(&self) -> u64 {
+        let lens = self.cached.values().map(|f| f.lock().cached.len() as u64);
+        lens.sum()
+    }
+
+    /// Bytes that its files may still grow by.
+    pub(super) fn room(&self) -> u64 {
+        match self.capacity {
+            u64::MAX => u64::MAX,
+            capacity => capacity.saturating_sub(self.used()),
+        }
+    }
+}
+
+/// What every call says after the power was cut.
+pub(super) fn device_gone(operation: &'static str, path: &Path) -> Error {
+    Error::io(operation, path, io::Error::other("the device is gone"))
+}

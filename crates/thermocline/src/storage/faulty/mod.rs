@@ -1,0 +1,183 @@
+//! A disk that loses power and fails: test support.
+
+mod crash;
+mod files;
+mod plan;
+mod raw;
+mod store;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+pub use self::crash::CrashStyle;
+use self::files::{Directory, InodeRef};
+use self::plan::Plan;
+pub use self::plan::{Fault, Operation};
+use self::store::{FaultyStore, Kind};
+use super::{LogStore, Medium, TableStore};
+use crate::error::{Error, Result};
+use crate::sync::{Arc, Mutex};
+
+/// A disk in memory with a volatile cache, whose power can be cut and whose calls can be made
+/// to fail. Clones share it. Everything random comes from the seed.
+///
+/// - A file's bytes are durable after its `sync`, its name after its directory's `sync_dir`;
+///   neither implies the other. Directories themselves are durable at once.
+/// - [`Faulty::crash`] cuts the power and returns what a reboot finds.
+/// - A sync that fails drops what it should have made durable: it stays readable until the
+///   crash, but no later sync writes it. That is how kernels behave, and why I9 forbids to
+///   try again.
+///
+/// ```
+/// use std::path::Path;
+/// use thermocline::storage::{CrashStyle, Faulty, Medium};
+/// let disk = Faulty::new(7);
+/// let dir = Path::new("fast");
+/// let logs = disk.log_store(dir, true)?;
+/// let log = logs.create("1.wal")?;
+/// logs.sync_dir()?;
+/// log.append(b"kept ")?;
+/// log.sync()?;
+/// log.append(b"lost")?;
+/// let disk = disk.crash(CrashStyle::LoseAll);
+/// assert_eq!(disk.read_raw(dir, "1.wal")?, b"kept ");
+/// assert!(log.append(b"!").is_err(), "the old device is gone");
+/// # Ok::<(), thermocline::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Faulty {
+    state: Arc<Mutex<State>>,
+}
+
+/// The whole disk. Its lock is taken before an inode's.
+#[derive(Debug)]
+struct State {
+    /// Ordered, so that a crash draws its random numbers in the same order every time.
+    directories: BTreeMap<PathBuf, Directory>,
+    locked: Vec<(PathBuf, Kind)>,
+    plan: Plan,
+    rng: StdRng,
+    /// The power was cut: every call fails.
+    gone: bool,
+}
+
+impl Faulty {
+    /// An empty disk whose random choices follow from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self::with(State {
+            directories: BTreeMap::new(),
+            locked: Vec::new(),
+            plan: Plan::default(),
+            rng: StdRng::seed_from_u64(seed),
+            gone: false,
+        })
+    }
+
+    fn with(state: State) -> Self {
+        Self {
+            state: Arc::new(Mutex::new(state)),
+        }
+    }
+
+    /// Cuts the power and returns the disk as the next boot finds it, without faults planned;
+    /// capacities stay. Handles to the old one fail from now on, and its locks are free.
+    #[must_use = "the disk after the crash is the returned one"]
+    pub fn crash(&self, how: CrashStyle) -> Faulty {
+        Self::with(crash::cut_power(&mut self.state.lock(), how))
+    }
+
+    /// How many fallible calls there have been: of files (create, append, truncate, sync,
+    /// open, read) and of directories (list, rename, remove, link, sync). Opening a store
+    /// and taking a lock are not counted. A test sweeps its faults over this range.
+    pub fn calls(&self) -> u64 {
+        self.state.lock().plan.calls()
+    }
+
+    /// How many calls have been made to fail so far.
+    pub fn triggered(&self) -> u64 {
+        self.state.lock().plan.triggered()
+    }
+
+    /// Makes the `n`-th call from now fail, 1 being the next. Nothing happens when `fault`
+    /// does not apply to that call, such as [`Fault::NoSpace`] to a read.
+    pub fn fail_nth(&self, n: u64, fault: Fault) {
+        self.state.lock().plan.fail_nth(n, fault);
+    }
+
+    /// Makes the `n`-th call from now, 1 being the next, and every later one fail if `fault`
+    /// applies to it.
+    pub fn fail_from(&self, n: u64, fault: Fault) {
+        self.state.lock().plan.fail_from(n, fault);
+    }
+
+    /// Makes every call fail for whose operation and file name `matches` holds and to which
+    /// `fault` applies. The name is empty for operations of a whole directory.
+    ///
+    /// ```
+    /// use thermocline::storage::{Fault, Faulty, Operation};
+    /// Faulty::new(1).fail_where(
+    ///     |operation, name| operation == Operation::Sync && name.ends_with(".wal"),
+    ///     Fault::SyncFails,
+    /// );
+    /// ```
+    pub fn fail_where(
+        &self,
+        matches: impl Fn(Operation, &str) -> bool + Send + Sync + 'static,
+        fault: Fault,
+    ) {
+        self.state.lock().plan.fail_where(Box::new(matches), fault);
+    }
+
+    /// Takes all planned faults back. Capacities stay, and so does what a failed sync lost.
+    pub fn heal(&self) {
+        self.state.lock().plan.heal();
+    }
+
+    /// Lets `dir` hold `bytes` in its files; an append past that writes what fits and is then
+    /// refused for want of space. May be raised and lowered at any time.
+    pub fn capacity(&self, dir: &Path, bytes: u64) {
+        let mut state = self.state.lock();
+        state.directory_or_new(dir).capacity = bytes;
+    }
+
+    fn store(&self, dir: &Path, create: bool, kind: Kind) -> Result<FaultyStore> {
+        let mut state = self.state.lock();
+        if state.gone {
+            return Err(files::device_gone("open directory", dir));
+        }
+        if create {
+            state.directory_or_new(dir);
+        } else if !state.directories.contains_key(dir) {
+            let path = dir.to_path_buf();
+            return Err(Error::NotFound { path });
+        }
+        Ok(FaultyStore::new(self.clone(), dir, kind))
+    }
+}
+
+impl Medium for Faulty {
+    fn log_store(&self, dir: &Path, create: bool) -> Result<Arc<dyn LogStore>> {
+        Ok(Arc::new(self.store(dir, create, Kind::Log)?))
+    }
+
+    fn table_store(&self, dir: &Path, create: bool) -> Result<Arc<dyn TableStore>> {
+        Ok(Arc::new(self.store(dir, create, Kind::Table)?))
+    }
+}
+
+impl State {
+    fn directory_or_new(&mut self, dir: &Path) -> &mut Directory {
+        self.directories.entry(dir.to_path_buf()).or_default()
+    }
+
+    /// The file of that name as a running process sees it.
+    fn file(&self, dir: &Path, name: &str) -> Result<InodeRef> {
+        let found = self.directories.get(dir).and_then(|d| d.find(name));
+        found.cloned().ok_or_else(|| Error::NotFound {
+            path: dir.join(name),
+        })
+    }
+}
