@@ -97,13 +97,13 @@ pub trait LogFile: Send + Sync + Debug {
     ///
     /// # Errors
     /// I/O errors of the medium. The file may then end in a part of `bytes`; the caller
-    /// truncates it.
+    /// truncates it, for lack of space too.
     fn append(&self, bytes: &[u8]) -> Result<()>;
 
     /// Makes everything appended so far durable.
     ///
     /// # Errors
-    /// Any error means that the state of the device is unknown (I9).
+    /// [`crate::Error::Poisoned`]: the state of the device is unknown (I9).
     fn sync(&self) -> Result<()>;
 
     /// Cuts the file to `len` bytes; appends go on from there.
@@ -128,7 +128,9 @@ pub trait TableStore: Send + Sync + Debug {
     /// that a reader could rely on before [`TableWriter::finish`].
     ///
     /// # Errors
-    /// I/O errors of the medium.
+    /// I/O errors of the medium; an object of that name exists (reported here or by
+    /// `finish`: objects are never overwritten); [`crate::Error::NoSpace`] when the medium
+    /// already knows that `expected_len` bytes do not fit.
     fn create(&self, name: &str, expected_len: u64) -> Result<Box<dyn TableWriter>>;
 
     /// Opens a finished object.
@@ -163,7 +165,8 @@ pub trait TableStore: Send + Sync + Debug {
     /// which [`TableStore::sync_dir`] of the target makes durable.
     ///
     /// # Errors
-    /// I/O errors of the medium.
+    /// I/O errors of the medium, an object of that name in `target` among them.
+    /// [`crate::Error::Poisoned`] when a copy could not be synced (I9).
     fn link(&self, name: &str, target: &Path) -> Result<()>;
 
     /// Makes names durable that [`TableStore::link`] brought here.
@@ -205,7 +208,8 @@ pub trait TableFile: Send + Sync + Debug {
     /// Reads exactly `len` bytes at `offset`.
     ///
     /// # Errors
-    /// I/O errors of the medium, a range past the end among them.
+    /// I/O errors of the medium; [`crate::Error::Corruption`] for a range past the end: whoever
+    /// asks for it was led there by damaged bytes, or the file was cut.
     fn read(&self, offset: u64, len: usize) -> Result<IoBuf>;
 }
 
