@@ -2,6 +2,7 @@
 
 mod crash;
 mod files;
+mod handle;
 mod plan;
 mod raw;
 mod store;
@@ -13,13 +14,13 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 pub use self::crash::CrashStyle;
-use self::files::{Directory, InodeRef};
+use self::files::{Directory, InodeRef, device_gone};
 use self::plan::Plan;
 pub use self::plan::{Fault, Operation};
 use self::store::{FaultyStore, Kind};
 use super::{LogStore, Medium, TableStore};
 use crate::error::{Error, Result};
-use crate::sync::{Arc, Mutex};
+use crate::sync::{Arc, Mutex, MutexGuard};
 
 /// A disk in memory with a volatile cache, whose power can be cut and whose calls can be made
 /// to fail. Clones share it. Everything random comes from the seed.
@@ -146,7 +147,7 @@ impl Faulty {
     fn store(&self, dir: &Path, create: bool, kind: Kind) -> Result<FaultyStore> {
         let mut state = self.state.lock();
         if state.gone {
-            return Err(files::device_gone("open directory", dir));
+            return Err(device_gone("open directory", dir));
         }
         if create {
             state.directory_or_new(dir);
@@ -165,6 +166,47 @@ impl Medium for Faulty {
 
     fn table_store(&self, dir: &Path, create: bool) -> Result<Arc<dyn TableStore>> {
         Ok(Arc::new(self.store(dir, create, Kind::Table)?))
+    }
+}
+
+impl Faulty {
+    /// Counts a call and takes the disk's state for it. `Err` when the device is gone; the
+    /// fault that hits the call is left to the caller.
+    fn begin(
+        &self,
+        operation: Operation,
+        path: &Path,
+        name: &str,
+    ) -> Result<(MutexGuard<'_, State>, Option<Fault>)> {
+        let mut state = self.state.lock();
+        if state.gone {
+            return Err(device_gone(operation.verb(), path));
+        }
+        let fault = state.plan.next(operation, name);
+        Ok((state, fault))
+    }
+
+    /// As [`Faulty::begin`], for calls of which nothing is done when a fault hits.
+    fn call(&self, operation: Operation, path: &Path, name: &str) -> Result<MutexGuard<'_, State>> {
+        match self.begin(operation, path, name)? {
+            (state, None) => Ok(state),
+            (_, Some(fault)) => Err(fault.error(operation, path)),
+        }
+    }
+
+    fn sync_directory(&self, dir: &Path) -> Result<()> {
+        let (mut state, fault) = self.begin(Operation::SyncDir, dir, "")?;
+        let directory = state.directory_or_new(dir);
+        match fault {
+            None => {
+                directory.sync();
+                Ok(())
+            }
+            Some(fault) => {
+                directory.lose_unsynced();
+                Err(fault.error(Operation::SyncDir, dir))
+            }
+        }
     }
 }
 

@@ -1,16 +1,14 @@
-//! The stores of a faulty disk, and their handles. Every call is counted and may be hit.
+//! The stores of a faulty disk. Every call is counted and may be hit.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::files::{EntryChange, Inode, InodeRef, device_gone};
-use super::plan::{Fault, Operation};
+use super::handle::{FaultyTable, FaultyWriter, Handle};
+use super::plan::Operation;
 use super::{Faulty, State};
 use crate::error::{Error, Result};
-use crate::storage::memory::{past_the_end, range};
-use crate::storage::{
-    FileInfo, IoBuf, LogFile, LogStore, StoreLock, TableFile, TableStore, TableWriter,
-};
+use crate::storage::{FileInfo, LogFile, LogStore, StoreLock, TableFile, TableStore, TableWriter};
 use crate::sync::{Arc, Mutex, MutexGuard};
 
 /// Which of a directory's two stores.
@@ -28,73 +26,10 @@ pub(super) struct FaultyStore {
     kind: Kind,
 }
 
-/// An open file.
-#[derive(Debug, Clone)]
-struct Handle {
-    disk: Faulty,
-    dir: PathBuf,
-    name: String,
-    path: PathBuf,
-    file: InodeRef,
-}
-
-#[derive(Debug)]
-struct FaultyWriter {
-    handle: Handle,
-    finished: bool,
-}
-
-#[derive(Debug)]
-struct FaultyTable {
-    handle: Handle,
-    len: u64,
-}
-
 #[derive(Debug)]
 struct FaultyLock {
     disk: Faulty,
     key: (PathBuf, Kind),
-}
-
-impl Faulty {
-    /// Counts a call and takes the disk's state for it. `Err` when the device is gone; the
-    /// fault that hits the call is left to the caller.
-    fn begin(
-        &self,
-        operation: Operation,
-        path: &Path,
-        name: &str,
-    ) -> Result<(MutexGuard<'_, State>, Option<Fault>)> {
-        let mut state = self.state.lock();
-        if state.gone {
-            return Err(device_gone(operation.verb(), path));
-        }
-        let fault = state.plan.next(operation, name);
-        Ok((state, fault))
-    }
-
-    /// As [`Faulty::begin`], for calls of which nothing is done when a fault hits.
-    fn call(&self, operation: Operation, path: &Path, name: &str) -> Result<MutexGuard<'_, State>> {
-        match self.begin(operation, path, name)? {
-            (state, None) => Ok(state),
-            (_, Some(fault)) => Err(fault.error(operation, path)),
-        }
-    }
-
-    fn sync_directory(&self, dir: &Path) -> Result<()> {
-        let (mut state, fault) = self.begin(Operation::SyncDir, dir, "")?;
-        let directory = state.directory_or_new(dir);
-        match fault {
-            None => {
-                directory.sync();
-                Ok(())
-            }
-            Some(fault) => {
-                directory.lose_unsynced();
-                Err(fault.error(Operation::SyncDir, dir))
-            }
-        }
-    }
 }
 
 impl FaultyStore {
@@ -230,17 +165,12 @@ impl TableStore for FaultyStore {
         }
         let file = Arc::new(Mutex::new(Inode::default()));
         directory.change(EntryChange::Enter(name.to_owned(), Arc::clone(&file)));
-        Ok(Box::new(FaultyWriter {
-            handle: self.handle(name, file),
-            finished: false,
-        }))
+        Ok(Box::new(FaultyWriter::new(self.handle(name, file))))
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn TableFile>> {
         let file = self.call(Operation::Open, name)?.file(&self.dir, name)?;
-        let len = file.lock().cached.len() as u64;
-        let handle = self.handle(name, file);
-        Ok(Arc::new(FaultyTable { handle, len }))
+        Ok(Arc::new(FaultyTable::new(self.handle(name, file))))
     }
 
     fn list(&self) -> Result<Vec<FileInfo>> {
@@ -279,120 +209,10 @@ impl Drop for FaultyLock {
     }
 }
 
-impl Handle {
-    fn append_bytes(&self, bytes: &[u8]) -> Result<()> {
-        let (state, fault) = self.disk.begin(Operation::Append, &self.path, &self.name)?;
-        let directory = state.directories.get(&self.dir);
-        let room = directory.map_or(u64::MAX, |d| d.room());
-        let (written, hit) = match fault {
-            Some(Fault::ShortWrite) => (bytes.len() / 2, fault),
-            Some(_) => (0, fault),
-            None => (bytes.len(), None),
-        };
-        let fits = written.min(usize::try_from(room).unwrap_or(usize::MAX));
-        self.file.lock().append(&bytes[..fits]);
-        let hit = hit.or((fits < written).then_some(Fault::NoSpace));
-        match hit {
-            None => Ok(()),
-            Some(fault) => Err(fault.error(Operation::Append, &self.path)),
-        }
-    }
-
-    fn sync_file(&self) -> Result<()> {
-        let (_state, fault) = self.disk.begin(Operation::Sync, &self.path, &self.name)?;
-        let mut file = self.file.lock();
-        match fault {
-            None => {
-                file.sync();
-                Ok(())
-            }
-            Some(fault) => {
-                file.lose_unsynced();
-                Err(fault.error(Operation::Sync, &self.path))
-            }
-        }
-    }
-}
-
-impl LogFile for Handle {
-    fn append(&self, bytes: &[u8]) -> Result<()> {
-        self.append_bytes(bytes)
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.sync_file()
-    }
-
-    fn truncate(&self, len: u64) -> Result<()> {
-        let _state = self
-            .disk
-            .call(Operation::Truncate, &self.path, &self.name)?;
-        let len = usize::try_from(len).map_err(|_| {
-            let cause = io::Error::from(ErrorKind::FileTooLarge);
-            Error::io("truncate", &self.path, cause)
-        })?;
-        self.file.lock().truncate(len);
-        Ok(())
-    }
-}
-
-impl TableWriter for FaultyWriter {
-    fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        self.handle.append_bytes(bytes)
-    }
-
-    fn finish(mut self: Box<Self>) -> Result<()> {
-        self.handle.sync_file()?;
-        self.handle.disk.sync_directory(&self.handle.dir)?;
-        self.finished = true;
-        Ok(())
-    }
-}
-
-impl Drop for FaultyWriter {
-    fn drop(&mut self) {
-        if self.finished {
-            return;
-        }
-        // No call that anyone could see fail, so it is neither counted nor hit.
-        let mut state = self.handle.disk.state.lock();
-        if !state.gone {
-            let directory = state.directory_or_new(&self.handle.dir);
-            directory.change(EntryChange::Remove(self.handle.name.clone()));
-        }
-    }
-}
-
-impl TableFile for FaultyTable {
-    fn path(&self) -> &Path {
-        &self.handle.path
-    }
-
-    fn len(&self) -> u64 {
-        self.len
-    }
-
-    fn read(&self, offset: u64, len: usize) -> Result<IoBuf> {
-        let Handle {
-            disk,
-            path,
-            name,
-            file,
-            ..
-        } = &self.handle;
-        drop(disk.call(Operation::Read, path, name)?);
-        let file = file.lock();
-        match range(&file.cached, offset, len) {
-            Some(bytes) => Ok(IoBuf::copy_from(bytes)),
-            None => Err(past_the_end(path, offset, len, file.cached.len() as u64)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::{CrashStyle, Medium};
+    use crate::storage::{CrashStyle, Fault, Medium};
 
     fn dir() -> &'static Path {
         Path::new("/fast")

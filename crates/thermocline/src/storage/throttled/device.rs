@@ -1,0 +1,165 @@
+//! How long a device takes: two token buckets and a latency.
+
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::sync::{Arc, Mutex};
+
+/// A device moves at most this much in one operation; the writers gather as much.
+const MAX_OPERATION: u64 = 1 << 20;
+
+/// Work that an idle device may do at once afterwards. A sleeping thread wakes up some 50 µs
+/// late; without this the lost time would hold the device below its rate.
+pub(super) const BURST: Duration = Duration::from_millis(10);
+
+/// What a device can do. Zero means no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Read operations per second; one operation moves up to 1 MiB.
+    pub read_iops: u64,
+    /// Write operations per second; one operation moves up to 1 MiB.
+    pub write_iops: u64,
+    /// Bytes read per second.
+    pub read_bandwidth: u64,
+    /// Bytes written per second.
+    pub write_bandwidth: u64,
+    /// Added to every operation; operations of several threads overlap in it.
+    pub latency: Duration,
+}
+
+/// The device's two queues.
+#[derive(Debug)]
+pub(super) struct Device {
+    reads: Bucket,
+    writes: Bucket,
+    latency: Duration,
+    clock: Arc<dyn Clock>,
+}
+
+/// A token bucket, kept as the time until which the device is busy.
+#[derive(Debug)]
+struct Bucket {
+    iops: u64,
+    bandwidth: u64,
+    busy_until: Mutex<Duration>,
+}
+
+impl Device {
+    pub(super) fn new(limits: Limits, clock: Arc<dyn Clock>) -> Self {
+        let bucket = |iops, bandwidth| Bucket {
+            iops,
+            bandwidth,
+            busy_until: Mutex::new(clock.now()),
+        };
+        Self {
+            reads: bucket(limits.read_iops, limits.read_bandwidth),
+            writes: bucket(limits.write_iops, limits.write_bandwidth),
+            latency: limits.latency,
+            clock,
+        }
+    }
+
+    /// Waits as long as reading `bytes` takes.
+    pub(super) fn read(&self, bytes: u64) {
+        self.wait(&self.reads, bytes);
+    }
+
+    /// Waits as long as writing `bytes` takes.
+    pub(super) fn write(&self, bytes: u64) {
+        self.wait(&self.writes, bytes);
+    }
+
+    /// Waits until the device would have moved `bytes`. The sleep is outside of the lock, so
+    /// that operations of other threads queue behind this one and overlap in the latency.
+    fn wait(&self, bucket: &Bucket, bytes: u64) {
+        let operations = bytes.div_ceil(MAX_OPERATION).max(1);
+        let now = self.clock.now();
+        let through = bucket.reserve(now, bucket.cost(operations, bytes));
+        let answered = through.max(now).saturating_add(self.latency);
+        if answered > now {
+            self.clock.sleep(answered - now);
+        }
+    }
+}
+
+impl Bucket {
+    /// Device time that `operations` moving `bytes` take: what is scarcer decides.
+    fn cost(&self, operations: u64, bytes: u64) -> Duration {
+        let share = |amount: u64, per_second: u64| match per_second {
+            0 => 0,
+            _ => u128::from(amount) * 1_000_000_000 / u128::from(per_second),
+        };
+        let nanos = share(operations, self.iops).max(share(bytes, self.bandwidth));
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// Takes the next free time of the device; returns when it will be through.
+    fn reserve(&self, now: Duration, cost: Duration) -> Duration {
+        let mut busy_until = self.busy_until.lock();
+        let start = (*busy_until).max(now.saturating_sub(BURST));
+        *busy_until = start.saturating_add(cost);
+        *busy_until
+    }
+}
+
+/// Bytes written that the device has not been charged for.
+#[derive(Debug, Default)]
+pub(super) struct Gathered(u64);
+
+impl Gathered {
+    /// Adds `bytes` and takes what makes whole operations.
+    pub(super) fn add(&mut self, bytes: usize) -> u64 {
+        self.0 += bytes as u64;
+        let whole = self.0 - self.0 % MAX_OPERATION;
+        self.0 -= whole;
+        whole
+    }
+
+    pub(super) fn take(&mut self) -> u64 {
+        std::mem::take(&mut self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_reserved_at_once_lie_a_cost_apart_whatever_the_latency() {
+        let now = Duration::from_secs(1);
+        let bucket = Bucket {
+            iops: 1000,
+            bandwidth: 0,
+            busy_until: Mutex::new(now),
+        };
+        let cost = bucket.cost(1, 512);
+        let first = bucket.reserve(now, cost);
+        assert_eq!(first, now + Duration::from_millis(1));
+        let second = bucket.reserve(now, cost);
+        assert_eq!(second - first, Duration::from_millis(1));
+    }
+
+    #[test]
+    fn the_scarcer_of_operations_and_bytes_decides() {
+        let bucket = Bucket {
+            iops: 100,
+            bandwidth: 1 << 20,
+            busy_until: Mutex::default(),
+        };
+        assert_eq!(bucket.cost(1, 512), Duration::from_millis(10));
+        assert_eq!(bucket.cost(1, 1 << 20), Duration::from_secs(1));
+        assert_eq!(
+            bucket.cost(u64::MAX, u64::MAX),
+            Duration::from_nanos(u64::MAX)
+        );
+    }
+
+    #[test]
+    fn gathered_bytes_are_taken_as_whole_operations() {
+        let mut gathered = Gathered::default();
+        assert_eq!(gathered.add(MAX_OPERATION as usize - 1), 0);
+        assert_eq!(gathered.add(2), MAX_OPERATION);
+        assert_eq!(gathered.take(), 1);
+        assert_eq!(gathered.take(), 0);
+    }
+}
