@@ -6,6 +6,8 @@
 //! acknowledged as synced) from what can only be damage (I5). The byte format and the crash
 //! argument are in `docs/format-log.md`.
 
+#[cfg(test)]
+mod crash_tests;
 mod describe;
 mod log;
 mod reader;

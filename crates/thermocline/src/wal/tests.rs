@@ -11,25 +11,24 @@ use crate::log_format::{FILE_HEADER_LEN, Found, Records};
 use crate::options::RecoveryMode::{self, Strict, Tolerant};
 use crate::points::Points;
 use crate::sync::Arc;
-use proptest::prelude::*;
 
 const DB: u128 = 77;
 
-fn batch(seq: SeqNo) -> Bytes {
+pub(super) fn batch(seq: SeqNo) -> Bytes {
     let mut batch = Batch::new();
     batch.put(format!("key{seq}"), format!("value{seq}"));
     batch.into_bytes()
 }
 
-fn start(store: &Arc<TestStore>, number: u64, recovered: &Recovered) -> Wal {
+pub(super) fn start(store: &Arc<TestStore>, number: u64, recovered: &Recovered) -> Wal {
     Wal::create(store.tier(), DB, number, recovered, 0, Points::default()).unwrap()
 }
 
-fn fresh(store: &Arc<TestStore>) -> Wal {
+pub(super) fn fresh(store: &Arc<TestStore>) -> Wal {
     start(store, 1, &Recovered::default())
 }
 
-fn put(wal: &mut Wal, seqs: impl IntoIterator<Item = SeqNo>) {
+pub(super) fn put(wal: &mut Wal, seqs: impl IntoIterator<Item = SeqNo>) {
     for seq in seqs {
         wal.append(seq, &[batch(seq)]).unwrap();
         wal.hand_over().unwrap();
@@ -37,7 +36,7 @@ fn put(wal: &mut Wal, seqs: impl IntoIterator<Item = SeqNo>) {
 }
 
 /// Replays and checks that every record is the one that was written; returns their numbers.
-fn replay(
+pub(super) fn replay(
     store: &Arc<TestStore>,
     mode: RecoveryMode,
     from: SeqNo,
@@ -62,7 +61,7 @@ fn seqs(store: &Arc<TestStore>) -> Vec<SeqNo> {
     replay(store, Strict, 0).unwrap().0
 }
 
-fn name(number: u64) -> String {
+pub(super) fn name(number: u64) -> String {
     segment_file_name(number)
 }
 
@@ -495,87 +494,4 @@ fn a_description_names_records_and_damage() {
             .text
             .contains("header")
     );
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Step {
-    Append,
-    HandOver,
-    Sync,
-    Rotate,
-    FlushSync,
-}
-
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let step = prop_oneof![
-        6 => Just(Step::Append),
-        3 => Just(Step::HandOver),
-        1 => Just(Step::Sync),
-        1 => Just(Step::Rotate),
-        1 => Just(Step::FlushSync),
-    ];
-    prop::collection::vec(step, 1..40)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-
-    /// Whatever a crash does to bytes that were not synced, strict recovery finds a prefix
-    /// that holds everything synced, finds it again, and the log goes on behind it (I5).
-    #[test]
-    fn a_crash_leaves_a_prefix_with_everything_synced(
-        steps in steps(),
-        harm in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 40),
-    ) {
-        let store = TestStore::new();
-        let mut wal = fresh(&store);
-        let (mut seq, mut number, mut synced) = (0, 1, 0);
-        let mut durable = std::collections::BTreeMap::new();
-        for step in steps {
-            match step {
-                Step::Append => {
-                    seq += 1;
-                    wal.append(seq, &[batch(seq)]).unwrap();
-                }
-                Step::HandOver => wal.hand_over().unwrap(),
-                Step::Sync => wal.sync().unwrap(),
-                Step::FlushSync => wal.handle().sync_through(seq).unwrap(),
-                Step::Rotate => {
-                    number += 1;
-                    wal.rotate(number).unwrap();
-                }
-            }
-            if matches!(step, Step::Sync | Step::FlushSync) {
-                synced = seq;
-                // Syncing through a sequence leaves alone a segment that starts behind it.
-                let done = store.syncs.lock().clone();
-                for file in store.names().into_iter().filter(|name| done.contains(name)) {
-                    durable.insert(file.clone(), store.get(&file).unwrap().len());
-                }
-            }
-        }
-        drop(wal);
-        for (file, (at, flipped)) in store.names().iter().zip(harm) {
-            let mut bytes = store.get(file).unwrap();
-            let durable = durable.get(file).copied().unwrap_or(0);
-            if bytes.len() > durable {
-                let at = durable + at.index(bytes.len() - durable);
-                match flipped {
-                    true => bytes[at] ^= 0xff,
-                    false => bytes.truncate(at),
-                }
-                store.put(file, bytes);
-            }
-        }
-        let (found, recovered) = replay(&store, Strict, synced).unwrap();
-        let last = found.len() as u64;
-        prop_assert!(last >= synced && found.iter().copied().eq(1..=last));
-        prop_assert_eq!(recovered.last_seq, last);
-        let (again, recovered) = replay(&store, Strict, synced).unwrap();
-        prop_assert_eq!(&again, &found);
-        prop_assert!(recovered.cut.is_none());
-        let mut wal = start(&store, 100, &recovered);
-        put(&mut wal, [last + 1]);
-        prop_assert_eq!(replay(&store, Strict, synced).unwrap().0.len() as u64, last + 1);
-    }
 }
