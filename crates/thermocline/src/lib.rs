@@ -1,5 +1,6 @@
 //! Thermocline: one ordered key-value store over memory, a fast disk and a slow disk.
 
+mod batch;
 mod cache;
 mod clock;
 mod coding;
@@ -7,6 +8,7 @@ mod error;
 pub mod executor;
 mod iter;
 mod key;
+mod log_format;
 pub mod metrics;
 mod options;
 mod points;
@@ -18,6 +20,7 @@ mod value;
 mod version;
 mod wal;
 
+pub use batch::{Batch, Expect};
 pub use bytes::Bytes;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{Error, Result};

@@ -1,0 +1,345 @@
+//! Writes that take effect together.
+//!
+//! A batch *is* its encoding: a count and the operations as the log stores them. Writing it
+//! to the log copies its bytes once, and memtables hold slices of them.
+
+use bytes::Bytes;
+
+use crate::coding::{Decoder, put_bytes, put_varint};
+use crate::error::{Error, Result};
+use crate::key::{Kind, MAX_KEY_LEN, MAX_VALUE_LEN};
+use crate::version::edit::KeyspaceId;
+
+/// Longest encoded batch, in bytes (1 GiB).
+pub(crate) const MAX_BATCH_LEN: usize = 1 << 30;
+
+/// The count in front of the operations.
+const COUNT_LEN: usize = 4;
+
+/// What a condition expects of a key when the batch is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expect {
+    /// The key has no value.
+    Absent,
+    /// The key has some value.
+    Present,
+    /// The key has exactly this value.
+    Equals(Bytes),
+}
+
+/// A condition of a batch. Checked when the batch is written, never logged: recovery
+/// replays only batches whose conditions held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Condition {
+    pub(crate) keyspace: KeyspaceId,
+    pub(crate) key: Bytes,
+    pub(crate) expect: Expect,
+}
+
+/// A list of writes that is applied as a whole or not at all.
+///
+/// ```
+/// let mut batch = thermocline::Batch::new();
+/// batch.put("apple", "red");
+/// batch.delete("pear");
+/// assert_eq!(batch.len(), 2);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    count: u32,
+    conditions: Vec<Condition>,
+    /// The first write that was over a limit; reported by [`Batch::validate`].
+    too_large: Option<(&'static str, usize, usize)>,
+}
+
+impl Batch {
+    /// An empty batch.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An empty batch with room for `bytes` bytes of keys and values.
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self {
+            bytes: Vec::with_capacity(bytes.saturating_add(COUNT_LEN).min(MAX_BATCH_LEN)),
+            ..Self::default()
+        }
+    }
+
+    /// Gives `key` the value `value` in the default keyspace. Sizes are checked when the
+    /// batch is written.
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
+        self.push(0, Kind::Put, key.as_ref(), value.as_ref());
+    }
+
+    /// Takes the value of `key` away in the default keyspace.
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) {
+        self.push(0, Kind::Delete, key.as_ref(), &[]);
+    }
+
+    /// Writes in the batch.
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Whether the batch holds no writes; it may still hold conditions.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Bytes that the batch takes in the log.
+    pub fn byte_len(&self) -> usize {
+        self.bytes.len().max(COUNT_LEN)
+    }
+
+    /// Removes every write and condition; memory is kept for the next ones.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.count = 0;
+        self.conditions.clear();
+        self.too_large = None;
+    }
+
+    /// Adds a write. `value` is ignored by kinds that carry none.
+    pub(crate) fn push(&mut self, keyspace: KeyspaceId, kind: Kind, key: &[u8], value: &[u8]) {
+        // A write over a limit is not stored: the batch will be refused as a whole, and
+        // must not take memory without bound until then.
+        self.limit("key", key.len(), MAX_KEY_LEN);
+        self.limit("value", value.len(), MAX_VALUE_LEN);
+        let most = self.byte_len() + key.len() + value.len() + 16;
+        self.limit("batch", most, MAX_BATCH_LEN);
+        if self.too_large.is_some() {
+            return;
+        }
+        if self.bytes.is_empty() {
+            self.bytes.resize(COUNT_LEN, 0);
+        }
+        self.bytes.push(kind as u8);
+        put_varint(&mut self.bytes, u64::from(keyspace));
+        put_bytes(&mut self.bytes, key);
+        if has_value(kind) {
+            put_bytes(&mut self.bytes, value);
+        }
+        self.count += 1;
+    }
+
+    /// Makes the batch take effect only if `key` is as expected.
+    pub(crate) fn require(&mut self, keyspace: KeyspaceId, key: &[u8], expect: Expect) {
+        self.limit("key", key.len(), MAX_KEY_LEN);
+        self.conditions.push(Condition {
+            keyspace,
+            key: Bytes::copy_from_slice(key),
+            expect,
+        });
+    }
+
+    pub(crate) fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
+
+    /// Checks every key, every value and the whole against their limits.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] naming the first that is over.
+    pub(crate) fn validate(&self) -> Result<()> {
+        match self.too_large {
+            Some((what, len, limit)) => Err(Error::TooLarge { what, len, limit }),
+            None => Ok(()),
+        }
+    }
+
+    /// The encoding, for the log and for [`Ops`].
+    pub(crate) fn into_bytes(mut self) -> Bytes {
+        self.bytes.resize(self.byte_len(), 0);
+        self.bytes[..COUNT_LEN].copy_from_slice(&self.count.to_le_bytes());
+        Bytes::from(self.bytes)
+    }
+
+    fn limit(&mut self, what: &'static str, len: usize, limit: usize) {
+        if len > limit && self.too_large.is_none() {
+            self.too_large = Some((what, len, limit));
+        }
+    }
+}
+
+fn has_value(kind: Kind) -> bool {
+    kind != Kind::Delete
+}
+
+/// Writes in an encoded batch, as its first bytes claim; `None` when those are missing.
+pub(crate) fn count(batch: &[u8]) -> Option<u32> {
+    Decoder::new(batch).u32()
+}
+
+/// One write of a batch; key and value share the batch's memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Op {
+    pub(crate) keyspace: KeyspaceId,
+    pub(crate) kind: Kind,
+    pub(crate) key: Bytes,
+    pub(crate) value: Bytes,
+}
+
+/// An encoded batch that does not decode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the batch does not decode at its byte {at}")]
+pub(crate) struct BadBatch {
+    /// Offset in the batch, in bytes.
+    pub(crate) at: usize,
+}
+
+/// The writes of an encoded batch. Ends after the first error.
+#[derive(Debug, Clone)]
+pub(crate) struct Ops {
+    bytes: Bytes,
+    at: usize,
+    left: u32,
+}
+
+impl Ops {
+    /// # Errors
+    /// [`BadBatch`] when the count is missing.
+    pub(crate) fn new(bytes: Bytes) -> Result<Self, BadBatch> {
+        let left = count(&bytes).ok_or(BadBatch { at: 0 })?;
+        Ok(Self {
+            bytes,
+            at: COUNT_LEN,
+            left,
+        })
+    }
+
+    fn decode(&mut self) -> Option<Op> {
+        let mut decoder = Decoder::new(self.bytes.get(self.at..)?);
+        let kind = Kind::from_byte(decoder.u8()?).filter(|kind| kind.is_supported())?;
+        let keyspace = KeyspaceId::try_from(decoder.varint()?).ok()?;
+        let key = decoder.bytes()?;
+        let value = match has_value(kind) {
+            true => decoder.bytes()?,
+            false => &[],
+        };
+        if key.len() > MAX_KEY_LEN || value.len() > MAX_VALUE_LEN {
+            return None;
+        }
+        let op = Op {
+            keyspace,
+            kind,
+            key: self.bytes.slice_ref(key),
+            value: match value.is_empty() {
+                true => Bytes::new(),
+                false => self.bytes.slice_ref(value),
+            },
+        };
+        self.at += decoder.position();
+        Some(op)
+    }
+}
+
+impl Iterator for Ops {
+    type Item = Result<Op, BadBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let bad = BadBatch { at: self.at };
+        if self.left == 0 {
+            // Bytes behind the last write belong to nobody.
+            let rest = self.at != self.bytes.len();
+            self.at = self.bytes.len();
+            return rest.then_some(Err(bad));
+        }
+        match self.decode() {
+            Some(op) => {
+                self.left -= 1;
+                Some(Ok(op))
+            }
+            None => {
+                self.left = 0;
+                self.at = self.bytes.len();
+                Some(Err(bad))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn writes_come_back(ops: Vec<(u32, bool, Vec<u8>, Vec<u8>)>) {
+            let mut batch = Batch::new();
+            for (keyspace, put, key, value) in &ops {
+                let kind = if *put { Kind::Put } else { Kind::Delete };
+                batch.push(*keyspace, kind, key, value);
+            }
+            prop_assert_eq!(batch.len(), ops.len());
+            let len = batch.byte_len();
+            let bytes = batch.into_bytes();
+            prop_assert_eq!(bytes.len(), len);
+            let read: Vec<Op> = Ops::new(bytes).unwrap().map(|op| op.unwrap()).collect();
+            prop_assert_eq!(read.len(), ops.len());
+            for (op, (keyspace, put, key, value)) in read.iter().zip(&ops) {
+                prop_assert_eq!(op.keyspace, *keyspace);
+                prop_assert_eq!(op.kind == Kind::Put, *put);
+                prop_assert_eq!(&op.key[..], &key[..]);
+                let expected: &[u8] = if *put { value } else { &[] };
+                prop_assert_eq!(&op.value[..], expected);
+            }
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
+            let len = bytes.len();
+            if let Ok(ops) = Ops::new(bytes.into()) {
+                prop_assert!(ops.take(len + 2).count() <= len + 1);
+            }
+        }
+
+        #[test]
+        fn truncations_are_refused(cut in 0usize..100) {
+            let mut batch = Batch::new();
+            batch.put("key", "value");
+            batch.delete("other");
+            let bytes = batch.into_bytes();
+            let cut = cut % bytes.len();
+            let ops = Ops::new(bytes.slice(..cut));
+            prop_assert!(ops.is_err() || ops.unwrap().any(|op| op.is_err()));
+        }
+    }
+
+    #[test]
+    fn sizes_over_a_limit_are_refused_and_take_no_memory() {
+        let mut batch = Batch::new();
+        batch.put(vec![0; MAX_KEY_LEN], "fits");
+        assert!(batch.validate().is_ok());
+        let before = batch.byte_len();
+        batch.put(vec![0; MAX_KEY_LEN + 1], "does not");
+        assert!(matches!(
+            batch.validate(),
+            Err(Error::TooLarge { what: "key", .. })
+        ));
+        assert_eq!(batch.byte_len(), before);
+        batch.clear();
+        assert!(batch.validate().is_ok() && batch.is_empty());
+    }
+
+    #[test]
+    fn kinds_that_this_build_cannot_answer_are_refused() {
+        let mut batch = Batch::new();
+        batch.push(0, Kind::Merge, b"k", b"v");
+        let mut ops = Ops::new(batch.into_bytes()).unwrap();
+        assert!(matches!(ops.next(), Some(Err(BadBatch { at: 4 }))));
+        assert_eq!(ops.next(), None);
+    }
+
+    #[test]
+    fn conditions_stay_out_of_the_encoding() {
+        let mut batch = Batch::new();
+        batch.put("k", "v");
+        let plain = batch.clone().into_bytes();
+        batch.require(3, b"k", Expect::Absent);
+        assert_eq!(batch.conditions()[0].keyspace, 3);
+        assert_eq!(batch.into_bytes(), plain);
+    }
+}

@@ -1,0 +1,71 @@
+//! `CURRENT`: the file that names the manifest in force.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::{Error, Result};
+use crate::storage::LogStore;
+use crate::version::edit::FileId;
+
+pub(super) const CURRENT: &str = "CURRENT";
+const TEMPORARY: &str = "CURRENT.tmp";
+const PREFIX: &str = "MANIFEST-";
+
+/// The name of manifest `number`.
+pub(crate) fn manifest_file_name(number: FileId) -> String {
+    format!("{PREFIX}{number:08}")
+}
+
+/// The number of the manifest called `name`, unless it is no manifest's name.
+pub(crate) fn manifest_number(name: &str) -> Option<FileId> {
+    let number = name.strip_prefix(PREFIX)?.parse().ok()?;
+    (manifest_file_name(number) == name).then_some(number)
+}
+
+fn content(number: FileId) -> String {
+    let name = manifest_file_name(number);
+    format!("{name} {:016x}\n", xxh3_64(name.as_bytes()))
+}
+
+/// Puts manifest `number` in force: the rename is the moment, the directory's sync makes it
+/// last. A crash in between shows the old name or the new one, and both files are whole.
+///
+/// # Errors
+/// Before the rename, I/O errors: the old manifest is still in force. From the rename on
+/// [`Error::Poisoned`]: an edit appended to either manifest might be lost (I9).
+pub(super) fn write(store: &dyn LogStore, number: FileId) -> Result<()> {
+    let file = store.create(TEMPORARY)?;
+    file.append(content(number).as_bytes())?;
+    file.sync().map_err(poisoned)?;
+    store.rename(TEMPORARY, CURRENT).map_err(poisoned)?;
+    store.sync_dir().map_err(poisoned)
+}
+
+/// `error` as one after which the device's state is unknown (I9).
+pub(super) fn poisoned(error: Error) -> Error {
+    match error {
+        Error::Poisoned { .. } => error,
+        other => Error::Poisoned {
+            cause: other.to_string().into(),
+        },
+    }
+}
+
+/// The number of the manifest in force; `None` without a `CURRENT`.
+pub(super) fn read(store: &dyn LogStore) -> Result<Option<FileId>> {
+    let bytes = match store.read(CURRENT) {
+        Ok(bytes) => bytes,
+        Err(Error::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let text = std::str::from_utf8(&bytes).ok();
+    let name = text.and_then(|text| text.split(' ').next());
+    let number = name.and_then(manifest_number);
+    // Compared as a whole: a changed digit must not name another manifest.
+    match number.filter(|&number| content(number).as_bytes() == bytes) {
+        Some(number) => Ok(Some(number)),
+        None => {
+            let what = "it names no manifest";
+            Err(Error::corruption(store.path().join(CURRENT), 0, what))
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Edits as bytes: tagged fields, each behind its length.
+//!
+//! A tag that this build does not know is refused: skipping a change of the store's shape
+//! would be answered by wrong reads.
+
+use bytes::Bytes;
+
+use super::edit::{KeyspaceId, KeyspaceMeta, TableMeta, VersionEdit};
+use crate::coding::{Decoder, put_bytes, put_varint};
+use crate::key::KeyRange;
+
+const CREATED: u64 = 1;
+const DROPPED: u64 = 2;
+const REMOVED: u64 = 3;
+const ADDED: u64 = 4;
+const FLUSHED_THROUGH: u64 = 5;
+const NEXT_FILE: u64 = 6;
+const LAST_SEQ: u64 = 7;
+
+/// In front of the fields, so that an edit without any is not an empty record.
+const ENCODING: u8 = 1;
+
+impl VersionEdit {
+    /// Appends the encoded edit to `out`.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.push(ENCODING);
+        let mut field = |tag, fill: &dyn Fn(&mut Vec<u8>)| {
+            let mut body = Vec::new();
+            fill(&mut body);
+            put_varint(out, tag);
+            put_bytes(out, &body);
+        };
+        for keyspace in &self.created {
+            field(CREATED, &|body| encode_keyspace(keyspace, body));
+        }
+        for id in &self.dropped {
+            field(DROPPED, &|body| put_varint(body, u64::from(*id)));
+        }
+        for (keyspace, table) in &self.removed {
+            field(REMOVED, &|body| put_pair(body, *keyspace, *table));
+        }
+        for table in &self.added {
+            field(ADDED, &|body| encode_table(table, body));
+        }
+        for (keyspace, seq) in &self.flushed_through {
+            field(FLUSHED_THROUGH, &|body| put_pair(body, *keyspace, *seq));
+        }
+        if let Some(number) = self.next_file {
+            field(NEXT_FILE, &|body| put_varint(body, number));
+        }
+        if let Some(seq) = self.last_seq {
+            field(LAST_SEQ, &|body| put_varint(body, seq));
+        }
+    }
+
+    /// # Errors
+    /// What does not hold of `bytes`, in words.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, String> {
+        let mut decoder = Decoder::new(bytes);
+        match decoder.u8() {
+            Some(ENCODING) => {}
+            Some(_) => return Err("the edit was written by a newer release".into()),
+            None => return Err("the edit is empty".into()),
+        }
+        let mut edit = Self::default();
+        while !decoder.is_empty() {
+            let at = decoder.position();
+            let field = decoder.varint().zip(decoder.bytes());
+            let (tag, body) = field.ok_or_else(|| format!("the edit ends within byte {at}"))?;
+            if !(CREATED..=LAST_SEQ).contains(&tag) {
+                return Err(format!(
+                    "the edit has a field {tag} written by a newer release"
+                ));
+            }
+            let mut body = Decoder::new(body);
+            edit.decode_field(tag, &mut body)
+                .filter(|()| body.is_empty())
+                .ok_or_else(|| format!("field {tag} of the edit does not decode"))?;
+        }
+        Ok(edit)
+    }
+
+    fn decode_field(&mut self, tag: u64, body: &mut Decoder<'_>) -> Option<()> {
+        match tag {
+            CREATED => self.created.push(decode_keyspace(body)?),
+            DROPPED => self.dropped.push(decode_id(body)?),
+            REMOVED => self.removed.push((decode_id(body)?, body.varint()?)),
+            ADDED => self.added.push(decode_table(body)?),
+            FLUSHED_THROUGH => self
+                .flushed_through
+                .push((decode_id(body)?, body.varint()?)),
+            NEXT_FILE => self.next_file = Some(body.varint()?),
+            LAST_SEQ => self.last_seq = Some(body.varint()?),
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+fn put_pair(out: &mut Vec<u8>, keyspace: KeyspaceId, number: u64) {
+    put_varint(out, u64::from(keyspace));
+    put_varint(out, number);
+}
+
+fn decode_id(body: &mut Decoder<'_>) -> Option<KeyspaceId> {
+    KeyspaceId::try_from(body.varint()?).ok()
+}
+
+fn encode_keyspace(keyspace: &KeyspaceMeta, out: &mut Vec<u8>) {
+    put_varint(out, u64::from(keyspace.id));
+    put_bytes(out, &keyspace.name);
+    out.push(keyspace.last_fast_level);
+}
+
+fn decode_keyspace(body: &mut Decoder<'_>) -> Option<KeyspaceMeta> {
+    Some(KeyspaceMeta {
+        id: decode_id(body)?,
+        name: Bytes::copy_from_slice(body.bytes()?),
+        last_fast_level: body.u8()?,
+    })
+}
+
+fn encode_table(table: &TableMeta, out: &mut Vec<u8>) {
+    put_varint(out, table.id);
+    put_varint(out, u64::from(table.keyspace));
+    out.push(table.level);
+    out.push(table.tier);
+    for number in [
+        table.epoch,
+        table.len,
+        table.entries,
+        table.deletes,
+        table.min_seq,
+        table.max_seq,
+    ] {
+        put_varint(out, number);
+    }
+    put_bytes(out, &table.range.first);
+    put_bytes(out, &table.range.last);
+}
+
+fn decode_table(body: &mut Decoder<'_>) -> Option<TableMeta> {
+    Some(TableMeta {
+        id: body.varint()?,
+        keyspace: decode_id(body)?,
+        level: body.u8()?,
+        tier: body.u8()?,
+        epoch: body.varint()?,
+        len: body.varint()?,
+        entries: body.varint()?,
+        deletes: body.varint()?,
+        min_seq: body.varint()?,
+        max_seq: body.varint()?,
+        range: KeyRange {
+            first: Bytes::copy_from_slice(body.bytes()?),
+            last: Bytes::copy_from_slice(body.bytes()?),
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn keyspaces() -> impl Strategy<Value = KeyspaceMeta> {
+        any::<(u32, Vec<u8>, u8)>().prop_map(|(id, name, last_fast_level)| KeyspaceMeta {
+            id,
+            name: name.into(),
+            last_fast_level,
+        })
+    }
+
+    fn tables() -> impl Strategy<Value = TableMeta> {
+        any::<((u64, u32, u8, u8), [u64; 6], Vec<u8>, Vec<u8>)>().prop_map(
+            |((id, keyspace, level, tier), numbers, first, last)| TableMeta {
+                id,
+                keyspace,
+                level,
+                tier,
+                epoch: numbers[0],
+                len: numbers[1],
+                entries: numbers[2],
+                deletes: numbers[3],
+                min_seq: numbers[4],
+                max_seq: numbers[5],
+                range: KeyRange {
+                    first: first.into(),
+                    last: last.into(),
+                },
+            },
+        )
+    }
+
+    prop_compose! {
+        fn edits()(
+            created in prop::collection::vec(keyspaces(), 0..3),
+            dropped: Vec<u32>,
+            removed: Vec<(u32, u64)>,
+            added in prop::collection::vec(tables(), 0..4),
+            flushed_through: Vec<(u32, u64)>,
+            next_file: Option<u64>,
+            last_seq: Option<u64>,
+        ) -> VersionEdit {
+            VersionEdit { created, dropped, removed, added, flushed_through, next_file, last_seq }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn edits_come_back(edit in edits()) {
+            let mut bytes = Vec::new();
+            edit.encode(&mut bytes);
+            prop_assert_eq!(VersionEdit::decode(&bytes), Ok(edit));
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(mut bytes: Vec<u8>) {
+            bytes.insert(0, ENCODING);
+            if let Ok(edit) = VersionEdit::decode(&bytes) {
+                prop_assert!(bytes.len() > 1 || edit == VersionEdit::default());
+            }
+        }
+    }
+
+    #[test]
+    fn fields_of_a_newer_release_are_refused() {
+        for bytes in [&[ENCODING, 99, 0][..], &[ENCODING + 1]] {
+            let problem = VersionEdit::decode(bytes).unwrap_err();
+            assert!(problem.contains("newer release"), "{problem}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! `TIER`: the object that tells a tier's directory from every other.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::coding::Decoder;
+use crate::error::{Error, Result};
+use crate::sync::Arc;
+use crate::tier::{Purpose, Tier};
+
+const NAME: &str = "TIER";
+const MAGIC: &[u8; 8] = b"TCLNTIER";
+const VERSION: u32 = 1;
+/// Magic, version, database, tier index, checksum; the same in every version.
+const LEN: usize = 8 + 4 + 16 + 1 + 8;
+
+fn encode(database: u128, index: u8) -> Vec<u8> {
+    let mut out = Vec::with_capacity(LEN);
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&database.to_le_bytes());
+    out.push(index);
+    let checksum = xxh3_64(&out);
+    out.extend_from_slice(&checksum.to_le_bytes());
+    out
+}
+
+/// Version, database and tier index, if `bytes` are intact.
+fn decode(bytes: &[u8]) -> Option<(u32, u128, u8)> {
+    let mut decoder = Decoder::new(bytes);
+    if decoder.take(8)? != MAGIC {
+        return None;
+    }
+    let fields = (decoder.u32()?, decoder.u128()?, decoder.u8()?);
+    let covered = bytes.get(..decoder.position())?;
+    (decoder.u64()? == xxh3_64(covered) && decoder.is_empty()).then_some(fields)
+}
+
+/// Marks the tier's directory as belonging to `database`; durable on return.
+///
+/// # Errors
+/// I/O errors of the table store.
+pub(crate) fn write(tier: &Arc<Tier>, database: u128) -> Result<()> {
+    let mut object = tier.create(NAME, LEN as u64, Purpose::Manifest)?;
+    object.append(&encode(database, tier.index))?;
+    object.finish()
+}
+
+/// Whether the tier's directory is the one that belongs there.
+///
+/// # Errors
+/// [`Error::WrongTier`] saying what the directory is instead; [`Error::FormatVersion`] for
+/// one of a newer release; I/O errors.
+pub(crate) fn check(tier: &Arc<Tier>, database: u128) -> Result<()> {
+    let path = tier.tables.path().to_path_buf();
+    let wrong = |problem: String| {
+        Err(Error::WrongTier {
+            tier: usize::from(tier.index),
+            path: path.clone(),
+            problem,
+        })
+    };
+    let file = match tier.open(NAME) {
+        Ok(file) => file,
+        Err(Error::NotFound { .. }) => {
+            return wrong(
+                "there is no TIER file, so the directory is empty or holds something else; \
+                 check that the device is mounted and the path is right"
+                    .into(),
+            );
+        }
+        Err(error) => return Err(error),
+    };
+    let found = match file.file.len() {
+        len if len == LEN as u64 => decode(&file.read_bytes(Purpose::Open, 0, LEN)?),
+        _ => None,
+    };
+    match found {
+        None => wrong(
+            "its TIER file is damaged; restore that file from a checkpoint of this store".into(),
+        ),
+        Some((version, ..)) if version != VERSION => Err(Error::FormatVersion {
+            path: path.join(NAME),
+            found: version,
+            supported: VERSION,
+        }),
+        Some((_, other, _)) if other != database => wrong(format!(
+            "the directory belongs to database {other:032x}, not to {database:032x}; \
+             correct the path"
+        )),
+        Some((_, _, index)) if index != tier.index => wrong(format!(
+            "the directory is tier {index} of this database; put the tiers in the order \
+             they were created in"
+        )),
+        Some(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wal::test_store::TestStore;
+
+    fn problem(result: Result<()>) -> String {
+        match result {
+            Err(Error::WrongTier {
+                tier: 1, problem, ..
+            }) => problem,
+            other => panic!("expected a wrong tier, got {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_directory_is_accepted_in_its_own_place_only() {
+        let store = TestStore::new();
+        let tier = store.tier_at(1);
+        assert!(problem(check(&tier, 7)).contains("no TIER file"));
+        write(&tier, 7).unwrap();
+        check(&tier, 7).unwrap();
+        assert!(problem(check(&tier, 8)).contains("belongs to database"));
+        let swapped = check(&store.tier_at(0), 7).unwrap_err();
+        assert!(swapped.to_string().contains("tier 1 of this database"));
+    }
+
+    #[test]
+    fn every_flipped_byte_and_truncation_is_seen() {
+        let store = TestStore::new();
+        let tier = store.tier_at(1);
+        write(&tier, 7).unwrap();
+        let bytes = store.get(NAME).unwrap();
+        for at in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[at] ^= 0x20;
+            store.put(NAME, bad);
+            assert!(problem(check(&tier, 7)).contains("damaged"), "byte {at}");
+            store.put(NAME, bytes[..at].to_vec());
+            assert!(problem(check(&tier, 7)).contains("damaged"), "length {at}");
+        }
+    }
+
+    #[test]
+    fn a_newer_format_is_named() {
+        let store = TestStore::new();
+        let mut bytes = encode(7, 1);
+        bytes[8] = 2;
+        let checksum = xxh3_64(&bytes[..LEN - 8]);
+        bytes[LEN - 8..].copy_from_slice(&checksum.to_le_bytes());
+        store.put(NAME, bytes);
+        let error = check(&store.tier_at(1), 7).unwrap_err();
+        assert!(matches!(error, Error::FormatVersion { found: 2, .. }));
+    }
+}

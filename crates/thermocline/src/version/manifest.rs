@@ -1,0 +1,385 @@
+//! The manifest: the store's shape as a log of edits, framed as [`crate::log_format`] says.
+//!
+//! An edit is in force once its append is synced. A crash in the append leaves a torn tail,
+//! which was never acknowledged and is left behind: every open goes on in a new manifest,
+//! begun with a snapshot. `CURRENT` names the one in force.
+
+use super::current::{self, CURRENT, manifest_file_name, manifest_number, poisoned};
+use super::edit::{FileId, VersionEdit};
+use crate::error::{Error, Result};
+use crate::log_format::{FileHeader, FileKind, Found, Records, put_record};
+use crate::points::{Points, point};
+use crate::storage::{LogFile, LogStore};
+use crate::sync::Arc;
+use crate::tier::{Purpose, Tier};
+use crate::wal::{log_store, segment_number};
+
+/// The manifest in force, open for appends.
+#[derive(Debug)]
+pub(crate) struct Manifest {
+    tier: Arc<Tier>,
+    file: Arc<dyn LogFile>,
+    number: FileId,
+    len: u64,
+    points: Points,
+    poison: Option<Arc<str>>,
+}
+
+/// What [`Manifest::recover`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RecoveredManifest {
+    pub(crate) database: u128,
+    pub(crate) number: FileId,
+    pub(crate) edits: Vec<VersionEdit>,
+    /// Bytes of it that are valid.
+    pub(crate) len: u64,
+    /// Whether a torn edit, never acknowledged, was left behind.
+    pub(crate) torn: bool,
+}
+
+impl Manifest {
+    /// Writes manifest `number`, beginning with `snapshot`, puts it in force and removes the
+    /// ones before it.
+    ///
+    /// # Errors
+    /// I/O errors of the log store; the manifest that was in force then still is.
+    /// [`Error::Poisoned`] when a sync failed, after which that is unknown (I9).
+    pub(crate) fn create(
+        tier: Arc<Tier>,
+        database: u128,
+        number: FileId,
+        snapshot: &[VersionEdit],
+        points: Points,
+    ) -> Result<Manifest> {
+        let store = log_store(&tier)?;
+        let header = FileHeader {
+            kind: FileKind::Manifest,
+            number,
+            database,
+            previous: None,
+            base_seq: 0,
+        };
+        let mut bytes = header.encode();
+        for edit in snapshot {
+            let offset = bytes.len() as u64;
+            put_record(&mut bytes, number, offset, |out| edit.encode(out))?;
+        }
+        let name = manifest_file_name(number);
+        let file = store.create(&name)?;
+        if let Err(error) = file.append(&bytes) {
+            // Not in force: what is left of it is removed with the next rollover.
+            let _ = store.remove(&name);
+            return Err(error);
+        }
+        let len = bytes.len() as u64;
+        tier.count_write(Purpose::Manifest, len);
+        file.sync().map_err(poisoned)?;
+        store.sync_dir().map_err(poisoned)?;
+        point!(points, "manifest.before_current")?;
+        current::write(&*store, number)?;
+        point!(points, "manifest.after_current").map_err(poisoned)?;
+        remove_superseded(&*store, number);
+        // Counted while it is in force; its successor's creation removes the file.
+        tier.add_file_bytes(len);
+        Ok(Manifest {
+            tier,
+            file,
+            number,
+            len,
+            points,
+            poison: None,
+        })
+    }
+
+    /// Reads the manifest in force; `None` where there is no store yet.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`] for damage before the tail, and for a `CURRENT` that is gone
+    /// while files of a store are there; [`Error::FormatVersion`]; I/O errors.
+    pub(crate) fn recover(tier: &Arc<Tier>) -> Result<Option<RecoveredManifest>> {
+        let store = log_store(tier)?;
+        let Some(number) = current::read(&*store)? else {
+            return check_nothing_is_there(tier, &*store).map(|()| None);
+        };
+        let name = manifest_file_name(number);
+        let path = store.path().join(&name);
+        let bytes = match store.read(&name) {
+            Err(Error::NotFound { .. }) => {
+                let what = "CURRENT names this manifest, but it is missing";
+                return Err(Error::corruption(path, 0, what));
+            }
+            read => read?,
+        };
+        tier.count_read(Purpose::Open, bytes.len() as u64);
+        let header = FileHeader::decode(&path, FileKind::Manifest, &bytes)?;
+        let Some(header) = header.filter(|header| header.number == number) else {
+            return Err(Error::corruption(path, 0, "the file header is damaged"));
+        };
+        let mut recovered = RecoveredManifest {
+            database: header.database,
+            number,
+            edits: Vec::new(),
+            len: bytes.len() as u64,
+            torn: false,
+        };
+        let mut records = Records::new(number, &bytes);
+        loop {
+            match records.next() {
+                Found::Record { offset, payload } => {
+                    let payload = bytes.get(payload).unwrap_or_default();
+                    let edit = VersionEdit::decode(payload)
+                        .map_err(|what| Error::corruption(&path, offset, what))?;
+                    recovered.edits.push(edit);
+                }
+                Found::End => return Ok(Some(recovered)),
+                Found::Torn { offset } => {
+                    recovered.len = offset;
+                    recovered.torn = true;
+                    return Ok(Some(recovered));
+                }
+                // Each edit was synced before the next was written: no crash does this.
+                Found::Damaged { offset, .. } => {
+                    let what = "an edit does not match its checksum";
+                    return Err(Error::corruption(path, offset, what));
+                }
+            }
+        }
+    }
+
+    /// Appends `edit` and makes it durable; only then may it be acted upon (I4).
+    ///
+    /// # Errors
+    /// I/O errors of the write: the edit is not in force and may be tried again.
+    /// [`Error::Poisoned`], from then on always, when a sync failed or a failed write could
+    /// not be taken back (I9).
+    pub(crate) fn append(&mut self, edit: &VersionEdit) -> Result<()> {
+        if let Some(cause) = &self.poison {
+            return Err(Error::Poisoned {
+                cause: Arc::clone(cause),
+            });
+        }
+        let mut record = Vec::new();
+        put_record(&mut record, self.number, self.len, |out| edit.encode(out))?;
+        let written =
+            point!(self.points, "manifest.before_append").and_then(|()| self.file.append(&record));
+        if let Err(error) = written {
+            // A part of it, followed by later edits, would read as damage.
+            return match self.file.truncate(self.len) {
+                Ok(()) => Err(error),
+                Err(truncation) => Err(self.poison(truncation)),
+            };
+        }
+        let len = record.len() as u64;
+        self.tier.count_write(Purpose::Manifest, len);
+        self.tier.add_file_bytes(len);
+        self.len += len;
+        point!(self.points, "manifest.before_sync")
+            .and_then(|()| self.file.sync())
+            .and_then(|()| point!(self.points, "manifest.after_sync"))
+            .map_err(|error| self.poison(error))
+    }
+
+    fn poison(&mut self, error: Error) -> Error {
+        let error = poisoned(error);
+        if let Error::Poisoned { cause } = &error {
+            self.poison = Some(Arc::clone(cause));
+        }
+        error
+    }
+
+    /// Length in bytes; a caller rolls over to a new manifest when it is large.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(crate) fn number(&self) -> FileId {
+        self.number
+    }
+}
+
+impl Drop for Manifest {
+    fn drop(&mut self) {
+        self.tier.remove_file_bytes(self.len);
+    }
+}
+
+/// Removes manifests that are no longer in force. A failure costs space only and is made
+/// good by the next rollover.
+fn remove_superseded(store: &dyn LogStore, in_force: FileId) {
+    let files = store.list().unwrap_or_default();
+    let manifests = files.iter().filter_map(|file| manifest_number(&file.name));
+    for number in manifests.filter(|&number| number != in_force) {
+        let _ = store.remove(&manifest_file_name(number));
+    }
+}
+
+/// Without a `CURRENT` there is no store, or its name is lost. A store that was created has
+/// a log or tables; manifests alone are a creation that a crash cut short, to be repeated.
+fn check_nothing_is_there(tier: &Tier, store: &dyn LogStore) -> Result<()> {
+    let files = store.list()?;
+    let tables = tier.tables.list()?;
+    let data = files
+        .iter()
+        .chain(&tables)
+        .find(|f| segment_number(&f.name).is_some() || f.name.ends_with(".sst"));
+    match data {
+        None => Ok(()),
+        Some(file) => {
+            let what = format!("it is missing, but {} is there", file.name);
+            Err(Error::corruption(store.path().join(CURRENT), 0, what))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wal::test_store::{Failing, TestStore};
+
+    fn edit(seq: u64) -> VersionEdit {
+        VersionEdit {
+            last_seq: Some(seq),
+            flushed_through: vec![(0, seq)],
+            ..VersionEdit::default()
+        }
+    }
+
+    fn create(store: &Arc<TestStore>, number: FileId, snapshot: &[VersionEdit]) -> Manifest {
+        Manifest::create(store.tier(), 5, number, snapshot, Points::default()).unwrap()
+    }
+
+    fn three_edits() -> Arc<TestStore> {
+        let store = TestStore::new();
+        let mut manifest = create(&store, 1, &[edit(1)]);
+        manifest.append(&edit(2)).unwrap();
+        manifest.append(&edit(3)).unwrap();
+        store
+    }
+
+    fn recover(store: &Arc<TestStore>) -> Result<Option<RecoveredManifest>> {
+        Manifest::recover(&store.tier())
+    }
+
+    const NAME: &str = "MANIFEST-00000001";
+
+    #[test]
+    fn edits_come_back_and_a_rollover_replaces_the_file() {
+        let store = three_edits();
+        let found = recover(&store).unwrap().unwrap();
+        assert_eq!(found.edits, [edit(1), edit(2), edit(3)]);
+        assert_eq!((found.database, found.number, found.torn), (5, 1, false));
+        assert_eq!(found.len, store.get(NAME).unwrap().len() as u64);
+        create(&store, 4, &[edit(3)]);
+        assert_eq!(recover(&store).unwrap().unwrap().edits, [edit(3)]);
+        assert_eq!(store.names(), ["CURRENT", "MANIFEST-00000004"]);
+    }
+
+    #[test]
+    fn every_truncation_gives_a_prefix_or_an_error() {
+        let store = three_edits();
+        let bytes = store.get(NAME).unwrap();
+        let whole = [edit(1), edit(2), edit(3)];
+        for len in 0..bytes.len() {
+            store.put(NAME, bytes[..len].to_vec());
+            match recover(&store) {
+                Ok(found) => assert!(whole.starts_with(&found.unwrap().edits)),
+                Err(error) => assert!(error.is_corruption() && len < 72, "{len}: {error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn every_flipped_byte_before_the_last_edit_is_an_error() {
+        let store = three_edits();
+        let bytes = store.get(NAME).unwrap();
+        let record = (bytes.len() - 72) / 3;
+        for at in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[at] ^= 0x04;
+            store.put(NAME, bad);
+            if at < bytes.len() - record {
+                assert!(recover(&store).unwrap_err().is_corruption(), "byte {at}");
+            } else {
+                let found = recover(&store).unwrap().unwrap();
+                assert_eq!((found.edits.len(), found.torn), (2, true));
+            }
+        }
+        store.put(NAME, bytes);
+        let current = store.get(CURRENT).unwrap();
+        for at in 0..current.len() {
+            let mut bad = current.clone();
+            bad[at] ^= 0x04;
+            store.put(CURRENT, bad);
+            assert!(recover(&store).unwrap_err().is_corruption(), "CURRENT {at}");
+        }
+    }
+
+    #[test]
+    fn nothing_there_is_told_from_a_lost_current() {
+        let store = TestStore::new();
+        assert_eq!(recover(&store).unwrap(), None);
+        store.put(NAME, Vec::new());
+        assert_eq!(recover(&store).unwrap(), None, "creation was cut short");
+        for file in ["00000002.wal", "00000002.sst"] {
+            let lost = store.copy();
+            lost.put(file, Vec::new());
+            assert!(recover(&lost).unwrap_err().is_corruption(), "{file}");
+        }
+        let store = three_edits();
+        LogStore::remove(&*store, NAME).unwrap();
+        assert!(recover(&store).unwrap_err().is_corruption());
+    }
+
+    #[test]
+    fn a_write_that_failed_is_taken_back_and_may_be_repeated() {
+        let store = TestStore::new();
+        let mut manifest = create(&store, 1, &[]);
+        store.fail(Failing {
+            append: true,
+            ..Failing::default()
+        });
+        assert!(manifest.append(&edit(1)).unwrap_err().is_no_space());
+        store.fail(Failing::default());
+        manifest.append(&edit(2)).unwrap();
+        assert_eq!(recover(&store).unwrap().unwrap().edits, [edit(2)]);
+        assert_eq!(manifest.len(), store.get(NAME).unwrap().len() as u64);
+    }
+
+    #[test]
+    fn failures_of_sync_and_of_truncation_are_final() {
+        let sync = Failing {
+            sync: true,
+            ..Failing::default()
+        };
+        let truncate = Failing {
+            append: true,
+            truncate: true,
+            ..Failing::default()
+        };
+        for failing in [sync, truncate] {
+            let store = TestStore::new();
+            let mut manifest = create(&store, 1, &[]);
+            store.fail(failing);
+            let poisoned = |result| matches!(result, Err(Error::Poisoned { .. }));
+            assert!(poisoned(manifest.append(&edit(1))));
+            store.fail(Failing::default());
+            assert!(poisoned(manifest.append(&edit(1))));
+        }
+    }
+
+    #[test]
+    fn bytes_are_counted_while_the_manifest_is_in_force() {
+        let store = TestStore::new();
+        let tier = store.tier();
+        let create = |number| {
+            let tier = Arc::clone(&tier);
+            Manifest::create(tier, 5, number, &[edit(1)], Points::default()).unwrap()
+        };
+        let mut old = create(1);
+        old.append(&edit(2)).unwrap();
+        assert_eq!(tier.file_bytes(), old.len());
+        let new = create(2);
+        drop(old);
+        assert_eq!(tier.file_bytes(), new.len());
+    }
+}

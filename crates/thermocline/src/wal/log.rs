@@ -1,0 +1,375 @@
+//! The open log: buffer, current segment, rotation.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::record::GroupHeader;
+use super::recover::Recovered;
+use super::segment::{ClosedSegment, Segment, log_store, segment_file_name};
+use super::sync::WalSync;
+use crate::batch;
+use crate::error::{Error, Result};
+use crate::key::SeqNo;
+use crate::log_format::{FileHeader, FileKind, put_record};
+use crate::points::{Points, point};
+use crate::storage::{LogFile, LogStore};
+use crate::sync::{Arc, Mutex};
+use crate::tier::{Purpose, Tier};
+use crate::version::edit::FileId;
+
+/// Bytes in the process buffer at which it is handed over unasked.
+const BUFFER_LEN: usize = 64 << 10;
+
+/// What appending, syncing and reading threads share. Lock order: `turn`, `state`, `poison`.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) tier: Arc<Tier>,
+    pub(super) store: Arc<dyn LogStore>,
+    pub(super) database: u128,
+    /// Bytes of flushed log that are kept.
+    pub(super) retention: u64,
+    pub(super) points: Points,
+    pub(super) state: Mutex<State>,
+    /// Held while syncing, so that a later caller never overtakes the sync of an older
+    /// segment; appends do not take it.
+    pub(super) turn: Mutex<()>,
+    poison: Mutex<Option<Arc<str>>>,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) closed: VecDeque<Segment>,
+    pub(super) current: Segment,
+    pub(super) current_file: Arc<dyn LogFile>,
+    /// Encoded records that were not handed to the file yet.
+    buffer: Vec<u8>,
+    /// Where in the buffer the newest record starts and its first sequence number, while
+    /// that record may still be withdrawn.
+    newest: Option<(usize, SeqNo)>,
+    pub(super) next_seq: SeqNo,
+    /// Changes of the directory so far, and how many of them are durable.
+    pub(super) entry_changes: u64,
+    pub(super) entries_durable: u64,
+    /// The change that removed the latest segment.
+    pub(super) removal: u64,
+}
+
+impl State {
+    pub(super) fn older_durable(&self) -> bool {
+        self.closed.iter().all(Segment::is_durable)
+    }
+
+    /// Drops the newest record from the buffer: its writers are told of a failure, so it
+    /// must not come back with a later hand-over.
+    fn withdraw_newest(&mut self) {
+        if let Some((at, first_seq)) = self.newest.take() {
+            self.buffer.truncate(at);
+            self.next_seq = first_seq;
+        }
+    }
+}
+
+impl Shared {
+    /// # Errors
+    /// [`Error::Poisoned`] once a sync has failed (I9).
+    pub(super) fn check(&self) -> Result<()> {
+        match &*self.poison.lock() {
+            Some(cause) => Err(Error::Poisoned {
+                cause: Arc::clone(cause),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses everything from here on; the first cause stays (I9).
+    pub(super) fn poison(&self, error: &Error) -> Error {
+        let cause = match error {
+            Error::Poisoned { cause } => Arc::clone(cause),
+            other => other.to_string().into(),
+        };
+        let mut poison = self.poison.lock();
+        Error::Poisoned {
+            cause: Arc::clone(poison.get_or_insert(cause)),
+        }
+    }
+
+    /// Hands the whole buffer to the file. On failure the buffer is as before and the file
+    /// ends where it did, so the call may be repeated.
+    pub(super) fn flush(&self, state: &mut State) -> Result<()> {
+        if state.buffer.is_empty() {
+            return Ok(());
+        }
+        let written = point!(self.points, "wal.before_hand_over")
+            .and_then(|()| state.current_file.append(&state.buffer));
+        if let Err(error) = written {
+            // Part of the records may have reached the file. Left there they would come
+            // back at recovery although their writers were told otherwise.
+            return match state.current_file.truncate(state.current.extent.len) {
+                Ok(()) => Err(error),
+                Err(truncation) => Err(self.poison(&truncation)),
+            };
+        }
+        let len = state.buffer.len() as u64;
+        self.tier.count_write(Purpose::Wal, len);
+        self.tier.add_file_bytes(len);
+        state.current.extent.len += len;
+        state.current.extent.last_seq = state.next_seq - 1;
+        state.buffer.clear();
+        state.buffer.shrink_to(2 * BUFFER_LEN);
+        state.newest = None;
+        // The records are in the file: an error now cannot be taken for "not written".
+        point!(self.points, "wal.after_hand_over").map_err(|error| self.poison(&error))
+    }
+
+    fn create_segment(
+        &self,
+        number: FileId,
+        previous: Option<(FileId, u64)>,
+        base_seq: SeqNo,
+    ) -> Result<(Segment, Arc<dyn LogFile>)> {
+        start_segment(
+            &self.tier,
+            &*self.store,
+            &FileHeader {
+                kind: FileKind::Wal,
+                number,
+                database: self.database,
+                previous,
+                base_seq,
+            },
+        )
+    }
+}
+
+fn start_segment(
+    tier: &Tier,
+    store: &dyn LogStore,
+    header: &FileHeader,
+) -> Result<(Segment, Arc<dyn LogFile>)> {
+    let name = segment_file_name(header.number);
+    let file = store.create(&name)?;
+    let bytes = header.encode();
+    if let Err(error) = file.append(&bytes) {
+        // If the removal fails too, a segment without records is left, which recovery
+        // takes for what it is: a rotation that was given up.
+        let _ = store.remove(&name);
+        return Err(error);
+    }
+    let len = bytes.len() as u64;
+    tier.count_write(Purpose::Wal, len);
+    tier.add_file_bytes(len);
+    let segment = Segment {
+        extent: ClosedSegment {
+            number: header.number,
+            base_seq: header.base_seq,
+            len,
+            last_seq: header.base_seq,
+        },
+        durable_len: 0,
+        file: Some(Arc::clone(&file)),
+    };
+    Ok((segment, file))
+}
+
+/// The open log. One thread at a time writes to it (the leader of a commit group);
+/// [`WalSync`] works beside it.
+///
+/// A call that returns [`Error::Poisoned`] is the last one that did anything: so does every
+/// later one (I9). After any other error the log stays usable.
+#[derive(Debug)]
+pub(crate) struct Wal {
+    shared: Arc<Shared>,
+}
+
+impl Wal {
+    /// Starts segment `number` behind what [`super::recover`] found
+    /// ([`Recovered::default`] for a new store). `retention` is in bytes.
+    ///
+    /// # Errors
+    /// I/O errors of the log store.
+    pub(crate) fn create(
+        tier: Arc<Tier>,
+        database: u128,
+        number: FileId,
+        recovered: &Recovered,
+        retention: u64,
+        points: Points,
+    ) -> Result<Wal> {
+        let store = log_store(&tier)?;
+        let header = FileHeader {
+            kind: FileKind::Wal,
+            number,
+            database,
+            previous: recovered.segments.last().map(|s| (s.number, s.len)),
+            base_seq: recovered.last_seq,
+        };
+        let (current, current_file) = start_segment(&tier, &*store, &header)?;
+        let closed = recovered.segments.iter().map(|&extent| Segment {
+            extent,
+            durable_len: extent.len,
+            file: None,
+        });
+        let closed: VecDeque<_> = closed.collect();
+        tier.add_file_bytes(closed.iter().map(|s| s.extent.len).sum());
+        let state = State {
+            closed,
+            current,
+            current_file,
+            buffer: Vec::with_capacity(BUFFER_LEN),
+            newest: None,
+            next_seq: recovered.last_seq + 1,
+            entry_changes: 1,
+            entries_durable: 0,
+            removal: 0,
+        };
+        let shared = Shared {
+            tier,
+            store,
+            database,
+            retention,
+            points,
+            state: Mutex::new(state),
+            turn: Mutex::new(()),
+            poison: Mutex::new(None),
+        };
+        Ok(Wal {
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// Puts a commit group into the process buffer, as one record: recovery has all of its
+    /// batches or none. A full buffer is handed over.
+    ///
+    /// Until the next append or hand-over the group may be withdrawn: a failed
+    /// [`Wal::hand_over`] or [`Wal::sync`] drops it, and its sequence numbers are to be
+    /// given out again. Groups before it were acknowledged and stay for the next attempt.
+    ///
+    /// # Errors
+    /// I/O errors of a hand-over; the group is then not part of the log. Also
+    /// [`Error::TooLarge`], and [`Error::Poisoned`] for sequence numbers with a gap, which
+    /// recovery would have to call damage.
+    pub(crate) fn append(&mut self, first_seq: SeqNo, batches: &[Bytes]) -> Result<()> {
+        self.shared.check()?;
+        let mut state = self.shared.state.lock();
+        let state = &mut *state;
+        // Whoever appends again has acknowledged what came before.
+        state.newest = None;
+        if first_seq != state.next_seq {
+            let path = self.shared.store.path();
+            let expected = state.next_seq;
+            let what = format!("append of sequence {first_seq} where {expected} is next");
+            let error = Error::corruption(path, state.current.extent.len, what);
+            return Err(self.shared.poison(&error));
+        }
+        let count = batches
+            .iter()
+            .filter_map(|b| batch::count(b))
+            .map(u64::from);
+        let header = GroupHeader {
+            older_durable: state.older_durable(),
+            durable_len: state.current.durable_len,
+            first_seq,
+            count: count.sum(),
+        };
+        let at = state.buffer.len();
+        let offset = state.current.extent.len + at as u64;
+        let number = state.current.extent.number;
+        put_record(&mut state.buffer, number, offset, |out| {
+            header.encode(batches, out);
+        })?;
+        state.newest = Some((at, first_seq));
+        state.next_seq += header.count;
+        if state.buffer.len() < BUFFER_LEN {
+            return Ok(());
+        }
+        self.shared
+            .flush(state)
+            .inspect_err(|_| state.withdraw_newest())
+    }
+
+    /// Hands the buffer to the operating system.
+    ///
+    /// # Errors
+    /// I/O errors of the log store; the newest group is then withdrawn, see [`Wal::append`].
+    pub(crate) fn hand_over(&mut self) -> Result<()> {
+        self.shared.check()?;
+        let mut state = self.shared.state.lock();
+        self.shared
+            .flush(&mut state)
+            .inspect_err(|_| state.withdraw_newest())
+    }
+
+    /// Makes everything appended so far durable, older segments first (I5).
+    ///
+    /// # Errors
+    /// As [`Wal::hand_over`]; [`Error::Poisoned`] when a sync fails (I9).
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.hand_over()?;
+        self.shared.sync_through(SeqNo::MAX)
+    }
+
+    /// As [`Wal::sync`] for a caller who appended nothing: no group is withdrawn on failure,
+    /// because all of them were acknowledged.
+    ///
+    /// # Errors
+    /// As [`Wal::sync`].
+    pub(crate) fn sync_all(&mut self) -> Result<()> {
+        self.shared.sync_through(SeqNo::MAX)
+    }
+
+    /// Hands the buffer over and goes on in segment `number`, higher than every number so
+    /// far. The old segment is closed and not yet synced.
+    ///
+    /// # Errors
+    /// I/O errors of the log store; the log then stays in the old segment.
+    pub(crate) fn rotate(&mut self, number: FileId) -> Result<()> {
+        self.shared.check()?;
+        let mut state = self.shared.state.lock();
+        let state = &mut *state;
+        self.shared.flush(state)?;
+        let old = state.current.extent;
+        let (segment, file) =
+            self.shared
+                .create_segment(number, Some((old.number, old.len)), state.next_seq - 1)?;
+        let old = std::mem::replace(&mut state.current, segment);
+        state.current_file = file;
+        state.closed.push_back(old);
+        state.entry_changes += 1;
+        point!(self.shared.points, "wal.rotate.after_create")
+            .map_err(|error| self.shared.poison(&error))
+    }
+
+    /// Syncs the log and leaves a record that says so: damage found by the next open is then
+    /// told from a crash wherever it is.
+    ///
+    /// # Errors
+    /// As [`Wal::sync`].
+    pub(crate) fn close(&mut self) -> Result<()> {
+        self.sync_all()?;
+        let next_seq = self.shared.state.lock().next_seq;
+        self.append(next_seq, &[])?;
+        self.sync()
+    }
+
+    /// Removes segments that hold nothing above `flushed_through`; see
+    /// [`WalSync::remove_obsolete`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn remove_obsolete(&mut self, flushed_through: SeqNo) -> Result<u64> {
+        self.shared.remove_obsolete(flushed_through)
+    }
+
+    /// Bytes of all segments, handed over or not.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        let state = self.shared.state.lock();
+        let closed: u64 = state.closed.iter().map(|s| s.extent.len).sum();
+        closed + state.current.extent.len + state.buffer.len() as u64
+    }
+
+    /// A handle for threads that sync, remove and read beside the appends.
+    pub(crate) fn handle(&self) -> WalSync {
+        WalSync::new(Arc::clone(&self.shared))
+    }
+}

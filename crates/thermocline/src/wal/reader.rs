@@ -1,0 +1,121 @@
+//! Reading the log from a sequence number on, while it is written.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::record::Group;
+use super::segment::{ClosedSegment, log_store, segment_file_name};
+use crate::batch;
+use crate::error::{Error, Result};
+use crate::key::SeqNo;
+use crate::log_format::{Found, Records};
+use crate::storage::LogStore;
+use crate::sync::Arc;
+use crate::tier::{Purpose, Tier};
+
+/// Yields `(first sequence number, encoded batch)` for every batch that holds a write at or
+/// above the sequence number asked for. Ends after the first error.
+#[derive(Debug)]
+pub(crate) struct LogReader {
+    tier: Arc<Tier>,
+    store: Arc<dyn LogStore>,
+    segments: VecDeque<ClosedSegment>,
+    since: SeqNo,
+    batches: VecDeque<(SeqNo, Bytes)>,
+}
+
+impl LogReader {
+    pub(super) fn new(
+        tier: Arc<Tier>,
+        segments: VecDeque<ClosedSegment>,
+        since: SeqNo,
+    ) -> Result<Self> {
+        // Sequence numbers start at 1: from 0 on is from the beginning.
+        let since = since.max(1);
+        if let Some(first) = segments.front()
+            && since <= first.base_seq
+        {
+            return Err(gone(since, first.base_seq + 1));
+        }
+        let store = log_store(&tier)?;
+        let segments = segments.into_iter().filter(|s| s.last_seq >= since);
+        Ok(Self {
+            segments: segments.collect(),
+            tier,
+            store,
+            since,
+            batches: VecDeque::new(),
+        })
+    }
+
+    /// Takes in the batches of a whole segment.
+    fn load(&mut self, segment: ClosedSegment) -> Result<()> {
+        let name = segment_file_name(segment.number);
+        let bytes = match self.store.read(&name) {
+            Ok(bytes) => Bytes::from(bytes),
+            // Removed since this reader was made.
+            Err(Error::NotFound { .. }) => return Err(gone(self.since, segment.last_seq + 1)),
+            Err(error) => return Err(error),
+        };
+        self.tier
+            .count_read(Purpose::Maintenance, bytes.len() as u64);
+        let damaged = |offset: u64, what: &str| {
+            Err(Error::corruption(
+                self.store.path().join(&name),
+                offset,
+                what,
+            ))
+        };
+        // The file may have grown since; what is beyond was not promised.
+        let Some(bytes) = usize::try_from(segment.len)
+            .ok()
+            .filter(|&len| len <= bytes.len())
+            .map(|len| bytes.slice(..len))
+        else {
+            return damaged(bytes.len() as u64, "the segment is shorter than it was");
+        };
+        let mut records = Records::new(segment.number, &bytes);
+        loop {
+            let (offset, payload) = match records.next() {
+                Found::Record { offset, payload } => (offset, bytes.slice(payload)),
+                Found::End => return Ok(()),
+                Found::Torn { offset } | Found::Damaged { offset, .. } => {
+                    return damaged(offset, "a log record does not match its checksum");
+                }
+            };
+            let Some(group) = Group::decode(&payload) else {
+                return damaged(offset, "a log record does not decode");
+            };
+            let mut first = group.header.first_seq;
+            for range in group.batches {
+                let batch = payload.slice(range);
+                let next = first + batch::count(&batch).map_or(0, SeqNo::from);
+                if next > self.since.max(first) {
+                    self.batches.push_back((first, batch));
+                }
+                first = next;
+            }
+        }
+    }
+}
+
+fn gone(asked: SeqNo, oldest: SeqNo) -> Error {
+    Error::LogGone { asked, oldest }
+}
+
+impl Iterator for LogReader {
+    type Item = Result<(SeqNo, Bytes)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.batches.is_empty() {
+            let segment = self.segments.pop_front()?;
+            if let Err(error) = self.load(segment) {
+                self.segments.clear();
+                self.batches.clear();
+                return Some(Err(error));
+            }
+        }
+        self.batches.pop_front().map(Ok)
+    }
+}

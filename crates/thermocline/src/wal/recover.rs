@@ -1,0 +1,366 @@
+//! Replaying the log when a store is opened.
+//!
+//! What lies behind a bad or missing place is told apart by evidence. Records say which bytes
+//! were durable when they were written. If a place that was durable is bad, that is damage.
+//! Otherwise a crash may have taken it, together with everything after it, none of which was
+//! acknowledged as synced: the log is cut there, and what is left is a prefix (I5).
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+
+use super::record::Group;
+use super::segment::{ClosedSegment, log_store, segment_file_name, segment_number};
+use super::settle::settle;
+use crate::batch::{Op, Ops};
+use crate::error::{Error, Result};
+use crate::key::{Kind, SeqNo};
+use crate::log_format::{FILE_HEADER_LEN, FileHeader, FileKind, Found, Records};
+use crate::options::RecoveryMode;
+use crate::storage::LogStore;
+use crate::sync::Arc;
+use crate::tier::{Purpose, Tier};
+use crate::version::edit::{FileId, KeyspaceId};
+
+/// Where the replay ended before the log did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) path: PathBuf,
+    /// First byte of that file that was not replayed.
+    pub(crate) offset: u64,
+    /// Bytes of log given up, later segments included.
+    pub(crate) bytes: u64,
+    /// Whether durable data is missing; otherwise a crash explains it.
+    pub(crate) damaged: bool,
+    /// What was found there.
+    pub(crate) what: String,
+}
+
+/// What a replay found, and what the log goes on from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Recovered {
+    /// Highest sequence number in use, in the log or below it.
+    pub(crate) last_seq: SeqNo,
+    /// Segments that stay, oldest first; all of them durable.
+    pub(crate) segments: Vec<ClosedSegment>,
+    pub(crate) cut: Option<Cut>,
+}
+
+/// What receives the writes of the log.
+pub(crate) type Visit<'a> = &'a mut dyn FnMut(SeqNo, KeyspaceId, Kind, Bytes, Bytes) -> Result<()>;
+
+/// Replays the log: `visit` gets every write in order, those included that tables hold too.
+/// On return the segments are durable, cut ones shortened, and later ones removed; a crash
+/// on the way changes nothing that a repeated call would find.
+///
+/// `from` is the highest sequence number that any flush edit names: through it the log was
+/// synced (I5), and no segment beyond it was removed. A log that starts behind `from + 1` or
+/// ends before `from` is damaged.
+///
+/// # Errors
+/// [`Error::Corruption`] for damage in strict mode, and in any mode for a log of another
+/// database; [`Error::FormatVersion`]; I/O errors; the errors of `visit`.
+pub(crate) fn recover(
+    tier: &Arc<Tier>,
+    database: u128,
+    mode: RecoveryMode,
+    from: SeqNo,
+    visit: Visit<'_>,
+) -> Result<Recovered> {
+    let store = log_store(tier)?;
+    let mut numbers: Vec<FileId> = Vec::new();
+    numbers.extend(store.list()?.iter().filter_map(|f| segment_number(&f.name)));
+    numbers.sort_unstable();
+    let mut replay = Replay {
+        tier,
+        store: &*store,
+        database,
+        from,
+        chain: Vec::new(),
+        durable: 0,
+        abandoned: Vec::new(),
+        last_seq: from,
+    };
+    let mut cut = None;
+    let mut dropped: &[FileId] = &[];
+    for (index, &number) in numbers.iter().enumerate() {
+        if let Some(trouble) = replay.segment(number, visit)? {
+            dropped = numbers.get(index + 1..).unwrap_or_default();
+            cut = Some(replay.judge(trouble, number, dropped, mode)?);
+            break;
+        }
+    }
+    if cut.is_none() {
+        cut = replay.judge_end(mode)?;
+    }
+    let mut doomed = replay.abandoned;
+    doomed.extend(dropped);
+    while let Some(empty) = replay.chain.pop_if(|s| is_empty(s)) {
+        doomed.push(empty.number);
+    }
+    let unproven = replay.chain.get(replay.durable..).unwrap_or_default();
+    settle(tier, &*store, doomed, unproven)?;
+    Ok(Recovered {
+        last_seq: replay.last_seq.max(from),
+        segments: replay.chain,
+        cut,
+    })
+}
+
+fn is_empty(segment: &ClosedSegment) -> bool {
+    segment.len <= FILE_HEADER_LEN as u64
+}
+
+/// A place where the replay cannot go on.
+struct Trouble {
+    offset: u64,
+    /// Bytes of its segment that are given up.
+    bytes: u64,
+    what: String,
+    /// Whether this segment alone proves that durable data is missing.
+    proven: bool,
+}
+
+struct Replay<'a> {
+    tier: &'a Tier,
+    store: &'a dyn LogStore,
+    database: u128,
+    from: SeqNo,
+    chain: Vec<ClosedSegment>,
+    /// Segments at the start of the chain that are proven to be durable.
+    durable: usize,
+    /// Segments without records that are no part of the chain: rotations given up.
+    abandoned: Vec<FileId>,
+    last_seq: SeqNo,
+}
+
+impl Replay<'_> {
+    fn path(&self, number: FileId) -> PathBuf {
+        self.store.path().join(segment_file_name(number))
+    }
+
+    fn read(&self, number: FileId) -> Result<Bytes> {
+        let bytes = self.store.read(&segment_file_name(number))?;
+        self.tier.count_read(Purpose::Open, bytes.len() as u64);
+        Ok(Bytes::from(bytes))
+    }
+
+    /// Replays one segment and links it to the chain.
+    fn segment(&mut self, number: FileId, visit: Visit<'_>) -> Result<Option<Trouble>> {
+        let bytes = self.read(number)?;
+        let path = self.path(number);
+        let header = FileHeader::decode(&path, FileKind::Wal, &bytes)?;
+        let header = header.filter(|header| header.number == number);
+        let has_records = !matches!(
+            Records::new(number, &bytes).next(),
+            Found::End | Found::Torn { .. }
+        );
+        if let Some(header) = &header
+            && header.database != self.database
+        {
+            let what = "the log belongs to another database";
+            return Err(Error::corruption(path, 0, what));
+        }
+        let header_holds = header.is_some();
+        let linked = match &header {
+            Some(header) => self.link(header),
+            None => Err("the file header is damaged"),
+        };
+        let (Some(header), Ok(())) = (header, linked) else {
+            self.abandoned.push(number);
+            if !has_records {
+                return Ok(None);
+            }
+            let evidence = evidence(number, &bytes);
+            return Ok(Some(Trouble {
+                offset: 0,
+                bytes: bytes.len() as u64,
+                what: linked.err().unwrap_or_default().into(),
+                // Durable bytes prove the header and all older segments, as syncs go oldest
+                // first; the flag proves older segments only, not this header.
+                proven: evidence.durable_len > 0 || (header_holds && evidence.older_durable),
+            }));
+        };
+        self.last_seq = header.base_seq;
+        let mut extent = ClosedSegment {
+            number,
+            base_seq: header.base_seq,
+            len: FILE_HEADER_LEN as u64,
+            last_seq: header.base_seq,
+        };
+        let trouble = self.records(&mut extent, &bytes, visit)?;
+        self.chain.push(extent);
+        Ok(trouble)
+    }
+
+    /// Whether the segment continues the chain, or starts it.
+    fn link(&mut self, header: &FileHeader) -> Result<(), &'static str> {
+        if self.chain.is_empty() {
+            return match header.base_seq <= self.from {
+                true => Ok(()),
+                false => Err("the start of the log is missing"),
+            };
+        }
+        // Segments without records at the end of the chain may be rotations that were given
+        // up; the one that counts then continues what was before them.
+        let mut at = self.chain.len();
+        while let Some(tail) = at.checked_sub(1).and_then(|i| self.chain.get(i)) {
+            if header.previous == Some((tail.number, tail.len)) {
+                if header.base_seq < tail.last_seq {
+                    return Err("sequence numbers go back");
+                }
+                self.abandoned
+                    .extend(self.chain.drain(at..).map(|s| s.number));
+                self.durable = self.durable.min(at);
+                return Ok(());
+            }
+            if !is_empty(tail) {
+                break;
+            }
+            at -= 1;
+        }
+        Err("the log before this segment is missing or too short")
+    }
+
+    fn records(
+        &mut self,
+        extent: &mut ClosedSegment,
+        bytes: &Bytes,
+        visit: Visit<'_>,
+    ) -> Result<Option<Trouble>> {
+        let mut records = Records::new(extent.number, bytes);
+        loop {
+            let trouble = |offset: u64, proven, what: &str| {
+                Ok(Some(Trouble {
+                    offset,
+                    bytes: bytes.len() as u64 - offset,
+                    what: what.into(),
+                    proven,
+                }))
+            };
+            let (offset, payload) = match records.next() {
+                Found::Record { offset, payload } => (offset, payload),
+                Found::End => return Ok(None),
+                Found::Torn { offset } => return trouble(offset, false, "the log is torn"),
+                Found::Damaged { offset, gave_up } => {
+                    let durable = evidence(extent.number, bytes).durable_len > offset;
+                    let what = "a log record does not match its checksum";
+                    return trouble(offset, durable || gave_up, what);
+                }
+            };
+            let end = payload.end as u64;
+            let payload = bytes.slice(payload);
+            let Some(group) = Group::decode(&payload) else {
+                return trouble(offset, true, "a log record does not decode");
+            };
+            if group.header.first_seq != self.last_seq + 1 {
+                return trouble(offset, true, "sequence numbers have a gap");
+            }
+            // All of a record is decoded before any of it is replayed: a group is atomic.
+            let Some(ops) = decode_ops(&payload, &group) else {
+                return trouble(offset, true, "a batch does not decode");
+            };
+            if group.header.older_durable {
+                self.durable = self.durable.max(self.chain.len());
+            }
+            for (seq, op) in (group.header.first_seq..).zip(ops) {
+                visit(seq, op.keyspace, op.kind, op.key, op.value)?;
+            }
+            self.last_seq = group.header.last_seq();
+            extent.last_seq = self.last_seq;
+            extent.len = end;
+        }
+    }
+
+    /// Decides what a bad place in segment `number` means; `later` are the segments that go
+    /// with it.
+    fn judge(
+        &self,
+        trouble: Trouble,
+        number: FileId,
+        later: &[FileId],
+        mode: RecoveryMode,
+    ) -> Result<Cut> {
+        let mut damaged = trouble.proven || self.last_seq < self.from;
+        let mut bytes = trouble.bytes;
+        for &segment in later {
+            let content = self.read(segment)?;
+            bytes += content.len() as u64;
+            damaged = damaged || evidence(segment, &content).older_durable;
+        }
+        self.decide(
+            Cut {
+                path: self.path(number),
+                offset: trouble.offset,
+                bytes,
+                damaged,
+                what: trouble.what,
+            },
+            mode,
+        )
+    }
+
+    /// Decides what the end of an intact log means.
+    fn judge_end(&self, mode: RecoveryMode) -> Result<Option<Cut>> {
+        let Some(last) = self.chain.last() else {
+            return Ok(None);
+        };
+        if self.last_seq >= self.from {
+            return Ok(None);
+        }
+        let cut = Cut {
+            path: self.path(last.number),
+            offset: last.len,
+            bytes: 0,
+            damaged: true,
+            what: format!(
+                "the log ends at sequence {}, flushed through {}",
+                self.last_seq, self.from
+            ),
+        };
+        self.decide(cut, mode).map(Some)
+    }
+
+    fn decide(&self, cut: Cut, mode: RecoveryMode) -> Result<Cut> {
+        match (cut.damaged, mode) {
+            (true, RecoveryMode::Strict) => Err(Error::corruption(cut.path, cut.offset, cut.what)),
+            _ => Ok(cut),
+        }
+    }
+}
+
+fn decode_ops(payload: &Bytes, group: &Group) -> Option<Vec<Op>> {
+    let mut ops = Vec::new();
+    for range in &group.batches {
+        for op in Ops::new(payload.slice(range.clone())).ok()? {
+            ops.push(op.ok()?);
+        }
+    }
+    Some(ops)
+}
+
+/// What the valid records of a segment say about durability.
+struct Evidence {
+    older_durable: bool,
+    durable_len: u64,
+}
+
+fn evidence(number: FileId, bytes: &[u8]) -> Evidence {
+    let mut evidence = Evidence {
+        older_durable: false,
+        durable_len: 0,
+    };
+    let mut records = Records::new(number, bytes);
+    loop {
+        match records.next() {
+            Found::Record { payload, .. } => {
+                if let Some(group) = bytes.get(payload).and_then(Group::decode) {
+                    evidence.older_durable |= group.header.older_durable;
+                    evidence.durable_len = evidence.durable_len.max(group.header.durable_len);
+                }
+            }
+            Found::Damaged { .. } => {}
+            Found::End | Found::Torn { .. } => return evidence,
+        }
+    }
+}

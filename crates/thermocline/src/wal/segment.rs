@@ -1,0 +1,62 @@
+//! Segments: the files of the log.
+
+use crate::error::{Error, Result};
+use crate::key::SeqNo;
+use crate::storage::{LogFile, LogStore};
+use crate::sync::Arc;
+use crate::tier::Tier;
+use crate::version::edit::FileId;
+
+const SUFFIX: &str = ".wal";
+
+/// The name of segment `number`.
+pub(crate) fn segment_file_name(number: FileId) -> String {
+    format!("{number:08}{SUFFIX}")
+}
+
+/// The number of the segment called `name`, unless it is no segment's name.
+pub(crate) fn segment_number(name: &str) -> Option<FileId> {
+    let number = name.strip_suffix(SUFFIX)?.parse().ok()?;
+    (segment_file_name(number) == name).then_some(number)
+}
+
+/// The log store of the first tier.
+///
+/// # Errors
+/// [`Error::WrongTier`] for a tier without one.
+pub(crate) fn log_store(tier: &Tier) -> Result<Arc<dyn LogStore>> {
+    tier.log.clone().ok_or_else(|| Error::WrongTier {
+        tier: usize::from(tier.index),
+        path: tier.options.path.clone(),
+        problem: "it holds no log; the log lies on the first tier".into(),
+    })
+}
+
+/// A segment that takes no more records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ClosedSegment {
+    pub(crate) number: FileId,
+    /// Last sequence number before its first record.
+    pub(crate) base_seq: SeqNo,
+    /// File length in bytes.
+    pub(crate) len: u64,
+    /// Its last sequence number; `base_seq` when it has no records.
+    pub(crate) last_seq: SeqNo,
+}
+
+/// A segment of the open log.
+#[derive(Debug, Clone)]
+pub(crate) struct Segment {
+    pub(crate) extent: ClosedSegment,
+    /// Bytes of it known to be durable.
+    pub(crate) durable_len: u64,
+    /// Open for appends and syncs; absent once the segment was recovered, which made it
+    /// durable.
+    pub(crate) file: Option<Arc<dyn LogFile>>,
+}
+
+impl Segment {
+    pub(crate) fn is_durable(&self) -> bool {
+        self.durable_len == self.extent.len
+    }
+}

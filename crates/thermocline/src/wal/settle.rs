@@ -1,0 +1,63 @@
+//! Making what a replay decided durable, before the store goes on.
+//!
+//! Bytes that a replay has read may still be in the system's cache only, and a cut tail may
+//! come back: a second crash would then show a log that nobody wrote. So segments not
+//! proven durable are copied up to their valid length, synced, and renamed over.
+
+use super::segment::{ClosedSegment, segment_file_name};
+use crate::error::{Error, Result};
+use crate::storage::LogStore;
+use crate::tier::{Purpose, Tier};
+use crate::version::edit::FileId;
+
+const TEMPORARY: &str = ".wal.tmp";
+
+/// Removes `doomed` segments and makes `unproven` ones durable at their valid length. May be
+/// cut short anywhere: a replay then finds the same prefix.
+pub(super) fn settle(
+    tier: &Tier,
+    store: &dyn LogStore,
+    mut doomed: Vec<FileId>,
+    unproven: &[ClosedSegment],
+) -> Result<()> {
+    for file in store.list()? {
+        if file.name.ends_with(TEMPORARY) {
+            store.remove(&file.name)?;
+        }
+    }
+    // Newest first and each durable before the next: a chain with a hole would read as
+    // damage, a shorter one does not.
+    doomed.sort_unstable();
+    for number in doomed.into_iter().rev() {
+        store.remove(&segment_file_name(number))?;
+        store.sync_dir()?;
+    }
+    for segment in unproven {
+        rewrite(tier, store, segment)?;
+    }
+    if !unproven.is_empty() {
+        store.sync_dir()?;
+    }
+    Ok(())
+}
+
+fn rewrite(tier: &Tier, store: &dyn LogStore, segment: &ClosedSegment) -> Result<()> {
+    let name = segment_file_name(segment.number);
+    let temporary = format!("{:08}{TEMPORARY}", segment.number);
+    let bytes = store.read(&name)?;
+    let valid = usize::try_from(segment.len).ok();
+    let Some(valid) = valid.and_then(|len| bytes.get(..len)) else {
+        let what = "the segment became shorter while it was recovered";
+        let path = store.path().join(name);
+        return Err(Error::corruption(path, bytes.len() as u64, what));
+    };
+    let file = store.create(&temporary)?;
+    if let Err(error) = file.append(valid) {
+        // What is left of it is removed by the next recovery at the latest.
+        let _ = store.remove(&temporary);
+        return Err(error);
+    }
+    tier.count_write(Purpose::Wal, segment.len);
+    file.sync()?;
+    store.rename(&temporary, &name)
+}

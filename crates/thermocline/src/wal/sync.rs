@@ -1,0 +1,145 @@
+//! Syncing and removing segments beside the thread that appends.
+
+use super::log::Shared;
+use super::reader::LogReader;
+use super::segment::{Segment, segment_file_name};
+use crate::error::Result;
+use crate::key::SeqNo;
+use crate::points::point;
+use crate::sync::Arc;
+
+impl Shared {
+    /// Makes every record up to `seq` durable. Appends wait only for the hand-over of the
+    /// buffer, not for the sync.
+    pub(super) fn sync_through(&self, seq: SeqNo) -> Result<()> {
+        let _turn = self.turn.lock();
+        self.check()?;
+        let (targets, entries) = {
+            let mut state = self.state.lock();
+            if seq > state.current.extent.last_seq {
+                self.flush(&mut state)?;
+            }
+            let wanted = |s: &&Segment| !s.is_durable() && s.extent.base_seq < seq;
+            let segments = state.closed.iter().chain([&state.current]);
+            // Oldest first: when this stops half way, what is durable is a prefix (I5).
+            let targets: Vec<Segment> = segments.filter(wanted).cloned().collect();
+            let entries_missing = state.entries_durable < state.entry_changes;
+            (targets, entries_missing.then_some(state.entry_changes))
+        };
+        if targets.is_empty() {
+            return Ok(());
+        }
+        point!(self.points, "wal.before_sync").map_err(|error| self.poison(&error))?;
+        for segment in &targets {
+            if let Some(file) = &segment.file {
+                file.sync().map_err(|error| self.poison(&error))?;
+            }
+        }
+        if let Some(changes) = entries {
+            // A synced file whose name is lost is lost.
+            self.sync_entries(changes)?;
+        }
+        let mut state = self.state.lock();
+        for synced in &targets {
+            let state = &mut *state;
+            let mut segments = state.closed.iter_mut().chain([&mut state.current]);
+            if let Some(segment) = segments.find(|s| s.extent.number == synced.extent.number) {
+                segment.durable_len = synced.extent.len;
+            }
+        }
+        drop(state);
+        point!(self.points, "wal.after_sync").map_err(|error| self.poison(&error))
+    }
+
+    /// Makes the first `changes` changes of the directory durable.
+    fn sync_entries(&self, changes: u64) -> Result<()> {
+        self.store.sync_dir().map_err(|error| self.poison(&error))?;
+        let mut state = self.state.lock();
+        state.entries_durable = state.entries_durable.max(changes);
+        Ok(())
+    }
+
+    pub(super) fn remove_obsolete(&self, flushed_through: SeqNo) -> Result<u64> {
+        let _turn = self.turn.lock();
+        self.check()?;
+        let mut removed = 0;
+        loop {
+            let (victim, unsynced_removal) = {
+                let state = self.state.lock();
+                let obsolete = |s: &&Segment| s.extent.last_seq <= flushed_through;
+                let kept: u64 = state
+                    .closed
+                    .iter()
+                    .take_while(obsolete)
+                    .map(|s| s.extent.len)
+                    .sum();
+                let victim = state.closed.front().filter(|_| kept > self.retention);
+                let Some(victim) = victim.filter(obsolete).map(|s| s.extent) else {
+                    return Ok(removed);
+                };
+                let unsynced = state.removal > state.entries_durable;
+                (victim, unsynced.then_some(state.entry_changes))
+            };
+            // Removals become durable in order: a hole in the chain would read as damage.
+            if let Some(changes) = unsynced_removal {
+                self.sync_entries(changes)?;
+            }
+            self.store.remove(&segment_file_name(victim.number))?;
+            self.tier.remove_file_bytes(victim.len);
+            let mut state = self.state.lock();
+            state.closed.pop_front();
+            state.entry_changes += 1;
+            state.removal = state.entry_changes;
+            removed += victim.len;
+        }
+    }
+}
+
+/// Syncs, removes and reads the log from any thread, without holding up appends.
+#[derive(Debug, Clone)]
+pub(crate) struct WalSync {
+    shared: Arc<Shared>,
+}
+
+impl WalSync {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Makes every record up to `seq` durable, whichever segment it is in; a flush calls it
+    /// before its edit (I5). Records still in the process buffer are handed over first.
+    ///
+    /// # Errors
+    /// I/O errors of the hand-over, after which it may be called again;
+    /// [`crate::Error::Poisoned`] when a sync fails (I9).
+    pub(crate) fn sync_through(&self, seq: SeqNo) -> Result<()> {
+        self.shared.sync_through(seq)
+    }
+
+    /// Whether a closed segment is not durable yet.
+    pub(crate) fn unsynced_closed(&self) -> bool {
+        !self.shared.state.lock().older_durable()
+    }
+
+    /// Removes closed segments without a record above `flushed_through`, oldest first
+    /// (I5), as long as more than the retention's bytes of such segments are left. Returns
+    /// the bytes freed.
+    ///
+    /// # Errors
+    /// I/O errors of the log store; what was not removed stays for the next call.
+    pub(crate) fn remove_obsolete(&self, flushed_through: SeqNo) -> Result<u64> {
+        self.shared.remove_obsolete(flushed_through)
+    }
+
+    /// The commit groups from sequence `seq` on, as far as they were handed over by now.
+    ///
+    /// # Errors
+    /// [`crate::Error::LogGone`] when the log starts behind `seq`.
+    pub(crate) fn read_since(&self, seq: SeqNo) -> Result<LogReader> {
+        let state = self.shared.state.lock();
+        let segments = state.closed.iter().chain([&state.current]);
+        let segments = segments.map(|s| s.extent).collect();
+        drop(state);
+        LogReader::new(Arc::clone(&self.shared.tier), segments, seq)
+    }
+}

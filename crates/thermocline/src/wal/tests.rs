@@ -1,0 +1,497 @@
+//! The log as a whole: what comes back after what.
+
+use bytes::Bytes;
+
+use super::test_store::{Failing, TestStore};
+use super::*;
+use crate::batch::{Batch, Ops};
+use crate::error::{Error, Result};
+use crate::key::SeqNo;
+use crate::log_format::{FILE_HEADER_LEN, Found, Records};
+use crate::options::RecoveryMode::{self, Strict, Tolerant};
+use crate::points::Points;
+use crate::sync::Arc;
+
+const DB: u128 = 77;
+
+pub(super) fn batch(seq: SeqNo) -> Bytes {
+    let mut batch = Batch::new();
+    batch.put(format!("key{seq}"), format!("value{seq}"));
+    batch.into_bytes()
+}
+
+pub(super) fn start(store: &Arc<TestStore>, number: u64, recovered: &Recovered) -> Wal {
+    Wal::create(store.tier(), DB, number, recovered, 0, Points::default()).unwrap()
+}
+
+pub(super) fn fresh(store: &Arc<TestStore>) -> Wal {
+    start(store, 1, &Recovered::default())
+}
+
+pub(super) fn put(wal: &mut Wal, seqs: impl IntoIterator<Item = SeqNo>) {
+    for seq in seqs {
+        wal.append(seq, &[batch(seq)]).unwrap();
+        wal.hand_over().unwrap();
+    }
+}
+
+/// Replays and checks that every record is the one that was written; returns their numbers.
+pub(super) fn replay(
+    store: &Arc<TestStore>,
+    mode: RecoveryMode,
+    from: SeqNo,
+) -> Result<(Vec<SeqNo>, Recovered)> {
+    let mut seqs = Vec::new();
+    let recovered = recover(
+        &store.tier(),
+        DB,
+        mode,
+        from,
+        &mut |seq, _, _, key, value| {
+            assert_eq!(key, format!("key{seq}"));
+            assert_eq!(value, format!("value{seq}"));
+            seqs.push(seq);
+            Ok(())
+        },
+    )?;
+    Ok((seqs, recovered))
+}
+
+fn seqs(store: &Arc<TestStore>) -> Vec<SeqNo> {
+    replay(store, Strict, 0).unwrap().0
+}
+
+pub(super) fn name(number: u64) -> String {
+    segment_file_name(number)
+}
+
+/// Where the records of a segment start, and where the last one ends.
+fn bounds(store: &TestStore, number: u64) -> Vec<usize> {
+    let bytes = store.get(&name(number)).unwrap();
+    let mut records = Records::new(number, &bytes);
+    let mut bounds = vec![FILE_HEADER_LEN];
+    while let Found::Record { payload, .. } = records.next() {
+        bounds.push(payload.end);
+    }
+    bounds
+}
+
+fn cut_file(store: &TestStore, number: u64, len: usize) {
+    let mut bytes = store.get(&name(number)).unwrap();
+    bytes.truncate(len);
+    store.put(&name(number), bytes);
+}
+
+fn flip(store: &TestStore, number: u64, at: usize) {
+    let mut bytes = store.get(&name(number)).unwrap();
+    bytes[at] ^= 0x40;
+    store.put(&name(number), bytes);
+}
+
+#[test]
+fn groups_come_back_with_their_sequence_numbers_over_restarts() {
+    let store = TestStore::new();
+    let mut wal = fresh(&store);
+    wal.append(1, &[batch(1), batch(2)]).unwrap();
+    wal.append(3, &[batch(3)]).unwrap();
+    wal.rotate(2).unwrap();
+    put(&mut wal, [4]);
+    drop(wal);
+    let (found, recovered) = replay(&store, Strict, 0).unwrap();
+    assert_eq!(found, [1, 2, 3, 4]);
+    assert_eq!((recovered.last_seq, recovered.cut.is_none()), (4, true));
+    let mut wal = start(&store, 3, &recovered);
+    put(&mut wal, [5]);
+    drop(wal);
+    assert_eq!(seqs(&store), [1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn a_log_that_was_not_handed_over_is_lost_and_nothing_else() {
+    let store = TestStore::new();
+    let mut wal = fresh(&store);
+    put(&mut wal, [1]);
+    wal.append(2, &[batch(2)]).unwrap();
+    assert!(wal.total_bytes() > store.get(&name(1)).unwrap().len() as u64);
+    drop(wal);
+    assert_eq!(seqs(&store), [1]);
+}
+
+#[test]
+fn every_truncation_of_an_unsynced_log_leaves_a_prefix() {
+    let store = TestStore::new();
+    put(&mut fresh(&store), 1..=3);
+    let len = store.get(&name(1)).unwrap().len();
+    let bounds = bounds(&store, 1);
+    for keep in 0..len {
+        let crashed = store.copy();
+        cut_file(&crashed, 1, keep);
+        let whole = bounds.iter().filter(|&&b| b <= keep).count().max(1) - 1;
+        let expected: Vec<SeqNo> = (1..=whole as u64).collect();
+        assert_eq!(seqs(&crashed), expected, "cut to {keep}");
+        assert_eq!(seqs(&crashed), expected, "again after {keep}");
+        assert!(replay(&crashed, Strict, 0).unwrap().1.cut.is_none());
+    }
+}
+
+#[test]
+fn every_flipped_byte_gives_a_prefix_or_an_error_and_after_a_close_an_error() {
+    for closed in [false, true] {
+        let store = TestStore::new();
+        let mut wal = fresh(&store);
+        put(&mut wal, 1..=2);
+        wal.rotate(2).unwrap();
+        put(&mut wal, 3..=4);
+        if closed {
+            wal.close().unwrap();
+        }
+        for number in [1, 2] {
+            let len = store.get(&name(number)).unwrap().len();
+            // The record that `close` leaves is beyond what it vouches for.
+            let vouched = match (closed, number) {
+                (true, 2) => bounds(&store, 2)[2],
+                (closed, _) => len * usize::from(closed),
+            };
+            for at in 0..len {
+                let bad = store.copy();
+                flip(&bad, number, at);
+                match replay(&bad, Strict, 0) {
+                    Err(error) => assert!(error.is_corruption(), "{error}"),
+                    Ok((found, _)) => {
+                        assert!(found.iter().copied().eq(1..=found.len() as u64));
+                        assert!(at >= vouched, "segment {number} byte {at} went unnoticed");
+                    }
+                }
+                let (found, recovered) = replay(&bad, Tolerant, 0).unwrap();
+                assert!(found.iter().copied().eq(1..=found.len() as u64));
+                assert!(recovered.cut.is_some_and(|cut| cut.damaged) || at >= vouched);
+            }
+        }
+    }
+}
+
+#[test]
+fn damage_before_synced_bytes_is_an_error_and_beyond_them_a_crash() {
+    let store = TestStore::new();
+    let mut wal = fresh(&store);
+    put(&mut wal, [1, 2]);
+    wal.sync().unwrap();
+    put(&mut wal, [3, 4]);
+    let bounds = bounds(&store, 1);
+    let damaged = store.copy();
+    flip(&damaged, 1, bounds[1] + 20);
+    let error = replay(&damaged, Strict, 0).unwrap_err();
+    assert!(matches!(error, Error::Corruption { offset, .. } if offset == bounds[1] as u64));
+    let (found, recovered) = replay(&damaged, Tolerant, 0).unwrap();
+    assert_eq!(found, [1]);
+    let cut = recovered.cut.unwrap();
+    assert!(cut.damaged && cut.offset == bounds[1] as u64 && cut.bytes > 0);
+
+    let torn = store.copy();
+    flip(&torn, 1, bounds[2] + 20);
+    let (found, recovered) = replay(&torn, Strict, 0).unwrap();
+    assert_eq!(found, [1, 2]);
+    assert!(!recovered.cut.unwrap().damaged);
+}
+
+#[test]
+fn a_lost_tail_before_another_segment_is_a_crash_unless_that_one_knew_better() {
+    for synced in [false, true] {
+        for lose_all in [false, true] {
+            let store = TestStore::new();
+            let mut wal = fresh(&store);
+            put(&mut wal, [1, 2]);
+            wal.rotate(2).unwrap();
+            if synced {
+                wal.handle().sync_through(2).unwrap();
+            }
+            put(&mut wal, [3]);
+            wal.rotate(3).unwrap();
+            put(&mut wal, [4]);
+            match lose_all {
+                true => LogRemove::remove(&*store, 1),
+                false => cut_file(&store, 1, bounds(&store, 1)[1]),
+            }
+            let kept: &[SeqNo] = if lose_all { &[] } else { &[1] };
+            if synced {
+                assert!(replay(&store, Strict, 0).unwrap_err().is_corruption());
+            }
+            let (found, recovered) = replay(&store, Tolerant, 0).unwrap();
+            assert_eq!(found, kept);
+            assert_eq!(recovered.cut.unwrap().damaged, synced);
+            assert!(!store.names().contains(&name(3)), "later segments are gone");
+            let mut wal = start(&store, 9, &replay(&store, Strict, 0).unwrap().1);
+            let next = kept.len() as u64 + 1;
+            put(&mut wal, [next]);
+            assert_eq!(seqs(&store).last(), Some(&next));
+        }
+    }
+}
+
+/// Removes a file as a crash would.
+trait LogRemove {
+    fn remove(&self, number: u64);
+}
+
+impl LogRemove for TestStore {
+    fn remove(&self, number: u64) {
+        crate::storage::LogStore::remove(self, &name(number)).unwrap();
+    }
+}
+
+#[test]
+fn a_log_shorter_than_the_tables_is_damage() {
+    let store = TestStore::new();
+    put(&mut fresh(&store), 1..=3);
+    assert_eq!(replay(&store.copy(), Strict, 3).unwrap().0, [1, 2, 3]);
+    let short = store.copy();
+    cut_file(&short, 1, bounds(&store, 1)[2]);
+    assert!(replay(&short, Strict, 3).unwrap_err().is_corruption());
+    let (found, recovered) = replay(&short, Tolerant, 3).unwrap();
+    assert_eq!((found.len(), recovered.last_seq), (2, 3));
+    // The gap is written down in the next segment and is no damage from then on.
+    put(&mut start(&short, 2, &recovered), [4]);
+    assert_eq!(replay(&short, Strict, 3).unwrap().0, [1, 2, 4]);
+}
+
+#[test]
+fn a_log_of_another_database_is_refused_in_any_mode() {
+    let store = TestStore::new();
+    put(&mut fresh(&store), [1]);
+    let other = recover(&store.tier(), DB + 1, Tolerant, 0, &mut |_, _, _, _, _| {
+        Ok(())
+    });
+    assert!(other.unwrap_err().is_corruption());
+}
+
+#[test]
+fn a_full_device_fails_the_newest_group_only() {
+    let store = TestStore::new();
+    let mut wal = fresh(&store);
+    put(&mut wal, [1]);
+    wal.append(2, &[batch(2)]).unwrap(); // acknowledged without durability
+    wal.append(3, &[batch(3)]).unwrap();
+    let before = store.get(&name(1)).unwrap();
+    let full = Failing {
+        append: true,
+        ..Failing::default()
+    };
+    store.fail(full);
+    assert!(wal.hand_over().unwrap_err().is_no_space());
+    assert_eq!(store.get(&name(1)).unwrap(), before, "truncated back");
+    assert!(wal.rotate(2).unwrap_err().is_no_space());
+    assert!(wal.sync_all().unwrap_err().is_no_space());
+    store.fail(Failing::default());
+    put(&mut wal, [3, 4]);
+    wal.sync().unwrap();
+    assert_eq!(seqs(&store), [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_large_group_that_does_not_fit_is_withdrawn_by_its_append() {
+    let store = TestStore::new();
+    let mut wal = fresh(&store);
+    let mut large = Batch::new();
+    large.put("key1", vec![0; 100_000]);
+    store.fail(Failing {
+        append: true,
+        ..Failing::default()
+    });
+    let error = wal.append(1, &[large.into_bytes()]).unwrap_err();
+    assert!(error.is_no_space());
+    store.fail(Failing::default());
+    put(&mut wal, [1]);
+    assert_eq!(seqs(&store), [1]);
+}
+
+#[test]
+fn failures_of_sync_and_of_truncation_are_final() {
+    let sync = Failing {
+        sync: true,
+        ..Failing::default()
+    };
+    let truncate = Failing {
+        append: true,
+        truncate: true,
+        ..Failing::default()
+    };
+    for failing in [sync, truncate] {
+        let store = TestStore::new();
+        let mut wal = fresh(&store);
+        wal.append(1, &[batch(1)]).unwrap();
+        store.fail(failing);
+        assert!(matches!(wal.sync(), Err(Error::Poisoned { .. })));
+        store.fail(Failing::default());
+        let poisoned = |result: Result<()>| matches!(result, Err(Error::Poisoned { .. }));
+        assert!(poisoned(wal.append(2, &[batch(2)])));
+        assert!(poisoned(wal.hand_over()));
+        assert!(poisoned(wal.sync()));
+        assert!(poisoned(wal.rotate(2)));
+        assert!(poisoned(wal.handle().sync_through(1)));
+        assert!(poisoned(wal.remove_obsolete(9).map(|_| ())));
+    }
+}
+
+#[test]
+fn sequence_numbers_with_a_gap_are_not_logged() {
+    let store = TestStore::new();
+    let mut wal = fresh(&store);
+    assert!(matches!(
+        wal.append(2, &[batch(2)]),
+        Err(Error::Poisoned { .. })
+    ));
+    assert_eq!(store.get(&name(1)).unwrap().len(), FILE_HEADER_LEN);
+}
+
+#[test]
+fn syncs_go_oldest_first_and_name_the_directory_once() {
+    let store = TestStore::new();
+    let mut wal = fresh(&store);
+    put(&mut wal, [1]);
+    wal.rotate(2).unwrap();
+    put(&mut wal, [2]);
+    assert!(wal.handle().unsynced_closed());
+    wal.sync().unwrap();
+    assert!(!wal.handle().unsynced_closed());
+    put(&mut wal, [3]);
+    wal.sync().unwrap();
+    wal.sync().unwrap();
+    let syncs = store.syncs.lock().clone();
+    assert_eq!(syncs, [&name(1), &name(2), "dir", &name(2)]);
+}
+
+#[test]
+fn a_flush_syncs_its_records_even_from_the_process_buffer() {
+    let store = TestStore::new();
+    let mut wal = fresh(&store);
+    put(&mut wal, [1]);
+    wal.rotate(2).unwrap();
+    wal.append(2, &[batch(2)]).unwrap();
+    let handle = wal.handle();
+    handle.sync_through(1).unwrap();
+    assert_eq!(*store.syncs.lock(), [&name(1), "dir"]);
+    handle.sync_through(2).unwrap();
+    assert_eq!(store.syncs.lock().last(), Some(&name(2)));
+    drop(wal);
+    assert_eq!(seqs(&store), [1, 2]);
+}
+
+#[test]
+fn a_rotation_that_was_given_up_leaves_no_trace_in_the_replay() {
+    for torn in [false, true] {
+        let store = TestStore::new();
+        let mut wal = fresh(&store);
+        put(&mut wal, [1]);
+        store.fail(Failing {
+            append: true,
+            remove: true,
+            ..Failing::default()
+        });
+        assert!(wal.rotate(2).is_err());
+        store.fail(Failing::default());
+        if !torn {
+            // A header that names the old end of segment 1.
+            let other = store.copy();
+            let mut twin = start(&other, 1, &Recovered::default());
+            put(&mut twin, [1]);
+            twin.rotate(2).unwrap();
+            store.put(&name(2), other.get(&name(2)).unwrap());
+        }
+        put(&mut wal, [2]);
+        wal.rotate(3).unwrap();
+        put(&mut wal, [3]);
+        wal.sync().unwrap();
+        put(&mut wal, [4]);
+        assert_eq!(seqs(&store), [1, 2, 3, 4]);
+        assert!(!store.names().contains(&name(2)));
+    }
+}
+
+#[test]
+fn obsolete_segments_go_oldest_first_and_the_retention_stays() {
+    let store = TestStore::new();
+    let tier = store.tier();
+    let none = Recovered::default();
+    let create = |retention| {
+        let tier = Arc::clone(&tier);
+        Wal::create(tier, DB, 1, &none, retention, Points::default()).unwrap()
+    };
+    let mut wal = create(0);
+    for seq in 1..=4 {
+        put(&mut wal, [seq]);
+        wal.rotate(seq + 1).unwrap();
+    }
+    assert_eq!(tier.file_bytes(), wal.total_bytes());
+    wal.sync().unwrap();
+    put(&mut wal, [5]);
+    store.syncs.lock().clear();
+    let len = store.get(&name(1)).unwrap().len() as u64;
+    assert_eq!(wal.remove_obsolete(2).unwrap(), 2 * len);
+    assert_eq!(store.names(), [name(3), name(4), name(5)]);
+    assert_eq!(tier.file_bytes(), wal.total_bytes());
+    assert_eq!(
+        *store.syncs.lock(),
+        ["dir"],
+        "the first removal is durable before the second"
+    );
+    assert_eq!(replay(&store.copy(), Strict, 2).unwrap().0, [3, 4, 5]);
+    assert!(replay(&store.copy(), Strict, 0).is_err(), "1 and 2 missing");
+
+    let store = TestStore::new();
+    let mut wal = Wal::create(store.tier(), DB, 1, &none, 2 * len, Points::default()).unwrap();
+    for seq in 1..=4 {
+        put(&mut wal, [seq]);
+        wal.rotate(seq + 1).unwrap();
+    }
+    assert_eq!(wal.remove_obsolete(4).unwrap(), 2 * len);
+    assert_eq!(store.names(), [name(3), name(4), name(5)]);
+}
+
+#[test]
+fn readers_see_what_was_handed_over_from_their_number_on() {
+    let store = TestStore::new();
+    let mut wal = fresh(&store);
+    wal.append(1, &[batch(1), batch(2)]).unwrap();
+    wal.rotate(2).unwrap();
+    put(&mut wal, [3]);
+    wal.append(4, &[batch(4)]).unwrap();
+    let handle = wal.handle();
+    let read = |since| -> Vec<SeqNo> {
+        let reader = handle.read_since(since).unwrap();
+        let read: Result<Vec<_>> = reader.collect();
+        let read = read.unwrap();
+        for (seq, bytes) in &read {
+            let op = Ops::new(bytes.clone()).unwrap().next().unwrap().unwrap();
+            assert_eq!(op.key, format!("key{seq}"));
+        }
+        read.iter().map(|(seq, _)| *seq).collect()
+    };
+    assert_eq!(read(0), [1, 2, 3]);
+    assert_eq!(read(2), [2, 3]);
+    assert_eq!(read(4), [] as [SeqNo; 0]);
+    let mut late = handle.read_since(1).unwrap();
+    wal.remove_obsolete(2).unwrap();
+    let gone = |error| matches!(error, Error::LogGone { oldest: 3, .. });
+    assert!(gone(late.next().unwrap().unwrap_err()));
+    assert!(late.next().is_none());
+    assert!(gone(handle.read_since(2).unwrap_err()));
+}
+
+#[test]
+fn a_description_names_records_and_damage() {
+    let store = TestStore::new();
+    let mut wal = fresh(&store);
+    put(&mut wal, [1, 2]);
+    wal.close().unwrap();
+    flip(&store, 1, bounds(&store, 1)[0] + 20);
+    let bytes = store.get(&name(1)).unwrap();
+    let lines = describe(std::path::Path::new("x"), &bytes).unwrap();
+    let text: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+    assert!(text[0].contains("segment 1") && text[1].contains("damaged"));
+    assert!(text[2].contains("sequence 2 to 2") && text[3].starts_with("closed"));
+    assert!(
+        describe(std::path::Path::new("x"), b"?").unwrap()[0]
+            .text
+            .contains("header")
+    );
+}
