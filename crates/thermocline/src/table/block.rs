@@ -123,9 +123,7 @@ impl<const INDEX: bool> Block<INDEX> {
 
     #[inline]
     pub(super) fn value(&self, entry: &Entry) -> &[u8] {
-        self.payload
-            .get(entry.value..entry.end)
-            .unwrap_or_default()
+        self.payload.get(entry.value..entry.end).unwrap_or_default()
     }
 
     /// The value, sharing the block's memory.
@@ -262,12 +260,21 @@ mod tests {
         builder.add(b"k", None, &[0x2, 1, 1]);
         let block = Block::<true>::new(Bytes::copy_from_slice(builder.finish())).unwrap();
         let refused = block.find(b"k", 0).unwrap_err();
-        assert_eq!(refused, Damage("an index entry has flags that are not known"));
+        assert_eq!(
+            refused,
+            Damage("an index entry has flags that are not known")
+        );
     }
 
     #[test]
     fn payloads_without_entries_are_refused() {
-        for payload in [&b""[..], b"\0\0\0", b"\0\0\0\0", b"\xff\xff\xff\xff", b"\x01\0\0\0"] {
+        for payload in [
+            &b""[..],
+            b"\0\0\0",
+            b"\0\0\0\0",
+            b"\xff\xff\xff\xff",
+            b"\x01\0\0\0",
+        ] {
             assert!(Block::<false>::new(Bytes::copy_from_slice(payload)).is_err());
         }
     }

@@ -52,7 +52,9 @@ impl Footer {
         let (covered, rest) = footer.split_at(COVERED);
         let (sum, magic) = rest.split_at(8);
         if magic != MAGIC {
-            return Err(damaged("the file does not end like a table: it was cut, or is none"));
+            return Err(damaged(
+                "the file does not end like a table: it was cut, or is none",
+            ));
         }
         if xxh3_64(covered).to_le_bytes() != *sum {
             return Err(damaged("the footer's checksum does not match"));
@@ -98,8 +100,14 @@ mod tests {
 
     fn footer() -> Footer {
         Footer {
-            top_index: BlockHandle { offset: 10, len: 20 },
-            properties: BlockHandle { offset: 30, len: 40 },
+            top_index: BlockHandle {
+                offset: 10,
+                len: 20,
+            },
+            properties: BlockHandle {
+                offset: 30,
+                len: 40,
+            },
             table: 7,
         }
     }
@@ -112,7 +120,11 @@ mod tests {
         for at in 0..FOOTER_LEN {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x10;
-            assert!(Footer::decode(&damaged, path, 134).unwrap_err().is_corruption());
+            assert!(
+                Footer::decode(&damaged, path, 134)
+                    .unwrap_err()
+                    .is_corruption()
+            );
         }
     }
 

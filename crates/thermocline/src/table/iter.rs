@@ -35,7 +35,8 @@ struct Window {
 impl Window {
     fn block(&self, handle: BlockHandle) -> Option<&[u8]> {
         let from = usize::try_from(handle.offset.checked_sub(self.start)?).ok()?;
-        self.stored.get(from..from.checked_add(handle.len as usize)?)
+        self.stored
+            .get(from..from.checked_add(handle.len as usize)?)
     }
 }
 
@@ -159,7 +160,11 @@ impl TableIter {
             self.expected = handle.end();
             return Ok(payload);
         }
-        if self.window.as_ref().is_none_or(|w| w.block(handle).is_none()) {
+        if self
+            .window
+            .as_ref()
+            .is_none_or(|w| w.block(handle).is_none())
+        {
             self.read_window(handle)?;
         }
         self.expected = handle.end();
@@ -207,7 +212,8 @@ impl TableIter {
             return Ok(end);
         };
         while end < limit {
-            self.table.at(self.table.index_offset(number), index.next())?;
+            self.table
+                .at(self.table.index_offset(number), index.next())?;
             if !index.valid() {
                 number += 1;
                 if self.table.partition(number).is_none() {

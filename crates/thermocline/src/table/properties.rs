@@ -118,7 +118,7 @@ impl TableProperties {
     fn fields(payload: &[u8]) -> Option<Self> {
         let mut numbers = [None; tag::REPLACES as usize + 1];
         let (mut database, mut first, mut last) = (None, None, None);
-        let mut replaces = Vec::new();
+        let mut replaces = None;
         let mut decoder = Decoder::new(payload);
         while !decoder.is_empty() {
             let tag = decoder.varint()?;
@@ -129,8 +129,9 @@ impl TableProperties {
                 tag::SMALLEST => first = Some(Bytes::copy_from_slice(bytes)),
                 tag::LARGEST => last = Some(Bytes::copy_from_slice(bytes)),
                 tag::REPLACES => {
+                    let ids = replaces.insert(Vec::new());
                     while !value.is_empty() {
-                        replaces.push(value.varint()?);
+                        ids.push(value.varint()?);
                     }
                 }
                 // A field of a later version is skipped.
@@ -150,7 +151,7 @@ impl TableProperties {
                 level: number(tag::LEVEL)?.try_into().ok()?,
                 tier: number(tag::TIER)?.try_into().ok()?,
                 epoch: number(tag::EPOCH)?,
-                replaces,
+                replaces: replaces?,
             },
             min_seq: number(tag::MIN_SEQ)?,
             max_seq: number(tag::MAX_SEQ)?,

@@ -110,13 +110,19 @@ impl Tail {
             let stored = match handle.offset.checked_sub(start) {
                 Some(from) => {
                     let from = from as usize;
-                    bytes.get(from..from + handle.len as usize).map(|part| bytes.slice_ref(part))
+                    bytes
+                        .get(from..from + handle.len as usize)
+                        .map(|part| bytes.slice_ref(part))
                 }
                 None => Some(file.read_bytes(purpose, handle.offset, handle.len as usize)?),
             };
             let stored = stored.ok_or(Damage("the footer points outside of the file"));
             let stored = stored::at(stored, path, handle.offset)?;
-            stored::at(stored::decode(&stored, meta.id, handle.offset), path, handle.offset)
+            stored::at(
+                stored::decode(&stored, meta.id, handle.offset),
+                path,
+                handle.offset,
+            )
         };
         let at = footer.properties.offset;
         let properties = TableProperties::decode(&payload(footer.properties)?);
@@ -130,7 +136,9 @@ impl Tail {
             properties.filter_bytes,
             properties.index_bytes,
         ];
-        let sum = regions.iter().try_fold(0u64, |sum, len| sum.checked_add(*len));
+        let sum = regions
+            .iter()
+            .try_fold(0u64, |sum, len| sum.checked_add(*len));
         if sum != Some(at) {
             let what = "the regions of the properties do not end where the top-level index begins";
             return Err(Error::corruption(path, at, what));
@@ -153,14 +161,20 @@ fn check_identity(
 ) -> Result<()> {
     let identity = &properties.identity;
     let what = if identity.id != meta.id {
-        format!("its properties are those of table {}, not {}", identity.id, meta.id)
+        format!(
+            "its properties are those of table {}, not {}",
+            identity.id, meta.id
+        )
     } else if identity.database != database {
         format!(
             "it belongs to database {:032x}, not {database:032x}",
             identity.database
         )
     } else if identity.keyspace != meta.keyspace {
-        format!("it belongs to keyspace {}, not {}", identity.keyspace, meta.keyspace)
+        format!(
+            "it belongs to keyspace {}, not {}",
+            identity.keyspace, meta.keyspace
+        )
     } else {
         return Ok(());
     };
@@ -253,12 +267,7 @@ impl Table {
     /// # Errors
     /// As [`Table::get`].
     #[inline]
-    pub(crate) fn locate(
-        &self,
-        key: &[u8],
-        seq: SeqNo,
-        trace: &mut ReadTrace,
-    ) -> Result<Located> {
+    pub(crate) fn locate(&self, key: &[u8], seq: SeqNo, trace: &mut ReadTrace) -> Result<Located> {
         let trailer = seek_trailer(seq);
         let Some(number) = self.top.find(key, trailer) else {
             return Ok(Located::Absent);
@@ -292,10 +301,12 @@ impl Table {
             return Ok(Located::Read(handle));
         };
         trace.cache_hits += 1;
-        Ok(match self.search_block(payload, handle, key, trailer, trace)? {
-            Some(record) => Located::Found(record),
-            None => Located::Absent,
-        })
+        Ok(
+            match self.search_block(payload, handle, key, trailer, trace)? {
+                Some(record) => Located::Found(record),
+                None => Located::Absent,
+            },
+        )
     }
 
     /// The read that a [`Located::Read`] asks for. [`Table::complete`] counts it.

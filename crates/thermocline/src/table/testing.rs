@@ -150,11 +150,7 @@ impl Fixture {
     }
 
     /// Writes `rows`, which are in order, as table `id`.
-    pub(super) fn write<'a>(
-        &self,
-        id: u64,
-        rows: impl IntoIterator<Item = &'a Row>,
-    ) -> TableMeta {
+    pub(super) fn write<'a>(&self, id: u64, rows: impl IntoIterator<Item = &'a Row>) -> TableMeta {
         let mut builder = self.builder(id);
         for (key, seq, kind, value) in rows {
             let key = InternalKey::new(key, *seq, *kind);

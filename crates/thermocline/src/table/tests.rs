@@ -10,6 +10,7 @@ use crate::key::{InternalKey, Kind, MAX_SEQ};
 use crate::options::{Compression, FilterPolicy, TierOptions};
 use crate::sync::Arc;
 use crate::tier::Purpose;
+use crate::version::edit::TableMeta;
 
 const SCAN: ScanOptions = ScanOptions {
     purpose: Purpose::UserRead,
@@ -31,7 +32,12 @@ fn row(iter: &TableIter) -> Option<Row> {
     iter.valid().then(|| {
         let key = iter.key();
         assert_eq!(iter.value_bytes(), iter.value());
-        (key.user_key.to_vec(), key.seq, key.kind, iter.value().to_vec())
+        (
+            key.user_key.to_vec(),
+            key.seq,
+            key.kind,
+            iter.value().to_vec(),
+        )
     })
 }
 
@@ -72,9 +78,7 @@ fn simple(count: u32, value: usize) -> Vec<Row> {
 
 fn sorted(rows: Vec<Row>) -> Vec<Row> {
     let mut rows = rows;
-    rows.sort_by(|a, b| {
-        InternalKey::new(&a.0, a.1, a.2).cmp(&InternalKey::new(&b.0, b.1, b.2))
-    });
+    rows.sort_by(|a, b| InternalKey::new(&a.0, a.1, a.2).cmp(&InternalKey::new(&b.0, b.1, b.2)));
     rows.dedup_by(|a, b| (&a.0, a.1) == (&b.0, b.1));
     rows
 }
@@ -97,8 +101,9 @@ fn tier() -> impl Strategy<Value = TierOptions> {
         Just(Compression::Zstd(3))
     ];
     let filter = prop_oneof![Just(FilterPolicy::Fuse8), Just(FilterPolicy::None)];
-    (512usize..8192, compression, filter)
-        .prop_map(|(size, compression, filter)| options(size).compression(compression).filter(filter))
+    (512usize..8192, compression, filter).prop_map(|(size, compression, filter)| {
+        options(size).compression(compression).filter(filter)
+    })
 }
 
 proptest! {
@@ -130,32 +135,32 @@ proptest! {
             let before = |r: &Row| InternalKey::new(&r.0, r.1, r.2) < target;
             let split = rows.partition_point(before);
             let visible = rows.get(split).filter(|r| r.0 == key);
-            prop_assert_eq!(get(&table, key, *seq).unwrap().as_ref(), visible);
+            prop_assert_eq!(get(&table, key, *seq).unwrap(), visible.cloned());
             iter.seek(target).unwrap();
-            prop_assert_eq!(row(&iter).as_ref(), rows.get(split));
+            prop_assert_eq!(row(&iter), rows.get(split).cloned());
             if iter.valid() {
                 iter.next().unwrap();
-                prop_assert_eq!(row(&iter).as_ref(), rows.get(split + 1));
+                prop_assert_eq!(row(&iter), rows.get(split + 1).cloned());
             }
             iter.seek_for_prev(target).unwrap();
             let below = split.checked_sub(1);
-            prop_assert_eq!(row(&iter).as_ref(), below.and_then(|i| rows.get(i)));
+            prop_assert_eq!(row(&iter), below.and_then(|i| rows.get(i)).cloned());
             if iter.valid() {
                 iter.prev().unwrap();
                 let below = split.checked_sub(2);
-                prop_assert_eq!(row(&iter).as_ref(), below.and_then(|i| rows.get(i)));
+                prop_assert_eq!(row(&iter), below.and_then(|i| rows.get(i)).cloned());
             }
         }
         for r in &rows {
-            prop_assert_eq!(get(&table, &r.0, r.1).unwrap().as_ref(), Some(r));
+            prop_assert_eq!(get(&table, &r.0, r.1).unwrap(), Some(r.clone()));
             iter.seek_for_prev(InternalKey::new(&r.0, r.1, r.2)).unwrap();
-            prop_assert_eq!(row(&iter).as_ref(), Some(r));
+            prop_assert_eq!(row(&iter), Some(r.clone()));
         }
     }
 }
 
 /// Reads everything there is; the rows, if nothing was found wrong.
-fn read_all(fixture: &Fixture, meta: &crate::version::edit::TableMeta, rows: &[Row]) -> Result<()> {
+fn read_all(fixture: &Fixture, meta: &TableMeta, rows: &[Row]) -> Result<()> {
     let table = fixture.open(meta)?;
     let verified = table.verify();
     for r in rows {
@@ -173,12 +178,9 @@ fn every_flipped_byte_is_detected() {
     for (compression, pins) in [(Compression::None, 1 << 20), (Compression::Lz4, 0)] {
         let rows = simple(24, 60);
         let tier = options(512).compression(compression);
-        let meta = Fixture::new(tier.clone(), 0, 0);
-        let content = {
-            let written = meta.write(3, &rows);
-            meta.store.content(&written.file_name())
-        };
-        let meta = meta.write(3, &rows);
+        let writer = Fixture::new(tier.clone(), 0, 0);
+        let meta = writer.write(3, &rows);
+        let content = writer.store.content(&meta.file_name());
         for at in 0..content.len() {
             let fixture = Fixture::new(tier.clone(), 0, pins);
             let mut damaged = content.clone();
@@ -200,11 +202,19 @@ fn every_truncation_is_refused_at_opening() {
     let meta = fixture.write(3, &rows);
     let content = fixture.store.content(&meta.file_name());
     for len in 0..content.len() {
-        fixture.store.put(&meta.file_name(), content[..len].to_vec());
+        fixture
+            .store
+            .put(&meta.file_name(), content[..len].to_vec());
         assert!(fixture.open(&meta).unwrap_err().is_corruption());
         // Even if the manifest agrees with the length.
-        let short = crate::version::edit::TableMeta { len: len as u64, ..meta.clone() };
-        assert!(fixture.open(&short).unwrap_err().is_corruption(), "{len} bytes");
+        let short = TableMeta {
+            len: len as u64,
+            ..meta.clone()
+        };
+        assert!(
+            fixture.open(&short).unwrap_err().is_corruption(),
+            "{len} bytes"
+        );
     }
 }
 
@@ -214,10 +224,16 @@ fn a_table_of_another_database_keyspace_or_number_is_refused() {
     let meta = fixture.write(3, &simple(5, 10));
     let content = fixture.store.content(&meta.file_name());
     fixture.store.put("00000004.sst", content);
-    let wrong_id = crate::version::edit::TableMeta { id: 4, ..meta.clone() };
+    let wrong_id = TableMeta {
+        id: 4,
+        ..meta.clone()
+    };
     let error = fixture.open(&wrong_id).unwrap_err();
     assert!(error.to_string().contains("table 3, not 4"), "{error}");
-    let wrong_keyspace = crate::version::edit::TableMeta { keyspace: 9, ..meta.clone() };
+    let wrong_keyspace = TableMeta {
+        keyspace: 9,
+        ..meta.clone()
+    };
     let error = fixture.open(&wrong_keyspace).unwrap_err();
     assert!(error.to_string().contains("keyspace 0, not 9"), "{error}");
     let (cache, pins) = (Arc::clone(&fixture.cache), Arc::clone(&fixture.pins));
@@ -262,11 +278,19 @@ fn the_builder_drops_exact_duplicates_and_refuses_disorder_and_nothing() {
     let long = builder.add(InternalKey::new(&long, 9, Kind::Put), b"v");
     assert!(matches!(long, Err(Error::TooLarge { what: "key", .. })));
     let before = builder.estimated_len();
-    builder.add(InternalKey::new(b"l", 9, Kind::Delete), &[]).unwrap();
+    builder
+        .add(InternalKey::new(b"l", 9, Kind::Delete), &[])
+        .unwrap();
     assert!(builder.estimated_len() > before);
     let meta = builder.finish().unwrap();
-    assert_eq!((meta.entries, meta.deletes, meta.min_seq, meta.max_seq), (2, 1, 5, 9));
-    assert_eq!(fixture.store.content(&meta.file_name()).len() as u64, meta.len);
+    assert_eq!(
+        (meta.entries, meta.deletes, meta.min_seq, meta.max_seq),
+        (2, 1, 5, 9)
+    );
+    assert_eq!(
+        fixture.store.content(&meta.file_name()).len() as u64,
+        meta.len
+    );
     assert!(fixture.builder(2).finish().is_err());
 }
 
@@ -280,30 +304,50 @@ fn records_of_unsupported_kinds_are_named() {
         forward(&mut table.iter(SCAN)).unwrap_err(),
         table.verify().unwrap_err(),
     ] {
-        assert!(error.is_corruption() && error.to_string().contains("RangeDelete"), "{error}");
+        assert!(
+            error.is_corruption() && error.to_string().contains("RangeDelete"),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn opening_is_one_read_and_a_pinned_get_at_most_one_more() {
     let rows = simple(20_000, 100);
-    let fixture = Fixture::new(options(4096), 1 << 20, 1 << 20);
+    let fixture = Fixture::new(options(512), 1 << 20, 1 << 20);
     let meta = fixture.write(1, &rows);
     let table = fixture.open(&meta).unwrap();
     assert!(table.top.len() > 3);
     assert_eq!(fixture.purpose_ops(Purpose::Open), 1);
     let mut trace = ReadTrace::default();
     for _ in 0..2 {
-        assert!(table.get(b"user00007777", MAX_SEQ, &mut trace).unwrap().is_some());
+        assert!(
+            table
+                .get(b"user00007777", MAX_SEQ, &mut trace)
+                .unwrap()
+                .is_some()
+        );
     }
-    assert_eq!(fixture.purpose_ops(Purpose::Open), 2, "all partitions come at once");
-    assert_eq!((trace.device_reads[0], trace.cache_hits, trace.cache_misses), (1, 1, 1));
+    assert_eq!(
+        fixture.purpose_ops(Purpose::Open),
+        2,
+        "all partitions come at once"
+    );
+    assert_eq!(
+        (trace.device_reads[0], trace.cache_hits, trace.cache_misses),
+        (1, 1, 1)
+    );
     assert_eq!(fixture.purpose_ops(Purpose::UserRead), 1);
 
     let mut skipped = ReadTrace::default();
     for i in 0..1000 {
         let absent = format!("user{i:08}x");
-        assert!(table.get(absent.as_bytes(), MAX_SEQ, &mut skipped).unwrap().is_none());
+        assert!(
+            table
+                .get(absent.as_bytes(), MAX_SEQ, &mut skipped)
+                .unwrap()
+                .is_none()
+        );
     }
     assert!(skipped.filter_skips > 980, "{skipped:?}");
     assert_eq!(skipped.filter_skips + skipped.filter_false_positives, 1000);
@@ -321,9 +365,18 @@ fn without_room_to_pin_partitions_go_through_the_cache() {
     assert_eq!(table.pinned_bytes(), 0);
     let mut trace = ReadTrace::default();
     for _ in 0..2 {
-        assert!(table.get(b"user00007777", MAX_SEQ, &mut trace).unwrap().is_some());
+        assert!(
+            table
+                .get(b"user00007777", MAX_SEQ, &mut trace)
+                .unwrap()
+                .is_some()
+        );
     }
-    assert_eq!((trace.cache_misses, trace.cache_hits), (3, 3), "filter, index, data");
+    assert_eq!(
+        (trace.cache_misses, trace.cache_hits),
+        (3, 3),
+        "filter, index, data"
+    );
     assert_eq!(trace.device_reads[0], 3);
 }
 
@@ -341,7 +394,10 @@ fn many_lookups_may_share_their_reads() {
     let found = table.complete(handle, &read, &rows[500].0, MAX_SEQ, &mut trace);
     assert_eq!(found.unwrap().unwrap().value, rows[500].3[..]);
     let again = table.locate(&rows[500].0, MAX_SEQ, &mut trace).unwrap();
-    assert!(matches!(again, Located::Found(_)), "the block is in the cache");
+    assert!(
+        matches!(again, Located::Found(_)),
+        "the block is in the cache"
+    );
     let absent = table.locate(b"zzz", MAX_SEQ, &mut trace).unwrap();
     assert!(matches!(absent, Located::Absent));
 }
@@ -362,12 +418,44 @@ fn a_users_scan_reads_ahead_more_and_more() {
     let rows = simple(20_000, 100);
     let fixture = Fixture::new(options(4096), 8 << 20, 1 << 20);
     let table = fixture.open(&fixture.write(1, &rows)).unwrap();
-    let mut iter = table.iter(ScanOptions { readahead: 256 << 10, ..SCAN });
-    iter.seek(InternalKey::seek_to(&rows[100].0, MAX_SEQ)).unwrap();
+    let mut iter = table.iter(ScanOptions {
+        readahead: 256 << 10,
+        ..SCAN
+    });
+    iter.seek(InternalKey::seek_to(&rows[100].0, MAX_SEQ))
+        .unwrap();
     let one_block = fixture.tier.counter(Purpose::UserRead);
-    let bytes = one_block.read_bytes.load(crate::sync::atomic::Ordering::Relaxed);
-    assert!(bytes < 5000, "a short scan costs a block, not {bytes} bytes");
+    let bytes = one_block
+        .read_bytes
+        .load(crate::sync::atomic::Ordering::Relaxed);
+    assert!(
+        bytes < 5000,
+        "a short scan costs a block, not {bytes} bytes"
+    );
     assert_eq!(forward(&mut iter).unwrap(), rows);
     let blocks = table.verify().unwrap().blocks;
     assert!(u64::from(iter.trace().device_reads[0]) < blocks / 10);
+}
+
+#[test]
+fn verification_sees_a_manifest_that_disagrees() {
+    let rows = simple(100, 100);
+    let fixture = Fixture::new(options(512), 0, 1 << 20);
+    let meta = fixture.write(1, &rows);
+    let spoil: [fn(&mut TableMeta); 5] = [
+        |meta| meta.entries += 1,
+        |meta| meta.deletes += 1,
+        |meta| meta.max_seq += 1,
+        |meta| meta.range.first = "user".into(),
+        |meta| meta.range.last = "zzz".into(),
+    ];
+    for spoil in spoil {
+        let mut wrong = meta.clone();
+        spoil(&mut wrong);
+        let error = fixture.open(&wrong).unwrap().verify().unwrap_err();
+        assert!(error.is_corruption(), "{wrong:?}");
+    }
+    let check = fixture.open(&meta).unwrap().verify().unwrap();
+    assert_eq!((check.entries, check.bytes), (100, meta.len));
+    assert!(check.blocks > 10);
 }
