@@ -336,7 +336,8 @@ impl InternalIterator for TableIter {
         }
         match &mut self.data {
             Some(data) if data.valid() => {
-                if data.key() != target.user_key || data.trailer() != target.trailer() {
+                let there = data.key() == target.user_key && data.trailer() == target.trailer();
+                if !there {
                     return self.prev();
                 }
             }
