@@ -20,6 +20,7 @@ mod partitions;
 mod properties;
 mod reader;
 mod stored;
+mod tail;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
