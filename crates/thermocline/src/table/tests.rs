@@ -246,13 +246,15 @@ fn versions_of_a_key_that_span_blocks_and_partitions_are_all_found() {
     // 64 KiB of index need more than a partition: long keys, one record per block.
     let key = vec![b'k'; 2000];
     let version = |seq: u64| (key.clone(), seq, Kind::Put, vec![seq as u8; 600]);
-    let rows: Vec<Row> = (1..=80).rev().map(version).collect();
+    let mut rows: Vec<Row> = (1..=80).rev().map(version).collect();
+    // Another key in the last partition, so that its filter must hold both.
+    rows.push((b"l".to_vec(), 1, Kind::Put, Vec::new()));
     for pins in [0, 1 << 20] {
         let fixture = Fixture::new(options(512), 0, pins);
         let table = fixture.open(&fixture.write(5, &rows)).unwrap();
         assert!(table.top.len() > 1, "the versions span partitions");
         for r in &rows {
-            assert_eq!(get(&table, &key, r.1).unwrap().as_ref(), Some(r));
+            assert_eq!(get(&table, &r.0, r.1).unwrap().as_ref(), Some(r));
         }
         assert_eq!(get(&table, &key, 0).unwrap(), None);
         assert_eq!(get(&table, &key, u64::MAX).unwrap().as_ref(), rows.first());
