@@ -4,7 +4,7 @@ mod tier;
 mod validate;
 
 pub use tier::{Compression, FilterPolicy, TierOptions};
-pub(crate) use validate::Resolved;
+pub(crate) use validate::{MAX_TIERS, Resolved};
 
 use std::path::PathBuf;
 

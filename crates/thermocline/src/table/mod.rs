@@ -1,1 +1,34 @@
-//! (being built)
+//! The sorted table: an immutable file of records in internal key order.
+//!
+//! `docs/format-table.md` gives the bytes. From the inside out: a [`block`] holds
+//! delta-coded entries; [`stored`] wraps its payload with compression and a checksum that
+//! covers where it belongs; partitions of the [`index`] and [`filter`]s find the block;
+//! [`properties`] and [`footer`] say whose table it is.
+
+mod block;
+mod block_builder;
+mod block_iter;
+mod builder;
+mod check;
+mod filter;
+mod footer;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
+mod index;
+mod iter;
+mod partitions;
+mod properties;
+mod reader;
+mod stored;
+mod tail;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use builder::{TableBuilder, TableIdentity};
+pub(crate) use check::TableCheck;
+pub(crate) use iter::{ScanOptions, TableIter};
+pub(crate) use properties::TableProperties;
+pub(crate) use reader::{Located, ReadTrace, Record, Table};
+pub(crate) use stored::BlockHandle;

@@ -1,0 +1,297 @@
+//! Writes a table, front to back.
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+
+use super::block_builder::{BlockBuilder, DATA_INTERVAL, INDEX_INTERVAL};
+use super::filter;
+use super::footer::Footer;
+use super::index::Separator;
+use super::properties::TableProperties;
+use super::stored::{BlockHandle, Sealer};
+use crate::error::{Error, Result};
+use crate::key::{InternalKey, Kind, MAX_KEY_LEN, MAX_VALUE_LEN};
+use crate::options::FilterPolicy;
+use crate::sync::Arc;
+use crate::tier::{CountedWriter, Purpose, Tier};
+use crate::version::edit::{FileId, KeyspaceId, TableMeta, table_file_name};
+
+/// A partition is cut once it covers this many user keys, or its index this many bytes: a
+/// reader that cannot pin partitions fetches one with one read of about this size.
+const PARTITION_KEYS: usize = 4096;
+const PARTITION_INDEX_BYTES: usize = 32 << 10;
+
+/// Whose table it is. A repair relies on it, so that it does not bring back what a compaction
+/// had already consumed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TableIdentity {
+    pub(crate) database: u128,
+    pub(crate) keyspace: KeyspaceId,
+    pub(crate) id: FileId,
+    pub(crate) level: u8,
+    pub(crate) tier: u8,
+    pub(crate) epoch: u64,
+    /// The tables whose records it took over.
+    pub(crate) replaces: Vec<FileId>,
+}
+
+/// A partition whose blocks wait in memory until all data blocks are written.
+#[derive(Debug)]
+struct Partition {
+    last: Separator,
+    index: Vec<u8>,
+    filter: Option<Vec<u8>>,
+}
+
+/// A table under construction. Dropping it unfinished removes it.
+#[derive(Debug)]
+pub(crate) struct TableBuilder {
+    writer: CountedWriter,
+    path: PathBuf,
+    block_size: usize,
+    filter: FilterPolicy,
+    sealer: Sealer,
+    /// Bytes written.
+    offset: u64,
+    block: BlockBuilder,
+    last_key: Vec<u8>,
+    last_trailer: u64,
+    /// A written block that waits for the key that its separator ends before.
+    unindexed: Option<BlockHandle>,
+    index: BlockBuilder,
+    index_value: Vec<u8>,
+    hashes: Vec<u64>,
+    partition_keys: usize,
+    partitions: Vec<Partition>,
+    properties: TableProperties,
+}
+
+impl TableBuilder {
+    /// Starts the table `identity.id` on `tier`, expected to be about `expected_len` bytes long.
+    ///
+    /// # Errors
+    /// I/O errors of the tier.
+    pub(crate) fn new(
+        tier: &Arc<Tier>,
+        identity: TableIdentity,
+        expected_len: u64,
+        purpose: Purpose,
+    ) -> Result<Self> {
+        let name = table_file_name(identity.id);
+        let path = tier.tables.path().join(&name);
+        let sealer = Sealer::new(identity.id, tier.options.compression)
+            .map_err(|source| Error::io("set up compression for", &path, source))?;
+        Ok(Self {
+            writer: tier.create(&name, expected_len, purpose)?,
+            path,
+            block_size: tier.options.block_size,
+            filter: tier.options.filter,
+            sealer,
+            offset: 0,
+            block: BlockBuilder::new(DATA_INTERVAL),
+            last_key: Vec::new(),
+            last_trailer: 0,
+            unindexed: None,
+            index: BlockBuilder::new(INDEX_INTERVAL),
+            index_value: Vec::new(),
+            hashes: Vec::new(),
+            partition_keys: 0,
+            partitions: Vec::new(),
+            properties: TableProperties::new(identity),
+        })
+    }
+
+    /// Appends a record. Keys come in ascending order; one equal to the last is dropped,
+    /// since the same record may reach a merge on two ways (I1).
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`]; [`Error::Corruption`] when the key is below the last one, which a
+    /// damaged input may cause; I/O errors of the tier, after which the builder is to be
+    /// dropped.
+    pub(crate) fn add(&mut self, key: InternalKey<'_>, value: &[u8]) -> Result<()> {
+        for (what, len, limit) in [
+            ("key", key.user_key.len(), MAX_KEY_LEN),
+            ("value", value.len(), MAX_VALUE_LEN),
+        ] {
+            if len > limit {
+                return Err(Error::TooLarge { what, len, limit });
+            }
+        }
+        let trailer = key.trailer();
+        let first = self.properties.entries == 0;
+        let new_user_key = first || self.last_key != key.user_key;
+        if !first {
+            let ascending = match new_user_key {
+                true => self.last_key[..] < *key.user_key,
+                false if self.last_trailer == trailer => return Ok(()),
+                false => self.last_trailer > trailer,
+            };
+            if !ascending {
+                let what = "a record was to be written out of order";
+                return Err(Error::corruption(&self.path, self.offset, what));
+            }
+        }
+        self.index_block(Some(key.user_key));
+
+        if first {
+            self.properties.range.first = Bytes::copy_from_slice(key.user_key);
+        }
+        if new_user_key || self.partition_keys == 0 {
+            self.partition_keys += 1;
+            if self.filter == FilterPolicy::Fuse8 {
+                self.hashes.push(filter::hash(key.user_key));
+            }
+            self.last_key.clear();
+            self.last_key.extend_from_slice(key.user_key);
+        }
+        self.last_trailer = trailer;
+        self.block.add(key.user_key, Some(trailer), value);
+        let properties = &mut self.properties;
+        properties.entries += 1;
+        properties.deletes += u64::from(key.kind == Kind::Delete);
+        properties.min_seq = properties.min_seq.min(key.seq);
+        properties.max_seq = properties.max_seq.max(key.seq);
+        properties.raw_key_bytes += key.user_key.len() as u64;
+        properties.raw_value_bytes += value.len() as u64;
+        if self.block.len() >= self.block_size {
+            self.write_block()?;
+        }
+        Ok(())
+    }
+
+    /// Bytes so far, the current block included.
+    pub(crate) fn estimated_len(&self) -> u64 {
+        let block = if self.block.is_empty() {
+            0
+        } else {
+            self.block.len()
+        };
+        self.offset + block as u64
+    }
+
+    /// Records so far.
+    pub(crate) fn entries(&self) -> u64 {
+        self.properties.entries
+    }
+
+    /// Writes what is left; the table and its name are durable on return (I4).
+    ///
+    /// # Errors
+    /// [`Error::Corruption`] when no record was added: a table without a range cannot be
+    /// named in the manifest. I/O errors of the tier.
+    pub(crate) fn finish(mut self) -> Result<TableMeta> {
+        if self.properties.entries == 0 {
+            let what = "a table without records was to be finished";
+            return Err(Error::corruption(&self.path, 0, what));
+        }
+        if !self.block.is_empty() {
+            self.write_block()?;
+        }
+        self.index_block(None);
+        self.properties.range.last = Bytes::copy_from_slice(&self.last_key);
+        self.properties.data_bytes = self.offset;
+
+        let partitions = std::mem::take(&mut self.partitions);
+        let mut filters = Vec::with_capacity(partitions.len());
+        for partition in &partitions {
+            filters.push(match &partition.filter {
+                Some(payload) => self.write_sealed(payload)?,
+                None => BlockHandle { offset: 0, len: 0 },
+            });
+        }
+        self.properties.filter_bytes = self.offset - self.properties.data_bytes;
+        let index_start = self.offset;
+        let mut top = BlockBuilder::new(INDEX_INTERVAL);
+        for (partition, filter) in partitions.iter().zip(filters) {
+            let index = self.write_sealed(&partition.index)?;
+            partition.last.put_value(&mut self.index_value);
+            index.put(&mut self.index_value);
+            filter.put(&mut self.index_value);
+            top.add(&partition.last.user_key, None, &self.index_value);
+        }
+        self.properties.index_bytes = self.offset - index_start;
+        let footer = Footer {
+            top_index: self.write_sealed(top.finish())?,
+            properties: self.write_sealed(&self.properties.encode())?,
+            table: self.properties.identity.id,
+        }
+        .encode();
+        self.writer.append(&footer)?;
+        self.offset += footer.len() as u64;
+        self.writer.finish()?;
+
+        let TableProperties {
+            identity,
+            min_seq,
+            max_seq,
+            entries,
+            deletes,
+            range,
+            ..
+        } = self.properties;
+        Ok(TableMeta {
+            id: identity.id,
+            keyspace: identity.keyspace,
+            level: identity.level,
+            tier: identity.tier,
+            epoch: identity.epoch,
+            len: self.offset,
+            entries,
+            deletes,
+            min_seq,
+            max_seq,
+            range,
+        })
+    }
+
+    fn write_block(&mut self) -> Result<()> {
+        let stored = self
+            .sealer
+            .seal_compressed(self.block.finish(), self.offset);
+        self.unindexed = Some(BlockHandle {
+            offset: self.offset,
+            len: stored.len() as u32,
+        });
+        self.writer.append(stored)?;
+        self.offset += stored.len() as u64;
+        self.block.reset();
+        Ok(())
+    }
+
+    fn write_sealed(&mut self, payload: &[u8]) -> Result<BlockHandle> {
+        let stored = self.sealer.seal(payload, self.offset);
+        let handle = BlockHandle {
+            offset: self.offset,
+            len: stored.len() as u32,
+        };
+        self.writer.append(stored)?;
+        self.offset += stored.len() as u64;
+        Ok(handle)
+    }
+
+    /// Indexes the block written last, now that `next`, the key after it, is known; cuts the
+    /// partition where it is full or the table ends.
+    fn index_block(&mut self, next: Option<&[u8]>) {
+        let Some(block) = self.unindexed.take() else {
+            return;
+        };
+        let separator = Separator::between(&self.last_key, self.last_trailer, next);
+        separator.put_value(&mut self.index_value);
+        block.put(&mut self.index_value);
+        self.index.add(&separator.user_key, None, &self.index_value);
+        if next.is_none()
+            || self.partition_keys >= PARTITION_KEYS
+            || self.index.len() >= PARTITION_INDEX_BYTES
+        {
+            let index = self.index.finish().to_vec();
+            self.index.reset();
+            self.partition_keys = 0;
+            self.partitions.push(Partition {
+                last: separator,
+                index,
+                filter: filter::build(&mut self.hashes),
+            });
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Index entries: a separator, and where the block before it lies.
+
+use super::block::FLAG_TRAILER;
+use super::stored::{BlockHandle, Damage, Decoded};
+use crate::coding::Decoder;
+
+/// What separates a block from the next: at or after its last record, before the next
+/// block's first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Separator {
+    pub(super) user_key: Vec<u8>,
+    /// Present only where two blocks share a user key; else the separator sorts after every
+    /// version of its user key.
+    pub(super) trailer: Option<u64>,
+}
+
+impl Separator {
+    /// The shortest separator of a block that ends with `last` from one that begins with
+    /// `next`; of the table's last block when there is no next.
+    pub(super) fn between(last: &[u8], trailer: u64, next: Option<&[u8]>) -> Self {
+        let Some(next) = next else {
+            return Self::after(last);
+        };
+        if last == next {
+            return Self {
+                user_key: last.to_vec(),
+                trailer: Some(trailer),
+            };
+        }
+        // The shortest key in [last, next): up to the first byte that differs, that byte
+        // one higher, if `next` is still larger; one byte more for each 0xff behind.
+        let common = super::block_builder::common_prefix(last, next);
+        for end in common..last.len() {
+            let byte = last[end];
+            if byte == u8::MAX {
+                continue;
+            }
+            let mut user_key = last[..=end].to_vec();
+            user_key[end] = byte + 1;
+            if user_key[..] < *next {
+                return Self {
+                    user_key,
+                    trailer: None,
+                };
+            }
+        }
+        Self::after(last)
+    }
+
+    fn after(last: &[u8]) -> Self {
+        Self {
+            user_key: last.to_vec(),
+            trailer: None,
+        }
+    }
+
+    /// Begins an index entry's value: flags, and the trailer if there is one.
+    pub(super) fn put_value(&self, out: &mut Vec<u8>) {
+        out.clear();
+        match self.trailer {
+            None => out.push(0),
+            Some(trailer) => {
+                out.push(FLAG_TRAILER);
+                out.extend_from_slice(&trailer.to_le_bytes());
+            }
+        }
+    }
+}
+
+/// The data block that an index entry names.
+#[inline]
+pub(super) fn data_handle(value: &[u8]) -> Decoded<BlockHandle> {
+    BlockHandle::take(&mut Decoder::new(value)).ok_or(Damage("an index entry is cut short"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn separators_lie_between_and_are_no_longer(
+            a in prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(254), Just(255)], 0..5),
+            b in prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(254), Just(255)], 0..5),
+        ) {
+            prop_assume!(a != b);
+            let (last, next) = if a < b { (a, b) } else { (b, a) };
+            let separator = Separator::between(&last, 9, Some(&next));
+            prop_assert!(last <= separator.user_key && separator.user_key < next);
+            prop_assert!(separator.user_key.len() <= last.len());
+            prop_assert_eq!(separator.trailer, None);
+        }
+    }
+
+    #[test]
+    fn separators_are_short_and_whole_within_a_user_key() {
+        let short = Separator::between(b"user0123/photo", 9, Some(b"user0456"));
+        assert_eq!(short.user_key, b"user02");
+        let whole = Separator::between(b"k", 9, Some(b"k"));
+        assert_eq!(whole.trailer, Some(9));
+    }
+}

@@ -1,0 +1,393 @@
+//! A cursor over a table, with read-ahead.
+
+use bytes::Bytes;
+
+use super::block::Block;
+use super::block_iter::BlockIter;
+use super::reader::{ReadTrace, Table};
+use super::stored::BlockHandle;
+use crate::error::Result;
+use crate::iter::InternalIterator;
+use crate::key::{InternalKey, Kind};
+use crate::storage::IoBuf;
+use crate::sync::Arc;
+use crate::tier::Purpose;
+
+/// How a scan reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ScanOptions {
+    pub(crate) purpose: Purpose,
+    /// Bytes read ahead in one I/O; 0 reads block by block. A user's scan begins with single
+    /// blocks and doubles up to this while it goes forward; every other scan begins with
+    /// it and passes the block cache by.
+    pub(crate) readahead: usize,
+    /// Whether blocks that were read stay in the block cache.
+    pub(crate) fill_cache: bool,
+}
+
+/// Consecutive stored blocks, read in one I/O.
+#[derive(Debug)]
+struct Window {
+    start: u64,
+    stored: IoBuf,
+}
+
+impl Window {
+    fn block(&self, handle: BlockHandle) -> Option<&[u8]> {
+        let from = usize::try_from(handle.offset.checked_sub(self.start)?).ok()?;
+        self.stored
+            .get(from..from.checked_add(handle.len as usize)?)
+    }
+}
+
+/// A cursor over a table's records, in both directions.
+#[derive(Debug)]
+pub(crate) struct TableIter {
+    table: Arc<Table>,
+    how: ScanOptions,
+    /// The partition that `index` stands in.
+    partition: usize,
+    index: Option<BlockIter<true>>,
+    data: Option<BlockIter<false>>,
+    /// The data block's offset, for messages.
+    offset: u64,
+    kind: Kind,
+    window: Option<Window>,
+    /// Bytes to read at the next miss.
+    ahead: usize,
+    /// Where the block read last ended: a miss there means that the scan goes on forward.
+    expected: u64,
+    trace: ReadTrace,
+}
+
+/// Which entry of a block or partition to stand on after entering it.
+#[derive(Clone, Copy)]
+enum Enter {
+    First,
+    Last,
+}
+
+impl TableIter {
+    pub(super) fn new(table: Arc<Table>, how: ScanOptions) -> Self {
+        Self {
+            table,
+            how,
+            partition: 0,
+            index: None,
+            data: None,
+            offset: 0,
+            kind: Kind::Delete,
+            window: None,
+            ahead: 0,
+            expected: u64::MAX,
+            trace: ReadTrace::default(),
+        }
+    }
+
+    /// What the cursor's reads cost so far.
+    pub(crate) fn trace(&self) -> &ReadTrace {
+        &self.trace
+    }
+
+    /// Whether blocks are looked up in the block cache.
+    fn uses_cache(&self) -> bool {
+        self.how.readahead == 0 || self.how.purpose == Purpose::UserRead
+    }
+
+    fn lose_position(&mut self) {
+        self.index = None;
+        self.data = None;
+    }
+
+    /// Stands on partition `number`'s index, on no entry yet.
+    fn open_partition(&mut self, number: usize) -> Result<&mut BlockIter<true>> {
+        let block = self.table.index(
+            number,
+            self.how.purpose,
+            self.how.fill_cache,
+            &mut self.trace,
+        )?;
+        self.partition = number;
+        Ok(self.index.insert(BlockIter::new(block)))
+    }
+
+    fn enter_partition(&mut self, number: usize, enter: Enter) -> Result<()> {
+        let iter = self.open_partition(number)?;
+        let moved = match enter {
+            Enter::First => iter.seek_to_first(),
+            Enter::Last => iter.seek_to_last(),
+        };
+        self.table.at(self.table.index_offset(number), moved)
+    }
+
+    /// Loads the data block that the index stands on; stands on none of its entries yet.
+    fn open_block(&mut self) -> Result<&mut BlockIter<false>> {
+        let value = self.index.as_ref().map_or(&[][..], BlockIter::value);
+        let handle = self.table.data_handle(value, self.partition)?;
+        let payload = self.block(handle)?;
+        let block = self.table.at(handle.offset, Block::new(payload))?;
+        self.offset = handle.offset;
+        Ok(match &mut self.data {
+            Some(data) => {
+                data.replace(block);
+                data
+            }
+            none => none.insert(BlockIter::new(block)),
+        })
+    }
+
+    fn enter_block(&mut self, enter: Enter) -> Result<()> {
+        let iter = self.open_block()?;
+        let moved = match enter {
+            Enter::First => iter.seek_to_first(),
+            Enter::Last => iter.seek_to_last(),
+        };
+        self.table.at(self.offset, moved)
+    }
+
+    fn block(&mut self, handle: BlockHandle) -> Result<Bytes> {
+        if self.how.readahead == 0 {
+            return self.table.fetch(
+                handle,
+                self.how.purpose,
+                self.how.fill_cache,
+                &mut self.trace,
+            );
+        }
+        let cached = self.uses_cache();
+        if cached && let Some(payload) = self.table.cache.get(self.table.meta.id, handle.offset) {
+            self.trace.cache_hits += 1;
+            self.expected = handle.end();
+            return Ok(payload);
+        }
+        if self
+            .window
+            .as_ref()
+            .is_none_or(|w| w.block(handle).is_none())
+        {
+            self.read_window(handle)?;
+        }
+        self.expected = handle.end();
+        let stored = self.window.as_ref().and_then(|w| w.block(handle));
+        let payload = self.table.decode(stored.unwrap_or_default(), handle)?;
+        if cached && self.how.fill_cache {
+            self.table
+                .cache
+                .insert(self.table.meta.id, handle.offset, payload.clone());
+        }
+        Ok(payload)
+    }
+
+    /// Reads from `handle` on as far as read-ahead goes now, in whole blocks.
+    fn read_window(&mut self, handle: BlockHandle) -> Result<()> {
+        let single = handle.len as usize;
+        self.ahead = if self.how.purpose != Purpose::UserRead {
+            self.how.readahead
+        } else if handle.offset == self.expected {
+            self.ahead.saturating_mul(2).min(self.how.readahead)
+        } else {
+            single
+        };
+        let end = self.window_end(handle, self.ahead)?;
+        // The old window's buffer goes back to its pool before the next is taken.
+        self.window = None;
+        let len = (end - handle.offset) as usize;
+        let stored = self.table.file.file.read(handle.offset, len)?;
+        self.table
+            .count_miss(&stored, self.how.purpose, &mut self.trace);
+        self.window = Some(Window {
+            start: handle.offset,
+            stored,
+        });
+        Ok(())
+    }
+
+    /// Where the last block ends that begins at or after `handle` and lies within `ahead`
+    /// bytes of it.
+    fn window_end(&mut self, handle: BlockHandle, ahead: usize) -> Result<u64> {
+        let limit = handle.offset.saturating_add(ahead as u64);
+        let mut end = handle.end();
+        let mut number = self.partition;
+        let Some(mut index) = self.index.clone() else {
+            return Ok(end);
+        };
+        while end < limit {
+            self.table
+                .at(self.table.index_offset(number), index.next())?;
+            if !index.valid() {
+                number += 1;
+                if self.table.partition(number).is_none() {
+                    break;
+                }
+                let how = self.how;
+                let block =
+                    self.table
+                        .index(number, how.purpose, how.fill_cache, &mut self.trace)?;
+                index.replace(block);
+                self.table
+                    .at(self.table.index_offset(number), index.seek_to_first())?;
+            }
+            let next = self.table.data_handle(index.value(), number)?;
+            if next.offset != end || next.end() > limit {
+                break;
+            }
+            end = next.end();
+        }
+        Ok(end)
+    }
+
+    /// Checks the kind of the record that the cursor came to, or that it stands nowhere.
+    fn settle(&mut self) -> Result<()> {
+        if let Some(data) = &self.data
+            && data.valid()
+        {
+            self.kind = self.table.kind(data.trailer(), self.offset)?;
+        }
+        Ok(())
+    }
+
+    /// From the end of a block to the first record of the next.
+    fn next_block(&mut self) -> Result<()> {
+        let Some(index) = &mut self.index else {
+            return Ok(());
+        };
+        let offset = self.table.index_offset(self.partition);
+        self.table.at(offset, index.next())?;
+        if !index.valid() {
+            let next = self.partition + 1;
+            if self.table.partition(next).is_none() {
+                self.lose_position();
+                return Ok(());
+            }
+            self.enter_partition(next, Enter::First)?;
+        }
+        self.enter_block(Enter::First)
+    }
+
+    /// From the front of a block to the last record of the one before.
+    fn prev_block(&mut self) -> Result<()> {
+        let Some(index) = &mut self.index else {
+            return Ok(());
+        };
+        let offset = self.table.index_offset(self.partition);
+        self.table.at(offset, index.prev())?;
+        if !index.valid() {
+            let Some(before) = self.partition.checked_sub(1) else {
+                self.lose_position();
+                return Ok(());
+            };
+            self.enter_partition(before, Enter::Last)?;
+        }
+        self.enter_block(Enter::Last)
+    }
+
+    /// Moves to the first record at or after the target of the block that the index names for
+    /// it, or off that block's end; `false` when the whole table is before the target.
+    fn seek_within_block(&mut self, target: InternalKey<'_>) -> Result<bool> {
+        let (key, trailer) = (target.user_key, target.trailer());
+        let Some(number) = self.table.top.find(key, trailer) else {
+            return Ok(false);
+        };
+        let moved = self.open_partition(number)?.seek(key, trailer);
+        self.table.at(self.table.index_offset(number), moved)?;
+        if self.index.as_ref().is_none_or(|index| !index.valid()) {
+            return Ok(false);
+        }
+        let moved = self.open_block()?.seek(key, trailer);
+        self.table.at(self.offset, moved)?;
+        Ok(true)
+    }
+}
+
+impl InternalIterator for TableIter {
+    fn valid(&self) -> bool {
+        self.data.as_ref().is_some_and(BlockIter::valid)
+    }
+
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.lose_position();
+        self.enter_partition(0, Enter::First)?;
+        self.enter_block(Enter::First)?;
+        self.settle()
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        self.lose_position();
+        self.enter_partition(self.table.top.len().saturating_sub(1), Enter::Last)?;
+        self.enter_block(Enter::Last)?;
+        self.settle()
+    }
+
+    fn seek(&mut self, target: InternalKey<'_>) -> Result<()> {
+        self.lose_position();
+        if !self.seek_within_block(target)? {
+            self.lose_position();
+        } else if !self.valid() {
+            // A shortened separator may lie past the block's last record.
+            self.next_block()?;
+        }
+        self.settle()
+    }
+
+    fn seek_for_prev(&mut self, target: InternalKey<'_>) -> Result<()> {
+        self.lose_position();
+        if !self.seek_within_block(target)? {
+            return self.seek_to_last();
+        }
+        match &mut self.data {
+            Some(data) if data.valid() => {
+                let there = data.key() == target.user_key && data.trailer() == target.trailer();
+                if !there {
+                    return self.prev();
+                }
+            }
+            Some(data) => {
+                let moved = data.seek_to_last();
+                self.table.at(self.offset, moved)?;
+            }
+            None => {}
+        }
+        self.settle()
+    }
+
+    fn next(&mut self) -> Result<()> {
+        if let Some(data) = &mut self.data {
+            let moved = data.next();
+            let ended = !data.valid();
+            self.table.at(self.offset, moved)?;
+            if ended {
+                self.next_block()?;
+            }
+        }
+        self.settle()
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        if let Some(data) = &mut self.data {
+            let moved = data.prev();
+            let ended = !data.valid();
+            self.table.at(self.offset, moved)?;
+            if ended {
+                self.prev_block()?;
+            }
+        }
+        self.settle()
+    }
+
+    fn key(&self) -> InternalKey<'_> {
+        match &self.data {
+            Some(data) => InternalKey::new(data.key(), data.trailer() >> 8, self.kind),
+            None => InternalKey::new(&[], 0, self.kind),
+        }
+    }
+
+    fn value(&self) -> &[u8] {
+        self.data.as_ref().map_or(&[], BlockIter::value)
+    }
+
+    fn value_bytes(&self) -> Bytes {
+        self.data
+            .as_ref()
+            .map_or_else(Bytes::new, BlockIter::value_bytes)
+    }
+}

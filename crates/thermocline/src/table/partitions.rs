@@ -1,0 +1,121 @@
+//! The top-level index of an open table, and the partitions below it.
+
+use std::path::Path;
+
+use bytes::Bytes;
+
+use super::block::Block;
+use super::block_iter::BlockIter;
+use super::filter::Filter;
+use super::stored::{self, BlockHandle, Damage, Decoded};
+use crate::coding::Decoder;
+use crate::error::Result;
+use crate::version::edit::FileId;
+
+/// Where a partition's blocks lie.
+#[derive(Debug, Clone)]
+pub(super) struct PartitionHandle {
+    /// The last key that the partition covers, as a separator.
+    user_key: Bytes,
+    trailer: u64,
+    pub(super) index: BlockHandle,
+    pub(super) filter: Option<BlockHandle>,
+}
+
+/// The top-level index, always in memory.
+#[derive(Debug)]
+pub(super) struct TopIndex {
+    partitions: Vec<PartitionHandle>,
+}
+
+impl TopIndex {
+    /// Decodes the payload; blocks must end at or before `limit`.
+    pub(super) fn new(payload: Bytes, limit: u64) -> Decoded<Self> {
+        let mut iter = BlockIter::new(Block::<true>::new(payload)?);
+        let mut partitions = Vec::new();
+        iter.seek_to_first()?;
+        while iter.valid() {
+            let mut decoder = Decoder::new(iter.value());
+            let handles = BlockHandle::take(&mut decoder).zip(BlockHandle::take(&mut decoder));
+            let (index, filter) = handles.ok_or(Damage("a top-level entry is cut short"))?;
+            let filter = match filter.len {
+                0 => None,
+                _ => Some(filter.within(limit)?),
+            };
+            partitions.push(PartitionHandle {
+                user_key: Bytes::copy_from_slice(iter.key()),
+                trailer: iter.trailer(),
+                index: index.within(limit)?,
+                filter,
+            });
+            iter.next()?;
+        }
+        Ok(Self { partitions })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.partitions.len()
+    }
+
+    pub(super) fn get(&self, number: usize) -> Option<&PartitionHandle> {
+        self.partitions.get(number)
+    }
+
+    /// The partition that holds the first record at or after the target, if any does.
+    #[inline]
+    pub(super) fn find(&self, user_key: &[u8], trailer: u64) -> Option<usize> {
+        let number = self.partitions.partition_point(|partition| {
+            match partition.user_key[..].cmp(user_key) {
+                std::cmp::Ordering::Less => true,
+                std::cmp::Ordering::Equal => partition.trailer > trailer,
+                std::cmp::Ordering::Greater => false,
+            }
+        });
+        (number < self.len()).then_some(number)
+    }
+
+    /// Decodes every partition from the `region` of the file that begins at `start` and holds
+    /// all of them.
+    pub(super) fn decode_all(
+        &self,
+        region: &Bytes,
+        start: u64,
+        table: FileId,
+        path: &Path,
+    ) -> Result<Vec<Partition>> {
+        let payload = |handle: BlockHandle| {
+            let slice = || {
+                let from = usize::try_from(handle.offset.checked_sub(start)?).ok()?;
+                let to = from.checked_add(handle.len as usize)?;
+                (to <= region.len()).then(|| region.slice(from..to))
+            };
+            let outside = Damage("a partition lies outside of its region");
+            let stored = stored::at(slice().ok_or(outside), path, handle.offset)?;
+            let payload = stored::unseal_raw(&stored, table, handle.offset);
+            let payload = stored::at(payload, path, handle.offset)?;
+            Ok(stored.slice_ref(payload))
+        };
+        let decode = |handle: &PartitionHandle| {
+            let index = Block::new(payload(handle.index)?);
+            let filter = match handle.filter {
+                Some(filter) => {
+                    let decoded = Filter::new(payload(filter)?);
+                    Some(stored::at(decoded, path, filter.offset)?)
+                }
+                None => None,
+            };
+            Ok(Partition {
+                index: stored::at(index, path, handle.index.offset)?,
+                filter,
+            })
+        };
+        self.partitions.iter().map(decode).collect()
+    }
+}
+
+/// A partition in memory.
+#[derive(Debug)]
+pub(super) struct Partition {
+    pub(super) index: Block<true>,
+    pub(super) filter: Option<Filter>,
+}

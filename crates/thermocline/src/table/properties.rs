@@ -1,0 +1,209 @@
+//! What a table says about itself: whose it is, and what it holds.
+
+use bytes::Bytes;
+
+use super::builder::TableIdentity;
+use super::stored::{Damage, Decoded};
+use crate::coding::{Decoder, put_bytes, put_varint};
+use crate::key::{KeyRange, SeqNo};
+
+/// Tags of the fields; never reused.
+mod tag {
+    pub(super) const DATABASE: u64 = 1;
+    pub(super) const KEYSPACE: u64 = 2;
+    pub(super) const LEVEL: u64 = 3;
+    pub(super) const TIER: u64 = 4;
+    pub(super) const TABLE: u64 = 5;
+    pub(super) const EPOCH: u64 = 6;
+    pub(super) const MIN_SEQ: u64 = 7;
+    pub(super) const MAX_SEQ: u64 = 8;
+    pub(super) const ENTRIES: u64 = 9;
+    pub(super) const DELETES: u64 = 10;
+    pub(super) const SMALLEST: u64 = 11;
+    pub(super) const LARGEST: u64 = 12;
+    pub(super) const RAW_KEY_BYTES: u64 = 13;
+    pub(super) const RAW_VALUE_BYTES: u64 = 14;
+    pub(super) const DATA_BYTES: u64 = 15;
+    pub(super) const INDEX_BYTES: u64 = 16;
+    pub(super) const FILTER_BYTES: u64 = 17;
+    pub(super) const REPLACES: u64 = 18;
+}
+
+/// A table's description of itself, as of when it was written: level and tier may have
+/// changed since (I3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TableProperties {
+    /// Who wrote it, for whom, in place of which tables.
+    pub(crate) identity: TableIdentity,
+    pub(crate) min_seq: SeqNo,
+    pub(crate) max_seq: SeqNo,
+    pub(crate) entries: u64,
+    pub(crate) deletes: u64,
+    /// First and last user key.
+    pub(crate) range: KeyRange,
+    /// Bytes of user keys and of values, as they came in.
+    pub(crate) raw_key_bytes: u64,
+    pub(crate) raw_value_bytes: u64,
+    /// Stored bytes of the three regions, which follow each other in this order: data,
+    /// filters, index.
+    pub(crate) data_bytes: u64,
+    pub(crate) filter_bytes: u64,
+    pub(crate) index_bytes: u64,
+}
+
+impl TableProperties {
+    /// Properties of a table that holds nothing yet.
+    pub(super) fn new(identity: TableIdentity) -> Self {
+        Self {
+            identity,
+            min_seq: SeqNo::MAX,
+            max_seq: 0,
+            entries: 0,
+            deletes: 0,
+            range: KeyRange {
+                first: Bytes::new(),
+                last: Bytes::new(),
+            },
+            raw_key_bytes: 0,
+            raw_value_bytes: 0,
+            data_bytes: 0,
+            filter_bytes: 0,
+            index_bytes: 0,
+        }
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut field = |tag: u64, bytes: &[u8]| {
+            put_varint(&mut out, tag);
+            put_bytes(&mut out, bytes);
+        };
+        let identity = &self.identity;
+        field(tag::DATABASE, &identity.database.to_le_bytes());
+        let mut number = Vec::new();
+        for (tag, value) in [
+            (tag::KEYSPACE, u64::from(identity.keyspace)),
+            (tag::LEVEL, u64::from(identity.level)),
+            (tag::TIER, u64::from(identity.tier)),
+            (tag::TABLE, identity.id),
+            (tag::EPOCH, identity.epoch),
+            (tag::MIN_SEQ, self.min_seq),
+            (tag::MAX_SEQ, self.max_seq),
+            (tag::ENTRIES, self.entries),
+            (tag::DELETES, self.deletes),
+            (tag::RAW_KEY_BYTES, self.raw_key_bytes),
+            (tag::RAW_VALUE_BYTES, self.raw_value_bytes),
+            (tag::DATA_BYTES, self.data_bytes),
+            (tag::INDEX_BYTES, self.index_bytes),
+            (tag::FILTER_BYTES, self.filter_bytes),
+        ] {
+            number.clear();
+            put_varint(&mut number, value);
+            field(tag, &number);
+        }
+        field(tag::SMALLEST, &self.range.first);
+        field(tag::LARGEST, &self.range.last);
+        number.clear();
+        for id in &identity.replaces {
+            put_varint(&mut number, *id);
+        }
+        field(tag::REPLACES, &number);
+        out
+    }
+
+    pub(super) fn decode(payload: &[u8]) -> Decoded<Self> {
+        Self::fields(payload).ok_or(Damage("the properties are cut short or lack a field"))
+    }
+
+    fn fields(payload: &[u8]) -> Option<Self> {
+        let mut numbers = [None; tag::REPLACES as usize + 1];
+        let (mut database, mut first, mut last) = (None, None, None);
+        let mut replaces = None;
+        let mut decoder = Decoder::new(payload);
+        while !decoder.is_empty() {
+            let tag = decoder.varint()?;
+            let bytes = decoder.bytes()?;
+            let mut value = Decoder::new(bytes);
+            match tag {
+                tag::DATABASE => database = Some(value.u128()?),
+                tag::SMALLEST => first = Some(Bytes::copy_from_slice(bytes)),
+                tag::LARGEST => last = Some(Bytes::copy_from_slice(bytes)),
+                tag::REPLACES => {
+                    let ids = replaces.insert(Vec::new());
+                    while !value.is_empty() {
+                        ids.push(value.varint()?);
+                    }
+                }
+                // A field of a later version is skipped.
+                _ => {
+                    if let Some(slot) = usize::try_from(tag).ok().and_then(|t| numbers.get_mut(t)) {
+                        *slot = Some(value.varint()?);
+                    }
+                }
+            }
+        }
+        let number = |tag: u64| numbers.get(tag as usize).copied().flatten();
+        Some(Self {
+            identity: TableIdentity {
+                database: database?,
+                keyspace: number(tag::KEYSPACE)?.try_into().ok()?,
+                id: number(tag::TABLE)?,
+                level: number(tag::LEVEL)?.try_into().ok()?,
+                tier: number(tag::TIER)?.try_into().ok()?,
+                epoch: number(tag::EPOCH)?,
+                replaces: replaces?,
+            },
+            min_seq: number(tag::MIN_SEQ)?,
+            max_seq: number(tag::MAX_SEQ)?,
+            entries: number(tag::ENTRIES)?,
+            deletes: number(tag::DELETES)?,
+            range: KeyRange {
+                first: first?,
+                last: last?,
+            },
+            raw_key_bytes: number(tag::RAW_KEY_BYTES)?,
+            raw_value_bytes: number(tag::RAW_VALUE_BYTES)?,
+            data_bytes: number(tag::DATA_BYTES)?,
+            filter_bytes: number(tag::FILTER_BYTES)?,
+            index_bytes: number(tag::INDEX_BYTES)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn properties() -> TableProperties {
+        let mut properties = TableProperties::new(TableIdentity {
+            database: u128::MAX - 5,
+            keyspace: 3,
+            id: 1 << 40,
+            level: 6,
+            tier: 1,
+            epoch: 12,
+            replaces: vec![4, 5, 600],
+        });
+        properties.range.first = Bytes::from_static(b"a");
+        properties.range.last = Bytes::from_static(b"z");
+        properties.entries = 1000;
+        properties.data_bytes = 1 << 33;
+        properties
+    }
+
+    #[test]
+    fn properties_come_back_and_unknown_fields_are_skipped() {
+        let mut payload = properties().encode();
+        put_varint(&mut payload, 999);
+        put_bytes(&mut payload, b"from a later version");
+        assert_eq!(TableProperties::decode(&payload), Ok(properties()));
+    }
+
+    #[test]
+    fn cut_properties_are_refused() {
+        let payload = properties().encode();
+        for len in 0..payload.len() {
+            assert!(TableProperties::decode(&payload[..len]).is_err(), "{len}");
+        }
+    }
+}

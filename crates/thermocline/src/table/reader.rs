@@ -1,0 +1,456 @@
+//! An open table: point lookups.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+
+use super::block::Block;
+use super::filter::{self, Filter};
+use super::index;
+use super::iter::{ScanOptions, TableIter};
+use super::partitions::{Partition, PartitionHandle, TopIndex};
+use super::properties::TableProperties;
+use super::stored::{self, BlockHandle, Damage};
+use super::tail::Tail;
+use crate::cache::{BlockCache, PinBudget};
+use crate::error::{Error, Result};
+use crate::key::{InternalKey, Kind, MAX_SEQ, SeqNo};
+use crate::options::MAX_TIERS;
+use crate::storage::{IoBuf, ReadRequest};
+use crate::sync::{Arc, Mutex};
+use crate::tier::{Purpose, Tier, TierFile};
+use crate::value::Value;
+use crate::version::edit::TableMeta;
+
+/// A record that a point lookup found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) seq: SeqNo,
+    pub(crate) kind: Kind,
+    pub(crate) value: Value,
+}
+
+/// How far a lookup gets without reading a data block.
+#[derive(Debug)]
+pub(crate) enum Located {
+    /// The table has no visible version of the key.
+    Absent,
+    /// The block was in the cache.
+    Found(Record),
+    /// The block must be read; [`Table::complete`] goes on from there.
+    Read(BlockHandle),
+}
+
+/// What lookups cost. Block counts include partitions that are not pinned.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ReadTrace {
+    pub(crate) device_reads: [u32; MAX_TIERS],
+    pub(crate) cache_hits: u32,
+    pub(crate) cache_misses: u32,
+    /// Tables whose filter excluded the key.
+    pub(crate) filter_skips: u32,
+    /// Tables whose filter let the key pass though they hold no visible version of it.
+    pub(crate) filter_false_positives: u32,
+}
+
+/// An immutable sorted table, open for reading.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(super) meta: TableMeta,
+    pub(super) file: TierFile,
+    pub(super) properties: TableProperties,
+    pub(super) top: TopIndex,
+    /// Every partition, when the pin budget had room; loaded at first use, so that opening a
+    /// store reads only the tails of its tables.
+    pinned: OnceLock<Vec<Partition>>,
+    /// Bytes taken from the pin budget; 0 when partitions are read through the cache.
+    pinned_bytes: u64,
+    /// Held while the partitions are loaded, so that they are read once.
+    loading: Mutex<()>,
+    pub(super) cache: Arc<BlockCache>,
+    pins: Arc<PinBudget>,
+}
+
+impl Table {
+    /// Opens the table that `meta` names: one read, of at most 64 KiB, for tables of any
+    /// usual size.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`] when the file is damaged, or is another table, or belongs to
+    /// another keyspace or database; [`Error::FormatVersion`]; I/O errors of the tier.
+    pub(crate) fn open(
+        tier: &Arc<Tier>,
+        meta: TableMeta,
+        database: u128,
+        cache: Arc<BlockCache>,
+        pins: Arc<PinBudget>,
+    ) -> Result<Self> {
+        let file = tier.open(&meta.file_name())?;
+        let tail = Tail::read(&file, Purpose::Open, &meta, database)?;
+        let region = tail.properties.filter_bytes + tail.properties.index_bytes;
+        let mut table = Self {
+            meta,
+            file,
+            properties: tail.properties,
+            top: tail.top,
+            pinned: OnceLock::new(),
+            pinned_bytes: 0,
+            loading: Mutex::new(()),
+            cache,
+            pins,
+        };
+        if table.pins.try_take(region) {
+            table.pinned_bytes = region;
+            // A small table's partitions have come with the tail. Copied, because the tail
+            // holds more than the budget was asked for.
+            let start = table.properties.data_bytes;
+            if let Some(from) = start.checked_sub(tail.start)
+                && let Some(part) = tail.bytes.get(from as usize..(from + region) as usize)
+            {
+                let partitions = table.decode_partitions(&Bytes::copy_from_slice(part))?;
+                table.pinned = OnceLock::from(partitions);
+            }
+        }
+        Ok(table)
+    }
+
+    pub(crate) fn meta(&self) -> &TableMeta {
+        &self.meta
+    }
+
+    pub(crate) fn tier(&self) -> &Arc<Tier> {
+        &self.file.tier
+    }
+
+    pub(crate) fn properties(&self) -> &TableProperties {
+        &self.properties
+    }
+
+    /// Bytes of index and filter partitions that it may hold in memory.
+    pub(crate) fn pinned_bytes(&self) -> u64 {
+        self.pinned_bytes
+    }
+
+    /// The newest version of `key` that a reader at `seq` sees.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`]; I/O errors of the tier.
+    pub(crate) fn get(
+        &self,
+        key: &[u8],
+        seq: SeqNo,
+        trace: &mut ReadTrace,
+    ) -> Result<Option<Record>> {
+        match self.locate(key, seq, trace)? {
+            Located::Absent => Ok(None),
+            Located::Found(record) => Ok(Some(record)),
+            Located::Read(handle) => {
+                let read = self.file.file.read(handle.offset, handle.len as usize)?;
+                self.complete(handle, &read, key, seq, trace)
+            }
+        }
+    }
+
+    /// As [`Table::get`], up to the read of a data block: the caller makes many of those at
+    /// once with [`Table::read_request`] and goes on with [`Table::complete`].
+    ///
+    /// # Errors
+    /// As [`Table::get`].
+    #[inline]
+    pub(crate) fn locate(&self, key: &[u8], seq: SeqNo, trace: &mut ReadTrace) -> Result<Located> {
+        let trailer = seek_trailer(seq);
+        let Some(number) = self.top.find(key, trailer) else {
+            return Ok(Located::Absent);
+        };
+        let handle = match self.pinned()? {
+            Some(partitions) => match partitions.get(number) {
+                Some(partition) => match &partition.filter {
+                    Some(filter) if !filter.contains(filter::hash(key)) => {
+                        trace.filter_skips += 1;
+                        return Ok(Located::Absent);
+                    }
+                    _ => self.search_index(&partition.index, number, key, trailer)?,
+                },
+                None => None,
+            },
+            None => {
+                if let Some(filter) = self.load_filter(number, Purpose::UserRead, true, trace)?
+                    && !filter.contains(filter::hash(key))
+                {
+                    trace.filter_skips += 1;
+                    return Ok(Located::Absent);
+                }
+                let index = self.load_index(number, Purpose::UserRead, true, trace)?;
+                self.search_index(&index, number, key, trailer)?
+            }
+        };
+        let Some(handle) = handle else {
+            return Ok(Located::Absent);
+        };
+        let Some(payload) = self.cache.get(self.meta.id, handle.offset) else {
+            return Ok(Located::Read(handle));
+        };
+        trace.cache_hits += 1;
+        Ok(
+            match self.search_block(payload, handle, key, trailer, trace)? {
+                Some(record) => Located::Found(record),
+                None => Located::Absent,
+            },
+        )
+    }
+
+    /// The read that a [`Located::Read`] asks for. [`Table::complete`] counts it.
+    pub(crate) fn read_request(&self, handle: BlockHandle) -> ReadRequest {
+        ReadRequest {
+            file: Arc::clone(&self.file.file),
+            offset: handle.offset,
+            len: handle.len as usize,
+        }
+    }
+
+    /// Goes on where [`Table::locate`] asked for a block: checks it, keeps it in the cache and
+    /// searches it. Counts the read.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`].
+    pub(crate) fn complete(
+        &self,
+        handle: BlockHandle,
+        read: &IoBuf,
+        key: &[u8],
+        seq: SeqNo,
+        trace: &mut ReadTrace,
+    ) -> Result<Option<Record>> {
+        self.count_miss(read, Purpose::UserRead, trace);
+        let payload = self.decode(read, handle)?;
+        self.cache
+            .insert(self.meta.id, handle.offset, payload.clone());
+        self.search_block(payload, handle, key, seek_trailer(seq), trace)
+    }
+
+    /// A cursor over the table.
+    pub(crate) fn iter(self: &Arc<Self>, how: ScanOptions) -> TableIter {
+        TableIter::new(Arc::clone(self), how)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.file.file.path()
+    }
+
+    /// Gives damage at `offset` its place.
+    #[inline]
+    pub(super) fn at<T>(&self, offset: u64, decoded: stored::Decoded<T>) -> Result<T> {
+        match decoded {
+            Ok(value) => Ok(value),
+            Err(damage) => stored::at(Err(damage), self.path(), offset),
+        }
+    }
+
+    pub(super) fn decode(&self, stored: &[u8], handle: BlockHandle) -> Result<Bytes> {
+        self.at(
+            handle.offset,
+            stored::decode(stored, self.meta.id, handle.offset),
+        )
+    }
+
+    /// The payload of a block, through the cache; what is read stays there if `keep`.
+    pub(super) fn fetch(
+        &self,
+        handle: BlockHandle,
+        purpose: Purpose,
+        keep: bool,
+        trace: &mut ReadTrace,
+    ) -> Result<Bytes> {
+        if let Some(payload) = self.cache.get(self.meta.id, handle.offset) {
+            trace.cache_hits += 1;
+            return Ok(payload);
+        }
+        let read = self.file.file.read(handle.offset, handle.len as usize)?;
+        self.count_miss(&read, purpose, trace);
+        let payload = self.decode(&read, handle)?;
+        if keep {
+            self.cache
+                .insert(self.meta.id, handle.offset, payload.clone());
+        }
+        Ok(payload)
+    }
+
+    pub(super) fn count_miss(&self, read: &IoBuf, purpose: Purpose, trace: &mut ReadTrace) {
+        trace.cache_misses += 1;
+        self.count_device_read(read, purpose, trace);
+    }
+
+    pub(super) fn count_device_read(&self, read: &IoBuf, purpose: Purpose, trace: &mut ReadTrace) {
+        let tier = self.tier();
+        tier.count_read(purpose, read.device_bytes());
+        if let Some(reads) = trace.device_reads.get_mut(usize::from(tier.index)) {
+            *reads += 1;
+        }
+    }
+
+    fn load_filter(
+        &self,
+        number: usize,
+        purpose: Purpose,
+        keep: bool,
+        trace: &mut ReadTrace,
+    ) -> Result<Option<Filter>> {
+        let Some(handle) = self.top.get(number).and_then(|p| p.filter) else {
+            return Ok(None);
+        };
+        let payload = self.fetch(handle, purpose, keep, trace)?;
+        Ok(Some(self.at(handle.offset, Filter::new(payload))?))
+    }
+
+    fn load_index(
+        &self,
+        number: usize,
+        purpose: Purpose,
+        keep: bool,
+        trace: &mut ReadTrace,
+    ) -> Result<Block<true>> {
+        let missing = Damage("a partition is asked for that the table does not have");
+        let partition = self.top.get(number).ok_or(missing);
+        let handle = self.at(0, partition)?.index;
+        let payload = self.fetch(handle, purpose, keep, trace)?;
+        self.at(handle.offset, Block::new(payload))
+    }
+
+    /// The index of partition `number`, pinned or through the cache.
+    pub(super) fn index(
+        &self,
+        number: usize,
+        purpose: Purpose,
+        keep: bool,
+        trace: &mut ReadTrace,
+    ) -> Result<Block<true>> {
+        match self.pinned()?.and_then(|all| all.get(number)) {
+            Some(partition) => Ok(partition.index.clone()),
+            None => self.load_index(number, purpose, keep, trace),
+        }
+    }
+
+    /// Where damage found in the index of partition `number` is said to be.
+    pub(super) fn index_offset(&self, number: usize) -> u64 {
+        self.top.get(number).map_or(0, |p| p.index.offset)
+    }
+
+    /// The block that the index names, checked to lie among the data blocks.
+    pub(super) fn data_handle(&self, value: &[u8], number: usize) -> Result<BlockHandle> {
+        let handle = index::data_handle(value).and_then(|h| h.within(self.properties.data_bytes));
+        match handle {
+            Ok(handle) => Ok(handle),
+            Err(damage) => self.at(self.index_offset(number), Err(damage)),
+        }
+    }
+
+    #[inline]
+    fn search_index(
+        &self,
+        index: &Block<true>,
+        number: usize,
+        key: &[u8],
+        trailer: u64,
+    ) -> Result<Option<BlockHandle>> {
+        match index.find(key, trailer) {
+            Ok(Some((entry, _))) => self.data_handle(index.value(&entry), number).map(Some),
+            Ok(None) => Ok(None),
+            Err(damage) => self.at(self.index_offset(number), Err(damage)),
+        }
+    }
+
+    #[inline]
+    fn search_block(
+        &self,
+        payload: Bytes,
+        handle: BlockHandle,
+        key: &[u8],
+        trailer: u64,
+        trace: &mut ReadTrace,
+    ) -> Result<Option<Record>> {
+        let block = self.at(handle.offset, Block::<false>::new(payload))?;
+        match self.at(handle.offset, block.find(key, trailer))? {
+            Some((entry, true)) => Ok(Some(Record {
+                seq: entry.trailer >> 8,
+                kind: self.kind(entry.trailer, handle.offset)?,
+                value: Value::new(block.into_value(&entry)),
+            })),
+            _ => {
+                if self.properties.filter_bytes > 0 {
+                    trace.filter_false_positives += 1;
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// The kind in a trailer, if reads over it can be answered.
+    #[inline]
+    pub(super) fn kind(&self, trailer: u64, offset: u64) -> Result<Kind> {
+        let byte = trailer as u8;
+        match Kind::from_byte(byte) {
+            Some(kind) if kind.is_supported() => Ok(kind),
+            Some(kind) => Err(Error::corruption(
+                self.path(),
+                offset,
+                format!("a record is a {kind:?}, which is unsupported by this build"),
+            )),
+            None => Err(Error::corruption(
+                self.path(),
+                offset,
+                format!("a record is of the unknown kind {byte}"),
+            )),
+        }
+    }
+
+    /// The partitions in memory, if they fit the pin budget.
+    #[inline]
+    fn pinned(&self) -> Result<Option<&[Partition]>> {
+        match self.pinned.get() {
+            Some(partitions) => Ok(Some(partitions)),
+            None if self.pinned_bytes == 0 => Ok(None),
+            None => self.load_pinned().map(Some),
+        }
+    }
+
+    #[cold]
+    fn load_pinned(&self) -> Result<&[Partition]> {
+        let _alone = self.loading.lock();
+        if let Some(partitions) = self.pinned.get() {
+            return Ok(partitions);
+        }
+        let partitions = self.read_partitions(Purpose::Open)?;
+        Ok(self.pinned.get_or_init(|| partitions))
+    }
+
+    /// Reads all partitions at once: they follow each other.
+    pub(super) fn read_partitions(&self, purpose: Purpose) -> Result<Vec<Partition>> {
+        let len = self.properties.filter_bytes + self.properties.index_bytes;
+        let start = self.properties.data_bytes;
+        let region = self.file.read_bytes(purpose, start, len as usize)?;
+        self.decode_partitions(&region)
+    }
+
+    fn decode_partitions(&self, region: &Bytes) -> Result<Vec<Partition>> {
+        let start = self.properties.data_bytes;
+        self.top
+            .decode_all(region, start, self.meta.id, self.path())
+    }
+
+    pub(super) fn partition(&self, number: usize) -> Option<&PartitionHandle> {
+        self.top.get(number)
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        self.pins.give_back(self.pinned_bytes);
+    }
+}
+
+/// The trailer that sorts before every version visible at `seq`.
+#[inline]
+fn seek_trailer(seq: SeqNo) -> u64 {
+    InternalKey::seek_to(&[], seq.min(MAX_SEQ)).trailer()
+}

@@ -1,0 +1,240 @@
+//! How a block's payload is stored: compression byte and checksum behind it.
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::coding::{Decoder, put_varint};
+use crate::error::{Error, Result};
+use crate::key::{MAX_KEY_LEN, MAX_VALUE_LEN};
+use crate::options::Compression;
+use crate::version::edit::FileId;
+
+/// Compression byte and checksum.
+pub(super) const ENVELOPE_LEN: usize = 9;
+
+/// Longest payload: one record of the largest sizes behind an almost full block of 1 MiB.
+/// What claims more is damaged, and must not make us allocate for it.
+pub(super) const MAX_PAYLOAD_LEN: usize = MAX_VALUE_LEN + MAX_KEY_LEN + (4 << 20);
+
+const RAW: u8 = 0;
+const LZ4: u8 = 1;
+const ZSTD: u8 = 2;
+
+/// What does not hold in bytes already in memory; the reader adds file and offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Damage(pub(super) &'static str);
+
+pub(super) type Decoded<T> = std::result::Result<T, Damage>;
+
+/// Where a stored block lies: offset and length in bytes, envelope included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BlockHandle {
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+}
+
+impl BlockHandle {
+    pub(super) fn end(self) -> u64 {
+        self.offset.saturating_add(u64::from(self.len))
+    }
+
+    pub(super) fn put(self, out: &mut Vec<u8>) {
+        put_varint(out, self.offset);
+        put_varint(out, u64::from(self.len));
+    }
+
+    /// Reads what [`BlockHandle::put`] wrote, a length of 0 included.
+    pub(super) fn take(from: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self {
+            offset: from.varint()?,
+            len: u32::try_from(from.varint()?).ok()?,
+        })
+    }
+
+    /// The handle, if it can be a block of a file whose blocks end at `limit`.
+    pub(super) fn within(self, limit: u64) -> Decoded<Self> {
+        let len = self.len as usize;
+        if self.end() > limit || !(ENVELOPE_LEN..=MAX_PAYLOAD_LEN + ENVELOPE_LEN).contains(&len) {
+            return Err(Damage("a block handle points outside of the file"));
+        }
+        Ok(self)
+    }
+}
+
+/// The seed ties a checksum to its place, so that a block that landed elsewhere is seen.
+fn seed(table: FileId, offset: u64) -> u64 {
+    table.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ offset
+}
+
+/// Compresses and seals blocks; keeps its buffers from block to block.
+pub(super) struct Sealer {
+    table: FileId,
+    compression: Compression,
+    zstd: Option<zstd::bulk::Compressor<'static>>,
+    out: Vec<u8>,
+}
+
+impl std::fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sealer")
+            .field("compression", &self.compression)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Sealer {
+    pub(super) fn new(table: FileId, compression: Compression) -> std::io::Result<Self> {
+        let zstd = match compression {
+            Compression::Zstd(level) => Some(zstd::bulk::Compressor::new(level)?),
+            Compression::None | Compression::Lz4 => None,
+        };
+        Ok(Self {
+            table,
+            compression,
+            zstd,
+            out: Vec::new(),
+        })
+    }
+
+    /// The stored form of `payload` at `offset`, as it is.
+    pub(super) fn seal(&mut self, payload: &[u8], offset: u64) -> &[u8] {
+        self.out.clear();
+        self.out.extend_from_slice(payload);
+        self.close(RAW, offset)
+    }
+
+    /// The stored form of `payload` at `offset`, compressed where that saves an eighth.
+    pub(super) fn seal_compressed(&mut self, payload: &[u8], offset: u64) -> &[u8] {
+        let kind = self.compress(payload);
+        if kind == RAW || self.out.len() > payload.len() - payload.len() / 8 {
+            return self.seal(payload, offset);
+        }
+        self.close(kind, offset)
+    }
+
+    /// Fills `out` with length and compressed bytes. A compressor that refuses leaves the
+    /// block uncompressed: that is always a right answer.
+    fn compress(&mut self, payload: &[u8]) -> u8 {
+        self.out.clear();
+        put_varint(&mut self.out, payload.len() as u64);
+        let start = self.out.len();
+        let bound = match self.compression {
+            Compression::None => return RAW,
+            Compression::Lz4 => lz4_flex::block::get_maximum_output_size(payload.len()),
+            Compression::Zstd(_) => zstd::zstd_safe::compress_bound(payload.len()),
+        };
+        self.out.resize(start + bound, 0);
+        let room = &mut self.out[start..];
+        let (kind, written) = match &mut self.zstd {
+            None => (LZ4, lz4_flex::block::compress_into(payload, room).ok()),
+            Some(zstd) => (ZSTD, zstd.compress_to_buffer(payload, room).ok()),
+        };
+        let Some(written) = written else { return RAW };
+        self.out.truncate(start + written);
+        kind
+    }
+
+    fn close(&mut self, kind: u8, offset: u64) -> &[u8] {
+        self.out.push(kind);
+        let sum = xxh3_64_with_seed(&self.out, seed(self.table, offset));
+        self.out.extend_from_slice(&sum.to_le_bytes());
+        &self.out
+    }
+}
+
+/// Checks a stored block and gives its compression byte and payload.
+fn unseal(stored: &[u8], table: FileId, offset: u64) -> Decoded<(u8, &[u8])> {
+    let Some((covered, sum)) = stored.split_last_chunk::<8>() else {
+        return Err(Damage("a block is shorter than its checksum"));
+    };
+    if xxh3_64_with_seed(covered, seed(table, offset)) != u64::from_le_bytes(*sum) {
+        return Err(Damage("a block's checksum does not match"));
+    }
+    let (kind, payload) = covered
+        .split_last()
+        .ok_or(Damage("a block has no compression byte"))?;
+    Ok((*kind, payload))
+}
+
+/// Checks a block that is never compressed; its payload is the front of `stored`.
+pub(super) fn unseal_raw(stored: &[u8], table: FileId, offset: u64) -> Decoded<&[u8]> {
+    match unseal(stored, table, offset)? {
+        (RAW, payload) => Ok(payload),
+        _ => Err(Damage("a block is compressed that must not be")),
+    }
+}
+
+/// Checks a stored block and gives its payload in memory of exactly its size.
+pub(super) fn decode(stored: &[u8], table: FileId, offset: u64) -> Decoded<Bytes> {
+    let (kind, payload) = unseal(stored, table, offset)?;
+    if kind == RAW {
+        return Ok(Bytes::copy_from_slice(payload));
+    }
+    let mut decoder = Decoder::new(payload);
+    let len = decoder
+        .varint_usize()
+        .filter(|len| *len <= MAX_PAYLOAD_LEN)
+        .ok_or(Damage("a compressed block claims an impossible length"))?;
+    let packed = payload.get(decoder.position()..).unwrap_or_default();
+    let mut plain = vec![0; len];
+    let written = match kind {
+        LZ4 => lz4_flex::block::decompress_into(packed, &mut plain).ok(),
+        ZSTD => zstd::bulk::decompress_to_buffer(packed, &mut plain[..]).ok(),
+        _ => return Err(Damage("a block is compressed in an unknown way")),
+    };
+    if written != Some(len) {
+        return Err(Damage("a block does not decompress"));
+    }
+    Ok(Bytes::from(plain))
+}
+
+/// Gives damage its place.
+pub(super) fn at<T>(decoded: Decoded<T>, path: &std::path::Path, offset: u64) -> Result<T> {
+    decoded.map_err(|Damage(what)| Error::corruption(path, offset, what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_compression_comes_back_and_saves_space() {
+        let payload = b"the same words again and again; ".repeat(100);
+        for compression in [Compression::None, Compression::Lz4, Compression::Zstd(3)] {
+            let mut sealer = Sealer::new(9, compression).unwrap();
+            let stored = sealer.seal_compressed(&payload, 4096).to_vec();
+            assert_eq!(decode(&stored, 9, 4096).unwrap(), payload);
+            let packed = stored.len() < payload.len() / 2;
+            assert_eq!(packed, compression != Compression::None, "{compression:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_shrink_is_stored_as_it_is() {
+        let payload: Vec<u8> = (0..64u8).map(|i| i.wrapping_mul(151)).collect();
+        let mut sealer = Sealer::new(1, Compression::Lz4).unwrap();
+        let stored = sealer.seal_compressed(&payload, 0);
+        assert_eq!(stored.len(), payload.len() + ENVELOPE_LEN);
+        assert_eq!(unseal_raw(stored, 1, 0), Ok(&payload[..]));
+    }
+
+    #[test]
+    fn a_block_in_the_wrong_place_is_refused() {
+        let mut sealer = Sealer::new(5, Compression::None).unwrap();
+        let stored = sealer.seal(b"payload", 100).to_vec();
+        assert!(decode(&stored, 5, 100).is_ok());
+        assert!(decode(&stored, 6, 100).is_err(), "of another table");
+        assert!(decode(&stored, 5, 109).is_err(), "at another offset");
+    }
+
+    #[test]
+    fn an_impossible_length_is_refused_before_anything_is_allocated() {
+        let mut sealer = Sealer::new(5, Compression::None).unwrap();
+        put_varint(&mut sealer.out, u64::MAX);
+        let stored = sealer.close(LZ4, 0).to_vec();
+        assert_eq!(
+            decode(&stored, 5, 0),
+            Err(Damage("a compressed block claims an impossible length"))
+        );
+    }
+}

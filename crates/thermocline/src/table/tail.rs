@@ -1,0 +1,122 @@
+//! The end of a table's file, which opening reads: top-level index, properties, footer.
+
+use std::path::Path;
+
+use bytes::Bytes;
+
+use super::footer::{FOOTER_LEN, Footer};
+use super::partitions::TopIndex;
+use super::properties::TableProperties;
+use super::stored::{self, BlockHandle, Damage};
+use crate::error::{Error, Result};
+use crate::tier::{Purpose, TierFile};
+use crate::version::edit::TableMeta;
+
+/// What opening reads at the end of the file: the top-level index, the properties and the
+/// footer of a table of any usual size.
+const TAIL_LEN: u64 = 64 << 10;
+
+/// The parts of a table that its tail holds.
+pub(super) struct Tail {
+    /// The bytes read, and where in the file they begin.
+    pub(super) bytes: Bytes,
+    pub(super) start: u64,
+    pub(super) properties: TableProperties,
+    pub(super) top: TopIndex,
+}
+
+impl Tail {
+    /// Reads the tail and checks it against what the manifest says of the table.
+    pub(super) fn read(
+        file: &TierFile,
+        purpose: Purpose,
+        meta: &TableMeta,
+        database: u128,
+    ) -> Result<Self> {
+        let path = file.file.path();
+        let len = file.file.len();
+        if len != meta.len {
+            let what = format!("the file has {len} bytes, the manifest says {}", meta.len);
+            return Err(Error::corruption(path, len.min(meta.len), what));
+        }
+        let start = len.saturating_sub(TAIL_LEN);
+        let bytes = file.read_bytes(purpose, start, (len - start) as usize)?;
+        let footer = Footer::decode(&bytes, path, len)?;
+        if footer.table != meta.id {
+            let what = format!("this is table {}, not {}", footer.table, meta.id);
+            return Err(Error::corruption(path, len - FOOTER_LEN as u64, what));
+        }
+        let payload = |handle: BlockHandle| {
+            let stored = match handle.offset.checked_sub(start) {
+                Some(from) => {
+                    let from = from as usize;
+                    bytes
+                        .get(from..from + handle.len as usize)
+                        .map(|part| bytes.slice_ref(part))
+                }
+                None => Some(file.read_bytes(purpose, handle.offset, handle.len as usize)?),
+            };
+            let stored = stored.ok_or(Damage("the footer points outside of the file"));
+            let stored = stored::at(stored, path, handle.offset)?;
+            stored::at(
+                stored::decode(&stored, meta.id, handle.offset),
+                path,
+                handle.offset,
+            )
+        };
+        let at = footer.properties.offset;
+        let properties = TableProperties::decode(&payload(footer.properties)?);
+        let properties = stored::at(properties, path, at)?;
+        check_identity(&properties, meta, database, path, at)?;
+        let at = footer.top_index.offset;
+        let top = TopIndex::new(payload(footer.top_index)?, at);
+        let top = stored::at(top, path, at)?;
+        let regions = [
+            properties.data_bytes,
+            properties.filter_bytes,
+            properties.index_bytes,
+        ];
+        let sum = regions
+            .iter()
+            .try_fold(0u64, |sum, len| sum.checked_add(*len));
+        if sum != Some(at) {
+            let what = "the regions of the properties do not end where the top-level index begins";
+            return Err(Error::corruption(path, at, what));
+        }
+        Ok(Self {
+            bytes,
+            start,
+            properties,
+            top,
+        })
+    }
+}
+
+fn check_identity(
+    properties: &TableProperties,
+    meta: &TableMeta,
+    database: u128,
+    path: &Path,
+    offset: u64,
+) -> Result<()> {
+    let identity = &properties.identity;
+    let what = if identity.id != meta.id {
+        format!(
+            "its properties are those of table {}, not {}",
+            identity.id, meta.id
+        )
+    } else if identity.database != database {
+        format!(
+            "it belongs to database {:032x}, not {database:032x}",
+            identity.database
+        )
+    } else if identity.keyspace != meta.keyspace {
+        format!(
+            "it belongs to keyspace {}, not {}",
+            identity.keyspace, meta.keyspace
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Error::corruption(path, offset, what))
+}

@@ -1,0 +1,463 @@
+//! Tables as a whole: what is written comes back, and damage is seen.
+
+use proptest::prelude::*;
+
+use super::testing::{DATABASE, Fixture, Row};
+use super::{Located, ReadTrace, ScanOptions, Table, TableIter};
+use crate::error::{Error, Result};
+use crate::iter::InternalIterator;
+use crate::key::{InternalKey, Kind, MAX_SEQ};
+use crate::options::{Compression, FilterPolicy, TierOptions};
+use crate::sync::Arc;
+use crate::tier::Purpose;
+use crate::version::edit::TableMeta;
+
+const SCAN: ScanOptions = ScanOptions {
+    purpose: Purpose::UserRead,
+    readahead: 0,
+    fill_cache: true,
+};
+
+const COMPACTION: ScanOptions = ScanOptions {
+    purpose: Purpose::Compaction,
+    readahead: 1 << 20,
+    fill_cache: false,
+};
+
+fn options(block_size: usize) -> TierOptions {
+    TierOptions::fast("t").block_size(block_size)
+}
+
+fn row(iter: &TableIter) -> Option<Row> {
+    iter.valid().then(|| {
+        let key = iter.key();
+        assert_eq!(iter.value_bytes(), iter.value());
+        (
+            key.user_key.to_vec(),
+            key.seq,
+            key.kind,
+            iter.value().to_vec(),
+        )
+    })
+}
+
+fn forward(iter: &mut TableIter) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    iter.seek_to_first()?;
+    while let Some(row) = row(iter) {
+        rows.push(row);
+        iter.next()?;
+    }
+    Ok(rows)
+}
+
+fn backward(iter: &mut TableIter) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    iter.seek_to_last()?;
+    while let Some(row) = row(iter) {
+        rows.push(row);
+        iter.prev()?;
+    }
+    rows.reverse();
+    Ok(rows)
+}
+
+fn get(table: &Table, key: &[u8], seq: u64) -> Result<Option<Row>> {
+    let found = table.get(key, seq, &mut ReadTrace::default())?;
+    Ok(found.map(|r| (key.to_vec(), r.seq, r.kind, r.value.to_vec())))
+}
+
+/// `count` keys of one version each.
+fn simple(count: u32, value: usize) -> Vec<Row> {
+    let row = |i: u32| {
+        let key = format!("user{i:08}").into_bytes();
+        (key, u64::from(i) + 1, Kind::Put, vec![i as u8; value])
+    };
+    (0..count).map(row).collect()
+}
+
+fn sorted(rows: Vec<Row>) -> Vec<Row> {
+    let mut rows = rows;
+    rows.sort_by(|a, b| InternalKey::new(&a.0, a.1, a.2).cmp(&InternalKey::new(&b.0, b.1, b.2)));
+    rows.dedup_by(|a, b| (&a.0, a.1) == (&b.0, b.1));
+    rows
+}
+
+fn rows() -> impl Strategy<Value = Vec<Row>> {
+    let kind = prop_oneof![3 => Just(Kind::Put), 1 => Just(Kind::Delete)];
+    let value = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..40),
+        (any::<u8>(), 0usize..3000).prop_map(|(byte, len)| vec![byte; len]),
+    ];
+    let row = ("[ab]{0,3}[a-d]{0,3}", 0u64..30, kind, value)
+        .prop_map(|(key, seq, kind, value)| (key.into_bytes(), seq, kind, value));
+    prop::collection::vec(row, 1..150).prop_map(sorted)
+}
+
+fn tier() -> impl Strategy<Value = TierOptions> {
+    let compression = prop_oneof![
+        Just(Compression::None),
+        Just(Compression::Lz4),
+        Just(Compression::Zstd(3))
+    ];
+    let filter = prop_oneof![Just(FilterPolicy::Fuse8), Just(FilterPolicy::None)];
+    (512usize..8192, compression, filter).prop_map(|(size, compression, filter)| {
+        options(size).compression(compression).filter(filter)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_table_answers_like_an_ordered_map(
+        rows in rows(), tier in tier(), pinned: bool, cached: bool, readahead in 0usize..9000,
+        probes in prop::collection::vec(("[ab]{0,3}[a-e]{0,3}", 0u64..32), 1..40),
+    ) {
+        let fixture = Fixture::new(
+            tier, if cached { 1 << 20 } else { 0 }, if pinned { 1 << 20 } else { 0 });
+        let meta = fixture.write(7, &rows);
+        prop_assert_eq!(meta.entries, rows.len() as u64);
+        let table = fixture.open(&meta).unwrap();
+        prop_assert_eq!(table.pinned_bytes() > 0, pinned);
+        prop_assert_eq!(table.verify().unwrap().entries, meta.entries);
+
+        let how = ScanOptions { readahead, ..SCAN };
+        prop_assert_eq!(&forward(&mut table.iter(how)).unwrap(), &rows);
+        prop_assert_eq!(&backward(&mut table.iter(how)).unwrap(), &rows);
+        prop_assert_eq!(&forward(&mut table.iter(COMPACTION)).unwrap(), &rows);
+        prop_assert_eq!(&backward(&mut table.iter(COMPACTION)).unwrap(), &rows);
+
+        let mut iter = table.iter(how);
+        for (key, seq) in &probes {
+            let key = key.as_bytes();
+            let target = InternalKey::seek_to(key, *seq);
+            let before = |r: &Row| InternalKey::new(&r.0, r.1, r.2) < target;
+            let split = rows.partition_point(before);
+            let visible = rows.get(split).filter(|r| r.0 == key);
+            prop_assert_eq!(get(&table, key, *seq).unwrap(), visible.cloned());
+            iter.seek(target).unwrap();
+            prop_assert_eq!(row(&iter), rows.get(split).cloned());
+            if iter.valid() {
+                iter.next().unwrap();
+                prop_assert_eq!(row(&iter), rows.get(split + 1).cloned());
+            }
+            iter.seek_for_prev(target).unwrap();
+            let below = split.checked_sub(1);
+            prop_assert_eq!(row(&iter), below.and_then(|i| rows.get(i)).cloned());
+            if iter.valid() {
+                iter.prev().unwrap();
+                let below = split.checked_sub(2);
+                prop_assert_eq!(row(&iter), below.and_then(|i| rows.get(i)).cloned());
+            }
+        }
+        for r in &rows {
+            prop_assert_eq!(get(&table, &r.0, r.1).unwrap(), Some(r.clone()));
+            iter.seek_for_prev(InternalKey::new(&r.0, r.1, r.2)).unwrap();
+            prop_assert_eq!(row(&iter), Some(r.clone()));
+        }
+    }
+}
+
+/// Reads everything there is; the rows, if nothing was found wrong.
+fn read_all(fixture: &Fixture, meta: &TableMeta, rows: &[Row]) -> Result<()> {
+    let table = fixture.open(meta)?;
+    let verified = table.verify();
+    for r in rows {
+        // What a read does not notice must not change its answer.
+        assert_eq!(get(&table, &r.0, r.1)?.as_ref(), Some(r));
+    }
+    assert_eq!(get(&table, b"user0000000", MAX_SEQ)?, None);
+    assert_eq!(forward(&mut table.iter(SCAN))?, rows);
+    assert_eq!(backward(&mut table.iter(COMPACTION))?, rows);
+    verified.map(|_| ())
+}
+
+#[test]
+fn every_flipped_byte_is_detected() {
+    for (compression, pins) in [(Compression::None, 1 << 20), (Compression::Lz4, 0)] {
+        let rows = simple(24, 60);
+        let tier = options(512).compression(compression);
+        let writer = Fixture::new(tier.clone(), 0, 0);
+        let meta = writer.write(3, &rows);
+        let content = writer.store.content(&meta.file_name());
+        for at in 0..content.len() {
+            let fixture = Fixture::new(tier.clone(), 0, pins);
+            let mut damaged = content.clone();
+            damaged[at] ^= 1 << (at % 8);
+            fixture.store.put(&meta.file_name(), damaged);
+            let error = read_all(&fixture, &meta, &rows).expect_err("a flipped byte goes unseen");
+            assert!(error.is_corruption(), "byte {at}: {error}");
+        }
+        let intact = Fixture::new(tier, 0, pins);
+        intact.store.put(&meta.file_name(), content);
+        read_all(&intact, &meta, &rows).unwrap();
+    }
+}
+
+#[test]
+fn every_truncation_is_refused_at_opening() {
+    let rows = simple(24, 60);
+    let fixture = Fixture::new(options(512), 0, 0);
+    let meta = fixture.write(3, &rows);
+    let content = fixture.store.content(&meta.file_name());
+    for len in 0..content.len() {
+        fixture
+            .store
+            .put(&meta.file_name(), content[..len].to_vec());
+        assert!(fixture.open(&meta).unwrap_err().is_corruption());
+        // Even if the manifest agrees with the length.
+        let short = TableMeta {
+            len: len as u64,
+            ..meta.clone()
+        };
+        assert!(
+            fixture.open(&short).unwrap_err().is_corruption(),
+            "{len} bytes"
+        );
+    }
+}
+
+#[test]
+fn a_table_of_another_database_keyspace_or_number_is_refused() {
+    let fixture = Fixture::new(options(4096), 0, 0);
+    let meta = fixture.write(3, &simple(5, 10));
+    let content = fixture.store.content(&meta.file_name());
+    fixture.store.put("00000004.sst", content);
+    let wrong_id = TableMeta {
+        id: 4,
+        ..meta.clone()
+    };
+    let error = fixture.open(&wrong_id).unwrap_err();
+    assert!(error.to_string().contains("table 3, not 4"), "{error}");
+    let wrong_keyspace = TableMeta {
+        keyspace: 9,
+        ..meta.clone()
+    };
+    let error = fixture.open(&wrong_keyspace).unwrap_err();
+    assert!(error.to_string().contains("keyspace 0, not 9"), "{error}");
+    let (cache, pins) = (Arc::clone(&fixture.cache), Arc::clone(&fixture.pins));
+    let error = Table::open(&fixture.tier, meta, DATABASE + 1, cache, pins).unwrap_err();
+    assert!(error.to_string().contains("belongs to database"), "{error}");
+}
+
+#[test]
+fn versions_of_a_key_that_span_blocks_and_partitions_are_all_found() {
+    // 64 KiB of index need more than a partition: long keys, one record per block.
+    let key = vec![b'k'; 2000];
+    let version = |seq: u64| (key.clone(), seq, Kind::Put, vec![seq as u8; 600]);
+    let mut rows: Vec<Row> = (1..=80).rev().map(version).collect();
+    // Another key in the last partition, so that its filter must hold both.
+    rows.push((b"l".to_vec(), 1, Kind::Put, Vec::new()));
+    for pins in [0, 1 << 20] {
+        let fixture = Fixture::new(options(512), 0, pins);
+        let table = fixture.open(&fixture.write(5, &rows)).unwrap();
+        assert!(table.top.len() > 1, "the versions span partitions");
+        for r in &rows {
+            assert_eq!(get(&table, &r.0, r.1).unwrap().as_ref(), Some(r));
+        }
+        assert_eq!(get(&table, &key, 0).unwrap(), None);
+        assert_eq!(get(&table, &key, u64::MAX).unwrap().as_ref(), rows.first());
+        assert_eq!(forward(&mut table.iter(COMPACTION)).unwrap(), rows);
+        assert_eq!(backward(&mut table.iter(SCAN)).unwrap(), rows);
+        table.verify().unwrap();
+    }
+}
+
+#[test]
+fn the_builder_drops_exact_duplicates_and_refuses_disorder_and_nothing() {
+    let fixture = Fixture::new(options(4096), 0, 0);
+    let mut builder = fixture.builder(1);
+    let key = InternalKey::new(b"k", 5, Kind::Put);
+    builder.add(key, b"v").unwrap();
+    builder.add(key, b"v").unwrap();
+    assert_eq!(builder.entries(), 1);
+    let newer = InternalKey::new(b"k", 6, Kind::Put);
+    assert!(builder.add(newer, b"v").unwrap_err().is_corruption());
+    let lower = InternalKey::new(b"a", 9, Kind::Put);
+    assert!(builder.add(lower, b"v").unwrap_err().is_corruption());
+    let long = vec![0xff; 65_536];
+    let long = builder.add(InternalKey::new(&long, 9, Kind::Put), b"v");
+    assert!(matches!(long, Err(Error::TooLarge { what: "key", .. })));
+    let before = builder.estimated_len();
+    builder
+        .add(InternalKey::new(b"l", 9, Kind::Delete), &[])
+        .unwrap();
+    assert!(builder.estimated_len() > before);
+    let meta = builder.finish().unwrap();
+    assert_eq!(
+        (meta.entries, meta.deletes, meta.min_seq, meta.max_seq),
+        (2, 1, 5, 9)
+    );
+    assert_eq!(
+        fixture.store.content(&meta.file_name()).len() as u64,
+        meta.len
+    );
+    assert!(fixture.builder(2).finish().is_err());
+}
+
+#[test]
+fn records_of_unsupported_kinds_are_named() {
+    let fixture = Fixture::new(options(4096), 0, 0);
+    let row = (b"k".to_vec(), 5, Kind::RangeDelete, b"z".to_vec());
+    let table = fixture.open(&fixture.write(1, [&row])).unwrap();
+    for error in [
+        get(&table, b"k", 9).unwrap_err(),
+        forward(&mut table.iter(SCAN)).unwrap_err(),
+        table.verify().unwrap_err(),
+    ] {
+        assert!(
+            error.is_corruption() && error.to_string().contains("RangeDelete"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn opening_is_one_read_and_a_pinned_get_at_most_one_more() {
+    let rows = simple(20_000, 100);
+    let fixture = Fixture::new(options(512), 1 << 20, 1 << 20);
+    let meta = fixture.write(1, &rows);
+    let table = fixture.open(&meta).unwrap();
+    assert!(table.top.len() > 3);
+    assert_eq!(fixture.purpose_ops(Purpose::Open), 1);
+    let mut trace = ReadTrace::default();
+    for _ in 0..2 {
+        assert!(
+            table
+                .get(b"user00007777", MAX_SEQ, &mut trace)
+                .unwrap()
+                .is_some()
+        );
+    }
+    assert_eq!(
+        fixture.purpose_ops(Purpose::Open),
+        2,
+        "all partitions come at once"
+    );
+    assert_eq!(
+        (trace.device_reads[0], trace.cache_hits, trace.cache_misses),
+        (1, 1, 1)
+    );
+    assert_eq!(fixture.purpose_ops(Purpose::UserRead), 1);
+
+    let mut skipped = ReadTrace::default();
+    for i in 0..1000 {
+        let absent = format!("user{i:08}x");
+        assert!(
+            table
+                .get(absent.as_bytes(), MAX_SEQ, &mut skipped)
+                .unwrap()
+                .is_none()
+        );
+    }
+    assert!(skipped.filter_skips > 980, "{skipped:?}");
+    assert_eq!(skipped.filter_skips + skipped.filter_false_positives, 1000);
+    let taken = fixture.pins.taken();
+    assert_eq!(taken, table.pinned_bytes());
+    drop(table);
+    assert_eq!(fixture.pins.taken(), 0, "the budget gets its bytes back");
+}
+
+#[test]
+fn without_room_to_pin_partitions_go_through_the_cache() {
+    let rows = simple(20_000, 100);
+    let fixture = Fixture::new(options(4096), 1 << 20, 0);
+    let table = fixture.open(&fixture.write(1, &rows)).unwrap();
+    assert_eq!(table.pinned_bytes(), 0);
+    let mut trace = ReadTrace::default();
+    for _ in 0..2 {
+        assert!(
+            table
+                .get(b"user00007777", MAX_SEQ, &mut trace)
+                .unwrap()
+                .is_some()
+        );
+    }
+    assert_eq!(
+        (trace.cache_misses, trace.cache_hits),
+        (3, 3),
+        "filter, index, data"
+    );
+    assert_eq!(trace.device_reads[0], 3);
+}
+
+#[test]
+fn many_lookups_may_share_their_reads() {
+    let rows = simple(1000, 100);
+    let fixture = Fixture::new(options(4096), 1 << 20, 1 << 20);
+    let table = fixture.open(&fixture.write(1, &rows)).unwrap();
+    let mut trace = ReadTrace::default();
+    let Located::Read(handle) = table.locate(&rows[500].0, MAX_SEQ, &mut trace).unwrap() else {
+        panic!("nothing is cached yet");
+    };
+    let read = fixture.tier.tables.read_many(&[table.read_request(handle)]);
+    let read = read.into_iter().next().unwrap().unwrap();
+    let found = table.complete(handle, &read, &rows[500].0, MAX_SEQ, &mut trace);
+    assert_eq!(found.unwrap().unwrap().value, rows[500].3[..]);
+    let again = table.locate(&rows[500].0, MAX_SEQ, &mut trace).unwrap();
+    assert!(
+        matches!(again, Located::Found(_)),
+        "the block is in the cache"
+    );
+    let absent = table.locate(b"zzz", MAX_SEQ, &mut trace).unwrap();
+    assert!(matches!(absent, Located::Absent));
+}
+
+#[test]
+fn compactions_read_in_few_large_reads_and_leave_the_cache_alone() {
+    let rows = simple(20_000, 100);
+    let fixture = Fixture::new(options(4096), 8 << 20, 1 << 20);
+    let table = fixture.open(&fixture.write(1, &rows)).unwrap();
+    assert_eq!(forward(&mut table.iter(COMPACTION)).unwrap(), rows);
+    let expected = table.properties().data_bytes.div_ceil(1 << 20);
+    assert_eq!(fixture.purpose_ops(Purpose::Compaction), expected);
+    assert_eq!(fixture.cache.used_bytes(), 0);
+}
+
+#[test]
+fn a_users_scan_reads_ahead_more_and_more() {
+    let rows = simple(20_000, 100);
+    let fixture = Fixture::new(options(4096), 8 << 20, 1 << 20);
+    let table = fixture.open(&fixture.write(1, &rows)).unwrap();
+    let mut iter = table.iter(ScanOptions {
+        readahead: 256 << 10,
+        ..SCAN
+    });
+    iter.seek(InternalKey::seek_to(&rows[100].0, MAX_SEQ))
+        .unwrap();
+    let one_block = fixture.tier.counter(Purpose::UserRead);
+    let bytes = one_block
+        .read_bytes
+        .load(crate::sync::atomic::Ordering::Relaxed);
+    assert!(
+        bytes < 5000,
+        "a short scan costs a block, not {bytes} bytes"
+    );
+    assert_eq!(forward(&mut iter).unwrap(), rows);
+    let blocks = table.verify().unwrap().blocks;
+    assert!(u64::from(iter.trace().device_reads[0]) < blocks / 10);
+}
+
+#[test]
+fn verification_sees_a_manifest_that_disagrees() {
+    let rows = simple(100, 100);
+    let fixture = Fixture::new(options(512), 0, 1 << 20);
+    let meta = fixture.write(1, &rows);
+    let spoil: [fn(&mut TableMeta); 5] = [
+        |meta| meta.entries += 1,
+        |meta| meta.deletes += 1,
+        |meta| meta.max_seq += 1,
+        |meta| meta.range.first = "user".into(),
+        |meta| meta.range.last = "zzz".into(),
+    ];
+    for spoil in spoil {
+        let mut wrong = meta.clone();
+        spoil(&mut wrong);
+        let error = fixture.open(&wrong).unwrap().verify().unwrap_err();
+        assert!(error.is_corruption(), "{wrong:?}");
+    }
+    let check = fixture.open(&meta).unwrap().verify().unwrap();
+    assert_eq!((check.entries, check.bytes), (100, meta.len));
+    assert!(check.blocks > 10);
+}
