@@ -10,17 +10,18 @@ use crate::failure::Failure;
 use crate::size;
 use crate::text::Notation;
 
+/// Heading of these flags in `--help`.
+const STORE: &str = "Store";
+
 /// The flags that name a store.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Store")]
 pub(crate) struct StoreArgs {
     /// Directory of the fast tier
-    #[arg(long, value_name = "DIR", env = "THERMOCLINE_FAST")]
+    #[arg(long, help_heading = STORE, value_name = "DIR", env = "THERMOCLINE_FAST")]
     pub(crate) fast: PathBuf,
 
-    /// Directory of the slow tier
-    #[arg(
-        long,
+    /// Directory of the slow tier; a store without one needs --one-tier
+    #[arg(long, help_heading = STORE,
         value_name = "DIR",
         env = "THERMOCLINE_SLOW",
         required_unless_present = "one_tier"
@@ -28,19 +29,19 @@ pub(crate) struct StoreArgs {
     pub(crate) slow: Option<PathBuf>,
 
     /// The store has one tier only, at --fast
-    #[arg(long, conflicts_with_all = ["slow", "slow_capacity"])]
+    #[arg(long, help_heading = STORE, conflicts_with_all = ["slow", "slow_capacity"])]
     pub(crate) one_tier: bool,
 
     /// Bytes the store may occupy on the fast tier, like 1GiB; needed with --slow
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, env = "THERMOCLINE_FAST_CAPACITY")]
+    #[arg(long, help_heading = STORE, value_name = "SIZE", value_parser = size::parse, env = "THERMOCLINE_FAST_CAPACITY")]
     pub(crate) fast_capacity: Option<u64>,
 
     /// Bytes the store may occupy on the slow tier [default: unlimited]
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, env = "THERMOCLINE_SLOW_CAPACITY")]
+    #[arg(long, help_heading = STORE, value_name = "SIZE", value_parser = size::parse, env = "THERMOCLINE_SLOW_CAPACITY")]
     pub(crate) slow_capacity: Option<u64>,
 
     /// Memory for memtables, caches and buffers [default: 256MiB]
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    #[arg(long, help_heading = STORE, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) memory: Option<u64>,
 }
 
