@@ -1,3 +1,23 @@
-fn main() {
-    println!("Hello, world!");
+//! The `thermocline` command: use, inspect, check and measure Thermocline stores.
+
+mod cli;
+mod commands;
+mod failure;
+mod input;
+mod output;
+mod progress;
+mod size;
+mod store;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match cli.command.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
 }

@@ -1,11 +1,19 @@
 //! Everything the store counts, readable as a struct ([`Metrics`]), as text
 //! ([`Metrics::to_text`]) and as Prometheus exposition ([`Metrics::to_prometheus`]).
 
+mod exposition;
+mod human;
+mod latency;
 mod prometheus;
+mod section;
 mod snapshot;
 mod text;
 
+pub(crate) use latency::LatencyRecorder;
 pub use snapshot::{
     CompactionMetrics, HitMetrics, IoMetrics, LatencyMetrics, LevelMetrics, MemoryMetrics, Metrics,
     StallMetrics, TierMetrics,
 };
+
+#[cfg(test)]
+mod fixture;

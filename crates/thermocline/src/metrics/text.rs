@@ -1,1 +1,346 @@
 //! The metrics as text for people.
+
+use std::time::Duration;
+
+use super::Metrics;
+use super::human::{bytes, percent, time};
+use super::section::Section;
+
+impl Metrics {
+    /// The metrics as tables for people: sizes in binary units, times in the unit that
+    /// fits, shares in percent. The layout may change; programs read the fields, or
+    /// [`Metrics::to_prometheus`].
+    ///
+    /// ```
+    /// let text = thermocline::metrics::Metrics::default().to_text();
+    /// assert!(text.contains("Reads"));
+    /// ```
+    pub fn to_text(&self) -> String {
+        let mut out = String::new();
+        for section in [
+            self.text_overview(),
+            self.text_tiers(),
+            self.text_io(),
+            self.text_levels(),
+            self.text_reads(),
+            self.text_compactions(),
+            self.text_stalls(),
+            self.text_latencies(),
+            self.text_memory(),
+        ] {
+            section.render(&mut out);
+        }
+        out
+    }
+
+    fn text_overview(&self) -> Section {
+        let mut section = Section::new("Store");
+        section.pair("uptime", time(self.uptime));
+        section.pair(
+            "written by users",
+            format!(
+                "{} records, {}",
+                self.user_writes,
+                bytes(self.user_write_bytes)
+            ),
+        );
+        section.pair("last sequence number", self.last_seq.to_string());
+        section.pair(
+            "write amplification",
+            format!("{:.2}", self.write_amplification()),
+        );
+        section.pair(
+            "space amplification",
+            format!("{:.2}", self.space_amplification()),
+        );
+        section.pair(
+            "snapshots",
+            match self.oldest_snapshot {
+                Some(seq) => format!("{}, oldest at sequence {seq}", self.snapshots),
+                None => self.snapshots.to_string(),
+            },
+        );
+        if let Some(age) = self.oldest_pin {
+            section.pair("oldest reader of obsolete files", time(age));
+        }
+        if let Some(error) = &self.background_error {
+            section.pair("ERROR", error.clone());
+        }
+        section
+    }
+
+    fn text_tiers(&self) -> Section {
+        let mut section = Section::new("Tiers");
+        section.row([
+            "tier",
+            "used",
+            "capacity",
+            "full",
+            "tables",
+            "reserved",
+            "pinned",
+            "$/GB/month",
+            "read",
+            "written",
+        ]);
+        for (index, tier) in self.tiers.iter().enumerate() {
+            let full = if tier.capacity == u64::MAX {
+                0
+            } else {
+                tier.capacity
+            };
+            section.row([
+                format!("{index} {}", tier.path.display()),
+                bytes(tier.file_bytes),
+                bytes(tier.capacity),
+                percent(tier.file_bytes, full),
+                bytes(tier.table_bytes),
+                bytes(tier.reserved_bytes),
+                bytes(tier.pinned_obsolete_bytes),
+                format!("{:.3}", tier.price_per_gb_month),
+                bytes(tier.read_bytes()),
+                bytes(tier.write_bytes()),
+            ]);
+        }
+        section
+    }
+
+    fn text_io(&self) -> Section {
+        let mut section = Section::new("Device I/O by purpose");
+        section.row(["tier and purpose", "reads", "read", "writes", "written"]);
+        let idle = |tier: &&super::IoMetrics| tier.read_ops + tier.write_ops == 0;
+        for (index, tier) in self.tiers.iter().enumerate() {
+            for io in tier.io.iter().filter(|io| !idle(io)) {
+                section.row([
+                    format!("{index} {}", io.purpose.name()),
+                    io.read_ops.to_string(),
+                    bytes(io.read_bytes),
+                    io.write_ops.to_string(),
+                    bytes(io.write_bytes),
+                ]);
+            }
+        }
+        section
+    }
+
+    fn text_levels(&self) -> Section {
+        let mut section = Section::new("Levels");
+        let mut head: Vec<String> = ["level", "tables", "size", "target", "hits", "of reads"]
+            .map(str::to_owned)
+            .to_vec();
+        head.extend((0..self.tiers.len()).map(|tier| format!("on tier {tier}")));
+        section.row(head);
+        for (index, level) in self.levels.iter().enumerate() {
+            let mut row = vec![
+                format!("L{index}"),
+                level.tables.to_string(),
+                bytes(level.bytes),
+                match level.target_bytes {
+                    0 => "-".to_owned(),
+                    target => bytes(target),
+                },
+                level.hits.to_string(),
+                percent(level.hits, self.hits.gets),
+            ];
+            row.extend(level.tier_bytes.iter().map(|&b| bytes(b)));
+            section.row(row);
+        }
+        section
+    }
+
+    fn text_reads(&self) -> Section {
+        let hits = &self.hits;
+        let mut section = Section::new("Reads");
+        section.row(["", "reads", "share"]);
+        let mut line = |what: String, count: u64| {
+            section.row([what, count.to_string(), percent(count, hits.gets)]);
+        };
+        line("all".to_owned(), hits.gets);
+        line("memtable".to_owned(), hits.memtable);
+        for (tier, &count) in hits.tier.iter().enumerate() {
+            line(format!("tier {tier}"), count);
+        }
+        line("absent".to_owned(), hits.absent);
+        line("without a device".to_owned(), hits.without_device);
+        line("without a slow device".to_owned(), hits.without_slow_device);
+        let lookups = hits.block_cache_hits + hits.block_cache_misses;
+        section.pair(
+            "block cache hits",
+            format!(
+                "{} of {lookups} ({})",
+                hits.block_cache_hits,
+                percent(hits.block_cache_hits, lookups)
+            ),
+        );
+        // Of the tables that do not hold the key, those that the filter still let pass.
+        let negatives = hits.filter_skips + hits.filter_false_positives;
+        section.pair(
+            "filter",
+            format!(
+                "{} skipped, {} false positives ({})",
+                hits.filter_skips,
+                hits.filter_false_positives,
+                percent(hits.filter_false_positives, negatives)
+            ),
+        );
+        section
+    }
+
+    fn text_compactions(&self) -> Section {
+        let mut section = Section::new("Flushes and compactions");
+        section.pair("flushes", self.flushes.to_string());
+        section.pair("debt", bytes(self.compaction_debt_bytes));
+        if self.compactions.is_empty() {
+            return section;
+        }
+        let mut head: Vec<String> = ["levels", "jobs", "moves", "time"]
+            .map(str::to_owned)
+            .to_vec();
+        for tier in 0..self.tiers.len() {
+            head.extend([format!("read tier {tier}"), format!("written tier {tier}")]);
+        }
+        section.row(head);
+        for job in &self.compactions {
+            let mut row = vec![
+                format!("L{} > L{}", job.from, job.to),
+                job.jobs.to_string(),
+                job.moves.to_string(),
+                seconds(job.seconds),
+            ];
+            for (&read, &written) in job.read_bytes.iter().zip(&job.write_bytes) {
+                row.extend([bytes(read), bytes(written)]);
+            }
+            section.row(row);
+        }
+        section
+    }
+
+    fn text_stalls(&self) -> Section {
+        let stalls = &self.stalls;
+        let mut section = Section::new("Stalls of writers");
+        section.pair("slowed", seconds(stalls.slowed_seconds));
+        section.pair("stopped", seconds(stalls.stopped_seconds));
+        section.pair("longest wait", seconds(stalls.longest_seconds));
+        for (reason, time) in &stalls.by_reason {
+            section.pair(&format!("because of {reason}"), seconds(*time));
+        }
+        section.pair("now", stalls.current.unwrap_or("not held back").to_owned());
+        if let Some(limit) = stalls.rate_limit {
+            section.pair("speed limit", format!("{}/s", bytes(limit)));
+        }
+        section
+    }
+
+    fn text_latencies(&self) -> Section {
+        let mut section = Section::new("Latencies");
+        section.row(["operation", "measured", "p50", "p99", "p99.9", "max"]);
+        for latency in &self.latencies {
+            section.row([
+                latency.operation.to_owned(),
+                latency.count.to_string(),
+                time(latency.p50),
+                time(latency.p99),
+                time(latency.p999),
+                time(latency.max),
+            ]);
+        }
+        section
+    }
+
+    fn text_memory(&self) -> Section {
+        let memory = &self.memory;
+        let mut section = Section::new("Memory");
+        section.pair("budget", bytes(memory.budget));
+        section.pair("memtables", bytes(memory.memtables));
+        section.pair("block cache", bytes(memory.block_cache));
+        section.pair("pinned index and filters", bytes(memory.pinned));
+        section
+    }
+}
+
+fn seconds(seconds: f64) -> String {
+    // Refuses what is no duration (NaN, negative) by showing nothing spent.
+    time(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+
+    /// The words of the line under `section` that starts with `name`.
+    fn line<'a>(text: &'a str, section: &str, name: &str) -> &'a str {
+        text.split("\n\n")
+            .find(|part| part.starts_with(section))
+            .and_then(|part| part.lines().find_map(|l| l.trim().strip_prefix(name)))
+            .unwrap_or_else(|| panic!("no {name:?} under {section:?} in\n{text}"))
+    }
+
+    #[track_caller]
+    fn check(text: &str, section: &str, name: &str, words: &[&str]) {
+        let line = line(text, section, name);
+        for word in words {
+            assert!(line.contains(word), "{word:?} is not in {line:?}");
+        }
+    }
+
+    #[test]
+    fn every_part_is_shown_with_its_units() {
+        let text = fixture::metrics().to_text();
+        check(&text, "Store", "uptime", &["0h20m07s"]);
+        check(
+            &text,
+            "Store",
+            "written by users",
+            &["1202 records", "1.17 KiB"],
+        );
+        check(
+            &text,
+            "Store",
+            "snapshots",
+            &["1203", "oldest at sequence 1204"],
+        );
+        check(&text, "Store", "oldest reader", &["0h20m06s"]);
+        check(&text, "Store", "ERROR", &["a sync failed"]);
+        check(&text, "Tiers", "0", &["1.00 GiB", "0.1 %", "/tier0"]);
+        check(&text, "Tiers", "1", &["unlimited", " - ", "/tier1"]);
+        check(&text, "Device I/O", "0 wal", &["1000101", "1000103"]);
+        check(&text, "Levels", "L1", &["20001", "20006", "19.54 KiB"]);
+        check(&text, "Reads", "memtable", &["502"]);
+        check(&text, "Reads", "tier 1", &["504"]);
+        check(&text, "Reads", "block cache", &["508 of 1017 (50.0 %)"]);
+        check(&text, "Reads", "filter", &["510 skipped, 511 false"]);
+        check(
+            &text,
+            "Flushes",
+            "L0 > L1",
+            &["601", "602", "0h10m07s", "603 B", "606 B"],
+        );
+        check(&text, "Flushes", "debt", &["701 B"]);
+        check(&text, "Stalls", "because of l0 tables", &["0h13m24s"]);
+        check(&text, "Stalls", "now", &["l0 tables"]);
+        check(&text, "Stalls", "speed limit", &["806 B/s"]);
+        check(
+            &text,
+            "Latencies",
+            "get",
+            &["901", "2.00 ms", "4.00 ms", "5.00 ms"],
+        );
+        check(&text, "Memory", "budget", &["1.08 KiB"]);
+    }
+
+    #[test]
+    fn columns_line_up() {
+        let text = fixture::metrics().to_text();
+        let part = text.split("\n\n").find(|p| p.starts_with("Levels"));
+        let lines: Vec<&str> = part.expect("levels").lines().skip(1).collect();
+        assert!(lines.windows(2).all(|w| w[0].len() == w[1].len()), "{text}");
+    }
+
+    #[test]
+    fn a_store_that_did_nothing_shows_no_share() {
+        let text = Metrics::default().to_text();
+        check(&text, "Reads", "all", &["0", "-"]);
+        assert!(!text.contains("NaN") && !text.contains("ERROR"), "{text}");
+    }
+}

@@ -1,0 +1,105 @@
+//! The command line: what the subcommands are called.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{
+    bench, checkpoint, compact, completions, delete, demo, destroy, get, inspect, load, put, scan,
+    stats, verify,
+};
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  thermocline demo
+  thermocline put  --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB --create city:berlin 3.6M
+  thermocline get  --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB city:berlin
+  thermocline scan --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB --prefix city:
+
+The flags of the store may come from the environment instead:
+  export THERMOCLINE_FAST=/nvme/db THERMOCLINE_SLOW=/hdd/db THERMOCLINE_FAST_CAPACITY=1GiB
+  thermocline get city:berlin
+
+Exit codes:
+  0  done
+  1  `get` found no such key
+  2  the command line or the input is wrong
+  3  the store or a device refused (not found, locked, full, I/O error)
+  4  bytes on disk are damaged; the message names file and offset";
+
+/// Use, inspect, check and measure Thermocline stores: one ordered key-value data set over
+/// memory, a fast disk and a slow disk.
+#[derive(Debug, Parser)]
+#[command(
+    name = "thermocline",
+    version,
+    after_help = EXAMPLES,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Demo(demo::Args),
+    Bench(bench::Args),
+    Load(load::Args),
+    Get(get::Args),
+    Put(put::Args),
+    Delete(delete::Args),
+    Scan(scan::Args),
+    Stats(stats::Args),
+    Verify(verify::Args),
+    Checkpoint(checkpoint::Args),
+    Compact(compact::Args),
+    Inspect(inspect::Args),
+    Destroy(destroy::Args),
+    Completions(completions::Args),
+}
+
+impl Command {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self {
+            Command::Demo(args) => demo::run(&args),
+            Command::Bench(args) => bench::run(&args),
+            Command::Load(args) => load::run(&args),
+            Command::Get(args) => get::run(&args),
+            Command::Put(args) => put::run(&args),
+            Command::Delete(args) => delete::run(&args),
+            Command::Scan(args) => scan::run(&args),
+            Command::Stats(args) => stats::run(&args),
+            Command::Verify(args) => verify::run(&args),
+            Command::Checkpoint(args) => checkpoint::run(&args),
+            Command::Compact(args) => compact::run(&args),
+            Command::Inspect(args) => inspect::run(&args),
+            Command::Destroy(args) => destroy::run(&args),
+            Command::Completions(args) => completions::run(&args),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_has_no_contradiction() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_subcommand_shows_an_example() {
+        for command in Cli::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string);
+            let name = command.get_name();
+            assert!(
+                help.is_some_and(|h| h.contains(&format!("thermocline {name}"))),
+                "{name} has no example"
+            );
+        }
+    }
+}

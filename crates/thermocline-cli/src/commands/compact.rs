@@ -1,0 +1,73 @@
+//! `thermocline compact`.
+
+use std::ops::Bound;
+
+use serde_json::{Value as Json, json};
+use thermocline::metrics::Metrics;
+
+use crate::failure::Failure;
+use crate::output;
+use crate::progress;
+use crate::size;
+use crate::store::DataArgs;
+
+/// Flush and compact now, so that superseded records and tombstones give back their space
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  thermocline compact --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB
+  thermocline compact --one-tier --fast /nvme/db --from log:2023 --to log:2024")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    data: DataArgs,
+
+    /// Only this key and those after it
+    #[arg(long, value_name = "KEY")]
+    from: Option<String>,
+
+    /// Only keys before this one
+    #[arg(long, value_name = "KEY")]
+    to: Option<String>,
+
+    /// Print the table bytes of each tier before and after as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let read = |key: &Option<String>| -> Result<Option<Vec<u8>>, Failure> {
+        key.as_ref().map(|k| args.data.read("key", k)).transpose()
+    };
+    let from = read(&args.from)?.map_or(Bound::Unbounded, Bound::Included);
+    let to = read(&args.to)?.map_or(Bound::Unbounded, Bound::Excluded);
+    let session = args.data.open_for_writing(false)?;
+    let before = table_bytes(&session.db.metrics());
+    let bar = progress::spinner("compacting");
+    let result = session.compact((from, to));
+    bar.finish_and_clear();
+    result?;
+    let after = table_bytes(&session.db.metrics());
+    session.close()?;
+    let lines: Vec<String> = before
+        .iter()
+        .zip(&after)
+        .enumerate()
+        .map(|(tier, (&before, &after))| {
+            format!(
+                "tier {tier}: {} -> {}",
+                size::show(before),
+                size::show(after)
+            )
+        })
+        .collect();
+    let tiers: Vec<Json> = before
+        .iter()
+        .zip(&after)
+        .map(|(before, after)| json!({"bytes_before": before, "bytes_after": after}))
+        .collect();
+    output::say(args.json, &json!({"tiers": tiers}), lines.join("\n"))
+}
+
+fn table_bytes(metrics: &Metrics) -> Vec<u64> {
+    metrics.tiers.iter().map(|tier| tier.table_bytes).collect()
+}

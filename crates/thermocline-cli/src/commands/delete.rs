@@ -1,0 +1,35 @@
+//! `thermocline delete`.
+
+use thermocline::Batch;
+
+use crate::failure::Failure;
+use crate::store::DataArgs;
+
+/// Delete keys, all of them or, on an error, none; a key that does not exist is no error
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  thermocline delete --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB city:berlin
+  thermocline delete --one-tier --fast /nvme/db --keyspace users alice bob")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    data: DataArgs,
+
+    /// The keys
+    #[arg(required = true, value_name = "KEY", allow_hyphen_values = true)]
+    keys: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let keys: Vec<Vec<u8>> = args
+        .keys
+        .iter()
+        .map(|key| args.data.read("key", key))
+        .collect::<Result<_, _>>()?;
+    let session = args.data.open_for_writing(false)?;
+    let batch = keys
+        .iter()
+        .fold(Batch::new(), |batch, key| session.delete(batch, key));
+    session.db.write(batch)?;
+    session.close()
+}

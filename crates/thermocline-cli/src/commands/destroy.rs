@@ -1,0 +1,52 @@
+//! `thermocline destroy`.
+
+use std::io::{IsTerminal, Write};
+
+use thermocline::Db;
+
+use crate::failure::Failure;
+use crate::store::StoreArgs;
+
+/// Remove a store and all its data from every tier
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  thermocline destroy --fast /nvme/db --slow /hdd/db
+  thermocline destroy --one-tier --fast /tmp/db --yes")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    store: StoreArgs,
+
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if !args.yes && !confirmed(&args.store)? {
+        return Err(Failure::usage("nothing was removed"));
+    }
+    Ok(Db::destroy(&args.store.offline_options())?)
+}
+
+fn confirmed(store: &StoreArgs) -> Result<bool, Failure> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Err(Failure::usage(
+            "this removes the store for good; add --yes to do it without being asked",
+        ));
+    }
+    let mut places = store.fast.display().to_string();
+    if let Some(slow) = &store.slow {
+        places.push_str(&format!(" and {}", slow.display()));
+    }
+    eprint!("Remove the store at {places} and all its data? [y/N] ");
+    let answer_io = |source| Failure::Io {
+        what: "cannot ask for confirmation".to_owned(),
+        source,
+    };
+    std::io::stderr().flush().map_err(answer_io)?;
+    let mut answer = String::new();
+    stdin.read_line(&mut answer).map_err(answer_io)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

@@ -1,0 +1,57 @@
+//! `thermocline get`.
+
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::output::Out;
+use crate::store::DataArgs;
+
+/// Print the value of a key; exit code 1 when there is none
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  thermocline get --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB city:berlin
+  thermocline get --one-tier --fast /nvme/db --raw photo:7 > photo.jpg
+  thermocline get --one-tier --fast /nvme/db --json 'bin\\x00key'
+
+Text may hold the escapes \\\\ \\t \\n \\r and \\xNN; output holds them where needed.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    data: DataArgs,
+
+    /// Print the bytes of the value as they are, without a newline
+    #[arg(long, conflicts_with = "json")]
+    raw: bool,
+
+    /// Print {"key": ..., "value": ...}
+    #[arg(long)]
+    json: bool,
+
+    /// The key
+    #[arg(allow_hyphen_values = true)]
+    key: String,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let key = args.data.read("key", &args.key)?;
+    let session = args.data.open()?;
+    let value = session.get(&key)?;
+    let notation = args.data.notation();
+    let printed = match &value {
+        None => Err(Failure::KeyNotFound),
+        Some(value) => {
+            let mut out = Out::new();
+            if args.raw {
+                out.raw(value)?;
+            } else if args.json {
+                out.json(&json!({"key": notation.show(&key), "value": notation.show(value)}))?;
+            } else {
+                out.line(notation.show(value))?;
+            }
+            out.finish()
+        }
+    };
+    drop(value);
+    session.close()?;
+    printed
+}

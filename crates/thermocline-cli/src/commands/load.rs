@@ -1,0 +1,159 @@
+//! `thermocline load`.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use indicatif::ProgressBar;
+use serde_json::json;
+use thermocline::Batch;
+
+use crate::failure::Failure;
+use crate::input::{Format, Line, Reader};
+use crate::output;
+use crate::progress;
+use crate::size;
+use crate::store::{DataArgs, Session};
+
+/// Records and bytes that make a batch: large enough that the cost of a commit is shared,
+/// small against the memtable.
+const BATCH_RECORDS: usize = 1000;
+const BATCH_BYTES: u64 = 1 << 20;
+
+/// Write many records from a file or standard input
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  thermocline load --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB --create words.tsv
+  thermocline load --one-tier --fast /nvme/db records.jsonl
+  seq 1000 | sed 's/.*/key&\\tvalue&/' | thermocline load --one-tier --fast /nvme/db -
+
+Records are written in batches. When a line is bad, the message names it; the batches
+before it are in the store, and loading the corrected file again does no harm.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    data: DataArgs,
+
+    /// Make the store, and the keyspace, if they do not exist
+    #[arg(long)]
+    create: bool,
+
+    /// How lines are built [default: jsonl for *.jsonl and *.ndjson, else tsv]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+
+    /// Print the summary as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// The file; `-` is standard input
+    #[arg(default_value = "-")]
+    file: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let (input, bar) = open_input(&args.file)?;
+    let format = args.format.unwrap_or_else(|| guess_format(&args.file));
+    let reader = Reader::new(input, format, args.data.notation());
+    let session = args.data.open_for_writing(args.create)?;
+    let start = Instant::now();
+    let mut load = Load::new(&session, &bar);
+    let result = load.run(reader, &args.file);
+    bar.finish_and_clear();
+    let (records, bytes) = (load.records, load.bytes);
+    session.close()?;
+    result?;
+    let seconds = start.elapsed().as_secs_f64();
+    output::say(
+        args.json,
+        &json!({"records": records, "bytes": bytes, "seconds": seconds}),
+        format!("{records} records, {} in {seconds:.1} s", size::show(bytes)),
+    )
+}
+
+fn open_input(path: &Path) -> Result<(Box<dyn BufRead>, ProgressBar), Failure> {
+    if path == Path::new("-") {
+        return Ok((
+            Box::new(io::stdin().lock()),
+            progress::unknown_bytes("loading"),
+        ));
+    }
+    let file = File::open(path).map_err(|e| Failure::io("open", path, e))?;
+    let meta = file.metadata().map_err(|e| Failure::io("read", path, e))?;
+    // A pipe has no length to be a part of.
+    let bar = if meta.is_file() {
+        progress::bytes(meta.len(), "loading")
+    } else {
+        progress::unknown_bytes("loading")
+    };
+    Ok((Box::new(BufReader::new(file)), bar))
+}
+
+fn guess_format(path: &Path) -> Format {
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("jsonl" | "ndjson") => Format::Jsonl,
+        _ => Format::Tsv,
+    }
+}
+
+struct Load<'a> {
+    session: &'a Session,
+    bar: &'a ProgressBar,
+    batch: Batch,
+    batch_records: usize,
+    batch_bytes: u64,
+    /// Records and bytes of keys and values that are in the store.
+    records: u64,
+    bytes: u64,
+}
+
+impl<'a> Load<'a> {
+    fn new(session: &'a Session, bar: &'a ProgressBar) -> Self {
+        Self {
+            session,
+            bar,
+            batch: Batch::new(),
+            batch_records: 0,
+            batch_bytes: 0,
+            records: 0,
+            bytes: 0,
+        }
+    }
+
+    fn run(&mut self, mut input: Reader<impl BufRead>, path: &Path) -> Result<(), Failure> {
+        loop {
+            match input.next_line() {
+                Ok(Line::Record { record, bytes }) => {
+                    let (key, value) = record;
+                    let batch = std::mem::take(&mut self.batch);
+                    self.batch = self.session.put(batch, &key, &value);
+                    self.batch_records += 1;
+                    self.batch_bytes += (key.len() + value.len()) as u64;
+                    self.bar.inc(bytes);
+                    if self.batch_records >= BATCH_RECORDS || self.batch_bytes >= BATCH_BYTES {
+                        self.write()?;
+                    }
+                }
+                Ok(Line::Blank) => {}
+                Ok(Line::End) => return self.write(),
+                Err(why) => {
+                    self.write()?;
+                    return Err(Failure::usage(format!(
+                        "{}:{}: {why} ({} records before it were loaded)",
+                        path.display(),
+                        input.line_number(),
+                        self.records
+                    )));
+                }
+            }
+        }
+    }
+
+    fn write(&mut self) -> Result<(), Failure> {
+        self.session.db.write(std::mem::take(&mut self.batch))?;
+        self.records += std::mem::take(&mut self.batch_records) as u64;
+        self.bytes += std::mem::take(&mut self.batch_bytes);
+        Ok(())
+    }
+}

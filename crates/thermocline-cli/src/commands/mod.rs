@@ -1,0 +1,16 @@
+//! One file per subcommand, each with its `Args` and its `run`.
+
+pub(crate) mod bench;
+pub(crate) mod checkpoint;
+pub(crate) mod compact;
+pub(crate) mod completions;
+pub(crate) mod delete;
+pub(crate) mod demo;
+pub(crate) mod destroy;
+pub(crate) mod get;
+pub(crate) mod inspect;
+pub(crate) mod load;
+pub(crate) mod put;
+pub(crate) mod scan;
+pub(crate) mod stats;
+pub(crate) mod verify;

@@ -1,0 +1,150 @@
+//! `thermocline stats`.
+
+use serde_json::{Value as Json, json};
+use thermocline::metrics::{CompactionMetrics, LatencyMetrics, LevelMetrics, Metrics, TierMetrics};
+
+use crate::failure::Failure;
+use crate::output::Out;
+use crate::store::StoreArgs;
+
+/// Print sizes, levels and counters of a store
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  thermocline stats --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB
+  thermocline stats --one-tier --fast /nvme/db --json | jq '.tiers[].file_bytes'
+  thermocline stats --one-tier --fast /nvme/db --prometheus
+
+The store is opened for this, so counters of reads, writes and waits start at zero: what
+a running program counts, it gets from `Db::metrics`.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    store: StoreArgs,
+
+    /// Print the Prometheus exposition format
+    #[arg(long, conflicts_with = "json")]
+    prometheus: bool,
+
+    /// Print JSON; sizes in bytes, times in seconds
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let db = args.store.open()?;
+    let metrics = db.metrics();
+    db.close()?;
+    let mut out = Out::new();
+    if args.json {
+        out.pretty_json(&to_json(&metrics))?;
+    } else if args.prometheus {
+        out.raw(metrics.to_prometheus().as_bytes())?;
+    } else {
+        out.raw(metrics.to_text().as_bytes())?;
+    }
+    out.finish()
+}
+
+fn to_json(m: &Metrics) -> Json {
+    json!({
+        "uptime_seconds": m.uptime.as_secs_f64(),
+        "last_seq": m.last_seq,
+        "user_writes": m.user_writes,
+        "user_write_bytes": m.user_write_bytes,
+        "write_amplification": m.write_amplification(),
+        "space_amplification": m.space_amplification(),
+        "snapshots": m.snapshots,
+        "oldest_snapshot": m.oldest_snapshot,
+        "oldest_pin_seconds": m.oldest_pin.map(|age| age.as_secs_f64()),
+        "background_error": m.background_error,
+        "tiers": m.tiers.iter().map(tier).collect::<Vec<_>>(),
+        "levels": m.levels.iter().map(level).collect::<Vec<_>>(),
+        "reads": {
+            "all": m.hits.gets,
+            "memtable": m.hits.memtable,
+            "tier": m.hits.tier,
+            "absent": m.hits.absent,
+            "without_device": m.hits.without_device,
+            "without_slow_device": m.hits.without_slow_device,
+            "block_cache_hits": m.hits.block_cache_hits,
+            "block_cache_misses": m.hits.block_cache_misses,
+            "filter_skips": m.hits.filter_skips,
+            "filter_false_positives": m.hits.filter_false_positives,
+        },
+        "flushes": m.flushes,
+        "compaction_debt_bytes": m.compaction_debt_bytes,
+        "compactions": m.compactions.iter().map(compaction).collect::<Vec<_>>(),
+        "stalls": {
+            "slowed_seconds": m.stalls.slowed_seconds,
+            "stopped_seconds": m.stalls.stopped_seconds,
+            "longest_seconds": m.stalls.longest_seconds,
+            "by_reason": m.stalls.by_reason.iter()
+                .map(|(reason, seconds)| ((*reason).to_owned(), json!(seconds)))
+                .collect::<serde_json::Map<_, _>>(),
+            "current": m.stalls.current,
+            "rate_limit_bytes_per_second": m.stalls.rate_limit,
+        },
+        "latencies": m.latencies.iter().map(latency).collect::<Vec<_>>(),
+        "memory": {
+            "budget_bytes": m.memory.budget,
+            "memtable_bytes": m.memory.memtables,
+            "block_cache_bytes": m.memory.block_cache,
+            "pinned_bytes": m.memory.pinned,
+        },
+    })
+}
+
+fn tier(tier: &TierMetrics) -> Json {
+    let io = tier.io.iter().map(|io| {
+        let counts = json!({
+            "read_ops": io.read_ops,
+            "read_bytes": io.read_bytes,
+            "write_ops": io.write_ops,
+            "write_bytes": io.write_bytes,
+        });
+        (io.purpose.name().to_owned(), counts)
+    });
+    json!({
+        "path": tier.path,
+        "capacity": (tier.capacity != u64::MAX).then_some(tier.capacity),
+        "price_per_gb_month": tier.price_per_gb_month,
+        "file_bytes": tier.file_bytes,
+        "reserved_bytes": tier.reserved_bytes,
+        "table_bytes": tier.table_bytes,
+        "pinned_obsolete_bytes": tier.pinned_obsolete_bytes,
+        "io": io.collect::<serde_json::Map<_, _>>(),
+    })
+}
+
+fn level(level: &LevelMetrics) -> Json {
+    json!({
+        "tables": level.tables,
+        "bytes": level.bytes,
+        "target_bytes": level.target_bytes,
+        "tier_bytes": level.tier_bytes,
+        "hits": level.hits,
+    })
+}
+
+fn compaction(job: &CompactionMetrics) -> Json {
+    json!({
+        "from": job.from,
+        "to": job.to,
+        "jobs": job.jobs,
+        "moves": job.moves,
+        "read_bytes": job.read_bytes,
+        "write_bytes": job.write_bytes,
+        "seconds": job.seconds,
+    })
+}
+
+fn latency(latency: &LatencyMetrics) -> Json {
+    json!({
+        "operation": latency.operation,
+        "count": latency.count,
+        "p50_seconds": latency.p50.as_secs_f64(),
+        "p99_seconds": latency.p99.as_secs_f64(),
+        "p999_seconds": latency.p999.as_secs_f64(),
+        "max_seconds": latency.max.as_secs_f64(),
+    })
+}

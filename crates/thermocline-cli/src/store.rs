@@ -1,0 +1,220 @@
+//! Which store a command means, and opening it.
+
+use std::ops::Bound;
+use std::path::PathBuf;
+
+use clap::Args;
+use thermocline::{Batch, Bytes, Db, Error, Keyspace, Options, TierOptions, Value};
+
+use crate::failure::Failure;
+use crate::size;
+use crate::text::Notation;
+
+/// Heading of these flags in `--help`.
+const STORE: &str = "Store";
+
+/// The flags that name a store.
+#[derive(Debug, Args)]
+pub(crate) struct StoreArgs {
+    /// Directory of the fast tier
+    #[arg(long, help_heading = STORE, value_name = "DIR", env = "THERMOCLINE_FAST")]
+    pub(crate) fast: PathBuf,
+
+    /// Directory of the slow tier; a store without one needs --one-tier
+    #[arg(long, help_heading = STORE,
+        value_name = "DIR",
+        env = "THERMOCLINE_SLOW",
+        required_unless_present = "one_tier"
+    )]
+    pub(crate) slow: Option<PathBuf>,
+
+    /// The store has one tier only, at --fast
+    #[arg(long, help_heading = STORE, conflicts_with_all = ["slow", "slow_capacity"])]
+    pub(crate) one_tier: bool,
+
+    /// Bytes the store may occupy on the fast tier, like 1GiB; needed with --slow
+    #[arg(long, help_heading = STORE, value_name = "SIZE", value_parser = size::parse, env = "THERMOCLINE_FAST_CAPACITY")]
+    pub(crate) fast_capacity: Option<u64>,
+
+    /// Bytes the store may occupy on the slow tier [default: unlimited]
+    #[arg(long, help_heading = STORE, value_name = "SIZE", value_parser = size::parse, env = "THERMOCLINE_SLOW_CAPACITY")]
+    pub(crate) slow_capacity: Option<u64>,
+
+    /// Memory for memtables, caches and buffers [default: 256MiB]
+    #[arg(long, help_heading = STORE, value_name = "SIZE", value_parser = size::parse)]
+    pub(crate) memory: Option<u64>,
+}
+
+impl StoreArgs {
+    /// The options of an existing store, for what does not run it: capacities play no part
+    /// and may be left out.
+    pub(crate) fn offline_options(&self) -> Options {
+        let capacity = |bytes: Option<u64>| bytes.unwrap_or(u64::MAX);
+        let mut tiers = vec![TierOptions::fast(&self.fast).capacity(capacity(self.fast_capacity))];
+        if let Some(slow) = &self.slow {
+            tiers.push(TierOptions::slow(slow).capacity(capacity(self.slow_capacity)));
+        }
+        let mut options = Options::with_tiers(tiers);
+        options.create_if_missing = false;
+        if let Some(memory) = self.memory {
+            options.memory = memory;
+        }
+        options
+    }
+
+    fn online_options(&self, create: bool) -> Result<Options, Failure> {
+        // Without a capacity the engine would fill the fast tier with everything.
+        if self.slow.is_some() && self.fast_capacity.is_none() {
+            return Err(Failure::usage(format!(
+                "a store of two tiers needs --fast-capacity: how many bytes it may occupy in {}, like 1GiB",
+                self.fast.display()
+            )));
+        }
+        let mut options = self.offline_options();
+        options.create_if_missing = create;
+        Ok(options)
+    }
+
+    /// Opens the existing store.
+    pub(crate) fn open(&self) -> Result<Db, Failure> {
+        let options = self.online_options(false)?;
+        Db::open(options).map_err(|error| open_failure(error, None))
+    }
+}
+
+fn open_failure(error: Error, create_hint: Option<&str>) -> Failure {
+    let hint = match &error {
+        Error::NotFound { .. } => create_hint.map(str::to_owned),
+        Error::NoSpace { .. } => {
+            Some("raise --fast-capacity or --slow-capacity, or free space".to_owned())
+        }
+        _ => None,
+    };
+    Failure::Store { error, hint }
+}
+
+/// The flags of commands that read or write records.
+#[derive(Debug, Args)]
+pub(crate) struct DataArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    /// Keyspace to use [default: the unnamed one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) keyspace: Option<String>,
+
+    /// Keys and values are given and shown in hexadecimal
+    #[arg(long)]
+    pub(crate) hex: bool,
+}
+
+impl DataArgs {
+    pub(crate) fn notation(&self) -> Notation {
+        if self.hex {
+            Notation::Hex
+        } else {
+            Notation::Text
+        }
+    }
+
+    /// The bytes of a key or value of the command line.
+    pub(crate) fn read(&self, what: &str, text: &str) -> Result<Vec<u8>, Failure> {
+        self.notation()
+            .read(text.as_bytes())
+            .map_err(|why| Failure::usage(format!("{what} {text:?}: {why}")))
+    }
+
+    /// Opens the existing store and keyspace.
+    pub(crate) fn open(&self) -> Result<Session, Failure> {
+        Session::new(self.store.open()?, self.keyspace.as_deref(), false)
+    }
+
+    /// Opens the store and keyspace for writing; makes both when `create` is set.
+    pub(crate) fn open_for_writing(&self, create: bool) -> Result<Session, Failure> {
+        let options = self.store.online_options(create)?;
+        let db = Db::open(options)
+            .map_err(|error| open_failure(error, Some("add --create to make a new store there")))?;
+        Session::new(db, self.keyspace.as_deref(), create)
+    }
+}
+
+/// What [`Session::range`] gives, from either end.
+pub(crate) type Records = Box<dyn DoubleEndedIterator<Item = Result<(Bytes, Value), Error>>>;
+
+/// An open store and the keyspace that the command works on.
+pub(crate) struct Session {
+    pub(crate) db: Db,
+    keyspace: Option<Keyspace>,
+}
+
+impl Session {
+    fn new(db: Db, name: Option<&str>, create: bool) -> Result<Self, Failure> {
+        let keyspace = name.map(|name| keyspace(&db, name, create)).transpose()?;
+        Ok(Self { db, keyspace })
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>, Error> {
+        match &self.keyspace {
+            Some(keyspace) => keyspace.get(key),
+            None => self.db.get(key),
+        }
+    }
+
+    pub(crate) fn put(&self, batch: Batch, key: &[u8], value: &[u8]) -> Batch {
+        match &self.keyspace {
+            Some(keyspace) => batch.put_in(keyspace, key, value),
+            None => batch.put(key, value),
+        }
+    }
+
+    pub(crate) fn delete(&self, batch: Batch, key: &[u8]) -> Batch {
+        match &self.keyspace {
+            Some(keyspace) => batch.delete_in(keyspace, key),
+            None => batch.delete(key),
+        }
+    }
+
+    pub(crate) fn range(&self, range: (Bound<Vec<u8>>, Bound<Vec<u8>>)) -> Records {
+        match &self.keyspace {
+            Some(keyspace) => Box::new(keyspace.range(range)),
+            None => Box::new(self.db.range(range)),
+        }
+    }
+
+    pub(crate) fn prefix(&self, prefix: &[u8]) -> Records {
+        match &self.keyspace {
+            Some(keyspace) => Box::new(keyspace.prefix(prefix)),
+            None => Box::new(self.db.prefix(prefix)),
+        }
+    }
+
+    /// Flushes and compacts the keys of `range`, and waits for what follows from it.
+    pub(crate) fn compact(&self, range: (Bound<Vec<u8>>, Bound<Vec<u8>>)) -> Result<(), Error> {
+        self.db.flush()?;
+        match &self.keyspace {
+            Some(keyspace) => keyspace.compact_range(range)?,
+            None => self.db.compact_range(range)?,
+        }
+        self.db.wait_idle()
+    }
+
+    /// Closes the store; only then is everything known to be written.
+    pub(crate) fn close(self) -> Result<(), Failure> {
+        drop(self.keyspace);
+        Ok(self.db.close()?)
+    }
+}
+
+fn keyspace(db: &Db, name: &str, create: bool) -> Result<Keyspace, Failure> {
+    match db.keyspace(name) {
+        Err(Error::UnknownKeyspace { .. }) if create => Ok(db.create_keyspace(name)?),
+        Err(error @ Error::UnknownKeyspace { .. }) => {
+            let names = db.keyspaces().join(", ");
+            Err(Failure::Store {
+                error,
+                hint: Some(format!("keyspaces of this store: {names}")),
+            })
+        }
+        other => Ok(other?),
+    }
+}

@@ -1,0 +1,108 @@
+//! Common mistakes: each has its exit code and a message that says what to do.
+
+mod common;
+
+use common::{Store, run};
+use thermocline::Db;
+
+#[test]
+fn missing_flags_are_named() {
+    run(&["get", "--fast", "f", "k"]).fails(2, &["--slow"]);
+    run(&["get", "--slow", "s", "k"]).fails(2, &["--fast"]);
+    let no_capacity = ["get", "--fast", "f", "--slow", "s", "k"];
+    run(&no_capacity).fails(2, &["--fast-capacity", "1GiB"]);
+    run(&["get", "--fast", "f", "--slow", "s", "--one-tier", "k"]).fails(2, &["--one-tier"]);
+    run(&["frobnicate"]).fails(2, &["frobnicate"]);
+}
+
+#[test]
+fn a_bad_size_is_refused_with_an_example() {
+    let line = "get --fast f --slow s --fast-capacity lots k";
+    let args: Vec<&str> = line.split(' ').collect();
+    run(&args).fails(2, &["lots", "--fast-capacity", "512MiB"]);
+}
+
+#[test]
+fn bad_escapes_are_explained() {
+    let store = Store::new();
+    store
+        .run("put --create", &["a\\q", "v"])
+        .fails(2, &["key", "\\xNN"]);
+    store
+        .run("put --create --hex", &["6b", "zz"])
+        .fails(2, &["value", "hexadecimal"]);
+}
+
+#[test]
+fn reading_makes_no_store_and_writing_only_on_request() {
+    let store = Store::new();
+    let fast = store.fast();
+    let fast_name = fast.to_str().expect("UTF-8");
+    for line in [
+        "get k",
+        "scan",
+        "stats",
+        "verify",
+        "delete k",
+        "compact",
+        "inspect tables",
+    ] {
+        let run = store.run(line, &[]);
+        run.fails(3, &[fast_name]);
+        assert!(!fast.exists(), "{line} made a directory");
+    }
+    store
+        .run("put", &["k", "v"])
+        .fails(3, &[fast_name, "hint: add --create"]);
+    assert!(!fast.exists());
+}
+
+#[test]
+fn a_missing_tier_is_named() {
+    let store = Store::filled(1, 1);
+    let elsewhere = store.path("elsewhere");
+    std::fs::rename(store.slow(), &elsewhere).expect("renamed");
+    let slow = store.slow();
+    store
+        .run("get", &["key0000"])
+        .fails(3, &[slow.to_str().expect("UTF-8")]);
+    assert!(!slow.exists(), "the tier is not made anew");
+    std::fs::rename(&elsewhere, &slow).expect("renamed");
+    store.run("get", &["key0000"]).ok();
+}
+
+#[test]
+fn swapped_tiers_are_refused() {
+    let store = Store::filled(1, 1);
+    let aside = store.path("aside");
+    std::fs::rename(store.fast(), &aside).expect("renamed");
+    std::fs::rename(store.slow(), store.fast()).expect("renamed");
+    std::fs::rename(&aside, store.slow()).expect("renamed");
+    let run = store.run("get", &["key0000"]);
+    assert_eq!(run.code, 3, "{run:?}");
+}
+
+#[test]
+fn a_store_that_is_open_elsewhere_is_refused() {
+    let store = Store::filled(1, 1);
+    let db = Db::open(store.options()).expect("opens");
+    store
+        .run("get", &["key0000"])
+        .fails(3, &["open elsewhere", "fast"]);
+    db.close().expect("closes");
+    drop(db);
+    store.run("get", &["key0000"]).ok();
+}
+
+#[test]
+fn one_tier_stores_take_no_slow_tier() {
+    let store = Store::new();
+    let dir = store.path("single");
+    let dir = dir.to_str().expect("UTF-8");
+    let one = ["--one-tier", "--fast", dir];
+    let with = |words: &[&'static str]| [words, &one].concat();
+    run(&with(&["put", "--create", "k", "v"])).ok();
+    assert_eq!(run(&with(&["get", "k"])).ok(), "v\n");
+    let args = with(&["checkpoint", "--to-fast", "x", "--to-slow", "y"]);
+    run(&args).fails(2, &["--to-slow"]);
+}

@@ -1,0 +1,157 @@
+//! Records written, read, scanned, loaded and deleted through the command.
+
+mod common;
+
+use common::{Store, thermocline};
+
+#[test]
+fn a_record_goes_in_and_comes_out_until_it_is_deleted() {
+    let store = Store::new();
+    store.run("put --create", &["city", "grün"]).ok();
+    assert_eq!(store.run("get", &["city"]).ok(), "grün\n");
+    assert_eq!(store.run("get --raw", &["city"]).ok(), "grün");
+    store.run("put", &["city", "red"]).ok();
+    assert_eq!(store.run("get", &["city"]).ok(), "red\n");
+    store.run("delete", &["city", "never-there"]).ok();
+    store
+        .run("get", &["city"])
+        .fails(1, &["the key does not exist"]);
+}
+
+#[test]
+fn keys_and_values_of_any_bytes_pass_as_escapes_and_as_hex() {
+    let store = Store::new();
+    store.run("put --create", &["a\\x00\\tb", "\\xff\\\\"]).ok();
+    assert_eq!(store.run("get --hex", &["61000962"]).ok(), "ff5c\n");
+    store.run("put --hex", &["ff", "00"]).ok();
+    assert_eq!(
+        store.run("scan", &[]).ok(),
+        "a\\x00\\tb\t\\xff\\\\\n\\xff\t\\x00\n"
+    );
+    assert_eq!(
+        store.run("scan --hex", &[]).ok(),
+        "61000962\tff5c\nff\t00\n"
+    );
+    store.run("put", &["-k", "-v"]).ok();
+    assert_eq!(store.run("get", &["-k"]).ok(), "-v\n");
+}
+
+#[test]
+fn a_value_comes_from_a_file_or_from_standard_input() {
+    let store = Store::new();
+    let file = store.path("value");
+    std::fs::write(&file, b"\x00\n").expect("written");
+    let file = file.to_str().expect("UTF-8");
+    store.run("put --create", &["k", "--value-file", file]).ok();
+    assert_eq!(store.run("get --hex", &["6b"]).ok(), "000a\n");
+    store.run_with("put --value-file -", &["k"], b"piped").ok();
+    assert_eq!(store.run("get", &["k"]).ok(), "piped\n");
+    store.run("put", &["k"]).fails(2, &["<VALUE"]);
+}
+
+#[test]
+fn scans_take_ranges_prefixes_limits_and_both_directions() {
+    let store = Store::new();
+    let lines = b"a\t1\nb1\t2\nb2\t3\nc\t4\n";
+    store.run_with("load --create", &[], lines).ok();
+    let scan = |flags: &str| store.run(&format!("scan {flags}"), &[]).ok();
+    assert_eq!(scan("").as_bytes(), lines);
+    assert_eq!(scan("--prefix b --keys-only"), "b1\nb2\n");
+    assert_eq!(scan("--from b1 --to c --keys-only"), "b1\nb2\n");
+    assert_eq!(scan("--reverse --limit 2"), "c\t4\nb2\t3\n");
+    assert_eq!(scan("--prefix b --reverse --keys-only"), "b2\nb1\n");
+    assert_eq!(scan("--from x"), "");
+    assert_eq!(scan("--from b --to b"), "");
+    store
+        .run("scan --from b --to a", &[])
+        .fails(2, &["--reverse"]);
+}
+
+#[test]
+fn a_scan_in_either_form_can_be_loaded_again() {
+    let from = Store::new();
+    let lines = b"a\\x00\t\\xff\nb\t\\\\x\n";
+    from.run_with("load --create", &[], lines).ok();
+    for (scan, load) in [
+        ("scan", "load --create"),
+        ("scan --json", "load --create --format jsonl"),
+        ("scan --hex", "load --create --hex"),
+    ] {
+        let dump = from.run(scan, &[]).ok();
+        let to = Store::new();
+        to.run_with(load, &[], dump.as_bytes()).ok();
+        assert_eq!(to.run("scan", &[]).ok().as_bytes(), lines, "{scan}");
+    }
+}
+
+#[test]
+fn json_output_parses() {
+    let store = Store::new();
+    let summary = store.run_with("load --create --json", &[], b"a\t1\nb\t22\n");
+    let summary = summary.json();
+    assert_eq!(
+        (&summary["records"], &summary["bytes"]),
+        (&2.into(), &5.into())
+    );
+    let record = store.run("get --json", &["b"]).json();
+    assert_eq!(record, serde_json::json!({"key": "b", "value": "22"}));
+    let lines = store.run("scan --json", &[]).ok();
+    let keys: Vec<_> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON")["key"].clone())
+        .collect();
+    assert_eq!(keys, ["a", "b"]);
+}
+
+#[test]
+fn a_bad_line_is_named_and_what_came_before_it_is_loaded() {
+    let store = Store::new();
+    let run = store.run_with("load --create", &[], b"a\t1\n\nno tab\n");
+    run.fails(2, &["-:3: there is no tab", "1 records before"]);
+    assert_eq!(store.run("scan", &[]).ok(), "a\t1\n");
+}
+
+#[test]
+fn a_json_lines_file_is_known_by_its_name() {
+    let store = Store::new();
+    let file = store.path("r.jsonl");
+    std::fs::write(&file, "{\"key\":\"a\",\"value\":\"1\"}\n").expect("written");
+    let file = file.to_str().expect("UTF-8");
+    store.run("load --create", &[file]).ok();
+    assert_eq!(store.run("get", &["a"]).ok(), "1\n");
+    store
+        .run("load", &["/no/such/file"])
+        .fails(3, &["/no/such/file"]);
+}
+
+#[test]
+fn keyspaces_are_apart_and_made_only_on_request() {
+    let store = Store::new();
+    store.run("put --create", &["k", "default"]).ok();
+    store
+        .run("put --keyspace users", &["k", "v"])
+        .fails(3, &["\"users\"", "hint: "]);
+    store
+        .run("put --keyspace users --create", &["k", "user"])
+        .ok();
+    assert_eq!(store.run("get", &["k"]).ok(), "default\n");
+    assert_eq!(store.run("get --keyspace users", &["k"]).ok(), "user\n");
+    store.run("delete --keyspace users", &["k"]).ok();
+    assert_eq!(store.run("scan --keyspace users", &[]).ok(), "");
+    store
+        .run("scan --keyspace user", &[])
+        .fails(3, &["hint: ", "users"]);
+}
+
+#[test]
+fn the_environment_can_name_the_store() {
+    let store = Store::new();
+    store.run("put --create", &["k", "v"]).ok();
+    let output = thermocline(&["get", "k"])
+        .env("THERMOCLINE_FAST", store.fast())
+        .env("THERMOCLINE_SLOW", store.slow())
+        .env("THERMOCLINE_FAST_CAPACITY", "64MiB")
+        .output()
+        .expect("runs");
+    assert_eq!(output.stdout, b"v\n");
+}

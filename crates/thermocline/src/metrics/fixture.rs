@@ -1,0 +1,104 @@
+//! Metrics in which every number differs, so that a test sees which field it reads.
+
+use std::time::Duration;
+
+use super::*;
+use crate::tier::Purpose;
+
+fn tier(index: u64) -> TierMetrics {
+    let base = (index + 1) * 1_000_000;
+    TierMetrics {
+        path: format!("/tier{index}").into(),
+        capacity: if index == 0 { 1 << 30 } else { u64::MAX },
+        price_per_gb_month: 0.25 / (index + 1) as f64,
+        file_bytes: base + 1,
+        reserved_bytes: base + 2,
+        table_bytes: base + 3,
+        pinned_obsolete_bytes: base + 4,
+        io: Purpose::ALL
+            .iter()
+            .enumerate()
+            .map(|(i, &purpose)| {
+                let base = base + 100 + i as u64 * 10;
+                IoMetrics {
+                    purpose,
+                    read_ops: base + 1,
+                    read_bytes: base + 2,
+                    write_ops: base + 3,
+                    write_bytes: base + 4,
+                }
+            })
+            .collect(),
+    }
+}
+
+fn level(index: u64) -> LevelMetrics {
+    let base = (index + 1) * 10_000;
+    LevelMetrics {
+        tables: base + 1,
+        bytes: base + 2,
+        target_bytes: base + 3,
+        tier_bytes: vec![base + 4, base + 5],
+        hits: base + 6,
+    }
+}
+
+pub(super) fn metrics() -> Metrics {
+    Metrics {
+        tiers: vec![tier(0), tier(1)],
+        levels: vec![level(0), level(1)],
+        hits: HitMetrics {
+            gets: 501,
+            memtable: 502,
+            tier: vec![503, 504],
+            absent: 505,
+            without_device: 506,
+            without_slow_device: 507,
+            block_cache_hits: 508,
+            block_cache_misses: 509,
+            filter_skips: 510,
+            filter_false_positives: 511,
+        },
+        compactions: vec![CompactionMetrics {
+            from: 0,
+            to: 1,
+            jobs: 601,
+            moves: 602,
+            read_bytes: vec![603, 604],
+            write_bytes: vec![605, 606],
+            seconds: 607.5,
+        }],
+        compaction_debt_bytes: 701,
+        flushes: 702,
+        stalls: StallMetrics {
+            slowed_seconds: 801.5,
+            stopped_seconds: 802.5,
+            longest_seconds: 803.5,
+            by_reason: vec![("l0 tables", 804.5), ("fast tier full", 805.5)],
+            current: Some("l0 tables"),
+            rate_limit: Some(806),
+        },
+        latencies: vec![LatencyMetrics {
+            operation: "get",
+            count: 901,
+            p50: Duration::from_millis(2),
+            p99: Duration::from_millis(3),
+            p999: Duration::from_millis(4),
+            max: Duration::from_millis(5),
+        }],
+        memory: MemoryMetrics {
+            budget: 1101,
+            memtables: 1102,
+            block_cache: 1103,
+            pinned: 1104,
+        },
+        user_write_bytes: 1201,
+        user_writes: 1202,
+        snapshots: 1203,
+        oldest_snapshot: Some(1204),
+        last_seq: 1205,
+        oldest_pin: Some(Duration::from_secs(1206)),
+        background_error: Some("a sync failed".to_owned()),
+        uptime: Duration::from_secs(1207),
+    }
+}
