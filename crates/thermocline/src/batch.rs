@@ -67,6 +67,12 @@ impl Batch {
         }
     }
 
+    /// An empty batch with room for one write of these sizes and no more.
+    pub(crate) fn for_one(key: usize, value: usize) -> Self {
+        // Kind, keyspace and two lengths take up to 16 bytes.
+        Self::with_capacity(key + value + 16)
+    }
+
     /// Gives `key` the value `value` in the default keyspace. Sizes are checked when the
     /// batch is written.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
@@ -125,7 +131,7 @@ impl Batch {
     }
 
     /// Makes the batch take effect only if `key` is as expected.
-    pub(crate) fn require(&mut self, keyspace: KeyspaceId, key: &[u8], expect: Expect) {
+    pub(crate) fn require_in(&mut self, keyspace: KeyspaceId, key: &[u8], expect: Expect) {
         self.limit("key", key.len(), MAX_KEY_LEN);
         self.conditions.push(Condition {
             keyspace,
@@ -338,7 +344,7 @@ mod tests {
         let mut batch = Batch::new();
         batch.put("k", "v");
         let plain = batch.clone().into_bytes();
-        batch.require(3, b"k", Expect::Absent);
+        batch.require_in(3, b"k", Expect::Absent);
         assert_eq!(batch.conditions()[0].keyspace, 3);
         assert_eq!(batch.into_bytes(), plain);
     }

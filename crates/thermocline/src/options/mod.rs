@@ -4,7 +4,7 @@ mod tier;
 mod validate;
 
 pub use tier::{Compression, FilterPolicy, TierOptions};
-pub(crate) use validate::{MAX_TIERS, Resolved};
+pub(crate) use validate::{MAX_TIERS, MEMTABLES, Resolved};
 
 use std::path::PathBuf;
 
@@ -102,8 +102,8 @@ impl Options {
             memtable_size: None,
             table_size: None,
             l0_trigger: 4,
-            l0_slowdown: 12,
-            l0_stop: 28,
+            l0_slowdown: 20,
+            l0_stop: 36,
             level_ratio: 10,
             compaction_threads: 2,
             durability: Durability::default(),

@@ -14,6 +14,10 @@ const MAX_DEFAULT_MEMTABLE: u64 = 64 << 20;
 /// besides the levels themselves.
 const MIN_FAST_MEMTABLES: u64 = 24;
 
+/// Memtables and tables that the fast tier holds by default: so many that the output in flight of
+/// one job is a small part of it.
+const DEFAULT_FAST_TABLES: u64 = 128;
+
 /// Most tiers a store can have.
 pub(crate) const MAX_TIERS: usize = 8;
 
@@ -47,7 +51,10 @@ impl Options {
         self.check_tiers()?;
         self.check_levels()?;
         let memtable_size = self.resolve_memtable()?;
-        let table_size = self.table_size.unwrap_or(memtable_size);
+        let table_size = self.table_size.unwrap_or_else(|| {
+            let share = self.tiers[0].capacity / DEFAULT_FAST_TABLES;
+            memtable_size.min(share).max(MIN_MEMTABLE)
+        });
         if table_size < MIN_MEMTABLE {
             return Err(invalid(
                 "table_size",
@@ -79,9 +86,12 @@ impl Options {
     fn resolve_memtable(&self) -> Result<u64> {
         let fast = self.tiers[0].capacity;
         let most = (self.memory / (MEMTABLES + 1)).min(fast / MIN_FAST_MEMTABLES);
-        let size = self
-            .memtable_size
-            .unwrap_or_else(|| most.min(self.memory / 6).min(MAX_DEFAULT_MEMTABLE));
+        let size = self.memtable_size.unwrap_or_else(|| {
+            let share = fast / DEFAULT_FAST_TABLES;
+            most.min(self.memory / 6)
+                .min(share)
+                .min(MAX_DEFAULT_MEMTABLE)
+        });
         if size < MIN_MEMTABLE {
             return Err(invalid(
                 "memtable_size",

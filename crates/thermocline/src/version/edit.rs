@@ -63,6 +63,15 @@ pub(crate) struct VersionEdit {
     pub(crate) flushed_through: Vec<(KeyspaceId, SeqNo)>,
     /// Numbers below this one may be in use by files.
     pub(crate) next_file: Option<FileId>,
+    /// The log was synced through this sequence number, and may be gone up to it; never falls,
+    /// not even when the keyspace whose flush raised it is dropped.
+    pub(crate) log_floor: Option<SeqNo>,
     /// No record of the store has a higher number than this or than what the log holds.
     pub(crate) last_seq: Option<SeqNo>,
+}
+
+/// The number of the table file called `name`, if it is one.
+pub(crate) fn table_number(name: &str) -> Option<FileId> {
+    let number = name.strip_suffix(".sst")?.parse().ok()?;
+    (table_file_name(number) == name).then_some(number)
 }

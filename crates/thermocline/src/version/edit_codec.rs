@@ -16,6 +16,7 @@ const ADDED: u64 = 4;
 const FLUSHED_THROUGH: u64 = 5;
 const NEXT_FILE: u64 = 6;
 const LAST_SEQ: u64 = 7;
+const LOG_FLOOR: u64 = 8;
 
 /// In front of the fields, so that an edit without any is not an empty record.
 const ENCODING: u8 = 1;
@@ -51,6 +52,9 @@ impl VersionEdit {
         if let Some(seq) = self.last_seq {
             field(LAST_SEQ, &|body| put_varint(body, seq));
         }
+        if let Some(seq) = self.log_floor {
+            field(LOG_FLOOR, &|body| put_varint(body, seq));
+        }
     }
 
     /// # Errors
@@ -67,7 +71,7 @@ impl VersionEdit {
             let at = decoder.position();
             let field = decoder.varint().zip(decoder.bytes());
             let (tag, body) = field.ok_or_else(|| format!("the edit ends within byte {at}"))?;
-            if !(CREATED..=LAST_SEQ).contains(&tag) {
+            if !(CREATED..=LOG_FLOOR).contains(&tag) {
                 return Err(format!(
                     "the edit has a field {tag} written by a newer release"
                 ));
@@ -91,6 +95,7 @@ impl VersionEdit {
                 .push((decode_id(body)?, body.varint()?)),
             NEXT_FILE => self.next_file = Some(body.varint()?),
             LAST_SEQ => self.last_seq = Some(body.varint()?),
+            LOG_FLOOR => self.log_floor = Some(body.varint()?),
             _ => return None,
         }
         Some(())
@@ -200,9 +205,11 @@ mod tests {
             added in prop::collection::vec(tables(), 0..4),
             flushed_through: Vec<(u32, u64)>,
             next_file: Option<u64>,
-            last_seq: Option<u64>,
+            (last_seq, log_floor): (Option<u64>, Option<u64>),
         ) -> VersionEdit {
-            VersionEdit { created, dropped, removed, added, flushed_through, next_file, last_seq }
+            VersionEdit {
+                created, dropped, removed, added, flushed_through, next_file, last_seq, log_floor,
+            }
         }
     }
 

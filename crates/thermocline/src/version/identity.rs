@@ -7,7 +7,8 @@ use crate::error::{Error, Result};
 use crate::sync::Arc;
 use crate::tier::{Purpose, Tier};
 
-const NAME: &str = "TIER";
+/// Its name in the tier's directory.
+pub(crate) const NAME: &str = "TIER";
 const MAGIC: &[u8; 8] = b"TCLNTIER";
 const VERSION: u32 = 1;
 /// Magic, version, database, tier index, checksum; the same in every version.
@@ -45,6 +46,62 @@ pub(crate) fn write(tier: &Arc<Tier>, database: u128) -> Result<()> {
     object.finish()
 }
 
+/// What a tier's directory says of itself.
+enum Found {
+    Nothing,
+    Damaged,
+    Identity {
+        version: u32,
+        database: u128,
+        index: u8,
+    },
+}
+
+fn read(tier: &Arc<Tier>) -> Result<Found> {
+    let file = match tier.open(NAME) {
+        Ok(file) => file,
+        Err(Error::NotFound { .. }) => return Ok(Found::Nothing),
+        Err(error) => return Err(error),
+    };
+    if file.file.len() != LEN as u64 {
+        return Ok(Found::Damaged);
+    }
+    let decoded = decode(&file.read_bytes(Purpose::Open, 0, LEN)?);
+    Ok(
+        decoded.map_or(Found::Damaged, |(version, database, index)| {
+            Found::Identity {
+                version,
+                database,
+                index,
+            }
+        }),
+    )
+}
+
+/// Makes the directory of a tier that holds no tables belong to a new store, whose number comes
+/// back: `database`, or where that is none, the one that an unfinished creation left there, or
+/// else `drawn`.
+///
+/// # Errors
+/// As [`check`], when the directory belongs to another store.
+pub(crate) fn claim(tier: &Arc<Tier>, database: Option<u128>, drawn: u128) -> Result<u128> {
+    let wanted = match read(tier)? {
+        Found::Identity { database: left, .. } => {
+            let wanted = database.unwrap_or(left);
+            check(tier, wanted)?;
+            return Ok(wanted);
+        }
+        Found::Nothing => database.unwrap_or(drawn),
+        Found::Damaged => {
+            // Torn by a crash in the creation: no table was ever written here.
+            tier.tables.remove(NAME)?;
+            database.unwrap_or(drawn)
+        }
+    };
+    write(tier, wanted)?;
+    Ok(wanted)
+}
+
 /// Whether the tier's directory is the one that belongs there.
 ///
 /// # Errors
@@ -59,39 +116,31 @@ pub(crate) fn check(tier: &Arc<Tier>, database: u128) -> Result<()> {
             problem,
         })
     };
-    let file = match tier.open(NAME) {
-        Ok(file) => file,
-        Err(Error::NotFound { .. }) => {
-            return wrong(
-                "there is no TIER file, so the directory is empty or holds something else; \
-                 check that the device is mounted and the path is right"
-                    .into(),
-            );
-        }
-        Err(error) => return Err(error),
-    };
-    let found = match file.file.len() {
-        len if len == LEN as u64 => decode(&file.read_bytes(Purpose::Open, 0, LEN)?),
-        _ => None,
-    };
-    match found {
-        None => wrong(
+    match read(tier)? {
+        Found::Nothing => wrong(
+            "there is no TIER file, so the directory is empty or holds something else; \
+             check that the device is mounted and the path is right"
+                .into(),
+        ),
+        Found::Damaged => wrong(
             "its TIER file is damaged; restore that file from a checkpoint of this store".into(),
         ),
-        Some((version, ..)) if version != VERSION => Err(Error::FormatVersion {
+        Found::Identity { version, .. } if version != VERSION => Err(Error::FormatVersion {
             path: path.join(NAME),
             found: version,
             supported: VERSION,
         }),
-        Some((_, other, _)) if other != database => wrong(format!(
+        Found::Identity {
+            database: other, ..
+        } if other != database => wrong(format!(
             "the directory belongs to database {other:032x}, not to {database:032x}; \
              correct the path"
         )),
-        Some((_, _, index)) if index != tier.index => wrong(format!(
+        Found::Identity { index, .. } if index != tier.index => wrong(format!(
             "the directory is tier {index} of this database; put the tiers in the order \
              they were created in"
         )),
-        Some(_) => Ok(()),
+        Found::Identity { .. } => Ok(()),
     }
 }
 

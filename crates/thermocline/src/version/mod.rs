@@ -1,9 +1,18 @@
-//! The shape of a store: which tables it has, and how that is recorded.
+//! The shape of a store: which tables it has, how that is recorded, and what readers pin.
 
 mod current;
 pub(crate) mod edit;
 mod edit_codec;
+mod files;
 pub(crate) mod identity;
-pub(crate) mod manifest;
+mod level_iter;
+mod manifest;
+mod set;
+mod superversion;
 
 pub(crate) use current::{manifest_file_name, manifest_number};
+pub(crate) use files::{FileGuard, Graveyard};
+pub(crate) use level_iter::LevelIter;
+pub(crate) use manifest::Manifest;
+pub(crate) use set::{MAX_LEVELS, TableHandle, Version};
+pub(crate) use superversion::Superversion;

@@ -23,7 +23,7 @@ mod tests;
 
 pub(crate) use describe::{Described, describe};
 pub(crate) use log::Wal;
-pub(crate) use reader::LogReader;
+pub use reader::LogReader;
 pub(crate) use recover::{Cut, Recovered, recover};
 pub(crate) use segment::{ClosedSegment, log_store, segment_file_name, segment_number};
 pub(crate) use sync::WalSync;

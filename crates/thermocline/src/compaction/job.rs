@@ -1,0 +1,326 @@
+//! A compaction as it runs: merge the inputs, write the outputs, install them in one edit.
+
+use super::filter::VersionFilter;
+use super::plan::Plan;
+use crate::db::{Engine, Tree};
+use crate::error::{Error, Result};
+use crate::executor::{Job, Step};
+use crate::iter::InternalIterator;
+use crate::merge::MergingIter;
+use crate::metrics::CompactionMetrics;
+use crate::placement::{ByLevel, Router};
+use crate::points::point;
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+use crate::table::{ScanOptions, TableBuilder, TableIdentity};
+use crate::tier::{Purpose, Reservation};
+use crate::version::LevelIter;
+use crate::version::edit::{TableMeta, VersionEdit};
+
+/// Bytes read from an input in one I/O: a slow device gives its bandwidth only to few large
+/// reads, and every small one delays a reader.
+const READAHEAD: usize = 1 << 20;
+
+/// Records merged between looks at whether the store is closing.
+const CHECK_EVERY: usize = 1024;
+
+/// A running compaction. A step merges about one output table.
+pub(crate) struct CompactionJob {
+    engine: Arc<Engine>,
+    tree: Arc<Tree>,
+    plan: Plan,
+    number: u64,
+    space: Reservation,
+    merge: Option<Merge>,
+    /// Tables written so far; emptied when they are installed.
+    written: Vec<TableMeta>,
+    metrics: CompactionMetrics,
+}
+
+/// The merge while it is under way.
+struct Merge {
+    input: MergingIter,
+    filter: VersionFilter,
+    router: Box<dyn Router>,
+    /// The table being written for each output of the plan.
+    builders: Vec<Option<TableBuilder>>,
+    /// The user key of the record before: tables are cut between keys only (I11).
+    last_key: Vec<u8>,
+}
+
+impl CompactionJob {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        tree: Arc<Tree>,
+        plan: Plan,
+        number: u64,
+        space: Reservation,
+    ) -> Self {
+        let tiers = engine.tiers.len();
+        let mut read_bytes = vec![0; tiers];
+        for table in plan.inputs().filter(|_| !plan.is_move) {
+            read_bytes[usize::from(table.meta.tier)] += table.meta.len;
+        }
+        let metrics = CompactionMetrics {
+            from: plan.from as u8,
+            to: plan.to as u8,
+            jobs: 1,
+            moves: u64::from(plan.is_move),
+            read_bytes,
+            write_bytes: vec![0; tiers],
+            seconds: 0.0,
+        };
+        Self {
+            engine,
+            tree,
+            plan,
+            number,
+            space,
+            merge: None,
+            written: Vec::new(),
+            metrics,
+        }
+    }
+
+    /// Does a part of the work; `true` when all of it is done.
+    fn advance(&mut self) -> Result<bool> {
+        self.engine.check_writable()?;
+        if self.plan.is_move {
+            self.install_move()?;
+            return Ok(true);
+        }
+        let merge = match self.merge.take() {
+            Some(merge) => merge,
+            None => {
+                point!(self.engine.points, "compaction.start")?;
+                self.start_merge()?
+            }
+        };
+        let more = self.merge_one_table(merge)?;
+        if more {
+            return Ok(false);
+        }
+        self.install_outputs()?;
+        Ok(true)
+    }
+
+    fn start_merge(&self) -> Result<Merge> {
+        let how = ScanOptions {
+            purpose: Purpose::Compaction,
+            readahead: READAHEAD,
+            fill_cache: false,
+        };
+        let mut children: Vec<Box<dyn InternalIterator>> = Vec::new();
+        let mut run = |tables: Vec<_>| {
+            children.push(Box::new(LevelIter::new(Arc::new(tables), how)));
+        };
+        if self.plan.from == 0 {
+            self.plan
+                .upper
+                .iter()
+                .for_each(|t| run(vec![Arc::clone(t)]));
+        } else {
+            run(self.plan.upper.clone());
+        }
+        run(self.plan.lower.clone());
+        let mut input = MergingIter::new(children);
+        input.seek_to_first()?;
+        let snapshots = &self.engine.snapshots;
+        Ok(Merge {
+            input,
+            filter: VersionFilter::new(snapshots.boundaries(|| self.engine.visible())),
+            router: Box::new(ByLevel),
+            builders: self.plan.outputs.iter().map(|_| None).collect(),
+            last_key: Vec::new(),
+        })
+    }
+
+    /// Merges until an output table is full; `false` when the input is used up.
+    fn merge_one_table(&mut self, mut merge: Merge) -> Result<bool> {
+        let (to, version) = (self.plan.to, Arc::clone(&self.plan.version));
+        let mut since_check = 0;
+        while merge.input.valid() {
+            since_check += 1;
+            if since_check == CHECK_EVERY {
+                since_check = 0;
+                self.engine.check_writable()?;
+            }
+            let key = merge.input.key();
+            let new_key = merge.last_key != key.user_key;
+            if new_key && let Some(full) = self.full_builder(&mut merge.builders) {
+                self.finish_table(full)?;
+                self.merge = Some(merge);
+                return Ok(true);
+            }
+            if new_key {
+                merge.last_key.clear();
+                merge.last_key.extend_from_slice(key.user_key);
+            }
+            if merge
+                .filter
+                .keep(key, || !version.may_hold_below(to, key.user_key))
+            {
+                let output = merge.router.route(key, merge.input.value().len());
+                let builder = match &mut merge.builders[output] {
+                    Some(builder) => builder,
+                    none => none.insert(self.new_builder(output)?),
+                };
+                builder.add(key, merge.input.value())?;
+            }
+            merge.input.next()?;
+        }
+        for builder in merge.builders.into_iter().flatten() {
+            self.finish_table(builder)?;
+        }
+        Ok(false)
+    }
+
+    fn full_builder(&self, builders: &mut [Option<TableBuilder>]) -> Option<TableBuilder> {
+        let size = self.engine.sizes.table_size;
+        let full =
+            |b: &&mut Option<TableBuilder>| b.as_ref().is_some_and(|b| b.estimated_len() >= size);
+        builders.iter_mut().find(full)?.take()
+    }
+
+    fn new_builder(&self, output: usize) -> Result<TableBuilder> {
+        let output = self.plan.outputs[output];
+        let tier = &self.engine.tiers[usize::from(output.tier)];
+        let epoch = self.plan.inputs().map(|table| table.meta.epoch).max();
+        let identity = TableIdentity {
+            database: self.engine.database,
+            keyspace: self.tree.id,
+            id: self.engine.new_file(),
+            level: output.level,
+            tier: output.tier,
+            epoch: epoch.unwrap_or(0),
+            replaces: self.plan.inputs().map(|table| table.meta.id).collect(),
+        };
+        let expected = self.engine.sizes.table_size;
+        TableBuilder::new(tier, identity, expected, Purpose::Compaction)
+    }
+
+    fn finish_table(&mut self, builder: TableBuilder) -> Result<()> {
+        let meta = builder.finish()?;
+        self.space.use_for_file(meta.len);
+        self.metrics.write_bytes[usize::from(meta.tier)] += meta.len;
+        self.written.push(meta);
+        point!(self.engine.points, "compaction.table_written")
+    }
+
+    fn install_outputs(&mut self) -> Result<()> {
+        self.install(self.written.clone())?;
+        self.written.clear();
+        for table in self.plan.inputs() {
+            table.file.mark_obsolete();
+        }
+        Ok(())
+    }
+
+    /// The edit and the new version, under the manifest's lock (I4).
+    fn install(&self, added: Vec<TableMeta>) -> Result<()> {
+        let engine = &self.engine;
+        let removed = self.plan.inputs().map(|t| (self.tree.id, t.meta.id));
+        let edit = VersionEdit {
+            removed: removed.collect(),
+            added: added.clone(),
+            next_file: Some(engine.next_file.load(Ordering::Relaxed)),
+            ..VersionEdit::default()
+        };
+        let opened = added.into_iter().map(|meta| engine.open_table(meta));
+        let opened = opened.collect::<Result<Vec<_>>>()?;
+        point!(engine.points, "compaction.before_edit")?;
+        let mut manifest = engine.manifest.lock();
+        engine.check_not_dropped(&self.tree)?;
+        manifest.append(&edit)?;
+        let mut state = self.tree.state.lock();
+        self.tree.install(&mut state, &edit, opened, None);
+        Ok(())
+    }
+
+    /// The same file at its new level.
+    fn install_move(&self) -> Result<()> {
+        let engine = &self.engine;
+        let output = self.plan.outputs[0];
+        let mut moved = Vec::new();
+        for table in &self.plan.upper {
+            let mut handle = (**table).clone();
+            handle.meta.level = output.level;
+            moved.push(Arc::new(handle));
+        }
+        let edit = VersionEdit {
+            removed: moved.iter().map(|t| (self.tree.id, t.meta.id)).collect(),
+            added: moved.iter().map(|t| t.meta.clone()).collect(),
+            ..VersionEdit::default()
+        };
+        point!(engine.points, "move.before_edit")?;
+        let mut manifest = engine.manifest.lock();
+        engine.check_not_dropped(&self.tree)?;
+        manifest.append(&edit)?;
+        let mut state = self.tree.state.lock();
+        self.tree.install(&mut state, &edit, moved, None);
+        Ok(())
+    }
+
+    /// What the outcome means for the store; the job ends in any case.
+    fn report(&self, outcome: Result<bool>) {
+        match outcome {
+            Ok(_) => {
+                self.engine.background.clear();
+                self.engine.stats.count_compaction(&self.metrics);
+                let point = point!(self.engine.points, "compaction.installed");
+                let rolled = point.and_then(|()| self.engine.roll_manifest());
+                if let Err(error) = rolled {
+                    self.engine.background.note(&error);
+                }
+            }
+            Err(error) => {
+                self.engine.background.note(&error);
+                self.engine.discard_outputs(&self.written, &error);
+            }
+        }
+    }
+}
+
+impl Job for CompactionJob {
+    fn step(&mut self) -> Step {
+        let started = self.engine.clock.now();
+        let outcome = self.advance();
+        let took = self.engine.clock.now().saturating_sub(started);
+        self.metrics.seconds += took.as_secs_f64();
+        if matches!(outcome, Ok(false)) {
+            return Step::Again;
+        }
+        let failed = outcome.is_err();
+        self.report(outcome);
+        self.written.clear();
+        self.end();
+        self.engine.update_pressure();
+        // After a failure the next change or a stopped writer tries again: no spinning.
+        if !failed {
+            self.engine.schedule();
+        }
+        self.engine.executor.notify();
+        Step::Done
+    }
+}
+
+impl CompactionJob {
+    /// Gives back what the job held. Done once: the number is then 0.
+    fn end(&mut self) {
+        if self.number > 0 {
+            self.merge = None;
+            self.tree.end_compaction(self.number, &self.plan);
+            self.number = 0;
+            let compactions = &self.engine.background.compactions;
+            compactions.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for CompactionJob {
+    fn drop(&mut self) {
+        // A job dropped by a shutdown leaves no output behind.
+        self.engine.discard_outputs(&self.written, &Error::Closed);
+        self.end();
+    }
+}

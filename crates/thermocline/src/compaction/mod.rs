@@ -1,0 +1,13 @@
+//! Compaction: which tables are merged next, where the result goes, and the merge itself.
+
+mod filter;
+mod job;
+mod picker;
+mod plan;
+mod targets;
+
+pub(crate) use filter::VersionFilter;
+pub(crate) use job::CompactionJob;
+pub(crate) use picker::{Manual, Picker};
+pub(crate) use plan::{Plan, Running};
+pub(crate) use targets::LevelTargets;

@@ -1,0 +1,154 @@
+//! Which compaction to run next.
+
+use super::plan::{Plan, Running, union};
+use super::targets::LevelTargets;
+use crate::key::KeyRange;
+use crate::placement::Output;
+use crate::sync::Arc;
+use crate::version::{MAX_LEVELS, TableHandle, Version};
+
+/// Chooses compactions for one keyspace at one moment.
+pub(crate) struct Picker<'a> {
+    pub(crate) version: &'a Arc<Version>,
+    pub(crate) targets: &'a LevelTargets,
+    pub(crate) running: &'a Running,
+    pub(crate) l0_trigger: usize,
+    /// Tiers of the store; levels up to f belong on the first, the rest on the last.
+    pub(crate) tiers: usize,
+}
+
+impl Picker<'_> {
+    /// Compactions that could start now, the most urgent first, one for each level.
+    pub(crate) fn candidates(&self) -> impl Iterator<Item = Plan> {
+        let mut scores: Vec<(f64, usize)> = (0..MAX_LEVELS - 1)
+            .map(|level| (self.score(level), level))
+            .filter(|(score, _)| *score >= 1.0)
+            .collect();
+        scores.sort_by(|a, b| b.0.total_cmp(&a.0));
+        scores.into_iter().filter_map(|(_, level)| {
+            if level == 0 {
+                self.pick_l0()
+            } else {
+                self.pick_level(level)
+            }
+        })
+    }
+
+    /// How far a level is over its target; from 1 on it is compacted.
+    fn score(&self, level: usize) -> f64 {
+        let here = &self.version.levels[level];
+        if level == 0 {
+            return here.tables.len() as f64 / self.l0_trigger as f64;
+        }
+        match self.targets.bytes[level] {
+            0 if here.bytes > 0 => 1.01,
+            0 => 0.0,
+            target => here.bytes as f64 / target as f64,
+        }
+    }
+
+    /// A contiguous oldest run of L0 (I2): all of it, or its oldest table alone where that
+    /// one meets nothing and can simply move.
+    fn pick_l0(&self) -> Option<Plan> {
+        let tables = &self.version.levels[0].tables;
+        // While an L0 job runs, its inputs are the oldest run; the rest must wait for it.
+        if tables.iter().any(|table| self.running.has_input(table)) {
+            return None;
+        }
+        let (oldest, newer) = tables.split_last()?;
+        if !newer.iter().any(|t| t.meta.range.meets(&oldest.meta.range)) {
+            let alone = self.plan(0, vec![Arc::clone(oldest)])?;
+            if alone.is_move {
+                return self.admit(alone);
+            }
+        }
+        let plan = self.plan(0, tables.to_vec())?;
+        self.admit(plan)
+    }
+
+    /// The table whose move down costs least per byte: (FileSize) / (FileSize + Overlapping).
+    fn pick_level(&self, level: usize) -> Option<Plan> {
+        let mut candidates: Vec<(f64, Plan)> = self.version.levels[level]
+            .tables
+            .iter()
+            .filter(|table| !self.running.has_input(table))
+            .filter_map(|table| {
+                let plan = self.plan(level, vec![Arc::clone(table)])?;
+                let size = table.meta.len as f64;
+                let overlap: u64 = plan.lower.iter().map(|t| t.meta.len).sum();
+                Some((size / (size + overlap as f64), plan))
+            })
+            .collect();
+        candidates.sort_by(|a, b| b.0.total_cmp(&a.0));
+        candidates
+            .into_iter()
+            .find_map(|(_, plan)| self.admit(plan))
+    }
+
+    /// The next compaction that brings the tables of `from` that meet `range` down a level.
+    pub(crate) fn pick_range(&self, from: usize, range: &KeyRange) -> Manual {
+        let here = &self.version.levels[from];
+        let plan = if from == 0 {
+            if !here
+                .tables
+                .iter()
+                .any(|table| table.meta.range.meets(range))
+            {
+                return Manual::Done;
+            }
+            self.pick_l0()
+        } else {
+            let met = here.overlapping(range);
+            if met.is_empty() {
+                return Manual::Done;
+            }
+            met.iter()
+                .filter_map(|table| self.plan(from, vec![Arc::clone(table)]))
+                .find_map(|plan| self.admit(plan))
+        };
+        plan.map_or(Manual::Wait, |plan| Manual::Start(Box::new(plan)))
+    }
+
+    fn admit(&self, plan: Plan) -> Option<Plan> {
+        self.running.admits(&plan).then_some(plan)
+    }
+
+    fn plan(&self, from: usize, upper: Vec<Arc<TableHandle>>) -> Option<Plan> {
+        let to = self.targets.next(from, self.version)?;
+        let hull = union(upper.iter())?;
+        let lower = self.version.levels[to].overlapping(&hull).to_vec();
+        let output = Output {
+            level: to as u8,
+            tier: self.tier_of(to),
+        };
+        let is_move = lower.is_empty() && upper.len() == 1 && upper[0].meta.tier == output.tier;
+        Some(Plan {
+            from,
+            to,
+            upper,
+            lower,
+            outputs: vec![output],
+            version: Arc::clone(self.version),
+            is_move,
+        })
+    }
+
+    /// The tier on which new tables of `level` belong.
+    fn tier_of(&self, level: usize) -> u8 {
+        if level <= self.targets.last_fast() {
+            0
+        } else {
+            self.tiers as u8 - 1
+        }
+    }
+}
+
+/// What [`Picker::pick_range`] found.
+pub(crate) enum Manual {
+    /// Nothing of the range is left in the level.
+    Done,
+    /// What is left is held by running jobs.
+    Wait,
+    /// Run this.
+    Start(Box<Plan>),
+}

@@ -1,0 +1,101 @@
+//! What a compaction takes, where it writes, and what it keeps others from touching.
+
+use crate::key::KeyRange;
+use crate::placement::Output;
+use crate::sync::Arc;
+use crate::version::edit::FileId;
+use crate::version::{TableHandle, Version};
+
+/// Key ranges of levels that a running job writes to (I11).
+pub(crate) type Locks = Vec<(usize, KeyRange)>;
+
+/// A compaction as picked: fixed from then on.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    /// Tables of `from`; of L0 newest first.
+    pub(crate) upper: Vec<Arc<TableHandle>>,
+    /// Tables of `to` that meet the hull.
+    pub(crate) lower: Vec<Arc<TableHandle>>,
+    /// Where records may go; the job's router chooses among these.
+    pub(crate) outputs: Vec<Output>,
+    /// The version it was picked from: what lies below the output is looked up there.
+    pub(crate) version: Arc<Version>,
+    /// Give the table its new level without rewriting it.
+    pub(crate) is_move: bool,
+}
+
+impl Plan {
+    /// All inputs.
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Arc<TableHandle>> {
+        self.upper.iter().chain(&self.lower)
+    }
+
+    /// The range of user keys of all inputs.
+    pub(crate) fn range(&self) -> Option<KeyRange> {
+        union(self.inputs())
+    }
+
+    /// What the job keeps others from writing to meanwhile (I11).
+    pub(crate) fn locks(&self) -> Locks {
+        let range = self.range();
+        let lock = |output: &Output| range.clone().map(|r| (usize::from(output.level), r));
+        self.outputs.iter().filter_map(lock).collect()
+    }
+}
+
+/// The smallest range that holds all of `tables`.
+pub(crate) fn union<'a>(
+    mut tables: impl Iterator<Item = &'a Arc<TableHandle>>,
+) -> Option<KeyRange> {
+    let mut range = tables.next()?.meta.range.clone();
+    for table in tables {
+        range.include(&table.meta.range);
+    }
+    Some(range)
+}
+
+/// The jobs that run in a keyspace: their inputs and their locks.
+#[derive(Debug, Default)]
+pub(crate) struct Running {
+    inputs: Vec<FileId>,
+    locks: Vec<(u64, Locks)>,
+    next: u64,
+}
+
+impl Running {
+    pub(crate) fn has_input(&self, table: &TableHandle) -> bool {
+        self.inputs.contains(&table.meta.id)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.locks.is_empty()
+    }
+
+    /// Whether `plan` may start beside what runs: no shared input, no meeting locks (I11).
+    pub(crate) fn admits(&self, plan: &Plan) -> bool {
+        let meets = |(level, range): &(usize, KeyRange)| {
+            let others = self.locks.iter().flat_map(|(_, locks)| locks);
+            others
+                .into_iter()
+                .any(|(l, r)| l == level && r.meets(range))
+        };
+        !plan.inputs().any(|table| self.has_input(table)) && !plan.locks().iter().any(meets)
+    }
+
+    /// Enters `plan`; the number given back ends it.
+    pub(crate) fn start(&mut self, plan: &Plan) -> u64 {
+        self.next += 1;
+        self.inputs.extend(plan.inputs().map(|table| table.meta.id));
+        self.locks.push((self.next, plan.locks()));
+        self.next
+    }
+
+    /// Lets others have what job `number` of `plan` held.
+    pub(crate) fn end(&mut self, number: u64, plan: &Plan) {
+        self.locks.retain(|(n, _)| *n != number);
+        self.inputs
+            .retain(|id| !plan.inputs().any(|table| table.meta.id == *id));
+    }
+}

@@ -1,0 +1,139 @@
+//! How large each level should be.
+
+use crate::options::{Options, Resolved};
+use crate::placement::SpacePlan;
+use crate::version::{MAX_LEVELS, Version};
+
+const LAST: usize = MAX_LEVELS - 1;
+
+/// Target sizes of a keyspace's levels, and which levels are in use.
+///
+/// The fast tier's levels L1..Lf divide a fixed share of its capacity. Sizes on the slow tier
+/// follow from the bottom up from what the last level really holds, so that the data outside
+/// the last level stays near 1/ratio of it; levels above the first one that is worth having
+/// stay empty.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct LevelTargets {
+    /// In bytes; 0 for L0 and unused levels, `u64::MAX` for the last.
+    pub(crate) bytes: [u64; MAX_LEVELS],
+    /// The level that L0 is compacted into.
+    base: usize,
+    /// The first level in use below f, if there is one.
+    slow_base: Option<usize>,
+    /// *f*.
+    last_fast: usize,
+}
+
+impl LevelTargets {
+    /// Targets for `version` with last fast level `f`; `share` is this keyspace's part of the
+    /// fast tier, 0 to 1.
+    pub(crate) fn new(
+        options: &Options,
+        sizes: &Resolved,
+        version: &Version,
+        f: u8,
+        share: f64,
+    ) -> Self {
+        let last_fast = usize::from(f);
+        if last_fast >= LAST {
+            Self::one_tier(options, sizes, version)
+        } else {
+            Self::tiered(options, sizes, version, last_fast, share)
+        }
+    }
+
+    fn one_tier(options: &Options, sizes: &Resolved, version: &Version) -> Self {
+        let base_max = options.l0_trigger as u64 * sizes.memtable_size;
+        let l0_bytes = version.levels[0].bytes;
+        let mut bytes = [0; MAX_LEVELS];
+        let mut base = LAST;
+        let mut size = version.levels[LAST].bytes;
+        while size > base_max && base > 1 {
+            size /= options.level_ratio;
+            base -= 1;
+        }
+        // A backlog in L0 raises the base: emptying it matters more than its shape.
+        let mut target = size.max(base_max / options.level_ratio).max(l0_bytes);
+        for level in &mut bytes[base..LAST] {
+            *level = target;
+            target = target.saturating_mul(options.level_ratio);
+        }
+        bytes[LAST] = u64::MAX;
+        Self {
+            bytes,
+            base,
+            slow_base: None,
+            last_fast: LAST,
+        }
+    }
+
+    fn tiered(
+        options: &Options,
+        sizes: &Resolved,
+        version: &Version,
+        last_fast: usize,
+        share: f64,
+    ) -> Self {
+        let mut bytes = [0; MAX_LEVELS];
+        let fast = (SpacePlan::new(options, sizes).levels as f64 * share) as u64;
+        // L1 + … + Lf = fast, each `level_ratio` times the one above.
+        let mut target = fast / options.level_ratio * (options.level_ratio - 1);
+        for level in bytes[1..=last_fast].iter_mut().rev() {
+            *level = target.max(sizes.table_size);
+            target /= options.level_ratio;
+        }
+        // As few slow levels as keep neighbouring sizes within 1.25 times the ratio.
+        let below: u64 = version.levels[last_fast + 1..]
+            .iter()
+            .map(|l| l.bytes)
+            .sum();
+        let growth = below as f64 / bytes[last_fast] as f64;
+        let widest = options.level_ratio as f64 * 1.25;
+        let mut count = 1;
+        while growth.powf(1.0 / count as f64) > widest && LAST - count > last_fast {
+            count += 1;
+        }
+        let step = growth.powf(1.0 / count as f64).max(2.0);
+        let mut size = below as f64;
+        for level in bytes[LAST + 1 - count..LAST].iter_mut().rev() {
+            size /= step;
+            *level = size as u64;
+        }
+        bytes[LAST] = u64::MAX;
+        Self {
+            bytes,
+            base: 1,
+            slow_base: Some(LAST + 1 - count),
+            last_fast,
+        }
+    }
+
+    /// The level that `from` is compacted into; none for the last. Never skips a level that
+    /// holds tables: what lies there may be older than `from` and newer than what is below (I1).
+    pub(crate) fn next(&self, from: usize, version: &Version) -> Option<usize> {
+        let wanted = match self.slow_base {
+            _ if from >= LAST => return None,
+            Some(slow_base) if from >= self.last_fast => (from + 1).max(slow_base),
+            _ => (from + 1).max(self.base),
+        };
+        let occupied = (from + 1..wanted).find(|&l| !version.levels[l].tables.is_empty());
+        Some(occupied.unwrap_or(wanted))
+    }
+
+    /// *f*: levels up to this one belong to the fast tier.
+    pub(crate) fn last_fast(&self) -> usize {
+        self.last_fast
+    }
+
+    /// Bytes above target over all levels: what compaction has yet to move.
+    pub(crate) fn debt(&self, version: &Version, l0_trigger: usize) -> u64 {
+        let l0 = &version.levels[0];
+        let from_l0 = if l0.tables.len() >= l0_trigger {
+            l0.bytes
+        } else {
+            0
+        };
+        let below = (1..LAST).map(|l| version.levels[l].bytes.saturating_sub(self.bytes[l]));
+        from_l0 + below.sum::<u64>()
+    }
+}

@@ -1,0 +1,96 @@
+//! Opening with parts of one's own: settings are data, components come by builder.
+
+use super::{Db, open};
+use crate::clock::{Clock, SystemClock};
+use crate::error::{Error, Result};
+use crate::executor::{Executor, ThreadPool};
+use crate::options::Options;
+use crate::points::Points;
+use crate::storage::{Disk, Medium};
+use crate::sync::Arc;
+
+/// Opens a store whose storage, clock or executor is not the default one.
+#[derive(Debug)]
+pub struct DbBuilder {
+    pub(super) options: Options,
+    media: Vec<Option<Arc<dyn Medium>>>,
+    pub(super) clock: Arc<dyn Clock>,
+    executor: Option<Arc<dyn Executor>>,
+    pub(super) points: Points,
+}
+
+impl DbBuilder {
+    pub(super) fn new(options: Options) -> Self {
+        Self {
+            media: options.tiers.iter().map(|_| None).collect(),
+            options,
+            clock: Arc::new(SystemClock::default()),
+            executor: None,
+            points: Points::default(),
+        }
+    }
+
+    /// Uses `medium` for tier `tier` instead of the disk.
+    #[must_use]
+    pub fn medium(mut self, tier: usize, medium: Arc<dyn Medium>) -> Self {
+        if let Some(slot) = self.media.get_mut(tier) {
+            *slot = Some(medium);
+        }
+        self
+    }
+
+    /// Takes time from `clock`.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Runs background work on `executor`, which the store shuts down when it closes.
+    #[must_use]
+    pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
+        self.executor = Some(executor);
+        self
+    }
+
+    /// Hangs the actions of `points` on the store's named points. They run in builds with debug
+    /// assertions only.
+    #[must_use]
+    pub fn points(mut self, points: Points) -> Self {
+        self.points = points;
+        self
+    }
+
+    pub(super) fn medium_of(&self, tier: usize) -> Arc<dyn Medium> {
+        match self.media.get(tier) {
+            Some(Some(medium)) => Arc::clone(medium),
+            _ => Arc::new(Disk::new(self.options.tiers[tier].direct_io)),
+        }
+    }
+
+    pub(super) fn make_executor(&self) -> Result<Arc<dyn Executor>> {
+        if let Some(executor) = &self.executor {
+            return Ok(Arc::clone(executor));
+        }
+        let started = ThreadPool::new(self.options.compaction_threads);
+        let path = &self.options.tiers[0].path;
+        let pool = started.map_err(|e| Error::io("start background threads for", path, e))?;
+        Ok(Arc::new(pool))
+    }
+
+    /// Opens the store.
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    pub fn open(self) -> Result<Db> {
+        open::open(&self)
+    }
+
+    /// Removes the store's files.
+    ///
+    /// # Errors
+    /// As [`Db::destroy`].
+    pub fn destroy(self) -> Result<()> {
+        open::destroy(&self)
+    }
+}

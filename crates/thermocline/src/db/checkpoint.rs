@@ -1,0 +1,101 @@
+//! Checkpoints: a second store that shares the tables of the first.
+
+use std::path::PathBuf;
+
+use super::engine::Engine;
+use crate::error::{Error, Result};
+use crate::points::point;
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+use crate::tier::Tier;
+use crate::version::{Manifest, identity};
+
+/// Keeps memtables from freezing while it lives.
+struct HoldFreezes<'a>(&'a Engine);
+
+impl<'a> HoldFreezes<'a> {
+    fn new(engine: &'a Engine) -> Self {
+        engine.commit.freeze_holds.fetch_add(1, Ordering::Relaxed);
+        Self(engine)
+    }
+}
+
+impl Drop for HoldFreezes<'_> {
+    fn drop(&mut self) {
+        self.0.commit.freeze_holds.fetch_sub(1, Ordering::Relaxed);
+        self.0.executor.notify();
+    }
+}
+
+impl Engine {
+    /// All memtables freeze at one sequence number and are flushed; none freezes after that
+    /// until the tables are linked. So what the tables hold is all keyspaces through that number,
+    /// and no log needs to go along.
+    pub(crate) fn checkpoint(&self, paths: &[PathBuf]) -> Result<()> {
+        self.check_writable()?;
+        let targets = self.open_targets(paths)?;
+        let hold = HoldFreezes::new(self);
+        self.flush_all()?;
+        // The manifest's lock: no edit is installed while the version is linked.
+        let manifest = self.manifest.lock();
+        let edits = self.snapshot_edits();
+        for (target, tier) in targets.iter().zip(&self.tiers) {
+            let tables = edits.iter().flat_map(|edit| &edit.added);
+            for table in tables.filter(|table| table.tier == tier.index) {
+                tier.tables.link(&table.file_name(), &target.options.path)?;
+            }
+            point!(self.points, "checkpoint.linked")?;
+            target.tables.sync_dir()?;
+            identity::write(target, self.database)?;
+        }
+        drop(manifest);
+        drop(hold);
+        point!(self.points, "checkpoint.before_manifest")?;
+        // CURRENT comes last: before it there is no store.
+        let fast = Arc::clone(&targets[0]);
+        Manifest::create(
+            fast,
+            self.database,
+            self.new_file(),
+            &edits,
+            self.points.clone(),
+        )?;
+        Ok(())
+    }
+
+    fn open_targets(&self, paths: &[PathBuf]) -> Result<Vec<Arc<Tier>>> {
+        if paths.len() != self.tiers.len() {
+            return Err(Error::InvalidOption {
+                option: "checkpoint paths",
+                reason: format!(
+                    "{} given, the store has {} tiers",
+                    paths.len(),
+                    self.tiers.len()
+                ),
+            });
+        }
+        let mut targets = Vec::new();
+        for (index, path) in paths.iter().enumerate() {
+            let mut options = self.tiers[index].options.clone();
+            options.path.clone_from(path);
+            let medium = &self.media[index];
+            let log = if index == 0 {
+                Some(medium.log_store(path, true)?)
+            } else {
+                None
+            };
+            let tables = medium.table_store(path, true)?;
+            if !tables.list()?.is_empty() {
+                return Err(Error::InvalidOption {
+                    option: "checkpoint paths",
+                    reason: format!(
+                        "{} is not empty; choose an empty or new directory",
+                        path.display()
+                    ),
+                });
+            }
+            targets.push(Arc::new(Tier::new(index as u8, options, tables, log)));
+        }
+        Ok(targets)
+    }
+}

@@ -1,0 +1,140 @@
+//! What all handles of an open store share.
+
+use std::collections::BTreeMap;
+use std::sync::Weak;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+
+use super::background::Background;
+use super::commit::Commit;
+use super::snapshots::Snapshots;
+use super::stall::Stall;
+use super::stats::Stats;
+use super::tree::Tree;
+use crate::cache::{BlockCache, PinBudget};
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::executor::Executor;
+use crate::key::SeqNo;
+use crate::options::{Options, Resolved};
+use crate::points::Points;
+use crate::storage::{Medium, StoreLock};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex};
+use crate::table::Table;
+use crate::tier::Tier;
+use crate::version::edit::{FileId, KeyspaceId, TableMeta};
+use crate::version::{FileGuard, Graveyard, Manifest, TableHandle};
+
+/// An open store.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    /// For jobs, which keep the engine alive while they run.
+    pub(crate) me: Weak<Engine>,
+    pub(crate) options: Options,
+    pub(crate) sizes: Resolved,
+    pub(crate) database: u128,
+    pub(crate) tiers: Vec<Arc<Tier>>,
+    /// What each tier is made of: a checkpoint lands on the same kind of medium.
+    pub(crate) media: Vec<Arc<dyn Medium>>,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) pins: Arc<PinBudget>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) executor: Arc<dyn Executor>,
+    pub(crate) points: Points,
+    pub(crate) graveyard: Arc<Graveyard>,
+    pub(crate) trees: ArcSwap<BTreeMap<KeyspaceId, Arc<Tree>>>,
+    pub(crate) commit: Commit,
+    /// The last sequence number that readers may see; everything up to it is in place.
+    pub(crate) visible: AtomicU64,
+    /// The highest sequence number that any flush named: the log is never trimmed beyond it,
+    /// and recovery expects the log to reach it (I5).
+    pub(crate) log_floor: AtomicU64,
+    pub(crate) snapshots: Snapshots,
+    pub(crate) manifest: Mutex<Manifest>,
+    pub(crate) next_file: AtomicU64,
+    pub(crate) background: Background,
+    pub(crate) stall: Stall,
+    pub(crate) stats: Stats,
+    pub(crate) closed: AtomicBool,
+    /// When the store was opened, by its clock.
+    pub(crate) opened: Duration,
+    /// Held until the store is closed; dropped last.
+    pub(crate) locks: Mutex<Vec<Box<dyn StoreLock>>>,
+}
+
+impl Engine {
+    /// The engine as jobs hold it; none while it is being torn down.
+    pub(crate) fn me(&self) -> Option<Arc<Engine>> {
+        self.me.upgrade()
+    }
+
+    pub(crate) fn visible(&self) -> SeqNo {
+        self.visible.load(Ordering::Acquire)
+    }
+
+    /// A file number that no file of the store has or had (I4).
+    pub(crate) fn new_file(&self) -> FileId {
+        self.next_file.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The keyspace numbered `id`.
+    pub(crate) fn tree(&self, id: KeyspaceId) -> Option<Arc<Tree>> {
+        self.trees.load().get(&id).cloned()
+    }
+
+    /// Every keyspace.
+    pub(crate) fn all_trees(&self) -> Vec<Arc<Tree>> {
+        self.trees.load().values().cloned().collect()
+    }
+
+    pub(crate) fn fast(&self) -> &Arc<Tier> {
+        &self.tiers[0]
+    }
+
+    /// Refuses what a closed store cannot do.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            Err(Error::Closed)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Refuses what a closed or poisoned store cannot do (I9).
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        self.background.check_poison()
+    }
+
+    /// Refuses to install into a keyspace that was dropped meanwhile. The caller holds the
+    /// manifest's lock.
+    pub(crate) fn check_not_dropped(&self, tree: &Tree) -> Result<()> {
+        match self.tree(tree.id) {
+            Some(_) => Ok(()),
+            None => Err(Error::UnknownKeyspace {
+                name: String::from_utf8_lossy(&tree.name).into_owned(),
+            }),
+        }
+    }
+
+    /// Opens the table that `meta` describes.
+    pub(crate) fn open_table(&self, meta: TableMeta) -> Result<Arc<TableHandle>> {
+        let tier = &self.tiers[usize::from(meta.tier)];
+        let table = Table::open(
+            tier,
+            meta.clone(),
+            self.database,
+            Arc::clone(&self.cache),
+            Arc::clone(&self.pins),
+        )?;
+        let graveyard = Arc::clone(&self.graveyard);
+        let file = FileGuard::new(meta.id, Arc::clone(tier), meta.len, graveyard);
+        Ok(Arc::new(TableHandle {
+            meta,
+            table: Arc::new(table),
+            file: Arc::new(file),
+        }))
+    }
+}

@@ -1,0 +1,187 @@
+//! Flush: a frozen memtable becomes a table of L0.
+
+use super::engine::Engine;
+use super::tree::Tree;
+use crate::compaction::VersionFilter;
+use crate::error::{Error, Result};
+use crate::executor::{Job, Step};
+use crate::iter::InternalIterator;
+use crate::memtable::{Memtable, MemtableIter};
+use crate::points::point;
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+use crate::table::{TableBuilder, TableIdentity};
+use crate::tier::{Purpose, Reservation, Tier};
+use crate::version::edit::{TableMeta, VersionEdit};
+
+/// Flushes the memtables of one keyspace in freeze order (I2), one a step.
+#[derive(Debug)]
+pub(crate) struct FlushJob {
+    engine: Arc<Engine>,
+    tree: Arc<Tree>,
+}
+
+impl FlushJob {
+    pub(crate) fn new(engine: Arc<Engine>, tree: Arc<Tree>) -> Self {
+        Self { engine, tree }
+    }
+}
+
+impl Job for FlushJob {
+    fn step(&mut self) -> Step {
+        let oldest = self.tree.pin().immutables.last().cloned();
+        if let Some(memtable) = oldest {
+            match self.engine.flush_memtable(&self.tree, &memtable) {
+                Ok(()) => {
+                    self.engine.background.clear();
+                    self.engine.after_change();
+                    return Step::Again;
+                }
+                Err(error) => self.engine.background.note(&error),
+            }
+        }
+        self.tree.state.lock().flushing = false;
+        // A memtable that froze between the look and the flag has found the flag set.
+        if self.engine.background.error().is_none() {
+            self.engine.schedule_flush(&self.tree);
+        }
+        self.engine.executor.notify();
+        Step::Done
+    }
+}
+
+impl Drop for FlushJob {
+    fn drop(&mut self) {
+        // A job dropped by a shutdown must not leave the flag set.
+        self.tree.state.lock().flushing = false;
+    }
+}
+
+impl Engine {
+    fn flush_memtable(&self, tree: &Arc<Tree>, memtable: &Arc<Memtable>) -> Result<()> {
+        self.background.check_poison()?;
+        point!(self.points, "flush.start")?;
+        // I5: what the edit will call flushed must not be ahead of the log of other keyspaces.
+        self.commit.log_sync.sync_through(memtable.last_seq())?;
+        let (tier, mut space) = self.reserve_for_flush(memtable.bytes())?;
+        let meta = self.write_l0_table(tree, memtable, &tier)?;
+        space.use_for_file(meta.len);
+        let edit = VersionEdit {
+            added: vec![meta.clone()],
+            flushed_through: vec![(tree.id, memtable.last_seq())],
+            next_file: Some(self.next_file.load(Ordering::Relaxed)),
+            last_seq: Some(memtable.last_seq()),
+            ..VersionEdit::default()
+        };
+        if let Err(error) = self.install_flush(tree, memtable, &meta, &edit) {
+            self.discard_outputs(&[meta], &error);
+            return Err(error);
+        }
+        self.stats.count_flush();
+        point!(self.points, "flush.installed")?;
+        self.roll_manifest()?;
+        self.trim_log()
+    }
+
+    fn install_flush(
+        &self,
+        tree: &Arc<Tree>,
+        memtable: &Arc<Memtable>,
+        meta: &TableMeta,
+        edit: &VersionEdit,
+    ) -> Result<()> {
+        let table = self.open_table(meta.clone())?;
+        point!(self.points, "flush.before_edit")?;
+        let mut manifest = self.manifest.lock();
+        self.check_not_dropped(tree)?;
+        manifest.append(edit)?;
+        let mut state = tree.state.lock();
+        tree.install(&mut state, edit, vec![table], Some(memtable));
+        self.log_floor
+            .fetch_max(memtable.last_seq(), Ordering::Release);
+        Ok(())
+    }
+
+    /// Space for an L0 table: on the fast tier, else, when nothing runs that could make room
+    /// there, on the last one (I8).
+    fn reserve_for_flush(&self, bytes: u64) -> Result<(Arc<Tier>, Reservation)> {
+        let refused = match self.fast().reserve(bytes) {
+            Ok(space) => return Ok((Arc::clone(self.fast()), space)),
+            Err(error) => error,
+        };
+        self.schedule();
+        let busy = self.background.compactions.load(Ordering::Relaxed) > 0;
+        match self.tiers.last() {
+            Some(last) if self.tiers.len() > 1 && !busy => {
+                last.reserve(bytes).map(|space| (Arc::clone(last), space))
+            }
+            _ => Err(refused),
+        }
+    }
+
+    fn write_l0_table(
+        &self,
+        tree: &Tree,
+        memtable: &Arc<Memtable>,
+        tier: &Arc<Tier>,
+    ) -> Result<TableMeta> {
+        let identity = TableIdentity {
+            database: self.database,
+            keyspace: tree.id,
+            id: self.new_file(),
+            level: 0,
+            tier: tier.index,
+            epoch: memtable.epoch(),
+            replaces: Vec::new(),
+        };
+        let mut builder = TableBuilder::new(tier, identity, memtable.bytes(), Purpose::Flush)?;
+        let mut filter = VersionFilter::new(self.snapshots.boundaries(|| self.visible()));
+        let mut iter = MemtableIter::new(Arc::clone(memtable));
+        iter.seek_to_first()?;
+        while iter.valid() {
+            // L0 is never the bottom: tombstones stay.
+            if filter.keep(iter.key(), || false) {
+                builder.add(iter.key(), iter.value())?;
+            }
+            iter.next()?;
+        }
+        builder.finish()
+    }
+
+    /// Removes tables that were written but are not going to be installed. When the edit's sync
+    /// failed the device may or may not name them, so they stay (I4, I9).
+    pub(crate) fn discard_outputs(&self, outputs: &[TableMeta], why: &Error) {
+        if matches!(why, Error::Poisoned { .. }) {
+            return;
+        }
+        for meta in outputs {
+            let tier = &self.tiers[usize::from(meta.tier)];
+            if tier.tables.remove(&meta.file_name()).is_ok() {
+                tier.remove_file_bytes(meta.len);
+            }
+        }
+    }
+
+    /// Removes log segments whose every record is in tables, oldest first (I5).
+    fn trim_log(&self) -> Result<()> {
+        // Read first: what is published later is newer than this, and what was published
+        // before is found in a memtable or in tables.
+        let visible = self.visible();
+        let oldest = self
+            .all_trees()
+            .iter()
+            .filter_map(|t| t.oldest_unflushed())
+            .min();
+        let through = oldest.map_or(visible, |seq| visible.min(seq - 1));
+        let through = through.min(self.log_floor.load(Ordering::Acquire));
+        self.commit.log_sync.remove_obsolete(through)?;
+        Ok(())
+    }
+
+    /// What follows a change of a tree: writers' speed, further work, and those who wait.
+    pub(crate) fn after_change(&self) {
+        self.update_pressure();
+        self.schedule();
+        self.executor.notify();
+    }
+}

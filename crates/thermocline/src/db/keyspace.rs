@@ -1,0 +1,212 @@
+//! A keyspace as its users see it.
+
+use std::ops::{Bound, RangeBounds};
+
+use bytes::Bytes;
+
+use super::range::{Range, owned_bounds, prefix_end};
+use super::{Engine, Handle, Tree};
+use crate::batch::Batch;
+use crate::error::Result;
+use crate::key::{Kind, SeqNo};
+use crate::options::Durability;
+use crate::sync::Arc;
+use crate::value::Value;
+
+/// A named, ordered set of records: one LSM-tree. All keyspaces of a store share its log, its
+/// sequence numbers, its memory and its tiers.
+#[derive(Debug, Clone)]
+pub struct Keyspace {
+    handle: Arc<Handle>,
+    tree: Arc<Tree>,
+}
+
+impl Keyspace {
+    pub(crate) fn new(handle: Arc<Handle>, tree: Arc<Tree>) -> Self {
+        Self { handle, tree }
+    }
+
+    pub(crate) fn handle(&self) -> &Arc<Handle> {
+        &self.handle
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.handle.engine
+    }
+
+    pub(crate) fn tree(&self) -> &Arc<Tree> {
+        &self.tree
+    }
+
+    /// Its name; that of the default keyspace is "default".
+    pub fn name(&self) -> String {
+        String::from_utf8_lossy(&self.tree.name).into_owned()
+    }
+
+    /// The value of `key`. It shares the memory of the block or memtable it was found in.
+    ///
+    /// # Errors
+    /// [`crate::Error::Corruption`] and I/O errors of the tables that may hold the key.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        let engine = self.engine();
+        engine.check_open()?;
+        engine.get(&self.tree, key.as_ref())
+    }
+
+    /// Whether `key` has a value.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// The values of `keys`, in their order, all as of one moment. Disk reads overlap.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
+        let engine = self.engine();
+        engine.check_open()?;
+        // Registered before the superversion is pinned, or a batch could be seen torn.
+        let seq = engine.snapshots.register(|| engine.visible());
+        let values = engine.multi_get_at(&self.tree, keys, seq);
+        engine.snapshots.release(seq);
+        values
+    }
+
+    /// Gives `key` the value `value`, with the durability of the options.
+    ///
+    /// # Errors
+    /// As [`crate::Db::write`].
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<SeqNo> {
+        self.put_with(key, value, self.engine().options.durability)
+    }
+
+    /// As [`Keyspace::put`], with a durability of its own.
+    ///
+    /// # Errors
+    /// As [`crate::Db::write`].
+    pub fn put_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        durability: Durability,
+    ) -> Result<SeqNo> {
+        self.write_one(Kind::Put, key.as_ref(), value.as_ref(), durability)
+    }
+
+    /// Removes `key`; it need not exist.
+    ///
+    /// # Errors
+    /// As [`crate::Db::write`].
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<SeqNo> {
+        self.delete_with(key, self.engine().options.durability)
+    }
+
+    /// As [`Keyspace::delete`], with a durability of its own.
+    ///
+    /// # Errors
+    /// As [`crate::Db::write`].
+    pub fn delete_with(&self, key: impl AsRef<[u8]>, durability: Durability) -> Result<SeqNo> {
+        self.write_one(Kind::Delete, key.as_ref(), &[], durability)
+    }
+
+    fn write_one(
+        &self,
+        kind: Kind,
+        key: &[u8],
+        value: &[u8],
+        durability: Durability,
+    ) -> Result<SeqNo> {
+        let mut batch = Batch::for_one(key.len(), value.len());
+        batch.push(self.tree.id, kind, key, value);
+        self.engine().write(batch, durability)
+    }
+
+    /// The records whose keys lie in `range`, in key order from both ends, as they are now.
+    ///
+    /// ```
+    /// # fn main() -> thermocline::Result<()> {
+    /// # let dir = tempfile::tempdir().expect("a temporary directory");
+    /// # let db = thermocline::Db::open(thermocline::Options::one_tier(dir.path()))?;
+    /// for name in ["ash", "beech", "birch", "cedar"] {
+    ///     db.put(name, "tree")?;
+    /// }
+    /// let last = db.range("b".."c").next_back().expect("two keys")?;
+    /// assert_eq!(last.0, "birch");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Range {
+        self.range_at(owned_bounds(range), None)
+    }
+
+    /// The records whose keys start with `prefix`.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
+        self.range_at(prefix_bounds(prefix.as_ref()), None)
+    }
+
+    /// All records.
+    pub fn iter(&self) -> Range {
+        self.range_at((Bound::Unbounded, Bound::Unbounded), None)
+    }
+
+    pub(crate) fn range_at(
+        &self,
+        bounds: (Bound<Bytes>, Bound<Bytes>),
+        seq: Option<SeqNo>,
+    ) -> Range {
+        Range::new(Arc::clone(self.engine()), &self.tree, bounds, seq)
+    }
+
+    /// Merges the tables that meet `range` down, within each tier to its last level: versions and
+    /// deletes that nobody sees any more go, where nothing older lies on a slower tier.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoSpace`], [`crate::Error::Poisoned`], and I/O errors.
+    pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        self.engine().compact_range(&self.tree, owned_bounds(range))
+    }
+}
+
+pub(crate) fn prefix_bounds(prefix: &[u8]) -> (Bound<Bytes>, Bound<Bytes>) {
+    let first = Bound::Included(Bytes::copy_from_slice(prefix));
+    (first, prefix_end(prefix))
+}
+
+impl Batch {
+    /// Adds a put into `keyspace`.
+    pub fn put_in(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
+        self.push(keyspace.tree.id, Kind::Put, key.as_ref(), value.as_ref());
+    }
+
+    /// Adds a delete from `keyspace`.
+    pub fn delete_in(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) {
+        self.push(keyspace.tree.id, Kind::Delete, key.as_ref(), &[]);
+    }
+
+    /// Makes the whole batch depend on what `key` of `keyspace` is when the batch is written:
+    /// compare-and-write.
+    ///
+    /// ```
+    /// # fn main() -> thermocline::Result<()> {
+    /// # let dir = tempfile::tempdir().expect("a temporary directory");
+    /// # let db = thermocline::Db::open(thermocline::Options::one_tier(dir.path()))?;
+    /// let mut batch = thermocline::Batch::new();
+    /// batch.require(&db, "owner", thermocline::Expect::Absent);
+    /// batch.put("owner", "me");
+    /// db.write(batch.clone())?;
+    /// assert!(db.write(batch).is_err(), "somebody owns it now");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn require(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        expect: crate::batch::Expect,
+    ) {
+        self.require_in(keyspace.tree.id, key.as_ref(), expect);
+    }
+}

@@ -1,0 +1,185 @@
+//! What users ask of a store beside reading and writing: flush, compact, verify, follow the log.
+
+use std::ops::Bound;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+
+use super::engine::Engine;
+use super::tree::Tree;
+use crate::compaction::Manual;
+use crate::error::{Error, Result};
+use crate::key::{KeyRange, MAX_KEY_LEN, SeqNo};
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+use crate::wal::LogReader;
+
+/// Where a verification is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VerifyProgress {
+    /// The table about to be read.
+    pub file: PathBuf,
+    /// Its tier, 0 being the fastest.
+    pub tier: usize,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Bytes of all tables to be read.
+    pub total_bytes: u64,
+}
+
+/// What a verification found.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct VerifyReport {
+    /// Tables read.
+    pub tables: u64,
+    /// Blocks whose checksum was computed.
+    pub blocks: u64,
+    /// Records seen.
+    pub entries: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// What does not hold, one for each damaged table.
+    pub problems: Vec<Error>,
+}
+
+impl Engine {
+    /// Freezes and flushes everything written so far; the sequence number through which
+    /// everything is in tables comes back.
+    pub(crate) fn flush_all(&self) -> Result<SeqNo> {
+        self.background.clear();
+        let through = self.freeze_all()?;
+        self.schedule();
+        self.wait_flushed(through)?;
+        Ok(through)
+    }
+
+    fn wait_flushed(&self, through: SeqNo) -> Result<()> {
+        let behind = |tree: &Arc<Tree>| {
+            let immutables = &tree.peek().immutables;
+            immutables
+                .iter()
+                .any(|memtable| memtable.first_seq() <= through)
+        };
+        self.wait_for(&mut || !self.all_trees().iter().any(behind))
+    }
+
+    /// Waits until `done`, or until background work has failed.
+    fn wait_for(&self, done: &mut dyn FnMut() -> bool) -> Result<()> {
+        let mut failure = None;
+        let ended = self.executor.wait_until(&mut || {
+            if done() {
+                return true;
+            }
+            failure = self.background.error().or_else(|| self.check_open().err());
+            failure.is_some()
+        });
+        match failure {
+            Some(error) => Err(error),
+            None if ended => Ok(()),
+            None => Err(Error::Closed),
+        }
+    }
+
+    pub(crate) fn wait_idle(&self) -> Result<()> {
+        self.background.clear();
+        self.schedule();
+        self.wait_for(&mut || self.is_idle())
+    }
+
+    pub(crate) fn sync_log(&self) -> Result<()> {
+        self.check_writable()?;
+        let synced = self.commit.log.lock().wal.sync_all();
+        if let Err(error) = &synced {
+            self.background.note(error);
+        }
+        synced
+    }
+
+    pub(crate) fn log_since(&self, seq: SeqNo) -> Result<LogReader> {
+        self.check_open()?;
+        self.commit.log.lock().wal.hand_over()?;
+        self.commit.log_sync.read_since(seq)
+    }
+
+    /// Brings everything in the range down to level f, and on the slow tier to the last level.
+    pub(crate) fn compact_range(
+        &self,
+        tree: &Arc<Tree>,
+        bounds: (Bound<Bytes>, Bound<Bytes>),
+    ) -> Result<()> {
+        self.flush_all()?;
+        let range = inclusive(bounds);
+        let superversion = tree.pin();
+        let last = superversion.version.last_level().unwrap_or(0);
+        let last_fast = tree.targets(self, &superversion.version).last_fast();
+        for level in (0..last).filter(|level| *level != last_fast) {
+            self.compact_level(tree, level, &range)?;
+        }
+        Ok(())
+    }
+
+    fn compact_level(&self, tree: &Arc<Tree>, level: usize, range: &KeyRange) -> Result<()> {
+        loop {
+            self.check_writable()?;
+            let picked = {
+                let state = tree.state.lock();
+                tree.with_picker(self, &state, |picker| picker.pick_range(level, range))
+            };
+            match picked {
+                Manual::Done => return Ok(()),
+                Manual::Start(plan) => {
+                    self.start_manual(tree, *plan)?;
+                    self.wait_compactions_end()?;
+                }
+                Manual::Wait => self.wait_compactions_end()?,
+            }
+        }
+    }
+
+    fn wait_compactions_end(&self) -> Result<()> {
+        let running = &self.background.compactions;
+        self.wait_for(&mut || running.load(Ordering::Relaxed) == 0)
+    }
+
+    pub(crate) fn verify(&self, progress: &mut dyn FnMut(VerifyProgress)) -> Result<VerifyReport> {
+        self.check_open()?;
+        let mut report = VerifyReport::default();
+        let pinned: Vec<_> = self.all_trees().iter().map(|tree| tree.pin()).collect();
+        let tables = || pinned.iter().flat_map(|pinned| pinned.version.tables());
+        let total_bytes = tables().map(|table| table.meta.len).sum();
+        for table in tables() {
+            let tier = &self.tiers[usize::from(table.meta.tier)];
+            progress(VerifyProgress {
+                file: tier.options.path.join(table.meta.file_name()),
+                tier: usize::from(table.meta.tier),
+                bytes: table.meta.len,
+                total_bytes,
+            });
+            report.tables += 1;
+            match table.table.verify() {
+                Ok(check) => {
+                    report.blocks += check.blocks;
+                    report.entries += check.entries;
+                    report.bytes += check.bytes;
+                }
+                Err(error) => report.problems.push(error),
+            }
+        }
+        Ok(report)
+    }
+}
+
+/// The smallest inclusive range that covers `bounds`.
+fn inclusive((lower, upper): (Bound<Bytes>, Bound<Bytes>)) -> KeyRange {
+    let first = match lower {
+        Bound::Included(key) | Bound::Excluded(key) => key,
+        Bound::Unbounded => Bytes::new(),
+    };
+    let last = match upper {
+        Bound::Included(key) | Bound::Excluded(key) => key,
+        Bound::Unbounded => Bytes::from(vec![0xff; MAX_KEY_LEN + 1]),
+    };
+    KeyRange { first, last }
+}

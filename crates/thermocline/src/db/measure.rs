@@ -1,0 +1,149 @@
+//! The store's counters, gathered into one struct.
+
+use std::time::Duration;
+
+use super::engine::Engine;
+use super::stall::Reason;
+use crate::metrics::{IoMetrics, LevelMetrics, MemoryMetrics, Metrics, StallMetrics, TierMetrics};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::tier::{Purpose, Tier};
+use crate::version::MAX_LEVELS;
+
+fn seconds(nanos: &AtomicU64) -> f64 {
+    Duration::from_nanos(nanos.load(Ordering::Relaxed)).as_secs_f64()
+}
+
+impl Engine {
+    pub(crate) fn metrics(&self) -> Metrics {
+        let (hits, level_hits) = self.stats.hits(self.tiers.len());
+        let (user_writes, user_write_bytes, flushes) = self.stats.totals();
+        let ages = self
+            .tiers
+            .iter()
+            .map(|tier| self.graveyard.pinned(tier.index).1);
+        let background_error = self.background.error().map(|error| error.to_string());
+        Metrics {
+            tiers: self
+                .tiers
+                .iter()
+                .map(|tier| self.tier_metrics(tier))
+                .collect(),
+            levels: self.level_metrics(&level_hits),
+            hits,
+            compactions: self.stats.compactions(),
+            compaction_debt_bytes: self.compaction_debt(),
+            flushes,
+            stalls: self.stall_metrics(),
+            latencies: self.latencies(),
+            memory: self.memory_metrics(),
+            user_write_bytes,
+            user_writes,
+            snapshots: self.snapshots.count() as u64,
+            oldest_snapshot: self.snapshots.oldest(),
+            last_seq: self.visible(),
+            oldest_pin: ages.flatten().max(),
+            background_error,
+            uptime: self.clock.now().saturating_sub(self.opened),
+        }
+    }
+
+    fn tier_metrics(&self, tier: &Tier) -> TierMetrics {
+        let on_tier = |tree: &std::sync::Arc<super::tree::Tree>| {
+            let pinned = tree.pin();
+            let here = pinned
+                .version
+                .tables()
+                .filter(|t| t.meta.tier == tier.index);
+            here.map(|table| table.meta.len).sum::<u64>()
+        };
+        let io = Purpose::ALL.map(|purpose| {
+            let counter = tier.counter(purpose);
+            let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+            IoMetrics {
+                purpose,
+                read_ops: get(&counter.read_ops),
+                read_bytes: get(&counter.read_bytes),
+                write_ops: get(&counter.write_ops),
+                write_bytes: get(&counter.write_bytes),
+            }
+        });
+        TierMetrics {
+            path: tier.options.path.clone(),
+            capacity: tier.options.capacity,
+            price_per_gb_month: tier.options.price_per_gb_month,
+            file_bytes: tier.file_bytes(),
+            reserved_bytes: tier.reserved_bytes(),
+            table_bytes: self.all_trees().iter().map(on_tier).sum(),
+            pinned_obsolete_bytes: self.graveyard.pinned(tier.index).0,
+            io: io.to_vec(),
+        }
+    }
+
+    fn level_metrics(&self, hits: &[u64; MAX_LEVELS]) -> Vec<LevelMetrics> {
+        let mut levels: Vec<LevelMetrics> = hits
+            .iter()
+            .map(|&hits| LevelMetrics {
+                hits,
+                tier_bytes: vec![0; self.tiers.len()],
+                ..LevelMetrics::default()
+            })
+            .collect();
+        for tree in self.all_trees() {
+            let pinned = tree.pin();
+            let targets = tree.targets(self, &pinned.version);
+            for (number, level) in levels.iter_mut().enumerate() {
+                let here = &pinned.version.levels[number];
+                level.tables += here.tables.len() as u64;
+                level.bytes += here.bytes;
+                level.target_bytes = level.target_bytes.saturating_add(targets.bytes[number]);
+                for table in here.tables.iter() {
+                    level.tier_bytes[usize::from(table.meta.tier)] += table.meta.len;
+                }
+            }
+        }
+        levels
+    }
+
+    fn stall_metrics(&self) -> StallMetrics {
+        let by_reason = Reason::ALL.iter().map(|reason| {
+            (
+                reason.name(),
+                seconds(&self.stall.nanos_by_reason[*reason as usize]),
+            )
+        });
+        StallMetrics {
+            slowed_seconds: seconds(&self.stall.slowed_nanos),
+            stopped_seconds: seconds(&self.stall.stopped_nanos),
+            longest_seconds: seconds(&self.stall.longest_nanos),
+            by_reason: by_reason.collect(),
+            current: self.stall.reason().map(Reason::name),
+            rate_limit: self.stall.rate(),
+        }
+    }
+
+    fn latencies(&self) -> Vec<crate::metrics::LatencyMetrics> {
+        let stats = &self.stats;
+        [
+            &stats.get_latency,
+            &stats.multi_get_latency,
+            &stats.write_latency,
+            &stats.seek_latency,
+        ]
+        .map(|recorder| recorder.snapshot())
+        .to_vec()
+    }
+
+    fn memory_metrics(&self) -> MemoryMetrics {
+        let memtables = |tree: &std::sync::Arc<super::tree::Tree>| {
+            let pinned = tree.pin();
+            let frozen: u64 = pinned.immutables.iter().map(|m| m.bytes()).sum();
+            frozen + pinned.active.bytes()
+        };
+        MemoryMetrics {
+            budget: self.options.memory,
+            memtables: self.all_trees().iter().map(memtables).sum(),
+            block_cache: self.cache.used_bytes(),
+            pinned: self.pins.taken(),
+        }
+    }
+}

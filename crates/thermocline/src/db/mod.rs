@@ -1,0 +1,263 @@
+//! The store: opening, writing, reading, iterating, maintaining, closing.
+
+mod background;
+mod builder;
+mod checkpoint;
+mod commit;
+mod engine;
+mod flush;
+mod keyspace;
+mod maintenance;
+mod manifest;
+mod measure;
+mod open;
+mod range;
+mod read;
+mod recovery;
+mod snapshot;
+mod snapshots;
+mod stall;
+mod stats;
+mod tree;
+
+pub use builder::DbBuilder;
+pub use keyspace::Keyspace;
+pub use maintenance::{VerifyProgress, VerifyReport};
+pub use range::Range;
+pub use recovery::RecoveryReport;
+pub use snapshot::Snapshot;
+
+pub(crate) use engine::Engine;
+pub(crate) use tree::Tree;
+
+use std::ops::Deref;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+
+use crate::batch::Batch;
+use crate::error::{Error, Result};
+use crate::key::SeqNo;
+use crate::metrics::Metrics;
+use crate::options::{Durability, Options};
+use crate::sync::Arc;
+use crate::wal::LogReader;
+
+/// An open store. Cheap to clone; clones share the store, which closes with the last of them.
+///
+/// A `Db` is also its default keyspace: `db.put`, `db.get`, `db.range` and the other methods of
+/// [`Keyspace`] work on it directly.
+///
+/// ```
+/// # fn main() -> thermocline::Result<()> {
+/// # let dir = tempfile::tempdir().expect("a temporary directory");
+/// let options = thermocline::Options::two_tiers(dir.path().join("fast"), 64 << 20, dir.path().join("slow"));
+/// let db = thermocline::Db::open(options)?;
+/// db.put("lake", "warm above, cold below")?;
+/// assert_eq!(db.get("lake")?.as_deref(), Some(&b"warm above, cold below"[..]));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Db {
+    default: Keyspace,
+}
+
+/// What the handles of a store share; the store closes when the last one goes.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub(crate) engine: Arc<Engine>,
+    recovery: RecoveryReport,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Errors cannot be told from here; `Db::close` tells them.
+        let _ = self.engine.close();
+    }
+}
+
+impl Deref for Db {
+    type Target = Keyspace;
+
+    fn deref(&self) -> &Keyspace {
+        &self.default
+    }
+}
+
+impl Db {
+    /// Opens the store that `options` describes, creating it if it may.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOption`], [`Error::NotFound`], [`Error::Locked`], [`Error::WrongTier`],
+    /// [`Error::FormatVersion`], [`Error::Corruption`], and I/O errors.
+    pub fn open(options: Options) -> Result<Db> {
+        DbBuilder::new(options).open()
+    }
+
+    /// For opening with storage, clock or executor of one's own.
+    pub fn builder(options: Options) -> DbBuilder {
+        DbBuilder::new(options)
+    }
+
+    pub(crate) fn new(engine: Arc<Engine>, recovery: RecoveryReport) -> Result<Db> {
+        let tree = engine.tree(0).ok_or_else(|| {
+            let path = &engine.tiers[0].options.path;
+            Error::corruption(path, 0, "the manifest names no default keyspace")
+        })?;
+        let handle = Arc::new(Handle { engine, recovery });
+        Ok(Db {
+            default: Keyspace::new(handle, tree),
+        })
+    }
+
+    fn engine(&self) -> &Arc<Engine> {
+        self.default.engine()
+    }
+
+    /// Writes all of `batch` or nothing, with the durability of the options.
+    ///
+    /// # Errors
+    /// [`Error::ConditionFailed`] when a condition of the batch does not hold,
+    /// [`Error::TooLarge`], [`Error::NoSpace`], [`Error::Poisoned`], and I/O errors.
+    pub fn write(&self, batch: Batch) -> Result<SeqNo> {
+        self.write_with(batch, self.engine().options.durability)
+    }
+
+    /// As [`Db::write`], with a durability of its own.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn write_with(&self, batch: Batch, durability: Durability) -> Result<SeqNo> {
+        self.engine().write(batch, durability)
+    }
+
+    /// The store as it is now, for reads of several keys or keyspaces.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(self.default.clone())
+    }
+
+    /// The keyspace called `name`.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKeyspace`] when there is none.
+    pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
+        let trees = self.engine().all_trees();
+        let found = trees.into_iter().find(|tree| tree.name == name.as_bytes());
+        match found {
+            Some(tree) => Ok(Keyspace::new(Arc::clone(self.default.handle()), tree)),
+            None => Err(Error::UnknownKeyspace { name: name.into() }),
+        }
+    }
+
+    /// The keyspace called `name`, created if there is none.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] for a name of over 255 bytes, [`Error::Poisoned`], and I/O errors.
+    pub fn create_keyspace(&self, name: &str) -> Result<Keyspace> {
+        let tree = self.engine().create_keyspace(name)?;
+        Ok(Keyspace::new(Arc::clone(self.default.handle()), tree))
+    }
+
+    /// Removes a keyspace and everything in it; handles to it find nothing from then on.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKeyspace`], [`Error::InvalidOption`] for the default keyspace,
+    /// [`Error::Poisoned`], and I/O errors.
+    pub fn drop_keyspace(&self, name: &str) -> Result<()> {
+        let keyspace = self.keyspace(name)?;
+        self.engine().drop_keyspace(keyspace.tree())
+    }
+
+    /// Names of all keyspaces, the default one first.
+    pub fn keyspaces(&self) -> Vec<String> {
+        let trees = self.engine().all_trees();
+        let name = |name: &Bytes| String::from_utf8_lossy(name).into_owned();
+        trees.iter().map(|tree| name(&tree.name)).collect()
+    }
+
+    /// Writes every memtable to tables, and returns when that is done.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`], [`Error::Poisoned`], and I/O errors.
+    pub fn flush(&self) -> Result<()> {
+        self.engine().flush_all().map(|_| ())
+    }
+
+    /// Makes every write so far durable, whatever its own durability was.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] when the sync fails or one failed before (I9).
+    pub fn sync(&self) -> Result<()> {
+        self.engine().sync_log()
+    }
+
+    /// Returns when no flush or compaction runs, waits or is due.
+    ///
+    /// # Errors
+    /// What keeps background work from getting done, if something does.
+    pub fn wait_idle(&self) -> Result<()> {
+        self.engine().wait_idle()
+    }
+
+    /// Makes a store of its own in `paths`, one directory for each tier, with the state of one
+    /// moment during the call. Tables are linked where the media can, else copied.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOption`] when the number of paths is not that of the tiers, or one of them
+    /// holds a store; I/O errors.
+    pub fn checkpoint(&self, paths: &[PathBuf]) -> Result<()> {
+        self.engine().checkpoint(paths)
+    }
+
+    /// Reads every table whole and checks it: checksums, order, filters, and agreement with the
+    /// manifest. `progress` is called before each table.
+    ///
+    /// # Errors
+    /// I/O errors of the listing; damage is not an error but in the report.
+    pub fn verify(&self, progress: &mut dyn FnMut(VerifyProgress)) -> Result<VerifyReport> {
+        self.engine().verify(progress)
+    }
+
+    /// The log from sequence number `seq` on, batch by batch: for incremental backup and for
+    /// followers. Reaches back as far as the log that recovery needs and
+    /// [`Options::log_retention`] keep.
+    ///
+    /// # Errors
+    /// [`Error::LogGone`] when the log no longer holds `seq`; I/O errors.
+    pub fn log_since(&self, seq: SeqNo) -> Result<LogReader> {
+        self.engine().log_since(seq)
+    }
+
+    /// Everything the store counts, as it is now.
+    pub fn metrics(&self) -> Metrics {
+        self.engine().metrics()
+    }
+
+    /// What opening the store found in its log.
+    pub fn recovery(&self) -> &RecoveryReport {
+        &self.default.handle().recovery
+    }
+
+    /// The settings that the store was opened with.
+    pub fn options(&self) -> &Options {
+        &self.engine().options
+    }
+
+    /// Flushes, waits for running work to stop, and closes the store for all its handles.
+    /// Reads and writes fail from then on.
+    ///
+    /// # Errors
+    /// What kept the last writes from getting durable. The store is closed in any case.
+    pub fn close(&self) -> Result<()> {
+        self.engine().close()
+    }
+
+    /// Removes the store that `options` describes: its own files, nothing else.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none, [`Error::Locked`] when it is open, I/O errors.
+    pub fn destroy(options: &Options) -> Result<()> {
+        DbBuilder::new(options.clone()).destroy()
+    }
+}

@@ -1,0 +1,343 @@
+//! Opening, closing and destroying a store.
+
+use std::collections::BTreeMap;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use super::background::Background;
+use super::builder::DbBuilder;
+use super::commit::Commit;
+use super::recovery::{RecoveryReport, Shape, build_trees, sweep_orphans};
+use super::{Db, Engine};
+use crate::cache::{BlockCache, PinBudget};
+use crate::error::{Error, Result};
+use crate::options::Resolved;
+use crate::placement::last_fast_level;
+use crate::storage::StoreLock;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex};
+use crate::tier::Tier;
+use crate::version::edit::{KeyspaceMeta, VersionEdit, table_number};
+use crate::version::{Graveyard, Manifest, identity, manifest_number};
+use crate::wal::{self, Wal, segment_number};
+
+const DEFAULT_KEYSPACE: &str = "default";
+
+/// File numbers start here; 0 would be a keyspace's.
+const FIRST_FILE: u64 = 1;
+
+pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
+    let sizes = builder.options.resolve()?;
+    let (tiers, locks) = open_tiers(builder, builder.options.create_if_missing)?;
+    let (database, shape) = match Manifest::recover(&tiers[0])? {
+        Some(found) => {
+            for tier in &tiers {
+                identity::check(tier, found.database)?;
+            }
+            let manifest = tiers[0].options.path.join("CURRENT");
+            let shape = Shape::from_edits(found.edits)
+                .map_err(|what| Error::corruption(manifest, 0, what))?;
+            check_tier_count(&shape, tiers.len())?;
+            (found.database, shape)
+        }
+        None if builder.options.create_if_missing => {
+            let database = found_new_store(builder, &tiers)?;
+            (database, new_shape(builder, &sizes))
+        }
+        None => {
+            return Err(Error::NotFound {
+                path: tiers[0].options.path.clone(),
+            });
+        }
+    };
+    let (orphans, highest) = sweep_orphans(&tiers, &shape)?;
+    let logs = highest_log_number(&tiers[0])?;
+    let next_file = shape
+        .next_file
+        .max(highest + 1)
+        .max(logs + 1)
+        .max(FIRST_FILE);
+    let parts = Parts {
+        builder,
+        sizes,
+        tiers,
+        locks,
+        database,
+        shape,
+        next_file,
+    };
+    let (engine, mut report) = parts.start()?;
+    report.orphans = orphans;
+    engine.schedule();
+    engine.update_pressure();
+    Db::new(engine, report)
+}
+
+/// Everything needed to bring a store up.
+struct Parts<'a> {
+    builder: &'a DbBuilder,
+    sizes: Resolved,
+    tiers: Vec<Arc<Tier>>,
+    locks: Vec<Box<dyn StoreLock>>,
+    database: u128,
+    shape: Shape,
+    next_file: u64,
+}
+
+impl Parts<'_> {
+    /// Replays the log, begins a new segment and a new manifest, and opens the tables.
+    fn start(self) -> Result<(Arc<Engine>, RecoveryReport)> {
+        let builder = self.builder;
+        let next_file = AtomicU64::new(self.next_file);
+        let new_file = || next_file.fetch_add(1, Ordering::Relaxed);
+        let mut replayed: Vec<(u64, u32, crate::key::Kind, Bytes, Bytes)> = Vec::new();
+        let flushed = &self.shape.flushed_through;
+        let recovered = wal::recover(
+            &self.tiers[0],
+            self.database,
+            builder.options.recovery,
+            self.shape.log_floor,
+            &mut |seq, keyspace, kind, key, value| {
+                // I5: what is in tables already is skipped, keyspace by keyspace; what belongs
+                // to a dropped keyspace has no entry here.
+                if flushed.get(&keyspace).is_some_and(|through| seq > *through) {
+                    replayed.push((seq, keyspace, kind, key, value));
+                }
+                Ok(())
+            },
+        )?;
+        let last_seq = recovered.last_seq.max(self.shape.last_seq);
+        // A manifest of its own for each opening: a torn tail of the old one is left behind.
+        // It comes before the first log segment, which would be foreign without it.
+        let edits = self.shape.to_edits(last_seq);
+        let manifest = Manifest::create(
+            Arc::clone(&self.tiers[0]),
+            self.database,
+            new_file(),
+            &edits,
+            builder.points.clone(),
+        )?;
+        let wal = Wal::create(
+            Arc::clone(&self.tiers[0]),
+            self.database,
+            new_file(),
+            &recovered,
+            builder.options.log_retention,
+            builder.points.clone(),
+        )?;
+        let executor = builder.make_executor()?;
+        let clock = Arc::clone(&builder.clock);
+        let graveyard = Arc::new(Graveyard::new(Arc::clone(&executor), Arc::clone(&clock)));
+        let engine = Arc::new_cyclic(|me| Engine {
+            me: me.clone(),
+            options: builder.options.clone(),
+            sizes: self.sizes,
+            database: self.database,
+            tiers: self.tiers,
+            media: (0..builder.options.tiers.len())
+                .map(|t| builder.medium_of(t))
+                .collect(),
+            cache: Arc::new(BlockCache::new(self.sizes.block_cache)),
+            pins: Arc::new(PinBudget::new(self.sizes.pinned)),
+            clock,
+            executor,
+            points: builder.points.clone(),
+            graveyard,
+            trees: ArcSwap::from_pointee(BTreeMap::new()),
+            commit: Commit::new(wal, last_seq),
+            visible: AtomicU64::new(last_seq),
+            log_floor: AtomicU64::new(self.shape.log_floor),
+            snapshots: Default::default(),
+            manifest: Mutex::new(manifest),
+            next_file,
+            background: Background::default(),
+            stall: Default::default(),
+            stats: Default::default(),
+            closed: AtomicBool::new(false),
+            opened: builder.clock.now(),
+            locks: Mutex::new(self.locks),
+        });
+        let trees = build_trees(&engine, &self.shape)?;
+        let count = replayed.len() as u64;
+        for (seq, keyspace, kind, key, value) in replayed {
+            if let Some(tree) = trees.get(&keyspace) {
+                let bytes = tree.replay(key, seq, kind, value);
+                engine
+                    .commit
+                    .active_bytes
+                    .fetch_add(bytes, Ordering::Relaxed);
+            }
+        }
+        engine.trees.store(Arc::new(trees));
+        let report = RecoveryReport::new(count, &recovered, 0);
+        Ok((engine, report))
+    }
+}
+
+impl Shape {
+    fn to_edits(&self, last_seq: u64) -> Vec<VersionEdit> {
+        let mut edits = vec![VersionEdit {
+            created: self.keyspaces.values().cloned().collect(),
+            next_file: Some(self.next_file),
+            last_seq: Some(last_seq),
+            log_floor: Some(self.log_floor),
+            flushed_through: self.flushed_through.iter().map(|(k, s)| (*k, *s)).collect(),
+            ..VersionEdit::default()
+        }];
+        edits.extend(self.tables.values().map(|table| VersionEdit {
+            added: vec![table.clone()],
+            ..VersionEdit::default()
+        }));
+        edits
+    }
+}
+
+fn open_tiers(
+    builder: &DbBuilder,
+    create: bool,
+) -> Result<(Vec<Arc<Tier>>, Vec<Box<dyn StoreLock>>)> {
+    let mut tiers = Vec::new();
+    let mut locks = Vec::new();
+    for (index, options) in builder.options.tiers.iter().enumerate() {
+        let medium = builder.medium_of(index);
+        let log = match index {
+            0 => Some(medium.log_store(&options.path, create)?),
+            _ => None,
+        };
+        if let Some(log) = &log {
+            locks.push(log.lock()?);
+        }
+        let tables = medium.table_store(&options.path, create)?;
+        locks.push(tables.lock()?);
+        tiers.push(Arc::new(Tier::new(
+            index as u8,
+            options.clone(),
+            tables,
+            log,
+        )));
+    }
+    Ok((tiers, locks))
+}
+
+/// Founds a store: its number, and the identity of each tier. A crash on the way leaves
+/// identities without a manifest; the next attempt takes them up again.
+fn found_new_store(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Result<u128> {
+    let mut rng = match builder.options.seed {
+        Some(seed) => SmallRng::seed_from_u64(seed),
+        None => rand::make_rng(),
+    };
+    let drawn = rng.random::<u128>();
+    let mut database = None;
+    for tier in tiers {
+        refuse_foreign_tables(tier)?;
+        database = Some(identity::claim(tier, database, drawn)?);
+    }
+    Ok(database.unwrap_or(drawn))
+}
+
+fn refuse_foreign_tables(tier: &Tier) -> Result<()> {
+    let tables = tier.tables.list()?;
+    if tables.iter().any(|file| table_number(&file.name).is_some()) {
+        return Err(Error::WrongTier {
+            tier: usize::from(tier.index),
+            path: tier.options.path.clone(),
+            problem: "the directory holds tables, but no store; choose an empty directory".into(),
+        });
+    }
+    Ok(())
+}
+
+fn new_shape(builder: &DbBuilder, sizes: &Resolved) -> Shape {
+    let default = KeyspaceMeta {
+        id: 0,
+        name: Bytes::from_static(DEFAULT_KEYSPACE.as_bytes()),
+        last_fast_level: last_fast_level(&builder.options, sizes),
+    };
+    Shape {
+        keyspaces: BTreeMap::from([(0, default)]),
+        flushed_through: BTreeMap::from([(0, 0)]),
+        next_file: FIRST_FILE,
+        ..Shape::default()
+    }
+}
+
+fn check_tier_count(shape: &Shape, tiers: usize) -> Result<()> {
+    let needed = shape
+        .tables
+        .values()
+        .map(|table| usize::from(table.tier) + 1)
+        .max();
+    match needed {
+        Some(needed) if needed > tiers => Err(Error::InvalidOption {
+            option: "tiers",
+            reason: format!("the store has tables on {needed} tiers, {tiers} given; name them all"),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn highest_log_number(tier: &Tier) -> Result<u64> {
+    let Some(log) = &tier.log else { return Ok(0) };
+    let files = log.list()?;
+    let number = |name: &str| segment_number(name).or_else(|| manifest_number(name));
+    Ok(files
+        .iter()
+        .filter_map(|file| number(&file.name))
+        .max()
+        .unwrap_or(0))
+}
+
+impl Engine {
+    /// Flushes, stops background work, and lets go of the tiers.
+    pub(crate) fn close(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let flushed = self
+            .flush_all()
+            .and_then(|_| self.commit.log.lock().wal.close());
+        self.closed.store(true, Ordering::Release);
+        self.executor.notify();
+        self.executor.shutdown();
+        self.graveyard.sweep();
+        self.locks.lock().clear();
+        flushed
+    }
+}
+
+/// Removes the store's own files, the manifest first: a crash on the way leaves no store
+/// that names files that are gone.
+pub(super) fn destroy(builder: &DbBuilder) -> Result<()> {
+    builder.options.validate()?;
+    let (tiers, locks) = open_tiers(builder, false)?;
+    let Some(found) = Manifest::recover(&tiers[0])? else {
+        return Err(Error::NotFound {
+            path: tiers[0].options.path.clone(),
+        });
+    };
+    for tier in &tiers {
+        identity::check(tier, found.database)?;
+    }
+    if let Some(log) = &tiers[0].log {
+        log.remove("CURRENT")?;
+        log.sync_dir()?;
+        for file in log.list()? {
+            let name = &file.name;
+            if segment_number(name).is_some() || manifest_number(name).is_some() {
+                log.remove(name)?;
+            }
+        }
+    }
+    for tier in &tiers {
+        for file in tier.tables.list()? {
+            if table_number(&file.name).is_some() || file.name == identity::NAME {
+                tier.tables.remove(&file.name)?;
+            }
+        }
+    }
+    drop(locks);
+    Ok(())
+}

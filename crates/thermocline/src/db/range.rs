@@ -1,0 +1,344 @@
+//! Iteration over a range of user keys, from both ends.
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+
+use super::engine::Engine;
+use super::tree::Tree;
+use crate::error::Result;
+use crate::iter::InternalIterator;
+use crate::key::{InternalKey, Kind, MAX_SEQ, SeqNo};
+use crate::memtable::MemtableIter;
+use crate::merge::MergingIter;
+use crate::sync::Arc;
+use crate::table::ScanOptions;
+use crate::tier::Purpose;
+use crate::value::Value;
+use crate::version::{LevelIter, Superversion, TableHandle};
+
+/// Most bytes read ahead for a scan that goes on.
+const READAHEAD: usize = 256 << 10;
+
+/// The records of a range of keys, as they were when the iterator was made.
+///
+/// Holding it keeps the files alive that it reads, and old versions of records; what that
+/// costs is in [`crate::metrics::TierMetrics::pinned_obsolete_bytes`].
+pub struct Range {
+    engine: Arc<Engine>,
+    superversion: Arc<Superversion>,
+    seq: SeqNo,
+    bounds: Bounds,
+    front: Option<Front>,
+    back: Option<Back>,
+    /// Set once the ends have met, or after an error.
+    finished: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Bounds {
+    lower: Bound<Bytes>,
+    upper: Bound<Bytes>,
+}
+
+impl std::fmt::Debug for Range {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Range")
+            .field("seq", &self.seq)
+            .field("bounds", &self.bounds)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Bounds {
+    fn is_below(&self, key: &[u8]) -> bool {
+        match &self.lower {
+            Bound::Included(lower) => key < &lower[..],
+            Bound::Excluded(lower) => key <= &lower[..],
+            Bound::Unbounded => false,
+        }
+    }
+
+    fn is_above(&self, key: &[u8]) -> bool {
+        match &self.upper {
+            Bound::Included(upper) => key > &upper[..],
+            Bound::Excluded(upper) => key >= &upper[..],
+            Bound::Unbounded => false,
+        }
+    }
+
+    /// Whether a table of the range `first..=last` may hold a key within the bounds.
+    fn meets(&self, table: &TableHandle) -> bool {
+        let range = &table.meta.range;
+        !self.is_below(&range.last) && !self.is_above(&range.first)
+    }
+}
+
+impl Range {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        tree: &Tree,
+        bounds: (Bound<Bytes>, Bound<Bytes>),
+        at: Option<SeqNo>,
+    ) -> Self {
+        // Registered before the superversion is pinned: compactions installed in between
+        // keep what this reader sees.
+        let seq = engine
+            .snapshots
+            .register(|| at.unwrap_or_else(|| engine.visible()));
+        Self {
+            superversion: tree.pin(),
+            engine,
+            seq,
+            bounds: Bounds {
+                lower: bounds.0,
+                upper: bounds.1,
+            },
+            front: None,
+            back: None,
+            finished: false,
+        }
+    }
+
+    /// A cursor over everything that may hold keys of the range.
+    fn cursor(&self) -> MergingIter {
+        let how = ScanOptions {
+            purpose: Purpose::UserRead,
+            readahead: READAHEAD,
+            fill_cache: true,
+        };
+        let mut children: Vec<Box<dyn InternalIterator>> = Vec::new();
+        let memtables = std::iter::once(&self.superversion.active)
+            .chain(&self.superversion.immutables)
+            .filter(|memtable| !memtable.is_empty());
+        for memtable in memtables {
+            children.push(Box::new(MemtableIter::new(Arc::clone(memtable))));
+        }
+        let levels = &self.superversion.version.levels;
+        for table in levels[0].tables.iter().filter(|t| self.bounds.meets(t)) {
+            children.push(Box::new(table.table.iter(how)));
+        }
+        for level in levels[1..].iter().filter(|level| !level.tables.is_empty()) {
+            children.push(Box::new(LevelIter::new(Arc::clone(&level.tables), how)));
+        }
+        MergingIter::new(children)
+    }
+
+    fn take_next(&mut self) -> Result<Option<(Bytes, Value)>> {
+        let mut front = match self.front.take() {
+            Some(front) => front,
+            None => self.open(|cursor, bounds| Front::new(cursor, bounds))?,
+        };
+        let record = front.next(self.seq, &self.bounds)?;
+        self.front = Some(front);
+        let met = |key: &[u8]| self.back.as_ref().is_some_and(|back| back.has_given(key));
+        Ok(record.filter(|(key, _)| !met(key)))
+    }
+
+    fn take_next_back(&mut self) -> Result<Option<(Bytes, Value)>> {
+        let mut back = match self.back.take() {
+            Some(back) => back,
+            None => self.open(|cursor, bounds| Back::new(cursor, bounds))?,
+        };
+        let record = back.next(self.seq, &self.bounds)?;
+        self.back = Some(back);
+        let met = |key: &[u8]| {
+            self.front
+                .as_ref()
+                .is_some_and(|front| front.has_given(key))
+        };
+        Ok(record.filter(|(key, _)| !met(key)))
+    }
+
+    fn open<T>(&self, new: impl FnOnce(MergingIter, &Bounds) -> Result<T>) -> Result<T> {
+        let started = self.engine.clock.now();
+        let opened = new(self.cursor(), &self.bounds);
+        let took = self.engine.clock.now().saturating_sub(started);
+        self.engine.stats.seek_latency.record(took);
+        opened
+    }
+
+    fn settle(&mut self, record: Result<Option<(Bytes, Value)>>) -> Option<Result<(Bytes, Value)>> {
+        self.finished = !matches!(record, Ok(Some(_)));
+        record.transpose()
+    }
+}
+
+impl Iterator for Range {
+    type Item = Result<(Bytes, Value)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.finished {
+            return None;
+        }
+        let record = self.take_next();
+        self.settle(record)
+    }
+}
+
+impl DoubleEndedIterator for Range {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        if self.finished {
+            return None;
+        }
+        let record = self.take_next_back();
+        self.settle(record)
+    }
+}
+
+impl std::iter::FusedIterator for Range {}
+
+impl Drop for Range {
+    fn drop(&mut self) {
+        self.engine.snapshots.release(self.seq);
+    }
+}
+
+/// The end that moves forward.
+struct Front {
+    cursor: MergingIter,
+    /// The key looked at last, given or found deleted.
+    last: Option<Vec<u8>>,
+}
+
+impl Front {
+    fn new(mut cursor: MergingIter, bounds: &Bounds) -> Result<Self> {
+        match &bounds.lower {
+            Bound::Included(key) | Bound::Excluded(key) => {
+                cursor.seek(InternalKey::seek_to(key, MAX_SEQ))?;
+            }
+            Bound::Unbounded => cursor.seek_to_first()?,
+        }
+        Ok(Self { cursor, last: None })
+    }
+
+    fn has_given(&self, key: &[u8]) -> bool {
+        self.last.as_ref().is_some_and(|last| key <= &last[..])
+    }
+
+    /// The next key's newest version at or before `seq`.
+    fn next(&mut self, seq: SeqNo, bounds: &Bounds) -> Result<Option<(Bytes, Value)>> {
+        while self.cursor.valid() {
+            let key = self.cursor.key();
+            if bounds.is_above(key.user_key) {
+                break;
+            }
+            let older = self.last.as_deref() == Some(key.user_key);
+            if older || key.seq > seq || bounds.is_below(key.user_key) {
+                self.cursor.next()?;
+                continue;
+            }
+            let last = self.last.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(key.user_key);
+            let record = (key.kind == Kind::Put).then(|| {
+                let value = Value::new(self.cursor.value_bytes());
+                (Bytes::copy_from_slice(key.user_key), value)
+            });
+            self.cursor.next()?;
+            if record.is_some() {
+                return Ok(record);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The end that moves backward.
+struct Back {
+    cursor: MergingIter,
+    last: Option<Bytes>,
+}
+
+impl Back {
+    fn new(mut cursor: MergingIter, bounds: &Bounds) -> Result<Self> {
+        match &bounds.upper {
+            // Behind the oldest version of the key.
+            Bound::Included(key) => cursor.seek_for_prev(InternalKey::new(key, 0, Kind::Delete))?,
+            // Before its newest.
+            Bound::Excluded(key) => cursor.seek_for_prev(InternalKey::seek_to(key, MAX_SEQ))?,
+            Bound::Unbounded => cursor.seek_to_last()?,
+        }
+        Ok(Self { cursor, last: None })
+    }
+
+    fn has_given(&self, key: &[u8]) -> bool {
+        self.last.as_ref().is_some_and(|last| key >= &last[..])
+    }
+
+    /// The previous key's newest version at or before `seq`. Going backward, the versions of a
+    /// key come oldest first, so the last visible one counts.
+    fn next(&mut self, seq: SeqNo, bounds: &Bounds) -> Result<Option<(Bytes, Value)>> {
+        while self.cursor.valid() {
+            let user_key = self.cursor.key().user_key;
+            if bounds.is_below(user_key) {
+                break;
+            }
+            if bounds.is_above(user_key) {
+                self.cursor.prev()?;
+                continue;
+            }
+            let user_key = Bytes::copy_from_slice(user_key);
+            let newest = self.newest_version(&user_key, seq)?;
+            self.last = Some(user_key.clone());
+            if let Some(value) = newest {
+                return Ok(Some((user_key, value)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Consumes every version of `user_key`.
+    fn newest_version(&mut self, user_key: &[u8], seq: SeqNo) -> Result<Option<Value>> {
+        let mut newest = None;
+        while self.cursor.valid() {
+            let key = self.cursor.key();
+            if key.user_key != user_key {
+                break;
+            }
+            if key.seq <= seq {
+                let put = key.kind == Kind::Put;
+                newest = put.then(|| Value::new(self.cursor.value_bytes()));
+            }
+            self.cursor.prev()?;
+        }
+        Ok(newest)
+    }
+}
+
+/// The first key behind every key that starts with `prefix`; none when there is no such key.
+pub(crate) fn prefix_end(prefix: &[u8]) -> Bound<Bytes> {
+    let Some(last) = prefix.iter().rposition(|byte| *byte < 0xff) else {
+        return Bound::Unbounded;
+    };
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Bound::Excluded(Bytes::from(end))
+}
+
+/// Owned bounds of any range of byte-like keys.
+pub(crate) fn owned_bounds<K: AsRef<[u8]>>(
+    range: impl std::ops::RangeBounds<K>,
+) -> (Bound<Bytes>, Bound<Bytes>) {
+    let owned = |bound: Bound<&K>| bound.map(|key| Bytes::copy_from_slice(key.as_ref()));
+    (owned(range.start_bound()), owned(range.end_bound()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_before_its_successor() {
+        assert_eq!(
+            prefix_end(b"ab"),
+            Bound::Excluded(Bytes::from_static(b"ac"))
+        );
+        assert_eq!(
+            prefix_end(b"a\xff"),
+            Bound::Excluded(Bytes::from_static(b"b"))
+        );
+        assert_eq!(prefix_end(b"\xff\xff"), Bound::Unbounded);
+        assert_eq!(prefix_end(b""), Bound::Unbounded);
+    }
+}

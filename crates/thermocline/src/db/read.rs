@@ -1,0 +1,197 @@
+//! The read path: one key through I1's search order, many keys with overlapped disk reads.
+
+use super::engine::Engine;
+use super::stats::{Found, sampled};
+use super::tree::Tree;
+use crate::error::Result;
+use crate::key::{Kind, SeqNo};
+use crate::storage::ReadRequest;
+use crate::sync::Arc;
+use crate::table::{BlockHandle, Located, ReadTrace, Record};
+use crate::value::Value;
+use crate::version::{Superversion, TableHandle};
+
+impl Engine {
+    /// The newest value of `key`.
+    ///
+    /// The superversion is taken before the sequence number: the other way round a version
+    /// newer than the number could have replaced the one it needs.
+    pub(crate) fn get(&self, tree: &Tree, key: &[u8]) -> Result<Option<Value>> {
+        let superversion = tree.peek();
+        self.get_measured(&superversion, key, self.visible())
+    }
+
+    /// The value of `key` at `seq`, which the caller keeps registered.
+    pub(crate) fn get_at(&self, tree: &Tree, key: &[u8], seq: SeqNo) -> Result<Option<Value>> {
+        let superversion = tree.peek();
+        self.get_measured(&superversion, key, seq)
+    }
+
+    fn get_measured(&self, from: &Superversion, key: &[u8], seq: SeqNo) -> Result<Option<Value>> {
+        if !sampled() {
+            return self.get_in(from, key, seq);
+        }
+        let started = self.clock.now();
+        let found = self.get_in(from, key, seq);
+        let took = self.clock.now().saturating_sub(started);
+        self.stats.get_latency.record(took);
+        found
+    }
+
+    fn get_in(&self, from: &Superversion, key: &[u8], seq: SeqNo) -> Result<Option<Value>> {
+        let mut trace = ReadTrace::default();
+        let (found, record) = search(from, key, seq, &mut trace)?;
+        self.stats.count_read(found, &trace);
+        Ok(visible_value(record))
+    }
+
+    /// The values of `keys` at `seq`, which the caller keeps registered. Level by level, the
+    /// blocks that all keys need there are read together.
+    pub(crate) fn multi_get_at<K: AsRef<[u8]>>(
+        &self,
+        tree: &Tree,
+        keys: &[K],
+        seq: SeqNo,
+    ) -> Result<Vec<Option<Value>>> {
+        let started = self.clock.now();
+        let superversion = tree.pin();
+        let mut lookups: Vec<Lookup<'_>> = keys.iter().map(|k| Lookup::new(k.as_ref())).collect();
+        for lookup in &mut lookups {
+            if let Some(record) = search_memtables(&superversion, lookup.key, seq) {
+                lookup.finish(Found::Memtable, record);
+            }
+        }
+        let version = &superversion.version;
+        for table in version.levels[0].tables.iter() {
+            self.multi_get_round(&mut lookups, seq, |key| holds(table, key).then_some(table))?;
+        }
+        for level in &version.levels[1..] {
+            self.multi_get_round(&mut lookups, seq, |key| level.find(key))?;
+        }
+        let values = lookups.into_iter().map(|lookup| {
+            let (found, record) = lookup
+                .done
+                .map_or((Found::Nowhere, None), |(f, r)| (f, Some(r)));
+            self.stats.count_read(found, &lookup.trace);
+            visible_value(record)
+        });
+        let values = values.collect();
+        let took = self.clock.now().saturating_sub(started);
+        self.stats.multi_get_latency.record(took);
+        Ok(values)
+    }
+
+    /// Looks every unfinished key up in the table that `table_for` names, the reads overlapped.
+    fn multi_get_round<'v>(
+        &self,
+        lookups: &mut [Lookup<'_>],
+        seq: SeqNo,
+        table_for: impl Fn(&[u8]) -> Option<&'v Arc<TableHandle>>,
+    ) -> Result<()> {
+        let mut waiting: Vec<(usize, &Arc<TableHandle>, BlockHandle)> = Vec::new();
+        for (index, lookup) in lookups.iter_mut().enumerate() {
+            if lookup.done.is_some() {
+                continue;
+            }
+            let Some(table) = table_for(lookup.key) else {
+                continue;
+            };
+            match table.table.locate(lookup.key, seq, &mut lookup.trace)? {
+                Located::Absent => {}
+                Located::Found(record) => lookup.finish(found_in(table), record),
+                Located::Read(handle) => waiting.push((index, table, handle)),
+            }
+        }
+        for tier in &self.tiers {
+            let here: Vec<_> = waiting
+                .iter()
+                .filter(|(_, table, _)| table.meta.tier == tier.index)
+                .collect();
+            let requests: Vec<ReadRequest> = here
+                .iter()
+                .map(|(_, table, handle)| table.table.read_request(*handle))
+                .collect();
+            let reads = if requests.is_empty() {
+                Vec::new()
+            } else {
+                tier.tables.read_many(&requests)
+            };
+            for (&&(index, table, handle), read) in here.iter().zip(reads) {
+                let read = read?;
+                let lookup = &mut lookups[index];
+                let record =
+                    table
+                        .table
+                        .complete(handle, &read, lookup.key, seq, &mut lookup.trace)?;
+                if let Some(record) = record {
+                    lookup.finish(found_in(table), record);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A key of a `multi_get` on its way down the levels.
+struct Lookup<'a> {
+    key: &'a [u8],
+    trace: ReadTrace,
+    done: Option<(Found, Record)>,
+}
+
+impl<'a> Lookup<'a> {
+    fn new(key: &'a [u8]) -> Self {
+        Self {
+            key,
+            trace: ReadTrace::default(),
+            done: None,
+        }
+    }
+
+    fn finish(&mut self, found: Found, record: Record) {
+        self.done = Some((found, record));
+    }
+}
+
+fn found_in(table: &TableHandle) -> Found {
+    Found::Table {
+        level: table.meta.level,
+        tier: table.meta.tier,
+    }
+}
+
+fn holds(table: &TableHandle, key: &[u8]) -> bool {
+    let range = &table.meta.range;
+    &range.first[..] <= key && key <= &range.last[..]
+}
+
+fn visible_value(record: Option<Record>) -> Option<Value> {
+    record.filter(|r| r.kind == Kind::Put).map(|r| r.value)
+}
+
+fn search_memtables(from: &Superversion, key: &[u8], seq: SeqNo) -> Option<Record> {
+    from.active
+        .get(key, seq)
+        .or_else(|| from.immutables.iter().find_map(|m| m.get(key, seq)))
+}
+
+/// I1: along this order versions of a key never get newer, so the first hit wins.
+fn search(
+    from: &Superversion,
+    key: &[u8],
+    seq: SeqNo,
+    trace: &mut ReadTrace,
+) -> Result<(Found, Option<Record>)> {
+    if let Some(record) = search_memtables(from, key, seq) {
+        return Ok((Found::Memtable, Some(record)));
+    }
+    let levels = &from.version.levels;
+    let l0 = levels[0].tables.iter().filter(|table| holds(table, key));
+    let below = levels[1..].iter().filter_map(|level| level.find(key));
+    for table in l0.chain(below) {
+        if let Some(record) = table.table.get(key, seq, trace)? {
+            return Ok((found_in(table), Some(record)));
+        }
+    }
+    Ok((Found::Nowhere, None))
+}

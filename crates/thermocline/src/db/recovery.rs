@@ -1,0 +1,191 @@
+//! What opening a store finds on its tiers, made into keyspaces again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+
+use super::engine::Engine;
+use super::tree::Tree;
+use crate::error::{Error, Result};
+use crate::key::SeqNo;
+use crate::sync::Arc;
+use crate::tier::Tier;
+use crate::version::edit::{
+    FileId, KeyspaceId, KeyspaceMeta, TableMeta, VersionEdit, table_number,
+};
+use crate::version::{TableHandle, Version};
+use crate::wal::{Cut, Recovered};
+
+/// What recovery found in the write-ahead log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecoveryReport {
+    /// Records of the log that were not yet in tables.
+    pub replayed: u64,
+    /// Where the log ended early, if it did: `(file, offset, bytes given up)`. In strict mode
+    /// only a tail torn by a crash is.
+    pub cut: Option<(std::path::PathBuf, u64, u64)>,
+    /// Whether what was given up had been durable (tolerant mode only).
+    pub damaged: bool,
+    /// Files that no edit names, left by a crash and removed.
+    pub orphans: u64,
+}
+
+impl RecoveryReport {
+    pub(super) fn new(replayed: u64, recovered: &Recovered, orphans: u64) -> Self {
+        let cut = |cut: &Cut| (cut.path.clone(), cut.offset, cut.bytes);
+        Self {
+            replayed,
+            cut: recovered.cut.as_ref().map(cut),
+            damaged: recovered.cut.as_ref().is_some_and(|cut| cut.damaged),
+            orphans,
+        }
+    }
+}
+
+/// The state that the manifest's edits add up to.
+#[derive(Debug, Default)]
+pub(super) struct Shape {
+    pub(super) keyspaces: BTreeMap<KeyspaceId, KeyspaceMeta>,
+    pub(super) tables: BTreeMap<FileId, TableMeta>,
+    pub(super) flushed_through: BTreeMap<KeyspaceId, SeqNo>,
+    pub(super) next_file: FileId,
+    pub(super) last_seq: SeqNo,
+    /// The highest sequence number that any flush named, dropped keyspaces included.
+    pub(super) log_floor: SeqNo,
+}
+
+impl Shape {
+    /// Adds up `edits`; `Err` says which of them cannot follow from those before it.
+    pub(super) fn from_edits(edits: Vec<VersionEdit>) -> Result<Self, String> {
+        let mut shape = Shape::default();
+        for edit in edits {
+            shape.apply(edit)?;
+        }
+        Ok(shape)
+    }
+
+    fn apply(&mut self, edit: VersionEdit) -> Result<(), String> {
+        for keyspace in edit.created {
+            self.keyspaces.insert(keyspace.id, keyspace);
+        }
+        for (_, table) in edit.removed {
+            if self.tables.remove(&table).is_none() {
+                return Err(format!("an edit removes table {table}, which is not there"));
+            }
+        }
+        for table in edit.added {
+            if !self.keyspaces.contains_key(&table.keyspace) {
+                let (id, keyspace) = (table.id, table.keyspace);
+                return Err(format!(
+                    "table {id} belongs to keyspace {keyspace}, which is not there"
+                ));
+            }
+            if usize::from(table.level) >= crate::version::MAX_LEVELS {
+                return Err(format!("table {} is of level {}", table.id, table.level));
+            }
+            self.next_file = self.next_file.max(table.id + 1);
+            self.last_seq = self.last_seq.max(table.max_seq);
+            self.tables.insert(table.id, table);
+        }
+        for (keyspace, through) in edit.flushed_through {
+            let flushed = self.flushed_through.entry(keyspace).or_insert(0);
+            *flushed = (*flushed).max(through);
+            self.last_seq = self.last_seq.max(through);
+            self.log_floor = self.log_floor.max(through);
+        }
+        for keyspace in edit.dropped {
+            self.keyspaces.remove(&keyspace);
+            self.flushed_through.remove(&keyspace);
+            self.tables.retain(|_, table| table.keyspace != keyspace);
+        }
+        self.next_file = self.next_file.max(edit.next_file.unwrap_or(0));
+        self.last_seq = self.last_seq.max(edit.last_seq.unwrap_or(0));
+        self.log_floor = self.log_floor.max(edit.log_floor.unwrap_or(0));
+        Ok(())
+    }
+}
+
+/// Removes tables that no edit names, counts the others, and gives back the number of orphans
+/// and the highest file number seen (I4).
+pub(super) fn sweep_orphans(tiers: &[Arc<Tier>], shape: &Shape) -> Result<(u64, FileId)> {
+    let mut orphans = 0;
+    let mut highest = 0;
+    let mut found = BTreeSet::new();
+    for tier in tiers {
+        for file in tier.tables.list()? {
+            let Some(id) = table_number(&file.name) else {
+                continue;
+            };
+            highest = highest.max(id);
+            let named = shape.tables.get(&id).filter(|t| t.tier == tier.index);
+            let Some(meta) = named else {
+                tier.tables.remove(&file.name)?;
+                orphans += 1;
+                continue;
+            };
+            if file.len != meta.len {
+                let path = tier.tables.path().join(&file.name);
+                let what = format!(
+                    "the table is {} bytes long and should be {}",
+                    file.len, meta.len
+                );
+                return Err(Error::corruption(path, file.len.min(meta.len), what));
+            }
+            tier.add_file_bytes(file.len);
+            found.insert(id);
+        }
+    }
+    let missing = shape
+        .tables
+        .values()
+        .find(|table| !found.contains(&table.id));
+    match missing {
+        Some(meta) => {
+            let tier = &tiers[usize::from(meta.tier)];
+            let path = tier.tables.path().join(meta.file_name());
+            Err(Error::corruption(
+                path,
+                0,
+                "the manifest names this table, but the file is missing",
+            ))
+        }
+        None => Ok((orphans, highest)),
+    }
+}
+
+/// Opens the tables of every keyspace and builds its version.
+pub(super) fn build_trees(
+    engine: &Engine,
+    shape: &Shape,
+) -> Result<BTreeMap<KeyspaceId, Arc<Tree>>> {
+    let mut tables: BTreeMap<KeyspaceId, Vec<Arc<TableHandle>>> = BTreeMap::new();
+    for meta in shape.tables.values() {
+        let table = engine.open_table(meta.clone())?;
+        tables.entry(meta.keyspace).or_default().push(table);
+    }
+    let mut trees = BTreeMap::new();
+    for keyspace in shape.keyspaces.values() {
+        let added = tables.remove(&keyspace.id).unwrap_or_default();
+        let version = Version::default().with(&[], added);
+        if let Some(problem) = version.disorder() {
+            let path = &engine.tiers[0].options.path;
+            return Err(Error::corruption(path.join("CURRENT"), 0, problem));
+        }
+        let through = shape
+            .flushed_through
+            .get(&keyspace.id)
+            .copied()
+            .unwrap_or(0);
+        let name = Bytes::clone(&keyspace.name);
+        let tree = Tree::new(
+            keyspace.id,
+            name,
+            keyspace.last_fast_level,
+            version,
+            through,
+        );
+        trees.insert(keyspace.id, Arc::new(tree));
+    }
+    Ok(trees)
+}

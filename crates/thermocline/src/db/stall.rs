@@ -1,0 +1,362 @@
+//! Backpressure: writers are slowed early and smoothly, and stopped only at the end (I8).
+//!
+//! Each reason to slow gives a pressure from 0 to 1; the largest sets the writers' speed, falling
+//! geometrically from [`FASTEST`] to [`SLOWEST`]. Between the two there is always a speed at which
+//! background work keeps up, and the pressure settles there.
+
+use std::time::Duration;
+
+use super::engine::Engine;
+use super::tree::Tree;
+use crate::error::{Error, Result};
+use crate::placement::SpacePlan;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Arc, Mutex};
+
+/// Bytes per second at the first sign of pressure: more than writers reach.
+const FASTEST: f64 = (2u64 << 30) as f64;
+/// Bytes per second just before writers are stopped.
+const SLOWEST: f64 = (1u64 << 20) as f64;
+
+/// No limit.
+const UNLIMITED: u64 = u64::MAX;
+
+/// Shorter waits are carried over to the next write: sleeping costs more than they do.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+
+/// Longest single wait before the speed is looked at again.
+const LONGEST_WAIT: Duration = Duration::from_millis(250);
+
+/// Why writers are held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// All memtables are full.
+    Memtables,
+    /// L0 holds many tables.
+    L0,
+    /// Levels are far above their targets.
+    Debt,
+    /// The fast tier is nearly full.
+    FastTier,
+}
+
+impl Reason {
+    pub(crate) const ALL: [Reason; 4] = [
+        Reason::Memtables,
+        Reason::L0,
+        Reason::Debt,
+        Reason::FastTier,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Reason::Memtables => "memtables",
+            Reason::L0 => "l0 tables",
+            Reason::Debt => "compaction debt",
+            Reason::FastTier => "fast tier full",
+        }
+    }
+}
+
+/// The writers' speed limit, and how long they waited for it.
+#[derive(Debug)]
+pub(crate) struct Stall {
+    /// Bytes per second.
+    rate: AtomicU64,
+    /// Index of the reason plus one; 0 for none.
+    reason: AtomicUsize,
+    /// Pressure and reason of everything but the memtables, which change with every write.
+    steady: Mutex<(f64, Reason)>,
+    /// When the bytes let through so far are paid for.
+    paid_until: Mutex<Duration>,
+    pub(crate) slowed_nanos: AtomicU64,
+    pub(crate) stopped_nanos: AtomicU64,
+    pub(crate) longest_nanos: AtomicU64,
+    pub(crate) nanos_by_reason: [AtomicU64; Reason::ALL.len()],
+}
+
+impl Default for Stall {
+    fn default() -> Self {
+        Self {
+            rate: AtomicU64::new(UNLIMITED),
+            reason: AtomicUsize::new(0),
+            steady: Mutex::new((0.0, Reason::Debt)),
+            paid_until: Mutex::default(),
+            slowed_nanos: AtomicU64::new(0),
+            stopped_nanos: AtomicU64::new(0),
+            longest_nanos: AtomicU64::new(0),
+            nanos_by_reason: Default::default(),
+        }
+    }
+}
+
+/// The speed that `pressure` allows, in bytes per second.
+fn rate_at(pressure: f64) -> u64 {
+    if pressure <= 0.0 {
+        return UNLIMITED;
+    }
+    (FASTEST * (SLOWEST / FASTEST).powf(pressure.min(1.0))) as u64
+}
+
+/// How far `value` is from `start` towards `end`, 0 or less before `start`.
+fn ramp(value: f64, start: f64, end: f64) -> f64 {
+    (value - start) / (end - start)
+}
+
+impl Stall {
+    pub(crate) fn rate(&self) -> Option<u64> {
+        Some(self.rate.load(Ordering::Relaxed)).filter(|rate| *rate != UNLIMITED)
+    }
+
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        let index = self.reason.load(Ordering::Relaxed).checked_sub(1)?;
+        Reason::ALL.get(index).copied()
+    }
+
+    fn set(&self, pressure: f64, reason: Reason) {
+        let rate = rate_at(pressure);
+        self.rate.store(rate, Ordering::Relaxed);
+        let reason = if rate == UNLIMITED {
+            0
+        } else {
+            reason as usize + 1
+        };
+        self.reason.store(reason, Ordering::Relaxed);
+    }
+
+    /// Books `bytes` at the present speed; gives back how long to wait before writing them.
+    fn book(&self, bytes: u64, now: Duration) -> Duration {
+        let rate = self.rate.load(Ordering::Relaxed);
+        if rate == UNLIMITED {
+            return Duration::ZERO;
+        }
+        let cost = Duration::from_secs_f64(bytes as f64 / rate as f64);
+        let mut paid_until = self.paid_until.lock();
+        let wait = paid_until.saturating_sub(now);
+        *paid_until = (*paid_until).max(now) + cost;
+        wait
+    }
+
+    fn count(&self, reason: Reason, waited: Duration, total: &AtomicU64) {
+        let nanos = waited.as_nanos() as u64;
+        total.fetch_add(nanos, Ordering::Relaxed);
+        self.nanos_by_reason[reason as usize].fetch_add(nanos, Ordering::Relaxed);
+        self.longest_nanos.fetch_max(nanos, Ordering::Relaxed);
+    }
+}
+
+impl Engine {
+    /// Holds a writer back for as long as `bytes` more would outrun the background work.
+    ///
+    /// # Errors
+    /// What keeps the background work from making room, when it does.
+    pub(crate) fn make_room(&self, bytes: u64) -> Result<()> {
+        if let Some(reason) = self.must_stop() {
+            self.wait_stopped(reason)?;
+        }
+        let now = self.clock.now();
+        let wait = self.stall.book(bytes, now);
+        if wait >= SHORTEST_WAIT {
+            let reason = self.stall.reason().unwrap_or(Reason::Debt);
+            self.clock.sleep(wait.min(LONGEST_WAIT));
+            let waited = self.clock.now().saturating_sub(now);
+            self.stall.count(reason, waited, &self.stall.slowed_nanos);
+        }
+        Ok(())
+    }
+
+    fn wait_stopped(&self, first: Reason) -> Result<()> {
+        let started = self.clock.now();
+        // A failure that may have passed: try again once for this writer, then report.
+        self.background.clear();
+        self.schedule();
+        if first == Reason::FastTier && self.is_stuck() {
+            // What is left to free is the log of the active memtables.
+            self.freeze_all()?;
+        }
+        let mut failure = None;
+        let done = self.executor.wait_until(&mut || {
+            failure = self.background.error().or_else(|| self.check_open().err());
+            if failure.is_none() && self.must_stop().is_some() && self.is_stuck() {
+                failure = Some(self.no_space());
+            }
+            failure.is_some() || self.must_stop().is_none()
+        });
+        let waited = self.clock.now().saturating_sub(started);
+        self.stall.count(first, waited, &self.stall.stopped_nanos);
+        match failure {
+            Some(error) => Err(error),
+            None if done => Ok(()),
+            None => Err(Error::Closed),
+        }
+    }
+
+    /// Whether no background work is under way that could make room.
+    fn is_stuck(&self) -> bool {
+        let flushing = |tree: &Arc<Tree>| tree.state.lock().flushing;
+        self.background.compactions.load(Ordering::Relaxed) == 0
+            && !self.all_trees().iter().any(flushing)
+            && !self.commit.freezes_held()
+    }
+
+    fn no_space(&self) -> Error {
+        Error::NoSpace {
+            operation: "write within the capacity of",
+            path: self.fast().options.path.clone(),
+        }
+    }
+
+    /// Why a writer may not go on at all now, if so.
+    fn must_stop(&self) -> Option<Reason> {
+        let active = self.commit.active_bytes.load(Ordering::Relaxed);
+        let memtable = self.sizes.memtable_size;
+        let held = self.commit.freezes_held();
+        if active >= memtable
+            && (self.immutables() >= self.max_immutables() || held && active >= 2 * memtable)
+        {
+            return Some(Reason::Memtables);
+        }
+        let l0_full = |tables: usize| tables >= self.options.l0_stop;
+        let trees = self.trees.load();
+        if trees
+            .values()
+            .any(|t| l0_full(t.peek().version.levels[0].tables.len()))
+        {
+            return Some(Reason::L0);
+        }
+        (self.fast().free_bytes() < memtable).then_some(Reason::FastTier)
+    }
+
+    /// Sets the writers' speed from how far behind the background work is.
+    pub(crate) fn update_pressure(&self) {
+        let pressures = [
+            (self.l0_pressure(), Reason::L0),
+            (self.debt_pressure(), Reason::Debt),
+            (self.fast_tier_pressure(), Reason::FastTier),
+        ];
+        let highest = pressures.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
+        if let Some(highest) = highest {
+            *self.stall.steady.lock() = highest;
+        }
+        self.update_memtable_pressure();
+    }
+
+    /// As [`Engine::update_pressure`] after a write, which changes no table.
+    pub(crate) fn update_memtable_pressure(&self) {
+        let (steady, reason) = *self.stall.steady.lock();
+        let memtables = self.memtable_pressure();
+        if memtables > steady {
+            self.stall.set(memtables, Reason::Memtables);
+        } else {
+            self.stall.set(steady, reason);
+        }
+    }
+
+    /// The last memtable in the budget fills while the others still wait for their flush.
+    fn memtable_pressure(&self) -> f64 {
+        if self.immutables() < self.max_immutables() {
+            return 0.0;
+        }
+        let active = self.commit.active_bytes.load(Ordering::Relaxed);
+        ramp(active as f64, 0.0, 1.25 * self.sizes.memtable_size as f64)
+    }
+
+    fn l0_pressure(&self) -> f64 {
+        let trees = self.trees.load();
+        let tables = trees
+            .values()
+            .map(|t| t.peek().version.levels[0].tables.len())
+            .max();
+        let (start, end) = (self.options.l0_slowdown as f64, self.options.l0_stop as f64);
+        ramp(tables.unwrap_or(0) as f64, start, end)
+    }
+
+    /// Starts when a quarter of all data waits to be moved, and at least half a gigabyte's worth
+    /// of memtables.
+    fn debt_pressure(&self) -> f64 {
+        let debt = self.compaction_debt();
+        let total: u64 = self.tiers.iter().map(|tier| tier.file_bytes()).sum();
+        let start = (total / 4).max(32 * self.sizes.memtable_size) as f64;
+        ramp(debt as f64, start, 4.0 * start)
+    }
+
+    fn fast_tier_pressure(&self) -> f64 {
+        let tier = self.fast();
+        if tier.options.capacity == u64::MAX {
+            return 0.0;
+        }
+        let plan = SpacePlan::new(&self.options, &self.sizes);
+        let stop = self.sizes.memtable_size as f64;
+        let start = (plan.headroom as f64 / 2.0).max(2.0 * stop);
+        ramp(-(tier.free_bytes() as f64), -start, -stop)
+    }
+
+    /// Bytes that compaction must still move to bring every level to its target.
+    pub(crate) fn compaction_debt(&self) -> u64 {
+        let debt = |tree: &Arc<Tree>| {
+            let superversion = tree.pin();
+            let targets = tree.targets(self, &superversion.version);
+            targets.debt(&superversion.version, self.options.l0_trigger)
+        };
+        self.all_trees().iter().map(debt).sum()
+    }
+
+    /// The part of the fast tier that is `tree`'s, 0 to 1: in proportion to its data.
+    pub(crate) fn fast_share(&self, tree: &Tree) -> f64 {
+        let bytes = |tree: &Tree| {
+            tree.peek()
+                .version
+                .levels
+                .iter()
+                .map(|l| l.bytes)
+                .sum::<u64>() as f64
+        };
+        let trees = self.trees.load();
+        if trees.len() < 2 {
+            return 1.0;
+        }
+        let all: f64 = trees.values().map(|tree| bytes(tree)).sum();
+        // A small keyspace keeps a little room to grow into.
+        let least = 0.05 / trees.len() as f64;
+        if all == 0.0 {
+            1.0
+        } else {
+            (bytes(tree) / all).max(least)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speed_falls_smoothly_with_pressure() {
+        assert_eq!(rate_at(0.0), UNLIMITED);
+        let rates: Vec<u64> = (1..=10).map(|p| rate_at(f64::from(p) / 10.0)).collect();
+        assert!(
+            rates
+                .windows(2)
+                .all(|w| w[1] < w[0] && w[1] as f64 > w[0] as f64 * 0.3),
+            "{rates:?}"
+        );
+        assert!((rates[9] as f64 / SLOWEST - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn bytes_are_let_through_at_the_rate_set() {
+        let stall = Stall::default();
+        stall.set(1.0, Reason::L0);
+        let mut now = Duration::ZERO;
+        let mut sent = 0;
+        while now < Duration::from_secs(10) {
+            now += stall.book(64 << 10, now);
+            sent += 64 << 10;
+        }
+        let expected = SLOWEST * now.as_secs_f64();
+        assert!(
+            (sent as f64 / expected - 1.0).abs() < 0.02,
+            "{sent} bytes in {now:?}"
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! The memtable: recent writes in memory, ordered, until a flush writes them to a table.
+
+mod cursor;
+mod key;
+
+pub(crate) use cursor::MemtableIter;
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+use crossbeam_skiplist::SkipMap;
+
+use crate::key::{InternalKey, Kind, SeqNo};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::table::Record;
+use crate::value::Value;
+use key::{MemKey, Probe};
+
+/// What a record costs beside its bytes: the skiplist node, the reference counts of the
+/// shared batch, and the allocator.
+const RECORD_OVERHEAD: u64 = 192;
+
+/// Records in memory, each sharing the bytes of the batch that brought it.
+///
+/// Inserts come from one group leader at a time (I10), reads from anywhere.
+#[derive(Default)]
+pub(crate) struct Memtable {
+    records: SkipMap<MemKey, Bytes>,
+    bytes: AtomicU64,
+    /// Sequence numbers of the oldest and the newest record; 0 while empty.
+    first_seq: AtomicU64,
+    last_seq: AtomicU64,
+    /// Order among the tables of L0, given when the memtable freezes (I2).
+    epoch: AtomicU64,
+}
+
+impl std::fmt::Debug for Memtable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memtable")
+            .field("bytes", &self.bytes())
+            .field("last_seq", &self.last_seq())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Memtable {
+    /// Adds a record; gives back the memory it takes, in bytes. `key` and `value` share the
+    /// batch's memory.
+    pub(crate) fn insert(&self, key: Bytes, seq: SeqNo, kind: Kind, value: Bytes) -> u64 {
+        let bytes = key.len() as u64 + value.len() as u64 + RECORD_OVERHEAD;
+        self.records.insert(MemKey::new(key, seq, kind), value);
+        if self.first_seq() == 0 {
+            self.first_seq.store(seq, Ordering::Relaxed);
+        }
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.last_seq.store(seq, Ordering::Relaxed);
+        bytes
+    }
+
+    /// The newest version of `key` that a reader at `seq` may see.
+    pub(crate) fn get(&self, key: &[u8], seq: SeqNo) -> Option<Record> {
+        let target = InternalKey::seek_to(key, seq);
+        let probe: &dyn Probe = &target;
+        let entry = self.records.lower_bound(Bound::Included(probe))?;
+        let found = entry.key().internal();
+        (found.user_key == key).then(|| Record {
+            seq: found.seq,
+            kind: found.kind,
+            value: Value::new(entry.value().clone()),
+        })
+    }
+
+    /// Memory in use, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes() == 0
+    }
+
+    /// Sequence number of the oldest record; 0 while empty.
+    pub(crate) fn first_seq(&self) -> SeqNo {
+        self.first_seq.load(Ordering::Relaxed)
+    }
+
+    /// Sequence number of the newest record; 0 while empty.
+    pub(crate) fn last_seq(&self) -> SeqNo {
+        self.last_seq.load(Ordering::Relaxed)
+    }
+
+    /// The epoch given when the memtable froze (I2).
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    /// Gives the memtable its place among the tables of L0 (I2).
+    pub(crate) fn freeze(&self, epoch: u64) {
+        self.epoch.store(epoch, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_sees_the_newest_version_at_its_sequence_number() {
+        let memtable = Memtable::default();
+        let key = || Bytes::from_static(b"k");
+        memtable.insert(key(), 1, Kind::Put, Bytes::from_static(b"one"));
+        memtable.insert(key(), 3, Kind::Delete, Bytes::new());
+        memtable.insert(key(), 5, Kind::Put, Bytes::from_static(b"five"));
+        let at = |seq| memtable.get(b"k", seq).map(|r| (r.seq, r.kind));
+        assert_eq!(at(0), None);
+        assert_eq!(at(2), Some((1, Kind::Put)));
+        assert_eq!(at(4), Some((3, Kind::Delete)));
+        assert_eq!(at(9), Some((5, Kind::Put)));
+        assert!(memtable.get(b"", 9).is_none());
+        assert!(memtable.get(b"l", 9).is_none());
+        assert_eq!(memtable.last_seq(), 5);
+    }
+}

@@ -1,0 +1,32 @@
+//! Who lives where: which tier a level's tables belong on, and where a record goes that a
+//! compaction writes.
+
+mod levels;
+
+pub(crate) use levels::{SpacePlan, last_fast_level};
+
+use crate::key::InternalKey;
+
+/// One of the places that a compaction may write to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Output {
+    pub(crate) level: u8,
+    pub(crate) tier: u8,
+}
+
+/// Decides, record by record, which of a job's outputs a record goes to. Called in key
+/// order, all versions of a user key one after the other, newest first.
+pub(crate) trait Router: Send {
+    /// The index in the job's list of outputs.
+    fn route(&mut self, key: InternalKey<'_>, value_len: usize) -> usize;
+}
+
+/// Everything to the one output: placement by level alone.
+#[derive(Debug)]
+pub(crate) struct ByLevel;
+
+impl Router for ByLevel {
+    fn route(&mut self, _key: InternalKey<'_>, _value_len: usize) -> usize {
+        0
+    }
+}

@@ -1,0 +1,136 @@
+//! A version: the immutable set of a keyspace's tables, level by level.
+
+use std::cmp::Reverse;
+
+use super::edit::{FileId, TableMeta};
+use super::files::FileGuard;
+use crate::key::KeyRange;
+use crate::sync::Arc;
+use crate::table::Table;
+
+/// L0 and the levels below it.
+pub(crate) const MAX_LEVELS: usize = 7;
+
+/// A table as part of a version.
+#[derive(Debug, Clone)]
+pub(crate) struct TableHandle {
+    pub(crate) meta: TableMeta,
+    pub(crate) table: Arc<Table>,
+    pub(crate) file: Arc<FileGuard>,
+}
+
+impl TableHandle {
+    /// About how long the table would be without compression, in bytes.
+    pub(crate) fn raw_len(&self) -> u64 {
+        let properties = self.table.properties();
+        (properties.raw_key_bytes + properties.raw_value_bytes + 24 * self.meta.entries)
+            .max(self.meta.len)
+    }
+}
+
+/// The tables of one level: of L0 newest first, of the others in key order without overlap.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Level {
+    /// Shared with the cursors over it.
+    pub(crate) tables: Arc<Vec<Arc<TableHandle>>>,
+    pub(crate) bytes: u64,
+    is_l0: bool,
+}
+
+impl Level {
+    /// The tables that meet `range`, in a level below L0: they are neighbours.
+    pub(crate) fn overlapping(&self, range: &KeyRange) -> &[Arc<TableHandle>] {
+        let first = self
+            .tables
+            .partition_point(|table| table.meta.range.last < range.first);
+        let len =
+            self.tables[first..].partition_point(|table| table.meta.range.first <= range.last);
+        &self.tables[first..first + len]
+    }
+
+    /// The table that may hold `key`, in a level below L0.
+    pub(crate) fn find(&self, key: &[u8]) -> Option<&Arc<TableHandle>> {
+        let at = self
+            .tables
+            .partition_point(|table| &table.meta.range.last[..] < key);
+        let table = self.tables.get(at)?;
+        (&table.meta.range.first[..] <= key).then_some(table)
+    }
+}
+
+/// The set of a keyspace's tables at one moment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Version {
+    pub(crate) levels: [Level; MAX_LEVELS],
+}
+
+impl Version {
+    /// This version without the tables `removed` and with those `added`, in search order (I1).
+    pub(crate) fn with(&self, removed: &[FileId], added: Vec<Arc<TableHandle>>) -> Version {
+        let mut next = self.clone();
+        for level in &mut next.levels {
+            if level
+                .tables
+                .iter()
+                .any(|table| removed.contains(&table.meta.id))
+            {
+                Arc::make_mut(&mut level.tables).retain(|table| !removed.contains(&table.meta.id));
+            }
+        }
+        for table in added {
+            let level = &mut next.levels[usize::from(table.meta.level)];
+            Arc::make_mut(&mut level.tables).push(table);
+        }
+        for (number, level) in next.levels.iter_mut().enumerate() {
+            let tables = Arc::make_mut(&mut level.tables);
+            if number == 0 {
+                // I2: order is by epoch, not by arrival.
+                tables.sort_by_key(|table| Reverse(table.meta.epoch));
+            } else {
+                tables.sort_by(|a, b| a.meta.range.first.cmp(&b.meta.range.first));
+            }
+            level.bytes = level.tables.iter().map(|table| table.meta.len).sum();
+        }
+        next
+    }
+
+    /// Every table, in search order.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<TableHandle>> {
+        self.levels.iter().flat_map(|level| level.tables.iter())
+    }
+
+    /// The lowest level that holds tables.
+    pub(crate) fn last_level(&self) -> Option<usize> {
+        (0..MAX_LEVELS)
+            .rev()
+            .find(|&l| !self.levels[l].tables.is_empty())
+    }
+
+    /// Whether a level below `level` may hold `key`.
+    pub(crate) fn may_hold_below(&self, level: usize, key: &[u8]) -> bool {
+        self.levels
+            .get(level + 1..)
+            .is_some_and(|below| below.iter().any(|level| level.find(key).is_some()))
+    }
+
+    /// The first rule of order that the version breaks, if any: what recovery checks before it
+    /// trusts a manifest.
+    pub(crate) fn disorder(&self) -> Option<String> {
+        let l0 = &self.levels[0].tables;
+        if let Some(pair) = l0.windows(2).find(|p| p[0].meta.epoch == p[1].meta.epoch) {
+            let (a, b) = (pair[0].meta.id, pair[1].meta.id);
+            return Some(format!("L0 tables {a} and {b} have the same epoch"));
+        }
+        self.levels[1..].iter().find_map(|level| {
+            let pair = level
+                .tables
+                .windows(2)
+                .find(|p| p[0].meta.range.last >= p[1].meta.range.first)?;
+            let (a, b) = (&pair[0].meta, &pair[1].meta);
+            Some(format!(
+                "tables {} and {} of L{} overlap",
+                a.id, b.id, a.level
+            ))
+        })
+    }
+}
