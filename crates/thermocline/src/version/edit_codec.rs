@@ -205,7 +205,7 @@ mod tests {
             added in prop::collection::vec(tables(), 0..4),
             flushed_through: Vec<(u32, u64)>,
             next_file: Option<u64>,
-            (last_seq, log_floor): (Option<u64>, Option<u64>),
+            (last_seq, log_floor) in any::<(Option<u64>, Option<u64>)>(),
         ) -> VersionEdit {
             VersionEdit {
                 created, dropped, removed, added, flushed_through, next_file, last_seq, log_floor,
