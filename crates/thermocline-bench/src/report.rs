@@ -285,13 +285,13 @@ impl fmt::Display for Report {
                 latency.max_us
             )?;
         }
-        if let (Some(fast), Some(memory)) = (self.fd_hit_rate, self.dram_hit_rate) {
-            writeln!(
-                f,
-                "  reads         {:.1} % without the slow disk, {:.1} % without any disk",
-                fast * 100.0,
-                memory * 100.0
-            )?;
+        for (place, rate) in [
+            ("the slow disk", self.fd_hit_rate),
+            ("any disk", self.dram_hit_rate),
+        ] {
+            if let Some(rate) = rate {
+                writeln!(f, "  reads         {:.1} % without {place}", rate * 100.0)?;
+            }
         }
         if let (Some(fast), Some(slow)) = (self.fd_bytes, self.sd_bytes) {
             writeln!(

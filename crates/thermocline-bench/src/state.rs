@@ -40,7 +40,9 @@ impl Content {
             engine: plan.engine.name().to_owned(),
             keys: match &plan.source {
                 Source::Generated { .. } => "ycsb".to_owned(),
-                Source::Trace { copies, name, .. } => format!("{name} x{copies}"),
+                Source::Trace { trace, copies, .. } => {
+                    format!("trace {:016x} x{copies}", trace.fingerprint())
+                }
             },
             records: plan.records,
             value_len: plan.value_len,

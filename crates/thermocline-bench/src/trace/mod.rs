@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::keys::KeySpace;
 
@@ -60,6 +61,15 @@ impl Trace {
         self.keys.len() as u64
     }
 
+    /// A hash of its distinct keys: traces that share it load the same records.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut hash = Xxh3Default::new();
+        for key in &self.keys {
+            hash.update(&key.to_le_bytes());
+        }
+        hash.digest()
+    }
+
     /// The keys of its records.
     pub(crate) fn key_space(&self) -> KeySpace {
         KeySpace::Trace {
@@ -89,6 +99,13 @@ mod tests {
         let space = trace.key_space();
         assert_eq!(&space.key(0), b"000000000000000000000009");
         assert_eq!(&space.key(5), b"000000010000000000000007");
+    }
+
+    #[test]
+    fn the_fingerprint_is_of_the_keys() {
+        let trace = |accesses| Trace::new(accesses).fingerprint();
+        assert_eq!(trace(vec![9, 5, 9]), trace(vec![9, 9, 5, 5]));
+        assert_ne!(trace(vec![9, 5]), trace(vec![9, 6]));
     }
 
     #[test]
