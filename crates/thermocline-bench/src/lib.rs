@@ -1,14 +1,33 @@
-pub fn add(left: u64, right: u64) -> u64 {
-    left + right
-}
+//! Workloads, traces, engines and reports behind `thermocline bench` and `thermocline demo`.
+//!
+//! [`bench`] loads a store, runs a workload or replays a trace on it from many threads,
+//! checks every answer, and returns a [`Report`]. [`demo`] shows on one screen what a
+//! store over two disks does.
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+mod args;
+mod bench;
+mod demo;
+mod distribution;
+mod engine;
+mod engines;
+mod freshness;
+mod keys;
+mod progress;
+mod report;
+mod run;
+mod settings;
+mod state;
+mod trace;
+mod usage;
+mod value;
+mod workload;
 
-    #[test]
-    fn it_works() {
-        let result = add(2, 2);
-        assert_eq!(result, 4);
-    }
-}
+pub use args::{BenchArgs, Phase};
+pub use bench::bench;
+pub use demo::{DemoArgs, demo};
+pub use distribution::{Shape, Stage, Stages};
+pub use report::{Host, OperationLatency, Report};
+pub use run::Second;
+pub use settings::{Compression, Durability, Settings, SlowDevice};
+pub use trace::Format;
+pub use workload::{Operation, Workload};

@@ -1,0 +1,428 @@
+//! The flags of `thermocline bench`, and the plan of a run that follows from them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use bytesize::ByteSize;
+
+use crate::distribution::Stages;
+use crate::engine::{self, EngineKind};
+use crate::keys::{KEY_LEN, KeySpace};
+use crate::settings::{Compression, Durability, Settings, SlowDevice};
+use crate::trace::{Format, Trace};
+use crate::value::HEADER_LEN;
+use crate::workload::Workload;
+
+/// What part of a benchmark to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Phase {
+    /// Fill the store.
+    Load,
+    /// Run the workload on a store kept earlier.
+    Run,
+    /// Both, one after the other.
+    Both,
+}
+
+/// Measures an engine under a workload, and checks every answer.
+///
+/// Values do not compress. Sizes are bytes, or take a unit (64MiB, 1GB); durations take one
+/// (30s, 500us).
+#[derive(Debug, Clone, clap::Args)]
+pub struct BenchArgs {
+    /// Engine: leveled, fast-only; with the feature `peers` also rocksdb, rocksdb-fast-only
+    #[arg(long, default_value = "leveled")]
+    pub engine: String,
+
+    /// Workload: ro, rw, wh, uh (HotRAP), a to f (YCSB), scan, write
+    #[arg(long, default_value = "ro")]
+    pub workload: Workload,
+
+    /// Distribution: hotspot-N[+OFFSET], zipfian:THETA, uniform, latest; stages separated by
+    /// commas, each with an optional share, as in hotspot-5@30%,uniform@70%
+    /// [default: hotspot-5; YCSB: zipfian:0.99, d: latest]
+    #[arg(long)]
+    pub distribution: Option<Stages>,
+
+    /// Key and value of one record together; keys have 24 bytes
+    #[arg(long, value_parser = size, default_value = "1KiB", value_name = "SIZE")]
+    pub record_size: u64,
+
+    /// Keys and values of all records together [default: 256MiB]
+    #[arg(long, value_parser = size, value_name = "SIZE", conflicts_with = "trace")]
+    pub data_size: Option<u64>,
+
+    /// What the store may occupy on the fast tier [default: a quarter of the data,
+    /// at least 2MiB]
+    #[arg(long, value_parser = size, value_name = "SIZE")]
+    pub fast_capacity: Option<u64>,
+
+    /// Directory on the fast disk [default: a temporary one]
+    #[arg(long, value_name = "DIR")]
+    pub fast: Option<PathBuf>,
+
+    /// Directory on the slow disk [default: a temporary one]
+    #[arg(long, value_name = "DIR")]
+    pub slow: Option<PathBuf>,
+
+    /// Client threads [default: one per core]
+    #[arg(long)]
+    pub threads: Option<usize>,
+
+    /// Operations after which the run ends [default: no limit; a trace: its length]
+    #[arg(long)]
+    pub ops: Option<u64>,
+
+    /// Time after which the run ends [default: 30s, unless --ops or --trace is given]
+    #[arg(long, value_parser = humantime::parse_duration)]
+    pub duration: Option<Duration>,
+
+    /// What to do
+    #[arg(long, value_enum, default_value = "both")]
+    pub phase: Phase,
+
+    /// Keep the loaded state in the directory `loaded` of each tier, and run on a copy of it
+    /// made of hard links; later runs with the same settings use it again
+    #[arg(long)]
+    pub keep: bool,
+
+    /// Seed of everything random in the run
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// Memory of the engine [default: a quarter of the data, at least 16MiB]
+    #[arg(long, value_parser = size, value_name = "SIZE")]
+    pub memory: Option<u64>,
+
+    /// Block cache [default: an eighth of the memory]
+    #[arg(long, value_parser = size, value_name = "SIZE")]
+    pub cache: Option<u64>,
+
+    /// Memtable, and table [default: the least of a sixth of the memory, a 24th of the fast
+    /// capacity, and 64MiB]
+    #[arg(long, value_parser = size, value_name = "SIZE")]
+    pub memtable: Option<u64>,
+
+    /// Data blocks on the fast tier
+    #[arg(long, value_parser = size, default_value = "4KiB", value_name = "SIZE")]
+    pub block_size_fast: u64,
+
+    /// Data blocks on the slow tier
+    #[arg(long, value_parser = size, default_value = "16KiB", value_name = "SIZE")]
+    pub block_size_slow: u64,
+
+    /// Compression on the slow tier: none, lz4, zstd, zstd:LEVEL
+    #[arg(long, default_value = "none")]
+    pub compression: Compression,
+
+    /// What acknowledged writes survive
+    #[arg(long, value_enum, default_value = "buffered")]
+    pub durability: Durability,
+
+    /// Records of one scan (YCSB e: at most)
+    #[arg(long, default_value_t = 100)]
+    pub scan_length: usize,
+
+    /// Emulate a slow disk with so many operations per second [default: no limit]
+    #[arg(long, value_name = "N")]
+    pub slow_iops: Option<u64>,
+
+    /// Emulate a slow disk with so many bytes per second [default: no limit]
+    #[arg(long, value_parser = size, value_name = "SIZE")]
+    pub slow_bandwidth: Option<u64>,
+
+    /// Emulate a slow disk that takes so much longer [default: none]
+    #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
+    pub slow_latency: Option<Duration>,
+
+    /// Replay the reads of this file instead of a workload
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "distribution"])]
+    pub trace: Option<PathBuf>,
+
+    /// Format of the trace
+    #[arg(long, value_enum, default_value = "cache2k", requires = "trace")]
+    pub format: Format,
+
+    /// Replay each access of the trace under so many prefixes
+    #[arg(long, default_value_t = 1, requires = "trace")]
+    pub trace_copies: u64,
+
+    /// Write the results there as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let size: ByteSize = text.parse()?;
+    Ok(size.as_u64())
+}
+
+/// What operations come from.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Source {
+    Generated {
+        workload: Workload,
+        stages: Stages,
+    },
+    Trace {
+        trace: Trace,
+        copies: u64,
+        name: String,
+    },
+}
+
+impl Source {
+    pub(crate) fn workload_name(&self) -> String {
+        match self {
+            Source::Generated { workload, .. } => workload.to_string(),
+            Source::Trace { .. } => "trace".to_owned(),
+        }
+    }
+
+    pub(crate) fn distribution_name(&self) -> String {
+        match self {
+            Source::Generated { stages, .. } => stages.to_string(),
+            Source::Trace { copies, name, .. } => format!("{name} x{copies}"),
+        }
+    }
+
+    pub(crate) fn key_space(&self) -> KeySpace {
+        match self {
+            Source::Generated { .. } => KeySpace::Ycsb,
+            Source::Trace { trace, .. } => trace.key_space(),
+        }
+    }
+}
+
+/// When a run ends: at whichever comes first. At least one is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) ops: Option<u64>,
+    pub(crate) duration: Option<Duration>,
+}
+
+/// A benchmark with everything decided.
+pub(crate) struct Plan {
+    pub(crate) engine: &'static dyn EngineKind,
+    pub(crate) source: Source,
+    pub(crate) records: u64,
+    pub(crate) value_len: usize,
+    pub(crate) threads: usize,
+    pub(crate) seed: u64,
+    pub(crate) scan_length: usize,
+    pub(crate) end: End,
+    pub(crate) settings: Settings,
+}
+
+impl Plan {
+    pub(crate) fn record_bytes(&self) -> u64 {
+        (KEY_LEN + self.value_len) as u64
+    }
+}
+
+impl BenchArgs {
+    /// Checks the flags against each other and fills in the defaults.
+    pub(crate) fn plan(&self) -> Result<Plan> {
+        let engine = engine::find(&self.engine)?;
+        self.check_directories()?;
+        let least = (KEY_LEN + HEADER_LEN) as u64;
+        ensure!(
+            (least..=16 << 20).contains(&self.record_size),
+            "--record-size {}: must be {least} bytes to 16 MiB",
+            self.record_size
+        );
+        ensure!(self.scan_length > 0, "--scan-length: must be at least 1");
+        ensure!(self.ops != Some(0), "--ops: must be at least 1");
+        ensure!(
+            self.duration.is_none_or(|duration| !duration.is_zero()),
+            "--duration: must be longer than nothing"
+        );
+        let source = self.source()?;
+        let records = match &source {
+            Source::Generated { .. } => self.data_size.unwrap_or(256 << 20) / self.record_size,
+            Source::Trace { trace, copies, .. } => trace.distinct() * copies,
+        };
+        ensure!(records > 0, "--data-size: must hold at least one record");
+        let threads = match self.threads {
+            Some(0) => bail!("--threads: must be at least 1"),
+            Some(threads) => threads,
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        let settings = self.settings(records * self.record_size);
+        engine.check(&settings)?;
+        Ok(Plan {
+            engine,
+            end: self.end(&source),
+            source,
+            records,
+            value_len: self.record_size as usize - KEY_LEN,
+            threads,
+            seed: self.seed,
+            scan_length: self.scan_length,
+            settings,
+        })
+    }
+
+    fn check_directories(&self) -> Result<()> {
+        ensure!(
+            self.fast.is_some() == self.slow.is_some(),
+            "--fast and --slow: name both directories, or neither for temporary ones"
+        );
+        ensure!(
+            self.fast.is_none() || self.fast != self.slow,
+            "--fast and --slow: must be two directories"
+        );
+        ensure!(
+            !self.keep || self.fast.is_some(),
+            "--keep: name the directories with --fast and --slow; temporary ones are removed"
+        );
+        ensure!(
+            self.phase != Phase::Run || self.keep,
+            "--phase run: needs --keep and the directories of an earlier --phase load --keep"
+        );
+        Ok(())
+    }
+
+    fn source(&self) -> Result<Source> {
+        let Some(path) = &self.trace else {
+            let stages = self.distribution.clone();
+            return Ok(Source::Generated {
+                workload: self.workload,
+                stages: stages.unwrap_or_else(|| self.workload.default_distribution()),
+            });
+        };
+        // Eight digits of the key are for the copy.
+        ensure!(
+            (1..100_000_000).contains(&self.trace_copies),
+            "--trace-copies: must be 1 to 99999999"
+        );
+        let name = path.file_name().context("--trace: names no file")?;
+        Ok(Source::Trace {
+            trace: Trace::read(path, self.format)?,
+            copies: self.trace_copies,
+            name: name.to_string_lossy().into_owned(),
+        })
+    }
+
+    fn end(&self, source: &Source) -> End {
+        let whole = match source {
+            Source::Generated { .. } => None,
+            Source::Trace { trace, copies, .. } => Some(trace.accesses() * copies),
+        };
+        match (self.ops, self.duration, whole) {
+            (None, None, None) => End {
+                ops: None,
+                duration: Some(Duration::from_secs(30)),
+            },
+            (None, None, whole) => End {
+                ops: whole,
+                duration: None,
+            },
+            (ops, duration, _) => End { ops, duration },
+        }
+    }
+
+    fn settings(&self, data: u64) -> Settings {
+        let fast_capacity = self.fast_capacity.unwrap_or((data / 4).max(2 << 20));
+        let memory = self.memory.unwrap_or((data / 4).max(16 << 20));
+        Settings {
+            fast_capacity,
+            memory,
+            cache: self.cache.unwrap_or(memory / 8),
+            memtable: self
+                .memtable
+                .unwrap_or_else(|| Settings::default_memtable(memory, fast_capacity)),
+            block_size_fast: self.block_size_fast,
+            block_size_slow: self.block_size_slow,
+            compression: self.compression,
+            durability: self.durability,
+            slow_device: SlowDevice {
+                iops: self.slow_iops,
+                bandwidth: self.slow_bandwidth,
+                latency: self.slow_latency,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Cli {
+        #[command(flatten)]
+        bench: BenchArgs,
+    }
+
+    pub(crate) fn parse(flags: &str) -> Result<BenchArgs, String> {
+        let words = std::iter::once("bench").chain(flags.split_whitespace());
+        Cli::try_parse_from(words)
+            .map(|cli| cli.bench)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn defaults_make_a_plan() {
+        let plan = parse("").unwrap().plan().unwrap();
+        assert_eq!((plan.records, plan.value_len), (262_144, 1000));
+        assert_eq!(plan.end.duration, Some(Duration::from_secs(30)));
+        assert_eq!(plan.source.distribution_name(), "hotspot-5");
+        assert_eq!(plan.settings.fast_capacity, 64 << 20);
+        assert_eq!(plan.settings.memtable, (64 << 20) / 24);
+    }
+
+    #[test]
+    fn units_and_limits_are_taken() {
+        let args = parse(
+            "--data-size 10MiB --record-size 200 --ops 5 --slow-latency 500us --slow-bandwidth 30MB \
+             --workload d --compression zstd:5",
+        );
+        let plan = args.unwrap().plan().unwrap();
+        assert_eq!(plan.records, (10 << 20) / 200);
+        assert_eq!(
+            plan.end,
+            End {
+                ops: Some(5),
+                duration: None
+            }
+        );
+        assert_eq!(plan.source.distribution_name(), "latest");
+        let slow = plan.settings.slow_device;
+        assert_eq!(slow.latency, Some(Duration::from_micros(500)));
+        assert_eq!(slow.bandwidth, Some(30_000_000));
+    }
+
+    #[test]
+    fn wrong_flags_are_explained() {
+        for (flags, expected) in [
+            ("--workload g", "there are ro, rw"),
+            ("--distribution normal", "there are hotspot-N"),
+            ("--record-size ten", "invalid value"),
+            ("--phase half", "possible values: load, run, both"),
+            ("--trace x --workload ro", "cannot be used with"),
+            ("--trace-copies 2", "--trace"),
+            ("--duration 5", "invalid value"),
+        ] {
+            let error = parse(flags).unwrap_err();
+            assert!(error.contains(expected), "{flags}: {error}");
+        }
+        for (flags, expected) in [
+            ("--engine leveldb", "is no engine"),
+            ("--record-size 47", "must be 48 bytes"),
+            ("--threads 0", "--threads"),
+            ("--ops 0", "--ops"),
+            ("--data-size 10", "at least one record"),
+            ("--keep", "--keep: name the directories"),
+            ("--fast a", "name both"),
+            ("--fast a --slow a", "two directories"),
+            ("--phase run", "needs --keep"),
+            ("--trace /no/such", "/no/such"),
+        ] {
+            let error = format!("{:#}", parse(flags).unwrap().plan().err().unwrap());
+            assert!(error.contains(expected), "{flags}: {error}");
+        }
+    }
+}

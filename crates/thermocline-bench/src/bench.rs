@@ -1,0 +1,213 @@
+//! A benchmark from its flags to its report.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use crate::args::{BenchArgs, Phase, Plan};
+use crate::progress::Progress;
+use crate::report::Report;
+use crate::run::{self, Load, Watch};
+use crate::settings::Dirs;
+use crate::state::{Kept, Place};
+
+/// Runs the benchmark that `args` describe. Progress goes to standard error when that is a
+/// terminal; the report is returned, and written to `--json` if given.
+///
+/// # Errors
+/// Flags that contradict each other, errors of the engine and of the file system. Wrong
+/// answers are an error too, after the report was written.
+pub fn bench(args: &BenchArgs) -> Result<Report> {
+    let plan = args.plan()?;
+    let place = Place::new(args)?;
+    let mut progress = Progress::new();
+    let report = if args.keep {
+        on_kept_state(args, &plan, &place, &mut progress)
+    } else {
+        on_new_state(args, &plan, &place, &mut progress)
+    }?;
+    place.remove_run()?;
+    progress.finish();
+    if let Some(path) = &args.json {
+        let json = serde_json::to_vec_pretty(&report)?;
+        fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if report.wrong_answers > 0 {
+        bail!("{report}\n{} answers were wrong", report.wrong_answers);
+    }
+    Ok(report)
+}
+
+fn on_new_state(
+    args: &BenchArgs,
+    plan: &Plan,
+    place: &Place,
+    watch: &mut dyn Watch,
+) -> Result<Report> {
+    let dirs = place.run();
+    let load = load(plan, &dirs, watch)?;
+    let mut report = Report::new(plan, false, Some(load))?;
+    finish(args, plan, &dirs, &mut report, watch)?;
+    Ok(report)
+}
+
+fn on_kept_state(
+    args: &BenchArgs,
+    plan: &Plan,
+    place: &Place,
+    watch: &mut dyn Watch,
+) -> Result<Report> {
+    let loaded = place.loaded();
+    let found = match args.phase {
+        Phase::Load => None,
+        Phase::Both => place.kept(plan).ok(),
+        Phase::Run => Some(place.kept(plan)?),
+    };
+    let (kept, earlier) = match found {
+        Some(kept) => (kept, true),
+        None => {
+            place.forget()?;
+            let kept = Kept::new(plan, load(plan, &loaded, watch)?);
+            place.keep(&kept)?;
+            (kept, false)
+        }
+    };
+    let mut report = Report::new(plan, earlier, kept.load(plan))?;
+    let run = place.run();
+    plan.engine
+        .copy(&plan.settings, &loaded, &run)
+        .context("cannot copy the kept state")?;
+    finish(args, plan, &run, &mut report, watch)?;
+    Ok(report)
+}
+
+fn load(plan: &Plan, dirs: &Dirs, watch: &mut dyn Watch) -> Result<Load> {
+    let engine = plan.engine.open(&plan.settings, dirs)?;
+    let load = run::load(plan, engine.as_ref(), watch).context("while loading")?;
+    engine.close()?;
+    Ok(load)
+}
+
+/// Runs on the loaded store, freshly opened, so that caches start empty every time.
+fn finish(
+    args: &BenchArgs,
+    plan: &Plan,
+    dirs: &Dirs,
+    report: &mut Report,
+    watch: &mut dyn Watch,
+) -> Result<()> {
+    let engine = plan.engine.open(&plan.settings, dirs)?;
+    if args.phase == Phase::Load {
+        report.sizes(&engine.counters()?, plan.records);
+    } else {
+        let measured = run::measure(plan, engine.as_ref(), watch).context("while running")?;
+        report.run(measured)?;
+    }
+    engine.close()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::tests::parse;
+    use crate::engines::memory::{Lie, Memory};
+
+    fn plan(flags: &str) -> (BenchArgs, Plan) {
+        let args = parse(&format!(
+            "--data-size 100kB --record-size 100 --ops 1000 --threads 2 {flags}"
+        ))
+        .unwrap();
+        let mut plan = args.plan().unwrap();
+        plan.engine = &Memory(Lie::None);
+        (args, plan)
+    }
+
+    #[test]
+    fn the_json_has_every_stable_field() {
+        let (args, plan) = plan("--workload uh");
+        let place = Place::temporary().unwrap();
+        let report = on_new_state(&args, &plan, &place, &mut ()).unwrap();
+        let json = serde_json::to_value(&report).unwrap();
+        for field in [
+            "engine",
+            "workload",
+            "distribution",
+            "records",
+            "record_bytes",
+            "threads",
+            "seed",
+            "load_ops_s",
+            "load_seconds",
+            "ops",
+            "seconds",
+            "ops_s",
+            "last_tenth_ops_s",
+            "p50_us",
+            "p99_us",
+            "p999_us",
+            "fd_hit_rate",
+            "dram_hit_rate",
+            "cpu_seconds",
+            "max_rss_bytes",
+            "fd_bytes",
+            "sd_bytes",
+            "fd_read_bytes",
+            "fd_write_bytes",
+            "sd_read_bytes",
+            "sd_read_ops",
+            "sd_write_bytes",
+            "write_amplification",
+            "space_amplification",
+            "stall_seconds",
+            "wrong_answers",
+            "series",
+            "settings",
+            "host",
+        ] {
+            assert!(json.get(field).is_some(), "{field} is missing");
+        }
+        for field in [
+            "memory",
+            "cache",
+            "memtable",
+            "block_size_fast",
+            "block_size_slow",
+            "durability",
+            "compression",
+        ] {
+            assert!(
+                json["settings"].get(field).is_some(),
+                "settings.{field} is missing"
+            );
+        }
+        assert_eq!(json["ops"], 1000);
+        assert_eq!(json["series"][0]["fd_hit_rate"], json["fd_hit_rate"]);
+        assert_eq!(json["settings"]["durability"], "buffered");
+        assert!(json["host"]["cores"].as_u64().unwrap() > 0);
+        let text = report.to_string();
+        assert!(
+            text.contains("wrong answers 0") && text.contains("update"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_kept_state_is_loaded_once_and_never_changed() {
+        let (args, plan) = plan("--workload uh");
+        let place = Place::temporary().unwrap();
+        let first = on_kept_state(&args, &plan, &place, &mut ()).unwrap();
+        assert!(!first.kept_state);
+        let kept = fs::read(place.loaded().fast.join("map.json")).unwrap();
+        let ran = fs::read(place.run().fast.join("map.json")).unwrap();
+        assert_ne!(kept, ran, "the run wrote to its copy");
+        place.remove_run().unwrap();
+        let second = on_kept_state(&args, &plan, &place, &mut ()).unwrap();
+        assert!(second.kept_state);
+        assert_eq!(second.load_seconds, first.load_seconds);
+        assert_eq!(second.wrong_answers, 0);
+        assert_eq!(
+            fs::read(place.loaded().fast.join("map.json")).unwrap(),
+            kept
+        );
+    }
+}

@@ -1,0 +1,118 @@
+//! An ordered map for tests of the harness, with answers that can be made wrong.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::Result;
+
+use crate::engine::{Counters, Engine, EngineKind};
+use crate::settings::{Dirs, Settings};
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// How answers are wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lie {
+    None,
+    /// Overwrites are forgotten.
+    Stale,
+    /// Some keys are not found.
+    Missing,
+    /// Scans leave out a record.
+    GapAtStart,
+}
+
+pub(crate) struct Memory(pub(crate) Lie);
+
+struct Store {
+    lie: Lie,
+    map: Mutex<Map>,
+    gets: AtomicU64,
+    file: std::path::PathBuf,
+}
+
+impl EngineKind for Memory {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn check(&self, _settings: &Settings) -> Result<()> {
+        Ok(())
+    }
+
+    fn open(&self, _settings: &Settings, dirs: &Dirs) -> Result<Box<dyn Engine>> {
+        for dir in dirs.each() {
+            std::fs::create_dir_all(dir)?;
+        }
+        let file = dirs.fast.join("map.json");
+        let records: Vec<(Vec<u8>, Vec<u8>)> = match std::fs::read(&file) {
+            Ok(bytes) => serde_json::from_slice(&bytes)?,
+            Err(_) => Vec::new(),
+        };
+        Ok(Box::new(Store {
+            lie: self.0,
+            map: Mutex::new(records.into_iter().collect()),
+            gets: AtomicU64::new(0),
+            file,
+        }))
+    }
+
+    fn copy(&self, _settings: &Settings, from: &Dirs, to: &Dirs) -> Result<()> {
+        for dir in to.each() {
+            std::fs::create_dir(dir)?;
+        }
+        std::fs::copy(from.fast.join("map.json"), to.fast.join("map.json"))?;
+        Ok(())
+    }
+}
+
+impl Engine for Store {
+    fn get(&self, key: &[u8], found: &mut dyn FnMut(Option<&[u8]>)) -> Result<()> {
+        let gets = self.gets.fetch_add(1, Ordering::Relaxed);
+        let map = self.map.lock().unwrap();
+        if self.lie == Lie::Missing && gets % 100 == 99 {
+            found(None);
+        } else {
+            found(map.get(key).map(Vec::as_slice));
+        }
+        Ok(())
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let mut map = self.map.lock().unwrap();
+        if self.lie != Lie::Stale || !map.contains_key(key) {
+            map.insert(key.to_vec(), value.to_vec());
+        }
+        Ok(())
+    }
+
+    fn scan(&self, start: &[u8], limit: usize, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
+        let map = self.map.lock().unwrap();
+        let skipped = usize::from(self.lie == Lie::GapAtStart);
+        for (key, value) in map.range(start.to_vec()..).skip(skipped).take(limit) {
+            each(key, value);
+        }
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn counters(&self) -> Result<Counters> {
+        let gets = self.gets.load(Ordering::Relaxed);
+        Ok(Counters {
+            gets: Some(gets),
+            gets_without_slow: Some(gets / 2),
+            gets_without_device: Some(gets / 4),
+            ..Counters::default()
+        })
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        let records: Vec<_> = self.map.into_inner().unwrap().into_iter().collect();
+        std::fs::write(self.file, serde_json::to_vec(&records)?)?;
+        Ok(())
+    }
+}

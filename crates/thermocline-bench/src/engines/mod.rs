@@ -1,0 +1,21 @@
+//! The engines that can be measured.
+
+#[cfg(feature = "peers")]
+mod block_device;
+#[cfg(test)]
+pub(crate) mod memory;
+#[cfg(feature = "peers")]
+mod rocksdb;
+mod thermocline;
+
+use crate::engine::EngineKind;
+
+/// Every engine of this build.
+pub(crate) static ALL: &[&dyn EngineKind] = &[
+    &thermocline::Leveled,
+    &thermocline::FastOnly,
+    #[cfg(feature = "peers")]
+    &rocksdb::Tiered,
+    #[cfg(feature = "peers")]
+    &rocksdb::FastOnly,
+];

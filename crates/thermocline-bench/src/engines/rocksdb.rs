@@ -1,0 +1,336 @@
+//! RocksDB, with the sizes of our engine: level tiering by `db_paths`, and on the fast disk
+//! alone. Direct I/O on both sides, so that neither has the page cache as a second cache.
+
+use std::cell::OnceCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Context, Result, ensure};
+use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
+use rocksdb::statistics::Ticker;
+use rocksdb::{
+    BlockBasedOptions, Cache, DB, DBCompressionType, DBPath, Options, WaitForCompactOptions,
+    WriteOptions,
+};
+
+use super::block_device::{self, DeviceIo};
+use crate::engine::{Counters, Engine, EngineKind};
+use crate::settings::{Compression, Dirs, Durability, Settings};
+
+/// Two compactions and a flush at once, as many as our engine by default.
+const BACKGROUND_JOBS: i32 = 3;
+
+/// Bits per key of its Bloom filters: the memory that our filters take.
+const FILTER_BITS: f64 = 10.0;
+
+/// Upper levels on the fast disk, lower ones on the slow disk.
+pub(super) struct Tiered;
+
+/// Everything on the fast disk.
+pub(super) struct FastOnly;
+
+impl EngineKind for Tiered {
+    fn name(&self) -> &'static str {
+        "rocksdb"
+    }
+
+    fn check(&self, settings: &Settings) -> Result<()> {
+        ensure!(
+            !settings.slow_device.is_limited(),
+            "engine `rocksdb`: the --slow flags emulate a slow disk inside our engine only; \
+             put --slow on a slow disk"
+        );
+        check(settings)
+    }
+
+    fn open(&self, settings: &Settings, dirs: &Dirs) -> Result<Box<dyn Engine>> {
+        open(settings, dirs, true)
+    }
+
+    fn copy(&self, _settings: &Settings, from: &Dirs, to: &Dirs) -> Result<()> {
+        link(&from.fast, &to.fast)?;
+        link(&from.slow, &to.slow)
+    }
+}
+
+impl EngineKind for FastOnly {
+    fn name(&self) -> &'static str {
+        "rocksdb-fast-only"
+    }
+
+    fn check(&self, settings: &Settings) -> Result<()> {
+        check(settings)
+    }
+
+    fn open(&self, settings: &Settings, dirs: &Dirs) -> Result<Box<dyn Engine>> {
+        open(settings, dirs, false)
+    }
+
+    fn copy(&self, _settings: &Settings, from: &Dirs, to: &Dirs) -> Result<()> {
+        link(&from.fast, &to.fast)
+    }
+}
+
+fn check(settings: &Settings) -> Result<()> {
+    ensure!(
+        settings.compression == Compression::None,
+        "engine `rocksdb`: built without compressions; use --compression none"
+    );
+    Ok(())
+}
+
+fn options(settings: &Settings, dirs: &Dirs, tiered: bool) -> Result<Options> {
+    let mut table = BlockBasedOptions::default();
+    table.set_block_cache(&Cache::new_lru_cache(settings.cache as usize));
+    table.set_bloom_filter(FILTER_BITS, false);
+    // One block size for all levels: that of the disk where most of the data lies.
+    let block_size = if tiered {
+        settings.block_size_slow
+    } else {
+        settings.block_size_fast
+    };
+    table.set_block_size(block_size as usize);
+
+    let mut options = Options::default();
+    options.create_if_missing(true);
+    options.set_block_based_table_factory(&table);
+    options.set_write_buffer_size(settings.memtable as usize);
+    options.set_max_write_buffer_number(3);
+    options.set_target_file_size_base(settings.memtable);
+    options.set_compression_type(DBCompressionType::None);
+    options.set_use_direct_reads(true);
+    options.set_use_direct_io_for_flush_and_compaction(true);
+    options.set_max_background_jobs(BACKGROUND_JOBS);
+    options.set_manual_wal_flush(settings.durability == Durability::None);
+    options.enable_statistics();
+    if tiered {
+        // A level goes to the first path that its target and those above fit into. With a
+        // base of a twelfth, L1 and L2 take eleven twelfths of the fast tier; a larger base
+        // would put L2, or a varying one any level, silently on the slow disk.
+        options.set_level_compaction_dynamic_level_bytes(false);
+        options.set_max_bytes_for_level_base(settings.fast_capacity / 12);
+        options.set_db_paths(&[
+            DBPath::new(&dirs.fast, settings.fast_capacity)?,
+            DBPath::new(&dirs.slow, u64::MAX)?,
+        ]);
+    } else {
+        options.set_max_bytes_for_level_base(4 * settings.memtable);
+    }
+    Ok(options)
+}
+
+fn open(settings: &Settings, dirs: &Dirs, tiered: bool) -> Result<Box<dyn Engine>> {
+    for dir in dirs.each().into_iter().take(if tiered { 2 } else { 1 }) {
+        fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    }
+    let options = options(settings, dirs, tiered)?;
+    let db = DB::open(&options, &dirs.fast)?;
+    let mut write = WriteOptions::default();
+    write.set_sync(settings.durability == Durability::Sync);
+    Ok(Box::new(Store {
+        db,
+        options,
+        write,
+        dirs: dirs.clone(),
+        tiered,
+        gets_without_device: AtomicU64::new(0),
+    }))
+}
+
+struct Store {
+    db: DB,
+    /// Holds the statistics.
+    options: Options,
+    write: WriteOptions,
+    dirs: Dirs,
+    tiered: bool,
+    gets_without_device: AtomicU64,
+}
+
+thread_local! {
+    /// Counts this thread's block reads.
+    static PERF: OnceCell<PerfContext> = const { OnceCell::new() };
+}
+
+fn block_reads() -> u64 {
+    PERF.with(|perf| {
+        perf.get_or_init(|| {
+            set_perf_stats(PerfStatsLevel::EnableCount);
+            PerfContext::default()
+        })
+        .metric(PerfMetric::BlockReadCount)
+    })
+}
+
+impl Engine for Store {
+    fn get(&self, key: &[u8], found: &mut dyn FnMut(Option<&[u8]>)) -> Result<()> {
+        let before = block_reads();
+        let value = self.db.get_pinned(key)?;
+        if block_reads() == before {
+            self.gets_without_device.fetch_add(1, Ordering::Relaxed);
+        }
+        found(value.as_deref());
+        Ok(())
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        Ok(self.db.put_opt(key, value, &self.write)?)
+    }
+
+    fn scan(&self, start: &[u8], limit: usize, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
+        let mut records = self.db.raw_iterator();
+        records.seek(start);
+        for _ in 0..limit {
+            let Some((key, value)) = records.item() else {
+                break;
+            };
+            each(key, value);
+            records.next();
+        }
+        Ok(records.status()?)
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.db.flush()?;
+        Ok(self
+            .db
+            .wait_for_compact(&WaitForCompactOptions::default())?)
+    }
+
+    fn counters(&self) -> Result<Counters> {
+        let ticker = |ticker| self.options.get_ticker_count(ticker);
+        let written = ticker(Ticker::WalFileBytes)
+            + ticker(Ticker::FlushWriteBytes)
+            + ticker(Ticker::CompactWriteBytes);
+        let gets = ticker(Ticker::NumberKeysRead);
+        let mut counters = Counters {
+            gets: Some(gets),
+            gets_without_device: Some(self.gets_without_device.load(Ordering::Relaxed)),
+            fd_bytes: Some(size(&self.dirs.fast)?),
+            sd_bytes: Some(0),
+            written_bytes: Some(written),
+            user_write_bytes: Some(ticker(Ticker::BytesWritten)),
+            stall_seconds: Some(ticker(Ticker::StallMicros) as f64 / 1e6),
+            ..Counters::default()
+        };
+        if self.tiered {
+            counters.sd_bytes = Some(size(&self.dirs.slow)?);
+            // RocksDB does not count by path; the kernel counts by device.
+            if let Some([fast, slow]) = block_device::of_two(&self.dirs.fast, &self.dirs.slow) {
+                by_device(&mut counters, fast, slow);
+            }
+        } else {
+            counters.gets_without_slow = Some(gets);
+            counters.fd_write_bytes = Some(written);
+            by_device_none(&mut counters);
+        }
+        Ok(counters)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        self.db.flush_wal(true)?;
+        self.db.cancel_all_background_work(true);
+        Ok(())
+    }
+}
+
+fn by_device(counters: &mut Counters, fast: DeviceIo, slow: DeviceIo) {
+    counters.fd_read_bytes = Some(fast.read_bytes);
+    counters.fd_write_bytes = Some(fast.write_bytes);
+    counters.sd_read_bytes = Some(slow.read_bytes);
+    counters.sd_read_ops = Some(slow.read_ops);
+    counters.sd_write_bytes = Some(slow.write_bytes);
+}
+
+/// There is no slow disk: nothing is read from it, which is not unknown.
+fn by_device_none(counters: &mut Counters) {
+    counters.sd_read_bytes = Some(0);
+    counters.sd_read_ops = Some(0);
+    counters.sd_write_bytes = Some(0);
+}
+
+/// Bytes of the files in `dir`; one that is removed meanwhile counts nothing.
+fn size(dir: &Path) -> Result<u64> {
+    let entries = fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))?;
+    Ok(entries
+        .flatten()
+        .filter_map(|entry| entry.metadata().ok())
+        .map(|metadata| metadata.len())
+        .sum())
+}
+
+/// Copies a closed store's directory: tables never change and are linked, the rest is copied.
+fn link(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir(to).with_context(|| format!("cannot create {}", to.display()))?;
+    for entry in fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))? {
+        let source: PathBuf = entry?.path();
+        let Some(name) = source.file_name() else {
+            continue;
+        };
+        let target = to.join(name);
+        let is_table = source
+            .extension()
+            .is_some_and(|extension| extension == "sst");
+        let done = if is_table {
+            fs::hard_link(&source, &target)
+        } else {
+            fs::copy(&source, &target).map(|_| ())
+        };
+        done.with_context(|| format!("cannot copy {}", source.display()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::tests::parse;
+    use crate::run;
+
+    fn dirs(root: &Path) -> Dirs {
+        Dirs {
+            fast: root.join("fast"),
+            slow: root.join("slow"),
+        }
+    }
+
+    #[test]
+    fn answers_are_right_and_a_copy_is_a_store_of_its_own() {
+        let plan =
+            parse("--engine rocksdb --data-size 4MiB --memory 4MiB --ops 2000 --workload uh")
+                .unwrap()
+                .plan()
+                .unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let (first, second) = (dirs(&root.path().join("a")), dirs(&root.path().join("b")));
+        let engine = plan.engine.open(&plan.settings, &first).unwrap();
+        run::load(&plan, engine.as_ref(), &mut ()).unwrap();
+        engine.close().unwrap();
+        fs::create_dir(root.path().join("b")).unwrap();
+        plan.engine.copy(&plan.settings, &first, &second).unwrap();
+        let engine = plan.engine.open(&plan.settings, &second).unwrap();
+        let measured = run::measure(&plan, engine.as_ref(), &mut ()).unwrap();
+        assert_eq!(measured.wrongs.count(), 0);
+        assert!(
+            measured.counters.sd_bytes > Some(1 << 20),
+            "the lowest level is slow"
+        );
+        assert!(measured.counters.dram_hit_rate() < Some(1.0));
+        engine.close().unwrap();
+    }
+
+    #[test]
+    fn what_it_cannot_do_is_refused() {
+        for (flags, expected) in [
+            ("--engine rocksdb --slow-iops 5", "--slow flags"),
+            (
+                "--engine rocksdb-fast-only --compression lz4",
+                "without compressions",
+            ),
+        ] {
+            let error = parse(flags).unwrap().plan().err().unwrap().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

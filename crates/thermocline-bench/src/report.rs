@@ -1,0 +1,324 @@
+//! The results, as JSON for programs and as text for people.
+//!
+//! The names and meanings of the JSON fields are stable; later versions only add to them.
+//! What an engine cannot tell is `null`.
+
+use std::fmt;
+
+use bytesize::ByteSize;
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::args::Plan;
+use crate::engine::Counters;
+use crate::run::{Load, Measured, Second, histogram};
+use crate::settings::Settings;
+use crate::usage::Usage;
+use crate::workload::Operation;
+
+/// The machine.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Host {
+    /// Processors that this process may use.
+    pub cores: usize,
+    /// Operating system.
+    pub os: &'static str,
+    /// Processor architecture.
+    pub arch: &'static str,
+}
+
+/// Latencies of one kind of operation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OperationLatency {
+    /// "read", "update", "insert", "scan", "read_modify_write".
+    pub operation: &'static str,
+    /// How many.
+    pub count: u64,
+    /// Median in microseconds.
+    pub p50_us: f64,
+    /// 99th percentile in microseconds.
+    pub p99_us: f64,
+    /// 99.9th percentile in microseconds.
+    pub p999_us: f64,
+    /// Longest in microseconds.
+    pub max_us: f64,
+}
+
+/// The results of a benchmark. Run fields are `null` after `--phase load`, load fields when
+/// a state was used whose load ran under other conditions.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// Version of this program.
+    pub version: &'static str,
+    /// The engine.
+    pub engine: String,
+    /// The workload; "trace" for a replay.
+    pub workload: String,
+    /// The distribution; file and copies for a replay.
+    pub distribution: String,
+    /// Records loaded.
+    pub records: u64,
+    /// Key and value of one record.
+    pub record_bytes: u64,
+    /// Client threads.
+    pub threads: usize,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Whether the loaded state was kept from an earlier benchmark.
+    pub kept_state: bool,
+    /// Records loaded per second, until the last was acknowledged.
+    pub load_ops_s: Option<f64>,
+    /// Time from the first record to the last acknowledgement.
+    pub load_seconds: Option<f64>,
+    /// Time from there until background work had ended.
+    pub load_settle_seconds: Option<f64>,
+    /// Bytes written to all devices while loading, per byte handed in.
+    pub load_write_amplification: Option<f64>,
+    /// Operations of the run.
+    pub ops: Option<u64>,
+    /// Duration of the run.
+    pub seconds: Option<f64>,
+    /// Operations per second.
+    pub ops_s: Option<f64>,
+    /// Operations per second in the last tenth of the run.
+    pub last_tenth_ops_s: Option<f64>,
+    /// Median latency of all operations in microseconds.
+    pub p50_us: Option<f64>,
+    /// 99th percentile in microseconds.
+    pub p99_us: Option<f64>,
+    /// 99.9th percentile in microseconds.
+    pub p999_us: Option<f64>,
+    /// Latencies by kind of operation.
+    pub latencies: Vec<OperationLatency>,
+    /// Share of the run's point reads answered without touching the slow disk.
+    pub fd_hit_rate: Option<f64>,
+    /// The same in the last tenth of the run, to the nearest second.
+    pub last_tenth_fd_hit_rate: Option<f64>,
+    /// Share of the run's point reads answered without touching any disk.
+    pub dram_hit_rate: Option<f64>,
+    /// Processor time of the whole process during the run.
+    pub cpu_seconds: Option<f64>,
+    /// Most memory resident at any time, loading included.
+    pub max_rss_bytes: u64,
+    /// Bytes on the fast tier at the end.
+    pub fd_bytes: Option<u64>,
+    /// Bytes on the slow tier at the end.
+    pub sd_bytes: Option<u64>,
+    /// Bytes read from the fast disk during the run.
+    pub fd_read_bytes: Option<u64>,
+    /// Bytes written to the fast disk during the run.
+    pub fd_write_bytes: Option<u64>,
+    /// Bytes read from the slow disk during the run.
+    pub sd_read_bytes: Option<u64>,
+    /// Read operations on the slow disk during the run.
+    pub sd_read_ops: Option<u64>,
+    /// Bytes written to the slow disk during the run.
+    pub sd_write_bytes: Option<u64>,
+    /// Bytes written to all disks during the run, per byte handed in.
+    pub write_amplification: Option<f64>,
+    /// Bytes on all tiers at the end, per byte of the records that exist.
+    pub space_amplification: Option<f64>,
+    /// Time that writers were held back during the run, in seconds of all threads.
+    pub stall_seconds: Option<f64>,
+    /// Answers that were missing, damaged, of another key, stale or out of order.
+    pub wrong_answers: u64,
+    /// The first of them in words.
+    pub wrong_examples: Vec<String>,
+    /// Settings of the engine.
+    pub settings: Settings,
+    /// The machine.
+    pub host: Host,
+    /// The run, second by second.
+    pub series: Vec<Second>,
+}
+
+impl Report {
+    pub(crate) fn new(plan: &Plan, kept_state: bool, load: Option<Load>) -> anyhow::Result<Self> {
+        Ok(Self {
+            version: env!("CARGO_PKG_VERSION"),
+            engine: plan.engine.name().to_owned(),
+            workload: plan.source.workload_name(),
+            distribution: plan.source.distribution_name(),
+            records: plan.records,
+            record_bytes: plan.record_bytes(),
+            threads: plan.threads,
+            seed: plan.seed,
+            kept_state,
+            load_ops_s: load.map(|load| load.ops_s),
+            load_seconds: load.map(|load| load.seconds),
+            load_settle_seconds: load.map(|load| load.settle_seconds),
+            load_write_amplification: load.and_then(|load| load.write_amplification),
+            ops: None,
+            seconds: None,
+            ops_s: None,
+            last_tenth_ops_s: None,
+            p50_us: None,
+            p99_us: None,
+            p999_us: None,
+            latencies: Vec::new(),
+            fd_hit_rate: None,
+            last_tenth_fd_hit_rate: None,
+            dram_hit_rate: None,
+            cpu_seconds: None,
+            max_rss_bytes: Usage::now()?.max_rss_bytes,
+            fd_bytes: None,
+            sd_bytes: None,
+            fd_read_bytes: None,
+            fd_write_bytes: None,
+            sd_read_bytes: None,
+            sd_read_ops: None,
+            sd_write_bytes: None,
+            write_amplification: None,
+            space_amplification: None,
+            stall_seconds: None,
+            wrong_answers: 0,
+            wrong_examples: Vec::new(),
+            settings: plan.settings.clone(),
+            host: Host {
+                cores: std::thread::available_parallelism().map_or(1, usize::from),
+                os: std::env::consts::OS,
+                arch: std::env::consts::ARCH,
+            },
+            series: Vec::new(),
+        })
+    }
+
+    /// Takes over the sizes of a store that holds `records` records.
+    pub(crate) fn sizes(&mut self, counters: &Counters, records: u64) {
+        self.fd_bytes = counters.fd_bytes;
+        self.sd_bytes = counters.sd_bytes;
+        let live = records * self.record_bytes;
+        self.space_amplification = counters
+            .fd_bytes
+            .zip(counters.sd_bytes)
+            .map(|(fast, slow)| (fast + slow) as f64 / live as f64);
+    }
+
+    /// Takes over the results of a run.
+    pub(crate) fn run(&mut self, measured: Measured) -> anyhow::Result<()> {
+        let mut all = histogram();
+        for part in &measured.latencies {
+            all.add(part)?;
+        }
+        let counters = &measured.counters;
+        self.sizes(counters, measured.records);
+        self.ops = Some(measured.ops);
+        self.seconds = Some(measured.seconds);
+        self.ops_s = Some(measured.ops as f64 / measured.seconds.max(1e-9));
+        self.last_tenth_ops_s = Some(measured.last_tenth_ops_s);
+        self.p50_us = Some(micros(&all, 0.5));
+        self.p99_us = Some(micros(&all, 0.99));
+        self.p999_us = Some(micros(&all, 0.999));
+        self.latencies = Operation::ALL
+            .into_iter()
+            .zip(&measured.latencies)
+            .filter(|(_, histogram)| !histogram.is_empty())
+            .map(|(operation, histogram)| OperationLatency {
+                operation: operation.name(),
+                count: histogram.len(),
+                p50_us: micros(histogram, 0.5),
+                p99_us: micros(histogram, 0.99),
+                p999_us: micros(histogram, 0.999),
+                max_us: micros(histogram, 1.0),
+            })
+            .collect();
+        self.fd_hit_rate = counters.fd_hit_rate();
+        self.last_tenth_fd_hit_rate = measured.last_tenth_fd_hit_rate;
+        self.dram_hit_rate = counters.dram_hit_rate();
+        self.cpu_seconds = Some(measured.cpu_seconds);
+        self.max_rss_bytes = Usage::now()?.max_rss_bytes;
+        self.fd_read_bytes = counters.fd_read_bytes;
+        self.fd_write_bytes = counters.fd_write_bytes;
+        self.sd_read_bytes = counters.sd_read_bytes;
+        self.sd_read_ops = counters.sd_read_ops;
+        self.sd_write_bytes = counters.sd_write_bytes;
+        self.write_amplification = counters.write_amplification();
+        self.stall_seconds = counters.stall_seconds;
+        self.wrong_answers = measured.wrongs.count();
+        self.wrong_examples = measured.wrongs.examples();
+        self.series = measured.series;
+        Ok(())
+    }
+}
+
+/// A quantile of nanoseconds, in microseconds.
+pub(crate) fn micros(histogram: &Histogram<u64>, quantile: f64) -> f64 {
+    histogram.value_at_quantile(quantile) as f64 / 1000.0
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{}, {} {}: {} records of {} B, {} threads",
+            self.engine,
+            self.workload,
+            self.distribution,
+            self.records,
+            self.record_bytes,
+            self.threads
+        )?;
+        if let (Some(ops_s), Some(seconds), Some(settle)) =
+            (self.load_ops_s, self.load_seconds, self.load_settle_seconds)
+        {
+            writeln!(
+                f,
+                "  load          {ops_s:.0} records/s, {seconds:.1} s and {settle:.1} s of background work"
+            )?;
+        }
+        if let (Some(ops), Some(seconds), Some(ops_s), Some(last)) =
+            (self.ops, self.seconds, self.ops_s, self.last_tenth_ops_s)
+        {
+            writeln!(
+                f,
+                "  run           {ops_s:.0} operations/s, {last:.0} in the last tenth ({ops} in {seconds:.1} s)"
+            )?;
+        }
+        for latency in &self.latencies {
+            writeln!(
+                f,
+                "  {:<13} p50 {:.1} us, p99 {:.1} us, p99.9 {:.1} us, max {:.1} us",
+                latency.operation.replace('_', "-"),
+                latency.p50_us,
+                latency.p99_us,
+                latency.p999_us,
+                latency.max_us
+            )?;
+        }
+        for (place, rate) in [
+            ("the slow disk", self.fd_hit_rate),
+            ("any disk", self.dram_hit_rate),
+        ] {
+            if let Some(rate) = rate {
+                writeln!(f, "  reads         {:.1} % without {place}", rate * 100.0)?;
+            }
+        }
+        if let (Some(fast), Some(slow)) = (self.fd_bytes, self.sd_bytes) {
+            writeln!(
+                f,
+                "  on disk       {} fast, {} slow",
+                ByteSize(fast),
+                ByteSize(slow)
+            )?;
+        }
+        if let Some(amplification) = self.write_amplification {
+            let stalls = self.stall_seconds.unwrap_or(0.0);
+            writeln!(
+                f,
+                "  writes        amplified {amplification:.1} times, held back {stalls:.1} s"
+            )?;
+        }
+        if let Some(cpu) = self.cpu_seconds {
+            writeln!(
+                f,
+                "  used          {cpu:.1} s of processor time, {} of memory at most",
+                ByteSize(self.max_rss_bytes)
+            )?;
+        }
+        write!(f, "  wrong answers {}", self.wrong_answers)?;
+        for example in &self.wrong_examples {
+            write!(f, "\n    {example}")?;
+        }
+        Ok(())
+    }
+}

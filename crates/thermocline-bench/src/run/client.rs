@@ -1,0 +1,266 @@
+//! One client thread: draws operations, does them, checks what comes back.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::Result;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+use super::{Shared, Tally};
+use crate::args::Source;
+use crate::freshness::Write;
+use crate::keys::{Key, scramble};
+use crate::value::{self, Wrong};
+use crate::workload::{Operation, Workload};
+
+pub(super) struct Client<'a> {
+    shared: &'a Shared<'a>,
+    tally: &'a Tally,
+    workload: Workload,
+    rng: SmallRng,
+    value: Vec<u8>,
+    /// Stamp of the last write of a record that is not followed.
+    stamp: u64,
+}
+
+impl<'a> Client<'a> {
+    pub(super) fn new(shared: &'a Shared<'a>, number: u64, tally: &'a Tally) -> Self {
+        let seed = shared.seed ^ scramble(number + 1);
+        Self {
+            shared,
+            tally,
+            workload: shared.workload(),
+            rng: SmallRng::seed_from_u64(seed),
+            value: vec![0; shared.value_len],
+            stamp: (number + 1) << 40,
+        }
+    }
+
+    pub(super) fn run(mut self) -> Result<()> {
+        while !self.shared.stop.load(Ordering::Relaxed) {
+            let index = self.shared.next.fetch_add(1, Ordering::Relaxed);
+            if self.shared.max_ops.is_some_and(|most| index >= most) {
+                break;
+            }
+            let operation = self.workload.choose(&mut self.rng);
+            let begin = Instant::now();
+            self.perform(operation, index)?;
+            let nanos = begin.elapsed().as_nanos() as u64;
+            if let Some(histogram) = self.tally.latencies().get_mut(operation as usize) {
+                histogram.record(nanos)?;
+            }
+            self.tally.done.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn perform(&mut self, operation: Operation, index: u64) -> Result<()> {
+        match operation {
+            Operation::Read => {
+                let record = self.choose(index);
+                self.read(record)
+            }
+            Operation::Update => {
+                let (record, write) = self.choose_to_write(index);
+                self.put(record, write)
+            }
+            Operation::ReadModifyWrite => {
+                let (record, write) = self.choose_to_write(index);
+                self.read(record)?;
+                self.put(record, write)
+            }
+            Operation::Insert => {
+                let record = self.shared.inserts.begin();
+                let key = self.shared.keys.key(record);
+                self.stamp += 1;
+                value::fill(&mut self.value, &key, self.stamp);
+                self.shared.engine.put(&key, &self.value)?;
+                self.shared.inserts.done(record);
+                Ok(())
+            }
+            Operation::Scan => {
+                let record = self.choose(index);
+                self.scan(record)
+            }
+        }
+    }
+
+    fn choose(&mut self, index: u64) -> u64 {
+        let shared = self.shared;
+        match shared.source {
+            Source::Trace { trace, copies, .. } => trace.record(index, *copies),
+            Source::Generated { .. } => {
+                let stage = self.stage(index);
+                match shared.choosers.get(stage) {
+                    Some(chooser) => chooser.choose(&mut self.rng, shared.inserts.present()),
+                    None => 0,
+                }
+            }
+        }
+    }
+
+    /// The further of the stages that time and operations have reached.
+    fn stage(&self, index: u64) -> usize {
+        let by_time = self.shared.stage.load(Ordering::Relaxed);
+        match (self.shared.stages(), self.shared.max_ops) {
+            (Some(stages), Some(most)) if stages.stages().len() > 1 => {
+                by_time.max(stages.at(index as f64 / most as f64))
+            }
+            _ => by_time,
+        }
+    }
+
+    fn choose_to_write(&mut self, index: u64) -> (u64, Write<'a>) {
+        let shared = self.shared;
+        loop {
+            let record = self.choose(index);
+            if let Some(write) = shared.freshness.write(record) {
+                return (record, write);
+            }
+        }
+    }
+
+    fn put(&mut self, record: u64, write: Write<'_>) -> Result<()> {
+        let key = self.shared.keys.key(record);
+        let stamp = if write.is_followed() {
+            write.number()
+        } else {
+            self.stamp += 1;
+            self.stamp
+        };
+        value::fill(&mut self.value, &key, stamp);
+        self.shared.engine.put(&key, &self.value)?;
+        write.done();
+        Ok(())
+    }
+
+    fn read(&mut self, record: u64) -> Result<()> {
+        let shared = self.shared;
+        let key = shared.keys.key(record);
+        let oldest = shared.freshness.oldest(record);
+        let mut found = Err(Wrong::Missing);
+        shared.engine.get(&key, &mut |value| {
+            if let Some(value) = value {
+                found = value::verify(value, &key, shared.value_len);
+            }
+        })?;
+        let checked = found.and_then(|stamp| match oldest.zip(shared.freshness.newest(record)) {
+            Some(possible) if stamp < possible.0 || stamp > possible.1 => Err(Wrong::Stale {
+                found: stamp,
+                possible,
+            }),
+            _ => Ok(()),
+        });
+        if let Err(wrong) = checked {
+            shared.wrongs.add(&key, wrong);
+        }
+        Ok(())
+    }
+
+    fn scan(&mut self, record: u64) -> Result<()> {
+        let shared = self.shared;
+        let start = shared.keys.key(record);
+        let limit = self.workload.scan_length(&mut self.rng, shared.scan_length);
+        let mut check = ScanCheck::new(start, shared.value_len);
+        shared
+            .engine
+            .scan(&start, limit, &mut |key, value| check.record(key, value))?;
+        if let Some(wrong) = check.end(limit, shared.last_key) {
+            shared.wrongs.add(&start, wrong);
+        }
+        Ok(())
+    }
+}
+
+/// Checks the records of one scan that begins at a key that exists.
+struct ScanCheck {
+    start: Key,
+    value_len: usize,
+    last: Vec<u8>,
+    count: usize,
+    wrong: Option<Wrong>,
+}
+
+impl ScanCheck {
+    fn new(start: Key, value_len: usize) -> Self {
+        Self {
+            start,
+            value_len,
+            last: Vec::new(),
+            count: 0,
+            wrong: None,
+        }
+    }
+
+    fn record(&mut self, key: &[u8], value: &[u8]) {
+        let in_order = if self.count == 0 {
+            key == self.start
+        } else {
+            key > self.last.as_slice()
+        };
+        if !in_order {
+            self.wrong.get_or_insert(Wrong::Scan);
+        }
+        if let Err(wrong) = value::verify(value, key, self.value_len) {
+            self.wrong.get_or_insert(wrong);
+        }
+        self.count += 1;
+        self.last.clear();
+        self.last.extend_from_slice(key);
+    }
+
+    /// What is wrong. A scan may be short only when it reached `last_key`.
+    fn end(self, limit: usize, last_key: Option<Key>) -> Option<Wrong> {
+        let reached = last_key.is_none_or(|last| self.last.as_slice() >= last.as_slice());
+        if self.count > limit || (self.count < limit && !reached) {
+            return self.wrong.or(Some(Wrong::Scan));
+        }
+        self.wrong
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::KeySpace;
+
+    fn sorted() -> Vec<Key> {
+        let mut keys: Vec<Key> = (0..10).map(|id| KeySpace::Ycsb.key(id)).collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    fn check(keys: &[Key], start: Key, limit: usize) -> Option<Wrong> {
+        let mut check = ScanCheck::new(start, 64);
+        for key in keys {
+            let mut value = vec![0; 64];
+            value::fill(&mut value, key, 0);
+            check.record(key, &value);
+        }
+        check.end(limit, sorted().last().copied())
+    }
+
+    #[test]
+    fn scans_must_be_whole_and_in_order() {
+        let keys = sorted();
+        assert_eq!(check(&keys[2..5], keys[2], 3), None);
+        assert_eq!(check(&keys[7..], keys[7], 5), None);
+        assert_eq!(check(&keys[2..5], keys[2], 5), Some(Wrong::Scan));
+        assert_eq!(check(&keys[3..5], keys[2], 2), Some(Wrong::Scan));
+        assert_eq!(
+            check(&[keys[2], keys[4], keys[3]], keys[2], 3),
+            Some(Wrong::Scan)
+        );
+        assert_eq!(check(&keys[2..6], keys[2], 3), Some(Wrong::Scan));
+        assert_eq!(check(&[], keys[2], 3), Some(Wrong::Scan));
+    }
+
+    #[test]
+    fn a_scanned_value_is_verified() {
+        let keys = sorted();
+        let mut check = ScanCheck::new(keys[0], 64);
+        check.record(&keys[0], &[0; 64]);
+        assert_eq!(check.end(1, None), Some(Wrong::Checksum));
+    }
+}

@@ -1,0 +1,134 @@
+//! Filling a store.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+use serde::{Deserialize, Serialize};
+
+use super::Watch;
+use crate::args::Plan;
+use crate::engine::Engine;
+use crate::keys::Permutation;
+use crate::value;
+
+/// Records that a client takes at once.
+const CHUNK: u64 = 64;
+
+/// Seed of the order of loading. Not the run's: one kept state serves runs of every seed.
+const ORDER_SEED: u64 = 0x6c6f_6164;
+
+/// How long filling took.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Load {
+    /// Until the last write was acknowledged.
+    pub(crate) seconds: f64,
+    /// From then until no background work was left.
+    pub(crate) settle_seconds: f64,
+    /// Records per second until the last acknowledgement.
+    pub(crate) ops_s: f64,
+    /// Bytes written to all devices per byte handed in, background work included.
+    pub(crate) write_amplification: Option<f64>,
+}
+
+/// Writes every record of the plan once, shuffled, and waits for background work to end.
+pub(crate) fn load(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> Result<Load> {
+    let before = engine.counters()?;
+    let begin = Instant::now();
+    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    let stop = AtomicBool::new(false);
+    let keys = plan.source.key_space();
+    let order = Permutation::new(plan.records, ORDER_SEED);
+    let (ended, finished) = mpsc::channel::<()>();
+    let client = || -> Result<()> {
+        let mut bytes = vec![0; plan.value_len];
+        while !stop.load(Ordering::Relaxed) {
+            let first = next.fetch_add(CHUNK, Ordering::Relaxed);
+            if first >= plan.records {
+                break;
+            }
+            let end = plan.records.min(first + CHUNK);
+            for index in first..end {
+                let key = keys.key(order.get(index));
+                value::fill(&mut bytes, &key, 0);
+                engine.put(&key, &bytes)?;
+            }
+            done.fetch_add(end - first, Ordering::Relaxed);
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| -> Result<()> {
+        let clients: Vec<_> = (0..plan.threads)
+            .map(|_| {
+                let (client, stop, ended) = (&client, &stop, ended.clone());
+                scope.spawn(move || {
+                    let result = client();
+                    if result.is_err() {
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                    drop(ended);
+                    result
+                })
+            })
+            .collect();
+        drop(ended);
+        while finished.recv_timeout(Duration::from_millis(200))
+            != Err(RecvTimeoutError::Disconnected)
+        {
+            watch.loaded(done.load(Ordering::Relaxed), plan.records);
+        }
+        for client in clients {
+            client
+                .join()
+                .unwrap_or_else(|_| Err(anyhow!("a client panicked")))?;
+        }
+        Ok(())
+    })?;
+    watch.loaded(plan.records, plan.records);
+    let seconds = begin.elapsed().as_secs_f64();
+    watch.settling();
+    engine.settle()?;
+    Ok(Load {
+        seconds,
+        settle_seconds: begin.elapsed().as_secs_f64() - seconds,
+        ops_s: plan.records as f64 / seconds.max(1e-9),
+        write_amplification: engine.counters()?.since(&before).write_amplification(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::tests::parse;
+    use crate::engine::EngineKind;
+    use crate::engines::memory::{Lie, Memory};
+    use crate::keys::KeySpace;
+    use crate::settings::Dirs;
+
+    #[test]
+    fn every_record_is_there_afterwards() {
+        let plan = parse("--data-size 10kB --record-size 100 --threads 3")
+            .unwrap()
+            .plan()
+            .unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = Dirs {
+            fast: dir.path().join("fast"),
+            slow: dir.path().join("slow"),
+        };
+        let engine = Memory(Lie::None).open(&plan.settings, &dirs).unwrap();
+        load(&plan, engine.as_ref(), &mut ()).unwrap();
+        let mut count = 0;
+        engine.scan(b"", 1000, &mut |_, _| count += 1).unwrap();
+        assert_eq!(count, 100);
+        for id in 0..100 {
+            let key = KeySpace::Ycsb.key(id);
+            let mut verified = None;
+            let mut found =
+                |value: Option<&[u8]>| verified = value.map(|v| value::verify(v, &key, 76));
+            engine.get(&key, &mut found).unwrap();
+            assert_eq!(verified, Some(Ok(0)));
+        }
+    }
+}

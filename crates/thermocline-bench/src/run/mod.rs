@@ -1,0 +1,303 @@
+//! Loading a store and running a workload on it, every answer checked.
+
+mod client;
+mod inserts;
+mod load;
+mod sampler;
+mod wrongs;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, mpsc};
+use std::time::Instant;
+
+use anyhow::{Result, anyhow};
+use hdrhistogram::Histogram;
+
+use crate::args::{Plan, Source};
+use crate::distribution::{Chooser, Stages};
+use crate::engine::{Counters, Engine};
+use crate::freshness::Freshness;
+use crate::keys::{Key, KeySpace};
+use crate::usage::Usage;
+use crate::workload::{Operation, Workload};
+
+use client::Client;
+use inserts::Inserts;
+pub(crate) use load::{Load, load};
+pub use sampler::Second;
+pub(crate) use sampler::Watch;
+pub(crate) use wrongs::Wrongs;
+
+/// Latencies in nanoseconds, by operation in the order of [`Operation::ALL`].
+pub(crate) type Latencies = Vec<Histogram<u64>>;
+
+/// An empty histogram of nanoseconds with three significant digits.
+pub(crate) fn histogram() -> Histogram<u64> {
+    match Histogram::new(3) {
+        Ok(histogram) => histogram,
+        Err(error) => unreachable!("3 digits are supported: {error}"),
+    }
+}
+
+fn no_latencies() -> Latencies {
+    Operation::ALL.iter().map(|_| histogram()).collect()
+}
+
+/// What a run found.
+pub(crate) struct Measured {
+    pub(crate) ops: u64,
+    /// Records that exist at the end.
+    pub(crate) records: u64,
+    pub(crate) seconds: f64,
+    pub(crate) cpu_seconds: f64,
+    pub(crate) latencies: Latencies,
+    pub(crate) series: Vec<Second>,
+    pub(crate) last_tenth_ops_s: f64,
+    pub(crate) last_tenth_fd_hit_rate: Option<f64>,
+    pub(crate) counters: Counters,
+    pub(crate) wrongs: Wrongs,
+}
+
+/// What the clients of a run share.
+pub(crate) struct Shared<'a> {
+    pub(crate) engine: &'a dyn Engine,
+    pub(crate) source: &'a Source,
+    pub(crate) keys: KeySpace,
+    /// One for each stage; empty for a trace.
+    pub(crate) choosers: Vec<Chooser>,
+    pub(crate) value_len: usize,
+    pub(crate) scan_length: usize,
+    pub(crate) seed: u64,
+    pub(crate) max_ops: Option<u64>,
+    pub(crate) freshness: Freshness,
+    pub(crate) inserts: Inserts,
+    /// Greatest key loaded; only scans need it.
+    pub(crate) last_key: Option<Key>,
+    pub(crate) wrongs: Wrongs,
+    /// Number of the next operation.
+    pub(crate) next: AtomicU64,
+    /// Stage that time has reached.
+    pub(crate) stage: AtomicUsize,
+    pub(crate) stop: AtomicBool,
+    /// What each client has done, by its number.
+    pub(crate) tallies: Vec<Tally>,
+}
+
+/// What one client has done, on cache lines that it shares with no other.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Tally {
+    /// Operations finished.
+    pub(crate) done: AtomicU64,
+    /// Latencies since the sampler last took them, once a second: the client hardly ever
+    /// waits for the lock.
+    latencies: Mutex<Latencies>,
+}
+
+impl Tally {
+    fn new() -> Self {
+        Self {
+            done: AtomicU64::new(0),
+            latencies: Mutex::new(no_latencies()),
+        }
+    }
+
+    fn latencies(&self) -> MutexGuard<'_, Latencies> {
+        self.latencies
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl<'a> Shared<'a> {
+    fn new(plan: &'a Plan, engine: &'a dyn Engine) -> Self {
+        let keys = plan.source.key_space();
+        let scans = match &plan.source {
+            Source::Generated { workload, .. } => workload.scans(),
+            Source::Trace { .. } => false,
+        };
+        let choosers = match &plan.source {
+            Source::Generated { stages, .. } => stages
+                .stages()
+                .iter()
+                .map(|stage| Chooser::new(stage.shape, plan.records, plan.seed))
+                .collect(),
+            Source::Trace { .. } => Vec::new(),
+        };
+        Self {
+            engine,
+            source: &plan.source,
+            choosers,
+            value_len: plan.value_len,
+            scan_length: plan.scan_length,
+            seed: plan.seed,
+            max_ops: plan.end.ops,
+            freshness: Freshness::new(plan.records),
+            inserts: Inserts::new(plan.records),
+            last_key: if scans {
+                keys.last_key(plan.records)
+            } else {
+                None
+            },
+            keys,
+            wrongs: Wrongs::default(),
+            next: AtomicU64::new(0),
+            stage: AtomicUsize::new(0),
+            stop: AtomicBool::new(false),
+            tallies: (0..plan.threads).map(|_| Tally::new()).collect(),
+        }
+    }
+
+    fn workload(&self) -> Workload {
+        match self.source {
+            Source::Generated { workload, .. } => *workload,
+            Source::Trace { .. } => Workload::READ_ONLY,
+        }
+    }
+
+    fn stages(&self) -> Option<&Stages> {
+        match self.source {
+            Source::Generated { stages, .. } => Some(stages),
+            Source::Trace { .. } => None,
+        }
+    }
+}
+
+/// Runs the plan's operations on a loaded store and tells `watch` about it every second.
+pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> Result<Measured> {
+    let shared = Shared::new(plan, engine);
+    let before = engine.counters()?;
+    let usage = Usage::now()?;
+    let begin = Instant::now();
+    let (ended, finished) = mpsc::channel::<()>();
+    let (timeline, results) = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0u64..)
+            .zip(&shared.tallies)
+            .map(|(number, tally)| {
+                let (shared, ended) = (&shared, ended.clone());
+                scope.spawn(move || {
+                    let result = Client::new(shared, number, tally).run();
+                    // One client that fails ends the run.
+                    if result.is_err() {
+                        shared.stop.store(true, Ordering::Relaxed);
+                    }
+                    drop(ended);
+                    result
+                })
+            })
+            .collect();
+        drop(ended);
+        let timeline = sampler::watch(&shared, plan.end, begin, &before, &finished, watch);
+        let results: Vec<_> = clients
+            .into_iter()
+            .map(|client| {
+                client
+                    .join()
+                    .unwrap_or_else(|_| Err(anyhow!("a client panicked")))
+            })
+            .collect();
+        (timeline, results)
+    });
+    let cpu_seconds = Usage::now()?.cpu_seconds - usage.cpu_seconds;
+    let timeline = timeline?;
+    results.into_iter().collect::<Result<()>>()?;
+    Ok(Measured {
+        ops: timeline.ops,
+        records: shared.inserts.present(),
+        seconds: timeline.seconds,
+        cpu_seconds,
+        last_tenth_ops_s: timeline.last_tenth_ops_s(),
+        last_tenth_fd_hit_rate: timeline.last_tenth_fd_hit_rate(),
+        latencies: timeline.latencies,
+        series: timeline.series,
+        counters: engine.counters()?.since(&before),
+        wrongs: shared.wrongs,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::tests::parse;
+    use crate::engine::EngineKind;
+    use crate::engines::memory::{Lie, Memory};
+    use crate::settings::Dirs;
+
+    fn run(flags: &str, lie: Lie) -> Measured {
+        let plan = parse(&format!(
+            "--data-size 400KB --record-size 200 --threads 2 {flags}"
+        ))
+        .unwrap()
+        .plan()
+        .unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = Dirs {
+            fast: dir.path().join("fast"),
+            slow: dir.path().join("slow"),
+        };
+        let engine = Memory(lie).open(&plan.settings, &dirs).unwrap();
+        load(&plan, engine.as_ref(), &mut ()).unwrap();
+        measure(&plan, engine.as_ref(), &mut ()).unwrap()
+    }
+
+    #[test]
+    fn every_workload_gets_right_answers_from_a_right_engine() {
+        for workload in [
+            "ro", "rw", "wh", "uh", "a", "b", "d", "e", "f", "scan", "write",
+        ] {
+            let flags = format!("--workload {workload} --ops 2000 --scan-length 10");
+            let measured = run(&flags, Lie::None);
+            assert_eq!(measured.ops, 2000, "{workload}");
+            assert_eq!(
+                measured.wrongs.count(),
+                0,
+                "{workload}: {:?}",
+                measured.wrongs
+            );
+            let recorded: u64 = measured.latencies.iter().map(Histogram::len).sum();
+            assert_eq!(recorded, 2000, "{workload}");
+        }
+    }
+
+    #[test]
+    fn lost_overwrites_are_found() {
+        let measured = run("--workload uh --ops 20000", Lie::Stale);
+        assert!(measured.wrongs.count() > 0);
+        let first = measured.wrongs.examples().remove(0);
+        assert!(first.contains("only writes"), "{first}");
+    }
+
+    #[test]
+    fn missing_records_are_found() {
+        let measured = run("--ops 1000", Lie::Missing);
+        assert_eq!(measured.wrongs.count(), 10);
+        assert!(measured.wrongs.examples()[0].contains("missing"));
+    }
+
+    #[test]
+    fn gaps_in_scans_are_found() {
+        let measured = run("--workload scan --ops 10", Lie::GapAtStart);
+        assert_eq!(measured.wrongs.count(), 10);
+    }
+
+    #[test]
+    fn a_run_ends_by_time_and_passes_its_stages() {
+        let flags = "--duration 600ms --distribution hotspot-5@50%,uniform@50%";
+        let measured = run(flags, Lie::None);
+        assert!(measured.ops > 1000);
+        assert!(
+            (0.6..2.0).contains(&measured.seconds),
+            "{}",
+            measured.seconds
+        );
+        assert_eq!(measured.series.last().map(|second| second.stage), Some(1));
+        assert!(measured.last_tenth_ops_s > 0.0);
+        assert_eq!(
+            measured
+                .counters
+                .fd_hit_rate()
+                .map(|rate| (rate * 10.0).round()),
+            Some(5.0)
+        );
+    }
+}

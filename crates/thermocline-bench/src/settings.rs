@@ -1,0 +1,178 @@
+//! What every engine is given alike, so that numbers can be compared.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Memtables of one store may take a sixth of its memory each, a twenty-fourth of the fast
+/// tier, and 64 MiB.
+const MAX_MEMTABLE: u64 = 64 << 20;
+
+/// Compression of tables on the slow tier; those on the fast tier are stored as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Compression {
+    /// As written.
+    None,
+    /// LZ4.
+    Lz4,
+    /// Zstandard at a level of 1 to 19.
+    Zstd(i32),
+}
+
+impl FromStr for Compression {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => return Ok(Compression::None),
+            "lz4" => return Ok(Compression::Lz4),
+            "zstd" => return Ok(Compression::Zstd(3)),
+            _ => {}
+        }
+        match text.strip_prefix("zstd:").map(str::parse) {
+            Some(Ok(level @ 1..=19)) => Ok(Compression::Zstd(level)),
+            _ => Err(format!(
+                "`{text}` is no compression; there are none, lz4, zstd and zstd:1 to zstd:19"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Compression::None => f.write_str("none"),
+            Compression::Lz4 => f.write_str("lz4"),
+            Compression::Zstd(level) => write!(f, "zstd:{level}"),
+        }
+    }
+}
+
+impl From<Compression> for String {
+    fn from(compression: Compression) -> Self {
+        compression.to_string()
+    }
+}
+
+impl TryFrom<String> for Compression {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// What an acknowledged write survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// Kept in the process.
+    None,
+    /// Handed to the operating system.
+    Buffered,
+    /// Synced to the device.
+    Sync,
+}
+
+/// What the emulated slow device can do; `None` is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SlowDevice {
+    /// Operations per second, reads and writes each.
+    pub iops: Option<u64>,
+    /// Bytes per second, reads and writes each.
+    pub bandwidth: Option<u64>,
+    /// Added to every operation.
+    pub latency: Option<Duration>,
+}
+
+impl SlowDevice {
+    /// Whether anything is limited.
+    pub(crate) fn is_limited(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+/// Settings of one store. Sizes in bytes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// What the store may occupy on the fast tier.
+    pub fast_capacity: u64,
+    /// All memory.
+    pub memory: u64,
+    /// Block cache.
+    pub cache: u64,
+    /// One memtable; tables have this size too.
+    pub memtable: u64,
+    /// Data blocks on the fast tier.
+    pub block_size_fast: u64,
+    /// Data blocks on the slow tier.
+    pub block_size_slow: u64,
+    /// Compression on the slow tier.
+    pub compression: Compression,
+    /// Durability of every write.
+    pub durability: Durability,
+    /// Emulation of a slower device.
+    pub slow_device: SlowDevice,
+}
+
+impl Settings {
+    /// The memtable size that follows from the memory and the fast tier's capacity.
+    pub(crate) fn default_memtable(memory: u64, fast_capacity: u64) -> u64 {
+        (memory / 6).min(fast_capacity / 24).min(MAX_MEMTABLE)
+    }
+}
+
+/// One directory per tier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Dirs {
+    /// On the fast disk.
+    pub(crate) fast: PathBuf,
+    /// On the slow disk.
+    pub(crate) slow: PathBuf,
+}
+
+impl Dirs {
+    /// The directory `name` in both.
+    pub(crate) fn join(&self, name: &str) -> Self {
+        Self {
+            fast: self.fast.join(name),
+            slow: self.slow.join(name),
+        }
+    }
+
+    /// Both, fastest first.
+    pub(crate) fn each(&self) -> [&PathBuf; 2] {
+        [&self.fast, &self.slow]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compressions_parse_and_print() {
+        for text in ["none", "lz4", "zstd:7"] {
+            assert_eq!(text.parse::<Compression>().unwrap().to_string(), text);
+        }
+        assert_eq!("zstd".parse(), Ok(Compression::Zstd(3)));
+        for text in ["zstd:0", "zstd:20", "snappy", "zstd:x"] {
+            assert!(
+                text.parse::<Compression>()
+                    .unwrap_err()
+                    .contains("there are none")
+            );
+        }
+    }
+
+    #[test]
+    fn the_memtable_follows_the_tighter_budget() {
+        assert_eq!(Settings::default_memtable(60 << 20, 1 << 40), 10 << 20);
+        assert_eq!(Settings::default_memtable(1 << 40, 48 << 20), 2 << 20);
+        assert_eq!(Settings::default_memtable(1 << 40, 1 << 40), 64 << 20);
+    }
+}

@@ -1,0 +1,334 @@
+//! Where stores lie, and loaded states that are kept for later runs.
+//!
+//! Under each tier's directory: `loaded`, the store as it was after loading, closed and
+//! never opened for writing again; `run`, a copy of it by hard links, made for each run and
+//! removed after it. `loaded.json` says what was loaded. `bench.lock` marks the directory as
+//! the bench's own, so that nothing of anybody else is ever removed.
+
+use std::fs::{self, File, TryLockError};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
+
+use crate::args::{BenchArgs, Plan, Source};
+use crate::run::Load;
+use crate::settings::{Compression, Dirs, Settings};
+
+const LOCK: &str = "bench.lock";
+const STATE: &str = "loaded.json";
+
+/// What a loaded state depends on: runs share a state if and only if these agree.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Content {
+    engine: String,
+    keys: String,
+    records: u64,
+    value_len: usize,
+    fast_capacity: u64,
+    memtable: u64,
+    block_size_fast: u64,
+    block_size_slow: u64,
+    compression: Compression,
+}
+
+impl Content {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let settings = &plan.settings;
+        Self {
+            engine: plan.engine.name().to_owned(),
+            keys: match &plan.source {
+                Source::Generated { .. } => "ycsb".to_owned(),
+                Source::Trace { trace, copies, .. } => {
+                    format!("trace {:016x} x{copies}", trace.fingerprint())
+                }
+            },
+            records: plan.records,
+            value_len: plan.value_len,
+            fast_capacity: settings.fast_capacity,
+            memtable: settings.memtable,
+            block_size_fast: settings.block_size_fast,
+            block_size_slow: settings.block_size_slow,
+            compression: settings.compression,
+        }
+    }
+
+    /// What differs, by name.
+    fn differences(&self, other: &Self) -> Result<Vec<String>> {
+        let (ours, theirs) = (serde_json::to_value(self)?, serde_json::to_value(other)?);
+        let fields = ours.as_object().into_iter().flatten();
+        Ok(fields
+            .filter(|(name, value)| theirs.get(name) != Some(value))
+            .map(|(name, value)| {
+                let kept = theirs.get(name).cloned().unwrap_or_default();
+                format!("{name} is {kept}, wanted {value}")
+            })
+            .collect())
+    }
+}
+
+/// A loaded state as `loaded.json` describes it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    content: Content,
+    /// What else its load numbers depend on.
+    settings: Settings,
+    threads: usize,
+    load: Load,
+}
+
+impl Kept {
+    pub(crate) fn new(plan: &Plan, load: Load) -> Self {
+        Self {
+            content: Content::new(plan),
+            settings: plan.settings.clone(),
+            threads: plan.threads,
+            load,
+        }
+    }
+
+    /// The numbers of its load, if the plan's would have run under the same conditions.
+    pub(crate) fn load(&self, plan: &Plan) -> Option<Load> {
+        (self.settings == plan.settings && self.threads == plan.threads).then_some(self.load)
+    }
+}
+
+/// The directories of a benchmark, locked.
+#[derive(Debug)]
+pub(crate) struct Place {
+    dirs: Dirs,
+    _temporary: Option<TempDir>,
+    _locks: Vec<File>,
+}
+
+impl Place {
+    /// The directories that the flags name, or temporary ones that go away with the result.
+    pub(crate) fn new(args: &BenchArgs) -> Result<Self> {
+        if let (Some(fast), Some(slow)) = (&args.fast, &args.slow) {
+            let dirs = Dirs {
+                fast: fast.clone(),
+                slow: slow.clone(),
+            };
+            return Self::at(dirs, None);
+        }
+        Self::temporary()
+    }
+
+    /// Temporary directories.
+    pub(crate) fn temporary() -> Result<Self> {
+        let temporary = tempfile::Builder::new()
+            .prefix("thermocline-")
+            .tempdir()
+            .context("cannot make a temporary directory")?;
+        let dirs = Dirs {
+            fast: temporary.path().join("fast"),
+            slow: temporary.path().join("slow"),
+        };
+        Self::at(dirs, Some(temporary))
+    }
+
+    fn at(dirs: Dirs, temporary: Option<TempDir>) -> Result<Self> {
+        let mut locks = Vec::new();
+        for dir in dirs.each() {
+            locks.push(claim(dir)?);
+        }
+        let place = Self {
+            dirs,
+            _temporary: temporary,
+            _locks: locks,
+        };
+        // A run that was killed leaves its copy behind.
+        place.remove_run()?;
+        Ok(place)
+    }
+
+    /// Where the loaded state is kept.
+    pub(crate) fn loaded(&self) -> Dirs {
+        self.dirs.join("loaded")
+    }
+
+    /// Where the run works.
+    pub(crate) fn run(&self) -> Dirs {
+        self.dirs.join("run")
+    }
+
+    /// The state kept here, if it is what `plan` would load.
+    ///
+    /// # Errors
+    /// There is none, or it is another one; what differs is named.
+    pub(crate) fn kept(&self, plan: &Plan) -> Result<Kept> {
+        let path = self.dirs.fast.join(STATE);
+        let Ok(text) = fs::read(&path) else {
+            bail!(
+                "no loaded state is kept at {}; make one with --phase load --keep",
+                self.dirs.fast.display()
+            );
+        };
+        let kept: Kept = serde_json::from_slice(&text)
+            .with_context(|| format!("{} is damaged; load again", path.display()))?;
+        let differences = Content::new(plan).differences(&kept.content)?;
+        ensure!(
+            differences.is_empty(),
+            "the state kept at {} was loaded with other settings: {}",
+            self.dirs.fast.display(),
+            differences.join("; ")
+        );
+        Ok(kept)
+    }
+
+    /// Declares the store in [`Place::loaded`] complete.
+    pub(crate) fn keep(&self, kept: &Kept) -> Result<()> {
+        let path = self.dirs.fast.join(STATE);
+        fs::write(&path, serde_json::to_vec_pretty(kept)?)
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Removes the kept state, its description first: half a state must not look whole.
+    pub(crate) fn forget(&self) -> Result<()> {
+        remove_file(&self.dirs.fast.join(STATE))?;
+        remove(&self.loaded())
+    }
+
+    /// Removes what a run left.
+    pub(crate) fn remove_run(&self) -> Result<()> {
+        remove(&self.run())
+    }
+}
+
+/// Makes `dir` the bench's, or refuses when it holds what the bench would overwrite.
+fn claim(dir: &Path) -> Result<File> {
+    fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    let path = dir.join(LOCK);
+    let ours = path.exists();
+    for name in ["loaded", "run", STATE] {
+        ensure!(
+            ours || !dir.join(name).exists(),
+            "{} holds `{name}`, which no benchmark made; name another directory",
+            dir.display()
+        );
+    }
+    let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            bail!("{}: another benchmark runs there", dir.display())
+        }
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock {}", path.display()))
+        }
+    }
+}
+
+fn remove(dirs: &Dirs) -> Result<()> {
+    for dir in dirs.each() {
+        match fs::remove_dir_all(dir) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot remove {}", dir.display()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::tests::parse;
+
+    const LOAD: Load = Load {
+        seconds: 1.5,
+        settle_seconds: 0.5,
+        ops_s: 10.0,
+        write_amplification: None,
+    };
+
+    fn place(dir: &Path) -> Result<Place> {
+        let dirs = Dirs {
+            fast: dir.join("fast"),
+            slow: dir.join("slow"),
+        };
+        Place::at(dirs, None)
+    }
+
+    fn plan(flags: &str) -> Plan {
+        parse(flags).unwrap().plan().unwrap()
+    }
+
+    #[test]
+    fn a_state_is_found_again_and_another_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = place(dir.path()).unwrap();
+        let kept = Kept::new(&plan("--threads 2"), LOAD);
+        assert!(
+            place
+                .kept(&plan(""))
+                .unwrap_err()
+                .to_string()
+                .contains("no loaded state")
+        );
+        place.keep(&kept).unwrap();
+        // The run's own settings do not matter.
+        let other_run = plan("--threads 2 --workload uh --seed 9 --ops 3");
+        assert_eq!(place.kept(&other_run).unwrap(), kept);
+        assert_eq!(kept.load(&other_run), Some(LOAD));
+        let error = place
+            .kept(&plan("--data-size 1MiB --memtable 32KiB"))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("records is 262144, wanted 1024"), "{error}");
+        assert!(error.contains("memtable is"), "{error}");
+        place.forget().unwrap();
+        assert!(place.kept(&other_run).is_err());
+    }
+
+    #[test]
+    fn load_numbers_hold_under_the_same_conditions_only() {
+        let kept = Kept::new(&plan("--threads 2"), LOAD);
+        assert_eq!(kept.load(&plan("--threads 3")), None);
+        assert_eq!(kept.load(&plan("--threads 2 --slow-iops 100")), None);
+    }
+
+    #[test]
+    fn directories_of_others_are_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let theirs = dir.path().join("fast/run");
+        fs::create_dir_all(&theirs).unwrap();
+        let error = place(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("no benchmark made"), "{error}");
+        assert!(theirs.exists());
+    }
+
+    #[test]
+    fn a_killed_run_is_cleaned_up_and_a_living_one_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = place(dir.path()).unwrap();
+        let left = first.run().slow.join("table");
+        fs::create_dir_all(&left).unwrap();
+        let error = place(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("another benchmark"), "{error}");
+        assert!(left.exists());
+        drop(first);
+        place(dir.path()).unwrap();
+        assert!(!left.exists());
+    }
+
+    #[test]
+    fn temporary_directories_go_away() {
+        let place = Place::temporary().unwrap();
+        let fast = place.run().fast;
+        fs::create_dir_all(&fast).unwrap();
+        drop(place);
+        assert!(!fast.exists() && !fast.parent().unwrap().exists());
+    }
+}

@@ -1,0 +1,226 @@
+//! What operations a run is made of.
+
+use std::fmt;
+use std::str::FromStr;
+
+use rand::{Rng, RngExt};
+
+use crate::distribution::{Shape, Stages};
+
+/// A kind of operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Reads one record.
+    Read,
+    /// Overwrites an existing record.
+    Update,
+    /// Writes a new record.
+    Insert,
+    /// Reads records in key order.
+    Scan,
+    /// Reads a record, then overwrites it.
+    ReadModifyWrite,
+}
+
+impl Operation {
+    /// Every kind, in the order of their numbers.
+    pub const ALL: [Operation; 5] = [
+        Operation::Read,
+        Operation::Update,
+        Operation::Insert,
+        Operation::Scan,
+        Operation::ReadModifyWrite,
+    ];
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Read => "read",
+            Operation::Update => "update",
+            Operation::Insert => "insert",
+            Operation::Scan => "scan",
+            Operation::ReadModifyWrite => "read_modify_write",
+        }
+    }
+}
+
+/// How long scans are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ScanLength {
+    /// Always the length asked for.
+    Fixed,
+    /// Uniform from 1 to it, as in YCSB E.
+    Uniform,
+}
+
+/// A named mix of operations.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Workload {
+    name: &'static str,
+    /// Percent of operations by kind, in the order of [`Operation::ALL`].
+    percent: [u8; 5],
+    scans: ScanLength,
+    distribution: Shape,
+}
+
+const HOTSPOT: Shape = Shape::Hotspot {
+    percent: 5.0,
+    offset: 0.0,
+};
+const ZIPFIAN: Shape = Shape::Zipfian { theta: 0.99 };
+
+const fn mix(name: &'static str, percent: [u8; 5], distribution: Shape) -> Workload {
+    Workload {
+        name,
+        percent,
+        scans: ScanLength::Fixed,
+        distribution,
+    }
+}
+
+/// HotRAP's four, YCSB's six, and two that measure one thing.
+const WORKLOADS: [Workload; 12] = [
+    mix("ro", [100, 0, 0, 0, 0], HOTSPOT),
+    mix("rw", [75, 0, 25, 0, 0], HOTSPOT),
+    mix("wh", [50, 0, 50, 0, 0], HOTSPOT),
+    mix("uh", [50, 50, 0, 0, 0], HOTSPOT),
+    mix("a", [50, 50, 0, 0, 0], ZIPFIAN),
+    mix("b", [95, 5, 0, 0, 0], ZIPFIAN),
+    mix("c", [100, 0, 0, 0, 0], ZIPFIAN),
+    mix("d", [95, 0, 5, 0, 0], Shape::Latest),
+    Workload {
+        scans: ScanLength::Uniform,
+        ..mix("e", [0, 0, 5, 95, 0], ZIPFIAN)
+    },
+    mix("f", [50, 0, 0, 0, 50], ZIPFIAN),
+    mix("scan", [0, 0, 0, 100, 0], HOTSPOT),
+    mix("write", [0, 100, 0, 0, 0], HOTSPOT),
+];
+
+impl Workload {
+    /// Reads only.
+    pub const READ_ONLY: Workload = WORKLOADS[0];
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The distribution it has unless told otherwise.
+    pub fn default_distribution(&self) -> Stages {
+        Stages::one(self.distribution)
+    }
+
+    /// Whether any operation writes.
+    pub fn writes(&self) -> bool {
+        self.percent[Operation::Update as usize]
+            + self.percent[Operation::Insert as usize]
+            + self.percent[Operation::ReadModifyWrite as usize]
+            > 0
+    }
+
+    /// Whether any operation scans.
+    pub fn scans(&self) -> bool {
+        self.percent[Operation::Scan as usize] > 0
+    }
+
+    /// Draws an operation.
+    pub fn choose(&self, rng: &mut impl Rng) -> Operation {
+        let mut draw = rng.random_range(0..100);
+        for (operation, percent) in Operation::ALL.into_iter().zip(self.percent) {
+            if draw < percent {
+                return operation;
+            }
+            draw -= percent;
+        }
+        Operation::Read
+    }
+
+    /// Records that a scan reads when `length` was asked for.
+    pub fn scan_length(&self, rng: &mut impl Rng, length: usize) -> usize {
+        match self.scans {
+            ScanLength::Fixed => length,
+            ScanLength::Uniform => rng.random_range(1..=length.max(1)),
+        }
+    }
+}
+
+impl FromStr for Workload {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let name = text.strip_prefix("ycsb-").unwrap_or(text);
+        WORKLOADS
+            .into_iter()
+            .find(|workload| workload.name == name)
+            .ok_or_else(|| {
+                let names: Vec<&str> = WORKLOADS.iter().map(|workload| workload.name).collect();
+                format!("`{text}` is no workload; there are {}", names.join(", "))
+            })
+    }
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand::rngs::SmallRng;
+
+    #[test]
+    fn every_mix_adds_up_and_is_found_by_name() {
+        for workload in WORKLOADS {
+            assert_eq!(
+                workload.percent.iter().map(|&p| u32::from(p)).sum::<u32>(),
+                100
+            );
+            assert_eq!(workload.name.parse::<Workload>(), Ok(workload));
+        }
+        assert_eq!("ycsb-e".parse::<Workload>().unwrap().name(), "e");
+        let error = "g".parse::<Workload>().unwrap_err();
+        assert!(error.contains("ro, rw, wh, uh, a, b"), "{error}");
+    }
+
+    #[test]
+    fn operations_come_in_the_promised_shares() {
+        let mut rng = SmallRng::seed_from_u64(3);
+        for (name, operation, share) in [
+            ("rw", Operation::Insert, 0.25),
+            ("uh", Operation::Update, 0.5),
+            ("e", Operation::Scan, 0.95),
+            ("f", Operation::ReadModifyWrite, 0.5),
+            ("ro", Operation::Read, 1.0),
+        ] {
+            let workload: Workload = name.parse().unwrap();
+            let hits = (0..50_000)
+                .filter(|_| workload.choose(&mut rng) == operation)
+                .count();
+            let found = hits as f64 / 50_000.0;
+            assert!((found - share).abs() < 0.01, "{name}: {found}");
+        }
+    }
+
+    #[test]
+    fn only_ycsb_e_varies_its_scans() {
+        let mut rng = SmallRng::seed_from_u64(3);
+        let scan: Workload = "scan".parse().unwrap();
+        assert_eq!(scan.scan_length(&mut rng, 100), 100);
+        let e: Workload = "e".parse().unwrap();
+        let lengths: Vec<usize> = (0..2000).map(|_| e.scan_length(&mut rng, 100)).collect();
+        assert_eq!(
+            (lengths.iter().min(), lengths.iter().max()),
+            (Some(&1), Some(&100))
+        );
+    }
+
+    #[test]
+    fn read_only_does_not_write() {
+        assert!(!Workload::READ_ONLY.writes());
+        assert!("f".parse::<Workload>().unwrap().writes());
+    }
+}
