@@ -1,10 +1,9 @@
 //! Which store a command means, and opening it.
 
-use std::ops::Bound;
 use std::path::PathBuf;
 
 use clap::Args;
-use thermocline::{Batch, Bytes, Db, Error, Keyspace, Options, TierOptions, Value};
+use thermocline::{Db, Error, Keyspace, Options, TierOptions};
 
 use crate::failure::Failure;
 use crate::size;
@@ -99,7 +98,7 @@ pub(crate) struct DataArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
-    /// Keyspace to use [default: the unnamed one]
+    /// Keyspace to use [default: the keyspace "default"]
     #[arg(long, value_name = "NAME")]
     pub(crate) keyspace: Option<String>,
 
@@ -138,69 +137,23 @@ impl DataArgs {
     }
 }
 
-/// What [`Session::range`] gives, from either end.
-pub(crate) type Records = Box<dyn DoubleEndedIterator<Item = Result<(Bytes, Value), Error>>>;
-
 /// An open store and the keyspace that the command works on.
 pub(crate) struct Session {
     pub(crate) db: Db,
-    keyspace: Option<Keyspace>,
+    pub(crate) keyspace: Keyspace,
 }
 
 impl Session {
     fn new(db: Db, name: Option<&str>, create: bool) -> Result<Self, Failure> {
-        let keyspace = name.map(|name| keyspace(&db, name, create)).transpose()?;
+        let keyspace = match name {
+            Some(name) => keyspace(&db, name, create)?,
+            None => Keyspace::clone(&db),
+        };
         Ok(Self { db, keyspace })
-    }
-
-    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>, Error> {
-        match &self.keyspace {
-            Some(keyspace) => keyspace.get(key),
-            None => self.db.get(key),
-        }
-    }
-
-    pub(crate) fn put(&self, batch: Batch, key: &[u8], value: &[u8]) -> Batch {
-        match &self.keyspace {
-            Some(keyspace) => batch.put_in(keyspace, key, value),
-            None => batch.put(key, value),
-        }
-    }
-
-    pub(crate) fn delete(&self, batch: Batch, key: &[u8]) -> Batch {
-        match &self.keyspace {
-            Some(keyspace) => batch.delete_in(keyspace, key),
-            None => batch.delete(key),
-        }
-    }
-
-    pub(crate) fn range(&self, range: (Bound<Vec<u8>>, Bound<Vec<u8>>)) -> Records {
-        match &self.keyspace {
-            Some(keyspace) => Box::new(keyspace.range(range)),
-            None => Box::new(self.db.range(range)),
-        }
-    }
-
-    pub(crate) fn prefix(&self, prefix: &[u8]) -> Records {
-        match &self.keyspace {
-            Some(keyspace) => Box::new(keyspace.prefix(prefix)),
-            None => Box::new(self.db.prefix(prefix)),
-        }
-    }
-
-    /// Flushes and compacts the keys of `range`, and waits for what follows from it.
-    pub(crate) fn compact(&self, range: (Bound<Vec<u8>>, Bound<Vec<u8>>)) -> Result<(), Error> {
-        self.db.flush()?;
-        match &self.keyspace {
-            Some(keyspace) => keyspace.compact_range(range)?,
-            None => self.db.compact_range(range)?,
-        }
-        self.db.wait_idle()
     }
 
     /// Closes the store; only then is everything known to be written.
     pub(crate) fn close(self) -> Result<(), Failure> {
-        drop(self.keyspace);
         Ok(self.db.close()?)
     }
 }

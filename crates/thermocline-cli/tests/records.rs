@@ -32,8 +32,13 @@ fn keys_and_values_of_any_bytes_pass_as_escapes_and_as_hex() {
         store.run("scan --hex", &[]).ok(),
         "61000962\tff5c\nff\t00\n"
     );
-    store.run("put", &["-k", "-v"]).ok();
-    assert_eq!(store.run("get", &["-k"]).ok(), "-v\n");
+    store.run("put", &["-1", "-2.5"]).ok();
+    assert_eq!(store.run("get", &["-1"]).ok(), "-2.5\n");
+    // A mistyped flag must not become a key.
+    store.run("put", &["--jsno", "v"]).fails(2, &["--jsno"]);
+    store.run("delete", &["a", "--jsno"]).fails(2, &["--jsno"]);
+    store.run("put", &["--", "--jsno", "v"]).ok();
+    assert_eq!(store.run("get", &["--", "--jsno"]).ok(), "v\n");
 }
 
 #[test]

@@ -3,18 +3,26 @@
 use thermocline_bench::BenchArgs;
 
 use crate::failure::Failure;
+use crate::output::Out;
 
 /// Measure a workload on a store made for it, and print a report
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  thermocline bench --help")]
+  thermocline bench --workload rw --slow-iops 2000
+  thermocline bench --fast /nvme/bench --slow /hdd/bench --data-size 10GiB --json result.json
+  thermocline bench --workload a --distribution zipfian:0.99 --threads 8 --duration 60s
+
+Without --fast and --slow the store lies in temporary directories. Values do not compress,
+and every answer is checked.")]
 pub(crate) struct Args {
     #[command(flatten)]
     bench: BenchArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    thermocline_bench::run(&args.bench).map_err(Failure::Bench)?;
-    Ok(())
+    let report = thermocline_bench::bench(&args.bench).map_err(Failure::Bench)?;
+    let mut out = Out::new();
+    out.line(report.to_string())?;
+    out.finish()
 }

@@ -43,7 +43,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let session = args.data.open_for_writing(false)?;
     let before = table_bytes(&session.db.metrics());
     let bar = progress::spinner("compacting");
-    let result = session.compact((from, to));
+    let result = session
+        .keyspace
+        .compact_range((from, to))
+        .and_then(|()| session.db.wait_idle());
     bar.finish_and_clear();
     result?;
     let after = table_bytes(&session.db.metrics());

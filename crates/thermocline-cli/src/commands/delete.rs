@@ -16,7 +16,7 @@ pub(crate) struct Args {
     data: DataArgs,
 
     /// The keys
-    #[arg(required = true, value_name = "KEY", allow_hyphen_values = true)]
+    #[arg(required = true, value_name = "KEY", allow_negative_numbers = true)]
     keys: Vec<String>,
 }
 
@@ -27,9 +27,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .map(|key| args.data.read("key", key))
         .collect::<Result<_, _>>()?;
     let session = args.data.open_for_writing(false)?;
-    let batch = keys
-        .iter()
-        .fold(Batch::new(), |batch, key| session.delete(batch, key));
+    let mut batch = Batch::new();
+    for key in &keys {
+        batch.delete_in(&session.keyspace, key);
+    }
     session.db.write(batch)?;
     session.close()
 }

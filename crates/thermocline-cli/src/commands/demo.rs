@@ -4,7 +4,7 @@ use thermocline_bench::DemoArgs;
 
 use crate::failure::Failure;
 
-/// Show what the store does, on this machine, without any preparation
+/// Show in a minute what a store over a fast and a slow disk does; needs nothing, leaves nothing
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -15,6 +15,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    // The demo prints as it goes; its report has been shown by then.
     thermocline_bench::demo(&args.demo).map_err(Failure::Bench)?;
     Ok(())
 }

@@ -28,14 +28,14 @@ pub(crate) struct Args {
     json: bool,
 
     /// The key
-    #[arg(allow_hyphen_values = true)]
+    #[arg(allow_negative_numbers = true)]
     key: String,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let key = args.data.read("key", &args.key)?;
     let session = args.data.open()?;
-    let value = session.get(&key)?;
+    let value = session.keyspace.get(&key)?;
     let notation = args.data.notation();
     let printed = match &value {
         None => Err(Failure::KeyNotFound),
@@ -51,7 +51,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             out.finish()
         }
     };
-    drop(value);
     session.close()?;
     printed
 }

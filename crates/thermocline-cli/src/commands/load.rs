@@ -126,8 +126,7 @@ impl<'a> Load<'a> {
             match input.next_line() {
                 Ok(Line::Record { record, bytes }) => {
                     let (key, value) = record;
-                    let batch = std::mem::take(&mut self.batch);
-                    self.batch = self.session.put(batch, &key, &value);
+                    self.batch.put_in(&self.session.keyspace, &key, &value);
                     self.batch_records += 1;
                     self.batch_bytes += (key.len() + value.len()) as u64;
                     self.bar.inc(bytes);

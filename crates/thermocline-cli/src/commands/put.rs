@@ -3,8 +3,6 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use thermocline::Batch;
-
 use crate::failure::Failure;
 use crate::store::DataArgs;
 
@@ -28,11 +26,11 @@ pub(crate) struct Args {
     value_file: Option<PathBuf>,
 
     /// The key
-    #[arg(allow_hyphen_values = true)]
+    #[arg(allow_negative_numbers = true)]
     key: String,
 
     /// The value
-    #[arg(allow_hyphen_values = true, required_unless_present = "value_file")]
+    #[arg(allow_negative_numbers = true, required_unless_present = "value_file")]
     value: Option<String>,
 }
 
@@ -44,7 +42,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         (None, None) => return Err(Failure::usage("give a value, or --value-file")),
     };
     let session = args.data.open_for_writing(args.create)?;
-    session.db.write(session.put(Batch::new(), &key, &value))?;
+    session.keyspace.put(&key, &value)?;
     session.close()
 }
 

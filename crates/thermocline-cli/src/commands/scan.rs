@@ -3,10 +3,11 @@
 use std::ops::Bound;
 
 use serde_json::json;
+use thermocline::{Keyspace, Range};
 
 use crate::failure::Failure;
 use crate::output::Out;
-use crate::store::{DataArgs, Records, Session};
+use crate::store::DataArgs;
 
 /// Print records in key order, as `key<TAB>value` lines that `load` reads back
 #[derive(Debug, clap::Args)]
@@ -52,8 +53,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let selection = Selection::new(args)?;
     let session = args.data.open()?;
-    let printed = print(args, selection.open(&session));
-    // Before the store is closed the records, which hold it open, must be gone.
+    let printed = print(args, selection.open(&session.keyspace));
     session.close()?;
     printed
 }
@@ -85,23 +85,25 @@ impl Selection {
         ))
     }
 
-    fn open(self, session: &Session) -> Records {
+    fn open(self, keyspace: &Keyspace) -> Range {
         match self {
-            Selection::Prefix(prefix) => session.prefix(&prefix),
-            Selection::Range(from, to) => session.range((from, to)),
+            Selection::Prefix(prefix) => keyspace.prefix(prefix),
+            Selection::Range(from, to) => keyspace.range((from, to)),
         }
     }
 }
 
-fn print(args: &Args, records: Records) -> Result<(), Failure> {
-    let records: Records = if args.reverse {
-        Box::new(records.rev())
-    } else {
-        records
+fn print(args: &Args, mut records: Range) -> Result<(), Failure> {
+    let next = |records: &mut Range| match args.reverse {
+        true => records.next_back(),
+        false => records.next(),
     };
     let notation = args.data.notation();
     let mut out = Out::new();
-    for record in records.take(args.limit.unwrap_or(usize::MAX)) {
+    for _ in 0..args.limit.unwrap_or(usize::MAX) {
+        let Some(record) = next(&mut records) else {
+            break;
+        };
         let (key, value) = record?;
         let key = notation.show(&key);
         match (args.json, args.keys_only) {

@@ -30,10 +30,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let db = args.store.open()?;
-    let bar = progress::unknown_bytes("verifying");
-    let mut files = Vec::new();
+    let bar = progress::bytes(0, "verifying");
+    let mut files: Vec<VerifyProgress> = Vec::new();
     let result = db.verify(&mut |file: VerifyProgress| {
-        bar.inc(file.bytes);
+        // Called before each table, so the one before is done.
+        bar.set_length(file.total_bytes);
+        bar.inc(files.last().map_or(0, |done| done.bytes));
         files.push(file);
     });
     bar.finish_and_clear();

@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value as Json;
 
 /// The command, with nothing of the tester's environment that it would read.
-pub fn thermocline(args: &[&str]) -> Command {
+pub(crate) fn thermocline(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_thermocline"));
     for name in ["FAST", "SLOW", "FAST_CAPACITY", "SLOW_CAPACITY"] {
         command.env_remove(format!("THERMOCLINE_{name}"));
@@ -21,15 +21,15 @@ pub fn thermocline(args: &[&str]) -> Command {
 
 /// What a run of the command gave.
 #[derive(Debug)]
-pub struct Run {
-    pub code: i32,
-    pub out: String,
-    pub err: String,
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl Run {
     #[track_caller]
-    pub fn new(output: Output) -> Self {
+    pub(crate) fn new(output: Output) -> Self {
         let run = Run {
             code: output.status.code().expect("an exit code"),
             out: String::from_utf8(output.stdout).expect("UTF-8"),
@@ -41,19 +41,19 @@ impl Run {
 
     /// Standard output of a run that must have succeeded.
     #[track_caller]
-    pub fn ok(self) -> String {
+    pub(crate) fn ok(self) -> String {
         assert_eq!(self.code, 0, "{self:?}");
         self.out
     }
 
     #[track_caller]
-    pub fn json(self) -> Json {
+    pub(crate) fn json(self) -> Json {
         serde_json::from_str(&self.ok()).expect("JSON")
     }
 
     /// Checks the exit code, and that the message says each of `words`.
     #[track_caller]
-    pub fn fails(self, code: i32, words: &[&str]) -> Self {
+    pub(crate) fn fails(self, code: i32, words: &[&str]) -> Self {
         assert_eq!(self.code, code, "{self:?}");
         for word in words {
             assert!(self.err.contains(word), "{word:?} is not in: {}", self.err);
@@ -63,17 +63,17 @@ impl Run {
 }
 
 #[track_caller]
-pub fn run(args: &[&str]) -> Run {
+pub(crate) fn run(args: &[&str]) -> Run {
     Run::new(thermocline(args).output().expect("the command runs"))
 }
 
 /// A place for a store of two tiers.
-pub struct Store {
+pub(crate) struct Store {
     dir: tempfile::TempDir,
 }
 
 impl Store {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             dir: tempfile::tempdir().expect("a directory"),
         }
@@ -82,7 +82,7 @@ impl Store {
     /// A store that holds `records` records `key0000`, `key0001`, … with values of
     /// `value_len` bytes.
     #[track_caller]
-    pub fn filled(records: usize, value_len: usize) -> Self {
+    pub(crate) fn filled(records: usize, value_len: usize) -> Self {
         let store = Self::new();
         let value = "v".repeat(value_len);
         let lines: String = (0..records)
@@ -92,25 +92,25 @@ impl Store {
         store
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    pub fn fast(&self) -> PathBuf {
+    pub(crate) fn fast(&self) -> PathBuf {
         self.path("fast")
     }
 
-    pub fn slow(&self) -> PathBuf {
+    pub(crate) fn slow(&self) -> PathBuf {
         self.path("slow")
     }
 
     /// The options with which the command opens the store.
-    pub fn options(&self) -> thermocline::Options {
+    pub(crate) fn options(&self) -> thermocline::Options {
         thermocline::Options::two_tiers(self.fast(), 64 << 20, self.slow())
     }
 
     /// The command with the words of `line`, then the store's flags, then `rest`.
-    pub fn command(&self, line: &str, rest: &[&str]) -> Command {
+    pub(crate) fn command(&self, line: &str, rest: &[&str]) -> Command {
         let mut command = thermocline(&line.split_whitespace().collect::<Vec<_>>());
         command
             .arg("--fast")
@@ -123,12 +123,12 @@ impl Store {
     }
 
     #[track_caller]
-    pub fn run(&self, line: &str, rest: &[&str]) -> Run {
+    pub(crate) fn run(&self, line: &str, rest: &[&str]) -> Run {
         Run::new(self.command(line, rest).output().expect("the command runs"))
     }
 
     #[track_caller]
-    pub fn run_with(&self, line: &str, rest: &[&str], input: &[u8]) -> Run {
+    pub(crate) fn run_with(&self, line: &str, rest: &[&str], input: &[u8]) -> Run {
         let mut child = self
             .command(line, rest)
             .stdin(Stdio::piped())
@@ -144,7 +144,7 @@ impl Store {
     }
 
     /// Every table file of the store.
-    pub fn tables(&self) -> Vec<PathBuf> {
+    pub(crate) fn tables(&self) -> Vec<PathBuf> {
         let mut tables = Vec::new();
         for dir in [self.fast(), self.slow()] {
             collect_tables(&dir, &mut tables);
