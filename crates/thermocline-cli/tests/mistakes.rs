@@ -3,7 +3,6 @@
 mod common;
 
 use common::{Store, run};
-use thermocline::Db;
 
 #[test]
 fn missing_flags_are_named() {
@@ -80,18 +79,6 @@ fn swapped_tiers_are_refused() {
     std::fs::rename(&aside, store.slow()).expect("renamed");
     let run = store.run("get", &["key0000"]);
     assert_eq!(run.code, 3, "{run:?}");
-}
-
-#[test]
-fn a_store_that_is_open_elsewhere_is_refused() {
-    let store = Store::filled(1, 1);
-    let db = Db::open(store.options()).expect("opens");
-    store
-        .run("get", &["key0000"])
-        .fails(3, &["open elsewhere", "fast"]);
-    db.close().expect("closes");
-    drop(db);
-    store.run("get", &["key0000"]).ok();
 }
 
 #[test]
