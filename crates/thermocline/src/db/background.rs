@@ -200,6 +200,11 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether a compaction runs or is queued.
+    pub(crate) fn is_compacting(&self) -> bool {
+        self.background.compactions.load(Ordering::Relaxed) > 0
+    }
+
     /// Whether nothing runs, waits or wants to run.
     pub(crate) fn is_idle(&self) -> bool {
         self.background.compactions.load(Ordering::Relaxed) == 0

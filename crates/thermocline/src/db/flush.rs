@@ -37,6 +37,17 @@ impl Job for FlushJob {
                     self.engine.after_change();
                     return Step::Again;
                 }
+                // Not a failure: a compaction is making room, and queues this flush again when it
+                // ends.
+                Err(error) if error.is_no_space() && self.engine.is_compacting() => {
+                    self.tree.state.lock().flushing = false;
+                    // One that ended between the look and the flag has found the flag set.
+                    if !self.engine.is_compacting() {
+                        self.engine.schedule_flush(&self.tree);
+                    }
+                    self.engine.executor.notify();
+                    return Step::Done;
+                }
                 Err(error) => self.engine.background.note(&error),
             }
         }
@@ -110,9 +121,8 @@ impl Engine {
             Err(error) => error,
         };
         self.schedule();
-        let busy = self.background.compactions.load(Ordering::Relaxed) > 0;
         match self.tiers.last() {
-            Some(last) if self.tiers.len() > 1 && !busy => {
+            Some(last) if self.tiers.len() > 1 && !self.is_compacting() => {
                 last.reserve(bytes).map(|space| (Arc::clone(last), space))
             }
             _ => Err(refused),

@@ -296,10 +296,15 @@ impl Engine {
         if self.closed.load(Ordering::Acquire) {
             return Ok(());
         }
-        let flushed = self
-            .flush_all()
-            .and_then(|_| self.commit.log.lock().wal.close());
-        self.closed.store(true, Ordering::Release);
+        let flushed = self.flush_all();
+        let flushed = {
+            // No writer gets between the log's end and the flag: its write would be acknowledged
+            // and, when it asked for no durability, lost.
+            let mut log = self.commit.log.lock();
+            let ended = flushed.and_then(|_| log.wal.close());
+            self.closed.store(true, Ordering::Release);
+            ended
+        };
         self.executor.notify();
         self.executor.shutdown();
         self.graveyard.sweep();

@@ -145,6 +145,14 @@ impl Stall {
     }
 }
 
+/// Where waiting for room has led.
+enum Stopped {
+    /// There is room.
+    No,
+    /// There is none, and nothing is under way that could make any.
+    Stuck,
+}
+
 impl Engine {
     /// Holds a writer back for as long as `bytes` more would outrun the background work.
     ///
@@ -170,33 +178,39 @@ impl Engine {
         // A failure that may have passed: try again once for this writer, then report.
         self.background.clear();
         self.schedule();
-        if first == Reason::FastTier && self.is_stuck() {
+        let mut ended = self.wait_while_stopped();
+        if matches!(ended, Ok(Stopped::Stuck)) {
             // What is left to free is the log of the active memtables.
-            self.freeze_all()?;
+            ended = self.freeze_all().and_then(|_| self.wait_while_stopped());
         }
-        let mut failure = None;
-        let done = self.executor.wait_until(&mut || {
-            failure = self.background.error().or_else(|| self.check_open().err());
-            if failure.is_none() && self.must_stop().is_some() && self.is_stuck() {
-                failure = Some(self.no_space());
-            }
-            failure.is_some() || self.must_stop().is_none()
-        });
         let waited = self.clock.now().saturating_sub(started);
         self.stall.count(first, waited, &self.stall.stopped_nanos);
-        match failure {
-            Some(error) => Err(error),
-            None if done => Ok(()),
-            None => Err(Error::Closed),
+        match ended? {
+            Stopped::No => Ok(()),
+            Stopped::Stuck => Err(self.no_space()),
         }
     }
 
-    /// Whether no background work is under way that could make room.
+    /// Waits for background work to make room, as long as there is any.
+    fn wait_while_stopped(&self) -> Result<Stopped> {
+        let mut outcome = Err(Error::Closed);
+        self.executor.wait_until(&mut || {
+            let failure = self.background.error().or_else(|| self.check_open().err());
+            outcome = match failure {
+                Some(error) => Err(error),
+                None if self.must_stop().is_none() => Ok(Stopped::No),
+                None if self.is_stuck() => Ok(Stopped::Stuck),
+                None => return false,
+            };
+            true
+        });
+        outcome
+    }
+
+    /// Whether no background work is under way, or due, that could make room. A job that has
+    /// just ended may not have queued the next one yet: what is due counts.
     fn is_stuck(&self) -> bool {
-        let flushing = |tree: &Arc<Tree>| tree.state.lock().flushing;
-        self.background.compactions.load(Ordering::Relaxed) == 0
-            && !self.all_trees().iter().any(flushing)
-            && !self.commit.freezes_held()
+        self.is_idle() && !self.commit.freezes_held()
     }
 
     fn no_space(&self) -> Error {

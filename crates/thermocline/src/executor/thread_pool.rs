@@ -25,6 +25,8 @@ struct State {
     flush: VecDeque<Box<dyn Job>>,
     compaction: VecDeque<Box<dyn Job>>,
     stopped: bool,
+    /// Counts what those who wait should look at.
+    changes: u64,
 }
 
 impl std::fmt::Debug for State {
@@ -105,8 +107,8 @@ fn run(shared: &Shared, lane: Lane) {
 
 impl Shared {
     fn changed(&self) {
-        // The lock makes sure that nobody is between looking and waiting.
-        let _state = self.state.lock();
+        // Counted under the lock: who has looked before does not go to sleep on it.
+        self.state.lock().changes += 1;
         self.changed.notify_all();
     }
 }
@@ -121,15 +123,23 @@ impl Executor for ThreadPool {
     }
 
     fn wait_until(&self, ready: &mut dyn FnMut() -> bool) -> bool {
-        let mut state = self.shared.state.lock();
         loop {
+            let (seen, stopped) = {
+                let state = self.shared.state.lock();
+                (state.changes, state.stopped)
+            };
+            // Without the lock: looking may let go of the last hold on a superversion, whose
+            // obsolete files are then removed by a job that is spawned here.
             if ready() {
                 return true;
             }
-            if state.stopped {
+            if stopped {
                 return false;
             }
-            state = self.shared.changed.wait(state);
+            let mut state = self.shared.state.lock();
+            while state.changes == seen && !state.stopped {
+                state = self.shared.changed.wait(state);
+            }
         }
     }
 
@@ -160,5 +170,40 @@ impl Executor for ThreadPool {
 impl Drop for ThreadPool {
     fn drop(&mut self) {
         self.shutdown();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    /// Once, those who waited looked under the executor's lock. Looking at a tree may drop the
+    /// last hold on a superversion with obsolete tables, and their removal is a job: the waiter
+    /// stood still for ever on the lock that it held itself.
+    #[test]
+    fn looking_may_spawn_a_job() {
+        let pool = Arc::new(ThreadPool::new(1).unwrap());
+        let (done, finished) = mpsc::channel();
+        let waiter = Arc::clone(&pool);
+        std::thread::spawn(move || {
+            let (ran, has_run) = mpsc::channel();
+            let mut ran = Some(ran);
+            let ended = waiter.wait_until(&mut || {
+                if let Some(ran) = ran.take() {
+                    let job = move || {
+                        ran.send(()).unwrap();
+                        Step::Done
+                    };
+                    waiter.spawn(Lane::Flush, Box::new(job));
+                }
+                has_run.try_recv().is_ok()
+            });
+            done.send(ended).unwrap();
+        });
+        let ended = finished.recv_timeout(Duration::from_secs(20));
+        assert_eq!(ended, Ok(true), "the waiter stands still");
+        pool.shutdown();
     }
 }

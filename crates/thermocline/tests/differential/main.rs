@@ -1,0 +1,77 @@
+//! Random scripts against a `BTreeMap`: whatever the options, the executor and the moment, the
+//! store answers as an ordered map would.
+//!
+//! Every script follows from its seed, which a failure names together with the step.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod model;
+mod options;
+mod script;
+
+use common::option_sets;
+use options::random_options;
+use script::{Coverage, Driver, Script};
+use thermocline::Options;
+
+/// The shared option sets, on a fast tier so small that a short script spills over it.
+fn small_sets() -> Vec<(&'static str, Options)> {
+    let mut sets = option_sets();
+    for (_, options) in &mut sets {
+        if options.tiers.len() > 1 {
+            let tier = &mut options.tiers[0];
+            tier.capacity = tier.capacity.min(1 << 20);
+        }
+    }
+    sets
+}
+
+/// Runs a script with few keys, overwritten again and again, and one with so many that they
+/// spread over all levels.
+fn run_both(name: &str, options: &Options, driver: Driver, seed: u64) -> Coverage {
+    let mut coverage = Coverage::default();
+    for keys in [40, 3000] {
+        let name = format!("{name}, {keys} keys, {driver:?}, seed {seed}");
+        let script = Script {
+            name,
+            options: options.clone(),
+            driver,
+            seed,
+            keys,
+            steps: 450,
+        };
+        coverage.add(&script.run());
+    }
+    coverage
+}
+
+#[test]
+fn every_option_set_answers_like_an_ordered_map_on_threads() {
+    for (seed, (name, options)) in small_sets().into_iter().enumerate() {
+        let coverage = run_both(name, &options, Driver::Threads, seed as u64);
+        coverage.check(name, options.tiers.len());
+    }
+}
+
+#[test]
+fn every_option_set_answers_like_an_ordered_map_step_by_step() {
+    for (seed, (name, options)) in small_sets().into_iter().enumerate() {
+        let coverage = run_both(name, &options, Driver::Stepped, 100 + seed as u64);
+        coverage.check(name, options.tiers.len());
+    }
+}
+
+#[test]
+fn random_option_sets_answer_like_an_ordered_map() {
+    let mut coverage = Coverage::default();
+    for seed in 200..212 {
+        let options = random_options(seed);
+        let driver = match seed % 2 {
+            0 => Driver::Stepped,
+            _ => Driver::Threads,
+        };
+        coverage.add(&run_both("random options", &options, driver, seed));
+    }
+    coverage.check("random options", 3);
+    assert!(coverage.middle_levels > 0, "levels between were used");
+}
