@@ -1,4 +1,5 @@
 //! A follower that reads the log ends in the state of the store it follows.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod common;
 
