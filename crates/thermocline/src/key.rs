@@ -81,15 +81,6 @@ impl<'a> InternalKey<'a> {
     pub(crate) fn trailer(&self) -> u64 {
         self.seq << 8 | self.kind as u64
     }
-
-    /// The key with `trailer` as [`InternalKey::trailer`] made it, unless its kind is unknown.
-    pub(crate) fn from_trailer(user_key: &'a [u8], trailer: u64) -> Option<Self> {
-        Some(Self {
-            user_key,
-            seq: trailer >> 8,
-            kind: Kind::from_byte(trailer as u8)?,
-        })
-    }
 }
 
 impl Ord for InternalKey<'_> {

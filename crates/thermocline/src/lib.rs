@@ -1,4 +1,72 @@
-//! Thermocline: one ordered key-value store over memory, a fast disk and a slow disk.
+//! One ordered key-value store over memory, a fast disk and a slow disk.
+//!
+//! A store is a list of *tiers*, fastest first, each a directory with a capacity and a price.
+//! It is an LSM-tree: writes go to a log and to memory, from there to immutable sorted tables
+//! in levels. The upper levels live on the fast tier, the lower ones on the slow tier, and the
+//! fast tier's capacity is kept with everything on it counted. One tier makes an ordinary
+//! store.
+//!
+//! ```
+//! # fn main() -> thermocline::Result<()> {
+//! # let dir = tempfile::tempdir().expect("a temporary directory");
+//! # let (fast, slow) = (dir.path().join("fast"), dir.path().join("slow"));
+//! use thermocline::{Batch, Db, Durability, Options};
+//!
+//! // At most 64 MiB in `fast`, everything else in `slow`.
+//! let db = Db::open(Options::two_tiers(&fast, 64 << 20, &slow))?;
+//!
+//! db.put("lake/geneva", "310 m")?;
+//! db.put_with("lake/zurich", "136 m", Durability::Sync)?;
+//! assert_eq!(db.get("lake/zurich")?.as_deref(), Some(&b"136 m"[..]));
+//!
+//! // Keyspaces are ordered sets of their own; a batch takes effect as a whole, across them.
+//! let names = db.create_keyspace("names")?;
+//! let before = db.snapshot();
+//! let mut batch = Batch::new();
+//! batch.put_in(&names, "lake/geneva", "Lac Léman");
+//! batch.delete("lake/zurich");
+//! db.write(batch)?;
+//! assert!(before.get("lake/zurich")?.is_some(), "a snapshot stays as it was");
+//! assert!(before.get_in(&names, "lake/geneva")?.is_none());
+//!
+//! // Ranges and prefixes, from both ends.
+//! for record in db.prefix("lake/") {
+//!     let (key, value) = record?;
+//!     println!("{} is {} deep", key.escape_ascii(), value.escape_ascii());
+//! }
+//! assert!(db.range("lake/a".."lake/m").next_back().is_some());
+//!
+//! let metrics = db.metrics();
+//! assert!(metrics.tiers[0].file_bytes <= 64 << 20);
+//! db.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The data's way
+//!
+//! | step | modules |
+//! |---|---|
+//! | A write joins a commit group | `db/commit`, [`Batch`], [`Durability`] |
+//! | The group becomes one record of the log | `wal`, `log_format` |
+//! | Its records enter the memtable and become visible | `memtable`, `db/tree` |
+//! | A full memtable is frozen and flushed to a table of L0 | `db/flush`, `table` |
+//! | An edit in the manifest makes the table part of the store | `version` |
+//! | Compactions merge tables downwards, and across tiers | `compaction`, `placement` |
+//! | A read pins memtables and version and searches them in order | `db/read`, `db/range`, `cache` |
+//! | Bytes reach a device | `tier`, [`storage`] |
+//! | Writers are slowed before anything is full | `db/stall` |
+//! | A crash is made good when the store is opened | `db/open`, `db/recovery`, `wal` |
+//!
+//! [`metrics`] counts all of it, [`inspect`] shows the files of a closed store. `docs/` in the
+//! repository has the architecture, the byte format and the crash argument of each step.
+//!
+//! # Seams
+//!
+//! Storage, clock and background executor are traits, given to [`Db::builder`]:
+//! [`storage::Memory`] and [`executor::Stepped`] make a store that one thread drives
+//! deterministically, [`storage::Faulty`] one that loses power, [`storage::Throttled`] one with
+//! a slow device.
 
 mod batch;
 mod cache;
@@ -8,6 +76,7 @@ mod compaction;
 mod db;
 mod error;
 pub mod executor;
+pub mod inspect;
 mod iter;
 mod key;
 mod log_format;
@@ -29,12 +98,12 @@ pub use batch::{Batch, Expect};
 pub use bytes::Bytes;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use db::{
-    Db, DbBuilder, Keyspace, Range, RecoveryReport, Snapshot, VerifyProgress, VerifyReport,
+    Db, DbBuilder, Keyspace, LogReader, LoggedBatch, LoggedOp, Range, RecoveryReport, Snapshot,
+    VerifyProgress, VerifyReport,
 };
 pub use error::{Error, Result};
-pub use key::{MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo};
+pub use key::{Kind, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo};
 pub use options::{Compression, Durability, FilterPolicy, Options, RecoveryMode, TierOptions};
 pub use points::Points;
 pub use tier::Purpose;
 pub use value::Value;
-pub use wal::LogReader;

@@ -12,7 +12,7 @@ use crate::error::Result;
 
 /// What runs when a named point is reached; an error it returns is the point's error.
 #[cfg(debug_assertions)]
-pub type PointAction = Arc<dyn Fn() -> Result<()> + Send + Sync>;
+type PointAction = Arc<dyn Fn() -> Result<()> + Send + Sync>;
 
 /// The actions hung on a store's named points. Empty, and without size, in a release build.
 #[derive(Clone, Default)]

@@ -1,4 +1,4 @@
-//! What users ask of a store beside reading and writing: flush, compact, verify, follow the log.
+//! What users ask of a store beside reading and writing: flush, compact, verify.
 
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -12,7 +12,6 @@ use crate::error::{Error, Result};
 use crate::key::{KeyRange, MAX_KEY_LEN, SeqNo};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
-use crate::wal::LogReader;
 
 /// Where a verification is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,12 +94,6 @@ impl Engine {
             self.background.note(error);
         }
         synced
-    }
-
-    pub(crate) fn log_since(&self, seq: SeqNo) -> Result<LogReader> {
-        self.check_open()?;
-        self.commit.log.lock().wal.hand_over()?;
-        self.commit.log_sync.read_since(seq)
     }
 
     /// Brings everything in the range down to level f, and on the slow tier to the last level.

@@ -6,6 +6,7 @@ mod checkpoint;
 mod commit;
 mod engine;
 mod flush;
+mod follow;
 mod keyspace;
 mod maintenance;
 mod manifest;
@@ -21,6 +22,7 @@ mod stats;
 mod tree;
 
 pub use builder::DbBuilder;
+pub use follow::{LogReader, LoggedBatch, LoggedOp};
 pub use keyspace::Keyspace;
 pub use maintenance::{VerifyProgress, VerifyReport};
 pub use range::Range;
@@ -28,6 +30,7 @@ pub use recovery::RecoveryReport;
 pub use snapshot::Snapshot;
 
 pub(crate) use engine::Engine;
+pub(crate) use recovery::Shape;
 pub(crate) use tree::Tree;
 
 use std::ops::Deref;
@@ -41,7 +44,6 @@ use crate::key::SeqNo;
 use crate::metrics::Metrics;
 use crate::options::{Durability, Options};
 use crate::sync::Arc;
-use crate::wal::LogReader;
 
 /// An open store. Cheap to clone; clones share the store, which closes with the last of them.
 ///

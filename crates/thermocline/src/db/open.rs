@@ -76,12 +76,15 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
     Db::new(engine, report)
 }
 
+/// Held while the store is open: each tier's, and the log's.
+type Locks = Vec<Box<dyn StoreLock>>;
+
 /// Everything needed to bring a store up.
 struct Parts<'a> {
     builder: &'a DbBuilder,
     sizes: Resolved,
     tiers: Vec<Arc<Tier>>,
-    locks: Vec<Box<dyn StoreLock>>,
+    locks: Locks,
     database: u128,
     shape: Shape,
     next_file: u64,
@@ -195,10 +198,7 @@ impl Shape {
     }
 }
 
-fn open_tiers(
-    builder: &DbBuilder,
-    create: bool,
-) -> Result<(Vec<Arc<Tier>>, Vec<Box<dyn StoreLock>>)> {
+fn open_tiers(builder: &DbBuilder, create: bool) -> Result<(Vec<Arc<Tier>>, Locks)> {
     let mut tiers = Vec::new();
     let mut locks = Vec::new();
     for (index, options) in builder.options.tiers.iter().enumerate() {

@@ -127,7 +127,7 @@ impl Range {
     fn take_next(&mut self) -> Result<Option<(Bytes, Value)>> {
         let mut front = match self.front.take() {
             Some(front) => front,
-            None => self.open(|cursor, bounds| Front::new(cursor, bounds))?,
+            None => self.open(Front::new)?,
         };
         let record = front.next(self.seq, &self.bounds)?;
         self.front = Some(front);
@@ -138,7 +138,7 @@ impl Range {
     fn take_next_back(&mut self) -> Result<Option<(Bytes, Value)>> {
         let mut back = match self.back.take() {
             Some(back) => back,
-            None => self.open(|cursor, bounds| Back::new(cursor, bounds))?,
+            None => self.open(Back::new)?,
         };
         let record = back.next(self.seq, &self.bounds)?;
         self.back = Some(back);

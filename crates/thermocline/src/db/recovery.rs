@@ -45,14 +45,14 @@ impl RecoveryReport {
 
 /// The state that the manifest's edits add up to.
 #[derive(Debug, Default)]
-pub(super) struct Shape {
-    pub(super) keyspaces: BTreeMap<KeyspaceId, KeyspaceMeta>,
-    pub(super) tables: BTreeMap<FileId, TableMeta>,
-    pub(super) flushed_through: BTreeMap<KeyspaceId, SeqNo>,
-    pub(super) next_file: FileId,
-    pub(super) last_seq: SeqNo,
+pub(crate) struct Shape {
+    pub(crate) keyspaces: BTreeMap<KeyspaceId, KeyspaceMeta>,
+    pub(crate) tables: BTreeMap<FileId, TableMeta>,
+    pub(crate) flushed_through: BTreeMap<KeyspaceId, SeqNo>,
+    pub(crate) next_file: FileId,
+    pub(crate) last_seq: SeqNo,
     /// The highest sequence number that any flush named, dropped keyspaces included.
-    pub(super) log_floor: SeqNo,
+    pub(crate) log_floor: SeqNo,
 }
 
 impl Shape {
@@ -65,7 +65,8 @@ impl Shape {
         Ok(shape)
     }
 
-    fn apply(&mut self, edit: VersionEdit) -> Result<(), String> {
+    /// Adds one edit; `Err` says why it cannot follow from those before it.
+    pub(crate) fn apply(&mut self, edit: VersionEdit) -> Result<(), String> {
         for keyspace in edit.created {
             self.keyspaces.insert(keyspace.id, keyspace);
         }

@@ -171,6 +171,7 @@ impl TableBuilder {
     }
 
     /// Records so far.
+    #[cfg(test)]
     pub(crate) fn entries(&self) -> u64 {
         self.properties.entries
     }

@@ -42,6 +42,31 @@ struct Checker<'a> {
 }
 
 impl Table {
+    /// Partitions of its index.
+    pub(crate) fn partitions(&self) -> usize {
+        self.top.len()
+    }
+
+    /// Data blocks that the index names.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`]; I/O errors of the tier.
+    pub(crate) fn count_data_blocks(&self) -> Result<u64> {
+        let mut blocks = 0;
+        let partitions = self.read_partitions(Purpose::Maintenance)?;
+        for (number, partition) in partitions.iter().enumerate() {
+            let at = self.index_offset(number);
+            let mut index = BlockIter::new(partition.index.clone());
+            self.at(at, index.seek_to_first())?;
+            while index.valid() {
+                self.data_handle(index.value(), number)?;
+                blocks += 1;
+                self.at(at, index.next())?;
+            }
+        }
+        Ok(blocks)
+    }
+
     /// Reads every byte of the table and checks checksums, order, separators, filters, and the
     /// counts and ranges of properties and manifest. Passes every cache by.
     ///

@@ -85,6 +85,7 @@ impl TableIter {
     }
 
     /// What the cursor's reads cost so far.
+    #[cfg(test)]
     pub(crate) fn trace(&self) -> &ReadTrace {
         &self.trace
     }

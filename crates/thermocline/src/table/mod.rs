@@ -1,6 +1,6 @@
 //! The sorted table: an immutable file of records in internal key order.
 //!
-//! `docs/format-table.md` gives the bytes. From the inside out: a [`block`] holds
+//! `docs/format.md` gives the bytes. From the inside out: a [`block`] holds
 //! delta-coded entries; [`stored`] wraps its payload with compression and a checksum that
 //! covers where it belongs; partitions of the [`index`] and [`filter`]s find the block;
 //! [`properties`] and [`footer`] say whose table it is.
@@ -27,8 +27,6 @@ mod testing;
 mod tests;
 
 pub(crate) use builder::{TableBuilder, TableIdentity};
-pub(crate) use check::TableCheck;
 pub(crate) use iter::{ScanOptions, TableIter};
-pub(crate) use properties::TableProperties;
 pub(crate) use reader::{Located, ReadTrace, Record, Table};
 pub(crate) use stored::BlockHandle;

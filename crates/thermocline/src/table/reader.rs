@@ -115,10 +115,6 @@ impl Table {
         Ok(table)
     }
 
-    pub(crate) fn meta(&self) -> &TableMeta {
-        &self.meta
-    }
-
     pub(crate) fn tier(&self) -> &Arc<Tier> {
         &self.file.tier
     }
@@ -128,6 +124,7 @@ impl Table {
     }
 
     /// Bytes of index and filter partitions that it may hold in memory.
+    #[cfg(test)]
     pub(crate) fn pinned_bytes(&self) -> u64 {
         self.pinned_bytes
     }

@@ -51,7 +51,10 @@ pub(super) fn poisoned(error: Error) -> Error {
 }
 
 /// The number of the manifest in force; `None` without a `CURRENT`.
-pub(super) fn read(store: &dyn LogStore) -> Result<Option<FileId>> {
+///
+/// # Errors
+/// [`Error::Corruption`] when `CURRENT` is not whole; I/O errors.
+pub(crate) fn read(store: &dyn LogStore) -> Result<Option<FileId>> {
     let bytes = match store.read(CURRENT) {
         Ok(bytes) => bytes,
         Err(Error::NotFound { .. }) => return Ok(None),

@@ -191,10 +191,6 @@ impl Manifest {
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
-
-    pub(crate) fn number(&self) -> FileId {
-        self.number
-    }
 }
 
 impl Drop for Manifest {

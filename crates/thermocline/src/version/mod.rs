@@ -10,7 +10,7 @@ mod manifest;
 mod set;
 mod superversion;
 
-pub(crate) use current::{manifest_file_name, manifest_number};
+pub(crate) use current::{manifest_file_name, manifest_number, read as current_manifest};
 pub(crate) use files::{FileGuard, Graveyard};
 pub(crate) use level_iter::LevelIter;
 pub(crate) use manifest::Manifest;

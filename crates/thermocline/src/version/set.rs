@@ -34,7 +34,6 @@ pub(crate) struct Level {
     /// Shared with the cursors over it.
     pub(crate) tables: Arc<Vec<Arc<TableHandle>>>,
     pub(crate) bytes: u64,
-    is_l0: bool,
 }
 
 impl Level {

@@ -357,11 +357,13 @@ impl Wal {
     ///
     /// # Errors
     /// As there.
+    #[cfg(test)]
     pub(crate) fn remove_obsolete(&mut self, flushed_through: SeqNo) -> Result<u64> {
         self.shared.remove_obsolete(flushed_through)
     }
 
     /// Bytes of all segments, handed over or not.
+    #[cfg(test)]
     pub(crate) fn total_bytes(&self) -> u64 {
         let state = self.shared.state.lock();
         let closed: u64 = state.closed.iter().map(|s| s.extent.len).sum();

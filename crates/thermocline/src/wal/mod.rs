@@ -4,14 +4,13 @@
 //! one before it and that one's exact length, and each record says what was known to be
 //! durable when it was written. From these a reader tells what a crash may have taken (never
 //! acknowledged as synced) from what can only be damage (I5). The byte format and the crash
-//! argument are in `docs/format-log.md`.
+//! argument are in `docs/format.md`.
 
 #[cfg(test)]
 mod crash_tests;
-mod describe;
 mod log;
 mod reader;
-mod record;
+pub(crate) mod record;
 mod recover;
 mod segment;
 mod settle;
@@ -21,9 +20,8 @@ pub(crate) mod test_store;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use describe::{Described, describe};
 pub(crate) use log::Wal;
-pub use reader::LogReader;
+pub(crate) use reader::LogReader;
 pub(crate) use recover::{Cut, Recovered, recover};
-pub(crate) use segment::{ClosedSegment, log_store, segment_file_name, segment_number};
+pub(crate) use segment::{log_store, segment_file_name, segment_number};
 pub(crate) use sync::WalSync;

@@ -17,7 +17,7 @@ use crate::tier::{Purpose, Tier};
 /// Yields `(first sequence number, encoded batch)` for every batch that holds a write at or
 /// above the sequence number asked for. Ends after the first error.
 #[derive(Debug)]
-pub struct LogReader {
+pub(crate) struct LogReader {
     tier: Arc<Tier>,
     store: Arc<dyn LogStore>,
     segments: VecDeque<ClosedSegment>,

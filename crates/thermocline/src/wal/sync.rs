@@ -117,6 +117,7 @@ impl WalSync {
     }
 
     /// Whether a closed segment is not durable yet.
+    #[cfg(test)]
     pub(crate) fn unsynced_closed(&self) -> bool {
         !self.shared.state.lock().older_durable()
     }

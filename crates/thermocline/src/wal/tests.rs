@@ -476,22 +476,3 @@ fn readers_see_what_was_handed_over_from_their_number_on() {
     assert!(late.next().is_none());
     assert!(gone(handle.read_since(2).unwrap_err()));
 }
-
-#[test]
-fn a_description_names_records_and_damage() {
-    let store = TestStore::new();
-    let mut wal = fresh(&store);
-    put(&mut wal, [1, 2]);
-    wal.close().unwrap();
-    flip(&store, 1, bounds(&store, 1)[0] + 20);
-    let bytes = store.get(&name(1)).unwrap();
-    let lines = describe(std::path::Path::new("x"), &bytes).unwrap();
-    let text: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
-    assert!(text[0].contains("segment 1") && text[1].contains("damaged"));
-    assert!(text[2].contains("sequence 2 to 2") && text[3].starts_with("closed"));
-    assert!(
-        describe(std::path::Path::new("x"), b"?").unwrap()[0]
-            .text
-            .contains("header")
-    );
-}

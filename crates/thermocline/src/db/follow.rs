@@ -1,0 +1,179 @@
+//! Following the log of an open store: incremental backup, followers.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::{Db, Engine};
+use crate::batch::{Batch, Ops};
+use crate::error::{Error, Result};
+use crate::key::{Kind, SeqNo};
+use crate::sync::Arc;
+use crate::version::edit::KeyspaceId;
+use crate::wal;
+
+/// The batches of a store's log from a sequence number on, in the order they took effect.
+/// [`Db::log_since`] makes one; it ends with the last batch written before that call, or
+/// after its first error.
+///
+/// A backup or a follower starts from a checkpoint and takes over what was written since:
+///
+/// ```
+/// # fn main() -> thermocline::Result<()> {
+/// # let dir = tempfile::tempdir().expect("a temporary directory");
+/// # let at = |name: &str| dir.path().join(name);
+/// use thermocline::{Db, Options};
+///
+/// let mut options = Options::one_tier(at("store"));
+/// // Flushed log is kept for those who follow, up to so many bytes.
+/// options.log_retention = 64 << 20;
+/// let db = Db::open(options)?;
+/// db.put("city", "Basel")?;
+///
+/// // The backup holds everything up to `next` and perhaps more: writing a batch again, in
+/// // order, ends in the same state.
+/// let mut next = db.snapshot().seq() + 1;
+/// db.checkpoint(&[at("backup")])?;
+/// let backup = Db::open(Options::one_tier(at("backup")))?;
+///
+/// db.put("river", "Rhine")?;
+/// db.delete("city")?;
+/// for batch in db.log_since(next)? {
+///     let batch = batch?;
+///     backup.write(batch.to_batch(&backup)?)?;
+///     next = batch.last_seq() + 1;
+/// }
+/// assert_eq!(backup.get("river")?.as_deref(), Some(&b"Rhine"[..]));
+/// assert_eq!(backup.get("city")?, None);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct LogReader {
+    log: wal::LogReader,
+    names: BTreeMap<KeyspaceId, Arc<str>>,
+    path: std::path::PathBuf,
+    failed: bool,
+}
+
+/// A batch as the log holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoggedBatch {
+    /// Sequence number of its first write; the others follow without a gap.
+    pub first_seq: SeqNo,
+    /// Its writes, at least one.
+    pub ops: Vec<LoggedOp>,
+}
+
+/// A write of a [`LoggedBatch`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoggedOp {
+    /// Name of its keyspace; none when that was dropped before the log was asked for.
+    pub keyspace: Option<Arc<str>>,
+    /// [`Kind::Put`] or [`Kind::Delete`].
+    pub kind: Kind,
+    /// The key.
+    pub key: Bytes,
+    /// The value; empty for a delete.
+    pub value: Bytes,
+}
+
+impl LoggedBatch {
+    /// Sequence number of its last write.
+    pub fn last_seq(&self) -> SeqNo {
+        self.first_seq + (self.ops.len() as SeqNo).saturating_sub(1)
+    }
+
+    /// The same writes for `db`, another store: keyspaces are matched by name, and created
+    /// where they are missing. Writes into keyspaces that were dropped since are left out.
+    ///
+    /// The log does not tell of keyspaces that were created empty or dropped: compare
+    /// [`Db::keyspaces`] for that. `db` gives the writes sequence numbers of its own.
+    ///
+    /// # Errors
+    /// As [`Db::create_keyspace`].
+    pub fn to_batch(&self, db: &Db) -> Result<Batch> {
+        let bytes = |op: &LoggedOp| op.key.len() + op.value.len() + 16;
+        let mut batch = Batch::with_capacity(self.ops.iter().map(bytes).sum());
+        let mut current = None;
+        for op in &self.ops {
+            let Some(name) = &op.keyspace else { continue };
+            let known = current.take().filter(|(known, _)| known == name);
+            let keyspace = match known {
+                Some((_, keyspace)) => keyspace,
+                None => db.create_keyspace(name)?,
+            };
+            match op.kind {
+                Kind::Put => batch.put_in(&keyspace, &op.key, &op.value),
+                _ => batch.delete_in(&keyspace, &op.key),
+            }
+            current = Some((Arc::clone(name), keyspace));
+        }
+        Ok(batch)
+    }
+}
+
+impl Engine {
+    pub(crate) fn log_since(&self, seq: SeqNo) -> Result<LogReader> {
+        self.check_open()?;
+        self.commit.log.lock().wal.hand_over()?;
+        let log = self.commit.log_sync.read_since(seq)?;
+        // Taken after the log, so that no keyspace is missing that the log writes into, but
+        // for those that were dropped.
+        let name = |name: &Bytes| String::from_utf8_lossy(name).into();
+        let trees = self.all_trees();
+        Ok(LogReader {
+            log,
+            names: trees.iter().map(|t| (t.id, name(&t.name))).collect(),
+            path: self.fast().options.path.clone(),
+            failed: false,
+        })
+    }
+}
+
+impl LogReader {
+    fn decode(&self, first_seq: SeqNo, bytes: Bytes) -> Result<LoggedBatch> {
+        let refused = |at: usize| {
+            let what =
+                format!("the batch at sequence {first_seq} does not decode at its byte {at}");
+            Error::corruption(&self.path, 0, what)
+        };
+        let mut ops = Vec::new();
+        for op in Ops::new(bytes).map_err(|bad| refused(bad.at))? {
+            let op = op.map_err(|bad| refused(bad.at))?;
+            ops.push(LoggedOp {
+                keyspace: self.names.get(&op.keyspace).cloned(),
+                kind: op.kind,
+                key: op.key,
+                value: op.value,
+            });
+        }
+        Ok(LoggedBatch { first_seq, ops })
+    }
+}
+
+impl Iterator for LogReader {
+    type Item = Result<LoggedBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let decoded = loop {
+            match self.log.next()? {
+                Ok((first_seq, bytes)) => match self.decode(first_seq, bytes) {
+                    // Nothing was written: there is nothing to take over.
+                    Ok(batch) if batch.ops.is_empty() => {}
+                    decoded => break decoded,
+                },
+                Err(error) => break Err(error),
+            }
+        };
+        self.failed = decoded.is_err();
+        Some(decoded)
+    }
+}
+
+impl std::iter::FusedIterator for LogReader {}

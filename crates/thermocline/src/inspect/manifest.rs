@@ -1,0 +1,245 @@
+//! The manifest, edit by edit.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::{Content, Entry, TableEntry, damage, open_tier, open_tiers};
+use crate::error::{Error, Result};
+use crate::key::SeqNo;
+use crate::log_format::{FileHeader, FileKind, Found, Records};
+use crate::options::Options;
+use crate::sync::Arc;
+use crate::tier::Tier;
+use crate::version::edit::VersionEdit;
+use crate::version::{current_manifest, manifest_file_name};
+use crate::wal::log_store;
+
+/// The manifest in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ManifestReport {
+    /// The file.
+    pub file: PathBuf,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// The database it belongs to; none when the file's header is damaged.
+    pub database: Option<u128>,
+    /// Its edits, oldest first. What is damaged is among them.
+    pub edits: Vec<Entry<Edit>>,
+}
+
+impl ManifestReport {
+    /// Entries that are damaged; a torn end is not.
+    pub fn damaged(&self) -> usize {
+        let damaged = |edit: &&Entry<Edit>| edit.content.is_damaged();
+        self.edits.iter().filter(damaged).count()
+    }
+}
+
+/// What one edit changes; all of it takes effect at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// In the order in which they apply.
+    pub changes: Vec<Change>,
+}
+
+impl fmt::Display for Edit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, change) in self.changes.iter().enumerate() {
+            let separator = if index > 0 { "; " } else { "" };
+            write!(f, "{separator}{change}")?;
+        }
+        Ok(())
+    }
+}
+
+/// One change of the store's shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// A keyspace exists from here on.
+    KeyspaceCreated {
+        /// Its number.
+        keyspace: u32,
+        /// Its name.
+        name: String,
+        /// Its last level on the fast tier.
+        last_fast_level: u8,
+    },
+    /// A table is no longer part of the store.
+    TableRemoved {
+        /// Number of its keyspace.
+        keyspace: u32,
+        /// Its number.
+        table: u64,
+    },
+    /// A table is part of the store.
+    TableAdded(TableEntry),
+    /// Every record of the keyspace up to this sequence number is in tables.
+    FlushedThrough {
+        /// Number of the keyspace.
+        keyspace: u32,
+        /// The sequence number.
+        seq: SeqNo,
+    },
+    /// A keyspace and all its tables are gone.
+    KeyspaceDropped {
+        /// Its number.
+        keyspace: u32,
+    },
+    /// File numbers below this one may be in use.
+    NextFile(u64),
+    /// No record that only tables hold has a higher sequence number.
+    LastSeq(SeqNo),
+    /// The log was synced through this sequence number and may be gone up to it.
+    LogFloor(SeqNo),
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Change::KeyspaceCreated {
+                keyspace,
+                name,
+                last_fast_level,
+            } => write!(
+                f,
+                "create keyspace {keyspace} {name:?}, L0 to L{last_fast_level} on the fast tier"
+            ),
+            Change::TableRemoved { keyspace, table } => {
+                write!(f, "remove table {table} of keyspace {keyspace}")
+            }
+            Change::TableAdded(table) => write!(f, "add {table}"),
+            Change::FlushedThrough { keyspace, seq } => {
+                write!(f, "keyspace {keyspace} is flushed through sequence {seq}")
+            }
+            Change::KeyspaceDropped { keyspace } => write!(f, "drop keyspace {keyspace}"),
+            Change::NextFile(number) => write!(f, "file numbers go on from {number}"),
+            Change::LastSeq(seq) => write!(f, "last sequence {seq}"),
+            Change::LogFloor(seq) => write!(f, "the log may be gone through sequence {seq}"),
+        }
+    }
+}
+
+impl Edit {
+    fn new(edit: &VersionEdit) -> Self {
+        let mut changes = Vec::new();
+        changes.extend(edit.created.iter().map(|k| Change::KeyspaceCreated {
+            keyspace: k.id,
+            name: String::from_utf8_lossy(&k.name).into_owned(),
+            last_fast_level: k.last_fast_level,
+        }));
+        let removed = edit.removed.iter();
+        changes.extend(removed.map(|&(keyspace, table)| Change::TableRemoved { keyspace, table }));
+        let added = edit.added.iter().map(TableEntry::new);
+        changes.extend(added.map(Change::TableAdded));
+        let flushed = edit.flushed_through.iter();
+        changes.extend(flushed.map(|&(keyspace, seq)| Change::FlushedThrough { keyspace, seq }));
+        let dropped = edit.dropped.iter();
+        changes.extend(dropped.map(|&keyspace| Change::KeyspaceDropped { keyspace }));
+        changes.extend(edit.next_file.map(Change::NextFile));
+        changes.extend(edit.last_seq.map(Change::LastSeq));
+        changes.extend(edit.log_floor.map(Change::LogFloor));
+        Self { changes }
+    }
+}
+
+/// The manifest in force of the store that `options` describe. Only the first tier is looked
+/// at.
+///
+/// # Errors
+/// [`Error::NotFound`] when there is no store; [`Error::Corruption`] when `CURRENT` names no
+/// manifest that is there, so that there is nothing to show; I/O errors.
+pub fn manifest(options: &Options) -> Result<ManifestReport> {
+    options.validate()?;
+    let tier = open_tier(0, &options.tiers[0])?;
+    let (mut report, edits) = read(&tier)?;
+    report.edits = edits
+        .into_iter()
+        .map(|entry| Entry {
+            offset: entry.offset,
+            content: match entry.content {
+                Content::Valid(edit) => Content::Valid(Edit::new(&edit)),
+                Content::Torn => Content::Torn,
+                Content::Damaged(what) => Content::Damaged(what),
+            },
+        })
+        .collect();
+    Ok(report)
+}
+
+/// The manifest without its edits, and these as they were decoded.
+pub(super) fn read(tier: &Arc<Tier>) -> Result<(ManifestReport, Vec<Entry<VersionEdit>>)> {
+    let store = log_store(tier)?;
+    let Some(number) = current_manifest(&*store)? else {
+        return Err(Error::NotFound {
+            path: tier.options.path.clone(),
+        });
+    };
+    let name = manifest_file_name(number);
+    let file = store.path().join(&name);
+    let bytes = match store.read(&name) {
+        Err(Error::NotFound { .. }) => {
+            let what = "CURRENT names this manifest, but it is missing";
+            return Err(Error::corruption(file, 0, what));
+        }
+        read => read?,
+    };
+    let mut edits = Vec::new();
+    let header = match FileHeader::decode(&file, FileKind::Manifest, &bytes) {
+        Ok(header) => header.filter(|header| header.number == number),
+        // Of a newer format: that is said, and the rest is not guessed at.
+        Err(error) => {
+            let (offset, what) = damage(error, &file)?;
+            let content = Content::Damaged(what);
+            edits.push(Entry { offset, content });
+            None
+        }
+    };
+    if edits.is_empty() {
+        if header.is_none() {
+            let content = Content::Damaged("the file header is damaged".into());
+            edits.push(Entry { offset: 0, content });
+        }
+        read_edits(number, &bytes, &mut edits);
+    }
+    let report = ManifestReport {
+        file,
+        bytes: bytes.len() as u64,
+        database: header.map(|header| header.database),
+        edits: Vec::new(),
+    };
+    Ok((report, edits))
+}
+
+fn read_edits(number: u64, bytes: &[u8], edits: &mut Vec<Entry<VersionEdit>>) {
+    let mut records = Records::new(number, bytes);
+    loop {
+        let (offset, content) = match records.next() {
+            Found::End => return,
+            Found::Torn { offset } => (offset, Content::Torn),
+            Found::Damaged { offset, .. } => {
+                let what = "an edit does not match its checksum";
+                (offset, Content::Damaged(what.into()))
+            }
+            Found::Record { offset, payload } => {
+                let payload = bytes.get(payload).unwrap_or_default();
+                match VersionEdit::decode(payload) {
+                    Ok(edit) => (offset, Content::Valid(edit)),
+                    Err(what) => (offset, Content::Damaged(what)),
+                }
+            }
+        };
+        edits.push(Entry { offset, content });
+    }
+}
+
+/// The tiers, and the manifest with its edits.
+pub(super) type Opened = (Vec<Arc<Tier>>, ManifestReport, Vec<Entry<VersionEdit>>);
+
+/// Opens every tier and reads the manifest of the first.
+pub(super) fn open(options: &Options) -> Result<Opened> {
+    let tiers = open_tiers(options)?;
+    let (report, edits) = read(&tiers[0])?;
+    Ok((tiers, report, edits))
+}
