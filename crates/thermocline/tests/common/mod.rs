@@ -1,5 +1,12 @@
 //! What the integration tests share.
-#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test file uses its own part"
+)]
+
+pub mod history;
+pub mod script;
 
 use std::sync::Arc;
 
