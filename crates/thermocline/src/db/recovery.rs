@@ -68,6 +68,8 @@ impl Shape {
     /// Adds one edit; `Err` says why it cannot follow from those before it.
     pub(crate) fn apply(&mut self, edit: VersionEdit) -> Result<(), String> {
         for keyspace in edit.created {
+            // An entry from the start: replay takes a keyspace without one for a dropped one.
+            self.flushed_through.entry(keyspace.id).or_insert(0);
             self.keyspaces.insert(keyspace.id, keyspace);
         }
         for (_, table) in edit.removed {

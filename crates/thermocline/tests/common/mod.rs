@@ -5,6 +5,9 @@
     reason = "each test file uses its own part"
 )]
 
+pub mod history;
+pub mod script;
+
 use std::sync::Arc;
 
 use thermocline::storage::{Medium, Memory};

@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
     use crate::error::Error;
-    use crate::storage::{Faulty, LogStore, Medium};
+    use crate::storage::{Fault, Faulty, LogStore, Medium};
     use proptest::prelude::*;
 
     const DIR: &str = "/fast";
@@ -212,6 +212,21 @@ mod tests {
         }
         new.log_store(dir(), false).unwrap().lock().unwrap();
         drop(lock);
+    }
+
+    #[test]
+    fn power_lost_at_a_call_leaves_what_was_unsynced_to_the_crash() {
+        for (how, expected) in [
+            (CrashStyle::LoseAll, &b"synced"[..]),
+            (CrashStyle::KeepAll, b"synced and"),
+        ] {
+            let (disk, store) = disk(1, b"synced", &[b" and"]);
+            disk.fail_nth(2, Fault::PowerLoss);
+            store.list().unwrap();
+            assert!(store.sync_dir().is_err());
+            assert!(store.list().is_err(), "the power stays away");
+            assert_eq!(disk.crash(how).read_raw(dir(), "f").unwrap(), expected);
+        }
     }
 
     #[test]

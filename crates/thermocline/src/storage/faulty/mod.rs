@@ -183,6 +183,10 @@ impl Faulty {
             return Err(device_gone(operation.verb(), path));
         }
         let fault = state.plan.next(operation, name);
+        if fault == Some(Fault::PowerLoss) {
+            state.gone = true;
+            return Err(device_gone(operation.verb(), path));
+        }
         Ok((state, fault))
     }
 

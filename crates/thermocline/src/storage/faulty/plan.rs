@@ -47,6 +47,9 @@ pub enum Fault {
     SyncFails,
     /// Append: half of the bytes reach the file, then an I/O error.
     ShortWrite,
+    /// Any call: the power goes before anything of it is done, and stays away until
+    /// [`super::Faulty::crash`]. Unlike after a failed sync, everything unsynced may yet survive.
+    PowerLoss,
 }
 
 impl Operation {
@@ -76,7 +79,7 @@ impl Fault {
     fn applies_to(self, operation: Operation) -> bool {
         use Operation::*;
         match self {
-            Fault::Io => true,
+            Fault::Io | Fault::PowerLoss => true,
             Fault::NoSpace => matches!(operation, Create | Append | Rename | Link),
             Fault::SyncFails => operation.is_sync(),
             Fault::ShortWrite => operation == Append,

@@ -1,0 +1,164 @@
+//! What a store was told, and so what it may hold: the model of the crash and fault tests.
+
+use std::collections::BTreeMap;
+
+use thermocline::{Batch, Db, Durability, Error, Result};
+
+/// The records of all keyspaces, by keyspace and key.
+pub type Contents = BTreeMap<(String, Vec<u8>), Vec<u8>>;
+
+/// One atomic write: for each record its keyspace, its key, and its value unless it is a delete.
+pub type Write = Vec<(&'static str, String, Option<String>)>;
+
+/// The writes of a store in order, and how many of them survive what.
+#[derive(Debug, Default, Clone)]
+pub struct History {
+    /// Those that were acknowledged, and at the end those of which nobody knows.
+    writes: Vec<Write>,
+    acknowledged: usize,
+    /// Survive the end of the process.
+    handed_over: usize,
+    /// Survive a loss of power (I5).
+    synced: usize,
+}
+
+/// After what a store is opened again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    /// The process ended without closing the store.
+    Exit,
+    /// The power was lost.
+    PowerLoss,
+}
+
+impl History {
+    /// Applies `write` to the store and notes the outcome.
+    ///
+    /// A write that was refused for any reason but a failed sync must leave no trace; after that
+    /// one it may.
+    pub fn write(&mut self, db: &Db, write: Write, durability: Durability) -> Result<()> {
+        assert_eq!(
+            self.acknowledged,
+            self.writes.len(),
+            "nothing is accepted after a write whose fate is unknown"
+        );
+        let mut batch = Batch::new();
+        for (keyspace, key, value) in &write {
+            let keyspace = db.keyspace(keyspace)?;
+            match value {
+                Some(value) => batch.put_in(&keyspace, key, value),
+                None => batch.delete_in(&keyspace, key),
+            }
+        }
+        match db.write_with(batch, durability) {
+            Ok(_) => {
+                self.writes.push(write);
+                self.acknowledged = self.writes.len();
+                if durability == Durability::Sync {
+                    self.all_synced();
+                } else if durability == Durability::Buffered {
+                    self.handed_over = self.acknowledged;
+                }
+                Ok(())
+            }
+            Err(error) => {
+                if matches!(error, Error::Poisoned { .. }) {
+                    self.writes.push(write);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Everything acknowledged so far was made durable.
+    pub fn all_synced(&mut self) {
+        self.synced = self.acknowledged;
+        self.handed_over = self.acknowledged;
+    }
+
+    pub fn len(&self) -> usize {
+        self.writes.len()
+    }
+
+    /// What the first `count` writes add up to.
+    fn prefix(&self, count: usize) -> Contents {
+        let mut contents = Contents::new();
+        for write in &self.writes[..count] {
+            apply(write, &mut contents);
+        }
+        contents
+    }
+
+    /// What readers see while the store is open.
+    pub fn visible(&self) -> Contents {
+        self.prefix(self.acknowledged)
+    }
+
+    /// Checks that `found` is the outcome of a prefix of the writes, long enough after what
+    /// happened (I5), and goes on from there: what a store was opened with is durable.
+    pub fn recovered(&mut self, found: &Contents, after: After) -> Result<(), String> {
+        let least = match after {
+            After::Exit => self.handed_over,
+            After::PowerLoss => self.synced,
+        };
+        let mut contents = self.prefix(least);
+        for count in least..=self.writes.len() {
+            if contents == *found {
+                self.writes.truncate(count);
+                self.acknowledged = count;
+                self.all_synced();
+                return Ok(());
+            }
+            if let Some(write) = self.writes.get(count) {
+                apply(write, &mut contents);
+            }
+        }
+        let whole = self.prefix(least);
+        let missing = first_difference(&whole, found);
+        let extra = first_difference(found, &whole);
+        Err(format!(
+            "no prefix of {least} to {} writes gives the {} records found; \
+             of the {} that must be there the first not found is {missing}, \
+             the first found that is not among them {extra}",
+            self.writes.len(),
+            found.len(),
+            whole.len(),
+        ))
+    }
+}
+
+/// The first record of `these` that `those` do not have, and from which write it is.
+fn first_difference(these: &Contents, those: &Contents) -> String {
+    let record = these
+        .iter()
+        .find(|(key, value)| those.get(key) != Some(value));
+    let Some(((keyspace, key), value)) = record else {
+        return "none".to_owned();
+    };
+    let write = String::from_utf8_lossy(value);
+    let write = write.split(':').next().unwrap_or_default();
+    let key = String::from_utf8_lossy(key);
+    format!("{keyspace}/{key} of write {write}")
+}
+
+fn apply(write: &Write, contents: &mut Contents) {
+    for (keyspace, key, value) in write {
+        let at = ((*keyspace).to_owned(), key.clone().into_bytes());
+        match value {
+            Some(value) => contents.insert(at, value.clone().into_bytes()),
+            None => contents.remove(&at),
+        };
+    }
+}
+
+/// Everything that a scan of every keyspace finds.
+pub fn contents(db: &Db) -> Result<Contents> {
+    let mut contents = Contents::new();
+    for name in db.keyspaces() {
+        for record in db.keyspace(&name)?.iter() {
+            let (key, value) = record?;
+            contents.insert((name.clone(), key.to_vec()), value.to_vec());
+        }
+    }
+    Ok(contents)
+}

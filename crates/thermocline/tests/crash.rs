@@ -1,0 +1,133 @@
+//! The power goes at every point and at every call of a store's life. What comes back is a
+//! prefix of the writes across keyspaces with everything synced in it (I5), made of files that
+//! the manifest names and nothing else (I4).
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+
+use common::script::{LIFE, Trial};
+use thermocline::storage::{CrashStyle, Fault, Faulty};
+
+const STYLES: [CrashStyle; 3] = [CrashStyle::LoseAll, CrashStyle::KeepAll, CrashStyle::Random];
+
+/// Calls of the life without a fault, which must itself be sound and use the slow tier.
+fn calls_of_a_life(threads: bool) -> u64 {
+    let mut trial = Trial::new(1);
+    trial.threads = threads;
+    trial.run(LIFE).unwrap();
+    let calls = trial.disk.calls();
+    let metrics = trial.db().unwrap().metrics();
+    let on_slow = metrics.tiers[1].table_bytes;
+    assert!(on_slow > 0, "the life reaches the slow tier");
+    assert!(
+        metrics
+            .compactions
+            .iter()
+            .any(|pair| pair.jobs > pair.moves)
+    );
+    trial.survive(CrashStyle::LoseAll).unwrap();
+    calls
+}
+
+#[test]
+fn power_lost_at_any_call_leaves_a_prefix_of_the_writes() {
+    let calls = calls_of_a_life(false);
+    assert!(calls > 500, "{calls}");
+    // Each style at every seventh call, the styles at different ones.
+    let mut died = 0;
+    for (index, how) in STYLES.into_iter().enumerate() {
+        for n in (1 + index as u64..=calls).step_by(7) {
+            let mut trial = Trial::new(n);
+            trial.disk.fail_nth(n, Fault::PowerLoss);
+            // Jobs run in another order for each seed, and a life may get by with fewer calls.
+            died += usize::from(trial.run(LIFE).is_err());
+            if let Err(problem) = trial.survive(how) {
+                panic!("{how:?} at call {n} of {calls}: {problem}");
+            }
+        }
+    }
+    assert!(died > 900, "{died} lives were cut short");
+}
+
+#[test]
+fn power_lost_with_threads_at_work_leaves_a_prefix_of_the_writes() {
+    let calls = calls_of_a_life(true);
+    for n in (1..=calls).step_by(61) {
+        let mut trial = Trial::new(n);
+        trial.threads = true;
+        trial.disk.fail_nth(n, Fault::PowerLoss);
+        let _ = trial.run(LIFE);
+        if let Err(problem) = trial.survive(CrashStyle::Random) {
+            panic!("about call {n} of {calls}: {problem}");
+        }
+    }
+}
+
+const POINTS: [&str; 19] = [
+    "commit.published",
+    "freeze.before_publish",
+    "flush.start",
+    "flush.before_edit",
+    "flush.installed",
+    "compaction.start",
+    "compaction.table_written",
+    "compaction.before_edit",
+    "compaction.installed",
+    "manifest.before_append",
+    "manifest.before_sync",
+    "manifest.after_sync",
+    "manifest.before_current",
+    "manifest.after_current",
+    "wal.before_hand_over",
+    "wal.after_hand_over",
+    "wal.before_sync",
+    "wal.after_sync",
+    "wal.rotate.after_create",
+];
+
+/// Lives until `point` is reached for the `nth` time, when the power goes; `None` when it is
+/// not reached so often.
+fn die_at(point: &'static str, nth: usize, seed: u64, how: CrashStyle) -> Option<Trial> {
+    let mut trial = Trial::new(seed);
+    let after: Arc<Mutex<(usize, Option<Faulty>)>> = Arc::default();
+    let (disk, crashed) = (trial.disk.clone(), Arc::clone(&after));
+    trial.points.set(point, move || {
+        let mut crashed = crashed.lock().unwrap();
+        crashed.0 += 1;
+        if crashed.0 == nth {
+            crashed.1 = Some(disk.crash(how));
+        }
+        Ok(())
+    });
+    let lived = trial.run(LIFE);
+    let rebooted = after.lock().unwrap().1.take()?;
+    if lived.is_ok() {
+        trial.run(&[common::script::Step::Flush]).unwrap_err();
+    }
+    drop(trial.db.take());
+    trial.disk = rebooted;
+    Some(trial)
+}
+
+#[test]
+fn power_lost_at_any_point_leaves_a_prefix_of_the_writes() {
+    for point in POINTS
+        .into_iter()
+        .chain(["checkpoint.linked", "checkpoint.before_manifest"])
+    {
+        let mut reached = 0;
+        for (seed, nth) in [1, 2, 3, 5, 9, 17, 40].into_iter().enumerate() {
+            for how in STYLES {
+                let Some(mut trial) = die_at(point, nth, seed as u64, how) else {
+                    continue;
+                };
+                reached += 1;
+                if let Err(problem) = trial.come_back(common::history::After::PowerLoss) {
+                    panic!("{how:?} at {point}, time {nth}: {problem}");
+                }
+            }
+        }
+        assert!(reached > 0, "{point} is never reached");
+    }
+}
