@@ -1,7 +1,7 @@
 //! Where stores lie, and loaded states that are kept for later runs.
 //!
 //! Under each tier's directory: `loaded`, the store as it was after loading, closed and
-//! never opened for writing again; `run`, a copy of it by hard links, made for each run and
+//! opened only to be copied; `run`, a copy of it by hard links, made for each run and
 //! removed after it. `loaded.json` says what was loaded. `bench.lock` marks the directory as
 //! the bench's own, so that nothing of anybody else is ever removed.
 
