@@ -84,9 +84,6 @@ impl StoreArgs {
 fn open_failure(error: Error, create_hint: Option<&str>) -> Failure {
     let hint = match &error {
         Error::NotFound { .. } => create_hint.map(str::to_owned),
-        Error::NoSpace { .. } => {
-            Some("raise --fast-capacity or --slow-capacity, or free space".to_owned())
-        }
         _ => None,
     };
     Failure::Store { error, hint }

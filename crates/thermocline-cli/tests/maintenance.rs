@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Store, run};
+use serde_json::Value as Json;
 
 #[test]
 fn stats_come_as_text_as_json_and_for_prometheus() {
@@ -140,4 +141,81 @@ fn destroying_asks_or_takes_yes_and_leaves_other_files_alone() {
     store.run("get", &["key0000"]).fails(3, &[]);
     assert!(store.fast().join("mine.txt").exists());
     store.run("destroy --yes", &[]).fails(3, &["fast"]);
+}
+
+fn json_lines(text: &str) -> Vec<Json> {
+    let lines = text.lines();
+    lines
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect()
+}
+
+#[test]
+fn inspection_shows_tables_and_the_edits_that_made_them() {
+    let store = Store::filled(10, 10);
+    let table = store.tables().pop().expect("a table");
+    let file = table.file_name().and_then(|f| f.to_str()).expect("UTF-8");
+    let text = store.run("inspect tables", &[]).ok();
+    assert!(text.contains(file) && text.contains("10 records"), "{text}");
+    assert!(text.contains("\"key0000\" to \"key0009\""), "{text}");
+
+    let tables = json_lines(&store.run("inspect tables --json", &[]).ok());
+    assert_eq!((tables.len(), &tables[0]["entries"]), (1, &10.into()));
+    let edits = json_lines(&store.run("inspect manifest --json", &[]).ok());
+    let changes = edits.iter().filter_map(|edit| edit["changes"].as_array());
+    let added: Vec<&Json> = changes
+        .flatten()
+        .map(|c| &c["add_table"]["table"])
+        .collect();
+    assert!(added.contains(&&tables[0]["table"]), "{edits:?}");
+
+    let only = store.run("inspect tables --json", &["--file", file]).ok();
+    assert_eq!(json_lines(&only), tables);
+    store
+        .run("inspect tables", &["--file", "none.sst"])
+        .fails(2, &["none.sst"]);
+}
+
+#[test]
+fn inspection_shows_the_writes_of_the_log() {
+    let store = Store::new();
+    // A clean close leaves no write in the log, so the store stays open meanwhile.
+    let db = thermocline::Db::open(store.options()).expect("opens");
+    db.put("k\0", "four").expect("written");
+    db.delete("gone").expect("written");
+    db.sync().expect("synced");
+    let text = store.run("inspect wal", &[]).ok();
+    assert!(
+        text.contains("value of 4 bytes") && text.contains("delete \"gone\""),
+        "{text}"
+    );
+    let json = json_lines(&store.run("inspect wal --json", &[]).ok());
+    let writes: Vec<&Json> = json
+        .iter()
+        .filter_map(|group| group["writes"].as_array())
+        .flatten()
+        .collect();
+    assert_eq!(writes[0]["key"], "k\\x00");
+    assert_eq!(
+        (&writes[0]["kind"], &writes[1]["kind"]),
+        (&"put".into(), &"delete".into())
+    );
+}
+
+#[test]
+fn inspection_goes_on_behind_damage_and_exits_with_4() {
+    let store = Store::filled(10, 10);
+    store.run("put", &["another", "table"]).ok();
+    let table = store.tables().swap_remove(0);
+    let bytes = std::fs::read(&table).expect("read");
+    std::fs::write(&table, &bytes[..bytes.len() - 1]).expect("written");
+    let run = store.run("inspect tables", &[]).fails(4, &["1 problem"]);
+    assert!(
+        run.out.contains("DAMAGED") && run.out.contains("\"another\""),
+        "{}",
+        run.out
+    );
+    let lines = json_lines(&store.run("inspect tables --json", &[]).fails(4, &[]).out);
+    let damaged = |line: &&Json| line["damaged"].is_string();
+    assert_eq!((lines.len(), lines.iter().filter(damaged).count()), (2, 1));
 }

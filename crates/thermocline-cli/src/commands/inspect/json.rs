@@ -1,0 +1,97 @@
+//! What inspection finds, as JSON.
+
+use serde_json::{Map, Value as Json, json};
+use thermocline::inspect::{Change, Content, Contents, Entry, TableEntry, Write};
+
+use crate::text::Notation;
+
+/// The fields of what is valid, or a field that says what it is instead.
+pub(super) fn content<T>(
+    content: &Content<T>,
+    fields: impl FnOnce(&T) -> Json,
+) -> Map<String, Json> {
+    let json = match content {
+        Content::Valid(valid) => fields(valid),
+        Content::Torn => json!({"torn": true}),
+        Content::Damaged(what) => json!({"damaged": what}),
+    };
+    match json {
+        Json::Object(map) => map,
+        other => Map::from_iter([("value".to_owned(), other)]),
+    }
+}
+
+pub(super) fn entry<T>(entry: &Entry<T>, fields: impl FnOnce(&T) -> Json) -> Json {
+    let mut json = content(&entry.content, fields);
+    json.insert("offset".into(), json!(entry.offset));
+    Json::Object(json)
+}
+
+pub(super) fn change(change: &Change) -> Json {
+    match change {
+        Change::KeyspaceCreated {
+            keyspace,
+            name,
+            last_fast_level,
+        } => json!({"create_keyspace": keyspace, "name": name, "last_fast_level": last_fast_level}),
+        Change::TableRemoved { keyspace, table } => {
+            json!({"remove_table": table, "keyspace": keyspace})
+        }
+        Change::TableAdded(table) => json!({"add_table": table_entry(table)}),
+        Change::FlushedThrough { keyspace, seq } => {
+            json!({"flushed_through": seq, "keyspace": keyspace})
+        }
+        Change::KeyspaceDropped { keyspace } => json!({"drop_keyspace": keyspace}),
+        Change::NextFile(number) => json!({"next_file": number}),
+        Change::LastSeq(seq) => json!({"last_seq": seq}),
+        Change::LogFloor(seq) => json!({"log_floor": seq}),
+        // A change of a later release still says what it is.
+        other => json!({"change": other.to_string()}),
+    }
+}
+
+pub(super) fn table_entry(table: &TableEntry) -> Map<String, Json> {
+    let fields = [
+        ("table", json!(table.number)),
+        ("keyspace", json!(table.keyspace)),
+        ("level", json!(table.level)),
+        ("tier", json!(table.tier)),
+        ("epoch", json!(table.epoch)),
+        ("bytes", json!(table.bytes)),
+        ("entries", json!(table.entries)),
+        ("deletes", json!(table.deletes)),
+        ("first_seq", json!(table.first_seq)),
+        ("last_seq", json!(table.last_seq)),
+        ("first_key", json!(Notation::Text.show(&table.first_key))),
+        ("last_key", json!(Notation::Text.show(&table.last_key))),
+    ];
+    fields
+        .map(|(name, value)| (name.to_owned(), value))
+        .into_iter()
+        .collect()
+}
+
+pub(super) fn contents(contents: &Contents) -> Json {
+    json!({
+        "written_level": contents.written_level,
+        "written_tier": contents.written_tier,
+        "replaces": contents.replaces,
+        "data_blocks": contents.data_blocks,
+        "partitions": contents.partitions,
+        "data_bytes": contents.data_bytes,
+        "index_bytes": contents.index_bytes,
+        "filter_bytes": contents.filter_bytes,
+        "raw_key_bytes": contents.raw_key_bytes,
+        "raw_value_bytes": contents.raw_value_bytes,
+    })
+}
+
+pub(super) fn write(write: &Write) -> Json {
+    json!({
+        "seq": write.seq,
+        "keyspace": write.keyspace,
+        "kind": format!("{:?}", write.kind).to_lowercase(),
+        "key": Notation::Text.show(&write.key),
+        "value_bytes": write.value_bytes,
+    })
+}
