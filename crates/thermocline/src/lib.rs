@@ -107,3 +107,8 @@ pub use options::{Compression, Durability, FilterPolicy, Options, RecoveryMode, 
 pub use points::Points;
 pub use tier::Purpose;
 pub use value::Value;
+
+/// The README's example, compiled and run with the other documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+mod readme {}
