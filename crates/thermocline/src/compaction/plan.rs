@@ -95,3 +95,62 @@ impl Running {
             .retain(|id| !plan.inputs().any(|table| table.meta.id == *id));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use crate::storage::Memory;
+    use crate::{Db, TierOptions};
+
+    /// A version with two L0 tables over the same keys and one behind them.
+    fn version() -> (Db, Arc<Version>) {
+        let mut options = Options::with_tiers(vec![TierOptions::fast("/fast")]);
+        options.l0_trigger = 20;
+        let builder = Db::builder(options).medium(0, Arc::new(Memory::new()));
+        let db = builder.open().unwrap();
+        for keys in [["a", "m"], ["c", "p"], ["r", "z"]] {
+            keys.iter().for_each(|key| drop(db.put(key, "v").unwrap()));
+            db.flush().unwrap();
+        }
+        let version = Arc::clone(&db.tree().pin().version);
+        (db, version)
+    }
+
+    fn plan(version: &Arc<Version>, table: usize, to: usize) -> Plan {
+        Plan {
+            from: 0,
+            to,
+            upper: vec![Arc::clone(&version.levels[0].tables[table])],
+            lower: Vec::new(),
+            outputs: vec![Output {
+                level: to as u8,
+                tier: 0,
+            }],
+            version: Arc::clone(version),
+            is_move: false,
+        }
+    }
+
+    #[test]
+    fn jobs_whose_hulls_meet_on_a_level_exclude_each_other() {
+        let (_db, version) = version();
+        // Newest first: 0 is r..z, 1 is c..p, 2 is a..m.
+        let mut running = Running::default();
+        let first = plan(&version, 2, 1);
+        let number = running.start(&first);
+        assert!(
+            !running.admits(&plan(&version, 1, 1)),
+            "their hulls share c to m"
+        );
+        assert!(
+            running.admits(&plan(&version, 0, 1)),
+            "r to z meets nothing"
+        );
+        assert!(running.admits(&plan(&version, 1, 2)), "another level");
+        assert!(!running.admits(&plan(&version, 2, 3)), "an input in use");
+        running.end(number, &first);
+        assert!(running.is_empty());
+        assert!(running.admits(&plan(&version, 1, 1)) && running.admits(&first));
+    }
+}

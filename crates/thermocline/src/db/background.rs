@@ -138,9 +138,7 @@ impl Engine {
         if self.background.compactions.load(Ordering::Relaxed) > 0 {
             return false;
         }
-        for output in &mut plan.outputs {
-            output.tier = self.tiers.len() as u8 - 1;
-        }
+        self.spill(&mut plan);
         match self.reserve_for(&plan) {
             Ok(reservation) => {
                 let mut state = tree.state.lock();
@@ -178,6 +176,13 @@ impl Engine {
         tier.reserve(expected.sum())
     }
 
+    /// Sends all output of `plan` to the last tier, whatever its level.
+    fn spill(&self, plan: &mut Plan) {
+        for output in &mut plan.outputs {
+            output.tier = self.tiers.len() as u8 - 1;
+        }
+    }
+
     fn spawn_compaction(&self, tree: Arc<Tree>, plan: Plan, number: u64, space: Reservation) {
         let Some(engine) = self.me() else {
             tree.end_compaction(number, &plan);
@@ -188,9 +193,17 @@ impl Engine {
         self.executor.spawn(Lane::Compaction, Box::new(job));
     }
 
-    /// Queues a compaction that was picked by hand.
-    pub(crate) fn start_manual(&self, tree: &Arc<Tree>, plan: Plan) -> Result<()> {
-        let space = self.reserve_for(&plan)?;
+    /// Queues a compaction that was picked by hand, unless others are making room for it. When none
+    /// is, it writes to the next tier, as one that was picked by itself would (I8).
+    pub(crate) fn start_manual(&self, tree: &Arc<Tree>, mut plan: Plan) -> Result<()> {
+        let space = match self.reserve_for(&plan) {
+            Err(_) if self.is_compacting() => return Ok(()),
+            Err(_) => {
+                self.spill(&mut plan);
+                self.reserve_for(&plan)?
+            }
+            Ok(space) => space,
+        };
         let mut state = tree.state.lock();
         if state.running.admits(&plan) {
             let number = state.running.start(&plan);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::engine::Engine;
 use crate::error::{Error, Result};
+use crate::key::SeqNo;
 use crate::points::point;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -14,9 +15,15 @@ use crate::version::{Manifest, identity};
 struct HoldFreezes<'a>(&'a Engine);
 
 impl<'a> HoldFreezes<'a> {
-    fn new(engine: &'a Engine) -> Self {
-        engine.commit.freeze_holds.fetch_add(1, Ordering::Relaxed);
-        Self(engine)
+    /// Freezes all memtables at one sequence number, and lets none freeze after that: not even for
+    /// a flush that a user asks for, which could bring one keyspace's part of a later batch
+    /// into tables and not another's.
+    fn after_freezing_all(engine: &'a Engine) -> Result<(Self, SeqNo)> {
+        let holds = &engine.commit.freeze_holds;
+        let through = engine.freeze_all_then(|| {
+            holds.fetch_add(1, Ordering::Relaxed);
+        })?;
+        Ok((Self(engine), through))
     }
 }
 
@@ -34,8 +41,8 @@ impl Engine {
     pub(crate) fn checkpoint(&self, paths: &[PathBuf]) -> Result<()> {
         self.check_writable()?;
         let targets = self.open_targets(paths)?;
-        let hold = HoldFreezes::new(self);
-        self.flush_all()?;
+        let (hold, through) = HoldFreezes::after_freezing_all(self)?;
+        self.flush_frozen(through)?;
         // The manifest's lock: no edit is installed while the version is linked.
         let manifest = self.manifest.lock();
         let edits = self.snapshot_edits();

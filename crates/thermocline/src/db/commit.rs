@@ -34,7 +34,7 @@ pub(crate) struct Commit {
     pub(crate) log_sync: WalSync,
     /// Bytes of all active memtables.
     pub(crate) active_bytes: AtomicU64,
-    /// While above 0 no memtable freezes for being full: a checkpoint is being taken.
+    /// While above 0 no memtable freezes: a checkpoint is being taken. Raised under the log's lock.
     pub(crate) freeze_holds: AtomicUsize,
 }
 
@@ -121,8 +121,12 @@ impl Engine {
             if let Err(error) = &written {
                 self.background.note(error);
             }
+            // Each learns the number of its own last record, not of its group's.
+            let mut behind: u64 = run.iter().map(|p| p.count).sum();
             for pending in run {
-                let _ = pending.result.set(written.clone());
+                behind -= pending.count;
+                let own = written.as_ref().map(|last| last - behind);
+                let _ = pending.result.set(own.map_err(Error::clone));
             }
         }
     }
@@ -188,6 +192,7 @@ impl Engine {
                 }
                 if let Some((_, superversion)) = &current {
                     bytes += superversion.active.insert(op.key, seq, op.kind, op.value);
+                    point!(self.points, "commit.inserting")?;
                 }
                 seq += 1;
             }
@@ -227,14 +232,30 @@ impl Engine {
         largest.map_or(Ok(()), |tree| self.freeze(log, &tree))
     }
 
-    /// Freezes every memtable that holds something, at one point of the write order.
+    /// Freezes every memtable that holds something, at one point of the write order. Waits while
+    /// a checkpoint holds freezes off.
     pub(crate) fn freeze_all(&self) -> Result<SeqNo> {
-        let mut log = self.commit.log.lock();
-        self.check_writable()?;
-        for tree in self.all_trees() {
-            self.freeze(&mut log, &tree)?;
+        self.freeze_all_then(|| ())
+    }
+
+    /// As [`Engine::freeze_all`]; runs `then` before any other memtable can freeze.
+    pub(crate) fn freeze_all_then(&self, then: impl FnOnce()) -> Result<SeqNo> {
+        loop {
+            let mut log = self.commit.log.lock();
+            self.check_writable()?;
+            if !self.commit.freezes_held() {
+                for tree in self.all_trees() {
+                    self.freeze(&mut log, &tree)?;
+                }
+                then();
+                return Ok(log.last_seq);
+            }
+            drop(log);
+            let free = || !self.commit.freezes_held() || self.check_writable().is_err();
+            if !self.executor.wait_until(&mut { free }) {
+                return Err(Error::Closed);
+            }
         }
-        Ok(log.last_seq)
     }
 
     /// Freezes the active memtable of `tree` and starts the next log segment (I10: the caller

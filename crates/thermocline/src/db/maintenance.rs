@@ -47,11 +47,16 @@ impl Engine {
     /// Freezes and flushes everything written so far; the sequence number through which
     /// everything is in tables comes back.
     pub(crate) fn flush_all(&self) -> Result<SeqNo> {
-        self.background.clear();
         let through = self.freeze_all()?;
-        self.schedule();
-        self.wait_flushed(through)?;
+        self.flush_frozen(through)?;
         Ok(through)
+    }
+
+    /// Flushes the frozen memtables that hold records up to `through`.
+    pub(crate) fn flush_frozen(&self, through: SeqNo) -> Result<()> {
+        self.background.clear();
+        self.schedule();
+        self.wait_flushed(through)
     }
 
     fn wait_flushed(&self, through: SeqNo) -> Result<()> {

@@ -1,0 +1,131 @@
+//! Closing while others work.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Instant;
+
+use thermocline::{Batch, Durability, Error};
+
+use crate::common::{memory, open_on, small_options};
+use crate::support::{LONG, Slot, open_with_points};
+
+fn key(n: u32) -> String {
+    format!("key{n:06}")
+}
+
+#[test]
+fn a_compaction_that_is_running_ends_early_and_leaves_nothing_behind() {
+    let medium = memory();
+    let (db, points) = open_with_points(&small_options(), &medium);
+    let slot = Slot::default();
+    slot.set(db.clone()).unwrap();
+    let (closed, closing) = mpsc::channel();
+    let first = AtomicBool::new(true);
+    points.set("compaction.table_written", move || {
+        if !first.swap(false, Ordering::SeqCst) {
+            return Ok(());
+        }
+        let db = slot.get().unwrap().clone();
+        let (closed, closer) = (closed.clone(), db.clone());
+        thread::spawn(move || closed.send(closer.close()).unwrap());
+        // The job goes on only when the store is closed.
+        let started = Instant::now();
+        while !matches!(db.get("any"), Err(Error::Closed)) {
+            assert!(started.elapsed() < LONG, "close waits for the compaction");
+            thread::yield_now();
+        }
+        Ok(())
+    });
+    let mut acknowledged = 0;
+    while db.put(key(acknowledged), [7; 400]).is_ok() {
+        acknowledged += 1;
+        assert!(acknowledged < 100_000, "no compaction has started");
+    }
+    closing.recv_timeout(LONG).unwrap().unwrap();
+    points.clear("compaction.table_written");
+    drop(db);
+    let db = open_on(&small_options(), &medium).unwrap();
+    assert_eq!(db.recovery().orphans, 0, "the job removed its output");
+    assert_eq!(db.iter().count() as u32, acknowledged);
+    assert!(db.verify(&mut |_| {}).unwrap().problems.is_empty());
+}
+
+#[test]
+fn readers_across_a_close_get_records_or_an_error() {
+    let medium = memory();
+    let db = open_on(&small_options(), &medium).unwrap();
+    for n in 0..3000 {
+        db.put(key(n), [1; 300]).unwrap();
+    }
+    db.flush().unwrap();
+    let snapshot = db.snapshot();
+    let mut range = db.iter();
+    let mut back = snapshot.iter().rev();
+    for n in 0..700 {
+        assert_eq!(range.next().unwrap().unwrap().0, key(n));
+        assert_eq!(back.next().unwrap().unwrap().0, key(2999 - n));
+    }
+    db.close().unwrap();
+    db.close().unwrap();
+    assert!(matches!(db.get(key(1)), Err(Error::Closed)));
+    assert!(matches!(db.multi_get(&[key(1)]), Err(Error::Closed)));
+    assert!(matches!(db.put("k", "v"), Err(Error::Closed)));
+    assert!(matches!(db.write(Batch::new()), Err(Error::Closed)));
+    assert!(matches!(db.flush(), Err(Error::Closed)));
+    assert!(matches!(snapshot.get(key(1)), Err(Error::Closed)));
+    // The store is free for others, who may compact what the old iterators read.
+    let again = open_on(&small_options(), &medium).unwrap();
+    again.compact_range::<&str>(..).unwrap();
+    let mut n = 700;
+    for record in range {
+        let Ok((found, _)) = record else { break };
+        assert_eq!(found, key(n));
+        n += 1;
+    }
+    for (record, n) in back.zip((0..2300).rev()) {
+        let Ok((found, _)) = record else { break };
+        assert_eq!(found, key(n));
+    }
+    drop((db, snapshot));
+    assert_eq!(again.iter().count(), 3000);
+}
+
+/// Once, a write could get between the last record of the log and the flag that says the store is
+/// closed: it was acknowledged, stayed in the process and was lost.
+#[test]
+fn what_was_acknowledged_before_the_store_was_closed_is_there_afterwards() {
+    for round in 0..20 {
+        let medium = memory();
+        let db = open_on(&small_options(), &medium).unwrap();
+        let counts: [AtomicU64; 4] = Default::default();
+        let wanted = 40 + round * 10;
+        thread::scope(|scope| {
+            for (writer, count) in counts.iter().enumerate() {
+                let db = &db;
+                scope.spawn(move || {
+                    loop {
+                        let n = count.load(Ordering::Relaxed);
+                        match db.put_with(format!("{writer}/{n}"), "v", Durability::None) {
+                            Ok(_) => count.store(n + 1, Ordering::Relaxed),
+                            Err(Error::Closed) => return,
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                });
+            }
+            while counts[0].load(Ordering::Relaxed) < wanted {
+                thread::yield_now();
+            }
+            db.close().unwrap();
+        });
+        drop(db);
+        let db = open_on(&small_options(), &medium).unwrap();
+        for (writer, count) in counts.iter().enumerate() {
+            for n in 0..count.load(Ordering::Relaxed) {
+                let found = db.get(format!("{writer}/{n}")).unwrap();
+                assert!(found.is_some(), "round {round}: {writer}/{n} is lost");
+            }
+        }
+    }
+}

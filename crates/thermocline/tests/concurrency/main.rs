@@ -1,0 +1,10 @@
+//! Writers, readers, background work and closing, at the same time.
+
+mod checkpoint;
+mod closing;
+#[path = "../common/mod.rs"]
+mod common;
+mod freezing;
+mod group_commit;
+mod pinning;
+mod support;

@@ -1,0 +1,143 @@
+//! Readers hold a superversion while flushes and compactions put another in its place.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use thermocline::executor::Stepped;
+use thermocline::{Bytes, Db, ManualClock, Points, Range};
+
+use crate::common::{memory, small_options};
+use crate::support::Slot;
+
+const KEYS: u32 = 1500;
+
+/// Places at which the superversion is about to change, or just has.
+const CHANGES: [&str; 5] = [
+    "freeze.before_publish",
+    "flush.before_edit",
+    "flush.installed",
+    "compaction.before_edit",
+    "compaction.installed",
+];
+
+fn key(n: u32) -> String {
+    format!("key{n:06}")
+}
+
+fn value(n: u32) -> Vec<u8> {
+    n.to_le_bytes().repeat(75)
+}
+
+/// A store whose background work runs on whichever thread waits, with its points.
+fn stepped() -> (Db, Points, Arc<Stepped>) {
+    let (points, executor) = (Points::default(), Arc::new(Stepped::new(7)));
+    let medium = memory();
+    let db = Db::builder(small_options())
+        .medium(0, Arc::clone(&medium))
+        .medium(1, medium)
+        .points(points.clone())
+        .executor(Arc::clone(&executor) as _)
+        .clock(Arc::new(ManualClock::default()))
+        .open()
+        .unwrap();
+    (db, points, executor)
+}
+
+fn check_all_ways(db: &Db, around: u32) {
+    let near: Vec<String> = (around..around + 20).map(|n| key(n % KEYS)).collect();
+    let values = db.multi_get(&near).unwrap();
+    for (n, found) in (around..around + 20).zip(values) {
+        let wanted = value(n % KEYS);
+        assert_eq!(found.as_deref(), Some(&wanted[..]));
+        assert_eq!(db.get(key(n % KEYS)).unwrap().as_deref(), Some(&wanted[..]));
+    }
+    let keys = db.iter().map(|record| record.unwrap().0);
+    assert!(keys.eq((0..KEYS).map(key)), "a scan misses or repeats keys");
+}
+
+#[test]
+fn reads_are_right_at_every_change_of_the_superversion() {
+    let (db, points, _executor) = stepped();
+    for n in 0..KEYS {
+        db.put(key(n), value(n)).unwrap();
+    }
+    let slot = Slot::default();
+    slot.set(db.clone()).unwrap();
+    let reached: [Arc<AtomicUsize>; 5] = Default::default();
+    for (name, count) in CHANGES.into_iter().zip(&reached) {
+        let (slot, count) = (Arc::clone(&slot), Arc::clone(count));
+        points.set(name, move || {
+            let n = count.fetch_add(1, Ordering::SeqCst) as u32;
+            check_all_ways(slot.get().unwrap(), n * 37 % KEYS);
+            Ok(())
+        });
+    }
+    for round in 0..3 {
+        // The same contents again: what a read should find never changes.
+        for n in (round..KEYS).step_by(3) {
+            db.put(key(n), value(n)).unwrap();
+        }
+        db.flush().unwrap();
+        db.compact_range::<&str>(..).unwrap();
+    }
+    for (name, count) in CHANGES.into_iter().zip(&reached) {
+        assert!(count.load(Ordering::SeqCst) > 0, "{name} was never reached");
+        points.clear(name);
+    }
+}
+
+/// Iterators opened before a change go on over what they opened.
+#[test]
+fn iterators_outlive_the_tables_they_read_and_let_them_go_at_their_end() {
+    let (db, points, executor) = stepped();
+    for n in 0..KEYS {
+        db.put(key(n), value(n)).unwrap();
+    }
+    let slot = Slot::default();
+    slot.set(db.clone()).unwrap();
+    let opened: Arc<Mutex<Vec<(Range, u32)>>> = Arc::default();
+    for name in CHANGES {
+        let (slot, opened) = (Arc::clone(&slot), Arc::clone(&opened));
+        points.set(name, move || {
+            let mut opened = opened.lock().unwrap();
+            if opened.len() < 12 {
+                let mut range = slot.get().unwrap().iter();
+                let taken = 100 * opened.len() as u32;
+                for n in 0..taken {
+                    assert_eq!(range.next().unwrap().unwrap().0, key(n));
+                }
+                opened.push((range, taken));
+            }
+            Ok(())
+        });
+    }
+    db.flush().unwrap();
+    // Everything is deleted and compacted away under the iterators.
+    for n in 0..KEYS {
+        db.delete(key(n)).unwrap();
+    }
+    db.compact_range::<&str>(..).unwrap();
+    db.wait_idle().unwrap();
+    CHANGES.iter().for_each(|name| points.clear(name));
+    assert_eq!(db.iter().count(), 0);
+    let pinned = |db: &Db| -> u64 {
+        let tiers = db.metrics().tiers;
+        tiers.iter().map(|tier| tier.pinned_obsolete_bytes).sum()
+    };
+    assert!(pinned(&db) > 0, "the iterators hold tables");
+    let opened = std::mem::take(&mut *opened.lock().unwrap());
+    let mut whole = 0;
+    for (range, taken) in opened {
+        let found: Vec<Bytes> = range.map(|record| record.unwrap().0).collect();
+        // Those opened before the first delete see all keys, later ones a suffix.
+        let wanted: Vec<String> = (taken..KEYS).map(key).collect();
+        whole += usize::from(found.len() == wanted.len());
+        assert!(found.iter().eq(&wanted[wanted.len() - found.len()..]));
+    }
+    assert!(
+        whole > 0,
+        "an iterator from before the deletes was among them"
+    );
+    executor.drain();
+    assert_eq!(pinned(&db), 0, "nobody holds them any more");
+}
