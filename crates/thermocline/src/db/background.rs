@@ -51,6 +51,13 @@ impl Background {
         }
     }
 
+    /// Remembers a failed sync (I9), and nothing else: for work whose caller hears of the rest.
+    pub(crate) fn note_poison(&self, error: &Error) {
+        if matches!(error, Error::Poisoned { .. }) {
+            self.note(error);
+        }
+    }
+
     /// Forgets a passing failure: a job has succeeded, or is about to be tried again.
     pub(crate) fn clear(&self) {
         *self.error.lock() = None;
@@ -138,9 +145,7 @@ impl Engine {
         if self.background.compactions.load(Ordering::Relaxed) > 0 {
             return false;
         }
-        for output in &mut plan.outputs {
-            output.tier = self.tiers.len() as u8 - 1;
-        }
+        self.turn_to_last_tier(&mut plan);
         match self.reserve_for(&plan) {
             Ok(reservation) => {
                 let mut state = tree.state.lock();
@@ -156,6 +161,12 @@ impl Engine {
                 self.background.note(&error);
                 false
             }
+        }
+    }
+
+    fn turn_to_last_tier(&self, plan: &mut Plan) {
+        for output in &mut plan.outputs {
+            output.tier = self.tiers.len() as u8 - 1;
         }
     }
 
@@ -188,9 +199,13 @@ impl Engine {
         self.executor.spawn(Lane::Compaction, Box::new(job));
     }
 
-    /// Queues a compaction that was picked by hand.
-    pub(crate) fn start_manual(&self, tree: &Arc<Tree>, plan: Plan) -> Result<()> {
-        let space = self.reserve_for(&plan)?;
+    /// Queues a compaction that was picked by hand. Where its output has no room it goes to the
+    /// last tier (I8).
+    pub(crate) fn start_manual(&self, tree: &Arc<Tree>, mut plan: Plan) -> Result<()> {
+        let space = self.reserve_for(&plan).or_else(|_| {
+            self.turn_to_last_tier(&mut plan);
+            self.reserve_for(&plan)
+        })?;
         let mut state = tree.state.lock();
         if state.running.admits(&plan) {
             let number = state.running.start(&plan);
