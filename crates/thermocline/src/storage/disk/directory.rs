@@ -17,11 +17,19 @@ pub(super) struct Directory {
     handle: File,
 }
 
-/// An advisory lock on a file; the system releases it when the file is closed, also when the
-/// process dies.
+/// An advisory lock on a file; the system releases it when the process dies.
 #[derive(Debug)]
 struct FileLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a child that another thread has just forked still has
+        // it open until it runs its own program, and would hold the lock as long. Nobody can be
+        // told of a failure, and then closing releases the lock after all.
+        let _ = self.file.unlock();
+    }
 }
 
 impl StoreLock for FileLock {}
@@ -64,7 +72,7 @@ impl Directory {
             .open(&path)
             .map_err(|e| Error::io("open", &path, e))?;
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(FileLock { _file: file })),
+            Ok(()) => Ok(Box::new(FileLock { file })),
             Err(TryLockError::WouldBlock) => Err(Error::Locked {
                 path: self.path.clone(),
             }),
