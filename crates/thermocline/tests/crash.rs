@@ -1,6 +1,7 @@
 //! The power goes at every point and at every call of a store's life. What comes back is a
 //! prefix of the writes across keyspaces with everything synced in it (I5), made of files that
 //! the manifest names and nothing else (I4).
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Bugs that the crash and fault tests found, each by itself.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod common;
 

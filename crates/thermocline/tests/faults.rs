@@ -1,5 +1,6 @@
 //! Calls of the disk fail at every place of a store's life, once or from then on. Nothing is
 //! answered wrongly, nothing waits for ever, and what was acknowledged is there after reopening.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod common;
 

@@ -1,5 +1,6 @@
 //! Recency along the levels (I1) and what one job may do to them (I11), where plain scripts rarely
 //! get.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod common;
 

@@ -69,11 +69,6 @@ impl Running {
         self.inputs.contains(&table.meta.id)
     }
 
-    #[cfg(test)]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.locks.is_empty()
-    }
-
     /// Whether `plan` may start beside what runs: no shared input, no meeting locks (I11).
     pub(crate) fn admits(&self, plan: &Plan) -> bool {
         let meets = |(level, range): &(usize, KeyRange)| {

@@ -77,11 +77,9 @@ fn readers_across_a_close_get_records_or_an_error() {
     // The store is free for others, who may compact what the old iterators read.
     let again = open_on(&small_options(), &medium).unwrap();
     again.compact_range::<&str>(..).unwrap();
-    let mut n = 700;
-    for record in range {
+    for (n, record) in (700..).zip(range) {
         let Ok((found, _)) = record else { break };
         assert_eq!(found, key(n));
-        n += 1;
     }
     for (record, n) in back.zip((0..2300).rev()) {
         let Ok((found, _)) = record else { break };

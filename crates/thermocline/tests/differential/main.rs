@@ -2,6 +2,7 @@
 //! store answers as an ordered map would.
 //!
 //! Every script follows from its seed, which a failure names together with the step.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 #[path = "../common/mod.rs"]
 mod common;
