@@ -1,6 +1,6 @@
 //! Workloads, traces, engines and reports behind `thermocline bench` and `thermocline demo`.
 //!
-//! [`bench`] loads a store, runs a workload or replays a trace on it from many threads,
+//! [`bench()`] loads a store, runs a workload or replays a trace on it from many threads,
 //! checks every answer, and returns a [`Report`]. [`demo`] shows on one screen what a
 //! store over two disks does.
 
