@@ -76,6 +76,9 @@ mod compaction;
 mod db;
 mod error;
 pub mod executor;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod inspect;
 mod iter;
 mod key;

@@ -137,3 +137,57 @@ impl LevelTargets {
         from_l0 + below.sum::<u64>()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Memory;
+    use crate::sync::Arc;
+    use crate::{Db, TierOptions};
+
+    /// A version whose only table lies on `level`.
+    fn version_with_table_on(level: u8) -> Version {
+        let options = Options::with_tiers(vec![TierOptions::fast("/fast")]);
+        let builder = Db::builder(options).medium(0, Arc::new(Memory::new()));
+        let db = builder.open().unwrap();
+        db.put("key", "value").unwrap();
+        db.flush().unwrap();
+        let version = Arc::clone(&db.tree().pin().version);
+        let mut table = (*version.levels[0].tables[0]).clone();
+        table.meta.level = level;
+        Version::default().with(&[], vec![Arc::new(table)])
+    }
+
+    /// I1: what lies on the level between may be older than what passes, and newer than what it
+    /// would join.
+    #[test]
+    fn no_compaction_passes_over_a_level_that_holds_tables() {
+        let two_tiers = LevelTargets {
+            bytes: [0; MAX_LEVELS],
+            base: 1,
+            slow_base: Some(LAST),
+            last_fast: 2,
+        };
+        let one_tier = LevelTargets {
+            base: 4,
+            slow_base: None,
+            last_fast: LAST,
+            ..two_tiers
+        };
+        let none = Version::default();
+        assert_eq!(
+            (two_tiers.next(2, &none), one_tier.next(0, &none)),
+            (Some(LAST), Some(4))
+        );
+        for level in 3..LAST {
+            let version = version_with_table_on(level as u8);
+            assert_eq!(two_tiers.next(2, &version), Some(level));
+            assert_eq!(two_tiers.next(level, &version), Some(LAST));
+        }
+        for level in 1..4 {
+            let version = version_with_table_on(level as u8);
+            assert_eq!(one_tier.next(0, &version), Some(level));
+        }
+        assert_eq!(two_tiers.next(LAST, &none), None);
+    }
+}

@@ -199,8 +199,15 @@ impl Engine {
             outcome = match failure {
                 Some(error) => Err(error),
                 None if self.must_stop().is_none() => Ok(Stopped::No),
-                None if self.is_stuck() => Ok(Stopped::Stuck),
-                None => return false,
+                None if !self.is_stuck() => return false,
+                None => {
+                    // Files that nobody reads any more may still wait for their removal.
+                    self.graveyard.sweep();
+                    match self.must_stop() {
+                        Some(_) => Ok(Stopped::Stuck),
+                        None => Ok(Stopped::No),
+                    }
+                }
             };
             true
         });

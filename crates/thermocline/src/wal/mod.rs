@@ -22,6 +22,8 @@ mod tests;
 
 pub(crate) use log::Wal;
 pub(crate) use reader::LogReader;
+#[cfg(test)]
+pub(crate) use record::encode_group;
 pub(crate) use recover::{Cut, Recovered, recover, remove_before};
 pub(crate) use segment::{log_store, segment_file_name, segment_number};
 pub(crate) use sync::WalSync;

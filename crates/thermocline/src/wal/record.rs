@@ -77,3 +77,16 @@ impl Group {
         (counted == header.count).then_some(Self { header, batches })
     }
 }
+
+/// The payload of a group that nothing durable precedes, for tests that need one.
+#[cfg(test)]
+pub(crate) fn encode_group(first_seq: SeqNo, batches: &[Bytes], out: &mut Vec<u8>) {
+    let count = |batch: &Bytes| batch::count(batch).map_or(0, u64::from);
+    let header = GroupHeader {
+        older_durable: false,
+        durable_len: 0,
+        first_seq,
+        count: batches.iter().map(count).sum(),
+    };
+    header.encode(batches, out);
+}

@@ -1,12 +1,13 @@
 //! Group commit with many threads.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, mpsc};
 use std::thread;
 
 use thermocline::{Batch, Bytes, Db, Durability, Error, Expect};
 
 use crate::common::{memory, open_on, small_options};
+use crate::support::{A_MOMENT, LONG, open_with_points};
 
 const WRITERS: u64 = 8;
 const WRITES: u64 = 300;
@@ -159,26 +160,49 @@ fn a_counter_loses_no_increment() {
     );
 }
 
-/// A batch with a condition that stands behind others in one group must see their writes: only one
-/// of many batches that ask for the key to be absent may win.
+/// A batch with a condition that stands behind others in its group must see their writes: of many
+/// batches that ask for the key to be absent, one may win.
 #[test]
 fn of_many_claims_in_one_group_one_wins() {
-    let db = Arc::new(open_on(&small_options(), &memory()).unwrap());
-    for round in 0..40 {
-        let key = format!("claim{round}");
-        let claim = |me: u64| {
-            let mut batch = Batch::new();
-            batch.require(&db, &key, Expect::Absent);
-            batch.put(&key, me.to_le_bytes());
-            usize::from(db.write(batch).is_ok())
-        };
-        let claim = &claim;
-        let wins: usize = thread::scope(|scope| {
-            let threads: Vec<_> = (0..WRITERS)
-                .map(|me| scope.spawn(move || claim(me)))
-                .collect();
-            threads.into_iter().map(|t| t.join().unwrap()).sum()
-        });
-        assert_eq!(wins, 1, "round {round}");
-    }
+    let (db, points) = open_with_points(&small_options(), &memory());
+    let (leading, leads) = mpsc::channel();
+    let (queued, all_queued) = mpsc::channel::<()>();
+    let (first, all_queued) = (AtomicBool::new(true), Mutex::new(all_queued));
+    // The first write stays in its group's commit until the others have queued up behind it.
+    points.set("commit.inserting", move || {
+        if first.swap(false, Ordering::SeqCst) {
+            leading.send(()).unwrap();
+            let queued = all_queued.lock().unwrap();
+            for _ in 0..WRITERS {
+                queued.recv_timeout(LONG).unwrap();
+            }
+            // They have said so just before they write.
+            let _ = queued.recv_timeout(A_MOMENT);
+        }
+        Ok(())
+    });
+    let db = &db;
+    let wins: usize = thread::scope(|scope| {
+        scope.spawn(|| db.put("other", "v").unwrap());
+        leads.recv_timeout(LONG).unwrap();
+        let threads: Vec<_> = (0..WRITERS)
+            .map(|me| {
+                let queued = queued.clone();
+                scope.spawn(move || {
+                    let mut batch = Batch::new();
+                    batch.require(db, "claim", Expect::Absent);
+                    batch.put("claim", me.to_le_bytes());
+                    queued.send(()).unwrap();
+                    match db.write(batch) {
+                        Ok(_) => 1,
+                        Err(Error::ConditionFailed { index: 0 }) => 0,
+                        Err(error) => panic!("{error}"),
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).sum()
+    });
+    points.clear("commit.inserting");
+    assert_eq!(wins, 1);
 }
