@@ -98,6 +98,7 @@ impl Parts<'_> {
         let new_file = || next_file.fetch_add(1, Ordering::Relaxed);
         let mut replayed: Vec<(u64, u32, crate::key::Kind, Bytes, Bytes)> = Vec::new();
         let flushed = &self.shape.flushed_through;
+        wal::remove_before(&self.tiers[0], self.shape.log_start)?;
         let recovered = wal::recover(
             &self.tiers[0],
             self.database,
@@ -115,18 +116,20 @@ impl Parts<'_> {
         let last_seq = recovered.last_seq.max(self.shape.last_seq);
         // A manifest of its own for each opening: a torn tail of the old one is left behind.
         // It comes before the first log segment, which would be foreign without it.
-        let edits = self.shape.to_edits(last_seq);
+        let (manifest_file, log_file) = (new_file(), new_file());
+        let log_start = recovered.segments.first().map_or(log_file, |s| s.number);
+        let edits = self.shape.to_edits(last_seq, log_start);
         let manifest = Manifest::create(
             Arc::clone(&self.tiers[0]),
             self.database,
-            new_file(),
+            manifest_file,
             &edits,
             builder.points.clone(),
         )?;
         let wal = Wal::create(
             Arc::clone(&self.tiers[0]),
             self.database,
-            new_file(),
+            log_file,
             &recovered,
             builder.options.log_retention,
             builder.points.clone(),
@@ -181,12 +184,13 @@ impl Parts<'_> {
 }
 
 impl Shape {
-    fn to_edits(&self, last_seq: u64) -> Vec<VersionEdit> {
+    fn to_edits(&self, last_seq: u64, log_start: u64) -> Vec<VersionEdit> {
         let mut edits = vec![VersionEdit {
             created: self.keyspaces.values().cloned().collect(),
             next_file: Some(self.next_file),
             last_seq: Some(last_seq),
             log_floor: Some(self.log_floor),
+            log_start: Some(log_start),
             flushed_through: self.flushed_through.iter().map(|(k, s)| (*k, *s)).collect(),
             ..VersionEdit::default()
         }];

@@ -53,6 +53,8 @@ pub(crate) struct Shape {
     pub(crate) last_seq: SeqNo,
     /// The highest sequence number that any flush named, dropped keyspaces included.
     pub(crate) log_floor: SeqNo,
+    /// Log segments with lower numbers are obsolete.
+    pub(crate) log_start: FileId,
 }
 
 impl Shape {
@@ -105,6 +107,7 @@ impl Shape {
         self.next_file = self.next_file.max(edit.next_file.unwrap_or(0));
         self.last_seq = self.last_seq.max(edit.last_seq.unwrap_or(0));
         self.log_floor = self.log_floor.max(edit.log_floor.unwrap_or(0));
+        self.log_start = self.log_start.max(edit.log_start.unwrap_or(0));
         Ok(())
     }
 }

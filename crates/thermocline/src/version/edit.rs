@@ -66,6 +66,9 @@ pub(crate) struct VersionEdit {
     /// The log was synced through this sequence number, and may be gone up to it; never falls,
     /// not even when the keyspace whose flush raised it is dropped.
     pub(crate) log_floor: Option<SeqNo>,
+    /// Log segments with lower numbers are obsolete. Most are gone; one whose removal was lost with
+    /// a failed sync may come back with a loss of power (I9).
+    pub(crate) log_start: Option<FileId>,
     /// No record of the store has a higher number than this or than what the log holds.
     pub(crate) last_seq: Option<SeqNo>,
 }

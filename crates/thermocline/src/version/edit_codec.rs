@@ -17,6 +17,7 @@ const FLUSHED_THROUGH: u64 = 5;
 const NEXT_FILE: u64 = 6;
 const LAST_SEQ: u64 = 7;
 const LOG_FLOOR: u64 = 8;
+const LOG_START: u64 = 9;
 
 /// In front of the fields, so that an edit without any is not an empty record.
 const ENCODING: u8 = 1;
@@ -55,6 +56,9 @@ impl VersionEdit {
         if let Some(seq) = self.log_floor {
             field(LOG_FLOOR, &|body| put_varint(body, seq));
         }
+        if let Some(number) = self.log_start {
+            field(LOG_START, &|body| put_varint(body, number));
+        }
     }
 
     /// # Errors
@@ -71,7 +75,7 @@ impl VersionEdit {
             let at = decoder.position();
             let field = decoder.varint().zip(decoder.bytes());
             let (tag, body) = field.ok_or_else(|| format!("the edit ends within byte {at}"))?;
-            if !(CREATED..=LOG_FLOOR).contains(&tag) {
+            if !(CREATED..=LOG_START).contains(&tag) {
                 return Err(format!(
                     "the edit has a field {tag} written by a newer release"
                 ));
@@ -96,6 +100,7 @@ impl VersionEdit {
             NEXT_FILE => self.next_file = Some(body.varint()?),
             LAST_SEQ => self.last_seq = Some(body.varint()?),
             LOG_FLOOR => self.log_floor = Some(body.varint()?),
+            LOG_START => self.log_start = Some(body.varint()?),
             _ => return None,
         }
         Some(())
@@ -205,10 +210,11 @@ mod tests {
             added in prop::collection::vec(tables(), 0..4),
             flushed_through: Vec<(u32, u64)>,
             next_file: Option<u64>,
-            (last_seq, log_floor) in any::<(Option<u64>, Option<u64>)>(),
+            (last_seq, log_floor, log_start) in any::<(Option<u64>, Option<u64>, Option<u64>)>(),
         ) -> VersionEdit {
             VersionEdit {
                 created, dropped, removed, added, flushed_through, next_file, last_seq, log_floor,
+                log_start,
             }
         }
     }

@@ -22,6 +22,6 @@ mod tests;
 
 pub(crate) use log::Wal;
 pub(crate) use reader::LogReader;
-pub(crate) use recover::{Cut, Recovered, recover};
+pub(crate) use recover::{Cut, Recovered, recover, remove_before};
 pub(crate) use segment::{log_store, segment_file_name, segment_number};
 pub(crate) use sync::WalSync;

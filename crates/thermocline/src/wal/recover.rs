@@ -107,6 +107,20 @@ pub(crate) fn recover(
     })
 }
 
+/// Removes segments with numbers below `start`: obsolete ones whose removal did not last.
+///
+/// # Errors
+/// I/O errors of the log store.
+pub(crate) fn remove_before(tier: &Tier, start: FileId) -> Result<()> {
+    let store = log_store(tier)?;
+    for file in store.list()? {
+        if segment_number(&file.name).is_some_and(|number| number < start) {
+            store.remove(&file.name)?;
+        }
+    }
+    Ok(())
+}
+
 fn is_empty(segment: &ClosedSegment) -> bool {
     segment.len <= FILE_HEADER_LEN as u64
 }

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::key::SeqNo;
 use crate::points::point;
 use crate::sync::Arc;
+use crate::version::edit::FileId;
 
 impl Shared {
     /// Makes every record up to `seq` durable. Appends wait only for the hand-over of the
@@ -114,6 +115,13 @@ impl WalSync {
     /// [`crate::Error::Poisoned`] when a sync fails (I9).
     pub(crate) fn sync_through(&self, seq: SeqNo) -> Result<()> {
         self.shared.sync_through(seq)
+    }
+
+    /// Number of the oldest segment that is not obsolete.
+    pub(crate) fn first_segment(&self) -> FileId {
+        let state = self.shared.state.lock();
+        let first = state.closed.front().unwrap_or(&state.current);
+        first.extent.number
     }
 
     /// Whether a closed segment is not durable yet.
