@@ -51,6 +51,13 @@ impl Background {
         }
     }
 
+    /// Remembers a failed sync (I9), and nothing else: for work whose caller hears of the rest.
+    pub(crate) fn note_poison(&self, error: &Error) {
+        if matches!(error, Error::Poisoned { .. }) {
+            self.note(error);
+        }
+    }
+
     /// Forgets a passing failure: a job has succeeded, or is about to be tried again.
     pub(crate) fn clear(&self) {
         *self.error.lock() = None;

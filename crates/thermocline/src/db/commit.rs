@@ -265,7 +265,9 @@ impl Engine {
         if bytes == 0 {
             return Ok(());
         }
-        log.wal.rotate(self.new_file())?;
+        log.wal
+            .rotate(self.new_file())
+            .inspect_err(|error| self.background.note_poison(error))?;
         tree.freeze(self)?;
         self.commit.active_bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.schedule_flush(tree);

@@ -110,7 +110,8 @@ impl Engine {
         self.flush_all()?;
         let range = inclusive(bounds);
         let superversion = tree.pin();
-        let last = superversion.version.last_level().unwrap_or(0);
+        // L0 alone is brought down too: its tables overlap.
+        let last = superversion.version.last_level().unwrap_or(0).max(1);
         let last_fast = tree.targets(self, &superversion.version).last_fast();
         for level in (0..last).filter(|level| *level != last_fast) {
             self.compact_level(tree, level, &range)?;

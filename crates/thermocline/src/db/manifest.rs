@@ -27,6 +27,7 @@ impl Engine {
             next_file: Some(self.next_file.load(Ordering::Relaxed)),
             last_seq: Some(self.visible()),
             log_floor: Some(self.log_floor.load(Ordering::Acquire)),
+            log_start: Some(self.commit.log_sync.first_segment()),
             ..VersionEdit::default()
         }];
         edits.extend(self.all_trees().iter().map(|tree| tree.snapshot_edit()));
@@ -71,11 +72,14 @@ impl Engine {
             name: Bytes::copy_from_slice(name.as_bytes()),
             last_fast_level: last_fast_level(&self.options, &self.sizes),
         };
-        manifest.append(&VersionEdit {
+        let edit = VersionEdit {
             created: vec![meta.clone()],
             next_file: Some(self.next_file.load(Ordering::Relaxed)),
             ..VersionEdit::default()
-        })?;
+        };
+        manifest
+            .append(&edit)
+            .inspect_err(|error| self.background.note_poison(error))?;
         let tree = Tree::new(id, meta.name, meta.last_fast_level, Version::default(), 0);
         let tree = Arc::new(tree);
         self.trees.rcu(|trees| {
@@ -100,10 +104,13 @@ impl Engine {
         if self.tree(tree.id).is_none() {
             return Ok(());
         }
-        manifest.append(&VersionEdit {
+        let edit = VersionEdit {
             dropped: vec![tree.id],
             ..VersionEdit::default()
-        })?;
+        };
+        manifest
+            .append(&edit)
+            .inspect_err(|error| self.background.note_poison(error))?;
         let active = tree.peek().active.bytes();
         self.commit
             .active_bytes
