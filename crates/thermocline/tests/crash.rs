@@ -26,7 +26,7 @@ fn calls_of_a_life(threads: bool) -> u64 {
             .iter()
             .any(|pair| pair.jobs > pair.moves)
     );
-    trial.survive(CrashStyle::LoseAll).unwrap();
+    trial.survive(CrashStyle::LoseAll);
     calls
 }
 
@@ -39,12 +39,11 @@ fn power_lost_at_any_call_leaves_a_prefix_of_the_writes() {
     for (index, how) in STYLES.into_iter().enumerate() {
         for n in (1 + index as u64..=calls).step_by(7) {
             let mut trial = Trial::new(n);
+            trial.name = format!("{how:?} at call {n} of {calls}");
             trial.disk.fail_nth(n, Fault::PowerLoss);
             // Jobs run in another order for each seed, and a life may get by with fewer calls.
             died += usize::from(trial.run(LIFE).is_err());
-            if let Err(problem) = trial.survive(how) {
-                panic!("{how:?} at call {n} of {calls}: {problem}");
-            }
+            trial.survive(how);
         }
     }
     assert!(died > 900, "{died} lives were cut short");
@@ -58,9 +57,8 @@ fn power_lost_with_threads_at_work_leaves_a_prefix_of_the_writes() {
         trial.threads = true;
         trial.disk.fail_nth(n, Fault::PowerLoss);
         let _ = trial.run(LIFE);
-        if let Err(problem) = trial.survive(CrashStyle::Random) {
-            panic!("about call {n} of {calls}: {problem}");
-        }
+        trial.name = format!("about call {n} of {calls}");
+        trial.survive(CrashStyle::Random);
     }
 }
 
@@ -105,8 +103,8 @@ fn die_at(point: &'static str, nth: usize, seed: u64, how: CrashStyle) -> Option
     if lived.is_ok() {
         trial.run(&[common::script::Step::Flush]).unwrap_err();
     }
-    drop(trial.db.take());
-    trial.disk = rebooted;
+    trial.wake(rebooted);
+    trial.name = format!("{how:?} at {point}, time {nth}");
     Some(trial)
 }
 
@@ -123,9 +121,7 @@ fn power_lost_at_any_point_leaves_a_prefix_of_the_writes() {
                     continue;
                 };
                 reached += 1;
-                if let Err(problem) = trial.come_back(common::history::After::PowerLoss) {
-                    panic!("{how:?} at {point}, time {nth}: {problem}");
-                }
+                trial.come_back();
             }
         }
         assert!(reached > 0, "{point} is never reached");

@@ -37,11 +37,7 @@ impl History {
     /// A write that was refused for any reason but a failed sync must leave no trace; after that
     /// one it may.
     pub fn write(&mut self, db: &Db, write: Write, durability: Durability) -> Result<()> {
-        assert_eq!(
-            self.acknowledged,
-            self.writes.len(),
-            "nothing is accepted after a write whose fate is unknown"
-        );
+        let unknown = self.acknowledged < self.writes.len();
         let mut batch = Batch::new();
         for (keyspace, key, value) in &write {
             let keyspace = db.keyspace(keyspace)?;
@@ -52,6 +48,10 @@ impl History {
         }
         match db.write_with(batch, durability) {
             Ok(_) => {
+                assert!(
+                    !unknown,
+                    "accepted after a write whose fate is unknown (I9)"
+                );
                 self.writes.push(write);
                 self.acknowledged = self.writes.len();
                 if durability == Durability::Sync {
@@ -62,7 +62,7 @@ impl History {
                 Ok(())
             }
             Err(error) => {
-                if matches!(error, Error::Poisoned { .. }) {
+                if matches!(error, Error::Poisoned { .. }) && !unknown {
                     self.writes.push(write);
                 }
                 Err(error)

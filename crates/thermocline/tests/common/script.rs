@@ -80,7 +80,11 @@ pub struct Trial {
     copied: Option<Contents>,
     checkpoint_begun: bool,
     pub db: Option<Db>,
+    /// What ended the store that is to be opened next.
+    ended: After,
     written: usize,
+    /// What this trial is about, for messages.
+    pub name: String,
 }
 
 impl Trial {
@@ -96,7 +100,9 @@ impl Trial {
             copied: None,
             checkpoint_begun: false,
             db: None,
+            ended: After::Exit,
             written: 0,
+            name: String::new(),
         }
     }
 
@@ -120,12 +126,17 @@ impl Trial {
             .open()
     }
 
-    /// Opens the store unless it is open.
+    /// The store, opened unless it is open. What opening finds is a prefix of the writes.
     pub fn db(&mut self) -> Result<Db> {
         match &self.db {
             Some(db) => Ok(db.clone()),
             None => {
                 let db = self.open_at([FAST, SLOW])?;
+                let found = contents(&db)?;
+                if let Err(problem) = self.history.recovered(&found, self.ended) {
+                    panic!("{}: {problem}", self.name);
+                }
+                self.ended = After::Exit;
                 Ok(self.db.insert(db).clone())
             }
         }
@@ -165,8 +176,8 @@ impl Trial {
                 Ok(())
             }
             Step::Reopen => {
-                self.durable(db.close())?;
                 self.db = None;
+                self.durable(db.close())?;
                 drop(db);
                 self.db().map(|_| ())
             }
@@ -209,23 +220,34 @@ impl Trial {
         }
     }
 
-    /// Cuts the power, opens the store and checks that it is as it may be.
-    pub fn survive(&mut self, how: CrashStyle) -> Result<(), String> {
-        drop(self.db.take());
-        self.disk = self.disk.crash(how);
-        self.come_back(After::PowerLoss)
+    /// Cuts the power, then as [`Trial::come_back`].
+    pub fn survive(&mut self, how: CrashStyle) {
+        let disk = self.disk.crash(how);
+        self.wake(disk);
+        self.come_back();
+    }
+
+    /// Goes on with `disk`, which a loss of power left.
+    pub fn wake(&mut self, disk: Faulty) {
+        self.db = None;
+        self.disk = disk;
+        self.ended = After::PowerLoss;
     }
 
     /// Opens the store after what happened to it, checks everything that recovery promises, and
     /// that the store works on.
-    pub fn come_back(&mut self, after: After) -> Result<(), String> {
-        drop(self.db.take());
+    pub fn come_back(&mut self) {
+        if let Err(problem) = self.try_to_come_back() {
+            panic!("{}: {problem}", self.name);
+        }
+    }
+
+    fn try_to_come_back(&mut self) -> Result<(), String> {
+        self.db = None;
         self.points = Points::default();
         let highest = self.highest_number();
         let said = |what: &'static str| move |error| format!("{what}: {error}");
         let db = self.db().map_err(said("open"))?;
-        let found = contents(&db).map_err(said("scan"))?;
-        self.history.recovered(&found, after)?;
         db.wait_idle().map_err(said("idle"))?;
         for keyspace in &self.keyspaces {
             db.keyspace(keyspace).map_err(said("keyspace"))?;
