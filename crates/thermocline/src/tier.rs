@@ -75,6 +75,8 @@ pub(crate) struct Tier {
     /// Bytes of all files there, obsolete ones included, plus what jobs have reserved.
     used: AtomicU64,
     reserved: AtomicU64,
+    /// Bytes that no job's output may take: the log and the manifest grow without a reservation.
+    kept_free: u64,
 }
 
 impl Tier {
@@ -92,7 +94,15 @@ impl Tier {
             io: Default::default(),
             used: AtomicU64::new(0),
             reserved: AtomicU64::new(0),
+            kept_free: 0,
         }
+    }
+
+    /// Leaves `bytes` free of job output (I8).
+    #[must_use]
+    pub(crate) fn keeping_free(mut self, bytes: u64) -> Self {
+        self.kept_free = bytes;
+        self
     }
 
     pub(crate) fn counter(&self, purpose: Purpose) -> &IoCounter {
@@ -152,8 +162,12 @@ impl Tier {
             tier: Arc::clone(self),
             left: bytes,
         };
-        let wanted = self.file_bytes().saturating_add(self.reserved_bytes());
-        if wanted > self.options.capacity {
+        let wanted = self
+            .file_bytes()
+            .saturating_add(self.reserved_bytes())
+            .saturating_add(self.kept_free);
+        // Who needs nothing is never refused: a table that moves may be what makes room.
+        if bytes > 0 && wanted > self.options.capacity {
             return Err(Error::NoSpace {
                 operation: "reserve space within the capacity of",
                 path: self.options.path.clone(),

@@ -26,6 +26,9 @@ use crate::wal::{self, Wal, segment_number};
 
 const DEFAULT_KEYSPACE: &str = "default";
 
+/// More than the log's process buffer holds, in bytes.
+const LOG_BUFFER: u64 = 128 << 10;
+
 /// File numbers start here; 0 would be a keyspace's.
 const FIRST_FILE: u64 = 1;
 
@@ -203,6 +206,8 @@ impl Shape {
 }
 
 fn open_tiers(builder: &DbBuilder, create: bool) -> Result<(Vec<Arc<Tier>>, Locks)> {
+    // What the process buffer of the log may hold, and as much for edits of the manifest.
+    let for_logs = 2 * builder.options.resolve()?.memtable_size.min(LOG_BUFFER);
     let mut tiers = Vec::new();
     let mut locks = Vec::new();
     for (index, options) in builder.options.tiers.iter().enumerate() {
@@ -216,12 +221,11 @@ fn open_tiers(builder: &DbBuilder, create: bool) -> Result<(Vec<Arc<Tier>>, Lock
         }
         let tables = medium.table_store(&options.path, create)?;
         locks.push(tables.lock()?);
-        tiers.push(Arc::new(Tier::new(
-            index as u8,
-            options.clone(),
-            tables,
-            log,
-        )));
+        let tier = Tier::new(index as u8, options.clone(), tables, log);
+        tiers.push(Arc::new(match index {
+            0 => tier.keeping_free(for_logs),
+            _ => tier,
+        }));
     }
     Ok((tiers, locks))
 }
@@ -305,9 +309,11 @@ impl Engine {
             // No writer gets between the log's end and the flag: its write would be acknowledged
             // and, when it asked for no durability, lost.
             let mut log = self.commit.log.lock();
-            let ended = flushed.and_then(|_| log.wal.close());
+            // Even when the flush failed, for want of space on a tier perhaps: the log may still
+            // keep what was only in the process buffer.
+            let ended = log.wal.close();
             self.closed.store(true, Ordering::Release);
-            ended
+            flushed.and(ended)
         };
         self.executor.notify();
         self.executor.shutdown();

@@ -159,8 +159,8 @@ impl Engine {
     /// # Errors
     /// What keeps the background work from making room, when it does.
     pub(crate) fn make_room(&self, bytes: u64) -> Result<()> {
-        if let Some(reason) = self.must_stop() {
-            self.wait_stopped(reason)?;
+        if let Some(reason) = self.must_stop(bytes) {
+            self.wait_stopped(reason, bytes)?;
         }
         let now = self.clock.now();
         let wait = self.stall.book(bytes, now);
@@ -173,15 +173,17 @@ impl Engine {
         Ok(())
     }
 
-    fn wait_stopped(&self, first: Reason) -> Result<()> {
+    fn wait_stopped(&self, first: Reason, bytes: u64) -> Result<()> {
         let started = self.clock.now();
         // A failure that may have passed: try again once for this writer, then report.
         self.background.clear();
         self.schedule();
-        let mut ended = self.wait_while_stopped();
+        let mut ended = self.wait_while_stopped(bytes);
         if matches!(ended, Ok(Stopped::Stuck)) {
             // What is left to free is the log of the active memtables.
-            ended = self.freeze_all().and_then(|_| self.wait_while_stopped());
+            ended = self
+                .freeze_all()
+                .and_then(|_| self.wait_while_stopped(bytes));
         }
         let waited = self.clock.now().saturating_sub(started);
         self.stall.count(first, waited, &self.stall.stopped_nanos);
@@ -192,18 +194,18 @@ impl Engine {
     }
 
     /// Waits for background work to make room, as long as there is any.
-    fn wait_while_stopped(&self) -> Result<Stopped> {
+    fn wait_while_stopped(&self, bytes: u64) -> Result<Stopped> {
         let mut outcome = Err(Error::Closed);
         self.executor.wait_until(&mut || {
             let failure = self.background.error().or_else(|| self.check_open().err());
             outcome = match failure {
                 Some(error) => Err(error),
-                None if self.must_stop().is_none() => Ok(Stopped::No),
+                None if self.must_stop(bytes).is_none() => Ok(Stopped::No),
                 None if !self.is_stuck() => return false,
                 None => {
                     // Files that nobody reads any more may still wait for their removal.
                     self.graveyard.sweep();
-                    match self.must_stop() {
+                    match self.must_stop(bytes) {
                         Some(_) => Ok(Stopped::Stuck),
                         None => Ok(Stopped::No),
                     }
@@ -227,8 +229,8 @@ impl Engine {
         }
     }
 
-    /// Why a writer may not go on at all now, if so.
-    fn must_stop(&self) -> Option<Reason> {
+    /// Why a writer of `bytes` may not go on at all now, if so.
+    fn must_stop(&self, bytes: u64) -> Option<Reason> {
         let active = self.commit.active_bytes.load(Ordering::Relaxed);
         let memtable = self.sizes.memtable_size;
         let held = self.commit.freezes_held();
@@ -245,7 +247,9 @@ impl Engine {
         {
             return Some(Reason::L0);
         }
-        (self.fast().free_bytes() < memtable).then_some(Reason::FastTier)
+        // A memtable's worth for the other writers, and for what goes around each record.
+        let needed = memtable.saturating_add(bytes);
+        (self.fast().free_bytes() < needed).then_some(Reason::FastTier)
     }
 
     /// Sets the writers' speed from how far behind the background work is.

@@ -80,6 +80,7 @@ pub struct Trial {
     copied: Option<Contents>,
     checkpoint_begun: bool,
     pub db: Option<Db>,
+    stepped: Arc<Stepped>,
     /// What ended the store that is to be opened next.
     ended: After,
     written: usize,
@@ -100,17 +101,19 @@ impl Trial {
             copied: None,
             checkpoint_begun: false,
             db: None,
+            stepped: Arc::new(Stepped::new(seed)),
             ended: After::Exit,
             written: 0,
             name: String::new(),
         }
     }
 
-    pub fn open_at(&self, paths: [&str; 2]) -> Result<Db> {
+    pub fn open_at(&mut self, paths: [&str; 2]) -> Result<Db> {
         let executor: Arc<dyn Executor> = if self.threads {
             Arc::new(ThreadPool::new(2).expect("threads"))
         } else {
-            Arc::new(Stepped::new(self.seed))
+            self.stepped = Arc::new(Stepped::new(self.seed));
+            self.stepped.clone()
         };
         let mut options = self.options.clone();
         let mut tiers = options.tiers.iter_mut();
@@ -140,6 +143,11 @@ impl Trial {
                 Ok(self.db.insert(db).clone())
             }
         }
+    }
+
+    /// Runs all background work there is, where no thread does.
+    pub fn drain(&self) {
+        self.stepped.drain();
     }
 
     /// Runs the whole of `steps`, until one fails.
