@@ -25,13 +25,14 @@ fn live_through(trial: &mut Trial, passing: bool) {
         check_error(trial, step, &error);
         // What a failed checkpoint left must be removed by hand first.
         let again = passing && !matches!(step, Step::Checkpoint);
-        if again && !matches!(error, Error::Poisoned { .. }) {
-            if let Err(again) = trial.step(step) {
-                panic!(
-                    "{}: {step:?} failed: {error}; and again: {again}",
-                    trial.name
-                );
-            }
+        if again
+            && !matches!(error, Error::Poisoned { .. })
+            && let Err(again) = trial.step(step)
+        {
+            panic!(
+                "{}: {step:?} failed: {error}; and again: {again}",
+                trial.name
+            );
         }
     }
 }
