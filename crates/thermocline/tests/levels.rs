@@ -124,6 +124,8 @@ fn levels_that_go_out_of_use_on_the_slow_tier_are_not_passed_over() {
     let mut narrow = small_options();
     narrow.tiers[0].capacity = 24 * (32 << 10);
     narrow.level_ratio = 2;
+    // One at a time: a level out of use is not emptied before the next job is chosen.
+    narrow.compaction_threads = 1;
     let wide = Options {
         level_ratio: 100,
         ..narrow.clone()
@@ -137,6 +139,8 @@ fn levels_that_go_out_of_use_on_one_tier_are_not_passed_over() {
     narrow.tiers.truncate(1);
     narrow.tiers[0].capacity = u64::MAX;
     narrow.level_ratio = 2;
+    // One at a time: a level out of use is not emptied before the next job is chosen.
+    narrow.compaction_threads = 1;
     narrow.l0_trigger = 1;
     let wide = Options {
         level_ratio: 100,

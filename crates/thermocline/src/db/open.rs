@@ -60,8 +60,8 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
     let logs = highest_log_number(&tiers[0])?;
     let next_file = shape
         .next_file
-        .max(highest + 1)
-        .max(logs + 1)
+        .max(highest.saturating_add(1))
+        .max(logs.saturating_add(1))
         .max(FIRST_FILE);
     let parts = Parts {
         builder,

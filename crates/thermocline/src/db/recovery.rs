@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::engine::Engine;
 use super::tree::Tree;
 use crate::error::{Error, Result};
-use crate::key::SeqNo;
+use crate::key::{MAX_SEQ, SeqNo};
 use crate::sync::Arc;
 use crate::tier::Tier;
 use crate::version::edit::{
@@ -15,6 +15,9 @@ use crate::version::edit::{
 };
 use crate::version::{TableHandle, Version};
 use crate::wal::{Cut, Recovered};
+
+/// Largest number of a file or an epoch: more than any store gets to use.
+const MAX_NUMBER: u64 = u64::MAX >> 8;
 
 /// What recovery found in the write-ahead log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,6 +72,7 @@ impl Shape {
 
     /// Adds one edit; `Err` says why it cannot follow from those before it.
     pub(crate) fn apply(&mut self, edit: VersionEdit) -> Result<(), String> {
+        check_numbers(&edit)?;
         for keyspace in edit.created {
             // An entry from the start: replay takes a keyspace without one for a dropped one.
             self.flushed_through.entry(keyspace.id).or_insert(0);
@@ -109,6 +113,24 @@ impl Shape {
         self.log_floor = self.log_floor.max(edit.log_floor.unwrap_or(0));
         self.log_start = self.log_start.max(edit.log_start.unwrap_or(0));
         Ok(())
+    }
+}
+
+/// Counting on from a number of an edit must not overflow.
+fn check_numbers(edit: &VersionEdit) -> Result<(), String> {
+    let tables = edit.added.iter().flat_map(|t| [t.id, t.epoch]);
+    let files = tables.chain(edit.next_file).find(|n| *n > MAX_NUMBER);
+    let flushed = edit.flushed_through.iter().map(|(_, seq)| *seq);
+    let seqs = edit.added.iter().flat_map(|t| [t.min_seq, t.max_seq]);
+    let mut seqs = seqs
+        .chain(flushed)
+        .chain(edit.last_seq)
+        .chain(edit.log_floor);
+    match files.or_else(|| seqs.find(|seq| *seq > MAX_SEQ)) {
+        Some(number) => Err(format!(
+            "an edit holds the number {number}, which is out of range"
+        )),
+        None => Ok(()),
     }
 }
 

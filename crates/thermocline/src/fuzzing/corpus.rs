@@ -88,6 +88,20 @@ corpora! {
     wal_segment: MUTATIONS,
 }
 
+/// A corpus that is refused at the door would make all this worthless.
+#[test]
+fn what_is_intact_in_the_corpora_is_accepted() {
+    let first = |target: &str| corpus(target).swap_remove(0);
+    super::open_with_manifest(&first("manifest")).unwrap();
+    super::open_with_manifest(&sealed(FileKind::Manifest, &first("manifest_edits"))).unwrap();
+    super::open_with_segment(&first("wal_segment")).unwrap();
+    super::open_with_segment(&sealed(FileKind::Wal, &first("wal_groups"))).unwrap();
+    let bytes = first("table");
+    let tiers = TestTiers::new();
+    tiers.put_table(&table_file_name(NUMBER), &bytes);
+    super::open_table(&tiers, bytes.len()).unwrap();
+}
+
 /// Intact inputs of every target. Run by hand to write them anew after a change of format:
 /// `cargo test -p thermocline --lib write_the_corpora -- --ignored`.
 #[test]
@@ -122,7 +136,11 @@ fn intact() -> Vec<(&'static str, usize, Vec<u8>)> {
     let edits = edits();
     add(
         "manifest_edits",
-        vec![edits[0].clone(), edits.join(&[0xee; 4][..])],
+        vec![
+            edits[0].clone(),
+            edits.join(&[0xee; 4][..]),
+            largest_numbers(),
+        ],
     );
     let manifests = [edits[0].clone(), edits.join(&[0xee; 4][..])];
     add(

@@ -55,9 +55,13 @@ pub fn batch_ops(bytes: &[u8]) {
 
 /// A store is opened whose manifest has these bytes.
 pub fn manifest(bytes: &[u8]) {
+    let _ = open_with_manifest(bytes);
+}
+
+fn open_with_manifest(bytes: &[u8]) -> crate::Result<()> {
     let tiers = TestTiers::with_manifest(NUMBER);
     tiers.put_log(&manifest_file_name(NUMBER), bytes);
-    tiers.open_and_read();
+    tiers.open_and_read()
 }
 
 /// A store is opened whose manifest has edits of these bytes, sealed as if they were right.
@@ -72,9 +76,13 @@ pub fn manifest_edits(bytes: &[u8]) {
 
 /// A store is opened whose log is a segment of these bytes.
 pub fn wal_segment(bytes: &[u8]) {
+    let _ = open_with_segment(bytes);
+}
+
+fn open_with_segment(bytes: &[u8]) -> crate::Result<()> {
     let tiers = TestTiers::with_manifest(1);
     tiers.put_log(&segment_file_name(NUMBER), bytes);
-    tiers.open_and_read();
+    tiers.open_and_read()
 }
 
 /// A store is opened whose log has groups of these bytes, sealed as if they were right.
@@ -134,13 +142,9 @@ fn table_meta(len: u64) -> TableMeta {
 pub fn table(bytes: &[u8]) {
     let tiers = TestTiers::new();
     tiers.put_table(&table_file_name(NUMBER), bytes);
-    let cache = Arc::new(BlockCache::new(1 << 20));
-    let pins = Arc::new(PinBudget::new(1 << 20));
-    let meta = table_meta(bytes.len() as u64);
-    let Ok(table) = Table::open(tiers.fast(), meta, DATABASE, cache, pins) else {
+    let Ok(table) = open_table(&tiers, bytes.len()) else {
         return;
     };
-    let table = Arc::new(table);
     let _ = table.verify();
     let mut trace = ReadTrace::default();
     for key in [&b""[..], b"k", b"key00007", &[0xff; 9]] {
@@ -167,6 +171,13 @@ pub fn table(bytes: &[u8]) {
         steps += 1;
     }
     let _ = iter.seek(InternalKey::seek_to(b"key00007", 3));
+}
+
+fn open_table(tiers: &TestTiers, len: usize) -> crate::Result<Arc<Table>> {
+    let cache = Arc::new(BlockCache::new(1 << 20));
+    let pins = Arc::new(PinBudget::new(1 << 20));
+    let meta = table_meta(len as u64);
+    Table::open(tiers.fast(), meta, DATABASE, cache, pins).map(Arc::new)
 }
 
 /// The payload of every kind of block of a table.

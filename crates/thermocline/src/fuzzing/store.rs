@@ -92,7 +92,11 @@ impl TestTiers {
 
     /// Opens the store as it is, strictly and else tolerantly; what opens must be readable
     /// and writable without a panic.
-    pub(super) fn open_and_read(&self) {
+    ///
+    /// # Errors
+    /// What kept it from opening tolerantly.
+    pub(super) fn open_and_read(&self) -> crate::Result<()> {
+        let mut problem = crate::Error::Closed;
         for recovery in [RecoveryMode::Strict, RecoveryMode::Tolerant] {
             let mut options = tiny_options();
             options.recovery = recovery;
@@ -102,14 +106,17 @@ impl TestTiers {
             for (tier, medium) in self.media.iter().enumerate() {
                 builder = builder.medium(tier, Arc::clone(medium));
             }
-            if let Ok(db) = builder.open() {
-                let _ = db.put("key", "value");
-                let _ = db.iter().count();
-                let _ = db.flush();
-                let _ = db.close();
-                return;
+            match builder.open() {
+                Ok(db) => {
+                    let _ = db.put("key", "value");
+                    let _ = db.iter().count();
+                    let _ = db.flush();
+                    return db.close();
+                }
+                Err(error) => problem = error,
             }
         }
+        Err(problem)
     }
 }
 
