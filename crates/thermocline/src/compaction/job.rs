@@ -290,7 +290,8 @@ impl Job for CompactionJob {
         if matches!(outcome, Ok(false)) {
             return Step::Again;
         }
-        let failed = outcome.is_err();
+        // A keyspace dropped meanwhile is no failure: others may wait for this job's place.
+        let failed = matches!(&outcome, Err(e) if !matches!(e, Error::UnknownKeyspace { .. }));
         self.report(outcome);
         self.written.clear();
         self.end();
