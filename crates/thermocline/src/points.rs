@@ -8,6 +8,7 @@ use std::collections::HashMap;
 #[cfg(debug_assertions)]
 use std::sync::{Arc, Mutex};
 
+#[cfg(debug_assertions)]
 use crate::error::Result;
 
 /// What runs when a named point is reached; an error it returns is the point's error.

@@ -72,8 +72,9 @@ fn read(disk: &Faulty) -> Result<(Db, Contents)> {
 }
 
 fn check(sound: &Sound, damaged: &Faulty, name: &str, what: &str) -> bool {
-    let outcome = read(damaged);
-    match outcome {
+    let tables = |disk| files(disk, |name| name.ends_with(".sst"));
+    let before = tables(damaged);
+    match read(damaged) {
         Ok((db, found)) => {
             assert!(
                 sound.states.contains(&found),
@@ -96,11 +97,21 @@ fn check(sound: &Sound, damaged: &Faulty, name: &str, what: &str) -> bool {
                 Error::Corruption { .. } | Error::FormatVersion { .. } | Error::WrongTier { .. }
             );
             assert!(told, "{what}: {error:?}");
+            assert!(
+                tables(damaged) == before,
+                "{what}: refused, but tables are gone"
+            );
             let says = error.to_string();
             // Without a log's first bytes the next segment shows the gap.
             let log = name.ends_with(".wal") && says.contains(".wal");
+            // One that lost its last edits names tables that are gone, or disagrees with the log.
+            let manifest =
+                name.starts_with("MANIFEST") && (says.contains(".wal") || says.contains(".sst"));
             let tier = name == "TIER" && says.contains("TIER");
-            assert!(says.contains(name) || log || tier, "{what}: {says}");
+            assert!(
+                says.contains(name) || log || manifest || tier,
+                "{what}: {says}"
+            );
             true
         }
     }

@@ -3,9 +3,11 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use common::script::{FAST, SIDE, SLOW, Step, Trial};
 use thermocline::storage::{CrashStyle, Fault, Operation};
-use thermocline::{Db, Durability, Error};
+use thermocline::{Batch, Db, Durability, Error};
 
 /// Recovery skips log records at or below their keyspace's flushed-through sequence (I5), and
 /// took a keyspace without one for a dropped keyspace. A new keyspace had none before its first
@@ -107,4 +109,80 @@ fn a_compaction_by_hand_without_room_on_the_fast_tier_goes_to_the_slow_one() {
     assert!(metrics.tiers[1].table_bytes > 0);
     assert!(metrics.tiers[0].file_bytes <= metrics.tiers[0].capacity);
     assert_eq!(db.iter().count(), n);
+}
+
+/// A checkpoint keeps memtables from freezing, so that the tables it links are of one moment. But
+/// `flush` froze them all the same: a keyspace whose flush was done first was linked with writes
+/// that the other's tables did not have, and the copy held half a batch.
+#[test]
+fn a_flush_during_a_checkpoint_does_not_tear_a_batch_in_the_copy() {
+    let mut trial = Trial::new(1);
+    let db = trial.db().unwrap();
+    let side = db.create_keyspace(SIDE).unwrap();
+    let both = {
+        let (db, side) = (db.clone(), side.clone());
+        move |key: &str| {
+            let mut batch = Batch::new();
+            batch.put_in(&db, key, "default's");
+            batch.put_in(&side, key, "side's");
+            db.write(batch).unwrap();
+        }
+    };
+    both("before");
+    let (intruder, flushed) = (db.clone(), AtomicBool::new(false));
+    trial.points.set("flush.installed", move || {
+        if !flushed.swap(true, Ordering::SeqCst) {
+            both("meanwhile");
+            // It would wait for this very job, so it fails; what counts is what it did before.
+            let _ = intruder.flush();
+        }
+        Ok(())
+    });
+    db.checkpoint(&["/c-fast".into(), "/c-slow".into()])
+        .unwrap();
+    trial.points.clear("flush.installed");
+    let copy = trial.open_at(["/c-fast", "/c-slow"]).unwrap();
+    let copied_side = copy.keyspace(SIDE).unwrap();
+    for key in ["before", "meanwhile"] {
+        let (one, other) = (copy.get(key).unwrap(), copied_side.get(key).unwrap());
+        assert_eq!(one.is_some(), other.is_some(), "{key}");
+    }
+    assert!(copy.get("before").unwrap().is_some());
+}
+
+/// A compaction that ends because its keyspace was dropped left its place empty: nobody started
+/// the one that waited for it, and `wait_idle` waited for ever.
+#[test]
+fn dropping_a_keyspace_while_it_compacts_lets_the_next_compaction_start() {
+    for seed in 0..20 {
+        drop_while_compacting(seed);
+    }
+}
+
+fn drop_while_compacting(seed: u64) {
+    let mut trial = Trial::new(seed);
+    trial.options.compaction_threads = 1;
+    let db = trial.db().unwrap();
+    let names = ["first", "second"];
+    let keyspaces = names.map(|name| db.create_keyspace(name).unwrap());
+    let (dropper, done) = (db.clone(), AtomicBool::new(false));
+    trial.points.set("compaction.before_edit", move || {
+        if !done.swap(true, Ordering::SeqCst) {
+            dropper.drop_keyspace("first")?;
+        }
+        Ok(())
+    });
+    for round in 0..2 {
+        let mut batch = Batch::new();
+        for keyspace in &keyspaces {
+            batch.put_in(keyspace, "key", [round; 100]);
+            batch.put_in(keyspace, [round], "");
+        }
+        db.write(batch).unwrap();
+        db.flush().unwrap();
+    }
+    db.wait_idle().unwrap();
+    trial.points.clear("compaction.before_edit");
+    assert_eq!(db.keyspaces(), ["default", "second"]);
+    assert_eq!(db.metrics().levels[0].tables, 0, "the second has compacted");
 }

@@ -1,5 +1,6 @@
 //! A compaction as it runs: merge the inputs, write the outputs, install them in one edit.
 
+use super::cut::Cutter;
 use super::filter::VersionFilter;
 use super::plan::Plan;
 use crate::db::{Engine, Tree};
@@ -8,7 +9,7 @@ use crate::executor::{Job, Step};
 use crate::iter::InternalIterator;
 use crate::merge::MergingIter;
 use crate::metrics::CompactionMetrics;
-use crate::placement::{ByLevel, Router};
+use crate::placement::{ByLevel, Output, Router};
 use crate::points::point;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -44,8 +45,26 @@ struct Merge {
     router: Box<dyn Router>,
     /// The table being written for each output of the plan.
     builders: Vec<Option<TableBuilder>>,
+    /// Where the table of each output ends.
+    cutters: Vec<Cutter>,
     /// The user key of the record before: tables are cut between keys only (I11).
     last_key: Vec<u8>,
+}
+
+/// The table that should end before `key`, if one should.
+fn take_full(
+    builders: &mut [Option<TableBuilder>],
+    cutters: &mut [Cutter],
+    key: &[u8],
+) -> Option<TableBuilder> {
+    let mut full = None;
+    for (builder, cutter) in builders.iter_mut().zip(cutters) {
+        let len = builder.as_ref().map_or(0, TableBuilder::estimated_len);
+        if cutter.ends_before(key, len) && full.is_none() {
+            full = builder.take();
+        }
+    }
+    full
 }
 
 impl CompactionJob {
@@ -131,6 +150,7 @@ impl CompactionJob {
             filter: VersionFilter::new(snapshots.boundaries(|| self.engine.visible())),
             router: Box::new(ByLevel),
             builders: self.plan.outputs.iter().map(|_| None).collect(),
+            cutters: self.plan.outputs.iter().map(|o| self.cutter(*o)).collect(),
             last_key: Vec::new(),
         })
     }
@@ -147,7 +167,9 @@ impl CompactionJob {
             }
             let key = merge.input.key();
             let new_key = merge.last_key != key.user_key;
-            if new_key && let Some(full) = self.full_builder(&mut merge.builders) {
+            if new_key
+                && let Some(full) = take_full(&mut merge.builders, &mut merge.cutters, key.user_key)
+            {
                 self.finish_table(full)?;
                 self.merge = Some(merge);
                 return Ok(true);
@@ -175,11 +197,9 @@ impl CompactionJob {
         Ok(false)
     }
 
-    fn full_builder(&self, builders: &mut [Option<TableBuilder>]) -> Option<TableBuilder> {
+    fn cutter(&self, output: Output) -> Cutter {
         let size = self.engine.sizes.table_size;
-        let full =
-            |b: &&mut Option<TableBuilder>| b.as_ref().is_some_and(|b| b.estimated_len() >= size);
-        builders.iter_mut().find(full)?.take()
+        Cutter::new(&self.plan.version, usize::from(output.level), size)
     }
 
     fn new_builder(&self, output: usize) -> Result<TableBuilder> {
@@ -290,7 +310,8 @@ impl Job for CompactionJob {
         if matches!(outcome, Ok(false)) {
             return Step::Again;
         }
-        let failed = outcome.is_err();
+        // A keyspace dropped meanwhile is no failure: others may wait for this job's place.
+        let failed = matches!(&outcome, Err(e) if !matches!(e, Error::UnknownKeyspace { .. }));
         self.report(outcome);
         self.written.clear();
         self.end();

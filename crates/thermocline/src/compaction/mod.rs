@@ -1,5 +1,6 @@
 //! Compaction: which tables are merged next, where the result goes, and the merge itself.
 
+mod cut;
 mod filter;
 mod job;
 mod picker;

@@ -48,12 +48,14 @@ impl LevelTargets {
         let mut bytes = [0; MAX_LEVELS];
         let mut base = LAST;
         let mut size = version.levels[LAST].bytes;
-        while size > base_max && base > 1 {
+        // A level that is no larger than what one L0 job brings would only be rewritten with
+        // each job and shorten nothing: L0 goes into the first that is larger.
+        while size / options.level_ratio > base_max && base > 1 {
             size /= options.level_ratio;
             base -= 1;
         }
         // A backlog in L0 raises the base: emptying it matters more than its shape.
-        let mut target = size.max(base_max / options.level_ratio).max(l0_bytes);
+        let mut target = size.max(l0_bytes);
         for level in &mut bytes[base..LAST] {
             *level = target;
             target = target.saturating_mul(options.level_ratio);

@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use super::background::Background;
 use super::builder::DbBuilder;
 use super::commit::Commit;
-use super::recovery::{RecoveryReport, Shape, build_trees, sweep_orphans};
+use super::recovery::{Orphans, RecoveryReport, Shape, build_trees, survey_tables};
 use super::{Db, Engine};
 use crate::cache::{BlockCache, PinBudget};
 use crate::error::{Error, Result};
@@ -56,7 +56,7 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
             });
         }
     };
-    let (orphans, highest) = sweep_orphans(&tiers, &shape)?;
+    let (orphans, highest) = survey_tables(&tiers, &shape)?;
     let logs = highest_log_number(&tiers[0])?;
     let next_file = shape
         .next_file
@@ -70,10 +70,10 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
         locks,
         database,
         shape,
+        orphans,
         next_file,
     };
-    let (engine, mut report) = parts.start()?;
-    report.orphans = orphans;
+    let (engine, report) = parts.start()?;
     engine.schedule();
     engine.update_pressure();
     Db::new(engine, report)
@@ -90,6 +90,7 @@ struct Parts<'a> {
     locks: Locks,
     database: u128,
     shape: Shape,
+    orphans: Orphans,
     next_file: u64,
 }
 
@@ -116,6 +117,7 @@ impl Parts<'_> {
                 Ok(())
             },
         )?;
+        let orphans = self.orphans.sweep(&self.tiers)?;
         let last_seq = recovered.last_seq.max(self.shape.last_seq);
         // A manifest of its own for each opening: a torn tail of the old one is left behind.
         // It comes before the first log segment, which would be foreign without it.
@@ -181,7 +183,7 @@ impl Parts<'_> {
             }
         }
         engine.trees.store(Arc::new(trees));
-        let report = RecoveryReport::new(count, &recovered, 0);
+        let report = RecoveryReport::new(count, &recovered, orphans);
         Ok((engine, report))
     }
 }

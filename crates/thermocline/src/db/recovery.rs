@@ -134,10 +134,25 @@ fn check_numbers(edit: &VersionEdit) -> Result<(), String> {
     }
 }
 
-/// Removes tables that no edit names, counts the others, and gives back the number of orphans
+/// Tables that no edit names: outputs that a crash cut short, and tables whose removal did.
+#[derive(Debug, Default)]
+pub(super) struct Orphans(Vec<(usize, String)>);
+
+impl Orphans {
+    /// Removes them and gives back how many there were. Called once the log agrees with the
+    /// manifest: under a damaged one, tables that belong to the store would look like orphans.
+    pub(super) fn sweep(self, tiers: &[Arc<Tier>]) -> Result<u64> {
+        for (tier, name) in &self.0 {
+            tiers[*tier].tables.remove(name)?;
+        }
+        Ok(self.0.len() as u64)
+    }
+}
+
+/// Checks that the tables that edits name are there and counts their bytes; gives back the orphans
 /// and the highest file number seen (I4).
-pub(super) fn sweep_orphans(tiers: &[Arc<Tier>], shape: &Shape) -> Result<(u64, FileId)> {
-    let mut orphans = 0;
+pub(super) fn survey_tables(tiers: &[Arc<Tier>], shape: &Shape) -> Result<(Orphans, FileId)> {
+    let mut orphans = Orphans::default();
     let mut highest = 0;
     let mut found = BTreeSet::new();
     for tier in tiers {
@@ -148,8 +163,7 @@ pub(super) fn sweep_orphans(tiers: &[Arc<Tier>], shape: &Shape) -> Result<(u64, 
             highest = highest.max(id);
             let named = shape.tables.get(&id).filter(|t| t.tier == tier.index);
             let Some(meta) = named else {
-                tier.tables.remove(&file.name)?;
-                orphans += 1;
+                orphans.0.push((usize::from(tier.index), file.name));
                 continue;
             };
             if file.len != meta.len {

@@ -54,7 +54,8 @@ pub struct Options {
     pub l0_slowdown: usize,
     /// L0 tables at which writers stop.
     pub l0_stop: usize,
-    /// Size ratio of neighbouring levels.
+    /// Size ratio of neighbouring levels. A smaller one writes less per level and keeps more data
+    /// outside the last: 8 gives about an eighth.
     pub level_ratio: u64,
     /// Threads that compact.
     pub compaction_threads: usize,
@@ -104,7 +105,7 @@ impl Options {
             l0_trigger: 4,
             l0_slowdown: 20,
             l0_stop: 36,
-            level_ratio: 10,
+            level_ratio: 8,
             compaction_threads: 2,
             durability: Durability::default(),
             recovery: RecoveryMode::default(),

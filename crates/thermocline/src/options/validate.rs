@@ -88,9 +88,10 @@ impl Options {
         let most = (self.memory / (MEMTABLES + 1)).min(fast / MIN_FAST_MEMTABLES);
         let size = self.memtable_size.unwrap_or_else(|| {
             let share = fast / DEFAULT_FAST_TABLES;
-            most.min(self.memory / 6)
+            (self.memory / 6)
                 .min(share)
-                .min(MAX_DEFAULT_MEMTABLE)
+                .clamp(MIN_MEMTABLE, MAX_DEFAULT_MEMTABLE)
+                .min(most)
         });
         if size < MIN_MEMTABLE {
             return Err(invalid(
