@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 
 use super::engine::Engine;
+use super::group::{Groups, Member};
 use super::tree::Tree;
 use crate::batch::{Batch, Condition, Expect, Ops};
 use crate::error::{Error, Result};
@@ -20,14 +21,13 @@ use crate::key::{MAX_SEQ, SeqNo};
 use crate::options::Durability;
 use crate::points::point;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Arc, Condvar, Mutex};
+use crate::sync::{Arc, Mutex};
 use crate::wal::{Wal, WalSync};
 
 /// The queue of writers, and the log that the leader of each group writes.
 #[derive(Debug)]
 pub(crate) struct Commit {
-    queue: Mutex<Queue>,
-    turn: Condvar,
+    groups: Groups<Pending>,
     /// Held by the leader of a group, and by whoever freezes memtables (I10).
     pub(crate) log: Mutex<Log>,
     /// Syncs and trims the log without holding up its leader.
@@ -36,12 +36,6 @@ pub(crate) struct Commit {
     pub(crate) active_bytes: AtomicU64,
     /// While above 0 no memtable freezes: a checkpoint is being taken. Raised under the log's lock.
     pub(crate) freeze_holds: AtomicUsize,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    waiting: Vec<Arc<Pending>>,
-    leading: bool,
 }
 
 /// The log, in the hands of one leader at a time.
@@ -62,11 +56,18 @@ struct Pending {
     result: OnceLock<Result<SeqNo>>,
 }
 
+impl Member for Pending {
+    type Outcome = Result<SeqNo>;
+
+    fn outcome(&self) -> Option<Result<SeqNo>> {
+        self.result.get().cloned()
+    }
+}
+
 impl Commit {
     pub(crate) fn new(wal: Wal, last_seq: SeqNo) -> Self {
         Self {
-            queue: Mutex::default(),
-            turn: Condvar::new(),
+            groups: Groups::default(),
             log_sync: wal.handle(),
             log: Mutex::new(Log { wal, last_seq }),
             freeze_holds: AtomicUsize::new(0),
@@ -95,7 +96,10 @@ impl Engine {
             durability,
             result: OnceLock::new(),
         });
-        let result = self.commit.join(self, pending);
+        let result = self
+            .commit
+            .groups
+            .join(pending, |group| self.commit_group(group));
         self.stats
             .write_latency
             .record(self.clock.now().saturating_sub(started));
@@ -279,28 +283,5 @@ impl Engine {
 impl Commit {
     pub(crate) fn freezes_held(&self) -> bool {
         self.freeze_holds.load(Ordering::Relaxed) > 0
-    }
-
-    fn join(&self, engine: &Engine, pending: Arc<Pending>) -> Result<SeqNo> {
-        let mut queue = self.queue.lock();
-        queue.waiting.push(Arc::clone(&pending));
-        loop {
-            if let Some(result) = pending.result.get() {
-                return result.clone();
-            }
-            if queue.leading {
-                queue = self.turn.wait(queue);
-                continue;
-            }
-            queue.leading = true;
-            let group = std::mem::take(&mut queue.waiting);
-            drop(queue);
-            engine.commit_group(&group);
-            queue = self.queue.lock();
-            queue.leading = false;
-            if group.len() > 1 || !queue.waiting.is_empty() {
-                self.turn.notify_all();
-            }
-        }
     }
 }

@@ -7,6 +7,7 @@ mod commit;
 mod engine;
 mod flush;
 mod follow;
+mod group;
 mod keyspace;
 mod maintenance;
 mod manifest;

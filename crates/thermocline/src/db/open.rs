@@ -16,6 +16,7 @@ use crate::cache::{BlockCache, PinBudget};
 use crate::error::{Error, Result};
 use crate::options::Resolved;
 use crate::placement::last_fast_level;
+use crate::points::point;
 use crate::storage::StoreLock;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};

@@ -1,14 +1,14 @@
 //! Closing while others work.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Instant;
 
 use thermocline::{Batch, Durability, Error};
 
 use crate::common::{memory, open_on, small_options};
-use crate::support::{LONG, Slot, open_with_points};
+use crate::support::{A_MOMENT, LONG, Slot, open_with_points};
 
 fn key(n: u32) -> String {
     format!("key{n:06}")
@@ -91,6 +91,35 @@ fn readers_across_a_close_get_records_or_an_error() {
 
 /// Once, a write could get between the last record of the log and the flag that says the store is
 /// closed: it was acknowledged, stayed in the process and was lost.
+#[test]
+fn no_write_is_acknowledged_behind_the_end_of_the_log() {
+    let medium = memory();
+    let (db, points) = open_with_points(&small_options(), &medium);
+    let slot = Slot::default();
+    slot.set(db.clone()).unwrap();
+    let (answer, answers) = mpsc::channel();
+    let (answers, early) = (Arc::new(Mutex::new(answers)), Arc::new(Mutex::new(None)));
+    let (asked, asks) = (Arc::clone(&answers), Arc::clone(&early));
+    points.set("close.log_ended", move || {
+        let (db, answer) = (slot.get().unwrap().clone(), answer.clone());
+        thread::spawn(move || {
+            let _ = answer.send(db.put_with("late", "v", Durability::None));
+        });
+        let first = asked.lock().unwrap().recv_timeout(A_MOMENT);
+        *asks.lock().unwrap() = first.ok();
+        Ok(())
+    });
+    db.close().unwrap();
+    points.clear("close.log_ended");
+    let early = early.lock().unwrap().take();
+    let answer = early.unwrap_or_else(|| answers.lock().unwrap().recv_timeout(LONG).unwrap());
+    drop(db);
+    let db = open_on(&small_options(), &medium).unwrap();
+    let found = db.get("late").unwrap().is_some();
+    assert_eq!(answer.is_ok(), found, "{answer:?}, and found: {found}");
+    assert!(matches!(answer, Err(Error::Closed)), "{answer:?}");
+}
+
 #[test]
 fn what_was_acknowledged_before_the_store_was_closed_is_there_afterwards() {
     for round in 0..20 {

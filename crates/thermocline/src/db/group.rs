@@ -1,0 +1,149 @@
+//! The queue of group commit: whoever finds no leader leads, and leads for all that wait.
+
+use crate::sync::{Arc, Condvar, Mutex};
+
+/// Somebody in the queue, who leaves it with an outcome.
+pub(crate) trait Member {
+    /// What the leader of its group gives it.
+    type Outcome;
+
+    /// The outcome, once the leader has set it.
+    fn outcome(&self) -> Option<Self::Outcome>;
+}
+
+/// Members that wait for a group, and whether somebody leads one.
+#[derive(Debug)]
+pub(crate) struct Groups<M> {
+    queue: Mutex<Queue<M>>,
+    turn: Condvar,
+}
+
+#[derive(Debug)]
+struct Queue<M> {
+    waiting: Vec<Arc<M>>,
+    leading: bool,
+}
+
+impl<M> Default for Groups<M> {
+    fn default() -> Self {
+        let queue = Queue {
+            waiting: Vec::new(),
+            leading: false,
+        };
+        Self {
+            queue: Mutex::new(queue),
+            turn: Condvar::new(),
+        }
+    }
+}
+
+impl<M: Member> Groups<M> {
+    /// Queues `member` and returns its outcome. Whoever finds no leader calls `lead` for all that
+    /// wait, in their order, itself among them; `lead` sets the outcome of each. One group is
+    /// led at a time.
+    pub(crate) fn join(&self, member: Arc<M>, mut lead: impl FnMut(&[Arc<M>])) -> M::Outcome {
+        let mut queue = self.queue.lock();
+        queue.waiting.push(Arc::clone(&member));
+        loop {
+            if let Some(outcome) = member.outcome() {
+                return outcome;
+            }
+            if queue.leading {
+                queue = self.turn.wait(queue);
+                continue;
+            }
+            queue.leading = true;
+            let group = std::mem::take(&mut queue.waiting);
+            drop(queue);
+            lead(&group);
+            queue = self.queue.lock();
+            queue.leading = false;
+            if group.len() > 1 || !queue.waiting.is_empty() {
+                self.turn.notify_all();
+            }
+        }
+    }
+}
+
+/// `cargo test -p thermocline --features shuttle --lib model`
+#[cfg(all(test, feature = "shuttle"))]
+mod model {
+    use std::sync::OnceLock;
+
+    use super::*;
+    use crate::sync::atomic::{AtomicBool, Ordering};
+
+    const THREADS: usize = 4;
+    const WRITES: usize = 2;
+
+    /// A write that learns its number in the log, and the number of its group.
+    #[derive(Debug, Default)]
+    struct Write(OnceLock<(usize, usize)>);
+
+    impl Member for Write {
+        type Outcome = (usize, usize);
+
+        fn outcome(&self) -> Option<(usize, usize)> {
+            self.0.get().copied()
+        }
+    }
+
+    /// Everything that a leader touches; the model checks that one does so at a time.
+    #[derive(Default)]
+    struct Log {
+        groups: Groups<Write>,
+        leading: AtomicBool,
+        /// For each write in the log, its group.
+        written: Mutex<Vec<usize>>,
+    }
+
+    impl Log {
+        fn write(&self) -> (usize, usize) {
+            self.groups.join(Arc::default(), |group| {
+                assert!(!self.leading.swap(true, Ordering::SeqCst), "two leaders");
+                let number = self.written.lock().last().map_or(0, |last| last + 1);
+                for write in group {
+                    shuttle::thread::yield_now();
+                    let mut written = self.written.lock();
+                    written.push(number);
+                    write.0.set((written.len(), number)).unwrap();
+                }
+                self.leading.store(false, Ordering::SeqCst);
+            })
+        }
+    }
+
+    /// Every writer gets an outcome (a lost wake-up would be a deadlock, which the checker sees),
+    /// numbers are given out once and in the order of one's own writes, groups stay whole.
+    fn writers_come_and_go() {
+        let log = Arc::new(Log::default());
+        let writers: Vec<_> = (0..THREADS)
+            .map(|_| {
+                let log = Arc::clone(&log);
+                shuttle::thread::spawn(move || (0..WRITES).map(|_| log.write()).collect::<Vec<_>>())
+            })
+            .collect();
+        let mut outcomes = Vec::new();
+        for writer in writers {
+            let own = writer.join().unwrap();
+            assert!(own.is_sorted(), "a writer's later write comes later");
+            outcomes.extend(own);
+        }
+        outcomes.sort_unstable();
+        let numbers: Vec<usize> = outcomes.iter().map(|(number, _)| *number).collect();
+        assert_eq!(numbers, (1..=THREADS * WRITES).collect::<Vec<_>>());
+        let written = log.written.lock();
+        assert!(written.is_sorted(), "groups do not interleave: {written:?}");
+        assert!(outcomes.iter().map(|(_, group)| group).eq(written.iter()));
+    }
+
+    #[test]
+    fn model_under_random_schedules() {
+        shuttle::check_random(writers_come_and_go, 3000);
+    }
+
+    #[test]
+    fn model_under_few_preemptions() {
+        shuttle::check_pct(writers_come_and_go, 3000, 3);
+    }
+}
