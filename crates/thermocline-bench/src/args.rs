@@ -99,8 +99,8 @@ pub struct BenchArgs {
     #[arg(long, value_parser = size, value_name = "SIZE")]
     pub cache: Option<u64>,
 
-    /// Memtable, and table [default: the least of a sixth of the memory, a 24th of the fast
-    /// capacity, and 64MiB]
+    /// Memtable, and table [default: the least of a sixth of the memory, a 128th of the
+    /// fast capacity, and 64MiB]
     #[arg(long, value_parser = size, value_name = "SIZE")]
     pub memtable: Option<u64>,
 
@@ -371,7 +371,7 @@ pub(crate) mod tests {
         assert_eq!(plan.end.duration, Some(Duration::from_secs(30)));
         assert_eq!(plan.source.distribution_name(), "hotspot-5");
         assert_eq!(plan.settings.fast_capacity, 64 << 20);
-        assert_eq!(plan.settings.memtable, (64 << 20) / 24);
+        assert_eq!(plan.settings.memtable, (64 << 20) / 128);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A benchmark from its flags to its report.
 
-use std::fs;
+use std::{fmt, fs};
 
 use anyhow::{Context, Result, bail};
 
@@ -11,14 +11,26 @@ use crate::run::{self, Load, Watch};
 use crate::settings::Dirs;
 use crate::state::{Kept, Place};
 
+/// Flags that do not go together, or name what does not exist: nothing was run.
+#[derive(Debug)]
+pub struct BadArguments(anyhow::Error);
+
+impl fmt::Display for BadArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#}", self.0)
+    }
+}
+
+impl std::error::Error for BadArguments {}
+
 /// Runs the benchmark that `args` describe. Progress goes to standard error when that is a
 /// terminal; the report is returned, and written to `--json` if given.
 ///
 /// # Errors
-/// Flags that contradict each other, errors of the engine and of the file system. Wrong
+/// [`BadArguments`] for flags that contradict each other; errors of the engine and of the file system. Wrong
 /// answers are an error too, after the report was written.
 pub fn bench(args: &BenchArgs) -> Result<Report> {
-    let plan = args.plan()?;
+    let plan = args.plan().map_err(BadArguments)?;
     let place = Place::new(args)?;
     let mut progress = Progress::new();
     let report = if args.keep {

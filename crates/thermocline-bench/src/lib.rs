@@ -23,7 +23,7 @@ mod value;
 mod workload;
 
 pub use args::{BenchArgs, Phase};
-pub use bench::bench;
+pub use bench::{BadArguments, bench};
 pub use demo::{DemoArgs, demo};
 pub use distribution::{Shape, Stage, Stages};
 pub use report::{Host, OperationLatency, Report};

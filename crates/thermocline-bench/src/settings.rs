@@ -7,9 +7,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Memtables of one store may take a sixth of its memory each, a twenty-fourth of the fast
+/// Memtables of one store may take a sixth of its memory each, a 128th of the fast
 /// tier, and 64 MiB.
 const MAX_MEMTABLE: u64 = 64 << 20;
+
+/// The smallest that the engine takes.
+const MIN_MEMTABLE: u64 = 16 << 10;
 
 /// Compression of tables on the slow tier; those on the fast tier are stored as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,7 +125,9 @@ pub struct Settings {
 impl Settings {
     /// The memtable size that follows from the memory and the fast tier's capacity.
     pub(crate) fn default_memtable(memory: u64, fast_capacity: u64) -> u64 {
-        (memory / 6).min(fast_capacity / 24).min(MAX_MEMTABLE)
+        (memory / 6)
+            .min(fast_capacity / 128)
+            .clamp(MIN_MEMTABLE, MAX_MEMTABLE)
     }
 }
 

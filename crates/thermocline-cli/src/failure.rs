@@ -69,6 +69,7 @@ impl Failure {
             Failure::Store { error, .. } => store_code(error),
             Failure::Damaged { .. } => DAMAGED,
             Failure::Io { .. } | Failure::Output(_) => STORE,
+            Failure::Bench(error) if error.is::<thermocline_bench::BadArguments>() => USAGE,
             Failure::Bench(error) => error.downcast_ref().map_or(STORE, store_code),
         }
     }

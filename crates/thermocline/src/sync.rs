@@ -21,6 +21,14 @@ pub(crate) mod atomic {
     pub(crate) use super::imp::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 }
 
+/// Lets other threads run.
+pub(crate) fn yield_now() {
+    #[cfg(feature = "shuttle")]
+    shuttle::thread::yield_now();
+    #[cfg(not(feature = "shuttle"))]
+    std::thread::yield_now();
+}
+
 /// A mutual exclusion lock that is never poisoned.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(imp::Mutex<T>);

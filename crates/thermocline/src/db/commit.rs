@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 
 use super::engine::Engine;
+use super::gather::Gathering;
 use super::group::{Groups, Member};
 use super::tree::Tree;
 use crate::batch::{Batch, Condition, Expect, Ops};
@@ -28,6 +29,7 @@ use crate::wal::{Wal, WalSync};
 #[derive(Debug)]
 pub(crate) struct Commit {
     groups: Groups<Pending>,
+    gathering: Gathering,
     /// Held by the leader of a group, and by whoever freezes memtables (I10).
     pub(crate) log: Mutex<Log>,
     /// Syncs and trims the log without holding up its leader.
@@ -68,6 +70,7 @@ impl Commit {
     pub(crate) fn new(wal: Wal, last_seq: SeqNo) -> Self {
         Self {
             groups: Groups::default(),
+            gathering: Gathering::default(),
             log_sync: wal.handle(),
             log: Mutex::new(Log { wal, last_seq }),
             freeze_holds: AtomicUsize::new(0),
@@ -96,10 +99,13 @@ impl Engine {
             durability,
             result: OnceLock::new(),
         });
-        let result = self
-            .commit
-            .groups
-            .join(pending, |group| self.commit_group(group));
+        let mut more = self.commit.gathering.wait_for_more(&*self.clock);
+        let result = self.commit.groups.join(
+            pending,
+            |waiting| durability == Durability::Sync && more(waiting),
+            |group| self.commit_group(group),
+        );
+        drop(more);
         self.stats
             .write_latency
             .record(self.clock.now().saturating_sub(started));
@@ -157,7 +163,12 @@ impl Engine {
         match durability.unwrap_or_default() {
             Durability::None => {}
             Durability::Buffered => log.wal.hand_over()?,
-            Durability::Sync => log.wal.sync()?,
+            Durability::Sync => {
+                let started = self.clock.now();
+                log.wal.sync()?;
+                let took = self.clock.now().saturating_sub(started);
+                self.commit.gathering.note(run.len(), took);
+            }
         }
         // From here on the group is in the log and must become visible: an error that left it
         // half applied would be a lie to its writers.

@@ -1,6 +1,6 @@
 //! The queue of group commit: whoever finds no leader leads, and leads for all that wait.
 
-use crate::sync::{Arc, Condvar, Mutex};
+use crate::sync::{Arc, Condvar, Mutex, yield_now};
 
 /// Somebody in the queue, who leaves it with an outcome.
 pub(crate) trait Member {
@@ -40,8 +40,14 @@ impl<M> Default for Groups<M> {
 impl<M: Member> Groups<M> {
     /// Queues `member` and returns its outcome. Whoever finds no leader calls `lead` for all that
     /// wait, in their order, itself among them; `lead` sets the outcome of each. One group is
-    /// led at a time.
-    pub(crate) fn join(&self, member: Arc<M>, mut lead: impl FnMut(&[Arc<M>])) -> M::Outcome {
+    /// led at a time. Before it begins the leader lets others run for as long as `gather` says so
+    /// of the number that waits.
+    pub(crate) fn join(
+        &self,
+        member: Arc<M>,
+        mut gather: impl FnMut(usize) -> bool,
+        mut lead: impl FnMut(&[Arc<M>]),
+    ) -> M::Outcome {
         let mut queue = self.queue.lock();
         queue.waiting.push(Arc::clone(&member));
         loop {
@@ -53,6 +59,11 @@ impl<M: Member> Groups<M> {
                 continue;
             }
             queue.leading = true;
+            while gather(queue.waiting.len()) {
+                drop(queue);
+                yield_now();
+                queue = self.queue.lock();
+            }
             let group = std::mem::take(&mut queue.waiting);
             drop(queue);
             lead(&group);
@@ -99,17 +110,23 @@ mod model {
 
     impl Log {
         fn write(&self) -> (usize, usize) {
-            self.groups.join(Arc::default(), |group| {
-                assert!(!self.leading.swap(true, Ordering::SeqCst), "two leaders");
-                let number = self.written.lock().last().map_or(0, |last| last + 1);
-                for write in group {
-                    shuttle::thread::yield_now();
-                    let mut written = self.written.lock();
-                    written.push(number);
-                    write.0.set((written.len(), number)).unwrap();
-                }
-                self.leading.store(false, Ordering::SeqCst);
-            })
+            let mut looks = 0..2;
+            // Gathers a little, so that others come while somebody leads already.
+            self.groups.join(
+                Arc::default(),
+                |waiting| waiting < 2 && looks.next().is_some(),
+                |group| {
+                    assert!(!self.leading.swap(true, Ordering::SeqCst), "two leaders");
+                    let number = self.written.lock().last().map_or(0, |last| last + 1);
+                    for write in group {
+                        shuttle::thread::yield_now();
+                        let mut written = self.written.lock();
+                        written.push(number);
+                        write.0.set((written.len(), number)).unwrap();
+                    }
+                    self.leading.store(false, Ordering::SeqCst);
+                },
+            )
         }
     }
 

@@ -7,6 +7,7 @@ mod commit;
 mod engine;
 mod flush;
 mod follow;
+mod gather;
 mod group;
 mod keyspace;
 mod maintenance;
