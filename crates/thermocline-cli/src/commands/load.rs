@@ -1,7 +1,7 @@
 //! `thermocline load`.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -47,6 +47,11 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
+    /// Write this many records at a time, and after each time print how many are in the store:
+    /// what a test needs that kills the command
+    #[arg(long, hide = true, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
+    acknowledge: Option<u64>,
+
     /// The file; `-` is standard input
     #[arg(default_value = "-")]
     file: PathBuf,
@@ -58,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let reader = Reader::new(input, format, args.data.notation());
     let session = args.data.open_for_writing(args.create)?;
     let start = Instant::now();
-    let mut load = Load::new(&session, &bar);
+    let mut load = Load::new(&session, &bar, args.acknowledge);
     let result = load.run(reader, &args.file);
     bar.finish_and_clear();
     let (records, bytes) = (load.records, load.bytes);
@@ -103,16 +108,18 @@ struct Load<'a> {
     batch: Batch,
     batch_records: usize,
     batch_bytes: u64,
+    acknowledge: Option<u64>,
     /// Records and bytes of keys and values that are in the store.
     records: u64,
     bytes: u64,
 }
 
 impl<'a> Load<'a> {
-    fn new(session: &'a Session, bar: &'a ProgressBar) -> Self {
+    fn new(session: &'a Session, bar: &'a ProgressBar, acknowledge: Option<u64>) -> Self {
         Self {
             session,
             bar,
+            acknowledge,
             batch: Batch::new(),
             batch_records: 0,
             batch_bytes: 0,
@@ -130,7 +137,7 @@ impl<'a> Load<'a> {
                     self.batch_records += 1;
                     self.batch_bytes += (key.len() + value.len()) as u64;
                     self.bar.inc(bytes);
-                    if self.batch_records >= BATCH_RECORDS || self.batch_bytes >= BATCH_BYTES {
+                    if self.batch_is_full() {
                         self.write()?;
                     }
                 }
@@ -149,10 +156,22 @@ impl<'a> Load<'a> {
         }
     }
 
+    fn batch_is_full(&self) -> bool {
+        match self.acknowledge {
+            Some(records) => self.batch_records as u64 >= records,
+            None => self.batch_records >= BATCH_RECORDS || self.batch_bytes >= BATCH_BYTES,
+        }
+    }
+
     fn write(&mut self) -> Result<(), Failure> {
         self.session.db.write(std::mem::take(&mut self.batch))?;
         self.records += std::mem::take(&mut self.batch_records) as u64;
         self.bytes += std::mem::take(&mut self.batch_bytes);
+        if self.acknowledge.is_some() {
+            let mut out = io::stdout().lock();
+            let said = writeln!(out, "{}", self.records).and_then(|()| out.flush());
+            said.map_err(|e| Failure::io("write", Path::new("standard output"), e))?;
+        }
         Ok(())
     }
 }

@@ -315,6 +315,7 @@ impl Engine {
             // Even when the flush failed, for want of space on a tier perhaps: the log may still
             // keep what was only in the process buffer.
             let ended = log.wal.close();
+            let ended = ended.and_then(|()| point!(self.points, "close.log_ended"));
             self.closed.store(true, Ordering::Release);
             flushed.and(ended)
         };
