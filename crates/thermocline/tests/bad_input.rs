@@ -1,5 +1,6 @@
 //! Tiers, options and sizes that are wrong: each is refused with an error that says what and
 //! where, and nothing is lost by it.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod common;
 

@@ -9,7 +9,7 @@ use crate::db::Db;
 use crate::executor::Stepped;
 use crate::options::{Options, RecoveryMode, TierOptions};
 use crate::points::Points;
-use crate::storage::{LogFile, LogStore, Medium, Memory, TableStore, TableWriter};
+use crate::storage::{Medium, Memory};
 use crate::sync::Arc;
 use crate::tier::Tier;
 use crate::version::edit::{KeyspaceMeta, VersionEdit};
