@@ -25,8 +25,11 @@ use crate::version::{identity, manifest_file_name};
 use crate::wal::segment_file_name;
 use store::{DATABASE, TestTiers};
 
+/// What a target calls.
+pub type Entry = fn(&[u8]);
+
 /// Every entry point with the name of its target.
-pub const TARGETS: [(&str, fn(&[u8])); 9] = [
+pub const TARGETS: [(&str, Entry); 9] = [
     ("batch_ops", batch_ops),
     ("manifest", manifest),
     ("manifest_edits", manifest_edits),

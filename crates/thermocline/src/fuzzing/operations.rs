@@ -82,9 +82,9 @@ impl Script {
             7 => self.snapshot = Some((self.db.snapshot(), self.map.clone())),
             8 => self.check_snapshot(),
             9 => self.db.flush()?,
-            10 if size % 4 == 0 => self.db.compact_range::<&[u8]>(..)?,
+            10 if size.is_multiple_of(4) => self.db.compact_range::<&[u8]>(..)?,
             10 => self.db.wait_idle()?,
-            _ if size % 8 == 0 => {
+            _ if size.is_multiple_of(8) => {
                 self.snapshot = None;
                 self.db.close()?;
                 self.db = open(medium)?;
