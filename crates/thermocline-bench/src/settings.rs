@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn the_memtable_follows_the_tighter_budget() {
         assert_eq!(Settings::default_memtable(60 << 20, 1 << 40), 10 << 20);
-        assert_eq!(Settings::default_memtable(1 << 40, 48 << 20), 2 << 20);
+        assert_eq!(Settings::default_memtable(1 << 40, 256 << 20), 2 << 20);
         assert_eq!(Settings::default_memtable(1 << 40, 1 << 40), 64 << 20);
     }
 }

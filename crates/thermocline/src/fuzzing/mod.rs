@@ -25,11 +25,11 @@ use crate::version::{identity, manifest_file_name};
 use crate::wal::segment_file_name;
 use store::{DATABASE, TestTiers};
 
-/// A target: its name, and what it does with any bytes.
-pub type Target = (&'static str, fn(&[u8]));
+/// What a target calls.
+pub type Entry = fn(&[u8]);
 
 /// Every entry point with the name of its target.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [(&str, Entry); 9] = [
     ("batch_ops", batch_ops),
     ("manifest", manifest),
     ("manifest_edits", manifest_edits),

@@ -1,7 +1,5 @@
 //! Two tiers in memory to put files on, and a store over them.
 
-use std::path::PathBuf;
-
 use bytes::Bytes;
 
 use crate::clock::ManualClock;
@@ -142,8 +140,8 @@ fn expect<T>(result: crate::Result<T>) -> T {
 
 /// Where a corpus lies.
 #[cfg(test)]
-pub(super) fn corpus_dir(target: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+pub(super) fn corpus_dir(target: &str) -> std::path::PathBuf {
+    std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("fuzz/corpus")
         .join(target)
 }
