@@ -177,6 +177,7 @@ impl Engine {
         let started = self.clock.now();
         // A failure that may have passed: try again once for this writer, then report.
         self.background.clear();
+        self.graveyard.sweep();
         self.schedule();
         let mut ended = self.wait_while_stopped(bytes);
         if matches!(ended, Ok(Stopped::Stuck)) {
