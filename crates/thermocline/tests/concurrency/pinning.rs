@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use thermocline::executor::Stepped;
-use thermocline::{Bytes, Db, ManualClock, Points, Range};
+use thermocline::executor::{Executor, Stepped};
+use thermocline::{Bytes, Db, Error, ManualClock, Options, Points, Range};
 
 use crate::common::{memory, small_options};
 use crate::support::Slot;
@@ -31,16 +31,20 @@ fn value(n: u32) -> Vec<u8> {
 /// A store whose background work runs on whichever thread waits, with its points.
 fn stepped() -> (Db, Points, Arc<Stepped>) {
     let (points, executor) = (Points::default(), Arc::new(Stepped::new(7)));
+    let run_by = Arc::clone(&executor) as _;
+    (open(&small_options(), &points, run_by), points, executor)
+}
+
+fn open(options: &Options, points: &Points, executor: Arc<dyn Executor>) -> Db {
     let medium = memory();
-    let db = Db::builder(small_options())
+    Db::builder(options.clone())
         .medium(0, Arc::clone(&medium))
         .medium(1, medium)
         .points(points.clone())
-        .executor(Arc::clone(&executor) as _)
+        .executor(executor)
         .clock(Arc::new(ManualClock::default()))
         .open()
-        .unwrap();
-    (db, points, executor)
+        .unwrap()
 }
 
 fn check_all_ways(db: &Db, around: u32) {
@@ -140,4 +144,40 @@ fn iterators_outlive_the_tables_they_read_and_let_them_go_at_their_end() {
     );
     executor.drain();
     assert_eq!(pinned(&db), 0, "nobody holds them any more");
+}
+
+/// Files that a reader holds fill the tier until it lets them go, and not for longer (I8).
+#[test]
+fn space_that_iterators_held_is_there_as_soon_as_they_are_gone() {
+    let mut options = small_options();
+    // One tier: with another below, output goes there.
+    options.tiers.truncate(1);
+    options.tiers[0].capacity = 24 * (32 << 10);
+    let db = open(&options, &Points::default(), Arc::new(Stepped::new(3)));
+    let round = |round: u32| -> thermocline::Result<Range> {
+        for n in 0..60 {
+            db.put(key(n * 25), value(round))?;
+        }
+        db.flush()?;
+        db.compact_range::<&str>(..)?;
+        Ok(db.iter())
+    };
+    let mut pins = Vec::new();
+    let refused = loop {
+        match round(pins.len() as u32) {
+            Ok(range) => pins.push(range),
+            Err(error) => break error,
+        }
+        assert!(pins.len() < 500, "pinned files fill no tier");
+    };
+    assert!(matches!(refused, Error::NoSpace { .. }), "{refused}");
+    // Nothing but the pinned files is in the way, also for writes.
+    let refused = (0..KEYS).find_map(|n| db.put(key(n), value(n)).err());
+    assert!(
+        matches!(refused, Some(Error::NoSpace { .. })),
+        "{refused:?}"
+    );
+    drop(pins);
+    db.put("more", "v").unwrap();
+    assert_eq!(db.get("more").unwrap().as_deref(), Some(&b"v"[..]));
 }
