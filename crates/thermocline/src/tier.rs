@@ -155,6 +155,18 @@ impl Tier {
     /// # Errors
     /// [`Error::NoSpace`] when the capacity does not allow it.
     pub(crate) fn reserve(self: &Arc<Self>, bytes: u64) -> Result<Reservation> {
+        self.reserve_leaving(bytes, 0)
+    }
+
+    /// As [`Tier::reserve`], if `margin` bytes stay free beside.
+    ///
+    /// # Errors
+    /// As [`Tier::reserve`].
+    pub(crate) fn reserve_leaving(
+        self: &Arc<Self>,
+        bytes: u64,
+        margin: u64,
+    ) -> Result<Reservation> {
         // Add first, then look: two jobs that reserve at once may both be refused, never
         // both be let through.
         self.reserved.fetch_add(bytes, Ordering::Relaxed);
@@ -165,7 +177,8 @@ impl Tier {
         let wanted = self
             .file_bytes()
             .saturating_add(self.reserved_bytes())
-            .saturating_add(self.kept_free);
+            .saturating_add(self.kept_free)
+            .saturating_add(margin);
         // Who needs nothing is never refused: a table that moves may be what makes room.
         if bytes > 0 && wanted > self.options.capacity {
             return Err(Error::NoSpace {

@@ -66,6 +66,12 @@ impl Picker<'_> {
         self.admit(plan)
     }
 
+    /// The move of a table from the last fast level to a slower tier, however full the level is.
+    pub(crate) fn pick_crossing(&self) -> Option<Plan> {
+        let plan = self.pick_level(self.targets.last_fast())?;
+        (plan.outputs.iter().all(|output| output.tier > 0)).then_some(plan)
+    }
+
     /// The table whose move down costs least per byte: (FileSize) / (FileSize + Overlapping).
     fn pick_level(&self, level: usize) -> Option<Plan> {
         let mut candidates: Vec<(f64, Plan)> = self.version.levels[level]

@@ -9,6 +9,7 @@ use crate::compaction::{CompactionJob, Plan};
 use crate::error::{Error, Result};
 use crate::executor::Lane;
 use crate::options::MEMTABLES;
+use crate::placement::SpacePlan;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Reservation;
@@ -118,45 +119,58 @@ impl Engine {
         }
     }
 
-    /// Starts the most urgent compaction that has room for its output. When none has, and
-    /// nothing runs that could make room, the most urgent one writes to the next tier (I8).
+    /// Starts the most urgent compaction that has room for its output. When none has, a table of
+    /// the last fast level goes down to make some; where that cannot be and nothing runs that
+    /// could, the most urgent compaction writes to the last tier (I8).
     fn start_one_compaction(&self) -> bool {
         let mut refused: Option<(Arc<Tree>, Plan)> = None;
         for tree in self.all_trees() {
-            let mut state = tree.state.lock();
+            let state = tree.state.lock();
             let candidates: Vec<Plan> =
                 tree.with_picker(self, &state, |picker| picker.candidates().collect());
+            drop(state);
             for plan in candidates {
-                match self.reserve_for(&plan) {
-                    Ok(reservation) => {
-                        let number = state.running.start(&plan);
-                        drop(state);
-                        self.spawn_compaction(tree, plan, number, reservation);
-                        return true;
-                    }
-                    Err(_) if refused.is_none() => refused = Some((Arc::clone(&tree), plan)),
-                    Err(_) => {}
+                if self.start(&tree, plan.clone()).is_ok() {
+                    return true;
                 }
+                refused.get_or_insert((Arc::clone(&tree), plan));
             }
         }
-        let Some((tree, mut plan)) = refused else {
-            return false;
-        };
-        if self.background.compactions.load(Ordering::Relaxed) > 0 {
+        refused.is_some_and(|(tree, plan)| self.start_without_room(&tree, plan))
+    }
+
+    /// Starts `plan` if there is room for it. One that was overtaken since it was picked, by a job
+    /// that it meets or by an edit, is dropped: what it names may not be there any more, and who
+    /// overtook it has the next picked.
+    fn start(&self, tree: &Arc<Tree>, plan: Plan) -> Result<()> {
+        let space = self.reserve_for(&plan)?;
+        let mut state = tree.state.lock();
+        let is_current = Arc::ptr_eq(&plan.version, &tree.peek().version);
+        if !is_current || !state.running.admits(&plan) {
+            return Ok(());
+        }
+        let number = state.running.start(&plan);
+        drop(state);
+        self.spawn_compaction(Arc::clone(tree), plan, number, space);
+        Ok(())
+    }
+
+    /// What to do about a compaction that has no room; whether something was started.
+    fn start_without_room(&self, tree: &Arc<Tree>, mut plan: Plan) -> bool {
+        for tree in self.all_trees() {
+            let state = tree.state.lock();
+            let crossing = tree.with_picker(self, &state, |picker| picker.pick_crossing());
+            drop(state);
+            if crossing.is_some_and(|crossing| self.start(&tree, crossing).is_ok()) {
+                return true;
+            }
+        }
+        if self.is_compacting() {
             return false;
         }
         self.spill(&mut plan);
-        match self.reserve_for(&plan) {
-            Ok(reservation) => {
-                let mut state = tree.state.lock();
-                if !state.running.admits(&plan) {
-                    return false;
-                }
-                let number = state.running.start(&plan);
-                drop(state);
-                self.spawn_compaction(tree, plan, number, reservation);
-                true
-            }
+        match self.start(tree, plan) {
+            Ok(()) => true,
             Err(error) => {
                 self.background.note(&error);
                 false
@@ -180,7 +194,11 @@ impl Engine {
                 table.raw_len()
             }
         });
-        tier.reserve(expected.sum())
+        let margin = match tier.index {
+            0 => SpacePlan::new(&self.options, &self.sizes).margin,
+            _ => 0,
+        };
+        tier.reserve_leaving(expected.sum(), margin)
     }
 
     /// Sends all output of `plan` to the last tier, whatever its level.
@@ -200,24 +218,16 @@ impl Engine {
         self.executor.spawn(Lane::Compaction, Box::new(job));
     }
 
-    /// Queues a compaction that was picked by hand, unless others are making room for it. When none
-    /// is, it writes to the next tier, as one that was picked by itself would (I8).
-    pub(crate) fn start_manual(&self, tree: &Arc<Tree>, mut plan: Plan) -> Result<()> {
-        let space = match self.reserve_for(&plan) {
-            Err(_) if self.is_compacting() => return Ok(()),
-            Err(_) => {
-                self.spill(&mut plan);
-                self.reserve_for(&plan)?
-            }
-            Ok(space) => space,
+    /// Queues a compaction that was picked by hand, unless it has to wait for others to make room
+    /// for it.
+    pub(crate) fn start_manual(&self, tree: &Arc<Tree>, plan: Plan) -> Result<()> {
+        let Err(error) = self.start(tree, plan.clone()) else {
+            return Ok(());
         };
-        let mut state = tree.state.lock();
-        if state.running.admits(&plan) {
-            let number = state.running.start(&plan);
-            drop(state);
-            self.spawn_compaction(Arc::clone(tree), plan, number, space);
+        if self.is_compacting() || self.start_without_room(tree, plan) {
+            return Ok(());
         }
-        Ok(())
+        Err(error)
     }
 
     /// Whether a compaction runs or is queued.

@@ -313,7 +313,8 @@ impl Engine {
         }
         let plan = SpacePlan::new(&self.options, &self.sizes);
         let stop = self.sizes.memtable_size as f64;
-        let start = (plan.headroom as f64 / 2.0).max(2.0 * stop);
+        // Within what compactions leave free, and not before.
+        let start = (plan.margin as f64).max(1.5 * stop);
         ramp(-(tier.free_bytes() as f64), -start, -stop)
     }
 

@@ -1,6 +1,6 @@
 //! Placement by level: how the fast tier's capacity is divided, and how many levels it holds.
 
-use crate::options::{Options, Resolved};
+use crate::options::{MEMTABLES, Options, Resolved};
 use crate::version::MAX_LEVELS;
 
 /// How the fast tier's capacity is spent (I8). All in bytes.
@@ -8,29 +8,24 @@ use crate::version::MAX_LEVELS;
 pub(crate) struct SpacePlan {
     /// For the tables of L1 to Lf once every level is at its target.
     pub(crate) levels: u64,
-    /// Kept free for what is in flight: the log, L0, and the output of running jobs, whose
-    /// inputs stay until the output is installed.
-    pub(crate) headroom: u64,
+    /// What compactions leave free for the log and for flushes, so that writers need not wait
+    /// for a compaction to end.
+    pub(crate) margin: u64,
 }
 
 impl SpacePlan {
     pub(crate) fn new(options: &Options, sizes: &Resolved) -> Self {
         let capacity = options.tiers[0].capacity;
-        let log = 4 * sizes.memtable_size;
-        let l0 = (options.l0_trigger as u64 + 2) * sizes.memtable_size;
-        // An L0 job rewrites L0 and all of L1 (a share of 1/ratio of the levels); a job below
-        // takes one table and about `level_ratio` of the next level's.
-        let l0_job = l0;
-        let level_job = (options.level_ratio + 2) * sizes.table_size;
-        let fixed = log + l0 + l0_job + level_job;
-        // `fixed` may exceed a tiny tier: half of it then goes to the levels, and jobs that
-        // find no room write to the next tier.
-        let rest = capacity.saturating_sub(fixed).max(capacity / 2);
-        let levels = rest / (options.level_ratio + 1) * options.level_ratio;
-        Self {
-            levels,
-            headroom: capacity - levels,
-        }
+        let log = (MEMTABLES + 1) * sizes.memtable_size;
+        let l0 = options.l0_trigger as u64 * sizes.memtable_size;
+        // The output of one job from level to level, whose inputs stay until it is installed. A
+        // larger one, such as L0's, makes room first by moving tables of Lf down.
+        let job = (options.level_ratio + 2) * sizes.table_size;
+        // All that may exceed a tiny tier: half of it goes to the levels then, and jobs that find
+        // no room write to the last tier.
+        let levels = capacity.saturating_sub(log + l0 + job).max(capacity / 2);
+        let margin = (MEMTABLES * sizes.memtable_size).min((capacity - levels) / 4);
+        Self { levels, margin }
     }
 }
 
@@ -67,11 +62,11 @@ mod tests {
     }
 
     #[test]
-    fn levels_and_headroom_add_up_to_the_capacity() {
+    fn levels_get_most_of_the_tier_and_leave_room_for_the_rest() {
         for capacity in [4 << 20, 100 << 20, 10 << 30, 1 << 40] {
             let (plan, _) = plan(capacity);
-            assert_eq!(plan.levels + plan.headroom, capacity);
-            assert!(plan.levels >= capacity / 3, "{capacity}: {plan:?}");
+            assert!(plan.levels + plan.margin < capacity, "{capacity}: {plan:?}");
+            assert!(plan.levels >= capacity / 5 * 4, "{capacity}: {plan:?}");
         }
     }
 
