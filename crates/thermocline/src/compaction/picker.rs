@@ -18,20 +18,21 @@ pub(crate) struct Picker<'a> {
 }
 
 impl Picker<'_> {
-    /// Compactions that could start now, the most urgent first, one for each level.
+    /// Compactions that could start now, the most urgent first, one for each level; of L0 also a
+    /// smaller one, for when the large one has no room.
     pub(crate) fn candidates(&self) -> impl Iterator<Item = Plan> {
         let mut scores: Vec<(f64, usize)> = (0..MAX_LEVELS - 1)
             .map(|level| (self.score(level), level))
             .filter(|(score, _)| *score >= 1.0)
             .collect();
         scores.sort_by(|a, b| b.0.total_cmp(&a.0));
-        scores.into_iter().filter_map(|(_, level)| {
-            if level == 0 {
-                self.pick_l0()
-            } else {
-                self.pick_level(level)
-            }
-        })
+        scores
+            .into_iter()
+            .flat_map(|(_, level)| match level {
+                0 => [self.pick_l0(usize::MAX), self.pick_l0(self.l0_trigger)],
+                _ => [self.pick_level(level), None],
+            })
+            .flatten()
     }
 
     /// How far a level is over its target; from 1 on it is compacted.
@@ -47,9 +48,9 @@ impl Picker<'_> {
         }
     }
 
-    /// A contiguous oldest run of L0 (I2): all of it, or its oldest table alone where that
-    /// one meets nothing and can simply move.
-    fn pick_l0(&self) -> Option<Plan> {
+    /// A contiguous oldest run of L0 (I2) of at most `most` tables, or its oldest table alone where
+    /// that one meets nothing and can simply move.
+    fn pick_l0(&self, most: usize) -> Option<Plan> {
         let tables = &self.version.levels[0].tables;
         // While an L0 job runs, its inputs are the oldest run; the rest must wait for it.
         if tables.iter().any(|table| self.running.has_input(table)) {
@@ -62,7 +63,8 @@ impl Picker<'_> {
                 return self.admit(alone);
             }
         }
-        let plan = self.plan(0, tables.to_vec())?;
+        let run = &tables[tables.len().saturating_sub(most)..];
+        let plan = self.plan(0, run.to_vec())?;
         self.admit(plan)
     }
 
@@ -102,7 +104,7 @@ impl Picker<'_> {
             {
                 return Manual::Done;
             }
-            self.pick_l0()
+            self.pick_l0(usize::MAX)
         } else {
             let met = here.overlapping(range);
             if met.is_empty() {

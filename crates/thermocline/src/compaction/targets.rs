@@ -84,15 +84,21 @@ impl LevelTargets {
             *level = target.max(sizes.table_size);
             target /= options.level_ratio;
         }
-        // As few slow levels as keep neighbouring sizes within 1.25 times the ratio.
+        // As few slow levels as keep neighbouring sizes within half more than the ratio. One that
+        // holds tables stays in use until it is clearly not worth having: at the edge, data would
+        // else be moved into it and out of it in turn.
         let below: u64 = version.levels[last_fast + 1..]
             .iter()
             .map(|l| l.bytes)
             .sum();
         let growth = below as f64 / bytes[last_fast] as f64;
-        let widest = options.level_ratio as f64 * 1.25;
         let mut count = 1;
-        while growth.powf(1.0 / count as f64) > widest && LAST - count > last_fast {
+        while LAST - count > last_fast {
+            let in_use = !version.levels[LAST - count].tables.is_empty();
+            let widest = options.level_ratio as f64 * if in_use { 1.0 } else { 1.5 };
+            if growth.powf(1.0 / count as f64) <= widest {
+                break;
+            }
             count += 1;
         }
         let step = growth.powf(1.0 / count as f64).max(2.0);
