@@ -48,9 +48,9 @@ impl LevelTargets {
         let mut bytes = [0; MAX_LEVELS];
         let mut base = LAST;
         let mut size = version.levels[LAST].bytes;
-        // A level that is no larger than what one L0 job brings would only be rewritten with
-        // each job and shorten nothing: L0 goes into the first that is larger.
-        while size / options.level_ratio > base_max && base > 1 {
+        // A level much smaller than what one L0 job brings would only be rewritten with each job
+        // and shorten nothing: L0 goes into the first that is not.
+        while size / options.level_ratio > base_max * 2 / 5 && base > 1 {
             size /= options.level_ratio;
             base -= 1;
         }

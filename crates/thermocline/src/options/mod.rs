@@ -102,7 +102,7 @@ impl Options {
             block_cache: None,
             memtable_size: None,
             table_size: None,
-            l0_trigger: 4,
+            l0_trigger: 6,
             l0_slowdown: 20,
             l0_stop: 36,
             level_ratio: 8,
