@@ -56,10 +56,13 @@ fn every_option_set_answers_like_an_ordered_map_on_threads() {
 
 #[test]
 fn every_option_set_answers_like_an_ordered_map_step_by_step() {
+    let mut all = Coverage::default();
     for (seed, (name, options)) in small_sets().into_iter().enumerate() {
         let coverage = run_both(name, &options, Driver::Stepped, 100 + seed as u64);
         coverage.check(name, options.tiers.len());
+        all.add(&coverage);
     }
+    assert!(all.moves > 0, "tables moved without being rewritten");
 }
 
 #[test]
@@ -74,5 +77,6 @@ fn random_option_sets_answer_like_an_ordered_map() {
         coverage.add(&run_both("random options", &options, driver, seed));
     }
     coverage.check("random options", 3);
+    assert!(coverage.moves > 0, "tables moved without being rewritten");
     assert!(coverage.middle_levels > 0, "levels between were used");
 }

@@ -55,7 +55,6 @@ impl Coverage {
 
     pub(crate) fn check(&self, name: &str, tiers: usize) {
         let ways = [
-            ("moves", self.moves),
             ("rewrites", self.rewrites),
             ("bytes on the last tier", self.last_tier_bytes),
             ("failed conditions", self.conditions_failed),
