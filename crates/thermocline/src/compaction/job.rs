@@ -332,6 +332,11 @@ impl CompactionJob {
             self.merge = None;
             self.tree.end_compaction(self.number, &self.plan);
             self.number = 0;
+            // Let go of the inputs before the job stops counting as running: who waits for it
+            // finds their files gone.
+            self.plan.upper.clear();
+            self.plan.lower.clear();
+            self.plan.version = Arc::default();
             let compactions = &self.engine.background.compactions;
             compactions.fetch_sub(1, Ordering::Relaxed);
         }

@@ -155,15 +155,21 @@ impl Engine {
         Ok(())
     }
 
-    /// What to do about a compaction that has no room; whether something was started.
-    fn start_without_room(&self, tree: &Arc<Tree>, mut plan: Plan) -> bool {
-        for tree in self.all_trees() {
+    /// Sends a table of a last fast level down, however full the level is, to make room on the
+    /// fast tier; whether there was one.
+    pub(crate) fn start_crossing(&self) -> bool {
+        self.all_trees().iter().any(|tree| {
             let state = tree.state.lock();
             let crossing = tree.with_picker(self, &state, |picker| picker.pick_crossing());
             drop(state);
-            if crossing.is_some_and(|crossing| self.start(&tree, crossing).is_ok()) {
-                return true;
-            }
+            crossing.is_some_and(|crossing| self.start(tree, crossing).is_ok())
+        })
+    }
+
+    /// What to do about a compaction that has no room; whether something was started.
+    fn start_without_room(&self, tree: &Arc<Tree>, mut plan: Plan) -> bool {
+        if self.start_crossing() {
+            return true;
         }
         if self.is_compacting() {
             return false;

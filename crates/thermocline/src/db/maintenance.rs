@@ -89,7 +89,9 @@ impl Engine {
     pub(crate) fn wait_idle(&self) -> Result<()> {
         self.background.clear();
         self.schedule();
-        self.wait_for(&mut || self.is_idle())
+        self.wait_for(&mut || self.is_idle())?;
+        self.graveyard.sweep();
+        Ok(())
     }
 
     pub(crate) fn sync_log(&self) -> Result<()> {

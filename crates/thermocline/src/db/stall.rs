@@ -186,6 +186,11 @@ impl Engine {
                 .freeze_all()
                 .and_then(|_| self.wait_while_stopped(bytes));
         }
+        // Nothing is due, every level is within its target, and there is no room all the same:
+        // the last fast level gives way.
+        while matches!(ended, Ok(Stopped::Stuck)) && self.start_crossing() {
+            ended = self.wait_while_stopped(bytes);
+        }
         let waited = self.clock.now().saturating_sub(started);
         self.stall.count(first, waited, &self.stall.stopped_nanos);
         match ended? {

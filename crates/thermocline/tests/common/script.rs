@@ -286,6 +286,8 @@ impl Trial {
         if contents(&db).map_err(said("scan again"))? != self.history.visible() {
             return Err("a clean close and reopening changed what is there".to_owned());
         }
+        // What the opening has set off comes to its end first.
+        db.wait_idle().map_err(said("idle again"))?;
         self.check_tables(&db)
     }
 
