@@ -89,6 +89,7 @@ pub mod metrics;
 mod options;
 mod placement;
 mod points;
+mod ralt;
 pub mod storage;
 mod sync;
 mod table;
@@ -106,7 +107,12 @@ pub use db::{
 };
 pub use error::{Error, Result};
 pub use key::{Kind, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo};
-pub use options::{Compression, Durability, FilterPolicy, Options, RecoveryMode, TierOptions};
+pub use options::{
+    Compression, Durability, FilterPolicy, HotRapOptions, Options, Placement, RecoveryMode,
+    TierOptions,
+};
+#[cfg(feature = "experiments")]
+pub use options::{Scoring, Switches};
 pub use points::Points;
 pub use tier::Purpose;
 pub use value::Value;

@@ -26,11 +26,15 @@ pub enum Purpose {
     Open,
     /// Verification, checkpoints and inspection.
     Maintenance,
+    /// A promotion cache that became a table of L0.
+    Promotion,
+    /// Access records: what tracks which records are hot.
+    Hotness,
 }
 
 impl Purpose {
     /// Every purpose, in the order of the counters.
-    pub const ALL: [Purpose; 7] = [
+    pub const ALL: [Purpose; 9] = [
         Purpose::Wal,
         Purpose::Manifest,
         Purpose::Flush,
@@ -38,6 +42,8 @@ impl Purpose {
         Purpose::UserRead,
         Purpose::Open,
         Purpose::Maintenance,
+        Purpose::Promotion,
+        Purpose::Hotness,
     ];
 
     /// Its name in metrics.
@@ -50,6 +56,8 @@ impl Purpose {
             Purpose::UserRead => "user_read",
             Purpose::Open => "open",
             Purpose::Maintenance => "maintenance",
+            Purpose::Promotion => "promotion",
+            Purpose::Hotness => "hotness",
         }
     }
 }

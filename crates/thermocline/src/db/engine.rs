@@ -19,6 +19,7 @@ use crate::executor::Executor;
 use crate::key::SeqNo;
 use crate::options::{Options, Resolved};
 use crate::points::Points;
+use crate::ralt::Ralt;
 use crate::storage::{Medium, StoreLock};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
@@ -56,6 +57,8 @@ pub(crate) struct Engine {
     pub(crate) next_file: AtomicU64,
     pub(crate) background: Background,
     pub(crate) stall: Stall,
+    /// Which keys are hot; none when records live by level.
+    pub(crate) ralt: Option<Arc<Ralt>>,
     pub(crate) stats: Stats,
     pub(crate) closed: AtomicBool,
     /// When the store was opened, by its clock.

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use super::engine::Engine;
 use super::stall::Reason;
-use crate::metrics::{IoMetrics, LevelMetrics, MemoryMetrics, Metrics, StallMetrics, TierMetrics};
+use crate::error::Result;
+use crate::metrics::{
+    HeatReport, HotRapMetrics, IoMetrics, LevelMetrics, MemoryMetrics, Metrics, StallMetrics,
+    TierMetrics,
+};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tier::{Purpose, Tier};
 use crate::version::MAX_LEVELS;
@@ -38,6 +42,7 @@ impl Engine {
             memory: self.memory_metrics(),
             user_write_bytes,
             user_writes,
+            hotrap: self.hotrap_metrics(),
             snapshots: self.snapshots.count() as u64,
             oldest_snapshot: self.snapshots.oldest(),
             last_seq: self.visible(),
@@ -45,6 +50,34 @@ impl Engine {
             background_error,
             uptime: self.clock.now().saturating_sub(self.opened),
         }
+    }
+
+    fn hotrap_metrics(&self) -> Option<HotRapMetrics> {
+        let ralt = self.ralt.as_ref()?;
+        Some(HotRapMetrics {
+            ralt: ralt.metrics(),
+            ..HotRapMetrics::default()
+        })
+    }
+
+    /// What is hot and what is not.
+    pub(crate) fn heat(&self, most: usize) -> Result<HeatReport> {
+        self.check_open()?;
+        let Some(ralt) = &self.ralt else {
+            return Ok(HeatReport::default());
+        };
+        let name = |id| {
+            self.tree(id)
+                .map(|tree| String::from_utf8_lossy(&tree.name).into_owned())
+        };
+        let mut report = ralt.heat(most, &name)?;
+        report.data_bytes = self
+            .all_trees()
+            .iter()
+            .flat_map(|tree| tree.pin().version.levels.clone())
+            .map(|level| level.bytes)
+            .sum();
+        Ok(report)
     }
 
     fn tier_metrics(&self, tier: &Tier) -> TierMetrics {

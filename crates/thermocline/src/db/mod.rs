@@ -238,6 +238,15 @@ impl Db {
         self.engine().metrics()
     }
 
+    /// The `most` hottest keys, and how the size of the data falls with its hotness. Empty when
+    /// records live by level ([`crate::Placement::ByLevel`]). Reads all access records.
+    ///
+    /// # Errors
+    /// I/O errors, and damage of the access records.
+    pub fn heat(&self, most: usize) -> Result<crate::metrics::HeatReport> {
+        self.engine().heat(most)
+    }
+
     /// What opening the store found in its log.
     pub fn recovery(&self) -> &RecoveryReport {
         &self.default.handle().recovery

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::options::Resolved;
 use crate::placement::last_fast_level;
 use crate::points::point;
+use crate::ralt::{Ralt, RaltParts};
 use crate::storage::StoreLock;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
@@ -29,6 +30,9 @@ const DEFAULT_KEYSPACE: &str = "default";
 
 /// More than the log's process buffer holds, in bytes.
 const LOG_BUFFER: u64 = 128 << 10;
+
+/// RALT's directory on the fast tier.
+const RALT_DIR: &str = "ralt";
 
 /// File numbers start here; 0 would be a keyspace's.
 const FIRST_FILE: u64 = 1;
@@ -143,6 +147,18 @@ impl Parts<'_> {
         let executor = builder.make_executor()?;
         let clock = Arc::clone(&builder.clock);
         let graveyard = Arc::new(Graveyard::new(Arc::clone(&executor), Arc::clone(&clock)));
+        let ralt = builder.options.hotrap().map(|hotrap| {
+            let path = builder.options.tiers[0].path.join(RALT_DIR);
+            Arc::new(Ralt::open(RaltParts {
+                database: self.database,
+                options: hotrap.clone(),
+                fast: Arc::clone(&self.tiers[0]),
+                medium: builder.medium_of(0),
+                path,
+                clock: Arc::clone(&clock),
+                points: builder.points.clone(),
+            }))
+        });
         let engine = Arc::new_cyclic(|me| Engine {
             me: me.clone(),
             options: builder.options.clone(),
@@ -167,6 +183,7 @@ impl Parts<'_> {
             next_file,
             background: Background::default(),
             stall: Default::default(),
+            ralt,
             stats: Default::default(),
             closed: AtomicBool::new(false),
             opened: builder.clock.now(),

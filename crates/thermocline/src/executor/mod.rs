@@ -40,6 +40,8 @@ pub enum Lane {
     Flush,
     /// Compactions.
     Compaction,
+    /// Tracking of hotness, and promotion: nobody waits for these.
+    Hotness,
 }
 
 /// Runs jobs and lets others wait for what they change.

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use super::{Executor, Job, Lane, Step};
 use crate::sync::{Arc, Condvar, Mutex};
 
-/// Threads that run jobs: one for flushes, a few for compactions.
+/// Threads that run jobs: one for flushes, a few for compactions, one for hotness.
 #[derive(Debug)]
 pub struct ThreadPool {
     shared: Arc<Shared>,
@@ -24,6 +24,7 @@ struct Shared {
 struct State {
     flush: VecDeque<Box<dyn Job>>,
     compaction: VecDeque<Box<dyn Job>>,
+    hotness: VecDeque<Box<dyn Job>>,
     stopped: bool,
     /// Counts what those who wait should look at.
     changes: u64,
@@ -34,6 +35,7 @@ impl std::fmt::Debug for State {
         f.debug_struct("State")
             .field("flush", &self.flush.len())
             .field("compaction", &self.compaction.len())
+            .field("hotness", &self.hotness.len())
             .field("stopped", &self.stopped)
             .finish()
     }
@@ -44,12 +46,13 @@ impl State {
         match lane {
             Lane::Flush => &mut self.flush,
             Lane::Compaction => &mut self.compaction,
+            Lane::Hotness => &mut self.hotness,
         }
     }
 }
 
 impl ThreadPool {
-    /// Starts one flush thread and `compaction_threads` compaction threads.
+    /// Starts one flush thread, `compaction_threads` compaction threads, and one for hotness.
     ///
     /// # Errors
     /// The system's error when a thread cannot be started.
@@ -60,6 +63,7 @@ impl ThreadPool {
             threads: Mutex::new(Vec::new()),
         };
         pool.start(Lane::Flush, "flush".to_owned())?;
+        pool.start(Lane::Hotness, "hotness".to_owned())?;
         for number in 0..compaction_threads {
             pool.start(Lane::Compaction, format!("compaction-{number}"))?;
         }
@@ -156,6 +160,7 @@ impl Executor for ThreadPool {
             (
                 std::mem::take(&mut state.flush),
                 std::mem::take(&mut state.compaction),
+                std::mem::take(&mut state.hotness),
             )
         };
         drop(dropped);

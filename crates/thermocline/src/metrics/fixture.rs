@@ -50,6 +50,7 @@ pub(super) fn metrics() -> Metrics {
         hits: HitMetrics {
             gets: 501,
             memtable: 502,
+            promotion_cache: 512,
             tier: vec![503, 504],
             absent: 505,
             without_device: 506,
@@ -94,6 +95,7 @@ pub(super) fn metrics() -> Metrics {
         },
         user_write_bytes: 1201,
         user_writes: 1202,
+        hotrap: None,
         snapshots: 1203,
         oldest_snapshot: Some(1204),
         last_seq: 1205,

@@ -2,6 +2,7 @@
 //! ([`Metrics::to_text`]) and as Prometheus exposition ([`Metrics::to_prometheus`]).
 
 mod exposition;
+mod hotrap;
 mod human;
 mod latency;
 mod prometheus;
@@ -9,6 +10,7 @@ mod section;
 mod snapshot;
 mod text;
 
+pub use hotrap::{HeatPoint, HeatReport, HotKey, HotRapMetrics, RaltMetrics, Refusal};
 pub(crate) use latency::LatencyRecorder;
 pub use snapshot::{
     CompactionMetrics, HitMetrics, IoMetrics, LatencyMetrics, LevelMetrics, MemoryMetrics, Metrics,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::HotRapMetrics;
 use crate::tier::Purpose;
 
 /// Operations and bytes of one purpose on one tier.
@@ -80,6 +81,8 @@ pub struct HitMetrics {
     pub gets: u64,
     /// Answered by a memtable.
     pub memtable: u64,
+    /// Answered by the promotion cache.
+    pub promotion_cache: u64,
     /// Found in a table of each tier.
     pub tier: Vec<u64>,
     /// Keys that do not exist.
@@ -189,6 +192,8 @@ pub struct Metrics {
     pub user_write_bytes: u64,
     /// Records written.
     pub user_writes: u64,
+    /// Placement by hotness; none when records live by level.
+    pub hotrap: Option<HotRapMetrics>,
     /// Snapshots open.
     pub snapshots: u64,
     /// Sequence number of the oldest snapshot.

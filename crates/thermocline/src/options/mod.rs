@@ -1,8 +1,12 @@
 //! Settings of a store: plain data, validated in one place ([`Options::validate`]).
 
+mod hotrap;
 mod tier;
 mod validate;
 
+pub use hotrap::{HotRapOptions, Placement};
+#[cfg(feature = "experiments")]
+pub use hotrap::{Scoring, Switches};
 pub use tier::{Compression, FilterPolicy, TierOptions};
 pub(crate) use validate::{MAX_TIERS, MEMTABLES, Resolved};
 
@@ -59,6 +63,8 @@ pub struct Options {
     pub level_ratio: u64,
     /// Threads that compact.
     pub compaction_threads: usize,
+    /// Who decides where a record lives: by default its hotness.
+    pub placement: Placement,
     /// Durability of writes that do not say their own.
     pub durability: Durability,
     /// What to do with a damaged log.
@@ -88,6 +94,14 @@ impl Options {
         ])
     }
 
+    /// How hotness is tracked: none when records live by level, or there is one tier only.
+    pub(crate) fn hotrap(&self) -> Option<&HotRapOptions> {
+        match &self.placement {
+            Placement::HotRap(hotrap) if self.tiers.len() > 1 => Some(hotrap),
+            _ => None,
+        }
+    }
+
     /// A store on one medium.
     pub fn one_tier(path: impl Into<PathBuf>) -> Self {
         Self::with_tiers(vec![TierOptions::fast(path)])
@@ -107,6 +121,7 @@ impl Options {
             l0_stop: 36,
             level_ratio: 8,
             compaction_threads: 2,
+            placement: Placement::default(),
             durability: Durability::default(),
             recovery: RecoveryMode::default(),
             log_retention: 0,

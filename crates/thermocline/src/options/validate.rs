@@ -50,6 +50,9 @@ impl Options {
     pub(crate) fn resolve(&self) -> Result<Resolved> {
         self.check_tiers()?;
         self.check_levels()?;
+        if let super::Placement::HotRap(hotrap) = &self.placement {
+            hotrap.check()?;
+        }
         let memtable_size = self.resolve_memtable()?;
         let table_size = self.table_size.unwrap_or_else(|| {
             let share = self.tiers[0].capacity / DEFAULT_FAST_TABLES;

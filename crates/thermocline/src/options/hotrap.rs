@@ -1,0 +1,196 @@
+//! Settings of placement by hotness. Symbols and sections are those of the HotRAP paper.
+
+use crate::error::{Error, Result};
+
+/// Who decides where a record lives.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Placement {
+    /// Its level does: recent records on the fast tier, older ones on the slow one.
+    ByLevel,
+    /// Its hotness does: records that are read often stay on, or come back to, the fast tier.
+    /// With one tier there is nothing to decide, and this is the same as [`Placement::ByLevel`].
+    HotRap(HotRapOptions),
+}
+
+impl Default for Placement {
+    fn default() -> Self {
+        Placement::HotRap(HotRapOptions::default())
+    }
+}
+
+/// How hotness is tracked and how much of the fast tier hot records may take. The defaults are the
+/// paper's but where it is said. Fractions are of the fast tier's capacity, but where it is said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HotRapOptions {
+    /// α: what is left of a score after one time slice (§3.2).
+    pub decay: f64,
+    /// γ: bytes accessed in one time slice (§3.2).
+    pub slice: f64,
+    /// β: the share of access records that one eviction removes (§3.2).
+    pub eviction: f64,
+    /// L_hs: the least that the hot set may be limited to (§3.7).
+    pub hot_set_min: f64,
+    /// R_hs: the most that the hot set may be limited to, and the bytes accessed after which every
+    /// counter loses 1 (§3.7).
+    pub hot_set_max: f64,
+    /// D_hs: how many bytes of records may be tracked that are not stable yet, as a fraction of
+    /// `hot_set_max` (§3.7).
+    pub unstable: f64,
+    /// Δc: what an access adds to a record's counter (§3.7).
+    pub counter_step: f64,
+    /// c_max: the highest counter (§3.7).
+    pub counter_max: f64,
+    /// The hot set's limit before the first eviction. The paper has 0.5; here it is
+    /// `hot_set_max`: while the fast tier has room for more, there is no reason to forget a
+    /// record that was read once.
+    pub hot_set_initial: f64,
+    /// The limit of access records on the fast tier before the first eviction.
+    pub ralt_initial: f64,
+    /// Which techniques are in use: for measuring what each is worth.
+    #[cfg(feature = "experiments")]
+    pub switches: Switches,
+}
+
+impl Default for HotRapOptions {
+    fn default() -> Self {
+        Self {
+            decay: 0.999,
+            slice: 0.10,
+            eviction: 0.10,
+            hot_set_min: 0.05,
+            hot_set_max: 0.70,
+            unstable: 0.10,
+            counter_step: 2.6,
+            counter_max: 5.0,
+            hot_set_initial: 0.70,
+            ralt_initial: 0.15,
+            #[cfg(feature = "experiments")]
+            switches: Switches::default(),
+        }
+    }
+}
+
+/// How accesses become a score.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scoring {
+    /// Exponential smoothing over time slices (§3.2).
+    #[default]
+    Smoothing,
+    /// Second chance: what was accessed since the last eviction is better than what was not.
+    Clock,
+    /// What was accessed last is best.
+    Lru,
+}
+
+/// Techniques that can be turned off one by one, as the paper's ablations do (§4.5, §4.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Switches {
+    /// Hot records stay on the fast tier when a compaction crosses to the slow one.
+    pub retention: bool,
+    /// Only hot records are promoted; without it, every record that was read.
+    pub hotness_check: bool,
+    /// Records of the promotion cache join compactions that cross their range.
+    pub promotion_by_compaction: bool,
+    /// A full promotion cache becomes a table of L0.
+    pub promotion_by_flush: bool,
+    /// The limits follow the workload (§3.7).
+    pub auto_tuning: bool,
+    /// How accesses become a score.
+    pub scoring: Scoring,
+}
+
+impl Default for Switches {
+    fn default() -> Self {
+        Self {
+            retention: true,
+            hotness_check: true,
+            promotion_by_compaction: true,
+            promotion_by_flush: true,
+            auto_tuning: true,
+            scoring: Scoring::Smoothing,
+        }
+    }
+}
+
+impl HotRapOptions {
+    /// Which techniques are in use; all of them without the feature `experiments`.
+    pub(crate) fn switches(&self) -> Switches {
+        #[cfg(feature = "experiments")]
+        return self.switches;
+        #[cfg(not(feature = "experiments"))]
+        Switches::default()
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        // Name, value, least, most; all inclusive.
+        for (option, value, least, most) in [
+            ("hotrap.decay", self.decay, 0.5, 1.0),
+            ("hotrap.slice", self.slice, 0.0001, 10.0),
+            ("hotrap.eviction", self.eviction, 0.01, 0.9),
+            ("hotrap.hot_set_min", self.hot_set_min, 0.0, 0.95),
+            ("hotrap.hot_set_max", self.hot_set_max, 0.01, 0.95),
+            ("hotrap.unstable", self.unstable, 0.01, 1.0),
+            ("hotrap.counter_step", self.counter_step, 1.0, 100.0),
+            ("hotrap.counter_max", self.counter_max, 1.0, 100.0),
+            ("hotrap.hot_set_initial", self.hot_set_initial, 0.01, 0.95),
+            ("hotrap.ralt_initial", self.ralt_initial, 0.01, 0.5),
+        ] {
+            // Not a number is in no range.
+            if !(least..=most).contains(&value) {
+                return Err(Error::InvalidOption {
+                    option,
+                    reason: format!("{value} is not within {least} to {most}"),
+                });
+            }
+        }
+        for (option, value, other, limit) in [
+            (
+                "hotrap.hot_set_min",
+                self.hot_set_min,
+                "hot_set_max",
+                self.hot_set_max,
+            ),
+            (
+                "hotrap.hot_set_initial",
+                self.hot_set_initial,
+                "hot_set_max",
+                self.hot_set_max,
+            ),
+            (
+                "hotrap.counter_step",
+                self.counter_step,
+                "counter_max",
+                self.counter_max,
+            ),
+        ] {
+            if value > limit {
+                return Err(Error::InvalidOption {
+                    option,
+                    reason: format!("{value} is more than `{other}` ({limit})"),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_out_of_range_are_refused_by_name() {
+        let refused = |change: fn(&mut HotRapOptions)| {
+            let mut options = HotRapOptions::default();
+            assert!(options.check().is_ok());
+            change(&mut options);
+            options.check().unwrap_err().to_string()
+        };
+        assert!(refused(|o| o.decay = 1.5).contains("hotrap.decay"));
+        assert!(refused(|o| o.decay = f64::NAN).contains("hotrap.decay"));
+        assert!(refused(|o| o.slice = 0.0).contains("hotrap.slice"));
+        assert!(refused(|o| o.hot_set_min = 0.8).contains("hot_set_max"));
+        assert!(refused(|o| o.hot_set_initial = 0.8).contains("hotrap.hot_set_initial"));
+        assert!(refused(|o| o.counter_step = 6.0).contains("counter_max"));
+    }
+}
