@@ -105,6 +105,11 @@ pub(crate) struct KeyRange {
 }
 
 impl KeyRange {
+    /// Whether `key` lies in the range.
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+        &self.first[..] <= key && key <= &self.last[..]
+    }
+
     /// Whether the two ranges share a key.
     pub(crate) fn meets(&self, other: &KeyRange) -> bool {
         self.first <= other.last && other.first <= self.last

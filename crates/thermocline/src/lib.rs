@@ -89,6 +89,7 @@ pub mod metrics;
 mod options;
 mod placement;
 mod points;
+mod promotion;
 mod ralt;
 pub mod storage;
 mod sync;

@@ -31,6 +31,11 @@ impl MergingIter {
         }
     }
 
+    /// The index of the child that the present record comes from. Only on a valid cursor.
+    pub(crate) fn source(&self) -> usize {
+        self.heap[0]
+    }
+
     fn rebuild(&mut self, direction: Direction) {
         self.direction = direction;
         self.heap.clear();

@@ -83,6 +83,8 @@ pub(crate) struct Tier {
     /// Bytes of all files there, obsolete ones included, plus what jobs have reserved.
     used: AtomicU64,
     reserved: AtomicU64,
+    /// What the reservations that are held were granted, used or not.
+    in_flight: AtomicU64,
     /// Bytes that no job's output may take: the log and the manifest grow without a reservation.
     kept_free: u64,
 }
@@ -102,6 +104,7 @@ impl Tier {
             io: Default::default(),
             used: AtomicU64::new(0),
             reserved: AtomicU64::new(0),
+            in_flight: AtomicU64::new(0),
             kept_free: 0,
         }
     }
@@ -137,6 +140,16 @@ impl Tier {
     /// Bytes reserved for output that is not written yet.
     pub(crate) fn reserved_bytes(&self) -> u64 {
         self.reserved.load(Ordering::Relaxed)
+    }
+
+    /// Bytes granted to jobs that have not ended: written already, or reserved.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that job output may still take.
+    pub(crate) fn free_for_jobs(&self) -> u64 {
+        self.free_bytes().saturating_sub(self.kept_free)
     }
 
     /// Bytes that may still be written within the capacity.
@@ -178,8 +191,10 @@ impl Tier {
         // Add first, then look: two jobs that reserve at once may both be refused, never
         // both be let through.
         self.reserved.fetch_add(bytes, Ordering::Relaxed);
+        self.in_flight.fetch_add(bytes, Ordering::Relaxed);
         let reservation = Reservation {
             tier: Arc::clone(self),
+            granted: bytes,
             left: bytes,
         };
         let wanted = self
@@ -224,6 +239,7 @@ impl Tier {
 #[derive(Debug)]
 pub(crate) struct Reservation {
     tier: Arc<Tier>,
+    granted: u64,
     left: u64,
 }
 
@@ -243,6 +259,9 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.tier.reserved.fetch_sub(self.left, Ordering::Relaxed);
+        self.tier
+            .in_flight
+            .fetch_sub(self.granted, Ordering::Relaxed);
     }
 }
 

@@ -3,14 +3,15 @@
 use super::cut::Cutter;
 use super::filter::VersionFilter;
 use super::plan::Plan;
-use crate::db::{Engine, Tree};
+use crate::db::{Engine, Installed, Tree};
 use crate::error::{Error, Result};
 use crate::executor::{Job, Step};
 use crate::iter::InternalIterator;
 use crate::merge::MergingIter;
 use crate::metrics::CompactionMetrics;
-use crate::placement::{ByLevel, Output, Router};
+use crate::placement::{ByLevel, Output, Router, Source};
 use crate::points::point;
+use crate::promotion::RecordsIter;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::table::{ScanOptions, TableBuilder, TableIdentity};
@@ -31,8 +32,11 @@ pub(crate) struct CompactionJob {
     tree: Arc<Tree>,
     plan: Plan,
     number: u64,
-    space: Reservation,
+    /// For each output of the plan.
+    space: Vec<Reservation>,
     merge: Option<Merge>,
+    /// Bytes of records that stay on the fast tier, and that come up to it.
+    moved: (u64, u64),
     /// Tables written so far; emptied when they are installed.
     written: Vec<TableMeta>,
     metrics: CompactionMetrics,
@@ -41,6 +45,8 @@ pub(crate) struct CompactionJob {
 /// The merge while it is under way.
 struct Merge {
     input: MergingIter,
+    /// How many of its children, the first ones, are of the level that the compaction is of.
+    uppers: usize,
     filter: VersionFilter,
     router: Box<dyn Router>,
     /// The table being written for each output of the plan.
@@ -73,7 +79,7 @@ impl CompactionJob {
         tree: Arc<Tree>,
         plan: Plan,
         number: u64,
-        space: Reservation,
+        space: Vec<Reservation>,
     ) -> Self {
         let tiers = engine.tiers.len();
         let mut read_bytes = vec![0; tiers];
@@ -96,6 +102,7 @@ impl CompactionJob {
             number,
             space,
             merge: None,
+            moved: (0, 0),
             written: Vec::new(),
             metrics,
         }
@@ -105,6 +112,9 @@ impl CompactionJob {
     fn advance(&mut self) -> Result<bool> {
         self.engine.check_writable()?;
         if self.plan.is_move {
+            // The records are on their way down as they are: whatever the promotion cache has of
+            // their keys may be older.
+            self.claim();
             self.install_move()?;
             return Ok(true);
         }
@@ -124,6 +134,9 @@ impl CompactionJob {
     }
 
     fn start_merge(&self) -> Result<Merge> {
+        // I6: claimed before anything is read.
+        let promoted = self.claim();
+
         let how = ScanOptions {
             purpose: Purpose::Compaction,
             readahead: READAHEAD,
@@ -142,17 +155,47 @@ impl CompactionJob {
             run(self.plan.upper.clone());
         }
         run(self.plan.lower.clone());
+        let uppers = children.len() - 1;
+        let mut router: Box<dyn Router> = Box::new(ByLevel);
+        if let Some(promoted) = promoted {
+            let hot = self
+                .engine
+                .crossing_router(&self.tree, &self.plan, &promoted);
+            if let Some(hot) = hot {
+                router = Box::new(hot);
+            }
+            children.push(Box::new(promoted));
+        }
         let mut input = MergingIter::new(children);
         input.seek_to_first()?;
         let snapshots = &self.engine.snapshots;
         Ok(Merge {
             input,
             filter: VersionFilter::new(snapshots.boundaries(|| self.engine.visible())),
-            router: Box::new(ByLevel),
+            uppers,
+            router,
             builders: self.plan.outputs.iter().map(|_| None).collect(),
             cutters: self.plan.outputs.iter().map(|o| self.cutter(*o)).collect(),
             last_key: Vec::new(),
         })
+    }
+
+    /// What a crossing does before it reads (I6); the hot records of its keys come back.
+    fn claim(&self) -> Option<RecordsIter> {
+        let is_crossing = self.plan.is_crossing && self.engine.ralt.is_some();
+        is_crossing.then(|| {
+            self.engine
+                .claim_crossing(&self.tree, &self.plan, self.number)
+        })
+    }
+
+    /// What is to be installed, for the tree.
+    fn installed(&self) -> Installed<'static> {
+        if self.plan.is_crossing {
+            Installed::Crossing(self.number)
+        } else {
+            Installed::Compaction
+        }
     }
 
     /// Merges until an output table is full; `false` when the input is used up.
@@ -182,7 +225,13 @@ impl CompactionJob {
                 .filter
                 .keep(key, || !version.may_hold_below(to, key.user_key))
             {
-                let output = merge.router.route(key, merge.input.value().len());
+                let source = if merge.input.source() < merge.uppers {
+                    Source::Upper
+                } else {
+                    Source::Lower
+                };
+                let len = merge.input.value().len();
+                let output = merge.router.route(key, len, source);
                 let builder = match &mut merge.builders[output] {
                     Some(builder) => builder,
                     none => none.insert(self.new_builder(output)?),
@@ -194,6 +243,7 @@ impl CompactionJob {
         for builder in merge.builders.into_iter().flatten() {
             self.finish_table(builder)?;
         }
+        self.moved = merge.router.moved();
         Ok(false)
     }
 
@@ -221,7 +271,11 @@ impl CompactionJob {
 
     fn finish_table(&mut self, builder: TableBuilder) -> Result<()> {
         let meta = builder.finish()?;
-        self.space.use_for_file(meta.len);
+        let output = |output: &Output| (output.level, output.tier) == (meta.level, meta.tier);
+        let output = self.plan.outputs.iter().position(output);
+        if let Some(space) = output.and_then(|output| self.space.get_mut(output)) {
+            space.use_for_file(meta.len);
+        }
         self.metrics.write_bytes[usize::from(meta.tier)] += meta.len;
         self.written.push(meta);
         point!(self.engine.points, "compaction.table_written")
@@ -230,6 +284,16 @@ impl CompactionJob {
     fn install_outputs(&mut self) -> Result<()> {
         self.install(self.written.clone())?;
         self.written.clear();
+        let (retained, brought) = self.moved;
+        let promotions = &self.engine.promotions;
+        promotions.retained.fetch_add(retained, Ordering::Relaxed);
+        promotions
+            .by_compaction
+            .fetch_add(brought, Ordering::Relaxed);
+        if self.plan.is_crossing {
+            let input = self.plan.upper.iter().map(|table| table.meta.len).sum();
+            self.tree.note_crossing(retained, input);
+        }
         for table in self.plan.inputs() {
             table.file.mark_obsolete();
         }
@@ -253,7 +317,8 @@ impl CompactionJob {
         engine.check_not_dropped(&self.tree)?;
         manifest.append(&edit)?;
         let mut state = self.tree.state.lock();
-        self.tree.install(&mut state, &edit, opened, None);
+        self.tree
+            .install(&mut state, &edit, opened, self.installed());
         Ok(())
     }
 
@@ -277,7 +342,8 @@ impl CompactionJob {
         engine.check_not_dropped(&self.tree)?;
         manifest.append(&edit)?;
         let mut state = self.tree.state.lock();
-        self.tree.install(&mut state, &edit, moved, None);
+        self.tree
+            .install(&mut state, &edit, moved, self.installed());
         Ok(())
     }
 
@@ -316,6 +382,7 @@ impl Job for CompactionJob {
         self.written.clear();
         self.end();
         self.engine.update_pressure();
+        self.engine.update_hot_room();
         // After a failure the next change or a stopped writer tries again: no spinning.
         if !failed {
             self.engine.schedule();
@@ -330,6 +397,8 @@ impl CompactionJob {
     fn end(&mut self) {
         if self.number > 0 {
             self.merge = None;
+            // What it has reserved is free for the next job.
+            self.space.clear();
             self.tree.end_compaction(self.number, &self.plan);
             self.number = 0;
             // Let go of the inputs before the job stops counting as running: who waits for it

@@ -9,6 +9,6 @@ mod targets;
 
 pub(crate) use filter::VersionFilter;
 pub(crate) use job::CompactionJob;
-pub(crate) use picker::{Manual, Picker};
+pub(crate) use picker::{Hotness, Manual, Picker};
 pub(crate) use plan::{Plan, Running};
-pub(crate) use targets::LevelTargets;
+pub(crate) use targets::{FastRoom, LevelTargets};

@@ -15,6 +15,17 @@ pub(crate) struct Picker<'a> {
     pub(crate) l0_trigger: usize,
     /// Tiers of the store; levels up to f belong on the first, the rest on the last.
     pub(crate) tiers: usize,
+    /// L0 tables of this epoch and above are left alone: a promotion by flush is about to come in
+    /// below them (I2).
+    pub(crate) l0_limit: u64,
+    /// Which part of a table is hot, when records live by hotness.
+    pub(crate) hotness: Option<&'a dyn Hotness>,
+}
+
+/// What the picker asks about hotness.
+pub(crate) trait Hotness {
+    /// About how many bytes of the table's records are hot.
+    fn hot_bytes(&self, table: &TableHandle) -> u64;
 }
 
 impl Picker<'_> {
@@ -39,7 +50,7 @@ impl Picker<'_> {
     fn score(&self, level: usize) -> f64 {
         let here = &self.version.levels[level];
         if level == 0 {
-            return here.tables.len() as f64 / self.l0_trigger as f64;
+            return self.l0().len() as f64 / self.l0_trigger as f64;
         }
         match self.targets.bytes[level] {
             0 if here.bytes > 0 => 1.01,
@@ -48,10 +59,17 @@ impl Picker<'_> {
         }
     }
 
+    /// The tables of L0 that may be compacted, newest first.
+    fn l0(&self) -> &[Arc<TableHandle>] {
+        let tables = &self.version.levels[0].tables;
+        let newer = tables.partition_point(|table| table.meta.epoch >= self.l0_limit);
+        &tables[newer..]
+    }
+
     /// A contiguous oldest run of L0 (I2) of at most `most` tables, or its oldest table alone where
     /// that one meets nothing and can simply move.
     fn pick_l0(&self, most: usize) -> Option<Plan> {
-        let tables = &self.version.levels[0].tables;
+        let tables = self.l0();
         // While an L0 job runs, its inputs are the oldest run; the rest must wait for it.
         if tables.iter().any(|table| self.running.has_input(table)) {
             return None;
@@ -71,10 +89,11 @@ impl Picker<'_> {
     /// The move of a table from the last fast level to a slower tier, however full the level is.
     pub(crate) fn pick_crossing(&self) -> Option<Plan> {
         let plan = self.pick_level(self.targets.last_fast())?;
-        (plan.outputs.iter().all(|output| output.tier > 0)).then_some(plan)
+        (plan.is_crossing && plan.outputs[0].tier > 0).then_some(plan)
     }
 
-    /// The table whose move down costs least per byte: (FileSize) / (FileSize + Overlapping).
+    /// The table whose move down brings most for its cost: (FileSize − HotSize) / (FileSize +
+    /// OverlappingBytes), as HotRAP's §3.5 has it; where all is hot, the oldest table.
     fn pick_level(&self, level: usize) -> Option<Plan> {
         let mut candidates: Vec<(f64, Plan)> = self.version.levels[level]
             .tables
@@ -84,10 +103,15 @@ impl Picker<'_> {
                 let plan = self.plan(level, vec![Arc::clone(table)])?;
                 let size = table.meta.len as f64;
                 let overlap: u64 = plan.lower.iter().map(|t| t.meta.len).sum();
-                Some((size / (size + overlap as f64), plan))
+                let stays = match self.hotness {
+                    Some(hotness) if plan.is_crossing => hotness.hot_bytes(table) as f64,
+                    _ => 0.0,
+                };
+                Some(((size - stays).max(0.0) / (size + overlap as f64), plan))
             })
             .collect();
-        candidates.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let age = |plan: &Plan| plan.upper.iter().map(|table| table.meta.id).min();
+        candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| age(&a.1).cmp(&age(&b.1))));
         candidates
             .into_iter()
             .find_map(|(_, plan)| self.admit(plan))
@@ -125,17 +149,25 @@ impl Picker<'_> {
         let to = self.targets.next(from, self.version)?;
         let hull = union(upper.iter())?;
         let lower = self.version.levels[to].overlapping(&hull).to_vec();
-        let output = Output {
-            level: to as u8,
-            tier: self.tier_of(to),
+        let last_fast = self.targets.last_fast();
+        let output = |level: usize| Output {
+            level: level as u8,
+            tier: self.tier_of(level),
         };
-        let is_move = lower.is_empty() && upper.len() == 1 && upper[0].meta.tier == output.tier;
+        let mut outputs = vec![output(to)];
+        let is_move = lower.is_empty() && upper.len() == 1 && upper[0].meta.tier == outputs[0].tier;
+        let is_crossing = from == last_fast;
+        // Hot records stay where they are, or come up.
+        if is_crossing && self.hotness.is_some() {
+            outputs.push(output(from));
+        }
         Some(Plan {
             from,
             to,
             upper,
             lower,
-            outputs: vec![output],
+            outputs,
+            is_crossing,
             version: Arc::clone(self.version),
             is_move,
         })

@@ -18,8 +18,10 @@ pub(crate) struct Plan {
     pub(crate) upper: Vec<Arc<TableHandle>>,
     /// Tables of `to` that meet the hull.
     pub(crate) lower: Vec<Arc<TableHandle>>,
-    /// Where records may go; the job's router chooses among these.
+    /// Where records may go, the level `to` first; the job's router chooses among these.
     pub(crate) outputs: Vec<Output>,
+    /// Whether it goes from level f to one below it.
+    pub(crate) is_crossing: bool,
     /// The version it was picked from: what lies below the output is looked up there.
     pub(crate) version: Arc<Version>,
     /// Give the table its new level without rewriting it.
@@ -37,10 +39,23 @@ impl Plan {
         union(self.inputs())
     }
 
+    /// The range of user keys of its inputs of level `from`: of that level it may write to no more
+    /// than this (I11).
+    pub(crate) fn hull(&self) -> Option<KeyRange> {
+        union(self.upper.iter())
+    }
+
     /// What the job keeps others from writing to meanwhile (I11).
     pub(crate) fn locks(&self) -> Locks {
-        let range = self.range();
-        let lock = |output: &Output| range.clone().map(|r| (usize::from(output.level), r));
+        let lock = |output: &Output| {
+            let level = usize::from(output.level);
+            let range = if level == self.from {
+                self.hull()
+            } else {
+                self.range()
+            };
+            range.map(|range| (level, range))
+        };
         self.outputs.iter().filter_map(lock).collect()
     }
 }
@@ -129,6 +144,7 @@ mod tests {
                 level: to as u8,
                 tier: 0,
             }],
+            is_crossing: false,
             version: Arc::clone(version),
             is_move: false,
         }

@@ -1,10 +1,20 @@
 //! How large each level should be.
 
 use crate::options::{Options, Resolved};
-use crate::placement::SpacePlan;
 use crate::version::{MAX_LEVELS, Version};
 
 const LAST: usize = MAX_LEVELS - 1;
+
+/// What the fast tier has for one keyspace's levels L1 to Lf.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct FastRoom {
+    /// For L1 to Lf in the long run, in bytes: what the shape of the levels follows from.
+    pub(crate) planned: u64,
+    /// For Lf now, in bytes.
+    pub(crate) last: u64,
+    /// p: the part of Lf's tables that crossings bring down, 0 to 1 (HotRAP, §3.6).
+    pub(crate) cold: f64,
+}
 
 /// Target sizes of a keyspace's levels, and which levels are in use.
 ///
@@ -25,20 +35,19 @@ pub(crate) struct LevelTargets {
 }
 
 impl LevelTargets {
-    /// Targets for `version` with last fast level `f`; `share` is this keyspace's part of the
-    /// fast tier, 0 to 1.
+    /// Targets for `version` with last fast level `f`, and `room` for it on the fast tier.
     pub(crate) fn new(
         options: &Options,
         sizes: &Resolved,
         version: &Version,
         f: u8,
-        share: f64,
+        room: FastRoom,
     ) -> Self {
         let last_fast = usize::from(f);
         if last_fast >= LAST {
             Self::one_tier(options, sizes, version)
         } else {
-            Self::tiered(options, sizes, version, last_fast, share)
+            Self::tiered(options, sizes, version, last_fast, room)
         }
     }
 
@@ -74,16 +83,17 @@ impl LevelTargets {
         sizes: &Resolved,
         version: &Version,
         last_fast: usize,
-        share: f64,
+        room: FastRoom,
     ) -> Self {
         let mut bytes = [0; MAX_LEVELS];
-        let fast = (SpacePlan::new(options, sizes).levels as f64 * share) as u64;
-        // L1 + … + Lf = fast, each `level_ratio` times the one above.
-        let mut target = fast / options.level_ratio * (options.level_ratio - 1);
+        // L1 + … + Lf = what is planned, each `level_ratio` times the one above.
+        let planned = room.planned / options.level_ratio * (options.level_ratio - 1);
+        let mut target = planned;
         for level in bytes[1..=last_fast].iter_mut().rev() {
             *level = target.max(sizes.table_size);
             target /= options.level_ratio;
         }
+        bytes[last_fast] = room.last.max(sizes.table_size);
         // As few slow levels as keep neighbouring sizes within half more than the ratio. One that
         // holds tables stays in use until it is clearly not worth having: at the edge, data would
         // else be moved into it and out of it in turn.
@@ -91,7 +101,9 @@ impl LevelTargets {
             .iter()
             .map(|l| l.bytes)
             .sum();
-        let growth = below as f64 / bytes[last_fast] as f64;
+        // A crossing rewrites what it meets below for the sake of the cold part only: so the first
+        // slow level is smaller by that (HotRAP, §3.6).
+        let growth = below as f64 / (room.cold * planned.max(sizes.table_size) as f64);
         let mut count = 1;
         while LAST - count > last_fast {
             let in_use = !version.levels[LAST - count].tables.is_empty();

@@ -127,7 +127,7 @@ impl Engine {
         for tree in self.all_trees() {
             let state = tree.state.lock();
             let candidates: Vec<Plan> =
-                tree.with_picker(self, &state, |picker| picker.candidates().collect());
+                tree.with_picker(self, &state, false, |picker| picker.candidates().collect());
             drop(state);
             for plan in candidates {
                 if self.start(&tree, plan.clone()).is_ok() {
@@ -142,14 +142,14 @@ impl Engine {
     /// Starts `plan` if there is room for it. One that was overtaken since it was picked, by a job
     /// that it meets or by an edit, is dropped: what it names may not be there any more, and who
     /// overtook it has the next picked.
-    fn start(&self, tree: &Arc<Tree>, plan: Plan) -> Result<()> {
-        let space = self.reserve_for(&plan)?;
+    fn start(&self, tree: &Arc<Tree>, mut plan: Plan) -> Result<()> {
+        let space = self.reserve_for(&mut plan)?;
         let mut state = tree.state.lock();
         let is_current = Arc::ptr_eq(&plan.version, &tree.peek().version);
         if !is_current || !state.running.admits(&plan) {
             return Ok(());
         }
-        let number = state.running.start(&plan);
+        let number = Tree::start_compaction(&mut state, &plan);
         drop(state);
         self.spawn_compaction(Arc::clone(tree), plan, number, space);
         Ok(())
@@ -160,7 +160,7 @@ impl Engine {
     pub(crate) fn start_crossing(&self) -> bool {
         self.all_trees().iter().any(|tree| {
             let state = tree.state.lock();
-            let crossing = tree.with_picker(self, &state, |picker| picker.pick_crossing());
+            let crossing = tree.with_picker(self, &state, false, |picker| picker.pick_crossing());
             drop(state);
             crossing.is_some_and(|crossing| self.start(tree, crossing).is_ok())
         })
@@ -184,27 +184,40 @@ impl Engine {
         }
     }
 
-    /// Space for the output of `plan`, on the tier of its first output.
-    pub(crate) fn reserve_for(&self, plan: &Plan) -> Result<Reservation> {
-        let tier = &self.tiers[usize::from(plan.outputs[0].tier)];
-        if plan.is_move {
-            return tier.reserve(0);
-        }
-        // Output from the same tier is as long as its input at most, but for the ends of
-        // blocks; from a tier that compresses it may be longer.
-        let expected = plan.inputs().map(|table| {
-            let same = table.meta.tier == tier.index;
-            if same {
-                table.meta.len + table.meta.len / 32
+    /// Space for what `plan` writes, for each of its outputs. A crossing that finds none on the fast
+    /// tier keeps nothing there: it makes room instead.
+    pub(crate) fn reserve_for(&self, plan: &mut Plan) -> Result<Vec<Reservation>> {
+        let mut space = Vec::new();
+        let mut outputs = std::mem::take(&mut plan.outputs).into_iter();
+        if let Some(output) = outputs.next() {
+            plan.outputs.push(output);
+            let tier = &self.tiers[usize::from(output.tier)];
+            let margin = if output.tier == 0 {
+                self.compaction_margin()
             } else {
-                table.raw_len()
+                0
+            };
+            let expected = if plan.is_move {
+                0
+            } else {
+                expected_output(plan, tier.index)
+            };
+            space.push(tier.reserve_leaving(expected, margin)?);
+        }
+        // What stays on the fast tier is part of what comes from there.
+        let stays: u64 = plan.upper.iter().map(|table| table.meta.len).sum();
+        for output in outputs.filter(|_| !plan.is_move) {
+            if let Ok(reserved) = self.tiers[usize::from(output.tier)].reserve(stays) {
+                plan.outputs.push(output);
+                space.push(reserved);
             }
-        });
-        let margin = match tier.index {
-            0 => SpacePlan::new(&self.options, &self.sizes).margin,
-            _ => 0,
-        };
-        tier.reserve_leaving(expected.sum(), margin)
+        }
+        Ok(space)
+    }
+
+    /// What compactions and promotions leave free on the fast tier.
+    pub(crate) fn compaction_margin(&self) -> u64 {
+        SpacePlan::new(&self.options, &self.sizes).margin
     }
 
     /// Sends all output of `plan` to the last tier, whatever its level.
@@ -214,7 +227,7 @@ impl Engine {
         }
     }
 
-    fn spawn_compaction(&self, tree: Arc<Tree>, plan: Plan, number: u64, space: Reservation) {
+    fn spawn_compaction(&self, tree: Arc<Tree>, plan: Plan, number: u64, space: Vec<Reservation>) {
         let Some(engine) = self.me() else {
             tree.end_compaction(number, &plan);
             return;
@@ -249,5 +262,19 @@ impl Engine {
                     && !tree.state.lock().flushing
                     && !tree.wants_compaction(self)
             })
+            && !self.is_promoting()
     }
+}
+
+/// How long the output of `plan` on tier `tier` may get. From the same tier it is as long as its input
+/// at most, but for the ends of blocks; from one that compresses it may be longer.
+fn expected_output(plan: &Plan, tier: u8) -> u64 {
+    let expected = plan.inputs().map(|table| {
+        if table.meta.tier == tier {
+            table.meta.len + table.meta.len / 32
+        } else {
+            table.raw_len()
+        }
+    });
+    expected.sum()
 }

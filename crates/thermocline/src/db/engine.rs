@@ -19,6 +19,7 @@ use crate::executor::Executor;
 use crate::key::SeqNo;
 use crate::options::{Options, Resolved};
 use crate::points::Points;
+use crate::promotion::PromotionStats;
 use crate::ralt::Ralt;
 use crate::storage::{Medium, StoreLock};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -59,6 +60,9 @@ pub(crate) struct Engine {
     pub(crate) stall: Stall,
     /// Which keys are hot; none when records live by level.
     pub(crate) ralt: Option<Arc<Ralt>>,
+    /// Whether RALT's background work is queued or runs.
+    pub(crate) tracking: AtomicBool,
+    pub(crate) promotions: PromotionStats,
     pub(crate) stats: Stats,
     pub(crate) closed: AtomicBool,
     /// When the store was opened, by its clock.

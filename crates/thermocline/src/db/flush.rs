@@ -1,7 +1,7 @@
 //! Flush: a frozen memtable becomes a table of L0.
 
 use super::engine::Engine;
-use super::tree::Tree;
+use super::tree::{Installed, Tree};
 use crate::compaction::VersionFilter;
 use crate::error::{Error, Result};
 use crate::executor::{Job, Step};
@@ -107,7 +107,7 @@ impl Engine {
         self.check_not_dropped(tree)?;
         manifest.append(edit)?;
         let mut state = tree.state.lock();
-        tree.install(&mut state, edit, vec![table], Some(memtable));
+        tree.install(&mut state, edit, vec![table], Installed::Flush(memtable));
         self.log_floor
             .fetch_max(memtable.last_seq(), Ordering::Release);
         Ok(())
@@ -191,6 +191,7 @@ impl Engine {
     /// What follows a change of a tree: writers' speed, further work, and those who wait.
     pub(crate) fn after_change(&self) {
         self.update_pressure();
+        self.update_hot_room();
         self.schedule();
         self.executor.notify();
     }

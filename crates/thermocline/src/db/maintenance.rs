@@ -11,7 +11,6 @@ use crate::compaction::Manual;
 use crate::error::{Error, Result};
 use crate::key::{KeyRange, MAX_KEY_LEN, SeqNo};
 use crate::sync::Arc;
-use crate::sync::atomic::Ordering;
 
 /// Where a verification is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,7 +125,7 @@ impl Engine {
             self.check_writable()?;
             let picked = {
                 let state = tree.state.lock();
-                tree.with_picker(self, &state, |picker| picker.pick_range(level, range))
+                tree.with_picker(self, &state, true, |picker| picker.pick_range(level, range))
             };
             match picked {
                 Manual::Done => return Ok(()),
@@ -140,8 +139,9 @@ impl Engine {
     }
 
     fn wait_compactions_end(&self) -> Result<()> {
-        let running = &self.background.compactions;
-        self.wait_for(&mut || running.load(Ordering::Relaxed) == 0)
+        // A promotion that is being installed keeps L0 above it in place for a moment.
+        let is_installing = |tree: &Arc<Tree>| tree.state.lock().reservations.is_installing();
+        self.wait_for(&mut || !self.is_compacting() && !self.all_trees().iter().any(is_installing))
     }
 
     pub(crate) fn verify(&self, progress: &mut dyn FnMut(VerifyProgress)) -> Result<VerifyReport> {

@@ -82,6 +82,9 @@ impl Engine {
             .inspect_err(|error| self.background.note_poison(error))?;
         let tree = Tree::new(id, meta.name, meta.last_fast_level, Version::default(), 0);
         let tree = Arc::new(tree);
+        if let Some(ralt) = &self.ralt {
+            ralt.forget(tree.id);
+        }
         self.trees.rcu(|trees| {
             let mut trees = (**trees).clone();
             trees.insert(id, Arc::clone(&tree));

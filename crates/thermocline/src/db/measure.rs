@@ -6,8 +6,7 @@ use super::engine::Engine;
 use super::stall::Reason;
 use crate::error::Result;
 use crate::metrics::{
-    HeatReport, HotRapMetrics, IoMetrics, LevelMetrics, MemoryMetrics, Metrics, StallMetrics,
-    TierMetrics,
+    HeatReport, IoMetrics, LevelMetrics, MemoryMetrics, Metrics, StallMetrics, TierMetrics,
 };
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tier::{Purpose, Tier};
@@ -50,14 +49,6 @@ impl Engine {
             background_error,
             uptime: self.clock.now().saturating_sub(self.opened),
         }
-    }
-
-    fn hotrap_metrics(&self) -> Option<HotRapMetrics> {
-        let ralt = self.ralt.as_ref()?;
-        Some(HotRapMetrics {
-            ralt: ralt.metrics(),
-            ..HotRapMetrics::default()
-        })
     }
 
     /// What is hot and what is not.

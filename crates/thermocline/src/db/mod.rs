@@ -9,6 +9,7 @@ mod flush;
 mod follow;
 mod gather;
 mod group;
+mod hotness;
 mod keyspace;
 mod maintenance;
 mod manifest;
@@ -17,6 +18,8 @@ mod open;
 mod range;
 mod read;
 mod recovery;
+mod reservations;
+mod room;
 mod snapshot;
 mod snapshots;
 mod stall;
@@ -33,7 +36,7 @@ pub use snapshot::Snapshot;
 
 pub(crate) use engine::Engine;
 pub(crate) use recovery::Shape;
-pub(crate) use tree::Tree;
+pub(crate) use tree::{FrozenPromotion, Installed, Tree};
 
 use std::ops::Deref;
 use std::path::PathBuf;

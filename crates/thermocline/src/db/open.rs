@@ -184,6 +184,8 @@ impl Parts<'_> {
             background: Background::default(),
             stall: Default::default(),
             ralt,
+            tracking: AtomicBool::new(false),
+            promotions: Default::default(),
             stats: Default::default(),
             closed: AtomicBool::new(false),
             opened: builder.clock.now(),
@@ -201,7 +203,8 @@ impl Parts<'_> {
             }
         }
         engine.trees.store(Arc::new(trees));
-        let report = RecoveryReport::new(count, &recovered, orphans);
+        let mut report = RecoveryReport::new(count, &recovered, orphans);
+        report.hotness = engine.ralt.as_ref().and_then(|ralt| ralt.trouble());
         Ok((engine, report))
     }
 }
@@ -338,6 +341,9 @@ impl Engine {
         };
         self.executor.notify();
         self.executor.shutdown();
+        if let Some(ralt) = &self.ralt {
+            ralt.close();
+        }
         self.graveyard.sweep();
         self.locks.lock().clear();
         flushed

@@ -9,7 +9,7 @@ use crate::storage::ReadRequest;
 use crate::sync::Arc;
 use crate::table::{BlockHandle, Located, ReadTrace, Record};
 use crate::value::Value;
-use crate::version::{Superversion, TableHandle};
+use crate::version::{MAX_LEVELS, Superversion, TableHandle};
 
 impl Engine {
     /// The newest value of `key`.
@@ -18,30 +18,45 @@ impl Engine {
     /// newer than the number could have replaced the one it needs.
     pub(crate) fn get(&self, tree: &Tree, key: &[u8]) -> Result<Option<Value>> {
         let superversion = tree.peek();
-        self.get_measured(&superversion, key, self.visible())
+        self.get_measured(tree, &superversion, key, self.visible())
     }
 
     /// The value of `key` at `seq`, which the caller keeps registered.
     pub(crate) fn get_at(&self, tree: &Tree, key: &[u8], seq: SeqNo) -> Result<Option<Value>> {
         let superversion = tree.peek();
-        self.get_measured(&superversion, key, seq)
+        self.get_measured(tree, &superversion, key, seq)
     }
 
-    fn get_measured(&self, from: &Superversion, key: &[u8], seq: SeqNo) -> Result<Option<Value>> {
+    fn get_measured(
+        &self,
+        tree: &Tree,
+        from: &Superversion,
+        key: &[u8],
+        seq: SeqNo,
+    ) -> Result<Option<Value>> {
         if !sampled() {
-            return self.get_in(from, key, seq);
+            return self.get_in(tree, from, key, seq);
         }
         let started = self.clock.now();
-        let found = self.get_in(from, key, seq);
+        let found = self.get_in(tree, from, key, seq);
         let took = self.clock.now().saturating_sub(started);
         self.stats.get_latency.record(took);
         found
     }
 
-    fn get_in(&self, from: &Superversion, key: &[u8], seq: SeqNo) -> Result<Option<Value>> {
+    fn get_in(
+        &self,
+        tree: &Tree,
+        from: &Superversion,
+        key: &[u8],
+        seq: SeqNo,
+    ) -> Result<Option<Value>> {
         let mut trace = ReadTrace::default();
-        let (found, record) = search(from, key, seq, &mut trace)?;
+        let (found, record) = search(from, tree.last_fast_level, key, seq, &mut trace)?;
         self.stats.count_read(found, &trace);
+        if let Some(record) = &record {
+            self.note_access(tree, from, seq, key, found, record);
+        }
         Ok(visible_value(record))
     }
 
@@ -63,9 +78,14 @@ impl Engine {
         }
         let version = &superversion.version;
         for table in version.levels[0].tables.iter() {
-            self.multi_get_round(&mut lookups, seq, |key| holds(table, key).then_some(table))?;
+            self.multi_get_round(&mut lookups, seq, |key| {
+                table.meta.range.contains(key).then_some(table)
+            })?;
         }
-        for level in &version.levels[1..] {
+        for (number, level) in version.levels.iter().enumerate().skip(1) {
+            if number == usize::from(tree.last_fast_level) + 1 {
+                search_promotion(&superversion, &mut lookups, seq);
+            }
             self.multi_get_round(&mut lookups, seq, |key| level.find(key))?;
         }
         let values = lookups.into_iter().map(|lookup| {
@@ -73,6 +93,9 @@ impl Engine {
                 .done
                 .map_or((Found::Nowhere, None), |(f, r)| (f, Some(r)));
             self.stats.count_read(found, &lookup.trace);
+            if let Some(record) = &record {
+                self.note_access(tree, &superversion, seq, lookup.key, found, record);
+            }
             visible_value(record)
         });
         let values = values.collect();
@@ -160,9 +183,13 @@ fn found_in(table: &TableHandle) -> Found {
     }
 }
 
-fn holds(table: &TableHandle, key: &[u8]) -> bool {
-    let range = &table.meta.range;
-    &range.first[..] <= key && key <= &range.last[..]
+/// The promotion caches lie between level f and what is below (I6).
+fn search_promotion(from: &Superversion, lookups: &mut [Lookup<'_>], seq: SeqNo) {
+    for lookup in lookups.iter_mut().filter(|lookup| lookup.done.is_none()) {
+        if let Some(record) = from.promotion.get(lookup.key, seq) {
+            lookup.finish(Found::PromotionCache, record);
+        }
+    }
 }
 
 fn visible_value(record: Option<Record>) -> Option<Value> {
@@ -178,6 +205,7 @@ fn search_memtables(from: &Superversion, key: &[u8], seq: SeqNo) -> Option<Recor
 /// I1: along this order versions of a key never get newer, so the first hit wins.
 fn search(
     from: &Superversion,
+    f: u8,
     key: &[u8],
     seq: SeqNo,
     trace: &mut ReadTrace,
@@ -185,13 +213,21 @@ fn search(
     if let Some(record) = search_memtables(from, key, seq) {
         return Ok((Found::Memtable, Some(record)));
     }
-    let levels = &from.version.levels;
-    let l0 = levels[0].tables.iter().filter(|table| holds(table, key));
-    let below = levels[1..].iter().filter_map(|level| level.find(key));
-    for table in l0.chain(below) {
-        if let Some(record) = table.table.get(key, seq, trace)? {
-            return Ok((found_in(table), Some(record)));
+    let f = usize::from(f);
+    let mut search_tables = |levels| {
+        for table in from.version.holding(key, levels) {
+            if let Some(record) = table.table.get(key, seq, trace)? {
+                return Ok(Some((found_in(table), Some(record))));
+            }
         }
+        Ok(None)
+    };
+    if let Some(found) = search_tables(0..=f)? {
+        return Ok(found);
     }
-    Ok((Found::Nowhere, None))
+    // Not older than what lies below (I6), nor newer than what was searched so far.
+    if let Some(record) = from.promotion.get(key, seq) {
+        return Ok((Found::PromotionCache, Some(record)));
+    }
+    Ok(search_tables(f + 1..=MAX_LEVELS)?.unwrap_or((Found::Nowhere, None)))
 }

@@ -32,6 +32,9 @@ pub struct RecoveryReport {
     pub damaged: bool,
     /// Files that no edit names, left by a crash and removed.
     pub orphans: u64,
+    /// Why the table of recent accesses could not be used as it was left, if so: the store then
+    /// learns anew what is hot.
+    pub hotness: Option<String>,
 }
 
 impl RecoveryReport {
@@ -42,6 +45,7 @@ impl RecoveryReport {
             cut: recovered.cut.as_ref().map(cut),
             damaged: recovered.cut.as_ref().is_some_and(|cut| cut.damaged),
             orphans,
+            hotness: None,
         }
     }
 }

@@ -332,30 +332,6 @@ impl Engine {
         };
         self.all_trees().iter().map(debt).sum()
     }
-
-    /// The part of the fast tier that is `tree`'s, 0 to 1: in proportion to its data.
-    pub(crate) fn fast_share(&self, tree: &Tree) -> f64 {
-        let bytes = |tree: &Tree| {
-            tree.peek()
-                .version
-                .levels
-                .iter()
-                .map(|l| l.bytes)
-                .sum::<u64>() as f64
-        };
-        let trees = self.trees.load();
-        if trees.len() < 2 {
-            return 1.0;
-        }
-        let all: f64 = trees.values().map(|tree| bytes(tree)).sum();
-        // A small keyspace keeps a little room to grow into.
-        let least = 0.05 / trees.len() as f64;
-        if all == 0.0 {
-            1.0
-        } else {
-            (bytes(tree) / all).max(least)
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,14 +4,18 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 
 use super::engine::Engine;
-use crate::compaction::{LevelTargets, Picker, Plan, Running};
+use super::reservations::Reservations;
+use crate::compaction::{Hotness, LevelTargets, Picker, Plan, Running};
 use crate::error::Result;
 use crate::key::{Kind, SeqNo};
 use crate::memtable::Memtable;
 use crate::points::point;
+use crate::promotion::{PromotionCache, PromotionGate};
+use crate::ralt::Ralt;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::version::edit::{KeyspaceId, KeyspaceMeta, VersionEdit};
-use crate::version::{Superversion, TableHandle, Version};
+use crate::version::{Superversion, TableHandle, Version, newest_below};
 
 /// One keyspace.
 #[derive(Debug)]
@@ -20,9 +24,39 @@ pub(crate) struct Tree {
     pub(crate) name: Bytes,
     /// *f*: the last level of the fast tier.
     pub(crate) last_fast_level: u8,
+    /// What of the slow tier waits for its promotion.
+    pub(crate) promotion: PromotionGate,
+    /// p: the part of its input from Lf that a crossing brings down, 0 to 1, as an average over the
+    /// last ones (HotRAP, §3.6). The bits of an `f64`.
+    cold: AtomicU64,
+    /// Whether a promotion by flush is queued or runs; there is never more than one.
+    pub(crate) promoting: AtomicBool,
     /// Stored only under the lock of `state`.
     superversion: ArcSwap<Superversion>,
     pub(crate) state: Mutex<TreeState>,
+}
+
+/// What an edit that is installed came from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Installed<'a> {
+    /// This memtable became a table.
+    Flush(&'a Arc<Memtable>),
+    /// A compaction on one side of level f.
+    Compaction,
+    /// The compaction of this number, from level f to one below it.
+    Crossing(u64),
+    /// This promotion cache became a table.
+    Promotion(&'a FrozenPromotion),
+}
+
+/// A frozen promotion cache on its way to L0.
+#[derive(Debug)]
+pub(crate) struct FrozenPromotion {
+    pub(crate) cache: Arc<PromotionCache>,
+    /// The epoch reserved for its table (I2).
+    pub(crate) epoch: u64,
+    /// The state at the moment of the freeze.
+    pub(crate) pinned: Arc<Superversion>,
 }
 
 /// What changes a tree, and what runs on it.
@@ -31,6 +65,8 @@ pub(crate) struct TreeState {
     pub(crate) running: Running,
     /// The epoch that the next frozen memtable gets (I2).
     next_epoch: u64,
+    /// Places in L0 that promotions by flush hold (I2).
+    pub(crate) reservations: Reservations,
     /// Every record up to here is in tables (I5).
     pub(crate) flushed_through: SeqNo,
     /// A flush job is queued or runs; there is never more than one, so that memtables
@@ -47,6 +83,7 @@ impl Tree {
         flushed_through: SeqNo,
     ) -> Self {
         let newest = version.tables().map(|table| table.meta.epoch).max();
+        let promotion = PromotionGate::default();
         Self {
             id,
             name,
@@ -54,11 +91,17 @@ impl Tree {
             superversion: ArcSwap::from_pointee(Superversion {
                 active: Arc::default(),
                 immutables: Vec::new(),
+                newest_below: newest_below(&version, last_fast_level),
                 version: Arc::new(version),
+                promotion: promotion.view(),
             }),
+            promotion,
+            cold: AtomicU64::new(1f64.to_bits()),
+            promoting: AtomicBool::new(false),
             state: Mutex::new(TreeState {
                 running: Running::default(),
                 next_epoch: newest.map_or(1, |epoch| epoch + 1),
+                reservations: Reservations::default(),
                 flushed_through,
                 flushing: false,
             }),
@@ -107,30 +150,82 @@ impl Tree {
         self.superversion.store(Arc::new(Superversion {
             active: Arc::default(),
             immutables,
-            version: Arc::clone(&now.version),
+            ..(*now).clone()
         }));
         Ok(())
     }
 
-    /// Replaces tables, and memtables that became tables. The edit that says so is durable
-    /// (I4). Called with the manifest's lock held, so that versions follow the manifest's order.
+    /// Freezes the promotion cache, reserves a place in L0 for what is in it, and pins the present
+    /// state, in one step: by I10 every version of a key is then in what was pinned, or in the
+    /// active memtable, whose epoch will be higher than the one reserved.
+    pub(crate) fn freeze_promotion(&self) -> FrozenPromotion {
+        let mut state = self.state.lock();
+        let epoch = state.next_epoch;
+        state.next_epoch += 1;
+        state.reservations.reserve(epoch);
+        let now = self.pin();
+        let cache = self.promotion.freeze(|promotion| {
+            self.superversion.store(Arc::new(Superversion {
+                promotion,
+                ..(*now).clone()
+            }));
+        });
+        FrozenPromotion {
+            cache,
+            epoch,
+            pinned: now,
+        }
+    }
+
+    /// Lets a frozen promotion cache go that comes to nothing, and its place in L0.
+    pub(crate) fn abandon_promotion(&self, frozen: &FrozenPromotion) {
+        let mut state = self.state.lock();
+        state.reservations.release(frozen.epoch);
+        self.promotion.drop_frozen(&frozen.cache);
+        let now = self.pin();
+        self.superversion.store(Arc::new(Superversion {
+            promotion: self.promotion.view(),
+            ..(*now).clone()
+        }));
+    }
+
+    /// Replaces tables, and what became tables. The edit that says so is durable (I4). Called with
+    /// the manifest's lock held, so that versions follow the manifest's order.
     pub(crate) fn install(
         &self,
         state: &mut TreeState,
         edit: &VersionEdit,
         added: Vec<Arc<TableHandle>>,
-        flushed: Option<&Arc<Memtable>>,
+        what: Installed<'_>,
     ) {
         let now = self.pin();
         let removed: Vec<_> = edit.removed.iter().map(|&(_, id)| id).collect();
         let version = now.version.with(&removed, added);
-        let is_flushed = |m: &&Arc<Memtable>| flushed.is_some_and(|f| Arc::ptr_eq(f, m));
+        let is_flushed = |m: &&Arc<Memtable>| match what {
+            Installed::Flush(flushed) => Arc::ptr_eq(flushed, m),
+            _ => false,
+        };
         let immutables = now.immutables.iter().filter(|m| !is_flushed(m)).cloned();
-        self.superversion.store(Arc::new(Superversion {
-            active: Arc::clone(&now.active),
-            immutables: immutables.collect(),
-            version: Arc::new(version),
-        }));
+        let immutables = immutables.collect();
+        let publish = |promotion| {
+            self.superversion.store(Arc::new(Superversion {
+                active: Arc::clone(&now.active),
+                immutables,
+                newest_below: newest_below(&version, self.last_fast_level),
+                version: Arc::new(version),
+                promotion,
+            }));
+        };
+        match what {
+            // I6: from running to installed under the gate's lock.
+            Installed::Crossing(job) => self.promotion.install(job, publish),
+            Installed::Promotion(frozen) => {
+                state.reservations.release(frozen.epoch);
+                self.promotion.drop_frozen(&frozen.cache);
+                publish(self.promotion.view());
+            }
+            Installed::Flush(_) | Installed::Compaction => publish(now.promotion.clone()),
+        }
         for &(_, through) in &edit.flushed_through {
             state.flushed_through = state.flushed_through.max(through);
         }
@@ -164,6 +259,8 @@ impl Tree {
             active: Arc::default(),
             immutables: Vec::new(),
             version: Arc::default(),
+            newest_below: 0,
+            promotion: self.promotion.view(),
         }));
         Arc::clone(&before.version)
     }
@@ -180,38 +277,89 @@ impl Tree {
             &engine.sizes,
             version,
             self.last_fast_level,
-            engine.fast_share(self),
+            engine.fast_room(self),
         )
     }
 
-    /// Runs `choose` with a picker for the present version. The caller holds `state`.
+    /// p, and at least a quarter: below, the first slow level would be too small to be worth its
+    /// own rewriting.
+    pub(crate) fn cold_fraction(&self) -> f64 {
+        f64::from_bits(self.cold.load(Ordering::Relaxed)).max(0.25)
+    }
+
+    /// Notes a crossing that kept `kept` of `input` bytes of Lf. The average moves with the
+    /// crossings, and so do the sizes that follow from it: with no crossings nothing is to be gained.
+    pub(crate) fn note_crossing(&self, kept: u64, input: u64) {
+        let brought_down = 1.0 - kept as f64 / input.max(1) as f64;
+        let before = f64::from_bits(self.cold.load(Ordering::Relaxed));
+        let after = before + (brought_down.clamp(0.0, 1.0) - before) / 32.0;
+        self.cold.store(after.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Runs `choose` with a picker for the present version. The caller holds `state`. What is
+    /// `urgent` does not wait for promotions.
     pub(crate) fn with_picker<T>(
         &self,
         engine: &Engine,
         state: &TreeState,
+        urgent: bool,
         choose: impl FnOnce(&Picker<'_>) -> T,
     ) -> T {
         let superversion = self.pin();
         let targets = self.targets(engine, &superversion.version);
+        let l0 = superversion.version.levels[0].tables.len();
+        let is_urgent = urgent || l0 >= engine.options.l0_slowdown;
+        let hotness = engine.ralt.as_ref().map(|ralt| HotTables {
+            ralt,
+            keyspace: self.id,
+        });
         choose(&Picker {
             version: &superversion.version,
             targets: &targets,
             running: &state.running,
             l0_trigger: engine.options.l0_trigger,
             tiers: engine.tiers.len(),
+            l0_limit: state.reservations.limit(is_urgent),
+            hotness: hotness.as_ref().map(|hotness| hotness as &dyn Hotness),
         })
     }
 
     /// Whether a compaction could start now.
     pub(crate) fn wants_compaction(&self, engine: &Engine) -> bool {
         let state = self.state.lock();
-        self.with_picker(engine, &state, |picker| {
+        self.with_picker(engine, &state, false, |picker| {
             picker.candidates().next().is_some()
         })
     }
 
-    /// Ends a job's hold on its inputs and ranges.
+    /// Enters a compaction that begins; the number given back ends it.
+    pub(crate) fn start_compaction(state: &mut TreeState, plan: &Plan) -> u64 {
+        if plan.from == 0
+            && let Some(newest) = plan.upper.iter().map(|table| table.meta.epoch).max()
+        {
+            state.reservations.picked(newest);
+        }
+        state.running.start(plan)
+    }
+
+    /// Ends a job's hold on its inputs and ranges, and on the promotion caches.
     pub(crate) fn end_compaction(&self, number: u64, plan: &Plan) {
         self.state.lock().running.end(number, plan);
+        if plan.is_crossing {
+            self.promotion.release(number);
+        }
+    }
+}
+
+/// Hotness of one keyspace's tables, by RALT.
+struct HotTables<'a> {
+    ralt: &'a Ralt,
+    keyspace: KeyspaceId,
+}
+
+impl Hotness for HotTables<'_> {
+    fn hot_bytes(&self, table: &TableHandle) -> u64 {
+        let bytes = self.ralt.hot_bytes(self.keyspace, &table.meta.range);
+        bytes.min(table.meta.len)
     }
 }

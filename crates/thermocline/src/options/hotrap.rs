@@ -72,6 +72,10 @@ impl Default for HotRapOptions {
 
 /// How accesses become a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(
+    not(feature = "experiments"),
+    expect(unreachable_pub, dead_code, reason = "set with the feature only")
+)]
 pub enum Scoring {
     /// Exponential smoothing over time slices (§3.2).
     #[default]
@@ -84,6 +88,10 @@ pub enum Scoring {
 
 /// Techniques that can be turned off one by one, as the paper's ablations do (§4.5, §4.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "experiments"),
+    expect(unreachable_pub, reason = "set with the feature only")
+)]
 pub struct Switches {
     /// Hot records stay on the fast tier when a compaction crosses to the slow one.
     pub retention: bool,

@@ -24,7 +24,9 @@ impl SpacePlan {
         // All that may exceed a tiny tier: half of it goes to the levels then, and jobs that find
         // no room write to the last tier.
         let levels = capacity.saturating_sub(log + l0 + job).max(capacity / 2);
-        let margin = (MEMTABLES * sizes.memtable_size).min((capacity - levels) / 4);
+        // Placement by hotness wants every byte for hot records, and is content with less.
+        let memtables = MEMTABLES - u64::from(options.hotrap().is_some());
+        let margin = (memtables * sizes.memtable_size).min((capacity - levels) / 4);
         Self { levels, margin }
     }
 }

@@ -1,8 +1,10 @@
 //! Who lives where: which tier a level's tables belong on, and where a record goes that a
 //! compaction writes.
 
+mod hotness;
 mod levels;
 
+pub(crate) use hotness::HotRouter;
 pub(crate) use levels::{SpacePlan, last_fast_level};
 
 use crate::key::InternalKey;
@@ -18,7 +20,19 @@ pub(crate) struct Output {
 /// order, all versions of a user key one after the other, newest first.
 pub(crate) trait Router: Send {
     /// The index in the job's list of outputs.
-    fn route(&mut self, key: InternalKey<'_>, value_len: usize) -> usize;
+    fn route(&mut self, key: InternalKey<'_>, value_len: usize, source: Source) -> usize;
+
+    /// Bytes of records so far that stayed on the fast tier, and that came up to it.
+    fn moved(&self) -> (u64, u64);
+}
+
+/// Which of a job's inputs a record came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The level that the compaction is of.
+    Upper,
+    /// The level below it, or the promotion cache before that.
+    Lower,
 }
 
 /// Everything to the one output: placement by level alone.
@@ -26,7 +40,11 @@ pub(crate) trait Router: Send {
 pub(crate) struct ByLevel;
 
 impl Router for ByLevel {
-    fn route(&mut self, _key: InternalKey<'_>, _value_len: usize) -> usize {
+    fn route(&mut self, _key: InternalKey<'_>, _value_len: usize, _source: Source) -> usize {
         0
+    }
+
+    fn moved(&self) -> (u64, u64) {
+        (0, 0)
     }
 }

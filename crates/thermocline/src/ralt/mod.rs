@@ -112,6 +112,11 @@ impl Ralt {
         false
     }
 
+    /// Whether background work is due.
+    pub(crate) fn has_work(&self) -> bool {
+        false
+    }
+
     /// Forgets what was accessed in `keyspace`, with the next merge of each table at the latest.
     pub(crate) fn forget(&self, keyspace: KeyspaceId) {
         self.tracked.lock().retain(|key, _| key.0 != keyspace);

@@ -15,4 +15,4 @@ pub(crate) use files::{FileGuard, Graveyard};
 pub(crate) use level_iter::LevelIter;
 pub(crate) use manifest::Manifest;
 pub(crate) use set::{MAX_LEVELS, TableHandle, Version};
-pub(crate) use superversion::Superversion;
+pub(crate) use superversion::{PromotionView, Superversion, newest_below};

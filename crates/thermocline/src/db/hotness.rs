@@ -1,0 +1,200 @@
+//! Where reads meet placement by hotness: every access is logged, and a record of the slow tier is
+//! offered to the promotion cache.
+
+use super::engine::Engine;
+use super::stats::Found;
+use super::tree::Tree;
+use crate::executor::{Job, Lane, Step};
+use crate::key::{Kind, SeqNo};
+use crate::metrics::{HotRapMetrics, Refusal};
+use crate::points::point;
+use crate::ralt::Ralt;
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::table::Record;
+use crate::version::Superversion;
+use crate::version::edit::KeyspaceId;
+
+/// How much of the room for the last fast level the hot set may take: what is left is for cold records
+/// on their way down. With less of those each crossing would rewrite more hot records than it
+/// brings cold ones down.
+const HOT_SHARE: f64 = 0.9;
+
+impl Engine {
+    /// Takes note of a point read at `seq` over `seen` that found `record` of `key`.
+    #[inline]
+    pub(crate) fn note_access(
+        &self,
+        tree: &Tree,
+        seen: &Superversion,
+        seq: SeqNo,
+        key: &[u8],
+        found: Found,
+        record: &Record,
+    ) {
+        if self.ralt.is_none() || record.kind != Kind::Put {
+            return;
+        }
+        match found {
+            // Counted by the cache, and logged when the record leaves it.
+            Found::PromotionCache | Found::Nowhere => {}
+            Found::Table { level, .. } if level > tree.last_fast_level => {
+                self.offer(tree, seen, seq, key, record);
+            }
+            Found::Table { .. } | Found::Memtable => {
+                self.log_access(tree.id, key, record.value.len(), 1);
+            }
+        }
+    }
+
+    /// Offers a record that was found below level f to the promotion cache.
+    fn offer(&self, tree: &Tree, seen: &Superversion, seq: SeqNo, key: &[u8], record: &Record) {
+        self.promotions.attempts.fetch_add(1, Ordering::Relaxed);
+        let full = self.sizes.table_size;
+        // A point that fails stands for nothing here: a read does not fail for want of promotion.
+        let _ = point!(self.points, "promotion.before_admission");
+        let admitted = tree.promotion.admit(
+            seen,
+            tree.last_fast_level,
+            seq,
+            (key, record),
+            full.saturating_mul(2),
+        );
+        match admitted {
+            Ok(bytes) if bytes >= full => {
+                if let Some(tree) = self.tree(tree.id) {
+                    self.schedule_promotion(&tree);
+                }
+            }
+            Ok(_) => {}
+            Err(why) => {
+                self.promotions.count_refusal(why);
+                self.log_access(tree.id, key, record.value.len(), 1);
+            }
+        }
+    }
+
+    /// Logs `times` accesses to a record.
+    pub(crate) fn log_access(
+        &self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+        value_len: usize,
+        times: u32,
+    ) {
+        if let Some(ralt) = &self.ralt
+            && ralt.log(keyspace, key, value_len, times)
+        {
+            self.schedule_tracking();
+        }
+    }
+
+    /// Queues RALT's background work, unless it is queued or runs.
+    pub(crate) fn schedule_tracking(&self) {
+        let (Some(engine), Some(ralt)) = (self.me(), &self.ralt) else {
+            return;
+        };
+        if self.tracking.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let ralt = Arc::clone(ralt);
+        let job = TrackingJob {
+            engine,
+            ralt,
+            has_ended: false,
+        };
+        self.executor.spawn(Lane::Hotness, Box::new(job));
+    }
+
+    /// Tells RALT how large the hot set may be: what fits the last fast level, as keys and values
+    /// before compression.
+    pub(crate) fn update_hot_room(&self) {
+        let Some(ralt) = &self.ralt else { return };
+        let mut room = 0;
+        let (mut stored, mut raw) = (0u64, 0u64);
+        for tree in self.all_trees() {
+            let pinned = tree.pin();
+            let targets = tree.targets(self, &pinned.version);
+            let f = usize::from(tree.last_fast_level);
+            room += targets.bytes[f];
+            for table in pinned.version.levels[f].tables.iter() {
+                let properties = table.table.properties();
+                stored += table.meta.len;
+                raw += properties.raw_key_bytes + properties.raw_value_bytes;
+            }
+        }
+        let expansion = if stored == 0 {
+            1.0
+        } else {
+            raw as f64 / stored as f64
+        };
+        ralt.set_room((room as f64 * HOT_SHARE * expansion) as u64);
+    }
+
+    /// Whether RALT's work or a promotion is queued or runs.
+    pub(crate) fn is_promoting(&self) -> bool {
+        self.tracking.load(Ordering::Acquire)
+            || self
+                .all_trees()
+                .iter()
+                .any(|tree| tree.promoting.load(Ordering::Acquire))
+    }
+
+    pub(super) fn hotrap_metrics(&self) -> Option<HotRapMetrics> {
+        let ralt = self.ralt.as_ref()?;
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counted = &self.promotions;
+        let trees = self.all_trees();
+        Some(HotRapMetrics {
+            ralt: ralt.metrics(),
+            promotion_cache_bytes: trees.iter().map(|tree| tree.promotion.bytes()).sum(),
+            promoted_flush_bytes: get(&counted.by_flush),
+            promoted_compaction_bytes: get(&counted.by_compaction),
+            retained_bytes: get(&counted.retained),
+            admission_attempts: get(&counted.attempts),
+            admission_refused: Refusal::ALL
+                .iter()
+                .map(|why| (*why, get(&counted.refused[*why as usize])))
+                .collect(),
+            dropped_cold: get(&counted.dropped_cold),
+            voided_flushes: get(&counted.voided),
+            crossings: trees
+                .iter()
+                .map(|tree| tree.promotion.claims() as u64)
+                .sum(),
+        })
+    }
+}
+
+/// RALT's background work, a part a step.
+struct TrackingJob {
+    engine: Arc<Engine>,
+    ralt: Arc<Ralt>,
+    /// Set once the flag is another job's.
+    has_ended: bool,
+}
+
+impl Job for TrackingJob {
+    fn step(&mut self) -> Step {
+        if self.engine.check_open().is_ok() && self.ralt.work() {
+            return Step::Again;
+        }
+        self.has_ended = true;
+        self.engine.tracking.store(false, Ordering::Release);
+        // Work that came due between the look and the flag has found the flag set.
+        if self.ralt.has_work() && self.engine.check_open().is_ok() {
+            self.engine.schedule_tracking();
+        }
+        self.engine.executor.notify();
+        Step::Done
+    }
+}
+
+impl Drop for TrackingJob {
+    fn drop(&mut self) {
+        // A job dropped by a shutdown must not leave the flag set.
+        if !self.has_ended {
+            self.engine.tracking.store(false, Ordering::Release);
+        }
+    }
+}

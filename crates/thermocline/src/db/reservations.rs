@@ -1,0 +1,97 @@
+//! Places in L0 that promotions by flush hold while their tables are written (I2).
+
+/// Epochs reserved in L0 of one keyspace, and how far its compactions have got.
+///
+/// A promoted record may be older than what a later flush brings, so its table must not come into
+/// L0 above a table that a compaction has taken down: the newer version would then lie
+/// below the older one (I1). A reservation is *voidable*: compactions prefer to stay below it, but
+/// never wait for it, and one that goes past it ends it.
+#[derive(Debug, Default)]
+pub(crate) struct Reservations {
+    /// Ascending, since epochs are.
+    held: Vec<u64>,
+    /// The epoch whose table is being installed: it cannot be voided any more.
+    installing: Option<u64>,
+    /// The highest epoch of any L0 table that a compaction has taken.
+    picked: u64,
+}
+
+impl Reservations {
+    pub(crate) fn reserve(&mut self, epoch: u64) {
+        self.held.push(epoch);
+    }
+
+    pub(crate) fn release(&mut self, epoch: u64) {
+        self.held.retain(|held| *held != epoch);
+        if self.installing == Some(epoch) {
+            self.installing = None;
+        }
+    }
+
+    /// Whether the table of `epoch` may be installed. If so, no compaction goes past it until
+    /// it is released.
+    pub(crate) fn begin_install(&mut self, epoch: u64) -> bool {
+        let stands = self.picked < epoch;
+        if stands {
+            self.installing = Some(epoch);
+        }
+        stands
+    }
+
+    /// Whether a table is being installed.
+    pub(crate) fn is_installing(&self) -> bool {
+        self.installing.is_some()
+    }
+
+    /// The epoch that compactions of L0 stay below: always below one that is being installed, and
+    /// below the oldest reservation unless they are `urgent`.
+    pub(crate) fn limit(&self, urgent: bool) -> u64 {
+        let held = self.held.first().copied().filter(|_| !urgent);
+        held.into_iter()
+            .chain(self.installing)
+            .min()
+            .unwrap_or(u64::MAX)
+    }
+
+    /// Notes that a compaction has taken an L0 table of `epoch`.
+    pub(crate) fn picked(&mut self, epoch: u64) {
+        self.picked = self.picked.max(epoch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reservation_stands_until_a_compaction_has_gone_past_it() {
+        let mut reservations = Reservations::default();
+        reservations.reserve(5);
+        reservations.picked(4);
+        assert!(reservations.begin_install(5));
+        reservations.release(5);
+        reservations.reserve(7);
+        reservations.picked(8);
+        assert!(!reservations.begin_install(7), "8 has gone down already");
+        assert!(!reservations.is_installing());
+    }
+
+    #[test]
+    fn compactions_stay_below_reservations_unless_that_is_urgent() {
+        let mut reservations = Reservations::default();
+        assert_eq!(reservations.limit(false), u64::MAX);
+        reservations.reserve(5);
+        reservations.reserve(6);
+        assert_eq!(reservations.limit(false), 5);
+        assert_eq!(reservations.limit(true), u64::MAX);
+        assert!(reservations.begin_install(6));
+        assert_eq!(
+            reservations.limit(true),
+            6,
+            "never past one that is being installed"
+        );
+        reservations.release(5);
+        reservations.release(6);
+        assert_eq!(reservations.limit(true), u64::MAX);
+    }
+}

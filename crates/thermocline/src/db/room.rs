@@ -1,0 +1,79 @@
+//! How much of the fast tier each keyspace's levels have.
+
+use super::engine::Engine;
+use super::tree::Tree;
+use crate::compaction::FastRoom;
+use crate::placement::SpacePlan;
+
+/// Tables that a compaction from one fast level to the next writes at most, but for that of L0: its
+/// input, and the tables it meets.
+const JOB_TABLES: u64 = 6;
+
+impl Engine {
+    /// The room of `tree`'s levels on the fast tier.
+    pub(crate) fn fast_room(&self, tree: &Tree) -> FastRoom {
+        let share = self.fast_share(tree);
+        let of_share = |bytes: u64| (bytes as f64 * share) as u64;
+        let planned = of_share(SpacePlan::new(&self.options, &self.sizes).levels);
+        if self.ralt.is_none() {
+            return FastRoom {
+                planned,
+                last: planned / self.options.level_ratio * (self.options.level_ratio - 1),
+                cold: 1.0,
+            };
+        }
+        FastRoom {
+            planned,
+            last: of_share(self.room_of_last_levels()).max(planned / 4),
+            cold: tree.cold_fraction(),
+        }
+    }
+
+    /// What the last fast levels of all keyspaces may take: the capacity less everything else on
+    /// the tier, and less what the next compactions need while their inputs are still there.
+    fn room_of_last_levels(&self) -> u64 {
+        let tier = self.fast();
+        let (mut last, mut job) = (0, JOB_TABLES * self.sizes.table_size);
+        for tree in self.all_trees() {
+            let pinned = tree.peek();
+            let bytes = |level: usize| -> u64 {
+                let tables = pinned.version.levels[level].tables.iter();
+                let here = tables.filter(|table| table.meta.tier == 0);
+                here.map(|table| table.meta.len).sum()
+            };
+            last += bytes(usize::from(tree.last_fast_level));
+            let l0 = bytes(0);
+            if l0 > 0 {
+                job = job.max(l0 + bytes(1));
+            }
+        }
+        let headroom = self.compaction_margin() + job;
+        // What jobs have written, and inputs that are about to go, are headroom in use.
+        let in_use = tier.in_flight() + self.graveyard.pinned(tier.index).0;
+        (last + tier.free_for_jobs() + in_use.min(headroom)).saturating_sub(headroom)
+    }
+
+    /// The part of the fast tier that is `tree`'s, 0 to 1: in proportion to its data.
+    pub(crate) fn fast_share(&self, tree: &Tree) -> f64 {
+        let bytes = |tree: &Tree| {
+            tree.peek()
+                .version
+                .levels
+                .iter()
+                .map(|l| l.bytes)
+                .sum::<u64>() as f64
+        };
+        let trees = self.trees.load();
+        if trees.len() < 2 {
+            return 1.0;
+        }
+        let all: f64 = trees.values().map(|tree| bytes(tree)).sum();
+        // A small keyspace keeps a little room to grow into.
+        let least = 0.05 / trees.len() as f64;
+        if all == 0.0 {
+            1.0
+        } else {
+            (bytes(tree) / all).max(least)
+        }
+    }
+}

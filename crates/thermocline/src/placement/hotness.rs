@@ -1,0 +1,113 @@
+//! Placement by hotness: a crossing keeps hot records on the fast tier, and brings more up (HotRAP,
+//! §3.1).
+
+use std::iter::Peekable;
+
+use bytes::Bytes;
+
+use super::{Router, Source};
+use crate::key::{InternalKey, KeyRange, Kind};
+use crate::options::Switches;
+use crate::ralt::HotKeys;
+
+/// The part of its input from level f that a crossing brings down at least, whatever is hot: so that
+/// it makes room on the fast tier even where all is hot.
+const LEAST_DOWN: f64 = 0.25;
+
+/// Bytes by which a crossing may exceed its share of hot records for a while: hot records come in
+/// runs.
+const SLACK: u64 = 64 << 10;
+
+/// Where a record goes when it stays on, or comes to, the fast tier: the second output.
+const UP: usize = 1;
+const DOWN: usize = 0;
+
+/// Decides for the records of one crossing. Of each key the newest version may go to level f, if
+/// the key is hot; every older one goes down, and so does all of a key whose newest version is
+/// a delete. That keeps I1: once one version of a key has gone down, no older one goes up.
+pub(crate) struct HotRouter {
+    /// Nothing outside may be written to level f (I11).
+    hull: KeyRange,
+    hot: HotKeys,
+    /// Keys of records that came out of the promotion cache: they are hot.
+    promoted: Peekable<std::vec::IntoIter<Bytes>>,
+    switches: Switches,
+    key: Vec<u8>,
+    has_key: bool,
+    /// Bytes seen of level f's records, and sent there.
+    seen: u64,
+    up: u64,
+    retained: u64,
+    brought: u64,
+}
+
+impl HotRouter {
+    pub(crate) fn new(
+        hull: KeyRange,
+        hot: HotKeys,
+        promoted: Vec<Bytes>,
+        switches: Switches,
+    ) -> Self {
+        Self {
+            hull,
+            hot,
+            promoted: promoted.into_iter().peekable(),
+            switches,
+            key: Vec::new(),
+            has_key: false,
+            seen: 0,
+            up: 0,
+            retained: 0,
+            brought: 0,
+        }
+    }
+
+    /// Whether this is the first, and so the newest, version of its key.
+    fn is_new(&mut self, key: &[u8]) -> bool {
+        if self.has_key && self.key == key {
+            return false;
+        }
+        self.has_key = true;
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        true
+    }
+
+    fn is_hot(&mut self, key: &[u8]) -> bool {
+        while self.promoted.next_if(|hot| &hot[..] < key).is_some() {}
+        self.promoted.peek().is_some_and(|hot| hot == key) || self.hot.is_hot(key)
+    }
+}
+
+impl Router for HotRouter {
+    fn route(&mut self, key: InternalKey<'_>, value_len: usize, source: Source) -> usize {
+        let size = (key.user_key.len() + value_len) as u64;
+        if source == Source::Upper {
+            self.seen += size;
+        }
+        let may_go_up = match source {
+            Source::Upper => self.switches.retention,
+            Source::Lower => self.switches.promotion_by_compaction,
+        };
+        let room = (self.seen as f64 * (1.0 - LEAST_DOWN)) as u64 + SLACK;
+        if !self.is_new(key.user_key)
+            || !may_go_up
+            || key.kind != Kind::Put
+            || self.up + size > room
+            || !self.hull.contains(key.user_key)
+            || !self.is_hot(key.user_key)
+        {
+            return DOWN;
+        }
+        self.up += size;
+        match source {
+            Source::Upper => self.retained += size,
+            Source::Lower => self.brought += size,
+        }
+        UP
+    }
+
+    fn moved(&self) -> (u64, u64) {
+        (self.retained, self.brought)
+    }
+}

@@ -1,0 +1,160 @@
+//! The promotion cache: records of the slow tier in memory, in key order.
+
+use bytes::Bytes;
+use crossbeam_skiplist::SkipMap;
+
+use crate::key::{KeyRange, Kind, SeqNo};
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::table::Record;
+use crate::value::Value;
+
+/// What a record costs beside its bytes: the skiplist node and the allocator.
+const RECORD_OVERHEAD: u64 = 128;
+
+/// A record on its way up.
+#[derive(Debug)]
+pub(crate) struct Promoted {
+    pub(crate) seq: SeqNo,
+    pub(crate) value: Bytes,
+    /// Reads that it answered from here, the one that brought it counted: RALT hears of them when
+    /// it leaves.
+    reads: AtomicU64,
+}
+
+impl Promoted {
+    /// Reads that were answered by it.
+    pub(crate) fn reads(&self) -> u32 {
+        u32::try_from(self.reads.load(Ordering::Relaxed)).unwrap_or(u32::MAX)
+    }
+}
+
+/// Records read from below level f. Each equals the newest version there (I6).
+///
+/// A lock-free ordered map: reads never wait, and taking a range of keys out stalls nobody. What
+/// may enter, and when, is the gate's to say.
+#[derive(Debug, Default)]
+pub(crate) struct PromotionCache {
+    records: SkipMap<Bytes, Arc<Promoted>>,
+    bytes: AtomicU64,
+}
+
+impl PromotionCache {
+    /// The record of `key`, for a reader at `seq`: never one that is newer.
+    pub(crate) fn get(&self, key: &[u8], seq: SeqNo) -> Option<Record> {
+        if self.bytes() == 0 {
+            return None;
+        }
+        let entry = self.records.get(key)?;
+        let promoted = entry.value();
+        if promoted.seq > seq {
+            return None;
+        }
+        promoted.reads.fetch_add(1, Ordering::Relaxed);
+        Some(Record {
+            seq: promoted.seq,
+            kind: Kind::Put,
+            value: Value::new(promoted.value.clone()),
+        })
+    }
+
+    /// Takes a record in. Copies it: the bytes of a read share a whole block. Called by the gate
+    /// alone, under its lock.
+    pub(super) fn insert(&self, key: &[u8], seq: SeqNo, value: &[u8]) {
+        if self.records.contains_key(key) {
+            // The same version: I6 leaves no other.
+            return;
+        }
+        let promoted = Promoted {
+            seq,
+            value: Bytes::copy_from_slice(value),
+            reads: AtomicU64::new(1),
+        };
+        self.bytes.fetch_add(size(key, value), Ordering::Relaxed);
+        self.records
+            .insert(Bytes::copy_from_slice(key), Arc::new(promoted));
+    }
+
+    /// Removes the record of `key`, if it is still there.
+    pub(crate) fn remove(&self, key: &[u8]) -> Option<Arc<Promoted>> {
+        let entry = self.records.remove(key)?;
+        let promoted = Arc::clone(entry.value());
+        self.bytes
+            .fetch_sub(size(key, &promoted.value), Ordering::Relaxed);
+        Some(promoted)
+    }
+
+    /// Removes and gives back every record with a key in `range`, in key order.
+    pub(crate) fn take_range(&self, range: &KeyRange) -> Vec<(Bytes, Arc<Promoted>)> {
+        let bounds = range.first.clone()..=range.last.clone();
+        let keys = self.records.range(bounds).map(|entry| entry.key().clone());
+        let taken = keys.filter_map(|key| {
+            let promoted = self.remove(&key)?;
+            Some((key, promoted))
+        });
+        taken.collect()
+    }
+
+    /// All records at this moment, in key order.
+    pub(crate) fn all(&self) -> Vec<(Bytes, Arc<Promoted>)> {
+        let records = self.records.iter();
+        records
+            .map(|entry| (entry.key().clone(), Arc::clone(entry.value())))
+            .collect()
+    }
+
+    /// Memory in use, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+fn size(key: &[u8], value: &[u8]) -> u64 {
+    (key.len() + value.len()) as u64 + RECORD_OVERHEAD
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(first: &'static str, last: &'static str) -> KeyRange {
+        KeyRange {
+            first: Bytes::from_static(first.as_bytes()),
+            last: Bytes::from_static(last.as_bytes()),
+        }
+    }
+
+    #[test]
+    fn a_reader_never_gets_a_record_newer_than_its_moment() {
+        let cache = PromotionCache::default();
+        cache.insert(b"k", 5, b"v");
+        assert_eq!(cache.get(b"k", 4), None);
+        assert_eq!(&*cache.get(b"k", 5).unwrap().value, b"v");
+        assert_eq!(cache.get(b"j", 9), None);
+    }
+
+    #[test]
+    fn reads_are_counted_with_the_one_that_brought_the_record() {
+        let cache = PromotionCache::default();
+        cache.insert(b"k", 5, b"v");
+        cache.get(b"k", 9);
+        cache.get(b"k", 1);
+        assert_eq!(cache.remove(b"k").unwrap().reads(), 2);
+        assert!(cache.remove(b"k").is_none());
+    }
+
+    #[test]
+    fn a_range_is_taken_out_whole_and_nothing_beside_it() {
+        let cache = PromotionCache::default();
+        for key in ["a", "b", "c", "cc", "d"] {
+            cache.insert(key.as_bytes(), 1, b"value");
+        }
+        let taken = cache.take_range(&range("b", "c"));
+        let keys: Vec<_> = taken.iter().map(|(key, _)| &key[..]).collect();
+        assert_eq!(keys, [b"b", b"c"]);
+        let left: Vec<_> = cache.all().into_iter().map(|(key, _)| key).collect();
+        assert_eq!(left, ["a", "cc", "d"]);
+        cache.take_range(&range("", "z"));
+        assert_eq!(cache.bytes(), 0, "what comes in is what goes out");
+    }
+}

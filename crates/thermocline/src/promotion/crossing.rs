@@ -1,0 +1,60 @@
+//! What a crossing does with the promotion cache's records of its keys (HotRAP, §3.1).
+
+use bytes::Bytes;
+
+use super::cache::Promoted;
+use super::gate::Claim;
+use super::records::RecordsIter;
+use crate::compaction::Plan;
+use crate::db::{Engine, Tree};
+use crate::placement::HotRouter;
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+
+impl Engine {
+    /// Claims the keys of the crossing `plan`, whose number is `job`, and takes their records out of
+    /// the promotion caches (I6). The hot ones come back, to join the merge; the others are
+    /// dropped.
+    pub(crate) fn claim_crossing(&self, tree: &Tree, plan: &Plan, job: u64) -> RecordsIter {
+        let Some(range) = plan.hull() else {
+            return RecordsIter::new(Vec::new());
+        };
+        let taken = tree.promotion.claim(Claim {
+            job,
+            range,
+            inputs: plan.upper.iter().map(|table| table.meta.id).collect(),
+        });
+        let joins = plan.outputs.len() > 1 && self.switches().promotion_by_compaction;
+        let hot = taken.into_iter().filter(|(key, promoted)| {
+            let hot = joins && self.is_hot(tree, key);
+            if !hot {
+                self.promotions.dropped_cold.fetch_add(1, Ordering::Relaxed);
+            }
+            self.log_access(tree.id, key, promoted.value.len(), promoted.reads());
+            hot
+        });
+        RecordsIter::new(hot.collect::<Vec<(Bytes, Arc<Promoted>)>>())
+    }
+
+    /// Whether a record that was read from the slow tier is worth promoting.
+    pub(super) fn is_hot(&self, tree: &Tree, key: &[u8]) -> bool {
+        let Some(ralt) = &self.ralt else {
+            return false;
+        };
+        !self.switches().hotness_check || ralt.is_young() || ralt.is_hot(tree.id, key)
+    }
+
+    /// The router of a crossing that the records of `promoted` take part in; none when there is no
+    /// choice.
+    pub(crate) fn crossing_router(
+        &self,
+        tree: &Tree,
+        plan: &Plan,
+        promoted: &RecordsIter,
+    ) -> Option<HotRouter> {
+        let ralt = self.ralt.as_ref()?;
+        let hull = plan.hull().filter(|_| plan.outputs.len() > 1)?;
+        let hot = ralt.hot_keys(tree.id, &hull);
+        Some(HotRouter::new(hull, hot, promoted.keys(), self.switches()))
+    }
+}

@@ -1,0 +1,244 @@
+//! Promotion by flush: a full promotion cache becomes a table of L0 (HotRAP, §3.1 and §3.4).
+
+use bytes::Bytes;
+
+use super::cache::Promoted;
+use crate::db::{Engine, FrozenPromotion, Installed, Tree};
+use crate::error::{Error, Result};
+use crate::executor::{Job, Lane, Step};
+use crate::key::{InternalKey, Kind, MAX_SEQ};
+use crate::options::Switches;
+use crate::points::point;
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+use crate::table::{ReadTrace, TableBuilder, TableIdentity};
+use crate::tier::{Purpose, Reservation};
+use crate::version::Superversion;
+use crate::version::edit::{TableMeta, VersionEdit};
+
+/// Looks after one keyspace's full promotion cache.
+#[derive(Debug)]
+struct PromotionJob {
+    engine: Arc<Engine>,
+    tree: Arc<Tree>,
+    /// Set once the flag is another job's.
+    has_ended: bool,
+}
+
+impl Job for PromotionJob {
+    fn step(&mut self) -> Step {
+        // Hotness is advice (I7): what goes wrong here leaves the records where they were. Only a
+        // failed sync is the store's business (I9).
+        if let Err(error) = self.engine.promote(&self.tree) {
+            self.engine.background.note_poison(&error);
+        }
+        self.has_ended = true;
+        self.tree.promoting.store(false, Ordering::Release);
+        self.engine.after_change();
+        Step::Done
+    }
+}
+
+impl Drop for PromotionJob {
+    fn drop(&mut self) {
+        // A job dropped by a shutdown must not leave the flag set.
+        if !self.has_ended {
+            self.tree.promoting.store(false, Ordering::Release);
+        }
+    }
+}
+
+impl Engine {
+    /// Queues the promotion of `tree`'s cache, unless that is queued or runs.
+    pub(crate) fn schedule_promotion(&self, tree: &Arc<Tree>) {
+        let Some(engine) = self.me() else { return };
+        if tree.promoting.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let tree = Arc::clone(tree);
+        let job = PromotionJob {
+            engine,
+            tree,
+            has_ended: false,
+        };
+        self.executor.spawn(Lane::Hotness, Box::new(job));
+    }
+
+    /// Drops what is not hot of a full cache, and flushes what is left if that is worth a table.
+    fn promote(&self, tree: &Arc<Tree>) -> Result<()> {
+        let Some(ralt) = &self.ralt else {
+            return Ok(());
+        };
+        self.check_writable()?;
+        point!(self.points, "promotion.start")?;
+        let switches = self.switches();
+        if switches.hotness_check && !ralt.is_young() {
+            self.purge_cold(tree);
+        }
+        let worth_a_table = tree.promotion.mutable().bytes() >= self.sizes.table_size / 2;
+        if !worth_a_table || !switches.promotion_by_flush {
+            return Ok(());
+        }
+        // Without room the records stay on the slow tier: promotion never waits for space.
+        let bytes = tree.promotion.mutable().bytes();
+        let space = self.reserve_for_promotion(bytes)?;
+        let frozen = tree.freeze_promotion();
+        point!(self.points, "promotion.frozen")?;
+        let records = frozen.cache.all();
+        let flushed = self.flush_promotion(tree, &frozen, &records, space);
+        if !matches!(flushed, Ok(true)) {
+            tree.abandon_promotion(&frozen);
+        }
+        for (key, promoted) in &records {
+            self.log_access(tree.id, key, promoted.value.len(), promoted.reads());
+        }
+        flushed.map(|_| ())
+    }
+
+    fn purge_cold(&self, tree: &Tree) {
+        let cache = tree.promotion.mutable();
+        for (key, _) in cache.all() {
+            if self.is_hot(tree, &key) {
+                continue;
+            }
+            // An access is counted when its record leaves: one that was only just read is not hot
+            // by that alone.
+            if let Some(promoted) = cache.remove(&key) {
+                self.promotions.dropped_cold.fetch_add(1, Ordering::Relaxed);
+                self.log_access(tree.id, &key, promoted.value.len(), promoted.reads());
+            }
+        }
+    }
+
+    fn reserve_for_promotion(&self, bytes: u64) -> Result<Reservation> {
+        let margin = self.compaction_margin();
+        let refused = match self.fast().reserve_leaving(bytes, margin) {
+            Ok(space) => return Ok(space),
+            Err(error) => error,
+        };
+        // For the next attempt.
+        self.start_crossing();
+        Err(refused)
+    }
+
+    /// Writes the table of L0 and installs it; `false` when a compaction has overtaken it.
+    fn flush_promotion(
+        &self,
+        tree: &Arc<Tree>,
+        frozen: &FrozenPromotion,
+        records: &[(Bytes, Arc<Promoted>)],
+        mut space: Reservation,
+    ) -> Result<bool> {
+        let Some(meta) = self.write_promoted(tree, frozen, records)? else {
+            return Ok(false);
+        };
+        space.use_for_file(meta.len);
+        match self.install_promotion(tree, frozen, &meta) {
+            Ok(true) => {
+                let by_flush = &self.promotions.by_flush;
+                by_flush.fetch_add(meta.len, Ordering::Relaxed);
+                Ok(true)
+            }
+            Ok(false) => {
+                self.promotions.voided.fetch_add(1, Ordering::Relaxed);
+                self.discard_outputs(&[meta], &Error::Closed);
+                Ok(false)
+            }
+            Err(error) => {
+                self.discard_outputs(&[meta], &error);
+                Err(error)
+            }
+        }
+    }
+
+    /// A table of those records that no version exists of in what was pinned at the freeze, from the
+    /// immutable memtables down to level f; none when nothing is left.
+    fn write_promoted(
+        &self,
+        tree: &Tree,
+        frozen: &FrozenPromotion,
+        records: &[(Bytes, Arc<Promoted>)],
+    ) -> Result<Option<TableMeta>> {
+        let mut builder = None;
+        for (key, promoted) in records {
+            if is_above(&frozen.pinned, tree.last_fast_level, key)? {
+                continue;
+            }
+            let builder = match &mut builder {
+                Some(builder) => builder,
+                none => none.insert(self.promotion_builder(tree, frozen.epoch)?),
+            };
+            builder.add(
+                InternalKey::new(key, promoted.seq, Kind::Put),
+                &promoted.value,
+            )?;
+        }
+        point!(self.points, "promotion.written")?;
+        builder.map(TableBuilder::finish).transpose()
+    }
+
+    fn promotion_builder(&self, tree: &Tree, epoch: u64) -> Result<TableBuilder> {
+        let identity = TableIdentity {
+            database: self.database,
+            keyspace: tree.id,
+            id: self.new_file(),
+            level: 0,
+            tier: 0,
+            epoch,
+            replaces: Vec::new(),
+        };
+        let expected = self.sizes.table_size;
+        TableBuilder::new(self.fast(), identity, expected, Purpose::Promotion)
+    }
+
+    fn install_promotion(
+        &self,
+        tree: &Arc<Tree>,
+        frozen: &FrozenPromotion,
+        meta: &TableMeta,
+    ) -> Result<bool> {
+        let edit = VersionEdit {
+            added: vec![meta.clone()],
+            next_file: Some(self.next_file.load(Ordering::Relaxed)),
+            ..VersionEdit::default()
+        };
+        let table = self.open_table(meta.clone())?;
+        point!(self.points, "promotion.before_edit")?;
+        let mut manifest = self.manifest.lock();
+        self.check_not_dropped(tree)?;
+        if !tree.state.lock().reservations.begin_install(frozen.epoch) {
+            return Ok(false);
+        }
+        manifest.append(&edit)?;
+        let mut state = tree.state.lock();
+        tree.install(&mut state, &edit, vec![table], Installed::Promotion(frozen));
+        drop((state, manifest));
+        point!(self.points, "promotion.installed")?;
+        Ok(true)
+    }
+
+    /// Which techniques of placement by hotness are in use.
+    pub(crate) fn switches(&self) -> Switches {
+        let hotrap = self.options.hotrap();
+        hotrap.map(|hotrap| hotrap.switches()).unwrap_or_default()
+    }
+}
+
+/// Whether any version of `key` lies above the slow tier's levels in `pinned`, the active memtable
+/// apart. Not only a newer one: an older one cannot be, and one that is equal need not come twice.
+fn is_above(pinned: &Superversion, f: u8, key: &[u8]) -> Result<bool> {
+    if pinned
+        .immutables
+        .iter()
+        .any(|m| m.get(key, MAX_SEQ).is_some())
+    {
+        return Ok(true);
+    }
+    let mut trace = ReadTrace::default();
+    for table in pinned.version.holding(key, 0..=usize::from(f)) {
+        if table.table.get(key, MAX_SEQ, &mut trace)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

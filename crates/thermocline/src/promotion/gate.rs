@@ -1,0 +1,177 @@
+//! Who may enter the promotion cache, and when: what keeps I6.
+
+use bytes::Bytes;
+
+use super::cache::{Promoted, PromotionCache};
+use crate::key::{KeyRange, SeqNo};
+use crate::metrics::Refusal;
+use crate::sync::{Arc, Mutex};
+use crate::table::Record;
+use crate::version::edit::FileId;
+use crate::version::{PromotionView, Superversion};
+
+/// A crossing that is under way: between its start and its installation, newer versions of the
+/// keys in its inputs are about to appear below level f.
+#[derive(Debug, Clone)]
+pub(crate) struct Claim {
+    /// The compaction's number.
+    pub(crate) job: u64,
+    /// The keys that it may bring down: the hull of `inputs`.
+    pub(crate) range: KeyRange,
+    /// Its inputs of level f.
+    pub(crate) inputs: Vec<FileId>,
+}
+
+impl Claim {
+    /// Whether the crossing may bring down a version of `key` that the reader of `seen` does not
+    /// know. One that saw the very table of level f that goes down has found no version of the key
+    /// in it: nothing newer can come from there.
+    fn concerns(&self, key: &[u8], seen: &Superversion, f: u8) -> bool {
+        if !self.range.contains(key) {
+            return false;
+        }
+        let table = seen.version.levels[usize::from(f)].find(key);
+        !table.is_some_and(|table| self.inputs.contains(&table.meta.id))
+    }
+}
+
+/// The promotion caches of a keyspace, and the rule of who may add to them.
+///
+/// A record that a read found below level f may be superseded there by a crossing before the read
+/// gets to add it. So a crossing takes a claim on its keys, and takes their records out of every
+/// cache, before it reads; and it counts as installed in the same step as its claim ends. A read
+/// adds its record only if neither a claim nor an installation since its superversion stands
+/// against it (I6).
+#[derive(Debug)]
+pub(crate) struct PromotionGate {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    mutable: Arc<PromotionCache>,
+    /// Newest first; kept until their table of L0 is installed.
+    frozen: Vec<Arc<PromotionCache>>,
+    claims: Vec<Claim>,
+    /// Crossings installed so far.
+    installed: u64,
+}
+
+impl Default for PromotionGate {
+    fn default() -> Self {
+        Self {
+            state: Mutex::new(State {
+                mutable: Arc::default(),
+                frozen: Vec::new(),
+                claims: Vec::new(),
+                installed: 0,
+            }),
+        }
+    }
+}
+
+impl State {
+    fn view(&self) -> PromotionView {
+        let caches = std::iter::once(&self.mutable).chain(&self.frozen);
+        PromotionView {
+            caches: caches.cloned().collect(),
+            crossings: self.installed,
+        }
+    }
+}
+
+impl PromotionGate {
+    /// What readers see of it now. The caller publishes it in a superversion, under the tree's lock.
+    pub(crate) fn view(&self) -> PromotionView {
+        self.state.lock().view()
+    }
+
+    /// Takes in `record`, which a reader at `seq` over `seen` found below level `f`, unless the
+    /// cache holds `most` bytes or the record may be out of date by now. The cache's bytes
+    /// come back.
+    pub(crate) fn admit(
+        &self,
+        seen: &Superversion,
+        f: u8,
+        seq: SeqNo,
+        (key, record): (&[u8], &Record),
+        most: u64,
+    ) -> Result<u64, Refusal> {
+        // A newer version that the reader was too early for may lie below level f already.
+        if seq < seen.newest_below {
+            return Err(Refusal::OldSnapshot);
+        }
+        let state = self.state.lock();
+        if state.installed != seen.promotion.crossings {
+            return Err(Refusal::Overtaken);
+        }
+        if state.claims.iter().any(|c| c.concerns(key, seen, f)) {
+            return Err(Refusal::Claimed);
+        }
+        if state.mutable.bytes() >= most {
+            return Err(Refusal::Full);
+        }
+        state.mutable.insert(key, record.seq, &record.value);
+        Ok(state.mutable.bytes())
+    }
+
+    /// Starts a crossing: claims its keys and takes their records out of every cache, newest cache
+    /// first.
+    pub(crate) fn claim(&self, claim: Claim) -> Vec<(Bytes, Arc<Promoted>)> {
+        let mut state = self.state.lock();
+        let caches = std::iter::once(&state.mutable).chain(&state.frozen);
+        let taken = caches.flat_map(|cache| cache.take_range(&claim.range));
+        let taken = taken.collect();
+        state.claims.push(claim);
+        taken
+    }
+
+    /// Ends the claim of `job`, which came to nothing.
+    pub(crate) fn release(&self, job: u64) {
+        self.state.lock().claims.retain(|claim| claim.job != job);
+    }
+
+    /// Ends the claim of `job`, which is being installed: from here on readers of an earlier
+    /// superversion are refused. `publish` stores the new superversion before anyone can be
+    /// admitted.
+    pub(crate) fn install(&self, job: u64, publish: impl FnOnce(PromotionView)) {
+        let mut state = self.state.lock();
+        state.claims.retain(|claim| claim.job != job);
+        state.installed += 1;
+        publish(state.view());
+    }
+
+    /// Freezes the mutable cache and begins an empty one; the frozen one comes back. `publish`
+    /// as for [`PromotionGate::install`].
+    pub(crate) fn freeze(&self, publish: impl FnOnce(PromotionView)) -> Arc<PromotionCache> {
+        let mut state = self.state.lock();
+        let frozen = std::mem::take(&mut state.mutable);
+        state.frozen.insert(0, Arc::clone(&frozen));
+        publish(state.view());
+        frozen
+    }
+
+    /// Lets go of a frozen cache: its table is being installed, or it came to nothing. The caller
+    /// publishes the view.
+    pub(crate) fn drop_frozen(&self, frozen: &Arc<PromotionCache>) {
+        let mut state = self.state.lock();
+        state.frozen.retain(|cache| !Arc::ptr_eq(cache, frozen));
+    }
+
+    /// The cache that records enter now.
+    pub(crate) fn mutable(&self) -> Arc<PromotionCache> {
+        Arc::clone(&self.state.lock().mutable)
+    }
+
+    /// Memory of all caches, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let state = self.state.lock();
+        let frozen: u64 = state.frozen.iter().map(|cache| cache.bytes()).sum();
+        frozen + state.mutable.bytes()
+    }
+
+    /// Crossings that hold a claim.
+    pub(crate) fn claims(&self) -> usize {
+        self.state.lock().claims.len()
+    }
+}
