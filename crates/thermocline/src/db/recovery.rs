@@ -78,6 +78,11 @@ impl Shape {
     pub(crate) fn apply(&mut self, edit: VersionEdit) -> Result<(), String> {
         check_numbers(&edit)?;
         for keyspace in edit.created {
+            let f = keyspace.last_fast_level;
+            if !(1..crate::version::MAX_LEVELS).contains(&usize::from(f)) {
+                let id = keyspace.id;
+                return Err(format!("keyspace {id} has L{f} as its last fast level"));
+            }
             // An entry from the start: replay takes a keyspace without one for a dropped one.
             self.flushed_through.entry(keyspace.id).or_insert(0);
             self.keyspaces.insert(keyspace.id, keyspace);
