@@ -12,16 +12,22 @@ pub(crate) struct Cutter {
     /// The first of them that does not end before the last key looked at.
     at: usize,
     size: u64,
+    /// Bytes of tables below that end within the present table, and how many it may meet so.
+    met: u64,
+    most_met: u64,
 }
 
 impl Cutter {
-    /// For output of level `level` in tables of about `size` bytes.
-    pub(crate) fn new(version: &Version, level: usize, size: u64) -> Self {
+    /// For output of level `level` in tables of about `size` bytes, each of which meets about
+    /// `most_met` bytes of tables below at most: what a later compaction of it has to rewrite.
+    pub(crate) fn new(version: &Version, level: usize, size: u64, most_met: u64) -> Self {
         let below = (level + 1..MAX_LEVELS).find(|&l| !version.levels[l].tables.is_empty());
         Self {
             below: below.map_or_else(Arc::default, |l| Arc::clone(&version.levels[l].tables)),
             at: 0,
             size,
+            met: 0,
+            most_met,
         }
     }
 
@@ -29,18 +35,23 @@ impl Cutter {
     /// keys, once each.
     pub(crate) fn ends_before(&mut self, key: &[u8], len: u64) -> bool {
         let before = self.at;
-        while self
-            .below
-            .get(self.at)
-            .is_some_and(|table| &table.meta.range.last[..] < key)
+        while let Some(table) = self.below.get(self.at)
+            && &table.meta.range.last[..] < key
         {
+            self.met += table.meta.len;
             self.at += 1;
         }
         let at_an_end = self.at > before;
-        if self.below.is_empty() {
-            return len >= self.size;
+        let is_full = if self.below.is_empty() {
+            len >= self.size
+        } else {
+            let is_long = len >= self.size / 4 * 3 || self.met >= self.most_met;
+            at_an_end && is_long || len >= self.size / 4 * 5
+        };
+        if is_full || len == 0 {
+            self.met = 0;
         }
-        at_an_end && len >= self.size / 4 * 3 || len >= self.size / 4 * 5
+        is_full && len > 0
     }
 }
 
@@ -71,7 +82,7 @@ mod tests {
     #[test]
     fn a_table_ends_where_one_below_does_once_it_is_long_enough() {
         let (_db, version) = version();
-        let ends = |key: &[u8], len| Cutter::new(&version, 1, 100).ends_before(key, len);
+        let ends = |key: &[u8], len| Cutter::new(&version, 1, 100, u64::MAX).ends_before(key, len);
         assert!(ends(b"n", 75), "the table below ends at m");
         assert!(!ends(b"n", 74), "too short");
         assert!(!ends(b"b", 124), "within a table below");
@@ -81,7 +92,7 @@ mod tests {
     #[test]
     fn each_end_below_counts_once() {
         let (_db, version) = version();
-        let mut cutter = Cutter::new(&version, 1, 100);
+        let mut cutter = Cutter::new(&version, 1, 100, u64::MAX);
         assert!(cutter.ends_before(b"n", 80));
         assert!(
             !cutter.ends_before(b"o", 80),
@@ -90,9 +101,24 @@ mod tests {
     }
 
     #[test]
+    fn a_table_that_meets_enough_below_ends_with_it() {
+        let (_db, version) = version();
+        let len = version.levels[2].tables[0].meta.len;
+        let mut cutter = Cutter::new(&version, 1, 1000, len);
+        assert!(!cutter.ends_before(b"b", 10));
+        assert!(cutter.ends_before(b"n", 10), "it has met a whole table");
+        let mut cutter = Cutter::new(&version, 1, 1000, len);
+        assert!(!cutter.ends_before(b"n", 0), "there is no table to end");
+        assert!(
+            !cutter.ends_before(b"o", 10),
+            "what ended before it began does not count"
+        );
+    }
+
+    #[test]
     fn without_tables_below_the_size_alone_counts() {
         let (_db, version) = version();
-        let mut cutter = Cutter::new(&version, 2, 100);
+        let mut cutter = Cutter::new(&version, 2, 100, u64::MAX);
         assert!(!cutter.ends_before(b"n", 99));
         assert!(cutter.ends_before(b"n", 100));
     }

@@ -23,6 +23,9 @@ use crate::version::edit::{TableMeta, VersionEdit};
 /// reads, and every small one delays a reader.
 const READAHEAD: usize = 1 << 20;
 
+/// Tables of the next level that a table of a fast level meets about at most.
+const MOST_MET: u64 = 4;
+
 /// Records merged between looks at whether the store is closing.
 const CHECK_EVERY: usize = 1024;
 
@@ -249,7 +252,19 @@ impl CompactionJob {
 
     fn cutter(&self, output: Output) -> Cutter {
         let size = self.engine.sizes.table_size;
-        Cutter::new(&self.plan.version, usize::from(output.level), size)
+        let is_above_lf = output.level < self.tree.last_fast_level;
+        // On the fast tier the room for the output of a job is what is scarce.
+        let most_met = if is_above_lf && self.engine.tiers.len() > 1 {
+            MOST_MET * size
+        } else {
+            u64::MAX
+        };
+        Cutter::new(
+            &self.plan.version,
+            usize::from(output.level),
+            size,
+            most_met,
+        )
     }
 
     fn new_builder(&self, output: usize) -> Result<TableBuilder> {
