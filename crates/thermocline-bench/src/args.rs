@@ -31,8 +31,9 @@ pub enum Phase {
 /// (30s, 500us).
 #[derive(Debug, Clone, clap::Args)]
 pub struct BenchArgs {
-    /// Engine: leveled, fast-only; with the feature `peers` also rocksdb, rocksdb-fast-only
-    #[arg(long, default_value = "leveled")]
+    /// Engine: hotrap, leveled (placement by level), fast-only; with the feature `peers` also
+    /// rocksdb, rocksdb-fast-only
+    #[arg(long, default_value = "hotrap")]
     pub engine: String,
 
     /// Workload: ro, rw, wh, uh (HotRAP), a to f (YCSB), scan, write

@@ -255,6 +255,8 @@ mod tests {
             dram_hit_rate: Some(0.25),
             fd_bytes: None,
             sd_bytes: None,
+            hot_set_bytes: None,
+            hot_set_limit_bytes: None,
             stall_seconds: None,
             stage: 0,
         };

@@ -6,6 +6,7 @@
 
 mod args;
 mod bench;
+mod counters;
 mod demo;
 mod distribution;
 mod engine;
@@ -26,8 +27,8 @@ pub use args::{BenchArgs, Phase};
 pub use bench::{BadArguments, bench};
 pub use demo::{DemoArgs, demo};
 pub use distribution::{Shape, Stage, Stages};
-pub use report::{Host, OperationLatency, Report};
-pub use run::Second;
+pub use report::{Host, Hotness, OperationLatency, Report};
+pub use run::{LastTenth, Second, StageResult};
 pub use settings::{Compression, Durability, Settings, SlowDevice};
 pub use trace::Format;
 pub use workload::{Operation, Workload};

@@ -50,6 +50,7 @@ impl<'a> Client<'a> {
             if let Some(histogram) = self.tally.latencies().get_mut(operation as usize) {
                 histogram.record(nanos)?;
             }
+            self.tally.nanos.fetch_add(nanos, Ordering::Relaxed);
             self.tally.done.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())

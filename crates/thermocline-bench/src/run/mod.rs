@@ -1,9 +1,11 @@
 //! Loading a store and running a workload on it, every answer checked.
 
 mod client;
+mod hits;
 mod inserts;
 mod load;
 mod sampler;
+mod timeline;
 mod wrongs;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -14,8 +16,9 @@ use anyhow::{Result, anyhow};
 use hdrhistogram::Histogram;
 
 use crate::args::{Plan, Source};
+use crate::counters::Counters;
 use crate::distribution::{Chooser, Stages};
-use crate::engine::{Counters, Engine};
+use crate::engine::Engine;
 use crate::freshness::Freshness;
 use crate::keys::{Key, KeySpace};
 use crate::usage::Usage;
@@ -24,8 +27,8 @@ use crate::workload::{Operation, Workload};
 use client::Client;
 use inserts::Inserts;
 pub(crate) use load::{Load, load};
-pub use sampler::Second;
 pub(crate) use sampler::Watch;
+pub use timeline::{LastTenth, Second, StageResult};
 pub(crate) use wrongs::Wrongs;
 
 /// Latencies in nanoseconds, by operation in the order of [`Operation::ALL`].
@@ -52,8 +55,9 @@ pub(crate) struct Measured {
     pub(crate) cpu_seconds: f64,
     pub(crate) latencies: Latencies,
     pub(crate) series: Vec<Second>,
-    pub(crate) last_tenth_ops_s: f64,
-    pub(crate) last_tenth_fd_hit_rate: Option<f64>,
+    pub(crate) stages: Vec<StageResult>,
+    pub(crate) last_tenth: LastTenth,
+    pub(crate) seconds_to_90_percent: Option<f64>,
     pub(crate) counters: Counters,
     pub(crate) wrongs: Wrongs,
 }
@@ -89,6 +93,8 @@ pub(crate) struct Shared<'a> {
 pub(crate) struct Tally {
     /// Operations finished.
     pub(crate) done: AtomicU64,
+    /// Time that they took.
+    pub(crate) nanos: AtomicU64,
     /// Latencies since the sampler last took them, once a second: the client hardly ever
     /// waits for the lock.
     latencies: Mutex<Latencies>,
@@ -98,6 +104,7 @@ impl Tally {
     fn new() -> Self {
         Self {
             done: AtomicU64::new(0),
+            nanos: AtomicU64::new(0),
             latencies: Mutex::new(no_latencies()),
         }
     }
@@ -202,12 +209,13 @@ pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -
     let timeline = timeline?;
     results.into_iter().collect::<Result<()>>()?;
     Ok(Measured {
-        ops: timeline.ops,
+        ops: timeline.end().ops,
         records: shared.inserts.present(),
-        seconds: timeline.seconds,
+        seconds: timeline.end().at,
         cpu_seconds,
-        last_tenth_ops_s: timeline.last_tenth_ops_s(),
-        last_tenth_fd_hit_rate: timeline.last_tenth_fd_hit_rate(),
+        stages: timeline.stages(&shared),
+        last_tenth: timeline.last_tenth(),
+        seconds_to_90_percent: timeline.seconds_to_90_percent(),
         latencies: timeline.latencies,
         series: timeline.series,
         counters: engine.counters()?.since(&before),
@@ -291,7 +299,21 @@ mod tests {
             measured.seconds
         );
         assert_eq!(measured.series.last().map(|second| second.stage), Some(1));
-        assert!(measured.last_tenth_ops_s > 0.0);
+        assert!(measured.last_tenth.ops_s > 0.0 && measured.last_tenth.mean_us > 0.0);
+        let [first, second] = &measured.stages[..] else {
+            panic!("{:?}", measured.stages);
+        };
+        assert_eq!(
+            (&*first.distribution, &*second.distribution),
+            ("hotspot-5", "uniform")
+        );
+        assert_eq!(first.ops + second.ops, measured.ops);
+        assert!(
+            (0.3..0.6).contains(&second.begin_seconds),
+            "{}",
+            second.begin_seconds
+        );
+        assert_eq!(second.hot_set_limit_bytes, Some(1000));
         assert_eq!(
             measured
                 .counters
