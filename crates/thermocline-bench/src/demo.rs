@@ -114,6 +114,7 @@ fn plan(seconds: u64) -> Result<Plan> {
         threads: 4,
         seed: 1,
         scan_length: 100,
+        warm_up: None,
         end: End {
             ops: None,
             duration: Some(Duration::from_secs(seconds)),

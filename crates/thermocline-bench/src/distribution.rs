@@ -1,12 +1,13 @@
 //! Which records operations touch, and how that changes while a run goes on.
 //!
 //! Syntax: stages separated by commas, each `NAME` or `NAME@SHARE%`; stages without a share
-//! split what the others leave. Names: `hotspot-N` (95 % of operations uniform on N % of the
+//! split what the others leave. Or each `NAME@TIME`: the run is as long as all of them. Names: `hotspot-N` (95 % of operations uniform on N % of the
 //! records; `hotspot-N+M` puts that part M % further on, so that a stage can have another hot
 //! set of the same size), `zipfian:THETA`, `uniform`, `latest`.
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution as _, Zipf};
@@ -108,59 +109,100 @@ pub struct Stage {
 
 /// The distributions of a run, one after the other.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stages(Vec<Stage>);
+pub struct Stages {
+    stages: Vec<Stage>,
+    /// All of them together, if each was given in time.
+    duration: Option<Duration>,
+}
 
 impl Stages {
     /// One distribution for the whole run.
     pub fn one(shape: Shape) -> Self {
-        Self(vec![Stage { shape, share: 1.0 }])
+        Self {
+            stages: vec![Stage { shape, share: 1.0 }],
+            duration: None,
+        }
     }
 
     /// The stages in order; never empty.
     pub fn stages(&self) -> &[Stage] {
-        &self.0
+        &self.stages
+    }
+
+    /// How long the run is, if its stages say so.
+    pub fn duration(&self) -> Option<Duration> {
+        self.duration
     }
 
     /// Number of the stage in force once `progress` (0 to 1) of the run is done.
     pub fn at(&self, progress: f64) -> usize {
         let mut end = 0.0;
-        for (index, stage) in self.0.iter().enumerate() {
+        for (index, stage) in self.stages.iter().enumerate() {
             end += stage.share;
             if progress < end {
                 return index;
             }
         }
-        self.0.len() - 1
+        self.stages.len() - 1
     }
+}
+
+/// How long a stage is said to be.
+enum Length {
+    /// What the others leave.
+    Open,
+    /// Part of the run, 0 to 1.
+    Share(f64),
+    Time(Duration),
+}
+
+fn stage(part: &str) -> Result<(Shape, Length), String> {
+    let Some((shape, length)) = part.split_once('@') else {
+        return Ok((part.trim().parse()?, Length::Open));
+    };
+    let length = if let Some(percent) = length.strip_suffix('%') {
+        let percent = number(percent, "the stage's share")?;
+        if !(percent > 0.0 && percent <= 100.0) {
+            return Err(format!("`{part}`: the share must be over 0 to 100 percent"));
+        }
+        Length::Share(percent / 100.0)
+    } else {
+        match humantime::parse_duration(length) {
+            Ok(time) if !time.is_zero() => Length::Time(time),
+            _ => {
+                return Err(format!(
+                    "`{part}`: after `@` comes a share that ends in `%` or a time, as in \
+                     hotspot-5@30% or hotspot-5@60s"
+                ));
+            }
+        }
+    };
+    Ok((shape.trim().parse()?, length))
 }
 
 impl FromStr for Stages {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut parsed = Vec::new();
-        for part in text.split(',') {
-            let (shape, share) = match part.split_once('@') {
-                None => (part, None),
-                Some((shape, share)) => {
-                    let Some(percent) = share.strip_suffix('%') else {
-                        return Err(format!(
-                            "`{part}`: the share after `@` must end in `%`, as in hotspot-5@30%"
-                        ));
-                    };
-                    let percent = number(percent, "the stage's share")?;
-                    if !(percent > 0.0 && percent <= 100.0) {
-                        return Err(format!("`{part}`: the share must be over 0 to 100 percent"));
-                    }
-                    (shape, Some(percent / 100.0))
+        let parsed: Vec<(Shape, Length)> = text.split(',').map(stage).collect::<Result<_, _>>()?;
+        let (mut given, mut open, mut time, mut timed) = (0.0, 0, Duration::ZERO, 0);
+        for (_, length) in &parsed {
+            match length {
+                Length::Open => open += 1,
+                Length::Share(share) => given += share,
+                Length::Time(length) => {
+                    time += *length;
+                    timed += 1;
                 }
-            };
-            parsed.push((shape.trim().parse::<Shape>()?, share));
+            }
         }
-        let given: f64 = parsed.iter().filter_map(|(_, share)| *share).sum();
-        let open = parsed.iter().filter(|(_, share)| share.is_none()).count();
+        if timed > 0 && timed < parsed.len() {
+            return Err(format!(
+                "`{text}`: either every stage has a time, or none has"
+            ));
+        }
         let rest = 1.0 - given;
-        if open == 0 && rest.abs() > 1e-6 {
+        if timed == 0 && open == 0 && rest.abs() > 1e-6 {
             return Err(format!(
                 "the shares of `{text}` add up to {:.4} %, not to 100 %",
                 given * 100.0
@@ -171,22 +213,40 @@ impl FromStr for Stages {
                 "the shares of `{text}` leave nothing for the stages without one"
             ));
         }
-        let stages = parsed.into_iter().map(|(shape, share)| Stage {
+        let stages = parsed.into_iter().map(|(shape, length)| Stage {
             shape,
-            share: share.unwrap_or(rest / open as f64),
+            share: match length {
+                Length::Open => rest / f64::from(open),
+                Length::Share(share) => share,
+                Length::Time(length) => length.as_secs_f64() / time.as_secs_f64(),
+            },
         });
-        Ok(Self(stages.collect()))
+        Ok(Self {
+            stages: stages.collect(),
+            duration: (timed > 0).then_some(time),
+        })
     }
 }
 
 impl fmt::Display for Stages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, stage) in self.0.iter().enumerate() {
+        for (index, stage) in self.stages.iter().enumerate() {
             if index > 0 {
                 f.write_str(",")?;
             }
             write!(f, "{}", stage.shape)?;
-            if self.0.len() > 1 {
+            if let Some(duration) = self.duration {
+                let time = Duration::from_millis(
+                    (duration.as_millis() as f64 * stage.share).round() as u64,
+                );
+                write!(
+                    f,
+                    "@{}",
+                    humantime::format_duration(time)
+                        .to_string()
+                        .replace(' ', "")
+                )?;
+            } else if self.stages.len() > 1 {
                 // Rounded, so that a third does not print sixteen digits.
                 write!(f, "@{}%", (stage.share * 1e6).round() / 1e4)?;
             }
@@ -385,6 +445,38 @@ mod tests {
         assert_eq!(stages.at(1.0), 1);
     }
 
+    /// The paper's Figure 15: hot sets that grow around the one before, one that shares nothing
+    /// with it, and two within that.
+    #[test]
+    fn the_dynamic_workload_of_the_paper_can_be_written_down() {
+        let text = "uniform,hotspot-1,hotspot-3,hotspot-5,hotspot-5+5,hotspot-4+5,hotspot-2+5";
+        let stages: Stages = text.parse().unwrap();
+        let hot = |stage: usize| -> std::ops::Range<u64> {
+            let shape = stages.stages()[stage].shape;
+            match Chooser::new(shape, 1000, 1).kind {
+                Kind::Hotspot { first, len } => first..first + len,
+                _ => 0..0,
+            }
+        };
+        assert_eq!(
+            [1, 2, 3, 4, 5, 6].map(hot),
+            [0..10, 0..30, 0..50, 50..100, 50..90, 50..70]
+        );
+        assert_eq!(stages.at(0.99), 6);
+    }
+
+    #[test]
+    fn stages_in_time_add_up_to_the_run() {
+        let stages: Stages = "uniform@30s,hotspot-5@1m30s".parse().unwrap();
+        assert_eq!(stages.duration(), Some(Duration::from_secs(120)));
+        assert_eq!(stages.stages()[1].share, 0.75);
+        assert_eq!(stages.to_string(), "uniform@30s,hotspot-5@1m30s");
+        assert_eq!(
+            "uniform@50%,latest".parse::<Stages>().unwrap().duration(),
+            None
+        );
+    }
+
     #[test]
     fn bad_distributions_are_explained() {
         for (text, expected) in [
@@ -394,7 +486,9 @@ mod tests {
             ("zipfian:-1", "exponent"),
             ("zipfian:nan", "no number"),
             ("normal", "there are hotspot-N"),
-            ("uniform@30", "must end in `%`"),
+            ("uniform@30", "a share that ends in `%` or a time"),
+            ("uniform@0s", "or a time"),
+            ("uniform@30s,latest", "either every stage"),
             ("uniform@30%,latest@30%", "add up to 60"),
             ("uniform@100%,latest", "leave nothing"),
             ("", "no distribution"),

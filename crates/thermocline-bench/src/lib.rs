@@ -21,6 +21,7 @@ mod state;
 mod trace;
 mod usage;
 mod value;
+mod warm_up;
 mod workload;
 
 pub use args::{BenchArgs, Phase};
@@ -31,4 +32,5 @@ pub use report::{Host, Hotness, OperationLatency, Report};
 pub use run::{LastTenth, Second, StageResult};
 pub use settings::{Compression, Durability, Settings, SlowDevice};
 pub use trace::Format;
+pub use warm_up::{WarmUpArgs, WarmUpLength};
 pub use workload::{Operation, Workload};

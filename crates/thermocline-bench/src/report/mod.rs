@@ -75,6 +75,8 @@ pub struct Report {
     pub load_settle_seconds: Option<f64>,
     /// Bytes written to all devices while loading, per byte handed in.
     pub load_write_amplification: Option<f64>,
+    /// Duration of the part before the run that was not measured.
+    pub warm_up_seconds: Option<f64>,
     /// Operations of the run.
     pub ops: Option<u64>,
     /// Duration of the run.
@@ -165,6 +167,7 @@ impl Report {
             load_seconds: load.map(|load| load.seconds),
             load_settle_seconds: load.map(|load| load.settle_seconds),
             load_write_amplification: load.and_then(|load| load.write_amplification),
+            warm_up_seconds: None,
             ops: None,
             seconds: None,
             ops_s: None,
@@ -226,6 +229,7 @@ impl Report {
         }
         let counters = &measured.counters;
         self.sizes(counters, measured.records);
+        self.warm_up_seconds = measured.warm_up_seconds;
         self.ops = Some(measured.ops);
         self.seconds = Some(measured.seconds);
         self.ops_s = Some(measured.ops as f64 / measured.seconds.max(1e-9));

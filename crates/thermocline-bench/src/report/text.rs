@@ -27,6 +27,9 @@ impl fmt::Display for Report {
                 "  load          {ops_s:.0} records/s, {seconds:.1} s and {settle:.1} s of background work"
             )?;
         }
+        if let Some(seconds) = self.warm_up_seconds {
+            writeln!(f, "  warm-up       {seconds:.1} s, not measured")?;
+        }
         if let (Some(ops), Some(seconds), Some(ops_s), Some(last)) =
             (self.ops, self.seconds, self.ops_s, self.last_tenth_ops_s)
         {

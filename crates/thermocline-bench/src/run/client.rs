@@ -26,6 +26,8 @@ pub(super) struct Client<'a> {
 
 impl<'a> Client<'a> {
     pub(super) fn new(shared: &'a Shared<'a>, number: u64, tally: &'a Tally) -> Self {
+        // Not the same operations again after a warm-up.
+        let number = number + if shared.is_warming { 1 << 20 } else { 0 };
         let seed = shared.seed ^ scramble(number + 1);
         Self {
             shared,

@@ -15,7 +15,7 @@ use std::time::Instant;
 use anyhow::{Result, anyhow};
 use hdrhistogram::Histogram;
 
-use crate::args::{Plan, Source};
+use crate::args::{End, Plan, Source};
 use crate::counters::Counters;
 use crate::distribution::{Chooser, Stages};
 use crate::engine::Engine;
@@ -28,6 +28,7 @@ use client::Client;
 use inserts::Inserts;
 pub(crate) use load::{Load, load};
 pub(crate) use sampler::Watch;
+use timeline::Timeline;
 pub use timeline::{LastTenth, Second, StageResult};
 pub(crate) use wrongs::Wrongs;
 
@@ -52,6 +53,8 @@ pub(crate) struct Measured {
     /// Records that exist at the end.
     pub(crate) records: u64,
     pub(crate) seconds: f64,
+    /// Length of the part before, if there was one.
+    pub(crate) warm_up_seconds: Option<f64>,
     pub(crate) cpu_seconds: f64,
     pub(crate) latencies: Latencies,
     pub(crate) series: Vec<Second>,
@@ -73,6 +76,9 @@ pub(crate) struct Shared<'a> {
     pub(crate) scan_length: usize,
     pub(crate) seed: u64,
     pub(crate) max_ops: Option<u64>,
+    /// Whether this is not measured yet: then the first stage lasts, and clients draw other
+    /// numbers than later.
+    pub(crate) is_warming: bool,
     pub(crate) freshness: Freshness,
     pub(crate) inserts: Inserts,
     /// Greatest key loaded; only scans need it.
@@ -139,6 +145,7 @@ impl<'a> Shared<'a> {
             scan_length: plan.scan_length,
             seed: plan.seed,
             max_ops: plan.end.ops,
+            is_warming: false,
             freshness: Freshness::new(plan.records),
             inserts: Inserts::new(plan.records),
             last_key: if scans {
@@ -155,6 +162,16 @@ impl<'a> Shared<'a> {
         }
     }
 
+    /// The measured part after a warm-up: everything anew but what is in the store.
+    fn measured(self, plan: &'a Plan) -> Self {
+        Self {
+            freshness: self.freshness,
+            inserts: self.inserts,
+            wrongs: self.wrongs,
+            ..Self::new(plan, self.engine)
+        }
+    }
+
     fn workload(&self) -> Workload {
         match self.source {
             Source::Generated { workload, .. } => *workload,
@@ -164,24 +181,62 @@ impl<'a> Shared<'a> {
 
     fn stages(&self) -> Option<&Stages> {
         match self.source {
-            Source::Generated { stages, .. } => Some(stages),
-            Source::Trace { .. } => None,
+            Source::Generated { stages, .. } if !self.is_warming => Some(stages),
+            _ => None,
         }
     }
 }
 
 /// Runs the plan's operations on a loaded store and tells `watch` about it every second.
+/// What comes before the measured part counts for wrong answers, and for nothing else.
 pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> Result<Measured> {
-    let shared = Shared::new(plan, engine);
+    let mut shared = Shared::new(plan, engine);
+    let mut warm_up_seconds = None;
+    if let Some(warm_up) = &plan.warm_up {
+        watch.part("warming up");
+        engine.throttle(!warm_up.unthrottled);
+        shared.is_warming = true;
+        shared.max_ops = warm_up.end.ops;
+        let timeline = operate(&shared, warm_up.end, &engine.counters()?, watch)?;
+        warm_up_seconds = Some(timeline.end().at);
+        warm_up.finish()?;
+        engine.throttle(true);
+        shared = shared.measured(plan);
+    }
+    watch.part("running");
     let before = engine.counters()?;
     let usage = Usage::now()?;
+    let timeline = operate(&shared, plan.end, &before, watch)?;
+    Ok(Measured {
+        ops: timeline.end().ops,
+        records: shared.inserts.present(),
+        seconds: timeline.end().at,
+        warm_up_seconds,
+        cpu_seconds: Usage::now()?.cpu_seconds - usage.cpu_seconds,
+        stages: timeline.stages(&shared),
+        last_tenth: timeline.last_tenth(),
+        seconds_to_90_percent: timeline.seconds_to_90_percent(),
+        latencies: timeline.latencies,
+        series: timeline.series,
+        counters: engine.counters()?.since(&before),
+        wrongs: shared.wrongs,
+    })
+}
+
+/// Lets every client run until `end`.
+fn operate(
+    shared: &Shared<'_>,
+    end: End,
+    before: &Counters,
+    watch: &mut dyn Watch,
+) -> Result<Timeline> {
     let begin = Instant::now();
     let (ended, finished) = mpsc::channel::<()>();
     let (timeline, results) = std::thread::scope(|scope| {
         let clients: Vec<_> = (0u64..)
             .zip(&shared.tallies)
             .map(|(number, tally)| {
-                let (shared, ended) = (&shared, ended.clone());
+                let ended = ended.clone();
                 scope.spawn(move || {
                     let result = Client::new(shared, number, tally).run();
                     // One client that fails ends the run.
@@ -194,7 +249,7 @@ pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -
             })
             .collect();
         drop(ended);
-        let timeline = sampler::watch(&shared, plan.end, begin, &before, &finished, watch);
+        let timeline = sampler::watch(shared, end, begin, before, &finished, watch);
         let results: Vec<_> = clients
             .into_iter()
             .map(|client| {
@@ -205,22 +260,9 @@ pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -
             .collect();
         (timeline, results)
     });
-    let cpu_seconds = Usage::now()?.cpu_seconds - usage.cpu_seconds;
     let timeline = timeline?;
     results.into_iter().collect::<Result<()>>()?;
-    Ok(Measured {
-        ops: timeline.end().ops,
-        records: shared.inserts.present(),
-        seconds: timeline.end().at,
-        cpu_seconds,
-        stages: timeline.stages(&shared),
-        last_tenth: timeline.last_tenth(),
-        seconds_to_90_percent: timeline.seconds_to_90_percent(),
-        latencies: timeline.latencies,
-        series: timeline.series,
-        counters: engine.counters()?.since(&before),
-        wrongs: shared.wrongs,
-    })
+    Ok(timeline)
 }
 
 #[cfg(test)]
@@ -231,7 +273,25 @@ mod tests {
     use crate::engines::memory::{Lie, Memory};
     use crate::settings::Dirs;
 
+    /// Names of the parts of a run, and seconds of each.
+    #[derive(Default)]
+    struct Parts(Vec<(&'static str, usize)>);
+
+    impl Watch for Parts {
+        fn part(&mut self, name: &'static str) {
+            self.0.push((name, 0));
+        }
+
+        fn second(&mut self, _second: &Second, _progress: f64) {
+            self.0.last_mut().unwrap().1 += 1;
+        }
+    }
+
     fn run(flags: &str, lie: Lie) -> Measured {
+        run_watched(flags, lie, &mut ())
+    }
+
+    fn run_watched(flags: &str, lie: Lie, watch: &mut dyn Watch) -> Measured {
         let plan = parse(&format!(
             "--data-size 400KB --record-size 200 --threads 2 {flags}"
         ))
@@ -245,7 +305,7 @@ mod tests {
         };
         let engine = Memory(lie).open(&plan.settings, &dirs).unwrap();
         load(&plan, engine.as_ref(), &mut ()).unwrap();
-        measure(&plan, engine.as_ref(), &mut ()).unwrap()
+        measure(&plan, engine.as_ref(), watch).unwrap()
     }
 
     #[test]
@@ -286,6 +346,34 @@ mod tests {
     fn gaps_in_scans_are_found() {
         let measured = run("--workload scan --ops 10", Lie::GapAtStart);
         assert_eq!(measured.wrongs.count(), 10);
+    }
+
+    #[test]
+    fn a_warm_up_is_run_and_not_measured() {
+        let mut parts = Parts::default();
+        let flags = "--workload rw --ops 400 --distribution hotspot-5,uniform --warm-up 800";
+        let measured = run_watched(flags, Lie::None, &mut parts);
+        assert_eq!(
+            parts.0.iter().map(|p| p.0).collect::<Vec<_>>(),
+            ["warming up", "running"]
+        );
+        assert!(parts.0.iter().all(|(_, seconds)| *seconds > 0));
+        assert!(measured.warm_up_seconds > Some(0.0));
+        assert_eq!(measured.ops, 400);
+        let recorded: u64 = measured.latencies.iter().map(Histogram::len).sum();
+        assert_eq!(recorded, 400);
+        let inserted = measured.records - 2000;
+        assert!(
+            (250..350).contains(&inserted),
+            "{inserted} of 1200, in both parts"
+        );
+        assert_eq!(measured.wrongs.count(), 0, "{:?}", measured.wrongs);
+    }
+
+    #[test]
+    fn wrong_answers_while_warming_up_count() {
+        let measured = run("--ops 100 --warm-up 1000", Lie::Missing);
+        assert_eq!(measured.wrongs.count(), 11);
     }
 
     #[test]
