@@ -158,6 +158,11 @@ pub struct BenchArgs {
     /// Write the results there as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+
+    /// Techniques to do without
+    #[cfg(feature = "experiments")]
+    #[command(flatten)]
+    pub experiments: crate::experiments::Experiments,
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -259,6 +264,11 @@ impl BenchArgs {
         };
         let settings = self.settings(records * self.record_size);
         engine.check(&settings)?;
+        #[cfg(feature = "experiments")]
+        ensure!(
+            engine.name() == "hotrap" || self.experiments == Default::default(),
+            "flags of experiments are for engine hotrap only"
+        );
         let warm_up = self.warm_up.plan(settings.slow_device.is_limited())?;
         ensure!(
             warm_up.is_none() || self.phase != Phase::Load,
@@ -355,6 +365,8 @@ impl BenchArgs {
                 bandwidth: self.slow_bandwidth,
                 latency: self.slow_latency,
             },
+            #[cfg(feature = "experiments")]
+            experiments: self.experiments,
         }
     }
 }

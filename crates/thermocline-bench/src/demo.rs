@@ -97,6 +97,8 @@ fn plan(seconds: u64) -> Result<Plan> {
             bandwidth: Some(100_000_000),
             latency: Some(Duration::from_micros(500)),
         },
+        #[cfg(feature = "experiments")]
+        experiments: Default::default(),
     };
     let engine = engine::find("leveled")?;
     engine.check(&settings)?;

@@ -11,6 +11,8 @@ mod demo;
 mod distribution;
 mod engine;
 mod engines;
+#[cfg(feature = "experiments")]
+mod experiments;
 mod freshness;
 mod keys;
 mod progress;
@@ -28,6 +30,8 @@ pub use args::{BenchArgs, Phase};
 pub use bench::{BadArguments, bench};
 pub use demo::{DemoArgs, demo};
 pub use distribution::{Shape, Stage, Stages};
+#[cfg(feature = "experiments")]
+pub use experiments::{Experiments, Scoring};
 pub use report::{Host, Hotness, OperationLatency, Report};
 pub use run::{LastTenth, Second, StageResult};
 pub use settings::{Compression, Durability, Settings, SlowDevice};

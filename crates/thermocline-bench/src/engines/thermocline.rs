@@ -106,7 +106,7 @@ impl Thermocline {
             memtable_size: Some(settings.memtable),
             table_size: Some(settings.memtable),
             placement: match self {
-                Thermocline::HotRap => Placement::HotRap(HotRapOptions::default()),
+                Thermocline::HotRap => Placement::HotRap(hotrap(settings)),
                 Thermocline::Leveled | Thermocline::FastOnly => Placement::ByLevel,
             },
             durability: match settings.durability {
@@ -117,6 +117,19 @@ impl Thermocline {
             ..Options::with_tiers(tiers)
         }
     }
+}
+
+#[cfg(feature = "experiments")]
+fn hotrap(settings: &Settings) -> HotRapOptions {
+    HotRapOptions {
+        switches: settings.experiments.switches(),
+        ..HotRapOptions::default()
+    }
+}
+
+#[cfg(not(feature = "experiments"))]
+fn hotrap(_settings: &Settings) -> HotRapOptions {
+    HotRapOptions::default()
 }
 
 fn limits(device: &SlowDevice) -> Limits {
