@@ -44,7 +44,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Demo(demo::Args),
-    Bench(bench::Args),
+    Bench(Box<bench::Args>),
     Load(load::Args),
     Get(get::Args),
     Put(put::Args),
