@@ -12,6 +12,7 @@ use crate::keys::{KEY_LEN, KeySpace};
 use crate::settings::{Compression, Durability, Settings, SlowDevice};
 use crate::trace::{Format, Trace};
 use crate::value::HEADER_LEN;
+use crate::warm_up::{WarmUp, WarmUpArgs};
 use crate::workload::Workload;
 
 /// What part of a benchmark to do.
@@ -31,8 +32,9 @@ pub enum Phase {
 /// (30s, 500us).
 #[derive(Debug, Clone, clap::Args)]
 pub struct BenchArgs {
-    /// Engine: leveled, fast-only; with the feature `peers` also rocksdb, rocksdb-fast-only
-    #[arg(long, default_value = "leveled")]
+    /// Engine: hotrap, leveled (placement by level), fast-only; with the feature `peers` also
+    /// rocksdb, rocksdb-fast-only
+    #[arg(long, default_value = "hotrap")]
     pub engine: String,
 
     /// Workload: ro, rw, wh, uh (HotRAP), a to f (YCSB), scan, write
@@ -40,7 +42,8 @@ pub struct BenchArgs {
     pub workload: Workload,
 
     /// Distribution: hotspot-N[+OFFSET], zipfian:THETA, uniform, latest; stages separated by
-    /// commas, each with an optional share, as in hotspot-5@30%,uniform@70%
+    /// commas, each with an optional share, as in hotspot-5@30%,uniform@70%, or each with its
+    /// time, as in uniform@60s,hotspot-5@2m
     /// [default: hotspot-5; YCSB: zipfian:0.99, d: latest]
     #[arg(long)]
     pub distribution: Option<Stages>,
@@ -78,12 +81,17 @@ pub struct BenchArgs {
     #[arg(long, value_parser = humantime::parse_duration)]
     pub duration: Option<Duration>,
 
+    /// What comes before the measured run
+    #[command(flatten)]
+    pub warm_up: WarmUpArgs,
+
     /// What to do
     #[arg(long, value_enum, default_value = "both")]
     pub phase: Phase,
 
     /// Keep the loaded state in the directory `loaded` of each tier, and run on a copy of it
-    /// made of hard links; later runs with the same settings use it again
+    /// made of hard links; later runs with the same settings use it again. hotrap and leveled
+    /// have the same files and share a state
     #[arg(long)]
     pub keep: bool,
 
@@ -151,6 +159,11 @@ pub struct BenchArgs {
     /// Write the results there as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+
+    /// Techniques to do without
+    #[cfg(feature = "experiments")]
+    #[command(flatten)]
+    pub experiments: crate::experiments::Experiments,
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -211,6 +224,7 @@ pub(crate) struct Plan {
     pub(crate) threads: usize,
     pub(crate) seed: u64,
     pub(crate) scan_length: usize,
+    pub(crate) warm_up: Option<WarmUp>,
     pub(crate) end: End,
     pub(crate) settings: Settings,
 }
@@ -251,9 +265,20 @@ impl BenchArgs {
         };
         let settings = self.settings(records * self.record_size);
         engine.check(&settings)?;
+        #[cfg(feature = "experiments")]
+        ensure!(
+            engine.name() == "hotrap" || self.experiments == Default::default(),
+            "flags of experiments are for engine hotrap only"
+        );
+        let warm_up = self.warm_up.plan(settings.slow_device.is_limited())?;
+        ensure!(
+            warm_up.is_none() || self.phase != Phase::Load,
+            "--warm-up: --phase load runs nothing"
+        );
         Ok(Plan {
             engine,
-            end: self.end(&source),
+            warm_up,
+            end: self.end(&source)?,
             source,
             records,
             value_len: self.record_size as usize - KEY_LEN,
@@ -305,22 +330,21 @@ impl BenchArgs {
         })
     }
 
-    fn end(&self, source: &Source) -> End {
-        let whole = match source {
-            Source::Generated { .. } => None,
-            Source::Trace { trace, copies, .. } => Some(trace.accesses() * copies),
+    fn end(&self, source: &Source) -> Result<End> {
+        let (whole, timed) = match source {
+            Source::Generated { stages, .. } => (None, stages.duration()),
+            Source::Trace { trace, copies, .. } => (Some(trace.accesses() * copies), None),
         };
-        match (self.ops, self.duration, whole) {
-            (None, None, None) => End {
-                ops: None,
-                duration: Some(Duration::from_secs(30)),
-            },
-            (None, None, whole) => End {
-                ops: whole,
-                duration: None,
-            },
-            (ops, duration, _) => End { ops, duration },
-        }
+        ensure!(
+            timed.is_none() || (self.ops.is_none() && self.duration.is_none()),
+            "--distribution: its stages say how long the run is; leave out --ops and --duration"
+        );
+        let (ops, duration) = match (self.ops, self.duration.or(timed)) {
+            (None, None) if whole.is_none() => (None, Some(Duration::from_secs(30))),
+            (None, None) => (whole, None),
+            given => given,
+        };
+        Ok(End { ops, duration })
     }
 
     fn settings(&self, data: u64) -> Settings {
@@ -342,6 +366,8 @@ impl BenchArgs {
                 bandwidth: self.slow_bandwidth,
                 latency: self.slow_latency,
             },
+            #[cfg(feature = "experiments")]
+            experiments: self.experiments,
         }
     }
 }
@@ -396,6 +422,16 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn stages_with_a_time_end_the_run() {
+        let plan = parse("--distribution uniform@10s,hotspot-5@1m").unwrap();
+        let end = plan.plan().unwrap().end;
+        assert_eq!(
+            (end.ops, end.duration),
+            (None, Some(Duration::from_secs(70)))
+        );
+    }
+
+    #[test]
     fn wrong_flags_are_explained() {
         for (flags, expected) in [
             ("--workload g", "there are ro, rw"),
@@ -420,6 +456,10 @@ pub(crate) mod tests {
             ("--fast a --slow a", "two directories"),
             ("--phase run", "needs --keep"),
             ("--trace /no/such", "/no/such"),
+            (
+                "--distribution uniform@1s,latest@1s --ops 5",
+                "leave out --ops",
+            ),
         ] {
             let error = format!("{:#}", parse(flags).unwrap().plan().err().unwrap());
             assert!(error.contains(expected), "{flags}: {error}");

@@ -171,7 +171,28 @@ mod tests {
             "write_amplification",
             "space_amplification",
             "stall_seconds",
+            "last_tenth",
+            "seconds_to_90_percent",
+            "cpu_us_per_op",
+            "compaction_read_bytes",
+            "compaction_write_bytes",
+            "hot_set_bytes",
+            "hot_set_limit_bytes",
+            "ralt_bytes",
+            "ralt_limit_bytes",
+            "ralt_memory_bytes",
+            "ralt_cpu_seconds",
+            "ralt_cpu_share",
+            "ralt_read_bytes",
+            "ralt_write_bytes",
+            "ralt_io_share",
+            "promoted_flush_bytes",
+            "promoted_compaction_bytes",
+            "retained_bytes",
+            "admission_attempts",
+            "admission_refused",
             "wrong_answers",
+            "stages",
             "series",
             "settings",
             "host",
@@ -194,6 +215,10 @@ mod tests {
         }
         assert_eq!(json["ops"], 1000);
         assert_eq!(json["series"][0]["fd_hit_rate"], json["fd_hit_rate"]);
+        assert_eq!(json["stages"][0]["ops"], 1000);
+        assert_eq!(json["series"][0]["hot_set_limit_bytes"], 1000);
+        assert_eq!(json["hot_set_limit_bytes"], 1000);
+        assert!(json["compaction_read_bytes"].is_null(), "not known");
         assert_eq!(json["settings"]["durability"], "buffered");
         assert!(json["host"]["cores"].as_u64().unwrap() > 0);
         let text = report.to_string();

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 
+use crate::counters::Counters;
 use crate::engines;
 use crate::settings::{Dirs, Settings};
 
@@ -37,6 +38,9 @@ pub(crate) trait Engine: Send + Sync {
     /// The engine's own.
     fn counters(&self) -> Result<Counters>;
 
+    /// Lifts the limits of an emulated slow disk, or puts them in force again.
+    fn throttle(&self, _on: bool) {}
+
     /// Closes the store so that it can be opened or copied.
     ///
     /// # Errors
@@ -48,6 +52,11 @@ pub(crate) trait Engine: Send + Sync {
 pub(crate) trait EngineKind: Sync {
     /// What `--engine` calls it.
     fn name(&self) -> &'static str;
+
+    /// What its files are called: engines of one answer can open each other's stores.
+    fn files(&self) -> &'static str {
+        self.name()
+    }
 
     /// Refuses settings that this engine cannot honour.
     ///
@@ -67,81 +76,6 @@ pub(crate) trait EngineKind: Sync {
     /// # Errors
     /// The engine's own, or the file system's.
     fn copy(&self, settings: &Settings, from: &Dirs, to: &Dirs) -> Result<()>;
-}
-
-/// An engine's counters. `None` is what the engine cannot tell.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Counters {
-    /// Point reads.
-    pub(crate) gets: Option<u64>,
-    /// Point reads that touched no slow device.
-    pub(crate) gets_without_slow: Option<u64>,
-    /// Point reads that touched no device.
-    pub(crate) gets_without_device: Option<u64>,
-    /// Bytes on the fast tier now.
-    pub(crate) fd_bytes: Option<u64>,
-    /// Bytes on the slow tier now.
-    pub(crate) sd_bytes: Option<u64>,
-    /// Bytes read from the fast device.
-    pub(crate) fd_read_bytes: Option<u64>,
-    /// Bytes written to the fast device.
-    pub(crate) fd_write_bytes: Option<u64>,
-    /// Bytes read from the slow device.
-    pub(crate) sd_read_bytes: Option<u64>,
-    /// Read operations on the slow device.
-    pub(crate) sd_read_ops: Option<u64>,
-    /// Bytes written to the slow device.
-    pub(crate) sd_write_bytes: Option<u64>,
-    /// Bytes written to all devices, where that is known without knowing to which.
-    pub(crate) written_bytes: Option<u64>,
-    /// Bytes of keys and values that writers handed in.
-    pub(crate) user_write_bytes: Option<u64>,
-    /// Time that writers were held back, in seconds of all threads.
-    pub(crate) stall_seconds: Option<f64>,
-}
-
-impl Counters {
-    /// What was counted since `earlier`; present sizes stay as they are.
-    pub(crate) fn since(&self, earlier: &Counters) -> Counters {
-        let less = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
-        Counters {
-            gets: less(self.gets, earlier.gets),
-            gets_without_slow: less(self.gets_without_slow, earlier.gets_without_slow),
-            gets_without_device: less(self.gets_without_device, earlier.gets_without_device),
-            fd_bytes: self.fd_bytes,
-            sd_bytes: self.sd_bytes,
-            fd_read_bytes: less(self.fd_read_bytes, earlier.fd_read_bytes),
-            fd_write_bytes: less(self.fd_write_bytes, earlier.fd_write_bytes),
-            sd_read_bytes: less(self.sd_read_bytes, earlier.sd_read_bytes),
-            sd_read_ops: less(self.sd_read_ops, earlier.sd_read_ops),
-            sd_write_bytes: less(self.sd_write_bytes, earlier.sd_write_bytes),
-            written_bytes: less(self.written_bytes, earlier.written_bytes),
-            user_write_bytes: less(self.user_write_bytes, earlier.user_write_bytes),
-            stall_seconds: self
-                .stall_seconds
-                .zip(earlier.stall_seconds)
-                .map(|(now, then)| (now - then).max(0.0)),
-        }
-    }
-
-    /// Share of point reads that touched no slow device.
-    pub(crate) fn fd_hit_rate(&self) -> Option<f64> {
-        ratio(self.gets_without_slow?, self.gets?)
-    }
-
-    /// Share of point reads that touched no device.
-    pub(crate) fn dram_hit_rate(&self) -> Option<f64> {
-        ratio(self.gets_without_device?, self.gets?)
-    }
-
-    /// Bytes written to all devices per byte handed in.
-    pub(crate) fn write_amplification(&self) -> Option<f64> {
-        ratio(self.written_bytes?, self.user_write_bytes?)
-    }
-}
-
-fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 /// Engines that exist, built in or not.
@@ -182,35 +116,5 @@ mod tests {
     fn a_peer_that_was_not_built_says_how_to_build_it() {
         let error = find("rocksdb").err().unwrap().to_string();
         assert!(error.contains("built without feature `peers`"), "{error}");
-    }
-
-    #[test]
-    fn differences_and_rates() {
-        let before = Counters {
-            gets: Some(10),
-            gets_without_slow: Some(5),
-            fd_bytes: Some(100),
-            ..Counters::default()
-        };
-        let after = Counters {
-            gets: Some(110),
-            gets_without_slow: Some(80),
-            fd_bytes: Some(70),
-            stall_seconds: Some(1.0),
-            ..Counters::default()
-        };
-        let run = after.since(&before);
-        assert_eq!(run.fd_hit_rate(), Some(0.75));
-        assert_eq!(run.dram_hit_rate(), None);
-        assert_eq!(run.fd_bytes, Some(70));
-        assert_eq!(run.stall_seconds, None);
-        assert_eq!(
-            Counters {
-                gets: Some(0),
-                ..before
-            }
-            .fd_hit_rate(),
-            None
-        );
     }
 }

@@ -6,10 +6,13 @@
 
 mod args;
 mod bench;
+mod counters;
 mod demo;
 mod distribution;
 mod engine;
 mod engines;
+#[cfg(feature = "experiments")]
+mod experiments;
 mod freshness;
 mod keys;
 mod progress;
@@ -20,14 +23,18 @@ mod state;
 mod trace;
 mod usage;
 mod value;
+mod warm_up;
 mod workload;
 
 pub use args::{BenchArgs, Phase};
 pub use bench::{BadArguments, bench};
 pub use demo::{DemoArgs, demo};
 pub use distribution::{Shape, Stage, Stages};
-pub use report::{Host, OperationLatency, Report};
-pub use run::Second;
+#[cfg(feature = "experiments")]
+pub use experiments::{Experiments, Scoring};
+pub use report::{Host, Hotness, OperationLatency, Report};
+pub use run::{LastTenth, Second, StageResult};
 pub use settings::{Compression, Durability, Settings, SlowDevice};
 pub use trace::Format;
+pub use warm_up::{WarmUpArgs, WarmUpLength};
 pub use workload::{Operation, Workload};

@@ -11,17 +11,18 @@ const STEPS: u64 = 1000;
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
+    part: &'static str,
 }
 
 impl Progress {
     pub(crate) fn new() -> Self {
         let bar = ProgressBar::new(STEPS);
         if let Ok(style) =
-            ProgressStyle::with_template("{prefix:<8} [{bar:40}] {percent:>3} % {msg}")
+            ProgressStyle::with_template("{prefix:<10} [{bar:40}] {percent:>3} % {msg}")
         {
             bar.set_style(style.progress_chars("=> "));
         }
-        Self { bar }
+        Self { bar, part: "" }
     }
 
     pub(crate) fn finish(&self) {
@@ -39,8 +40,12 @@ impl Watch for Progress {
         self.bar.set_message("waiting for background work");
     }
 
+    fn part(&mut self, name: &'static str) {
+        self.part = name;
+    }
+
     fn second(&mut self, second: &Second, progress: f64) {
-        self.bar.set_prefix("running");
+        self.bar.set_prefix(self.part);
         self.bar.set_position((progress * STEPS as f64) as u64);
         let hits = second.fd_hit_rate.map_or(String::new(), |rate| {
             format!(", {:.1} % without the slow disk", rate * 100.0)

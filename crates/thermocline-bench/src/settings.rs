@@ -120,6 +120,10 @@ pub struct Settings {
     pub durability: Durability,
     /// Emulation of a slower device.
     pub slow_device: SlowDevice,
+    /// Techniques that are turned off.
+    #[cfg(feature = "experiments")]
+    #[serde(default)]
+    pub experiments: crate::experiments::Experiments,
 }
 
 impl Settings {

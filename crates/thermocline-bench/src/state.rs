@@ -22,7 +22,7 @@ const STATE: &str = "loaded.json";
 /// What a loaded state depends on: runs share a state if and only if these agree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Content {
-    engine: String,
+    files: String,
     keys: String,
     records: u64,
     value_len: usize,
@@ -37,7 +37,7 @@ impl Content {
     pub(crate) fn new(plan: &Plan) -> Self {
         let settings = &plan.settings;
         Self {
-            engine: plan.engine.name().to_owned(),
+            files: plan.engine.files().to_owned(),
             keys: match &plan.source {
                 Source::Generated { .. } => "ycsb".to_owned(),
                 Source::Trace { trace, copies, .. } => {
@@ -73,6 +73,7 @@ impl Content {
 pub(crate) struct Kept {
     content: Content,
     /// What else its load numbers depend on.
+    engine: String,
     settings: Settings,
     threads: usize,
     load: Load,
@@ -82,6 +83,7 @@ impl Kept {
     pub(crate) fn new(plan: &Plan, load: Load) -> Self {
         Self {
             content: Content::new(plan),
+            engine: plan.engine.name().to_owned(),
             settings: plan.settings.clone(),
             threads: plan.threads,
             load,
@@ -90,7 +92,10 @@ impl Kept {
 
     /// The numbers of its load, if the plan's would have run under the same conditions.
     pub(crate) fn load(&self, plan: &Plan) -> Option<Load> {
-        (self.settings == plan.settings && self.threads == plan.threads).then_some(self.load)
+        let alike = self.engine == plan.engine.name()
+            && self.settings == plan.settings
+            && self.threads == plan.threads;
+        alike.then_some(self.load)
     }
 }
 
@@ -290,6 +295,19 @@ mod tests {
         assert!(error.contains("memtable is"), "{error}");
         place.forget().unwrap();
         assert!(place.kept(&other_run).is_err());
+    }
+
+    #[test]
+    fn engines_with_the_same_files_share_a_state() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = place(dir.path()).unwrap();
+        let kept = Kept::new(&plan("--engine leveled --threads 2"), LOAD);
+        place.keep(&kept).unwrap();
+        let hotrap = plan("--engine hotrap --threads 2");
+        assert_eq!(place.kept(&hotrap).unwrap(), kept);
+        assert_eq!(kept.load(&hotrap), None, "loaded by another engine");
+        let error = place.kept(&plan("--engine fast-only")).unwrap_err();
+        assert!(error.to_string().contains("files is"), "{error}");
     }
 
     #[test]

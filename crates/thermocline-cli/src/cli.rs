@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, checkpoint, compact, completions, delete, demo, destroy, get, inspect, load, put, scan,
-    stats, verify,
+    bench, checkpoint, compact, completions, delete, demo, destroy, get, hot, inspect, load, put,
+    scan, stats, verify,
 };
 use crate::failure::Failure;
 
@@ -44,13 +44,14 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Demo(demo::Args),
-    Bench(bench::Args),
+    Bench(Box<bench::Args>),
     Load(load::Args),
     Get(get::Args),
     Put(put::Args),
     Delete(delete::Args),
     Scan(scan::Args),
     Stats(stats::Args),
+    Hot(hot::Args),
     Verify(verify::Args),
     Checkpoint(checkpoint::Args),
     Compact(compact::Args),
@@ -70,6 +71,7 @@ impl Command {
             Command::Delete(args) => delete::run(&args),
             Command::Scan(args) => scan::run(&args),
             Command::Stats(args) => stats::run(&args),
+            Command::Hot(args) => hot::run(&args),
             Command::Verify(args) => verify::run(&args),
             Command::Checkpoint(args) => checkpoint::run(&args),
             Command::Compact(args) => compact::run(&args),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use thermocline::{Db, Error, Keyspace, Options, TierOptions};
+use thermocline::{Db, Error, Keyspace, Options, Placement, TierOptions};
 
 use crate::failure::Failure;
 use crate::size;
@@ -11,6 +11,12 @@ use crate::text::Notation;
 
 /// Heading of these flags in `--help`.
 const STORE: &str = "Store";
+
+/// The file that every store has on its fast tier.
+const MANIFEST: &str = "CURRENT";
+
+/// Where a store that places records by hotness keeps its access records, on the fast tier.
+const RALT_DIR: &str = "ralt";
 
 /// The flags that name a store.
 #[derive(Debug, Args)]
@@ -61,6 +67,20 @@ impl StoreArgs {
         options
     }
 
+    /// The directory of the access records.
+    pub(crate) fn ralt_dir(&self) -> PathBuf {
+        self.fast.join(RALT_DIR)
+    }
+
+    /// A store that is there keeps its placement: a command that opens it for a moment must
+    /// neither begin to track hotness nor push down what is hot.
+    fn placement(&self) -> Placement {
+        if self.fast.join(MANIFEST).exists() && !self.ralt_dir().is_dir() {
+            return Placement::ByLevel;
+        }
+        Placement::default()
+    }
+
     fn online_options(&self, create: bool) -> Result<Options, Failure> {
         // Without a capacity the engine would fill the fast tier with everything.
         if self.slow.is_some() && self.fast_capacity.is_none() {
@@ -71,6 +91,7 @@ impl StoreArgs {
         }
         let mut options = self.offline_options();
         options.create_if_missing = create;
+        options.placement = self.placement();
         Ok(options)
     }
 

@@ -41,10 +41,12 @@ fn reading_makes_no_store_and_writing_only_on_request() {
         "get k",
         "scan",
         "stats",
+        "hot",
         "verify",
         "delete k",
         "compact",
         "inspect tables",
+        "inspect hotness",
     ] {
         let run = store.run(line, &[]);
         run.fails(3, &[fast_name]);

@@ -45,6 +45,7 @@ fn help_lists_exit_codes_and_shows_what_each_subcommand_does() {
         ("verify", "Read every block of every file"),
         ("bench", "Measure"),
         ("demo", "Show"),
+        ("hot", "Print the hottest keys"),
     ] {
         let help = run(&[command, "--help"]).ok();
         assert!(help.starts_with(about), "{help}");

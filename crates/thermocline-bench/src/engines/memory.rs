@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
 
-use crate::engine::{Counters, Engine, EngineKind};
+use crate::counters::{Counters, HotCounters};
+use crate::engine::{Engine, EngineKind};
 use crate::settings::{Dirs, Settings};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -106,6 +107,12 @@ impl Engine for Store {
             gets: Some(gets),
             gets_without_slow: Some(gets / 2),
             gets_without_device: Some(gets / 4),
+            hotness: Some(HotCounters {
+                hot_set_limit_bytes: 1000,
+                hot_set_bytes: gets.min(900),
+                ralt_cpu_seconds: gets as f64 / 1e9,
+                ..HotCounters::default()
+            }),
             ..Counters::default()
         })
     }

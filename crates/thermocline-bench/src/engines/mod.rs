@@ -12,8 +12,9 @@ use crate::engine::EngineKind;
 
 /// Every engine of this build.
 pub(crate) static ALL: &[&dyn EngineKind] = &[
-    &thermocline::Leveled,
-    &thermocline::FastOnly,
+    &thermocline::Thermocline::HotRap,
+    &thermocline::Thermocline::Leveled,
+    &thermocline::Thermocline::FastOnly,
     #[cfg(feature = "peers")]
     &rocksdb::Tiered,
     #[cfg(feature = "peers")]

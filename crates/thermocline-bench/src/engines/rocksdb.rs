@@ -15,7 +15,8 @@ use rocksdb::{
 };
 
 use super::block_device::{self, DeviceIo};
-use crate::engine::{Counters, Engine, EngineKind};
+use crate::counters::Counters;
+use crate::engine::{Engine, EngineKind};
 use crate::settings::{Compression, Dirs, Durability, Settings};
 
 /// Two compactions and a flush at once, as many as our engine by default.
@@ -211,12 +212,16 @@ impl Engine for Store {
             sd_bytes: Some(0),
             written_bytes: Some(written),
             user_write_bytes: Some(ticker(Ticker::BytesWritten)),
+            compaction_read_bytes: Some(ticker(Ticker::CompactReadBytes)),
+            compaction_write_bytes: Some(ticker(Ticker::CompactWriteBytes)),
             stall_seconds: Some(ticker(Ticker::StallMicros) as f64 / 1e6),
             ..Counters::default()
         };
         if self.tiered {
             counters.sd_bytes = Some(size(&self.dirs.slow)?);
-            // RocksDB does not count by path; the kernel counts by device.
+            // RocksDB does not count by path; the kernel counts by device. Its tickers of reads
+            // by temperature or of the last level tell no hit rate either: paths have no
+            // temperature, more than one level may lie on the slow one, and compactions count.
             if let Some([fast, slow]) = block_device::of_two(&self.dirs.fast, &self.dirs.slow) {
                 by_device(&mut counters, fast, slow);
             }

@@ -1,91 +1,135 @@
-//! Our engine, over two tiers and over the fast one alone.
+//! Our engine: over two tiers, placed by hotness or by level, and over the fast one alone.
 
 use std::sync::Arc;
 
 use anyhow::Result;
-use thermocline::metrics::{Metrics, TierMetrics};
+use thermocline::metrics::{CompactionMetrics, HotRapMetrics, Metrics, TierMetrics};
 use thermocline::storage::{Disk, Limits, Throttled};
-use thermocline::{Db, Options, SystemClock, TierOptions};
+use thermocline::{Db, HotRapOptions, Options, Placement, SystemClock, TierOptions};
 
-use crate::engine::{Counters, Engine, EngineKind};
+use crate::counters::{Counters, HotCounters};
+use crate::engine::{Engine, EngineKind};
 use crate::settings::{Compression, Dirs, Durability, Settings, SlowDevice};
 
-/// Level tiering: upper levels on the fast disk, lower ones on the slow disk.
-pub(super) struct Leveled;
+/// How our engine is set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Thermocline {
+    /// Two tiers, records placed by hotness.
+    HotRap,
+    /// Two tiers, records placed by level: what hotness is measured against.
+    Leveled,
+    /// Everything on the fast disk, whatever its capacity: what tiering is measured against.
+    FastOnly,
+}
 
-/// Everything on the fast disk, whatever its capacity: what tiering is measured against.
-pub(super) struct FastOnly;
-
-impl EngineKind for Leveled {
+impl EngineKind for Thermocline {
     fn name(&self) -> &'static str {
-        "leveled"
+        match self {
+            Thermocline::HotRap => "hotrap",
+            Thermocline::Leveled => "leveled",
+            Thermocline::FastOnly => "fast-only",
+        }
+    }
+
+    fn files(&self) -> &'static str {
+        match self {
+            Thermocline::HotRap | Thermocline::Leveled => "two tiers",
+            Thermocline::FastOnly => "one tier",
+        }
     }
 
     fn check(&self, settings: &Settings) -> Result<()> {
-        check(settings, true)
+        let names = Dirs {
+            fast: "fast".into(),
+            slow: "slow".into(),
+        };
+        Ok(self.options(settings, &names).validate()?)
     }
 
     fn open(&self, settings: &Settings, dirs: &Dirs) -> Result<Box<dyn Engine>> {
-        open(settings, dirs, true)
+        let mut builder = Db::builder(self.options(settings, dirs));
+        let device = (self.is_tiered() && settings.slow_device.is_limited()).then(|| Emulated {
+            medium: Throttled::new(
+                Arc::new(Disk::default()),
+                limits(&settings.slow_device),
+                Arc::new(SystemClock::default()),
+            ),
+            limits: limits(&settings.slow_device),
+        });
+        if let Some(device) = &device {
+            builder = builder.medium(1, Arc::new(device.medium.clone()));
+        }
+        Ok(Box::new(Store {
+            db: builder.open()?,
+            device,
+        }))
     }
 
+    /// A checkpoint, made without the emulated slow disk: copying is not what is measured. By
+    /// level, so that the source is the same for whichever engine runs on the copy.
     fn copy(&self, settings: &Settings, from: &Dirs, to: &Dirs) -> Result<()> {
-        copy(settings, from, to, true)
+        let mut options = self.options(settings, from);
+        options.placement = Placement::ByLevel;
+        let db = Db::open(options)?;
+        let mut targets = vec![to.fast.clone()];
+        if self.is_tiered() {
+            targets.push(to.slow.clone());
+        }
+        db.checkpoint(&targets)?;
+        db.close()?;
+        Ok(())
     }
 }
 
-impl EngineKind for FastOnly {
-    fn name(&self) -> &'static str {
-        "fast-only"
+impl Thermocline {
+    fn is_tiered(self) -> bool {
+        self != Thermocline::FastOnly
     }
 
-    fn check(&self, settings: &Settings) -> Result<()> {
-        check(settings, false)
-    }
-
-    fn open(&self, settings: &Settings, dirs: &Dirs) -> Result<Box<dyn Engine>> {
-        open(settings, dirs, false)
-    }
-
-    fn copy(&self, settings: &Settings, from: &Dirs, to: &Dirs) -> Result<()> {
-        copy(settings, from, to, false)
-    }
-}
-
-fn options(settings: &Settings, dirs: &Dirs, tiered: bool) -> Options {
-    let fast = TierOptions::fast(&dirs.fast).block_size(settings.block_size_fast as usize);
-    let tiers = if tiered {
-        let slow = TierOptions::slow(&dirs.slow)
-            .block_size(settings.block_size_slow as usize)
-            .compression(match settings.compression {
-                Compression::None => thermocline::Compression::None,
-                Compression::Lz4 => thermocline::Compression::Lz4,
-                Compression::Zstd(level) => thermocline::Compression::Zstd(level),
-            });
-        vec![fast.capacity(settings.fast_capacity), slow]
-    } else {
-        vec![fast]
-    };
-    Options {
-        memory: settings.memory,
-        block_cache: Some(settings.cache),
-        memtable_size: Some(settings.memtable),
-        table_size: Some(settings.memtable),
-        durability: match settings.durability {
-            Durability::None => thermocline::Durability::None,
-            Durability::Buffered => thermocline::Durability::Buffered,
-            Durability::Sync => thermocline::Durability::Sync,
-        },
-        ..Options::with_tiers(tiers)
+    fn options(self, settings: &Settings, dirs: &Dirs) -> Options {
+        let fast = TierOptions::fast(&dirs.fast).block_size(settings.block_size_fast as usize);
+        let tiers = if self.is_tiered() {
+            let slow = TierOptions::slow(&dirs.slow)
+                .block_size(settings.block_size_slow as usize)
+                .compression(match settings.compression {
+                    Compression::None => thermocline::Compression::None,
+                    Compression::Lz4 => thermocline::Compression::Lz4,
+                    Compression::Zstd(level) => thermocline::Compression::Zstd(level),
+                });
+            vec![fast.capacity(settings.fast_capacity), slow]
+        } else {
+            vec![fast]
+        };
+        Options {
+            memory: settings.memory,
+            block_cache: Some(settings.cache),
+            memtable_size: Some(settings.memtable),
+            table_size: Some(settings.memtable),
+            placement: match self {
+                Thermocline::HotRap => Placement::HotRap(hotrap(settings)),
+                Thermocline::Leveled | Thermocline::FastOnly => Placement::ByLevel,
+            },
+            durability: match settings.durability {
+                Durability::None => thermocline::Durability::None,
+                Durability::Buffered => thermocline::Durability::Buffered,
+                Durability::Sync => thermocline::Durability::Sync,
+            },
+            ..Options::with_tiers(tiers)
+        }
     }
 }
 
-fn check(settings: &Settings, tiered: bool) -> Result<()> {
-    let names = Dirs {
-        fast: "fast".into(),
-        slow: "slow".into(),
-    };
-    Ok(options(settings, &names, tiered).validate()?)
+#[cfg(feature = "experiments")]
+fn hotrap(settings: &Settings) -> HotRapOptions {
+    HotRapOptions {
+        switches: settings.experiments.switches(),
+        ..HotRapOptions::default()
+    }
+}
+
+#[cfg(not(feature = "experiments"))]
+fn hotrap(_settings: &Settings) -> HotRapOptions {
+    HotRapOptions::default()
 }
 
 fn limits(device: &SlowDevice) -> Limits {
@@ -100,40 +144,15 @@ fn limits(device: &SlowDevice) -> Limits {
     }
 }
 
-fn open_db(settings: &Settings, dirs: &Dirs, tiered: bool) -> Result<Db> {
-    let mut builder = Db::builder(options(settings, dirs, tiered));
-    if tiered && settings.slow_device.is_limited() {
-        let medium = Throttled::new(
-            Arc::new(Disk::default()),
-            limits(&settings.slow_device),
-            Arc::new(SystemClock::default()),
-        );
-        builder = builder.medium(1, Arc::new(medium));
-    }
-    Ok(builder.open()?)
-}
-
-fn open(settings: &Settings, dirs: &Dirs, tiered: bool) -> Result<Box<dyn Engine>> {
-    let db = open_db(settings, dirs, tiered)?;
-    Ok(Box::new(Store { db }))
-}
-
-/// A checkpoint, made without the emulated slow disk: copying is not what is measured.
-fn copy(settings: &Settings, from: &Dirs, to: &Dirs, tiered: bool) -> Result<()> {
-    let mut settings = settings.clone();
-    settings.slow_device = SlowDevice::default();
-    let db = open_db(&settings, from, tiered)?;
-    let mut targets = vec![to.fast.clone()];
-    if tiered {
-        targets.push(to.slow.clone());
-    }
-    db.checkpoint(&targets)?;
-    db.close()?;
-    Ok(())
+/// A slow disk that is emulated.
+struct Emulated {
+    medium: Throttled,
+    limits: Limits,
 }
 
 struct Store {
     db: Db,
+    device: Option<Emulated>,
 }
 
 impl Engine for Store {
@@ -165,6 +184,14 @@ impl Engine for Store {
         Ok(counters(&self.db.metrics()))
     }
 
+    fn throttle(&self, on: bool) {
+        if let Some(device) = &self.device {
+            device
+                .medium
+                .set_limits(if on { device.limits } else { Limits::default() });
+        }
+    }
+
     fn close(self: Box<Self>) -> Result<()> {
         Ok(self.db.close()?)
     }
@@ -174,6 +201,10 @@ fn counters(metrics: &Metrics) -> Counters {
     let fast = metrics.tiers.first();
     // A store without a slow tier reads nothing from it, which is not unknown.
     let slow = |value: fn(&TierMetrics) -> u64| Some(metrics.tiers.get(1).map_or(0, value));
+    let compactions = |bytes: fn(&CompactionMetrics) -> &[u64]| {
+        let jobs = metrics.compactions.iter();
+        Some(jobs.flat_map(bytes).sum())
+    };
     Counters {
         gets: Some(metrics.hits.gets),
         gets_without_slow: Some(metrics.hits.without_slow_device),
@@ -187,7 +218,29 @@ fn counters(metrics: &Metrics) -> Counters {
         sd_write_bytes: slow(TierMetrics::write_bytes),
         written_bytes: Some(metrics.tiers.iter().map(TierMetrics::write_bytes).sum()),
         user_write_bytes: Some(metrics.user_write_bytes),
+        compaction_read_bytes: compactions(|job| &job.read_bytes),
+        compaction_write_bytes: compactions(|job| &job.write_bytes),
+        hotness: metrics.hotrap.as_ref().map(hotness),
         stall_seconds: Some(metrics.stalls.slowed_seconds + metrics.stalls.stopped_seconds),
+    }
+}
+
+fn hotness(hotrap: &HotRapMetrics) -> HotCounters {
+    let ralt = &hotrap.ralt;
+    HotCounters {
+        hot_set_bytes: ralt.hot_set_bytes,
+        hot_set_limit_bytes: ralt.hot_set_limit_bytes,
+        ralt_bytes: ralt.physical_bytes,
+        ralt_limit_bytes: ralt.physical_limit_bytes,
+        ralt_memory_bytes: ralt.memory_bytes,
+        ralt_cpu_seconds: ralt.cpu_seconds,
+        ralt_read_bytes: ralt.read_bytes,
+        ralt_write_bytes: ralt.write_bytes,
+        promoted_flush_bytes: hotrap.promoted_flush_bytes,
+        promoted_compaction_bytes: hotrap.promoted_compaction_bytes,
+        retained_bytes: hotrap.retained_bytes,
+        admission_attempts: hotrap.admission_attempts,
+        admission_refused: hotrap.refused(),
     }
 }
 
@@ -205,17 +258,20 @@ mod tests {
         }
     }
 
-    /// Loads, copies, and runs updates on the copy; the counters of the run.
-    fn run(engine: &str, slow: bool) -> Counters {
-        let flags = "--data-size 4MiB --memory 2MiB --cache 64KiB --ops 3000 --workload uh";
+    /// Loads by one engine, copies, and runs updates on the copy by another; the counters of the
+    /// run.
+    fn run(loader: &str, engine: &str, slow: bool) -> Counters {
+        let flags = "--data-size 4MiB --memory 2MiB --cache 64KiB --memtable 64KiB --ops 3000 --workload uh";
         let mut plan = parse(flags).unwrap().plan().unwrap();
         plan.engine = engine::find(engine).unwrap();
+        let loader = engine::find(loader).unwrap();
+        assert_eq!(loader.files(), plan.engine.files());
         if slow {
             plan.settings.slow_device.iops = Some(100_000);
         }
         let root = tempfile::tempdir().unwrap();
         let (first, second) = (dirs(root.path(), "a"), dirs(root.path(), "b"));
-        let engine = plan.engine.open(&plan.settings, &first).unwrap();
+        let engine = loader.open(&plan.settings, &first).unwrap();
         run::load(&plan, engine.as_ref(), &mut ()).unwrap();
         engine.close().unwrap();
         plan.engine.copy(&plan.settings, &first, &second).unwrap();
@@ -224,7 +280,7 @@ mod tests {
         assert_eq!(measured.wrongs.count(), 0, "{:?}", measured.wrongs);
         engine.close().unwrap();
         // The run changed its copy only.
-        let engine = plan.engine.open(&plan.settings, &first).unwrap();
+        let engine = loader.open(&plan.settings, &first).unwrap();
         let again = run::measure(&plan, engine.as_ref(), &mut ()).unwrap();
         assert_eq!(again.wrongs.count(), 0, "{:?}", again.wrongs);
         measured.counters
@@ -232,23 +288,55 @@ mod tests {
 
     #[test]
     fn two_tiers_answer_right_and_count_by_tier() {
-        let counters = run("leveled", true);
+        let counters = run("hotrap", "leveled", true);
         assert!(counters.sd_bytes > Some(1 << 20) && counters.fd_bytes > Some(0));
         assert!(counters.sd_read_ops > Some(0));
         assert!(counters.fd_hit_rate() > counters.dram_hit_rate());
         assert!(counters.fd_hit_rate() < Some(1.0));
         assert!(counters.user_write_bytes > Some(1 << 20));
+        assert!(counters.compaction_write_bytes > Some(0));
+        assert!(counters.compaction_write_bytes < counters.written_bytes);
+        assert_eq!(counters.hotness, None);
+    }
+
+    #[test]
+    fn a_store_loaded_by_level_can_be_run_by_hotness() {
+        let counters = run("leveled", "hotrap", true);
+        assert!(counters.sd_bytes > Some(1 << 20));
+        assert!(counters.hotness.is_some());
     }
 
     #[test]
     fn one_tier_never_touches_a_slow_disk() {
-        let counters = run("fast-only", false);
+        let counters = run("fast-only", "fast-only", false);
         assert_eq!(counters.fd_hit_rate(), Some(1.0));
         assert_eq!(
             (counters.sd_bytes, counters.sd_read_ops),
             (Some(0), Some(0))
         );
         assert!(counters.dram_hit_rate() < Some(1.0));
+    }
+
+    #[test]
+    fn the_emulated_disk_can_be_let_go() {
+        let flags = "--engine leveled --data-size 2MiB --fast-capacity 1MiB --memtable 32KiB \
+             --memory 2MiB --cache 16KiB --slow-latency 5ms --ops 200 --threads 1 --distribution uniform";
+        let plan = parse(flags).unwrap().plan().unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let engine = plan.engine.open(&plan.settings, &dirs(root.path(), "a"));
+        let engine = engine.unwrap();
+        engine.throttle(false);
+        run::load(&plan, engine.as_ref(), &mut ()).unwrap();
+        // One thread waits for each slow read, or for none.
+        let waits = || {
+            let measured = run::measure(&plan, engine.as_ref(), &mut ()).unwrap();
+            let slow_reads = measured.counters.sd_read_ops.unwrap();
+            assert!(slow_reads > 50, "{slow_reads}");
+            measured.seconds / (slow_reads as f64 * 0.005)
+        };
+        assert!(waits() < 1.0);
+        engine.throttle(true);
+        assert!(waits() >= 1.0);
     }
 
     #[test]

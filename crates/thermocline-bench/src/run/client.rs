@@ -26,6 +26,8 @@ pub(super) struct Client<'a> {
 
 impl<'a> Client<'a> {
     pub(super) fn new(shared: &'a Shared<'a>, number: u64, tally: &'a Tally) -> Self {
+        // Not the same operations again after a warm-up.
+        let number = number + if shared.is_warming { 1 << 20 } else { 0 };
         let seed = shared.seed ^ scramble(number + 1);
         Self {
             shared,
@@ -50,6 +52,7 @@ impl<'a> Client<'a> {
             if let Some(histogram) = self.tally.latencies().get_mut(operation as usize) {
                 histogram.record(nanos)?;
             }
+            self.tally.nanos.fetch_add(nanos, Ordering::Relaxed);
             self.tally.done.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())

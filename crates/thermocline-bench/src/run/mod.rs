@@ -1,31 +1,33 @@
 //! Loading a store and running a workload on it, every answer checked.
 
 mod client;
+mod hits;
 mod inserts;
 mod load;
 mod sampler;
+mod shared;
+mod timeline;
 mod wrongs;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, mpsc};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use hdrhistogram::Histogram;
 
-use crate::args::{Plan, Source};
-use crate::distribution::{Chooser, Stages};
-use crate::engine::{Counters, Engine};
-use crate::freshness::Freshness;
-use crate::keys::{Key, KeySpace};
+use crate::args::{End, Plan};
+use crate::counters::Counters;
+use crate::engine::Engine;
 use crate::usage::Usage;
-use crate::workload::{Operation, Workload};
+use crate::workload::Operation;
 
 use client::Client;
-use inserts::Inserts;
 pub(crate) use load::{Load, load};
-pub use sampler::Second;
 pub(crate) use sampler::Watch;
+use shared::{Shared, Tally};
+use timeline::Timeline;
+pub use timeline::{LastTenth, Second, StageResult};
 pub(crate) use wrongs::Wrongs;
 
 /// Latencies in nanoseconds, by operation in the order of [`Operation::ALL`].
@@ -49,132 +51,68 @@ pub(crate) struct Measured {
     /// Records that exist at the end.
     pub(crate) records: u64,
     pub(crate) seconds: f64,
+    /// Length of the part before, if there was one.
+    pub(crate) warm_up_seconds: Option<f64>,
     pub(crate) cpu_seconds: f64,
     pub(crate) latencies: Latencies,
     pub(crate) series: Vec<Second>,
-    pub(crate) last_tenth_ops_s: f64,
-    pub(crate) last_tenth_fd_hit_rate: Option<f64>,
+    pub(crate) stages: Vec<StageResult>,
+    pub(crate) last_tenth: LastTenth,
+    pub(crate) seconds_to_90_percent: Option<f64>,
     pub(crate) counters: Counters,
     pub(crate) wrongs: Wrongs,
 }
 
-/// What the clients of a run share.
-pub(crate) struct Shared<'a> {
-    pub(crate) engine: &'a dyn Engine,
-    pub(crate) source: &'a Source,
-    pub(crate) keys: KeySpace,
-    /// One for each stage; empty for a trace.
-    pub(crate) choosers: Vec<Chooser>,
-    pub(crate) value_len: usize,
-    pub(crate) scan_length: usize,
-    pub(crate) seed: u64,
-    pub(crate) max_ops: Option<u64>,
-    pub(crate) freshness: Freshness,
-    pub(crate) inserts: Inserts,
-    /// Greatest key loaded; only scans need it.
-    pub(crate) last_key: Option<Key>,
-    pub(crate) wrongs: Wrongs,
-    /// Number of the next operation.
-    pub(crate) next: AtomicU64,
-    /// Stage that time has reached.
-    pub(crate) stage: AtomicUsize,
-    pub(crate) stop: AtomicBool,
-    /// What each client has done, by its number.
-    pub(crate) tallies: Vec<Tally>,
-}
-
-/// What one client has done, on cache lines that it shares with no other.
-#[derive(Debug)]
-#[repr(align(128))]
-pub(crate) struct Tally {
-    /// Operations finished.
-    pub(crate) done: AtomicU64,
-    /// Latencies since the sampler last took them, once a second: the client hardly ever
-    /// waits for the lock.
-    latencies: Mutex<Latencies>,
-}
-
-impl Tally {
-    fn new() -> Self {
-        Self {
-            done: AtomicU64::new(0),
-            latencies: Mutex::new(no_latencies()),
-        }
-    }
-
-    fn latencies(&self) -> MutexGuard<'_, Latencies> {
-        self.latencies
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
-impl<'a> Shared<'a> {
-    fn new(plan: &'a Plan, engine: &'a dyn Engine) -> Self {
-        let keys = plan.source.key_space();
-        let scans = match &plan.source {
-            Source::Generated { workload, .. } => workload.scans(),
-            Source::Trace { .. } => false,
-        };
-        let choosers = match &plan.source {
-            Source::Generated { stages, .. } => stages
-                .stages()
-                .iter()
-                .map(|stage| Chooser::new(stage.shape, plan.records, plan.seed))
-                .collect(),
-            Source::Trace { .. } => Vec::new(),
-        };
-        Self {
-            engine,
-            source: &plan.source,
-            choosers,
-            value_len: plan.value_len,
-            scan_length: plan.scan_length,
-            seed: plan.seed,
-            max_ops: plan.end.ops,
-            freshness: Freshness::new(plan.records),
-            inserts: Inserts::new(plan.records),
-            last_key: if scans {
-                keys.last_key(plan.records)
-            } else {
-                None
-            },
-            keys,
-            wrongs: Wrongs::default(),
-            next: AtomicU64::new(0),
-            stage: AtomicUsize::new(0),
-            stop: AtomicBool::new(false),
-            tallies: (0..plan.threads).map(|_| Tally::new()).collect(),
-        }
-    }
-
-    fn workload(&self) -> Workload {
-        match self.source {
-            Source::Generated { workload, .. } => *workload,
-            Source::Trace { .. } => Workload::READ_ONLY,
-        }
-    }
-
-    fn stages(&self) -> Option<&Stages> {
-        match self.source {
-            Source::Generated { stages, .. } => Some(stages),
-            Source::Trace { .. } => None,
-        }
-    }
-}
-
 /// Runs the plan's operations on a loaded store and tells `watch` about it every second.
+/// What comes before the measured part counts for wrong answers, and for nothing else.
 pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> Result<Measured> {
-    let shared = Shared::new(plan, engine);
+    let mut shared = Shared::new(plan, engine);
+    let mut warm_up_seconds = None;
+    if let Some(warm_up) = &plan.warm_up {
+        watch.part("warming up");
+        engine.throttle(!warm_up.unthrottled);
+        shared.is_warming = true;
+        shared.max_ops = warm_up.end.ops;
+        let timeline = operate(&shared, warm_up.end, &engine.counters()?, watch)?;
+        warm_up_seconds = Some(timeline.end().at);
+        warm_up.finish()?;
+        engine.throttle(true);
+        shared = shared.measured(plan);
+    }
+    watch.part("running");
     let before = engine.counters()?;
     let usage = Usage::now()?;
+    let timeline = operate(&shared, plan.end, &before, watch)?;
+    Ok(Measured {
+        ops: timeline.end().ops,
+        records: shared.inserts.present(),
+        seconds: timeline.end().at,
+        warm_up_seconds,
+        cpu_seconds: Usage::now()?.cpu_seconds - usage.cpu_seconds,
+        stages: timeline.stages(&shared),
+        last_tenth: timeline.last_tenth(),
+        seconds_to_90_percent: timeline.seconds_to_90_percent(),
+        latencies: timeline.latencies,
+        series: timeline.series,
+        counters: engine.counters()?.since(&before),
+        wrongs: shared.wrongs,
+    })
+}
+
+/// Lets every client run until `end`.
+fn operate(
+    shared: &Shared<'_>,
+    end: End,
+    before: &Counters,
+    watch: &mut dyn Watch,
+) -> Result<Timeline> {
     let begin = Instant::now();
     let (ended, finished) = mpsc::channel::<()>();
     let (timeline, results) = std::thread::scope(|scope| {
         let clients: Vec<_> = (0u64..)
             .zip(&shared.tallies)
             .map(|(number, tally)| {
-                let (shared, ended) = (&shared, ended.clone());
+                let ended = ended.clone();
                 scope.spawn(move || {
                     let result = Client::new(shared, number, tally).run();
                     // One client that fails ends the run.
@@ -187,7 +125,7 @@ pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -
             })
             .collect();
         drop(ended);
-        let timeline = sampler::watch(&shared, plan.end, begin, &before, &finished, watch);
+        let timeline = sampler::watch(shared, end, begin, before, &finished, watch);
         let results: Vec<_> = clients
             .into_iter()
             .map(|client| {
@@ -198,21 +136,9 @@ pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -
             .collect();
         (timeline, results)
     });
-    let cpu_seconds = Usage::now()?.cpu_seconds - usage.cpu_seconds;
     let timeline = timeline?;
     results.into_iter().collect::<Result<()>>()?;
-    Ok(Measured {
-        ops: timeline.ops,
-        records: shared.inserts.present(),
-        seconds: timeline.seconds,
-        cpu_seconds,
-        last_tenth_ops_s: timeline.last_tenth_ops_s(),
-        last_tenth_fd_hit_rate: timeline.last_tenth_fd_hit_rate(),
-        latencies: timeline.latencies,
-        series: timeline.series,
-        counters: engine.counters()?.since(&before),
-        wrongs: shared.wrongs,
-    })
+    Ok(timeline)
 }
 
 #[cfg(test)]
@@ -223,7 +149,25 @@ mod tests {
     use crate::engines::memory::{Lie, Memory};
     use crate::settings::Dirs;
 
+    /// Names of the parts of a run, and seconds of each.
+    #[derive(Default)]
+    struct Parts(Vec<(&'static str, usize)>);
+
+    impl Watch for Parts {
+        fn part(&mut self, name: &'static str) {
+            self.0.push((name, 0));
+        }
+
+        fn second(&mut self, _second: &Second, _progress: f64) {
+            self.0.last_mut().unwrap().1 += 1;
+        }
+    }
+
     fn run(flags: &str, lie: Lie) -> Measured {
+        run_watched(flags, lie, &mut ())
+    }
+
+    fn run_watched(flags: &str, lie: Lie, watch: &mut dyn Watch) -> Measured {
         let plan = parse(&format!(
             "--data-size 400KB --record-size 200 --threads 2 {flags}"
         ))
@@ -237,7 +181,7 @@ mod tests {
         };
         let engine = Memory(lie).open(&plan.settings, &dirs).unwrap();
         load(&plan, engine.as_ref(), &mut ()).unwrap();
-        measure(&plan, engine.as_ref(), &mut ()).unwrap()
+        measure(&plan, engine.as_ref(), watch).unwrap()
     }
 
     #[test]
@@ -281,6 +225,34 @@ mod tests {
     }
 
     #[test]
+    fn a_warm_up_is_run_and_not_measured() {
+        let mut parts = Parts::default();
+        let flags = "--workload rw --ops 400 --distribution hotspot-5,uniform --warm-up 800";
+        let measured = run_watched(flags, Lie::None, &mut parts);
+        assert_eq!(
+            parts.0.iter().map(|p| p.0).collect::<Vec<_>>(),
+            ["warming up", "running"]
+        );
+        assert!(parts.0.iter().all(|(_, seconds)| *seconds > 0));
+        assert!(measured.warm_up_seconds > Some(0.0));
+        assert_eq!(measured.ops, 400);
+        let recorded: u64 = measured.latencies.iter().map(Histogram::len).sum();
+        assert_eq!(recorded, 400);
+        let inserted = measured.records - 2000;
+        assert!(
+            (250..350).contains(&inserted),
+            "{inserted} of 1200, in both parts"
+        );
+        assert_eq!(measured.wrongs.count(), 0, "{:?}", measured.wrongs);
+    }
+
+    #[test]
+    fn wrong_answers_while_warming_up_count() {
+        let measured = run("--ops 100 --warm-up 1000", Lie::Missing);
+        assert_eq!(measured.wrongs.count(), 11);
+    }
+
+    #[test]
     fn a_run_ends_by_time_and_passes_its_stages() {
         let flags = "--duration 600ms --distribution hotspot-5@50%,uniform@50%";
         let measured = run(flags, Lie::None);
@@ -291,7 +263,21 @@ mod tests {
             measured.seconds
         );
         assert_eq!(measured.series.last().map(|second| second.stage), Some(1));
-        assert!(measured.last_tenth_ops_s > 0.0);
+        assert!(measured.last_tenth.ops_s > 0.0 && measured.last_tenth.mean_us > 0.0);
+        let [first, second] = &measured.stages[..] else {
+            panic!("{:?}", measured.stages);
+        };
+        assert_eq!(
+            (&*first.distribution, &*second.distribution),
+            ("hotspot-5", "uniform")
+        );
+        assert_eq!(first.ops + second.ops, measured.ops);
+        assert!(
+            (0.3..0.6).contains(&second.begin_seconds),
+            "{}",
+            second.begin_seconds
+        );
+        assert_eq!(second.hot_set_limit_bytes, Some(1000));
         assert_eq!(
             measured
                 .counters

@@ -11,6 +11,9 @@ use crate::output::Out;
 Examples:
   thermocline bench --workload rw --slow-iops 2000
   thermocline bench --fast /nvme/bench --slow /hdd/bench --data-size 10GiB --json result.json
+  thermocline bench --fast /nvme/bench --slow /hdd/bench --keep --engine leveled
+  thermocline bench --slow-iops 2000 --warm-up 20s --warm-up-unthrottled
+  thermocline bench --distribution uniform@60s,hotspot-5@60s,hotspot-5+5@60s
   thermocline bench --workload a --distribution zipfian:0.99 --threads 8 --duration 60s
 
 Without --fast and --slow the store lies in temporary directories. Values do not compress,

@@ -4,7 +4,8 @@ use thermocline_bench::DemoArgs;
 
 use crate::failure::Failure;
 
-/// Show in a minute what a store over a fast and a slow disk does; needs nothing, leaves nothing
+/// Show in a minute what placement by hotness does, beside placement by level; needs nothing,
+/// leaves nothing
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -13,7 +13,7 @@ use crate::output::Out;
 use crate::store::StoreArgs;
 use json::{change, content, contents, entry, table_entry, write};
 
-/// Print the manifest, the tables or the write-ahead log in readable form
+/// Print the manifest, the tables, the write-ahead log or the files of the access records
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -48,6 +48,8 @@ enum What {
     Tables,
     /// Every write of the write-ahead log
     Wal,
+    /// Every file of the access records, which say what is hot: name and size
+    Hotness,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
@@ -62,6 +64,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         What::Manifest => printer.manifest(&args.store)?,
         What::Tables => printer.tables(&args.store)?,
         What::Wal => printer.wal(&args.store)?,
+        What::Hotness => printer.hotness(&args.store)?,
     }
     printer.finish()
 }
@@ -201,6 +204,34 @@ impl Printer<'_> {
             for group in &segment.groups {
                 self.group(group)?;
             }
+        }
+        Ok(())
+    }
+
+    fn hotness(&mut self, store: &StoreArgs) -> Result<(), Failure> {
+        let dir = store.ralt_dir();
+        let failed = |error| Failure::io("list", &dir, error);
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(&dir).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let bytes = entry.metadata().map_err(failed)?.len();
+            files.push((entry.path(), bytes));
+        }
+        files.sort();
+        let mut total = 0;
+        for (file, bytes) in &files {
+            if !self.wants(file) {
+                continue;
+            }
+            total += bytes;
+            self.print(
+                || json!({"file": file, "bytes": bytes}),
+                format_args!("{bytes:>10}  {}", file.display()),
+            )?;
+        }
+        if !self.json {
+            self.out
+                .line(format!("{total:>10}  bytes of access records"))?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ pub(crate) mod delete;
 pub(crate) mod demo;
 pub(crate) mod destroy;
 pub(crate) mod get;
+pub(crate) mod hot;
 pub(crate) mod inspect;
 pub(crate) mod load;
 pub(crate) mod put;

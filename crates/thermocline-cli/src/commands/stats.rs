@@ -1,7 +1,9 @@
 //! `thermocline stats`.
 
 use serde_json::{Value as Json, json};
-use thermocline::metrics::{CompactionMetrics, LatencyMetrics, LevelMetrics, Metrics, TierMetrics};
+use thermocline::metrics::{
+    CompactionMetrics, HotRapMetrics, LatencyMetrics, LevelMetrics, Metrics, TierMetrics,
+};
 
 use crate::failure::Failure;
 use crate::output::Out;
@@ -62,6 +64,7 @@ fn to_json(m: &Metrics) -> Json {
         "reads": {
             "all": m.hits.gets,
             "memtable": m.hits.memtable,
+            "promotion_cache": m.hits.promotion_cache,
             "tier": m.hits.tier,
             "absent": m.hits.absent,
             "without_device": m.hits.without_device,
@@ -71,6 +74,7 @@ fn to_json(m: &Metrics) -> Json {
             "filter_skips": m.hits.filter_skips,
             "filter_false_positives": m.hits.filter_false_positives,
         },
+        "hotrap": m.hotrap.as_ref().map(hotrap),
         "flushes": m.flushes,
         "compaction_debt_bytes": m.compaction_debt_bytes,
         "compactions": m.compactions.iter().map(compaction).collect::<Vec<_>>(),
@@ -91,6 +95,42 @@ fn to_json(m: &Metrics) -> Json {
             "block_cache_bytes": m.memory.block_cache,
             "pinned_bytes": m.memory.pinned,
         },
+    })
+}
+
+fn hotrap(hotrap: &HotRapMetrics) -> Json {
+    let ralt = &hotrap.ralt;
+    json!({
+        "hot_set_bytes": ralt.hot_set_bytes,
+        "hot_set_limit_bytes": ralt.hot_set_limit_bytes,
+        "hot_threshold": ralt.hot_threshold,
+        "evicted_threshold": ralt.evicted_threshold,
+        "ralt": {
+            "bytes": ralt.physical_bytes,
+            "limit_bytes": ralt.physical_limit_bytes,
+            "memory_bytes": ralt.memory_bytes,
+            "records": ralt.records,
+            "young": ralt.is_young,
+            "slice": ralt.tick,
+            "accesses": ralt.accesses,
+            "dropped_accesses": ralt.dropped_accesses,
+            "evictions": ralt.evictions,
+            "cpu_seconds": ralt.cpu_seconds,
+            "read_bytes": ralt.read_bytes,
+            "write_bytes": ralt.write_bytes,
+            "trouble": ralt.trouble,
+        },
+        "promotion_cache_bytes": hotrap.promotion_cache_bytes,
+        "promoted_flush_bytes": hotrap.promoted_flush_bytes,
+        "promoted_compaction_bytes": hotrap.promoted_compaction_bytes,
+        "retained_bytes": hotrap.retained_bytes,
+        "admission_attempts": hotrap.admission_attempts,
+        "admission_refused": hotrap.admission_refused.iter()
+            .map(|(reason, count)| (reason.name().to_owned(), json!(count)))
+            .collect::<serde_json::Map<_, _>>(),
+        "dropped_cold": hotrap.dropped_cold,
+        "voided_flushes": hotrap.voided_flushes,
+        "crossings": hotrap.crossings,
     })
 }
 

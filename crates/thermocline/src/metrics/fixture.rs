@@ -43,6 +43,39 @@ fn level(index: u64) -> LevelMetrics {
     }
 }
 
+fn hotrap() -> HotRapMetrics {
+    HotRapMetrics {
+        ralt: RaltMetrics {
+            hot_set_bytes: 1301,
+            hot_set_limit_bytes: 1302,
+            physical_bytes: 1303,
+            physical_limit_bytes: 1304,
+            memory_bytes: 1305,
+            records: 1306,
+            hot_threshold: 1307.5,
+            evicted_threshold: 1308.5,
+            is_young: true,
+            tick: 1309,
+            accesses: 1310,
+            dropped_accesses: 1311,
+            evictions: 1312,
+            cpu_seconds: 1313.5,
+            read_bytes: 1314,
+            write_bytes: 1315,
+            trouble: Some("its manifest was damaged".to_owned()),
+        },
+        promotion_cache_bytes: 1401,
+        promoted_flush_bytes: 1402,
+        promoted_compaction_bytes: 1403,
+        retained_bytes: 1404,
+        admission_attempts: 1405,
+        admission_refused: Refusal::ALL.into_iter().zip(1406..).collect(),
+        dropped_cold: 1410,
+        voided_flushes: 1411,
+        crossings: 1412,
+    }
+}
+
 pub(super) fn metrics() -> Metrics {
     Metrics {
         tiers: vec![tier(0), tier(1)],
@@ -95,7 +128,7 @@ pub(super) fn metrics() -> Metrics {
         },
         user_write_bytes: 1201,
         user_writes: 1202,
-        hotrap: None,
+        hotrap: Some(hotrap()),
         snapshots: 1203,
         oldest_snapshot: Some(1204),
         last_seq: 1205,

@@ -30,33 +30,43 @@ pub struct Limits {
 /// The device's two queues.
 #[derive(Debug)]
 pub(super) struct Device {
-    reads: Bucket,
-    writes: Bucket,
-    latency: Duration,
+    reads: Mutex<Bucket>,
+    writes: Mutex<Bucket>,
+    latency: Mutex<Duration>,
     clock: Arc<dyn Clock>,
 }
 
 /// A token bucket, kept as the time until which the device is busy.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Bucket {
     iops: u64,
     bandwidth: u64,
-    busy_until: Mutex<Duration>,
+    busy_until: Duration,
 }
 
 impl Device {
     pub(super) fn new(limits: Limits, clock: Arc<dyn Clock>) -> Self {
+        let device = Self {
+            reads: Mutex::default(),
+            writes: Mutex::default(),
+            latency: Mutex::default(),
+            clock,
+        };
+        device.set_limits(limits);
+        device
+    }
+
+    /// Forgets what is queued, and is held to `limits` from now on.
+    pub(super) fn set_limits(&self, limits: Limits) {
+        let now = self.clock.now();
         let bucket = |iops, bandwidth| Bucket {
             iops,
             bandwidth,
-            busy_until: Mutex::new(clock.now()),
+            busy_until: now,
         };
-        Self {
-            reads: bucket(limits.read_iops, limits.read_bandwidth),
-            writes: bucket(limits.write_iops, limits.write_bandwidth),
-            latency: limits.latency,
-            clock,
-        }
+        *self.reads.lock() = bucket(limits.read_iops, limits.read_bandwidth);
+        *self.writes.lock() = bucket(limits.write_iops, limits.write_bandwidth);
+        *self.latency.lock() = limits.latency;
     }
 
     /// Waits as long as reading `bytes` takes.
@@ -71,11 +81,11 @@ impl Device {
 
     /// Waits until the device would have moved `bytes`. The sleep is outside of the lock, so
     /// that operations of other threads queue behind this one and overlap in the latency.
-    fn wait(&self, bucket: &Bucket, bytes: u64) {
+    fn wait(&self, bucket: &Mutex<Bucket>, bytes: u64) {
         let operations = bytes.div_ceil(MAX_OPERATION).max(1);
         let now = self.clock.now();
-        let through = bucket.reserve(now, bucket.cost(operations, bytes));
-        let answered = through.max(now).saturating_add(self.latency);
+        let through = bucket.lock().reserve(now, operations, bytes);
+        let answered = through.max(now).saturating_add(*self.latency.lock());
         if answered > now {
             self.clock.sleep(answered - now);
         }
@@ -94,11 +104,10 @@ impl Bucket {
     }
 
     /// Takes the next free time of the device; returns when it will be through.
-    fn reserve(&self, now: Duration, cost: Duration) -> Duration {
-        let mut busy_until = self.busy_until.lock();
-        let start = (*busy_until).max(now.saturating_sub(BURST));
-        *busy_until = start.saturating_add(cost);
-        *busy_until
+    fn reserve(&mut self, now: Duration, operations: u64, bytes: u64) -> Duration {
+        let start = self.busy_until.max(now.saturating_sub(BURST));
+        self.busy_until = start.saturating_add(self.cost(operations, bytes));
+        self.busy_until
     }
 }
 

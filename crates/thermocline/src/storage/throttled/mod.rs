@@ -44,6 +44,11 @@ impl Throttled {
             device: Arc::new(Device::new(limits, clock)),
         }
     }
+
+    /// Slows down to `limits` from now on, in all stores made from this medium.
+    pub fn set_limits(&self, limits: Limits) {
+        self.device.set_limits(limits);
+    }
 }
 
 impl Medium for Throttled {
@@ -181,6 +186,24 @@ mod tests {
             Duration::from_secs(2)
         );
         assert_eq!(store.read("1.wal").unwrap().len(), (2 << 20) + 5);
+    }
+
+    #[test]
+    fn limits_change_for_open_files() {
+        let bench = Bench::new(Limits::default());
+        let file = bench.write("/slow", 4096, 4096);
+        let read = || drop(file.read(0, 512).unwrap());
+        let limit = |read_iops| {
+            bench.medium.set_limits(Limits {
+                read_iops,
+                ..Limits::default()
+            });
+        };
+        assert_eq!(bench.time(read), Duration::ZERO);
+        limit(1);
+        assert_eq!(bench.time(read), Duration::from_secs(1));
+        limit(0);
+        assert_eq!(bench.time(read), Duration::ZERO);
     }
 
     #[test]

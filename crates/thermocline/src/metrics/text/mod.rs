@@ -1,5 +1,10 @@
 //! The metrics as text for people.
 
+mod hotrap;
+
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use super::Metrics;
@@ -17,20 +22,31 @@ impl Metrics {
     /// ```
     pub fn to_text(&self) -> String {
         let mut out = String::new();
-        for section in [
+        for section in self.sections() {
+            section.render(&mut out);
+        }
+        out
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        let mut sections = vec![
             self.text_overview(),
             self.text_tiers(),
             self.text_io(),
             self.text_levels(),
             self.text_reads(),
+        ];
+        if let Some(hotrap) = &self.hotrap {
+            sections.push(hotrap.text_hotness());
+            sections.push(hotrap.text_promotion());
+        }
+        sections.extend([
             self.text_compactions(),
             self.text_stalls(),
             self.text_latencies(),
             self.text_memory(),
-        ] {
-            section.render(&mut out);
-        }
-        out
+        ]);
+        sections
     }
 
     fn text_overview(&self) -> Section {
@@ -157,6 +173,9 @@ impl Metrics {
         };
         line("all".to_owned(), hits.gets);
         line("memtable".to_owned(), hits.memtable);
+        if self.hotrap.is_some() {
+            line("promotion cache".to_owned(), hits.promotion_cache);
+        }
         for (tier, &count) in hits.tier.iter().enumerate() {
             line(format!("tier {tier}"), count);
         }
@@ -261,86 +280,4 @@ impl Metrics {
 fn seconds(seconds: f64) -> String {
     // Refuses what is no duration (NaN, negative) by showing nothing spent.
     time(Duration::try_from_secs_f64(seconds).unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::fixture;
-    use super::*;
-
-    /// The words of the line under `section` that starts with `name`.
-    fn line<'a>(text: &'a str, section: &str, name: &str) -> &'a str {
-        text.split("\n\n")
-            .find(|part| part.starts_with(section))
-            .and_then(|part| part.lines().find_map(|l| l.trim().strip_prefix(name)))
-            .unwrap_or_else(|| panic!("no {name:?} under {section:?} in\n{text}"))
-    }
-
-    #[track_caller]
-    fn check(text: &str, section: &str, name: &str, words: &[&str]) {
-        let line = line(text, section, name);
-        for word in words {
-            assert!(line.contains(word), "{word:?} is not in {line:?}");
-        }
-    }
-
-    #[test]
-    fn every_part_is_shown_with_its_units() {
-        let text = fixture::metrics().to_text();
-        check(&text, "Store", "uptime", &["0h20m07s"]);
-        check(
-            &text,
-            "Store",
-            "written by users",
-            &["1202 records", "1.17 KiB"],
-        );
-        check(
-            &text,
-            "Store",
-            "snapshots",
-            &["1203", "oldest at sequence 1204"],
-        );
-        check(&text, "Store", "oldest reader", &["0h20m06s"]);
-        check(&text, "Store", "ERROR", &["a sync failed"]);
-        check(&text, "Tiers", "0", &["1.00 GiB", "0.1 %", "/tier0"]);
-        check(&text, "Tiers", "1", &["unlimited", " - ", "/tier1"]);
-        check(&text, "Device I/O", "0 wal", &["1000101", "1000103"]);
-        check(&text, "Levels", "L1", &["20001", "20006", "19.54 KiB"]);
-        check(&text, "Reads", "memtable", &["502"]);
-        check(&text, "Reads", "tier 1", &["504"]);
-        check(&text, "Reads", "block cache", &["508 of 1017 (50.0 %)"]);
-        check(&text, "Reads", "filter", &["510 skipped, 511 false"]);
-        check(
-            &text,
-            "Flushes",
-            "L0 > L1",
-            &["601", "602", "0h10m07s", "603 B", "606 B"],
-        );
-        check(&text, "Flushes", "debt", &["701 B"]);
-        check(&text, "Stalls", "because of l0 tables", &["0h13m24s"]);
-        check(&text, "Stalls", "now", &["l0 tables"]);
-        check(&text, "Stalls", "speed limit", &["806 B/s"]);
-        check(
-            &text,
-            "Latencies",
-            "get",
-            &["901", "2.00 ms", "4.00 ms", "5.00 ms"],
-        );
-        check(&text, "Memory", "budget", &["1.08 KiB"]);
-    }
-
-    #[test]
-    fn columns_line_up() {
-        let text = fixture::metrics().to_text();
-        let part = text.split("\n\n").find(|p| p.starts_with("Levels"));
-        let lines: Vec<&str> = part.expect("levels").lines().skip(1).collect();
-        assert!(lines.windows(2).all(|w| w[0].len() == w[1].len()), "{text}");
-    }
-
-    #[test]
-    fn a_store_that_did_nothing_shows_no_share() {
-        let text = Metrics::default().to_text();
-        check(&text, "Reads", "all", &["0", "-"]);
-        assert!(!text.contains("NaN") && !text.contains("ERROR"), "{text}");
-    }
 }

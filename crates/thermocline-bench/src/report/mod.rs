@@ -3,18 +3,19 @@
 //! The names and meanings of the JSON fields are stable; later versions only add to them.
 //! What an engine cannot tell is `null`.
 
-use std::fmt;
+mod hotness;
+mod text;
 
-use bytesize::ByteSize;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::args::Plan;
-use crate::engine::Counters;
-use crate::run::{Load, Measured, Second, histogram};
+use crate::counters::Counters;
+use crate::run::{LastTenth, Load, Measured, Second, StageResult, histogram};
 use crate::settings::Settings;
 use crate::usage::Usage;
 use crate::workload::Operation;
+pub use hotness::Hotness;
 
 /// The machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -74,6 +75,8 @@ pub struct Report {
     pub load_settle_seconds: Option<f64>,
     /// Bytes written to all devices while loading, per byte handed in.
     pub load_write_amplification: Option<f64>,
+    /// Duration of the part before the run that was not measured.
+    pub warm_up_seconds: Option<f64>,
     /// Operations of the run.
     pub ops: Option<u64>,
     /// Duration of the run.
@@ -94,10 +97,17 @@ pub struct Report {
     pub fd_hit_rate: Option<f64>,
     /// The same in the last tenth of the run, to the nearest second.
     pub last_tenth_fd_hit_rate: Option<f64>,
+    /// The last tenth of the run.
+    pub last_tenth: Option<LastTenth>,
+    /// Time until the hit rate without the slow disk, over three seconds, first was 90 % of the
+    /// last tenth's.
+    pub seconds_to_90_percent: Option<f64>,
     /// Share of the run's point reads answered without touching any disk.
     pub dram_hit_rate: Option<f64>,
     /// Processor time of the whole process during the run.
     pub cpu_seconds: Option<f64>,
+    /// The same per operation, in microseconds.
+    pub cpu_us_per_op: Option<f64>,
     /// Most memory resident at any time, loading included.
     pub max_rss_bytes: u64,
     /// Bytes on the fast tier at the end.
@@ -114,12 +124,19 @@ pub struct Report {
     pub sd_read_ops: Option<u64>,
     /// Bytes written to the slow disk during the run.
     pub sd_write_bytes: Option<u64>,
+    /// Bytes that compactions read during the run.
+    pub compaction_read_bytes: Option<u64>,
+    /// Bytes that compactions wrote during the run.
+    pub compaction_write_bytes: Option<u64>,
     /// Bytes written to all disks during the run, per byte handed in.
     pub write_amplification: Option<f64>,
     /// Bytes on all tiers at the end, per byte of the records that exist.
     pub space_amplification: Option<f64>,
     /// Time that writers were held back during the run, in seconds of all threads.
     pub stall_seconds: Option<f64>,
+    /// Placement by hotness.
+    #[serde(flatten)]
+    pub hotness: Hotness,
     /// Answers that were missing, damaged, of another key, stale or out of order.
     pub wrong_answers: u64,
     /// The first of them in words.
@@ -128,6 +145,8 @@ pub struct Report {
     pub settings: Settings,
     /// The machine.
     pub host: Host,
+    /// The run, stage by stage of its distribution.
+    pub stages: Vec<StageResult>,
     /// The run, second by second.
     pub series: Vec<Second>,
 }
@@ -148,6 +167,7 @@ impl Report {
             load_seconds: load.map(|load| load.seconds),
             load_settle_seconds: load.map(|load| load.settle_seconds),
             load_write_amplification: load.and_then(|load| load.write_amplification),
+            warm_up_seconds: None,
             ops: None,
             seconds: None,
             ops_s: None,
@@ -158,8 +178,11 @@ impl Report {
             latencies: Vec::new(),
             fd_hit_rate: None,
             last_tenth_fd_hit_rate: None,
+            last_tenth: None,
+            seconds_to_90_percent: None,
             dram_hit_rate: None,
             cpu_seconds: None,
+            cpu_us_per_op: None,
             max_rss_bytes: Usage::now()?.max_rss_bytes,
             fd_bytes: None,
             sd_bytes: None,
@@ -168,9 +191,12 @@ impl Report {
             sd_read_bytes: None,
             sd_read_ops: None,
             sd_write_bytes: None,
+            compaction_read_bytes: None,
+            compaction_write_bytes: None,
             write_amplification: None,
             space_amplification: None,
             stall_seconds: None,
+            hotness: Hotness::default(),
             wrong_answers: 0,
             wrong_examples: Vec::new(),
             settings: plan.settings.clone(),
@@ -179,6 +205,7 @@ impl Report {
                 os: std::env::consts::OS,
                 arch: std::env::consts::ARCH,
             },
+            stages: Vec::new(),
             series: Vec::new(),
         })
     }
@@ -202,10 +229,11 @@ impl Report {
         }
         let counters = &measured.counters;
         self.sizes(counters, measured.records);
+        self.warm_up_seconds = measured.warm_up_seconds;
         self.ops = Some(measured.ops);
         self.seconds = Some(measured.seconds);
         self.ops_s = Some(measured.ops as f64 / measured.seconds.max(1e-9));
-        self.last_tenth_ops_s = Some(measured.last_tenth_ops_s);
+        self.last_tenth_ops_s = Some(measured.last_tenth.ops_s);
         self.p50_us = Some(micros(&all, 0.5));
         self.p99_us = Some(micros(&all, 0.99));
         self.p999_us = Some(micros(&all, 0.999));
@@ -223,19 +251,26 @@ impl Report {
             })
             .collect();
         self.fd_hit_rate = counters.fd_hit_rate();
-        self.last_tenth_fd_hit_rate = measured.last_tenth_fd_hit_rate;
+        self.last_tenth_fd_hit_rate = measured.last_tenth.fd_hit_rate;
+        self.last_tenth = Some(measured.last_tenth);
+        self.seconds_to_90_percent = measured.seconds_to_90_percent;
         self.dram_hit_rate = counters.dram_hit_rate();
         self.cpu_seconds = Some(measured.cpu_seconds);
+        self.cpu_us_per_op = Some(measured.cpu_seconds * 1e6 / measured.ops.max(1) as f64);
         self.max_rss_bytes = Usage::now()?.max_rss_bytes;
         self.fd_read_bytes = counters.fd_read_bytes;
         self.fd_write_bytes = counters.fd_write_bytes;
         self.sd_read_bytes = counters.sd_read_bytes;
         self.sd_read_ops = counters.sd_read_ops;
         self.sd_write_bytes = counters.sd_write_bytes;
+        self.compaction_read_bytes = counters.compaction_read_bytes;
+        self.compaction_write_bytes = counters.compaction_write_bytes;
+        self.hotness = Hotness::new(counters, measured.cpu_seconds);
         self.write_amplification = counters.write_amplification();
         self.stall_seconds = counters.stall_seconds;
         self.wrong_answers = measured.wrongs.count();
         self.wrong_examples = measured.wrongs.examples();
+        self.stages = measured.stages;
         self.series = measured.series;
         Ok(())
     }
@@ -244,81 +279,4 @@ impl Report {
 /// A quantile of nanoseconds, in microseconds.
 pub(crate) fn micros(histogram: &Histogram<u64>, quantile: f64) -> f64 {
     histogram.value_at_quantile(quantile) as f64 / 1000.0
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{}, {} {}: {} records of {} B, {} threads",
-            self.engine,
-            self.workload,
-            self.distribution,
-            self.records,
-            self.record_bytes,
-            self.threads
-        )?;
-        if let (Some(ops_s), Some(seconds), Some(settle)) =
-            (self.load_ops_s, self.load_seconds, self.load_settle_seconds)
-        {
-            writeln!(
-                f,
-                "  load          {ops_s:.0} records/s, {seconds:.1} s and {settle:.1} s of background work"
-            )?;
-        }
-        if let (Some(ops), Some(seconds), Some(ops_s), Some(last)) =
-            (self.ops, self.seconds, self.ops_s, self.last_tenth_ops_s)
-        {
-            writeln!(
-                f,
-                "  run           {ops_s:.0} operations/s, {last:.0} in the last tenth ({ops} in {seconds:.1} s)"
-            )?;
-        }
-        for latency in &self.latencies {
-            writeln!(
-                f,
-                "  {:<13} p50 {:.1} us, p99 {:.1} us, p99.9 {:.1} us, max {:.1} us",
-                latency.operation.replace('_', "-"),
-                latency.p50_us,
-                latency.p99_us,
-                latency.p999_us,
-                latency.max_us
-            )?;
-        }
-        for (place, rate) in [
-            ("the slow disk", self.fd_hit_rate),
-            ("any disk", self.dram_hit_rate),
-        ] {
-            if let Some(rate) = rate {
-                writeln!(f, "  reads         {:.1} % without {place}", rate * 100.0)?;
-            }
-        }
-        if let (Some(fast), Some(slow)) = (self.fd_bytes, self.sd_bytes) {
-            writeln!(
-                f,
-                "  on disk       {} fast, {} slow",
-                ByteSize(fast),
-                ByteSize(slow)
-            )?;
-        }
-        if let Some(amplification) = self.write_amplification {
-            let stalls = self.stall_seconds.unwrap_or(0.0);
-            writeln!(
-                f,
-                "  writes        amplified {amplification:.1} times, held back {stalls:.1} s"
-            )?;
-        }
-        if let Some(cpu) = self.cpu_seconds {
-            writeln!(
-                f,
-                "  used          {cpu:.1} s of processor time, {} of memory at most",
-                ByteSize(self.max_rss_bytes)
-            )?;
-        }
-        write!(f, "  wrong answers {}", self.wrong_answers)?;
-        for example in &self.wrong_examples {
-            write!(f, "\n    {example}")?;
-        }
-        Ok(())
-    }
 }

@@ -1,0 +1,203 @@
+//! What engines count, and what follows from two counts.
+
+/// An engine's counters. `None` is what the engine cannot tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Counters {
+    /// Point reads.
+    pub(crate) gets: Option<u64>,
+    /// Point reads that touched no slow device.
+    pub(crate) gets_without_slow: Option<u64>,
+    /// Point reads that touched no device.
+    pub(crate) gets_without_device: Option<u64>,
+    /// Bytes on the fast tier now.
+    pub(crate) fd_bytes: Option<u64>,
+    /// Bytes on the slow tier now.
+    pub(crate) sd_bytes: Option<u64>,
+    /// Bytes read from the fast device.
+    pub(crate) fd_read_bytes: Option<u64>,
+    /// Bytes written to the fast device.
+    pub(crate) fd_write_bytes: Option<u64>,
+    /// Bytes read from the slow device.
+    pub(crate) sd_read_bytes: Option<u64>,
+    /// Read operations on the slow device.
+    pub(crate) sd_read_ops: Option<u64>,
+    /// Bytes written to the slow device.
+    pub(crate) sd_write_bytes: Option<u64>,
+    /// Bytes written to all devices, where that is known without knowing to which.
+    pub(crate) written_bytes: Option<u64>,
+    /// Bytes of keys and values that writers handed in.
+    pub(crate) user_write_bytes: Option<u64>,
+    /// Bytes that compactions read.
+    pub(crate) compaction_read_bytes: Option<u64>,
+    /// Bytes that compactions wrote.
+    pub(crate) compaction_write_bytes: Option<u64>,
+    /// Time that writers were held back, in seconds of all threads.
+    pub(crate) stall_seconds: Option<f64>,
+    /// Placement by hotness, where there is one.
+    pub(crate) hotness: Option<HotCounters>,
+}
+
+/// Counters of placement by hotness.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct HotCounters {
+    /// Keys and values that are hot now.
+    pub(crate) hot_set_bytes: u64,
+    /// What they are limited to now.
+    pub(crate) hot_set_limit_bytes: u64,
+    /// Access records on the fast tier now.
+    pub(crate) ralt_bytes: u64,
+    /// What they are limited to now.
+    pub(crate) ralt_limit_bytes: u64,
+    /// Memory for access records now.
+    pub(crate) ralt_memory_bytes: u64,
+    /// Processor time of the work on access records, in seconds.
+    pub(crate) ralt_cpu_seconds: f64,
+    /// Bytes read for access records.
+    pub(crate) ralt_read_bytes: u64,
+    /// Bytes written for access records.
+    pub(crate) ralt_write_bytes: u64,
+    /// Bytes of records promoted as tables of L0.
+    pub(crate) promoted_flush_bytes: u64,
+    /// Bytes of records promoted by compactions.
+    pub(crate) promoted_compaction_bytes: u64,
+    /// Bytes of records that compactions kept on the fast tier.
+    pub(crate) retained_bytes: u64,
+    /// Records offered to the promotion cache.
+    pub(crate) admission_attempts: u64,
+    /// Records that it did not take.
+    pub(crate) admission_refused: u64,
+}
+
+impl HotCounters {
+    fn since(&self, earlier: &HotCounters) -> HotCounters {
+        let less = u64::saturating_sub;
+        HotCounters {
+            ralt_cpu_seconds: (self.ralt_cpu_seconds - earlier.ralt_cpu_seconds).max(0.0),
+            ralt_read_bytes: less(self.ralt_read_bytes, earlier.ralt_read_bytes),
+            ralt_write_bytes: less(self.ralt_write_bytes, earlier.ralt_write_bytes),
+            promoted_flush_bytes: less(self.promoted_flush_bytes, earlier.promoted_flush_bytes),
+            promoted_compaction_bytes: less(
+                self.promoted_compaction_bytes,
+                earlier.promoted_compaction_bytes,
+            ),
+            retained_bytes: less(self.retained_bytes, earlier.retained_bytes),
+            admission_attempts: less(self.admission_attempts, earlier.admission_attempts),
+            admission_refused: less(self.admission_refused, earlier.admission_refused),
+            ..*self
+        }
+    }
+
+    /// Bytes moved for access records.
+    pub(crate) fn ralt_io_bytes(&self) -> u64 {
+        self.ralt_read_bytes + self.ralt_write_bytes
+    }
+}
+
+impl Counters {
+    /// What was counted since `earlier`; present sizes stay as they are.
+    pub(crate) fn since(&self, earlier: &Counters) -> Counters {
+        let less = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
+        Counters {
+            gets: less(self.gets, earlier.gets),
+            gets_without_slow: less(self.gets_without_slow, earlier.gets_without_slow),
+            gets_without_device: less(self.gets_without_device, earlier.gets_without_device),
+            fd_bytes: self.fd_bytes,
+            sd_bytes: self.sd_bytes,
+            fd_read_bytes: less(self.fd_read_bytes, earlier.fd_read_bytes),
+            fd_write_bytes: less(self.fd_write_bytes, earlier.fd_write_bytes),
+            sd_read_bytes: less(self.sd_read_bytes, earlier.sd_read_bytes),
+            sd_read_ops: less(self.sd_read_ops, earlier.sd_read_ops),
+            sd_write_bytes: less(self.sd_write_bytes, earlier.sd_write_bytes),
+            written_bytes: less(self.written_bytes, earlier.written_bytes),
+            user_write_bytes: less(self.user_write_bytes, earlier.user_write_bytes),
+            compaction_read_bytes: less(self.compaction_read_bytes, earlier.compaction_read_bytes),
+            compaction_write_bytes: less(
+                self.compaction_write_bytes,
+                earlier.compaction_write_bytes,
+            ),
+            stall_seconds: self
+                .stall_seconds
+                .zip(earlier.stall_seconds)
+                .map(|(now, then)| (now - then).max(0.0)),
+            hotness: self
+                .hotness
+                .zip(earlier.hotness)
+                .map(|(now, then)| now.since(&then)),
+        }
+    }
+
+    /// Share of point reads that touched no slow device.
+    pub(crate) fn fd_hit_rate(&self) -> Option<f64> {
+        ratio(self.gets_without_slow?, self.gets?)
+    }
+
+    /// Share of point reads that touched no device.
+    pub(crate) fn dram_hit_rate(&self) -> Option<f64> {
+        ratio(self.gets_without_device?, self.gets?)
+    }
+
+    /// Bytes read from and written to both disks.
+    pub(crate) fn io_bytes(&self) -> Option<u64> {
+        let fast = self.fd_read_bytes? + self.fd_write_bytes?;
+        Some(fast + self.sd_read_bytes? + self.sd_write_bytes?)
+    }
+
+    /// Bytes written to all devices per byte handed in.
+    pub(crate) fn write_amplification(&self) -> Option<f64> {
+        ratio(self.written_bytes?, self.user_write_bytes?)
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_and_rates() {
+        let before = Counters {
+            gets: Some(10),
+            gets_without_slow: Some(5),
+            fd_bytes: Some(100),
+            hotness: Some(HotCounters {
+                hot_set_bytes: 20,
+                retained_bytes: 4,
+                ralt_cpu_seconds: 1.0,
+                ..HotCounters::default()
+            }),
+            ..Counters::default()
+        };
+        let after = Counters {
+            gets: Some(110),
+            gets_without_slow: Some(80),
+            fd_bytes: Some(70),
+            stall_seconds: Some(1.0),
+            hotness: Some(HotCounters {
+                hot_set_bytes: 7,
+                retained_bytes: 9,
+                ralt_cpu_seconds: 2.5,
+                ..HotCounters::default()
+            }),
+            ..Counters::default()
+        };
+        let run = after.since(&before);
+        assert_eq!(run.fd_hit_rate(), Some(0.75));
+        assert_eq!(run.dram_hit_rate(), None);
+        assert_eq!(run.fd_bytes, Some(70));
+        assert_eq!(run.stall_seconds, None);
+        let hotness = run.hotness.unwrap();
+        assert_eq!((hotness.hot_set_bytes, hotness.retained_bytes), (7, 5));
+        assert_eq!(hotness.ralt_cpu_seconds, 1.5);
+        assert_eq!(
+            Counters {
+                gets: Some(0),
+                ..before
+            }
+            .fd_hit_rate(),
+            None
+        );
+    }
+}

@@ -1,0 +1,173 @@
+//! Draws the records that operations touch.
+
+use rand::{Rng, RngExt};
+use rand_distr::{Distribution as _, Zipf};
+
+use super::Shape;
+use crate::keys::Permutation;
+
+/// Share of a hotspot's operations that go to its hot set.
+const HOT_SHARE: f64 = 0.95;
+
+/// Skew of `latest`, as in YCSB.
+pub(super) const LATEST_THETA: f64 = 0.99;
+
+/// Draws record numbers for one stage.
+#[derive(Debug, Clone)]
+pub(crate) struct Chooser {
+    records: u64,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Hotspot {
+        first: u64,
+        len: u64,
+    },
+    Zipfian {
+        ranks: Zipf<f64>,
+        places: Permutation,
+    },
+    Uniform,
+    Latest {
+        ranks: Zipf<f64>,
+    },
+}
+
+impl Chooser {
+    /// Draws among `records` loaded records, of which there is at least one. Where popular
+    /// records lie follows from `seed`.
+    pub(crate) fn new(shape: Shape, records: u64, seed: u64) -> Self {
+        let records = records.max(1);
+        let kind = match shape {
+            Shape::Hotspot { percent, offset } => {
+                let part = |percent: f64| (records as f64 * percent / 100.0).round() as u64;
+                Kind::Hotspot {
+                    first: part(offset) % records,
+                    len: part(percent).clamp(1, records),
+                }
+            }
+            Shape::Zipfian { theta } => Kind::Zipfian {
+                ranks: zipf(records, theta),
+                places: Permutation::new(records, seed),
+            },
+            Shape::Uniform => Kind::Uniform,
+            Shape::Latest => Kind::Latest {
+                ranks: zipf(records, LATEST_THETA),
+            },
+        };
+        Self { records, kind }
+    }
+
+    /// A record number below `present`, the number of records there now.
+    pub(crate) fn choose(&self, rng: &mut impl Rng, present: u64) -> u64 {
+        match &self.kind {
+            Kind::Hotspot { first, len } => {
+                if rng.random_bool(HOT_SHARE) {
+                    (first + rng.random_range(0..*len)) % self.records
+                } else {
+                    rng.random_range(0..self.records)
+                }
+            }
+            Kind::Zipfian { ranks, places } => places.get(rank(ranks, rng, self.records)),
+            Kind::Uniform => rng.random_range(0..self.records),
+            Kind::Latest { ranks } => {
+                let back = rank(ranks, rng, self.records);
+                present.max(1) - 1 - back.min(present.saturating_sub(1))
+            }
+        }
+    }
+}
+
+/// A rank from 0; `below` bounds it against rounding.
+fn rank(ranks: &Zipf<f64>, rng: &mut impl Rng, below: u64) -> u64 {
+    (ranks.sample(rng) as u64).saturating_sub(1).min(below - 1)
+}
+
+fn zipf(records: u64, theta: f64) -> Zipf<f64> {
+    match Zipf::new(records as f64, theta) {
+        Ok(zipf) => zipf,
+        // Both bounds were checked: at least one record, a positive exponent.
+        Err(error) => unreachable!("{records} records, exponent {theta}: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand::rngs::SmallRng;
+
+    const DRAWS: usize = 200_000;
+    const RECORDS: u64 = 10_000;
+
+    fn counts(shape: &str, present: u64) -> Vec<u64> {
+        let chooser = Chooser::new(shape.parse().unwrap(), RECORDS, 9);
+        let mut rng = SmallRng::seed_from_u64(1);
+        let mut counts = vec![0; present as usize];
+        for _ in 0..DRAWS {
+            counts[chooser.choose(&mut rng, present) as usize] += 1;
+        }
+        counts
+    }
+
+    fn share(counts: &[u64]) -> f64 {
+        counts.iter().sum::<u64>() as f64 / DRAWS as f64
+    }
+
+    #[test]
+    fn a_hotspot_sends_95_percent_to_its_set_uniformly() {
+        let counts = counts("hotspot-5", RECORDS);
+        // The rest is uniform on all, so 5 % of it falls into the set too.
+        let hot = share(&counts[..500]);
+        assert!((hot - 0.9525).abs() < 0.003, "{hot}");
+        let half = share(&counts[..250]);
+        assert!((half - hot / 2.0).abs() < 0.005, "{half}");
+    }
+
+    #[test]
+    fn an_offset_moves_the_hot_set_and_wraps_around() {
+        let moved = counts("hotspot-5+5", RECORDS);
+        assert!((share(&moved[500..1000]) - 0.9525).abs() < 0.003);
+        let wrapped = counts("hotspot-10+95", RECORDS);
+        assert!((share(&wrapped[..500]) - 0.475).abs() < 0.01);
+    }
+
+    #[test]
+    fn zipfian_has_the_promised_skew_and_is_scattered() {
+        let mut counts = counts("zipfian:0.99", RECORDS);
+        let top = (0..RECORDS).max_by_key(|&id| counts[id as usize]);
+        assert_ne!(top, Some(0));
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        let zeta: f64 = (1..=RECORDS).map(|k| (k as f64).powf(-0.99)).sum();
+        let first = counts[0] as f64 / DRAWS as f64;
+        assert!((first - 1.0 / zeta).abs() < 0.005, "{first}");
+        let tenth: f64 = (1..=1000).map(|k| (k as f64).powf(-0.99)).sum::<f64>() / zeta;
+        assert!((share(&counts[..1000]) - tenth).abs() < 0.02);
+    }
+
+    #[test]
+    fn uniform_is_uniform() {
+        let counts = counts("uniform", RECORDS);
+        assert!((share(&counts[..5000]) - 0.5).abs() < 0.005);
+        assert!(counts.iter().all(|&count| count < 60));
+    }
+
+    #[test]
+    fn latest_follows_what_was_inserted() {
+        let counts = counts("latest", 2 * RECORDS);
+        assert!(share(&counts[RECORDS as usize..]) > 0.99);
+        let newest = counts.last().copied().unwrap() as f64 / DRAWS as f64;
+        assert!(newest > 0.08, "{newest}");
+    }
+
+    #[test]
+    fn every_shape_draws_within_one_record() {
+        let mut rng = SmallRng::seed_from_u64(1);
+        for shape in ["hotspot-1", "zipfian:2", "uniform", "latest"] {
+            let chooser = Chooser::new(shape.parse().unwrap(), 1, 0);
+            assert_eq!(chooser.choose(&mut rng, 1), 0);
+        }
+    }
+}

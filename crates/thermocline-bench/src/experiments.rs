@@ -1,0 +1,104 @@
+//! Techniques of placement by hotness, turned off one by one to see what each is worth.
+
+use serde::{Deserialize, Serialize};
+use thermocline::Switches;
+
+/// How accesses become a score.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Scoring {
+    /// Exponential smoothing over time slices.
+    #[default]
+    Smoothing,
+    /// Second chance: accessed since the last eviction, or not.
+    Clock,
+    /// Accessed last is best.
+    Lru,
+}
+
+/// What engine `hotrap` does without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, clap::Args)]
+#[command(next_help_heading = "Experiments with engine hotrap")]
+pub struct Experiments {
+    /// Compactions to the slow tier take hot records along
+    #[arg(long)]
+    pub no_retention: bool,
+
+    /// Every record that is read from the slow tier is promoted, hot or not
+    #[arg(long)]
+    pub no_hotness_check: bool,
+
+    /// Compactions promote nothing
+    #[arg(long)]
+    pub no_promotion_by_compaction: bool,
+
+    /// The promotion cache is never flushed
+    #[arg(long)]
+    pub no_promotion_by_flush: bool,
+
+    /// The limits of the hot set stay as they are at first
+    #[arg(long)]
+    pub no_auto_tuning: bool,
+
+    /// How accesses become a score
+    #[arg(long, value_enum, default_value = "smoothing")]
+    pub scoring: Scoring,
+}
+
+impl Experiments {
+    /// The engine's switches.
+    pub(crate) fn switches(&self) -> Switches {
+        Switches {
+            retention: !self.no_retention,
+            hotness_check: !self.no_hotness_check,
+            promotion_by_compaction: !self.no_promotion_by_compaction,
+            promotion_by_flush: !self.no_promotion_by_flush,
+            auto_tuning: !self.no_auto_tuning,
+            scoring: match self.scoring {
+                Scoring::Smoothing => thermocline::Scoring::Smoothing,
+                Scoring::Clock => thermocline::Scoring::Clock,
+                Scoring::Lru => thermocline::Scoring::Lru,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::tests::parse;
+
+    #[test]
+    fn without_a_flag_nothing_is_off() {
+        assert_eq!(Experiments::default().switches(), Switches::default());
+    }
+
+    #[test]
+    fn each_flag_turns_its_technique_off() {
+        type Is = fn(&Switches) -> bool;
+        let cases: [(&str, Is); 6] = [
+            ("--no-retention", |s| !s.retention),
+            ("--no-hotness-check", |s| !s.hotness_check),
+            ("--no-promotion-by-compaction", |s| {
+                !s.promotion_by_compaction
+            }),
+            ("--no-promotion-by-flush", |s| !s.promotion_by_flush),
+            ("--no-auto-tuning", |s| !s.auto_tuning),
+            ("--scoring lru", |s| s.scoring == thermocline::Scoring::Lru),
+        ];
+        for (flag, is_off) in cases {
+            let plan = parse(flag).unwrap().plan().unwrap();
+            let switches = plan.settings.experiments.switches();
+            let off: Vec<bool> = cases.iter().map(|(_, is_off)| is_off(&switches)).collect();
+            assert!(is_off(&switches), "{flag}");
+            assert_eq!(off.iter().filter(|off| **off).count(), 1, "{flag}");
+        }
+    }
+
+    #[test]
+    fn engines_without_the_techniques_refuse_the_flags() {
+        let args = parse("--engine leveled --no-retention").unwrap();
+        let error = args.plan().err().unwrap().to_string();
+        assert!(error.contains("engine hotrap only"), "{error}");
+    }
+}

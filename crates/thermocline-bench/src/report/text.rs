@@ -1,0 +1,127 @@
+//! The report for people.
+
+use std::fmt;
+
+use bytesize::ByteSize;
+
+use super::Report;
+use crate::run::StageResult;
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{}, {} {}: {} records of {} B, {} threads",
+            self.engine,
+            self.workload,
+            self.distribution,
+            self.records,
+            self.record_bytes,
+            self.threads
+        )?;
+        if let (Some(ops_s), Some(seconds), Some(settle)) =
+            (self.load_ops_s, self.load_seconds, self.load_settle_seconds)
+        {
+            writeln!(
+                f,
+                "  load          {ops_s:.0} records/s, {seconds:.1} s and {settle:.1} s of background work"
+            )?;
+        }
+        if let Some(seconds) = self.warm_up_seconds {
+            writeln!(f, "  warm-up       {seconds:.1} s, not measured")?;
+        }
+        if let (Some(ops), Some(seconds), Some(ops_s), Some(last)) =
+            (self.ops, self.seconds, self.ops_s, self.last_tenth_ops_s)
+        {
+            writeln!(
+                f,
+                "  run           {ops_s:.0} operations/s, {last:.0} in the last tenth ({ops} in {seconds:.1} s)"
+            )?;
+        }
+        for latency in &self.latencies {
+            writeln!(
+                f,
+                "  {:<13} p50 {:.1} us, p99 {:.1} us, p99.9 {:.1} us, max {:.1} us",
+                latency.operation.replace('_', "-"),
+                latency.p50_us,
+                latency.p99_us,
+                latency.p999_us,
+                latency.max_us
+            )?;
+        }
+        for (place, rate) in [
+            ("the slow disk", self.fd_hit_rate),
+            ("any disk", self.dram_hit_rate),
+        ] {
+            if let Some(rate) = rate {
+                writeln!(f, "  reads         {:.1} % without {place}", rate * 100.0)?;
+            }
+        }
+        if let (Some(last), Some(seconds)) = (&self.last_tenth, self.seconds_to_90_percent)
+            && let Some(rate) = last.fd_hit_rate
+        {
+            writeln!(
+                f,
+                "  last tenth    {:.1} % without the slow disk, {:.1} us on average; nine tenths of that after {seconds:.1} s",
+                rate * 100.0,
+                last.mean_us
+            )?;
+        }
+        if self.stages.len() > 1 {
+            for stage in &self.stages {
+                write_stage(f, stage)?;
+            }
+        }
+        if let (Some(fast), Some(slow)) = (self.fd_bytes, self.sd_bytes) {
+            writeln!(
+                f,
+                "  on disk       {} fast, {} slow",
+                ByteSize(fast),
+                ByteSize(slow)
+            )?;
+        }
+        write!(f, "{}", self.hotness)?;
+        if let Some(amplification) = self.write_amplification {
+            let stalls = self.stall_seconds.unwrap_or(0.0);
+            writeln!(
+                f,
+                "  writes        amplified {amplification:.1} times, held back {stalls:.1} s"
+            )?;
+        }
+        if let (Some(cpu), Some(each)) = (self.cpu_seconds, self.cpu_us_per_op) {
+            writeln!(
+                f,
+                "  used          {cpu:.1} s of processor time ({each:.1} us an operation), {} of memory at most",
+                ByteSize(self.max_rss_bytes)
+            )?;
+        }
+        write!(f, "  wrong answers {}", self.wrong_answers)?;
+        for example in &self.wrong_examples {
+            write!(f, "\n    {example}")?;
+        }
+        Ok(())
+    }
+}
+
+fn write_stage(f: &mut fmt::Formatter<'_>, stage: &StageResult) -> fmt::Result {
+    write!(
+        f,
+        "  {:<13} {:.0} operations/s",
+        stage.distribution, stage.ops_s
+    )?;
+    if let Some(rate) = stage.last_tenth_fd_hit_rate {
+        write!(
+            f,
+            ", at its end {:.1} % without the slow disk",
+            rate * 100.0
+        )?;
+    }
+    match stage.seconds_to_steady {
+        Some(seconds) => write!(f, ", steady after {seconds:.1} s of {:.1}", stage.seconds)?,
+        None => write!(f, ", not steady within {:.1} s", stage.seconds)?,
+    }
+    if let (Some(hot), Some(limit)) = (stage.hot_set_bytes, stage.hot_set_limit_bytes) {
+        write!(f, ", {} of {} hot", ByteSize(hot), ByteSize(limit))?;
+    }
+    writeln!(f)
+}

@@ -1,0 +1,136 @@
+//! What the clients of a run share.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Mutex, MutexGuard};
+
+use super::inserts::Inserts;
+use super::wrongs::Wrongs;
+use super::{Latencies, no_latencies};
+use crate::args::{Plan, Source};
+use crate::distribution::{Chooser, Stages};
+use crate::engine::Engine;
+use crate::freshness::Freshness;
+use crate::keys::{Key, KeySpace};
+use crate::workload::Workload;
+
+/// What the clients of a run share.
+pub(crate) struct Shared<'a> {
+    pub(crate) engine: &'a dyn Engine,
+    pub(crate) source: &'a Source,
+    pub(crate) keys: KeySpace,
+    /// One for each stage; empty for a trace.
+    pub(crate) choosers: Vec<Chooser>,
+    pub(crate) value_len: usize,
+    pub(crate) scan_length: usize,
+    pub(crate) seed: u64,
+    pub(crate) max_ops: Option<u64>,
+    /// Whether this is not measured yet: then the first stage lasts, and clients draw other
+    /// numbers than later.
+    pub(crate) is_warming: bool,
+    pub(crate) freshness: Freshness,
+    pub(crate) inserts: Inserts,
+    /// Greatest key loaded; only scans need it.
+    pub(crate) last_key: Option<Key>,
+    pub(crate) wrongs: Wrongs,
+    /// Number of the next operation.
+    pub(crate) next: AtomicU64,
+    /// Stage that time has reached.
+    pub(crate) stage: AtomicUsize,
+    pub(crate) stop: AtomicBool,
+    /// What each client has done, by its number.
+    pub(crate) tallies: Vec<Tally>,
+}
+
+/// What one client has done, on cache lines that it shares with no other.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Tally {
+    /// Operations finished.
+    pub(crate) done: AtomicU64,
+    /// Time that they took.
+    pub(crate) nanos: AtomicU64,
+    /// Latencies since the sampler last took them, once a second: the client hardly ever
+    /// waits for the lock.
+    latencies: Mutex<Latencies>,
+}
+
+impl Tally {
+    fn new() -> Self {
+        Self {
+            done: AtomicU64::new(0),
+            nanos: AtomicU64::new(0),
+            latencies: Mutex::new(no_latencies()),
+        }
+    }
+
+    pub(super) fn latencies(&self) -> MutexGuard<'_, Latencies> {
+        self.latencies
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl<'a> Shared<'a> {
+    pub(super) fn new(plan: &'a Plan, engine: &'a dyn Engine) -> Self {
+        let keys = plan.source.key_space();
+        let scans = match &plan.source {
+            Source::Generated { workload, .. } => workload.scans(),
+            Source::Trace { .. } => false,
+        };
+        let choosers = match &plan.source {
+            Source::Generated { stages, .. } => stages
+                .stages()
+                .iter()
+                .map(|stage| Chooser::new(stage.shape, plan.records, plan.seed))
+                .collect(),
+            Source::Trace { .. } => Vec::new(),
+        };
+        Self {
+            engine,
+            source: &plan.source,
+            choosers,
+            value_len: plan.value_len,
+            scan_length: plan.scan_length,
+            seed: plan.seed,
+            max_ops: plan.end.ops,
+            is_warming: false,
+            freshness: Freshness::new(plan.records),
+            inserts: Inserts::new(plan.records),
+            last_key: if scans {
+                keys.last_key(plan.records)
+            } else {
+                None
+            },
+            keys,
+            wrongs: Wrongs::default(),
+            next: AtomicU64::new(0),
+            stage: AtomicUsize::new(0),
+            stop: AtomicBool::new(false),
+            tallies: (0..plan.threads).map(|_| Tally::new()).collect(),
+        }
+    }
+
+    /// The measured part after a warm-up: everything anew but what is in the store.
+    pub(super) fn measured(self, plan: &'a Plan) -> Self {
+        Self {
+            freshness: self.freshness,
+            inserts: self.inserts,
+            wrongs: self.wrongs,
+            ..Self::new(plan, self.engine)
+        }
+    }
+
+    pub(super) fn workload(&self) -> Workload {
+        match self.source {
+            Source::Generated { workload, .. } => *workload,
+            Source::Trace { .. } => Workload::READ_ONLY,
+        }
+    }
+
+    pub(super) fn stages(&self) -> Option<&Stages> {
+        match self.source {
+            Source::Generated { stages, .. } if !self.is_warming => Some(stages),
+            _ => None,
+        }
+    }
+}

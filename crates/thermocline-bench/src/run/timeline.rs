@@ -1,0 +1,330 @@
+//! A run over time, and what is read off it.
+
+use std::sync::atomic::Ordering;
+
+use anyhow::Result;
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::hits::{self, Sample};
+use super::{Latencies, Shared, histogram, no_latencies};
+use crate::counters::Counters;
+use crate::report::micros;
+
+/// One second of a run. The last one of the run, or of a stage, may be shorter.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Second {
+    /// Time since the run began, at its end.
+    pub second: f64,
+    /// Operations in it.
+    pub ops: u64,
+    /// Operations per second.
+    pub ops_s: f64,
+    /// Median latency of its operations in microseconds.
+    pub p50_us: f64,
+    /// 99th percentile in microseconds.
+    pub p99_us: f64,
+    /// Share of its reads that touched no slow device.
+    pub fd_hit_rate: Option<f64>,
+    /// Share of its reads that touched no device.
+    pub dram_hit_rate: Option<f64>,
+    /// Bytes on the fast tier at its end.
+    pub fd_bytes: Option<u64>,
+    /// Bytes on the slow tier at its end.
+    pub sd_bytes: Option<u64>,
+    /// Bytes of records that were hot at its end.
+    pub hot_set_bytes: Option<u64>,
+    /// What they were limited to at its end.
+    pub hot_set_limit_bytes: Option<u64>,
+    /// Seconds that writers were held back, of all threads.
+    pub stall_seconds: Option<f64>,
+    /// Stage of the distribution, from 0.
+    pub stage: usize,
+}
+
+/// The last tenth of a run: how it goes once everything has found its place.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LastTenth {
+    /// Its length.
+    pub seconds: f64,
+    /// Operations per second.
+    pub ops_s: f64,
+    /// Mean latency of an operation in microseconds.
+    pub mean_us: f64,
+    /// Share of its reads that touched no slow device, to the nearest second.
+    pub fd_hit_rate: Option<f64>,
+}
+
+/// One stage of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StageResult {
+    /// What it touched.
+    pub distribution: String,
+    /// When it began, since the run did.
+    pub begin_seconds: f64,
+    /// Its length.
+    pub seconds: f64,
+    /// Operations in it.
+    pub ops: u64,
+    /// Operations per second.
+    pub ops_s: f64,
+    /// Share of its reads that touched no slow device.
+    pub fd_hit_rate: Option<f64>,
+    /// The same in its last tenth, to the nearest second.
+    pub last_tenth_fd_hit_rate: Option<f64>,
+    /// Time from its begin until the hit rate, over three seconds, stays within 3 points of
+    /// that of its last tenth.
+    pub seconds_to_steady: Option<f64>,
+    /// Bytes of records that were hot at its end.
+    pub hot_set_bytes: Option<u64>,
+    /// What they were limited to at its end.
+    pub hot_set_limit_bytes: Option<u64>,
+}
+
+/// How far the clients were at a time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Tick {
+    /// Seconds since the run began.
+    pub(super) at: f64,
+    /// Operations finished.
+    pub(super) ops: u64,
+    /// Time that they took, of all threads.
+    pub(super) nanos: u64,
+}
+
+/// A run over time.
+pub(super) struct Timeline {
+    pub(super) latencies: Latencies,
+    pub(super) series: Vec<Second>,
+    /// The last is the run's end.
+    pub(super) ticks: Vec<Tick>,
+    /// Every second, at the begin and at the end of each stage.
+    pub(super) samples: Vec<Sample>,
+    /// Number of each stage, and how far the run was at its begin.
+    pub(super) stages: Vec<(usize, Tick)>,
+}
+
+impl Timeline {
+    /// A run that begins with these counters.
+    pub(super) fn new(before: &Counters) -> Self {
+        Self {
+            latencies: no_latencies(),
+            series: Vec::new(),
+            ticks: vec![Tick::default()],
+            samples: vec![(0.0, *before)],
+            stages: vec![(0, Tick::default())],
+        }
+    }
+
+    /// How far the run is.
+    pub(super) fn end(&self) -> Tick {
+        self.ticks.last().copied().unwrap_or_default()
+    }
+
+    /// When the counters were last sampled.
+    pub(super) fn sampled(&self) -> f64 {
+        self.samples.last().map_or(0.0, |(at, _)| *at)
+    }
+
+    /// Samples everything into a [`Second`] of `stage`, and returns it.
+    pub(super) fn sample(&mut self, shared: &Shared<'_>, stage: usize) -> Result<Second> {
+        let counters = shared.engine.counters()?;
+        let latencies = self.take_latencies(shared)?;
+        let now = self.end();
+        let before: u64 = self.series.iter().map(|second| second.ops).sum();
+        let ops = now.ops - before;
+        let (then, earlier) = self.samples.last().copied().unwrap_or_default();
+        let part = counters.since(&earlier);
+        let second = Second {
+            second: (now.at * 1000.0).round() / 1000.0,
+            ops,
+            ops_s: ops as f64 / (now.at - then).max(1e-9),
+            p50_us: micros(&latencies, 0.5),
+            p99_us: micros(&latencies, 0.99),
+            fd_hit_rate: part.fd_hit_rate(),
+            dram_hit_rate: part.dram_hit_rate(),
+            fd_bytes: part.fd_bytes,
+            sd_bytes: part.sd_bytes,
+            hot_set_bytes: part.hotness.map(|hot| hot.hot_set_bytes),
+            hot_set_limit_bytes: part.hotness.map(|hot| hot.hot_set_limit_bytes),
+            stall_seconds: part.stall_seconds,
+            stage,
+        };
+        self.series.push(second.clone());
+        self.samples.push((now.at, counters));
+        Ok(second)
+    }
+
+    /// Adds what the clients measured since the last call to the sum; returns it for all
+    /// operations together.
+    fn take_latencies(&mut self, shared: &Shared<'_>) -> Result<Histogram<u64>> {
+        let mut all = histogram();
+        for tally in &shared.tallies {
+            let taken = std::mem::replace(&mut *tally.latencies(), no_latencies());
+            for (sum, part) in self.latencies.iter_mut().zip(&taken) {
+                sum.add(part)?;
+                all.add(part)?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// The last tenth of the time.
+    pub(super) fn last_tenth(&self) -> LastTenth {
+        let end = self.end();
+        let seconds = end.at * 0.1;
+        let (ops, nanos) = self.at(end.at - seconds);
+        let (ops, nanos) = (end.ops as f64 - ops, end.nanos as f64 - nanos);
+        LastTenth {
+            seconds,
+            ops_s: ops / seconds.max(1e-9),
+            mean_us: nanos / 1000.0 / ops.max(1.0),
+            fd_hit_rate: hits::in_last_tenth(&self.samples),
+        }
+    }
+
+    /// Operations and their time at `from`, which may be between two ticks.
+    fn at(&self, from: f64) -> (f64, f64) {
+        let after = self.ticks.partition_point(|tick| tick.at < from);
+        let (Some(a), Some(b)) = (
+            self.ticks.get(after.saturating_sub(1)),
+            self.ticks.get(after),
+        ) else {
+            return (0.0, 0.0);
+        };
+        let part = if b.at > a.at {
+            (from - a.at) / (b.at - a.at)
+        } else {
+            0.0
+        };
+        let part = |a: u64, b: u64| a as f64 + (b - a) as f64 * part;
+        (part(a.ops, b.ops), part(a.nanos, b.nanos))
+    }
+
+    /// Time until the hit rate, over three seconds, first was 90 % of the last tenth's.
+    pub(super) fn seconds_to_90_percent(&self) -> Option<f64> {
+        let goal = hits::in_last_tenth(&self.samples)? * 0.9;
+        hits::seconds_to(&self.samples, goal)
+    }
+
+    /// Each stage that was reached.
+    pub(super) fn stages(&self, shared: &Shared<'_>) -> Vec<StageResult> {
+        let Some(stages) = shared.stages() else {
+            return Vec::new();
+        };
+        let ends = self.stages.iter().skip(1).map(|(_, begin)| *begin);
+        let ends = ends.chain([self.end()]);
+        self.stages
+            .iter()
+            .zip(ends)
+            .filter_map(|((number, begin), end)| {
+                let shape = stages.stages().get(*number)?.shape;
+                Some(self.stage(shape.to_string(), *begin, end))
+            })
+            .collect()
+    }
+
+    fn stage(&self, distribution: String, begin: Tick, end: Tick) -> StageResult {
+        let first = self.samples.partition_point(|(at, _)| *at < begin.at);
+        let past = self.samples.partition_point(|(at, _)| *at <= end.at);
+        let samples = self.samples.get(first..past).unwrap_or_default();
+        let last_tenth = hits::in_last_tenth(samples);
+        let hotness = samples.last().and_then(|(_, counters)| counters.hotness);
+        let (seconds, ops) = (end.at - begin.at, end.ops - begin.ops);
+        StageResult {
+            distribution,
+            begin_seconds: begin.at,
+            seconds,
+            ops,
+            ops_s: ops as f64 / seconds.max(1e-9),
+            fd_hit_rate: hits::between(samples, begin.at, end.at),
+            last_tenth_fd_hit_rate: last_tenth,
+            seconds_to_steady: last_tenth.and_then(|goal| hits::seconds_to_stay(samples, goal)),
+            hot_set_bytes: hotness.map(|hot| hot.hot_set_bytes),
+            hot_set_limit_bytes: hotness.map(|hot| hot.hot_set_limit_bytes),
+        }
+    }
+}
+
+/// How far the clients are.
+pub(super) fn tick(shared: &Shared<'_>, at: f64) -> Tick {
+    let mut tick = Tick {
+        at,
+        ..Tick::default()
+    };
+    for tally in &shared.tallies {
+        tick.ops += tally.done.load(Ordering::Relaxed);
+        tick.nanos += tally.nanos.load(Ordering::Relaxed);
+    }
+    tick
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::HotCounters;
+
+    fn counters(gets: u64, fast: u64) -> Counters {
+        Counters {
+            gets: Some(gets),
+            gets_without_slow: Some(fast),
+            hotness: Some(HotCounters {
+                hot_set_bytes: gets,
+                hot_set_limit_bytes: gets + 1,
+                ..HotCounters::default()
+            }),
+            ..Counters::default()
+        }
+    }
+
+    fn tick(at: f64, ops: u64) -> Tick {
+        let nanos = ops * 2000;
+        Tick { at, ops, nanos }
+    }
+
+    #[test]
+    fn the_last_tenth_is_cut_between_ticks() {
+        // Slow at first; 100 a second from 8 s on to 9.5 s, then 1000.
+        let timeline = Timeline {
+            ticks: [(0.0, 0), (8.0, 1350), (9.5, 1500), (10.0, 2000)]
+                .map(|(at, ops)| tick(at, ops))
+                .to_vec(),
+            samples: vec![
+                (0.0, counters(0, 0)),
+                (8.0, counters(1350, 0)),
+                (9.0, counters(1450, 0)),
+                (10.0, counters(2000, 440)),
+            ],
+            ..Timeline::new(&Counters::default())
+        };
+        let last = timeline.last_tenth();
+        assert!((last.ops_s - 550.0).abs() < 1e-6, "{last:?}");
+        assert!((last.mean_us - 2.0).abs() < 1e-6, "{last:?}");
+        assert_eq!(last.fd_hit_rate, Some(0.8));
+        assert_eq!(timeline.seconds_to_90_percent(), None);
+    }
+
+    #[test]
+    fn a_stage_counts_between_its_begin_and_its_end() {
+        let timeline = Timeline {
+            samples: vec![
+                (0.0, counters(0, 0)),
+                (4.0, counters(400, 0)),
+                (5.0, counters(500, 0)),
+                (6.0, counters(600, 80)),
+                (7.0, counters(700, 160)),
+                (8.0, counters(800, 160)),
+            ],
+            ..Timeline::new(&Counters::default())
+        };
+        let stage = timeline.stage("uniform".to_owned(), tick(4.0, 400), tick(7.0, 700));
+        assert_eq!((stage.seconds, stage.ops, stage.ops_s), (3.0, 300, 100.0));
+        assert_eq!(stage.fd_hit_rate, Some(160.0 / 300.0));
+        assert_eq!(stage.last_tenth_fd_hit_rate, Some(0.8));
+        assert_eq!(stage.seconds_to_steady, None, "the window is not there yet");
+        assert_eq!(
+            (stage.hot_set_bytes, stage.hot_set_limit_bytes),
+            (Some(700), Some(701))
+        );
+    }
+}

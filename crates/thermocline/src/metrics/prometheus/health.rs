@@ -1,0 +1,41 @@
+//! Samples of what holds space, and of trouble.
+
+use std::fmt;
+
+use prometheus_client::registry::Unit;
+
+use crate::metrics::Metrics;
+use crate::metrics::exposition::Writer;
+
+impl Writer<'_> {
+    pub(super) fn health(&mut self, metrics: &Metrics) -> fmt::Result {
+        let seconds = || Some(Unit::Seconds);
+        self.one_gauge("snapshots", None, "Snapshots open", metrics.snapshots)?;
+        self.gauge(
+            "oldest_snapshot_sequence",
+            None,
+            "Sequence number of the oldest snapshot, absent when there is none",
+            metrics.oldest_snapshot.map(|seq| (Vec::new(), seq)),
+        )?;
+        self.gauge(
+            "oldest_pin",
+            seconds(),
+            "Age of the oldest reader that pins obsolete files, absent when there is none",
+            metrics
+                .oldest_pin
+                .map(|age| (Vec::new(), age.as_secs_f64())),
+        )?;
+        self.one_gauge(
+            "background_error",
+            None,
+            "1 when writes are refused or background work is held up",
+            u64::from(metrics.background_error.is_some()),
+        )?;
+        self.gauge(
+            "uptime",
+            seconds(),
+            "Time since the store was opened",
+            [(Vec::new(), metrics.uptime.as_secs_f64())],
+        )
+    }
+}

@@ -1,0 +1,113 @@
+//! The parts of the text and their units.
+
+use crate::metrics::{Metrics, fixture};
+
+/// The words of the line under `section` that starts with `name`.
+fn line<'a>(text: &'a str, section: &str, name: &str) -> &'a str {
+    text.split("\n\n")
+        .find(|part| part.starts_with(section))
+        .and_then(|part| part.lines().find_map(|l| l.trim().strip_prefix(name)))
+        .unwrap_or_else(|| panic!("no {name:?} under {section:?} in\n{text}"))
+}
+
+#[track_caller]
+fn check(text: &str, section: &str, name: &str, words: &[&str]) {
+    let line = line(text, section, name);
+    for word in words {
+        assert!(line.contains(word), "{word:?} is not in {line:?}");
+    }
+}
+
+#[test]
+fn every_part_is_shown_with_its_units() {
+    let text = fixture::metrics().to_text();
+    check(&text, "Store", "uptime", &["0h20m07s"]);
+    check(
+        &text,
+        "Store",
+        "written by users",
+        &["1202 records", "1.17 KiB"],
+    );
+    check(
+        &text,
+        "Store",
+        "snapshots",
+        &["1203", "oldest at sequence 1204"],
+    );
+    check(&text, "Store", "oldest reader", &["0h20m06s"]);
+    check(&text, "Store", "ERROR", &["a sync failed"]);
+    check(&text, "Tiers", "0", &["1.00 GiB", "0.1 %", "/tier0"]);
+    check(&text, "Tiers", "1", &["unlimited", " - ", "/tier1"]);
+    check(&text, "Device I/O", "0 wal", &["1000101", "1000103"]);
+    check(&text, "Levels", "L1", &["20001", "20006", "19.54 KiB"]);
+    check(&text, "Reads", "memtable", &["502"]);
+    check(&text, "Reads", "promotion cache", &["512"]);
+    check(&text, "Reads", "tier 1", &["504"]);
+    check(&text, "Reads", "block cache", &["508 of 1017 (50.0 %)"]);
+    check(&text, "Reads", "filter", &["510 skipped, 511 false"]);
+    check(
+        &text,
+        "Flushes",
+        "L0 > L1",
+        &["601", "602", "0h10m07s", "603 B", "606 B"],
+    );
+    check(&text, "Flushes", "debt", &["701 B"]);
+    check(&text, "Stalls", "because of l0 tables", &["0h13m24s"]);
+    check(&text, "Stalls", "now", &["l0 tables"]);
+    check(&text, "Stalls", "speed limit", &["806 B/s"]);
+    check(
+        &text,
+        "Latencies",
+        "get",
+        &["901", "2.00 ms", "4.00 ms", "5.00 ms"],
+    );
+    check(&text, "Memory", "budget", &["1.08 KiB"]);
+}
+
+#[test]
+fn placement_by_hotness_shows_what_is_hot_and_what_moved() {
+    let text = fixture::metrics().to_text();
+    let hotness = |name: &str, words: &[&str]| check(&text, "Hotness", name, words);
+    hotness("hot set", &["1.27 KiB of 1.27 KiB", "(99.9 %)"]);
+    hotness("access records", &["1306", "1.27 KiB of 1.27 KiB"]);
+    hotness("memory", &["1.27 KiB"]);
+    hotness("scores", &["hot from 1307.500", "forgotten below 1308.500"]);
+    hotness("state", &["young"]);
+    hotness("accesses", &["1310", "1311 dropped", "slice 1309"]);
+    hotness("evictions", &["1312"]);
+    hotness("work", &["0h21m53s", "1.28 KiB read", "1.28 KiB written"]);
+    hotness("TROUBLE", &["its manifest was damaged"]);
+    let promotion = |name: &str, words: &[&str]| check(&text, "Promotion", name, words);
+    promotion("waiting in memory", &["1.37 KiB"]);
+    promotion("by flush", &["1.37 KiB", "1411 voided"]);
+    promotion("by compaction", &["1.37 KiB"]);
+    promotion("kept by compactions", &["1.37 KiB"]);
+    promotion("dropped as cold", &["1410 records"]);
+    promotion("offered", &["1405 records", "5630 refused"]);
+    promotion("refused: old snapshot", &["1408"]);
+    promotion("crossings under way", &["1412"]);
+}
+
+#[test]
+fn placement_by_level_shows_nothing_of_hotness() {
+    let text = Metrics::default().to_text();
+    assert!(
+        !text.contains("Hotness") && !text.contains("promotion"),
+        "{text}"
+    );
+}
+
+#[test]
+fn columns_line_up() {
+    let text = fixture::metrics().to_text();
+    let part = text.split("\n\n").find(|p| p.starts_with("Levels"));
+    let lines: Vec<&str> = part.expect("levels").lines().skip(1).collect();
+    assert!(lines.windows(2).all(|w| w[0].len() == w[1].len()), "{text}");
+}
+
+#[test]
+fn a_store_that_did_nothing_shows_no_share() {
+    let text = Metrics::default().to_text();
+    check(&text, "Reads", "all", &["0", "-"]);
+    assert!(!text.contains("NaN") && !text.contains("ERROR"), "{text}");
+}
