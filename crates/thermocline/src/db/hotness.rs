@@ -4,6 +4,7 @@
 use super::engine::Engine;
 use super::stats::Found;
 use super::tree::Tree;
+use crate::error::Result;
 use crate::executor::{Job, Lane, Step};
 use crate::key::{Kind, SeqNo};
 use crate::metrics::{HotRapMetrics, Refusal};
@@ -52,7 +53,7 @@ impl Engine {
         self.promotions.attempts.fetch_add(1, Ordering::Relaxed);
         let full = self.sizes.table_size;
         // A point that fails stands for nothing here: a read does not fail for want of promotion.
-        let _ = point!(self.points, "promotion.before_admission");
+        let _: Result<()> = point!(self.points, "promotion.before_admission");
         let admitted = tree.promotion.admit(
             seen,
             tree.last_fast_level,
