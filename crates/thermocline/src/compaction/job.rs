@@ -401,6 +401,7 @@ impl Job for CompactionJob {
         // After a failure the next change or a stopped writer tries again: no spinning.
         if !failed {
             self.engine.schedule();
+            self.engine.schedule_promotions();
         }
         self.engine.executor.notify();
         Step::Done

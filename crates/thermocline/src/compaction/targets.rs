@@ -78,6 +78,23 @@ impl LevelTargets {
         }
     }
 
+    /// What L1 to Lf are to hold in the long run, of `planned` bytes together: each `level_ratio`
+    /// times the one above.
+    pub(crate) fn planned(
+        options: &Options,
+        sizes: &Resolved,
+        planned: u64,
+        last_fast: usize,
+    ) -> [u64; MAX_LEVELS] {
+        let mut bytes = [0; MAX_LEVELS];
+        let mut target = planned / options.level_ratio * (options.level_ratio - 1);
+        for level in bytes[1..=last_fast].iter_mut().rev() {
+            *level = target.max(sizes.table_size);
+            target /= options.level_ratio;
+        }
+        bytes
+    }
+
     fn tiered(
         options: &Options,
         sizes: &Resolved,
@@ -85,15 +102,8 @@ impl LevelTargets {
         last_fast: usize,
         room: FastRoom,
     ) -> Self {
-        let mut bytes = [0; MAX_LEVELS];
-        // L1 + … + Lf = what is planned, each `level_ratio` times the one above.
-        let planned = room.planned / options.level_ratio * (options.level_ratio - 1);
-        let mut target = planned;
-        for level in bytes[1..=last_fast].iter_mut().rev() {
-            *level = target.max(sizes.table_size);
-            target /= options.level_ratio;
-        }
-        bytes[last_fast] = room.last.max(sizes.table_size);
+        let mut bytes = Self::planned(options, sizes, room.planned, last_fast);
+        let planned = std::mem::replace(&mut bytes[last_fast], room.last.max(sizes.table_size));
         // As few slow levels as keep neighbouring sizes within half more than the ratio. One that
         // holds tables stays in use until it is clearly not worth having: at the edge, data would
         // else be moved into it and out of it in turn.
@@ -103,7 +113,7 @@ impl LevelTargets {
             .sum();
         // A crossing rewrites what it meets below for the sake of the cold part only: so the first
         // slow level is smaller by that (HotRAP, §3.6).
-        let growth = below as f64 / (room.cold * planned.max(sizes.table_size) as f64);
+        let growth = below as f64 / (room.cold * planned as f64);
         let mut count = 1;
         while LAST - count > last_fast {
             let in_use = !version.levels[LAST - count].tables.is_empty();

@@ -2,8 +2,9 @@
 
 use super::engine::Engine;
 use super::tree::Tree;
-use crate::compaction::FastRoom;
+use crate::compaction::{FastRoom, LevelTargets};
 use crate::placement::SpacePlan;
+use crate::version::MAX_LEVELS;
 
 /// Tables that a compaction from one fast level to the next writes at most, but for that of L0: its
 /// input, and the tables it meets.
@@ -33,24 +34,33 @@ impl Engine {
     /// the tier, and less what the next compactions need while their inputs are still there.
     fn room_of_last_levels(&self) -> u64 {
         let tier = self.fast();
-        let (mut last, mut job) = (0, JOB_TABLES * self.sizes.table_size);
+        let (mut last, mut job) = (0, 0);
         for tree in self.all_trees() {
-            let pinned = tree.peek();
-            let bytes = |level: usize| -> u64 {
-                let tables = pinned.version.levels[level].tables.iter();
-                let here = tables.filter(|table| table.meta.tier == 0);
-                here.map(|table| table.meta.len).sum()
-            };
-            last += bytes(usize::from(tree.last_fast_level));
-            let l0 = bytes(0);
-            if l0 > 0 {
-                job = job.max(l0 + bytes(1));
-            }
+            let bytes = tree.bytes_on(tier.index);
+            last += bytes[usize::from(tree.last_fast_level)];
+            job = job.max(self.next_job(&tree, &bytes));
         }
         let headroom = self.compaction_margin() + job;
         // What jobs have written, and inputs that are about to go, are headroom in use.
         let in_use = tier.in_flight() + self.graveyard.pinned(tier.index).0;
         (last + tier.free_for_jobs() + in_use.min(headroom)).saturating_sub(headroom)
+    }
+
+    /// What the largest compaction between fast levels writes that `tree` is close to, when its
+    /// levels hold `bytes` there; a crossing's part at least.
+    fn next_job(&self, tree: &Tree, bytes: &[u64; MAX_LEVELS]) -> u64 {
+        let f = usize::from(tree.last_fast_level);
+        let table = self.sizes.table_size;
+        let l0 = if bytes[0] > 0 { bytes[0] + bytes[1] } else { 0 };
+        let planned = SpacePlan::new(&self.options, &self.sizes).levels;
+        let planned = LevelTargets::planned(&self.options, &self.sizes, planned, f);
+        let is_near = |level: usize| bytes[level] > planned[level] / 4 * 3;
+        let between = if (1..f).any(is_near) {
+            JOB_TABLES * table
+        } else {
+            0
+        };
+        l0.max(between).max(2 * table)
     }
 
     /// The part of the fast tier that is `tree`'s, 0 to 1: in proportion to its data.

@@ -15,7 +15,7 @@ use crate::ralt::Ralt;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::version::edit::{KeyspaceId, KeyspaceMeta, VersionEdit};
-use crate::version::{Superversion, TableHandle, Version, newest_below};
+use crate::version::{MAX_LEVELS, Superversion, TableHandle, Version, newest_below};
 
 /// One keyspace.
 #[derive(Debug)]
@@ -279,6 +279,17 @@ impl Tree {
             self.last_fast_level,
             engine.fast_room(self),
         )
+    }
+
+    /// Bytes of each level's tables that lie on tier `tier`.
+    pub(crate) fn bytes_on(&self, tier: u8) -> [u64; MAX_LEVELS] {
+        let pinned = self.peek();
+        let mut bytes = [0; MAX_LEVELS];
+        for (here, level) in bytes.iter_mut().zip(&pinned.version.levels) {
+            let on_tier = level.tables.iter().filter(|table| table.meta.tier == tier);
+            *here = on_tier.map(|table| table.meta.len).sum();
+        }
+        bytes
     }
 
     /// p, and at least a quarter: below, the first slow level would be too small to be worth its

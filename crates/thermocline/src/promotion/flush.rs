@@ -64,6 +64,15 @@ impl Engine {
         self.executor.spawn(Lane::Hotness, Box::new(job));
     }
 
+    /// Queues the promotion of every full cache: one that found no room may find some now.
+    pub(crate) fn schedule_promotions(&self) {
+        for tree in self.all_trees() {
+            if tree.promotion.mutable().bytes() >= self.sizes.table_size {
+                self.schedule_promotion(&tree);
+            }
+        }
+    }
+
     /// Drops what is not hot of a full cache, and flushes what is left if that is worth a table.
     fn promote(&self, tree: &Arc<Tree>) -> Result<()> {
         let Some(ralt) = &self.ralt else {
@@ -79,9 +88,14 @@ impl Engine {
         if !worth_a_table || !switches.promotion_by_flush {
             return Ok(());
         }
-        // Without room the records stay on the slow tier: promotion never waits for space.
-        let bytes = tree.promotion.mutable().bytes();
-        let space = self.reserve_for_promotion(bytes)?;
+        let Some(space) = self.reserve_for_promotion(tree.promotion.mutable().bytes()) else {
+            // The end of a compaction, which may have made room, tries again. Where none will come
+            // the records stay on the slow tier: promotion never waits for space.
+            if !self.start_crossing() && !self.is_compacting() {
+                self.empty_promotion_cache(tree);
+            }
+            return Ok(());
+        };
         let frozen = tree.freeze_promotion();
         point!(self.points, "promotion.frozen")?;
         let records = frozen.cache.all();
@@ -110,15 +124,18 @@ impl Engine {
         }
     }
 
-    fn reserve_for_promotion(&self, bytes: u64) -> Result<Reservation> {
+    fn empty_promotion_cache(&self, tree: &Tree) {
+        let cache = tree.promotion.mutable();
+        for (key, _) in cache.all() {
+            if let Some(promoted) = cache.remove(&key) {
+                self.log_access(tree.id, &key, promoted.value.len(), promoted.reads());
+            }
+        }
+    }
+
+    fn reserve_for_promotion(&self, bytes: u64) -> Option<Reservation> {
         let margin = self.compaction_margin();
-        let refused = match self.fast().reserve_leaving(bytes, margin) {
-            Ok(space) => return Ok(space),
-            Err(error) => error,
-        };
-        // For the next attempt.
-        self.start_crossing();
-        Err(refused)
+        self.fast().reserve_leaving(bytes, margin).ok()
     }
 
     /// Writes the table of L0 and installs it; `false` when a compaction has overtaken it.
