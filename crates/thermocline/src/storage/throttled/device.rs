@@ -136,15 +136,14 @@ mod tests {
     #[test]
     fn operations_reserved_at_once_lie_a_cost_apart_whatever_the_latency() {
         let now = Duration::from_secs(1);
-        let bucket = Bucket {
+        let mut bucket = Bucket {
             iops: 1000,
             bandwidth: 0,
-            busy_until: Mutex::new(now),
+            busy_until: now,
         };
-        let cost = bucket.cost(1, 512);
-        let first = bucket.reserve(now, cost);
+        let first = bucket.reserve(now, 1, 512);
         assert_eq!(first, now + Duration::from_millis(1));
-        let second = bucket.reserve(now, cost);
+        let second = bucket.reserve(now, 1, 512);
         assert_eq!(second - first, Duration::from_millis(1));
     }
 
@@ -153,7 +152,7 @@ mod tests {
         let bucket = Bucket {
             iops: 100,
             bandwidth: 1 << 20,
-            busy_until: Mutex::default(),
+            busy_until: Duration::ZERO,
         };
         assert_eq!(bucket.cost(1, 512), Duration::from_millis(10));
         assert_eq!(bucket.cost(1, 1 << 20), Duration::from_secs(1));
