@@ -4,6 +4,8 @@ mod hotrap;
 mod tier;
 mod validate;
 
+#[cfg(not(feature = "experiments"))]
+pub(crate) use hotrap::Scoring;
 pub use hotrap::{HotRapOptions, Placement};
 #[cfg(feature = "experiments")]
 pub use hotrap::{Scoring, Switches};
