@@ -130,6 +130,9 @@ impl Engine {
             raw as f64 / stored as f64
         };
         ralt.set_room((room as f64 * HOT_SHARE * expansion) as u64);
+        if ralt.has_work() {
+            self.schedule_tracking();
+        }
     }
 
     /// Whether RALT's work or a promotion is queued or runs.

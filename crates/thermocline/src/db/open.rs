@@ -155,7 +155,6 @@ impl Parts<'_> {
                 fast: Arc::clone(&self.tiers[0]),
                 medium: builder.medium_of(0),
                 path,
-                clock: Arc::clone(&clock),
                 points: builder.points.clone(),
             }))
         });

@@ -74,7 +74,7 @@ impl Default for HotRapOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(
     not(feature = "experiments"),
-    expect(unreachable_pub, dead_code, reason = "set with the feature only")
+    expect(unreachable_pub, reason = "set with the feature only")
 )]
 pub enum Scoring {
     /// Exponential smoothing over time slices (§3.2).

@@ -4,9 +4,9 @@ mod hotrap;
 mod tier;
 mod validate;
 
-#[cfg(not(feature = "experiments"))]
-pub(crate) use hotrap::Switches;
 pub use hotrap::{HotRapOptions, Placement};
+#[cfg(not(feature = "experiments"))]
+pub(crate) use hotrap::{Scoring, Switches};
 #[cfg(feature = "experiments")]
 pub use hotrap::{Scoring, Switches};
 pub use tier::{Compression, FilterPolicy, TierOptions};

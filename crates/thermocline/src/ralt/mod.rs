@@ -2,18 +2,45 @@
 //! (HotRAP, §3.2 and §3.7).
 //!
 //! Hotness is advice (I7): whatever happens to RALT costs speed, never an answer.
+//!
+//! An access goes to a [`buffer`]. Full buffers become tables of level 0 ([`worker`]), which a
+//! [`pass`] over the key range merges down; a pass that evicts goes by thresholds that [`limits`]
+//! takes from the tables' [`histogram`]s. A [`record`] is in a form that time does not change
+//! ([`scoring`]). Readers take a [`version`]; [`state`] keeps the newest on disk.
 
-use std::collections::BTreeMap;
+mod buffer;
+mod cursor;
+mod files;
+mod heat;
+mod histogram;
+mod hot_keys;
+mod limits;
+mod open;
+mod pass;
+mod record;
+mod scoring;
+mod shared;
+mod sizes;
+mod state;
+#[cfg(test)]
+mod tests;
+mod version;
+mod worker;
+
 use std::path::PathBuf;
 
-use crate::clock::Clock;
+pub(crate) use hot_keys::HotKeys;
+
+use self::record::tracked_key;
+use self::shared::Shared;
 use crate::error::Result;
 use crate::key::KeyRange;
 use crate::metrics::{HeatReport, RaltMetrics};
 use crate::options::HotRapOptions;
 use crate::points::Points;
 use crate::storage::Medium;
-use crate::sync::{Arc, Mutex};
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
 use crate::tier::Tier;
 use crate::version::edit::KeyspaceId;
 
@@ -26,40 +53,30 @@ pub(crate) struct RaltParts {
     pub(crate) medium: Arc<dyn Medium>,
     /// RALT's own directory.
     pub(crate) path: PathBuf,
-    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) points: Points,
 }
 
 /// The table of recent accesses.
 #[derive(Debug)]
 pub(crate) struct Ralt {
-    tracked: Mutex<BTreeMap<(KeyspaceId, Vec<u8>), (u32, u64)>>,
+    shared: Arc<Shared>,
 }
 
 impl Ralt {
     /// Opens what an earlier process left; whatever is damaged or missing means an empty RALT (I7).
     pub(crate) fn open(parts: RaltParts) -> Self {
-        let _ = (
-            parts.database,
-            parts.options,
-            parts.fast,
-            parts.medium,
-            parts.path,
-            parts.clock,
-            parts.points,
-        );
         Self {
-            tracked: Mutex::default(),
+            shared: Arc::new(Shared::open(parts)),
         }
     }
 
-    /// Why RALT could not be used as it was left, if so.
+    /// Why RALT could not be used as it was left, or what went wrong since, if so.
     pub(crate) fn trouble(&self) -> Option<String> {
-        None
+        self.shared.trouble()
     }
 
-    /// Logs `times` accesses to a record. Cheap: a copy into a buffer. Whether background work
-    /// is due, for the caller to queue.
+    /// Logs `times` accesses to a record, in one time slice. Cheap: a copy into a buffer. Whether
+    /// background work is due, for the caller to queue.
     pub(crate) fn log(
         &self,
         keyspace: KeyspaceId,
@@ -67,66 +84,77 @@ impl Ralt {
         value_len: usize,
         times: u32,
     ) -> bool {
-        let mut tracked = self.tracked.lock();
-        let entry = tracked.entry((keyspace, key.to_vec())).or_default();
-        entry.0 += times;
-        entry.1 = (key.len() + value_len) as u64;
-        false
+        if self.shared.stopped.load(Ordering::Relaxed) {
+            self.shared.buffers.count_dropped(u64::from(times));
+            return false;
+        }
+        self.shared.buffers.push(keyspace, key, value_len, times)
     }
 
     /// Whether nothing was ever evicted: there was room for every record read so far.
     pub(crate) fn is_young(&self) -> bool {
-        false
+        self.shared.version.load().limits.generation == 0
     }
 
     /// Whether `key` is hot. Filters only, no I/O; errs towards yes, rarely.
     pub(crate) fn is_hot(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
-        let key = (keyspace, key.to_vec());
-        self.tracked.lock().contains_key(&key)
+        let key = tracked_key(keyspace, key);
+        let hot = self.shared.version.load().may_be_hot(&key);
+        hot.unwrap_or_else(|error| {
+            self.shared.note_damage(&error);
+            false
+        })
     }
 
     /// About how many bytes of records with keys in `range` are hot. Errs towards more.
     pub(crate) fn hot_bytes(&self, keyspace: KeyspaceId, range: &KeyRange) -> u64 {
-        let bounds = (keyspace, range.first.to_vec())..=(keyspace, range.last.to_vec());
-        self.tracked.lock().range(bounds).map(|(_, e)| e.1).sum()
+        let first = tracked_key(keyspace, &range.first);
+        let last = tracked_key(keyspace, &range.last);
+        let bytes = self.shared.version.load().hot_bytes(&first, &last);
+        bytes.unwrap_or_else(|error| {
+            self.shared.note_damage(&error);
+            0
+        })
     }
 
     /// The hot keys in `range`, in order, as of now.
     pub(crate) fn hot_keys(&self, keyspace: KeyspaceId, range: &KeyRange) -> HotKeys {
-        let bounds = (keyspace, range.first.to_vec())..=(keyspace, range.last.to_vec());
-        let tracked = self.tracked.lock();
-        let keys = tracked.range(bounds).map(|(key, _)| key.1.clone());
-        HotKeys {
-            keys: keys.collect::<Vec<_>>().into_iter().peekable(),
-        }
+        HotKeys::new(Arc::clone(&self.shared), keyspace, range)
     }
 
     /// Limits the hot set to `bytes` of keys and values, whatever else limits it: what the last fast
-    /// level has room for.
+    /// level has room for. A lower limit may make work due.
     pub(crate) fn set_room(&self, bytes: u64) {
-        let _ = bytes;
+        let before = self.shared.room.swap(bytes, Ordering::Relaxed);
+        if bytes < before && self.shared.version.load().hot_set() > bytes {
+            self.shared.pending.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a step of the background work is due.
+    pub(crate) fn has_work(&self) -> bool {
+        let due = self.shared.pending.load(Ordering::Relaxed) || self.shared.buffers.is_flush_due();
+        due && !self.shared.stopped.load(Ordering::Relaxed)
     }
 
     /// Does a part of the background work that is due; whether more is.
     pub(crate) fn work(&self) -> bool {
-        false
+        self.shared.measured(|| self.shared.work())
     }
 
-    /// Whether background work is due.
-    pub(crate) fn has_work(&self) -> bool {
-        false
-    }
-
-    /// Forgets what was accessed in `keyspace`, with the next merge of each table at the latest.
+    /// Forgets what was accessed in `keyspace`: it is not hot from now on, and its records are gone
+    /// with the next merge of each table.
     pub(crate) fn forget(&self, keyspace: KeyspaceId) {
-        self.tracked.lock().retain(|key, _| key.0 != keyspace);
+        self.shared.forget(keyspace);
     }
 
     /// Writes what is buffered. No work may run meanwhile, or follow.
-    pub(crate) fn close(&self) {}
+    pub(crate) fn close(&self) {
+        self.shared.measured(|| self.shared.close());
+    }
 
     pub(crate) fn metrics(&self) -> RaltMetrics {
-        RaltMetrics::default()
+        self.shared.metrics()
     }
 
     /// The `most` hottest keys, and the curve of size by hotness. `name` names a keyspace.
@@ -138,20 +166,6 @@ impl Ralt {
         most: usize,
         name: &dyn Fn(KeyspaceId) -> Option<String>,
     ) -> Result<HeatReport> {
-        let _ = (most, name);
-        Ok(HeatReport::default())
-    }
-}
-
-/// Hot keys in order, for a merge that goes along.
-pub(crate) struct HotKeys {
-    keys: std::iter::Peekable<std::vec::IntoIter<Vec<u8>>>,
-}
-
-impl HotKeys {
-    /// Whether `key` is hot. Called with ascending keys.
-    pub(crate) fn is_hot(&mut self, key: &[u8]) -> bool {
-        while self.keys.next_if(|hot| &hot[..] < key).is_some() {}
-        self.keys.peek().is_some_and(|hot| hot == key)
+        self.shared.heat(most, name)
     }
 }

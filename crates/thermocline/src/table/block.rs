@@ -9,6 +9,9 @@ use super::stored::{Damage, Decoded};
 /// version of its user key.
 pub(super) const FLAG_TRAILER: u8 = 0x1;
 
+/// The entry's value ends with the weight of the block and of those before it.
+pub(super) const FLAG_WEIGHT: u8 = 0x2;
+
 const CUT_SHORT: Damage = Damage("a block's entry is cut short");
 
 /// A block of records, or of index entries when `INDEX`. The payload is trusted no further
@@ -86,8 +89,8 @@ impl<const INDEX: bool> Block<INDEX> {
             end = suffix_end + value_len;
             let stored = entries.get(suffix_end..end).ok_or(CUT_SHORT)?;
             match stored.split_first() {
-                Some((0, _)) => (trailer, value) = (0, suffix_end + 1),
-                Some((&FLAG_TRAILER, rest)) => {
+                Some((0 | &FLAG_WEIGHT, _)) => (trailer, value) = (0, suffix_end + 1),
+                Some((flags, rest)) if flags & !FLAG_WEIGHT == FLAG_TRAILER => {
                     let bytes = rest.first_chunk::<8>().ok_or(CUT_SHORT)?;
                     (trailer, value) = (u64::from_le_bytes(*bytes), suffix_end + 9);
                 }
@@ -257,7 +260,7 @@ mod tests {
     #[test]
     fn unknown_index_flags_are_refused() {
         let mut builder = BlockBuilder::new(1);
-        builder.add(b"k", None, &[0x2, 1, 1]);
+        builder.add(b"k", None, &[0x4, 1, 1]);
         let block = Block::<true>::new(Bytes::copy_from_slice(builder.finish())).unwrap();
         let refused = block.find(b"k", 0).unwrap_err();
         assert_eq!(

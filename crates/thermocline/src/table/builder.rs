@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::block_builder::{BlockBuilder, DATA_INTERVAL, INDEX_INTERVAL};
 use super::filter;
 use super::footer::Footer;
-use super::index::Separator;
+use super::index::{BlockWeight, Separator};
 use super::properties::TableProperties;
 use super::stored::{BlockHandle, Sealer};
 use crate::error::{Error, Result};
@@ -58,7 +58,9 @@ pub(crate) struct TableBuilder {
     last_key: Vec<u8>,
     last_trailer: u64,
     /// A written block that waits for the key that its separator ends before.
-    unindexed: Option<BlockHandle>,
+    unindexed: Option<(BlockHandle, BlockWeight)>,
+    /// Of the current block, and of those before.
+    block_weight: BlockWeight,
     index: BlockBuilder,
     index_value: Vec<u8>,
     hashes: Vec<u64>,
@@ -93,6 +95,7 @@ impl TableBuilder {
             last_key: Vec::new(),
             last_trailer: 0,
             unindexed: None,
+            block_weight: BlockWeight::default(),
             index: BlockBuilder::new(INDEX_INTERVAL),
             index_value: Vec::new(),
             hashes: Vec::new(),
@@ -102,14 +105,38 @@ impl TableBuilder {
         })
     }
 
-    /// Appends a record. Keys come in ascending order; one equal to the last is dropped,
-    /// since the same record may reach a merge on two ways (I1).
+    /// Makes it a weighed table: its index tells how much records weigh, and its filters hold
+    /// only those that weigh something. Such a table is for scans and for
+    /// [`super::Table::may_contain`], not for point lookups.
+    #[must_use]
+    pub(crate) fn weighed(mut self) -> Self {
+        self.properties.weight = Some(0);
+        self
+    }
+
+    /// Appends a record; in a weighed table, one without weight. Keys come in ascending order;
+    /// one equal to the last is dropped, since the same record may reach a merge on two
+    /// ways (I1).
     ///
     /// # Errors
     /// [`Error::TooLarge`]; [`Error::Corruption`] when the key is below the last one, which a
     /// damaged input may cause; I/O errors of the tier, after which the builder is to be
     /// dropped.
     pub(crate) fn add(&mut self, key: InternalKey<'_>, value: &[u8]) -> Result<()> {
+        self.add_weighing(key, value, 0)
+    }
+
+    /// As [`TableBuilder::add`], with the weight that the record has in a weighed table. Every
+    /// record there has a user key of its own.
+    ///
+    /// # Errors
+    /// As [`TableBuilder::add`].
+    pub(crate) fn add_weighing(
+        &mut self,
+        key: InternalKey<'_>,
+        value: &[u8],
+        weight: u64,
+    ) -> Result<()> {
         for (what, len, limit) in [
             ("key", key.user_key.len(), MAX_KEY_LEN),
             ("value", value.len(), MAX_VALUE_LEN),
@@ -139,7 +166,8 @@ impl TableBuilder {
         }
         if new_user_key || self.partition_keys == 0 {
             self.partition_keys += 1;
-            if self.filter == FilterPolicy::Fuse8 {
+            let filtered = weight > 0 || self.properties.weight.is_none();
+            if filtered && self.filter != FilterPolicy::None {
                 self.hashes.push(filter::hash(key.user_key));
             }
             self.last_key.clear();
@@ -154,6 +182,10 @@ impl TableBuilder {
         properties.max_seq = properties.max_seq.max(key.seq);
         properties.raw_key_bytes += key.user_key.len() as u64;
         properties.raw_value_bytes += value.len() as u64;
+        if let Some(sum) = &mut properties.weight {
+            *sum = sum.saturating_add(weight);
+            self.block_weight.own = self.block_weight.own.saturating_add(weight);
+        }
         if self.block.len() >= self.block_size {
             self.write_block()?;
         }
@@ -206,7 +238,7 @@ impl TableBuilder {
         let mut top = BlockBuilder::new(INDEX_INTERVAL);
         for (partition, filter) in partitions.iter().zip(filters) {
             let index = self.write_sealed(&partition.index)?;
-            partition.last.put_value(&mut self.index_value);
+            partition.last.put_value(&mut self.index_value, false);
             index.put(&mut self.index_value);
             filter.put(&mut self.index_value);
             top.add(&partition.last.user_key, None, &self.index_value);
@@ -250,10 +282,16 @@ impl TableBuilder {
         let stored = self
             .sealer
             .seal_compressed(self.block.finish(), self.offset);
-        self.unindexed = Some(BlockHandle {
+        let handle = BlockHandle {
             offset: self.offset,
             len: stored.len() as u32,
-        });
+        };
+        let weight = self.block_weight;
+        self.unindexed = Some((handle, weight));
+        self.block_weight = BlockWeight {
+            before: weight.before.saturating_add(weight.own),
+            own: 0,
+        };
         self.writer.append(stored)?;
         self.offset += stored.len() as u64;
         self.block.reset();
@@ -274,12 +312,16 @@ impl TableBuilder {
     /// Indexes the block written last, now that `next`, the key after it, is known; cuts the
     /// partition where it is full or the table ends.
     fn index_block(&mut self, next: Option<&[u8]>) {
-        let Some(block) = self.unindexed.take() else {
+        let Some((block, weight)) = self.unindexed.take() else {
             return;
         };
+        let weighed = self.properties.weight.is_some();
         let separator = Separator::between(&self.last_key, self.last_trailer, next);
-        separator.put_value(&mut self.index_value);
+        separator.put_value(&mut self.index_value, weighed);
         block.put(&mut self.index_value);
+        if weighed {
+            weight.put(&mut self.index_value);
+        }
         self.index.add(&separator.user_key, None, &self.index_value);
         if next.is_none()
             || self.partition_keys >= PARTITION_KEYS
@@ -291,7 +333,7 @@ impl TableBuilder {
             self.partitions.push(Partition {
                 last: separator,
                 index,
-                filter: filter::build(&mut self.hashes),
+                filter: filter::build(&mut self.hashes, self.filter),
             });
         }
     }

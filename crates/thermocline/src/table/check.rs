@@ -3,6 +3,7 @@
 use super::block::Block;
 use super::block_iter::BlockIter;
 use super::filter;
+use super::index::BlockWeight;
 use super::partitions::Partition;
 use super::reader::{ReadTrace, Table};
 use super::stored::BlockHandle;
@@ -39,6 +40,8 @@ struct Checker<'a> {
     max_seq: SeqNo,
     raw_key_bytes: u64,
     raw_value_bytes: u64,
+    /// What the index says that the blocks so far weigh, in a weighed table.
+    weight: u64,
 }
 
 impl Table {
@@ -93,6 +96,7 @@ impl Table {
             max_seq: 0,
             raw_key_bytes: 0,
             raw_value_bytes: 0,
+            weight: 0,
         };
         for (number, partition) in self.read_partitions(purpose)?.iter().enumerate() {
             checker.partition(number, partition)?;
@@ -122,6 +126,13 @@ impl Checker<'_> {
                 return Err(self.damaged(at, "separators are not in order"));
             }
             self.block(handle, separator, number, partition)?;
+            if self.table.properties.weight.is_some() {
+                let weight = self.table.at(at, BlockWeight::of(index.value()))?;
+                if weight.before != self.weight {
+                    return Err(self.damaged(at, "the weights of the index do not add up"));
+                }
+                self.weight = self.weight.saturating_add(weight.own);
+            }
             self.offset = handle.end();
             self.table.at(at, index.next())?;
         }
@@ -157,7 +168,8 @@ impl Checker<'_> {
                 return Err(self.damaged(at, "the top-level index leads elsewhere for a record"));
             }
             first = false;
-            if let Some(filter) = &partition.filter
+            if self.table.properties.weight.is_none()
+                && let Some(filter) = &partition.filter
                 && !filter.contains(filter::hash(key))
             {
                 return Err(self.damaged(at, "a filter excludes a key that is there"));
@@ -240,6 +252,8 @@ impl Checker<'_> {
             != (properties.raw_key_bytes, properties.raw_value_bytes)
         {
             "the bytes of keys and values are not those recorded"
+        } else if self.weight != properties.weight.unwrap_or(0) {
+            "the weight is not the one recorded"
         } else {
             return Ok(self.check);
         };

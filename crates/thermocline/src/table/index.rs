@@ -1,8 +1,8 @@
 //! Index entries: a separator, and where the block before it lies.
 
-use super::block::FLAG_TRAILER;
+use super::block::{FLAG_TRAILER, FLAG_WEIGHT};
 use super::stored::{BlockHandle, Damage, Decoded};
-use crate::coding::Decoder;
+use crate::coding::{Decoder, put_varint};
 
 /// What separates a block from the next: at or after its last record, before the next
 /// block's first.
@@ -54,16 +54,42 @@ impl Separator {
         }
     }
 
-    /// Begins an index entry's value: flags, and the trailer if there is one.
-    pub(super) fn put_value(&self, out: &mut Vec<u8>) {
+    /// Begins an index entry's value: flags, and the trailer if there is one. `weighed` says
+    /// that a [`BlockWeight`] will end it.
+    pub(super) fn put_value(&self, out: &mut Vec<u8>, weighed: bool) {
         out.clear();
+        let weight = if weighed { FLAG_WEIGHT } else { 0 };
         match self.trailer {
-            None => out.push(0),
+            None => out.push(weight),
             Some(trailer) => {
-                out.push(FLAG_TRAILER);
+                out.push(FLAG_TRAILER | weight);
                 out.extend_from_slice(&trailer.to_le_bytes());
             }
         }
+    }
+}
+
+/// What the records of a data block weigh, and those of all blocks before it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct BlockWeight {
+    pub(super) before: u64,
+    pub(super) own: u64,
+}
+
+impl BlockWeight {
+    pub(super) fn put(self, out: &mut Vec<u8>) {
+        put_varint(out, self.before);
+        put_varint(out, self.own);
+    }
+
+    /// What ends the value of a weighed table's index entry.
+    pub(super) fn of(value: &[u8]) -> Decoded<Self> {
+        let mut decoder = Decoder::new(value);
+        let numbers = BlockHandle::take(&mut decoder)
+            .and_then(|_| decoder.varint().zip(decoder.varint()))
+            .filter(|_| decoder.is_empty());
+        let (before, own) = numbers.ok_or(Damage("an index entry lacks its weight"))?;
+        Ok(Self { before, own })
     }
 }
 

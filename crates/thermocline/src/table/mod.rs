@@ -25,6 +25,7 @@ mod tail;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod weights;
 
 pub(crate) use builder::{TableBuilder, TableIdentity};
 pub(crate) use iter::{ScanOptions, TableIter};

@@ -27,6 +27,7 @@ mod tag {
     pub(super) const INDEX_BYTES: u64 = 16;
     pub(super) const FILTER_BYTES: u64 = 17;
     pub(super) const REPLACES: u64 = 18;
+    pub(super) const WEIGHT: u64 = 19;
 }
 
 /// A table's description of itself, as of when it was written: level and tier may have
@@ -49,6 +50,9 @@ pub(crate) struct TableProperties {
     pub(crate) data_bytes: u64,
     pub(crate) filter_bytes: u64,
     pub(crate) index_bytes: u64,
+    /// What all records weigh together, in a table whose index tells weights and whose filters
+    /// hold only the records that weigh something.
+    pub(crate) weight: Option<u64>,
 }
 
 impl TableProperties {
@@ -69,6 +73,7 @@ impl TableProperties {
             data_bytes: 0,
             filter_bytes: 0,
             index_bytes: 0,
+            weight: None,
         }
     }
 
@@ -108,6 +113,11 @@ impl TableProperties {
             put_varint(&mut number, *id);
         }
         field(tag::REPLACES, &number);
+        if let Some(weight) = self.weight {
+            number.clear();
+            put_varint(&mut number, weight);
+            field(tag::WEIGHT, &number);
+        }
         out
     }
 
@@ -116,7 +126,7 @@ impl TableProperties {
     }
 
     fn fields(payload: &[u8]) -> Option<Self> {
-        let mut numbers = [None; tag::REPLACES as usize + 1];
+        let mut numbers = [None; tag::WEIGHT as usize + 1];
         let (mut database, mut first, mut last) = (None, None, None);
         let mut replaces = None;
         let mut decoder = Decoder::new(payload);
@@ -166,6 +176,7 @@ impl TableProperties {
             data_bytes: number(tag::DATA_BYTES)?,
             filter_bytes: number(tag::FILTER_BYTES)?,
             index_bytes: number(tag::INDEX_BYTES)?,
+            weight: number(tag::WEIGHT),
         })
     }
 }
@@ -197,6 +208,9 @@ mod tests {
         put_varint(&mut payload, 999);
         put_bytes(&mut payload, b"from a later version");
         assert_eq!(TableProperties::decode(&payload), Ok(properties()));
+        let mut weighed = properties();
+        weighed.weight = Some(77);
+        assert_eq!(TableProperties::decode(&weighed.encode()), Ok(weighed));
     }
 
     #[test]

@@ -156,6 +156,10 @@ impl Table {
     /// As [`Table::get`].
     #[inline]
     pub(crate) fn locate(&self, key: &[u8], seq: SeqNo, trace: &mut ReadTrace) -> Result<Located> {
+        debug_assert!(
+            self.properties.weight.is_none(),
+            "the filters of a weighed table do not hold all of its records"
+        );
         let trailer = seek_trailer(seq);
         let Some(number) = self.top.find(key, trailer) else {
             return Ok(Located::Absent);
@@ -286,7 +290,7 @@ impl Table {
         }
     }
 
-    fn load_filter(
+    pub(super) fn load_filter(
         &self,
         number: usize,
         purpose: Purpose,
@@ -403,7 +407,7 @@ impl Table {
 
     /// The partitions in memory, if they fit the pin budget.
     #[inline]
-    fn pinned(&self) -> Result<Option<&[Partition]>> {
+    pub(super) fn pinned(&self) -> Result<Option<&[Partition]>> {
         match self.pinned.get() {
             Some(partitions) => Ok(Some(partitions)),
             None if self.pinned_bytes == 0 => Ok(None),

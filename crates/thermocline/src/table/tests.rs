@@ -100,7 +100,11 @@ fn tier() -> impl Strategy<Value = TierOptions> {
         Just(Compression::Lz4),
         Just(Compression::Zstd(3))
     ];
-    let filter = prop_oneof![Just(FilterPolicy::Fuse8), Just(FilterPolicy::None)];
+    let filter = prop_oneof![
+        Just(FilterPolicy::Fuse8),
+        Just(FilterPolicy::Fuse16),
+        Just(FilterPolicy::None)
+    ];
     (512usize..8192, compression, filter).prop_map(|(size, compression, filter)| {
         options(size).compression(compression).filter(filter)
     })

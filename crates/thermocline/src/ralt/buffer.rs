@@ -1,0 +1,315 @@
+//! Unsorted buffers that accesses go to first: the part of RALT that every read passes.
+
+use std::cell::Cell;
+
+use crossbeam_utils::CachePadded;
+
+use super::record::{PREFIX_LEN, tracked_key};
+use super::sizes::Sizes;
+use crate::key::MAX_KEY_LEN;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::version::edit::KeyspaceId;
+
+/// Threads beyond these share a buffer with another.
+const SHARDS: usize = 16;
+
+/// Parts of a time slice that a thread counts for itself.
+const SLICE_PARTS: u64 = 64;
+
+/// An access that waits to be sorted.
+#[derive(Debug, Clone, Copy)]
+struct Access {
+    /// Bytes accessed in the store before it: RALT's time.
+    at: u64,
+    keyspace: KeyspaceId,
+    key_start: u32,
+    key_len: u32,
+    value_len: u32,
+    times: u32,
+}
+
+/// Accesses of one thread, in order.
+#[derive(Debug, Default)]
+pub(super) struct Chunk {
+    accesses: Vec<Access>,
+    keys: Vec<u8>,
+}
+
+/// An access that comes out again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Logged {
+    pub(super) key: Vec<u8>,
+    pub(super) at: u64,
+    pub(super) value_len: u32,
+    pub(super) times: u32,
+}
+
+impl Chunk {
+    fn with_room(bytes: usize) -> Self {
+        Self {
+            accesses: Vec::with_capacity(bytes / (2 * size_of::<Access>())),
+            keys: Vec::with_capacity(bytes / 2),
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.accesses.len() * size_of::<Access>() + self.keys.len()) as u64
+    }
+
+    /// The accesses, with keys as RALT's tables hold them.
+    pub(super) fn logged(&self) -> impl Iterator<Item = Logged> {
+        self.accesses.iter().filter_map(|access| {
+            let start = access.key_start as usize;
+            let key = self.keys.get(start..start + access.key_len as usize)?;
+            Some(Logged {
+                key: tracked_key(access.keyspace, key),
+                at: access.at,
+                value_len: access.value_len,
+                times: access.times,
+            })
+        })
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    chunk: Chunk,
+    /// Bytes accessed that [`Buffers::accessed`] does not hold yet.
+    accessed: u64,
+    /// Accesses since the store was opened.
+    count: u64,
+}
+
+/// Full buffers that wait for a flush.
+#[derive(Debug, Default)]
+struct Queue {
+    chunks: Vec<Chunk>,
+}
+
+/// The buffers of all threads.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    shards: Vec<CachePadded<Mutex<Shard>>>,
+    queue: Mutex<Queue>,
+    queued: AtomicU64,
+    accessed: AtomicU64,
+    dropped: AtomicU64,
+    chunk: usize,
+    flush: u64,
+    backlog: u64,
+    /// Bytes accessed that a thread counts for itself before it tells the others.
+    quantum: u64,
+}
+
+impl Buffers {
+    pub(super) fn new(sizes: &Sizes) -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| CachePadded::default()).collect(),
+            queue: Mutex::default(),
+            queued: AtomicU64::new(0),
+            accessed: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            chunk: sizes.chunk,
+            flush: sizes.flush,
+            backlog: sizes.backlog,
+            quantum: sizes.slice / SLICE_PARTS,
+        }
+    }
+
+    /// Takes `times` accesses to a record; whether a flush became due.
+    pub(super) fn push(
+        &self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+        value_len: usize,
+        times: u32,
+    ) -> bool {
+        if key.len() + PREFIX_LEN > MAX_KEY_LEN {
+            self.count_dropped(u64::from(times));
+            return false;
+        }
+        let Some(shard) = self.shards.get(thread_number() % SHARDS) else {
+            return false;
+        };
+        let full = {
+            let mut shard = shard.lock();
+            let bytes = (key.len() + value_len) as u64;
+            shard.count += u64::from(times);
+            shard.accessed += bytes * u64::from(times);
+            let mut at = self.accessed.load(Ordering::Relaxed);
+            if shard.accessed >= self.quantum {
+                at = self.accessed.fetch_add(shard.accessed, Ordering::Relaxed) + shard.accessed;
+                shard.accessed = 0;
+            }
+            let chunk = &mut shard.chunk;
+            chunk.accesses.push(Access {
+                at,
+                keyspace,
+                key_start: chunk.keys.len() as u32,
+                key_len: key.len() as u32,
+                value_len: u32::try_from(value_len).unwrap_or(u32::MAX),
+                times,
+            });
+            chunk.keys.extend_from_slice(key);
+            if chunk.bytes() < self.chunk as u64 {
+                return false;
+            }
+            std::mem::replace(chunk, Chunk::with_room(self.chunk))
+        };
+        self.enqueue(full)
+    }
+
+    /// Hands a full buffer to the next flush; drops it when flushes lag too far behind.
+    fn enqueue(&self, chunk: Chunk) -> bool {
+        let bytes = chunk.bytes();
+        let mut queue = self.queue.lock();
+        let before = self.queued.load(Ordering::Relaxed);
+        if before > self.backlog {
+            drop(queue);
+            let times = chunk.accesses.iter().map(|a| u64::from(a.times));
+            self.count_dropped(times.sum());
+            return true;
+        }
+        queue.chunks.push(chunk);
+        self.queued.store(before + bytes, Ordering::Relaxed);
+        before + bytes >= self.flush
+    }
+
+    /// Whether a flush is due.
+    pub(super) fn is_flush_due(&self) -> bool {
+        self.queued.load(Ordering::Relaxed) >= self.flush
+    }
+
+    /// Takes the full buffers, for a flush.
+    pub(super) fn take_full(&self) -> Vec<Chunk> {
+        let mut queue = self.queue.lock();
+        self.queued.store(0, Ordering::Relaxed);
+        std::mem::take(&mut queue.chunks)
+    }
+
+    /// Takes all accesses, those in buffers that are not full too.
+    pub(super) fn take_all(&self) -> Vec<Chunk> {
+        let mut chunks = self.take_full();
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            self.accessed.fetch_add(shard.accessed, Ordering::Relaxed);
+            shard.accessed = 0;
+            chunks.push(std::mem::take(&mut shard.chunk));
+        }
+        chunks
+    }
+
+    /// Brings back what could not be flushed for want of space.
+    pub(super) fn put_back(&self, mut chunks: Vec<Chunk>) {
+        let mut queue = self.queue.lock();
+        let bytes: u64 = chunks.iter().map(Chunk::bytes).sum();
+        self.queued.fetch_add(bytes, Ordering::Relaxed);
+        chunks.append(&mut queue.chunks);
+        queue.chunks = chunks;
+    }
+
+    /// Counts accesses that are not logged.
+    pub(super) fn count_dropped(&self, accesses: u64) {
+        self.dropped.fetch_add(accesses, Ordering::Relaxed);
+    }
+
+    /// Bytes of keys and values accessed so far; what threads hold back for themselves is missing.
+    pub(super) fn accessed(&self) -> u64 {
+        self.accessed.load(Ordering::Relaxed)
+    }
+
+    /// Accesses so far, and those of them that were dropped.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        let counts = self.shards.iter().map(|shard| shard.lock().count);
+        (counts.sum(), self.dropped.load(Ordering::Relaxed))
+    }
+
+    /// Memory that the buffers take.
+    pub(super) fn memory(&self) -> u64 {
+        let own = self.shards.iter().map(|shard| shard.lock().chunk.bytes());
+        own.sum::<u64>() + self.queued.load(Ordering::Relaxed)
+    }
+}
+
+/// A small number of this thread's own.
+fn thread_number() -> usize {
+    static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    thread_local! {
+        static NUMBER: Cell<Option<usize>> = const { Cell::new(None) };
+    }
+    NUMBER.with(|number| match number.get() {
+        Some(own) => own,
+        None => {
+            let own = NEXT.fetch_add(1, Ordering::Relaxed);
+            number.set(Some(own));
+            own
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::HotRapOptions;
+
+    fn buffers() -> Buffers {
+        Buffers::new(&Sizes::new(&HotRapOptions::default(), 1 << 20))
+    }
+
+    fn keys(chunks: &[Chunk]) -> Vec<Vec<u8>> {
+        chunks
+            .iter()
+            .flat_map(Chunk::logged)
+            .map(|l| l.key)
+            .collect()
+    }
+
+    #[test]
+    fn what_goes_in_comes_out_once_and_in_order() {
+        let buffers = buffers();
+        let mut expected = Vec::new();
+        for i in 0..100u32 {
+            buffers.push(i % 3, &i.to_be_bytes(), 10, 1);
+            expected.push(tracked_key(i % 3, &i.to_be_bytes()));
+        }
+        let mut found = keys(&buffers.take_full());
+        assert!(found.len() < 100, "the last buffer is not full");
+        found.extend(keys(&buffers.take_all()));
+        assert_eq!(found, expected);
+        assert!(keys(&buffers.take_all()).is_empty());
+        assert_eq!(buffers.accessed(), 1400);
+    }
+
+    #[test]
+    fn a_flush_becomes_due_and_what_lags_behind_is_dropped_and_counted() {
+        let buffers = buffers();
+        let mut logged = 0;
+        while !buffers.push(0, b"key", 10, 1) {
+            logged += 1;
+            assert!(logged < 10_000);
+        }
+        assert!(buffers.is_flush_due());
+        for _ in 0..10_000 {
+            buffers.push(0, b"key", 10, 2);
+        }
+        let (count, dropped) = buffers.counts();
+        assert_eq!(count, logged + 1 + 20_000);
+        let times = buffers.take_all();
+        let kept: u32 = times.iter().flat_map(Chunk::logged).map(|l| l.times).sum();
+        assert!(dropped > 0 && u64::from(kept) + dropped == count);
+        assert!(!buffers.is_flush_due());
+    }
+
+    #[test]
+    fn what_is_put_back_waits_in_front() {
+        let buffers = buffers();
+        while !buffers.push(0, b"old", 10, 1) {}
+        let old = buffers.take_full();
+        let (before, count) = (keys(&old), old.len());
+        buffers.put_back(old);
+        assert!(buffers.is_flush_due());
+        assert_eq!(buffers.take_full().len(), count);
+        assert!(!before.is_empty());
+    }
+}

@@ -1,0 +1,170 @@
+//! Merged access records in key order, over tables of several levels.
+
+use super::record::Record;
+use super::scoring::Model;
+use super::version::{Tracked, Version};
+use crate::error::{Error, Result};
+use crate::iter::InternalIterator;
+use crate::key::{InternalKey, Kind, MAX_SEQ};
+use crate::sync::Arc;
+use crate::table::{ScanOptions, TableIter};
+use crate::tier::Purpose;
+
+/// The tables of one sorted run, forward only. Other than [`crate::version::LevelIter`] it begins
+/// a trimmed table behind the records that were merged away.
+pub(super) struct Run {
+    tables: Vec<Arc<Tracked>>,
+    how: ScanOptions,
+    at: usize,
+    iter: Option<TableIter>,
+}
+
+impl Run {
+    fn new(tables: Vec<Arc<Tracked>>, readahead: usize) -> Self {
+        let how = ScanOptions {
+            purpose: Purpose::Hotness,
+            readahead,
+            fill_cache: false,
+        };
+        Self {
+            tables,
+            how,
+            at: 0,
+            iter: None,
+        }
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        let before = |table: &Arc<Tracked>| &table.meta.range.last[..] < key;
+        self.at = self.tables.partition_point(before);
+        self.open(Some(key))?;
+        self.skip_ended()
+    }
+
+    /// Opens the table at `at`, at the first record from `key` on that is not trimmed away.
+    fn open(&mut self, key: Option<&[u8]>) -> Result<()> {
+        self.iter = None;
+        let Some(table) = self.tables.get(self.at) else {
+            return Ok(());
+        };
+        let mut iter = table.table.iter(self.how);
+        match (&table.trim, key) {
+            // Access records are puts at sequence 0: a delete there sorts right behind.
+            (Some(trim), key) if key.is_none_or(|key| key <= &trim[..]) => {
+                iter.seek(InternalKey::new(trim, 0, Kind::Delete))?;
+            }
+            (_, Some(key)) => iter.seek(InternalKey::seek_to(key, MAX_SEQ))?,
+            (_, None) => iter.seek_to_first()?,
+        }
+        self.iter = Some(iter);
+        Ok(())
+    }
+
+    fn skip_ended(&mut self) -> Result<()> {
+        while self.iter.as_ref().is_some_and(|iter| !iter.valid()) {
+            self.at += 1;
+            self.open(None)?;
+        }
+        Ok(())
+    }
+
+    fn key(&self) -> Option<&[u8]> {
+        let iter = self.iter.as_ref()?;
+        Some(iter.key().user_key)
+    }
+
+    fn record(&self) -> Result<Record> {
+        let value = self.iter.as_ref().map_or(&[][..], |iter| iter.value());
+        Record::decode(value).ok_or_else(|| {
+            let table = self.tables.get(self.at);
+            let name = table.map_or_else(String::new, |table| table.meta.file_name());
+            Error::corruption(name, 0, "an access record is not sound")
+        })
+    }
+
+    fn next(&mut self) -> Result<()> {
+        if let Some(iter) = &mut self.iter {
+            iter.next()?;
+        }
+        self.skip_ended()
+    }
+}
+
+/// One record for each key: all that several runs know of it. Stands on no record until the
+/// first [`Merged::next`].
+pub(super) struct Merged {
+    /// Newest first.
+    runs: Vec<Run>,
+    model: Model,
+    key: Vec<u8>,
+    /// The records of the current key, newest first.
+    found: Vec<Record>,
+    /// HotRAP size of the records that were merged into another.
+    pub(super) merged_away: u64,
+}
+
+impl Merged {
+    /// Over the tables of `version`'s levels for which `takes` holds, from `from` on.
+    ///
+    /// # Errors
+    /// Damage; I/O errors.
+    pub(super) fn new(
+        version: &Version,
+        model: Model,
+        readahead: usize,
+        from: &[u8],
+        takes: impl Fn(usize, &Tracked) -> bool,
+    ) -> Result<Self> {
+        let mut runs = Vec::new();
+        for (number, level) in version.levels.iter().enumerate() {
+            let tables = level.iter().filter(|table| takes(number, table));
+            let tables: Vec<_> = tables.cloned().collect();
+            match number {
+                0 => runs.extend(tables.into_iter().map(|t| Run::new(vec![t], readahead))),
+                _ => runs.push(Run::new(tables, readahead)),
+            }
+        }
+        for run in &mut runs {
+            run.seek(from)?;
+        }
+        Ok(Self {
+            runs,
+            model,
+            key: Vec::new(),
+            found: Vec::new(),
+            merged_away: 0,
+        })
+    }
+
+    /// The next key, if there is one at or before `last`, and what is known of it.
+    ///
+    /// # Errors
+    /// Damage; I/O errors.
+    pub(super) fn next(&mut self, last: Option<&[u8]>) -> Result<Option<(&[u8], Record)>> {
+        let least = self.runs.iter().filter_map(Run::key).min();
+        let Some(key) = least.filter(|key| last.is_none_or(|last| *key <= last)) else {
+            return Ok(None);
+        };
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.found.clear();
+        for run in &mut self.runs {
+            if run.key() == Some(&self.key[..]) {
+                self.found.push(run.record()?);
+                run.next()?;
+            }
+        }
+        // From the oldest on, as the accesses came.
+        let mut record = None;
+        for &newer in self.found.iter().rev() {
+            record = Some(match record {
+                None => newer,
+                Some(older) => {
+                    self.merged_away += newer.hot_rap_size(&self.key);
+                    self.model.merge(older, newer)
+                }
+            });
+        }
+        Ok(record.map(|record| (&self.key[..], record)))
+    }
+}

@@ -1,0 +1,99 @@
+//! Hot keys in order, read lazily beside a merge of the store.
+
+use super::cursor::Merged;
+use super::record::{PREFIX_LEN, tracked_key};
+use super::shared::Shared;
+use super::version::Version;
+use crate::error::Result;
+use crate::key::KeyRange;
+use crate::sync::Arc;
+use crate::version::edit::KeyspaceId;
+
+/// Bytes read from a run in one I/O.
+const READAHEAD: usize = 128 << 10;
+
+/// Hot keys of a range in order, as of when it was made, for a merge that goes along.
+pub(crate) struct HotKeys {
+    shared: Arc<Shared>,
+    /// Missing when nothing more is hot.
+    version: Option<Arc<Version>>,
+    keyspace: KeyspaceId,
+    last: Vec<u8>,
+    merged: Option<Merged>,
+    /// The hot key that comes next.
+    next: Option<Vec<u8>>,
+}
+
+impl HotKeys {
+    pub(super) fn new(shared: Arc<Shared>, keyspace: KeyspaceId, range: &KeyRange) -> Self {
+        let version = shared.version.load_full();
+        let is_dropped = version.forgotten.contains(&keyspace);
+        Self {
+            shared,
+            version: (!is_dropped).then_some(version),
+            keyspace,
+            last: tracked_key(keyspace, &range.last),
+            merged: None,
+            next: None,
+        }
+    }
+
+    /// Whether `key` is hot. Called with ascending keys.
+    pub(crate) fn is_hot(&mut self, key: &[u8]) -> bool {
+        match self.advance_to(key) {
+            Ok(()) => self.next.as_deref() == Some(key),
+            Err(error) => {
+                self.shared.note_damage(&error);
+                self.merged = None;
+                self.version = None;
+                self.next = None;
+                false
+            }
+        }
+    }
+
+    /// Moves to the first hot key at or after `key`.
+    fn advance_to(&mut self, key: &[u8]) -> Result<()> {
+        let Some(version) = &self.version else {
+            return Ok(());
+        };
+        let merged = match &mut self.merged {
+            Some(merged) => merged,
+            none => {
+                let first = tracked_key(self.keyspace, key);
+                let meets = |_, table: &super::version::Tracked| table.meets(&first, &self.last);
+                let model = self.shared.model;
+                let merged = none.insert(Merged::new(version, model, READAHEAD, &first, meets)?);
+                self.next = next_hot(merged, &self.shared, version, &self.last)?;
+                merged
+            }
+        };
+        while self.next.as_deref().is_some_and(|next| next < key) {
+            self.next = next_hot(merged, &self.shared, version, &self.last)?;
+        }
+        Ok(())
+    }
+}
+
+fn next_hot(
+    merged: &mut Merged,
+    shared: &Shared,
+    version: &Version,
+    last: &[u8],
+) -> Result<Option<Vec<u8>>> {
+    while let Some((key, record)) = merged.next(Some(last))? {
+        if shared.model.rank(&record, key) >= version.limits.hot_threshold {
+            return Ok(Some(key.get(PREFIX_LEN..).unwrap_or_default().to_vec()));
+        }
+    }
+    Ok(None)
+}
+
+impl Drop for HotKeys {
+    fn drop(&mut self) {
+        // Files that only this cursor used may go.
+        self.merged = None;
+        self.version = None;
+        self.shared.sweep();
+    }
+}

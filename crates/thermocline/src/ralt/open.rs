@@ -1,0 +1,121 @@
+//! Opening what an earlier process left. Whatever is wrong with it means an empty RALT and a
+//! message, never an error (I7).
+
+use super::RaltParts;
+use super::files::Files;
+use super::limits::Limits;
+use super::scoring::Model;
+use super::sizes::Sizes;
+use super::state::{self, State};
+use super::version::{Tracked, Version};
+use crate::error::{Error, Result};
+use crate::sync::Arc;
+use crate::version::edit::{table_file_name, table_number};
+
+/// What opening came to.
+pub(super) struct Opened {
+    pub(super) files: Option<Files>,
+    pub(super) version: Version,
+    pub(super) tick: u64,
+    /// Length of the state's file; 0 when there is none.
+    pub(super) state_len: u64,
+    pub(super) trouble: Option<String>,
+}
+
+/// Opens RALT's directory and what lies there.
+pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
+    let mut opened = Opened {
+        files: None,
+        version: Version {
+            limits: Limits::initial(sizes),
+            ..Version::default()
+        },
+        tick: 0,
+        state_len: 0,
+        trouble: None,
+    };
+    let files = match Files::new(parts, sizes) {
+        Ok(files) => files,
+        Err(error) => {
+            opened.trouble = Some(error.to_string());
+            return opened;
+        }
+    };
+    let loaded = load(&files, sizes, model);
+    match loaded {
+        Ok(None) => {}
+        Ok(Some((version, tick, state_len))) => {
+            opened.version = version;
+            opened.tick = tick;
+            opened.state_len = state_len;
+        }
+        Err(error) => {
+            opened.trouble = Some(format!("begun anew: {error}"));
+            if let Err(error) = remove_all(&files) {
+                // What is left would be in the way of new files.
+                opened.trouble = Some(error.to_string());
+                return opened;
+            }
+        }
+    }
+    let tables = opened.version.tables().map(|table| table.meta.len);
+    let bytes = tables.sum::<u64>() + opened.state_len;
+    files.fast.add_file_bytes(bytes);
+    opened.files = Some(files);
+    opened
+}
+
+/// The version that the state names; `None` when there is nothing at all.
+fn load(files: &Files, sizes: &Sizes, model: &Model) -> Result<Option<(Version, u64, u64)>> {
+    let found = files.tier.tables.list()?;
+    let numbers = || found.iter().filter_map(|file| table_number(&file.name));
+    if !found.iter().any(|file| file.name == state::NAME) {
+        // A first state that a crash cut short is nothing.
+        files.log.remove(state::TEMPORARY)?;
+        return match numbers().next() {
+            None => Ok(None),
+            Some(_) => {
+                let path = files.log.path().join(state::NAME);
+                Err(Error::NotFound { path })
+            }
+        };
+    }
+    let (state, state_len) = State::load(files, model)?;
+    let mut version = Version {
+        limits: state.limits.reopened(sizes),
+        duplicates: state.duplicates,
+        forgotten: state.forgotten,
+        ..Version::default()
+    };
+    files.skip_ids(state.next_id);
+    // The oldest first: a table goes on top of its level.
+    let mut tables = state.tables;
+    tables.sort_by_key(|table| table.meta.id);
+    for table in &tables {
+        let opened = files.open(&table.meta)?;
+        let (trim, histogram) = (table.trim.clone(), Arc::clone(&table.histogram));
+        let tracked = Tracked::new(table.meta.clone(), opened, histogram, trim)?;
+        version.insert(usize::from(table.meta.level), Arc::new(tracked));
+    }
+    for number in numbers() {
+        if !tables.iter().any(|table| table.meta.id == number) {
+            files.tier.tables.remove(&table_file_name(number))?;
+            files.skip_ids(number + 1);
+        }
+    }
+    files.log.remove(state::TEMPORARY)?;
+    Ok(Some((version, state.tick, state_len)))
+}
+
+/// Removes RALT's files. The state goes last: while it is there, its tables' numbers are known.
+fn remove_all(files: &Files) -> Result<()> {
+    for file in files.tier.tables.list()? {
+        if let Some(number) = table_number(&file.name) {
+            files.tier.tables.remove(&file.name)?;
+            files.skip_ids(number.saturating_add(1));
+        }
+    }
+    files.log.remove(state::TEMPORARY)?;
+    files.log.remove(state::NAME)?;
+    files.log.sync_dir()
+}

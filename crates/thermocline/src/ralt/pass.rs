@@ -1,0 +1,239 @@
+//! Merging of levels, slice by slice of the key range, so that each step is bounded in time and in
+//! the space that it needs beside its input (§3.2). Leveling and evictions are the same walk.
+
+use bytes::Bytes;
+
+use super::cursor::Merged;
+use super::files::{Space, Writer};
+use super::limits::EvictionRule;
+use super::sizes::Sizes;
+use super::version::{Tracked, Version};
+use super::worker::Context;
+use crate::error::Result;
+use crate::sync::Arc;
+use crate::version::edit::FileId;
+
+/// Bytes read from a run in one I/O.
+const READAHEAD: usize = 256 << 10;
+
+/// A walk over the key range that merges the levels `from..=through` into the level `to`.
+///
+/// Tables that a slice covers in part stay, trimmed, until the walk comes to their end. A walk
+/// that a restart cut short is simply not gone on with: every version on the way is whole.
+#[derive(Debug)]
+pub(super) struct Pass {
+    from: usize,
+    through: usize,
+    to: usize,
+    /// Tables of level 0 from this number on came after it began, and are newer than its output.
+    below: FileId,
+    /// Whether it takes every table that there was: its output is then one run.
+    pub(super) is_full: bool,
+    /// The eviction that it carries out, and the mean of physical by HotRAP size before it.
+    pub(super) eviction: Option<(EvictionRule, f64)>,
+    /// HotRAP size of what lies above the lowest run, and what of it was merged away.
+    above: u64,
+    merged_away: u64,
+    /// Bytes of input of one step; less after one found no space.
+    step: u64,
+    /// The last key of the slice before.
+    done: Option<Bytes>,
+}
+
+impl Pass {
+    /// From level `from` into the next.
+    pub(super) fn leveling(version: &Version, sizes: &Sizes, from: usize, below: FileId) -> Self {
+        let is_full = from == 0 && version.bottom() <= 1;
+        Self::new(version, sizes, (from, from + 1, from + 1), below, is_full)
+    }
+
+    /// All tables into one run.
+    pub(super) fn full(version: &Version, sizes: &Sizes, below: FileId) -> Self {
+        let bytes = version.physical();
+        let fits = |level: &usize| sizes.level_target(*level) >= bytes;
+        let to = (1..64).find(fits).unwrap_or(64);
+        Self::new(
+            version,
+            sizes,
+            (0, version.bottom().max(to), to),
+            below,
+            true,
+        )
+    }
+
+    /// As [`Pass::full`], and evicts.
+    pub(super) fn evicting(
+        version: &Version,
+        sizes: &Sizes,
+        below: FileId,
+        rule: EvictionRule,
+    ) -> Self {
+        let (lowest, above) = version.split_sum(|table| table.histogram.hot_rap());
+        let ratio = version.physical() as f64 / (lowest + above).max(1) as f64;
+        Self {
+            eviction: Some((rule, ratio)),
+            ..Self::full(version, sizes, below)
+        }
+    }
+
+    fn new(
+        version: &Version,
+        sizes: &Sizes,
+        (from, through, to): (usize, usize, usize),
+        below: FileId,
+        is_full: bool,
+    ) -> Self {
+        Self {
+            from,
+            through,
+            to,
+            below,
+            is_full,
+            eviction: None,
+            above: version.split_sum(|table| table.histogram.hot_rap()).1,
+            merged_away: 0,
+            step: sizes.step,
+            done: None,
+        }
+    }
+
+    /// Takes less in a step from now on; `false` when it cannot be less.
+    pub(super) fn shrink_step(&mut self, sizes: &Sizes) -> bool {
+        let less = self.step > sizes.table / 2;
+        self.step /= 2;
+        less
+    }
+
+    fn takes(&self, level: usize, table: &Tracked) -> bool {
+        let is_output = |done: &Bytes| level == self.to && table.meta.range.last <= *done;
+        (self.from..=self.through).contains(&level)
+            && (level > 0 || table.meta.id < self.below)
+            && !self.done.as_ref().is_some_and(is_output)
+    }
+
+    /// Merges the next slice and has `install` put the outcome in force; whether it was the last.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoSpace`]: nothing was changed, and it may be tried again. Damage; I/O errors.
+    pub(super) fn step(
+        &mut self,
+        context: &Context<'_>,
+        install: impl FnOnce(Version, Vec<Arc<Tracked>>) -> Result<()>,
+    ) -> Result<bool> {
+        let Context {
+            files,
+            model,
+            sizes,
+            version,
+        } = *context;
+        let end = self.slice_end(version);
+        let in_slice = |level: usize, table: &Tracked| {
+            let begins = end
+                .as_ref()
+                .is_none_or(|end| table.meta.range.first <= *end);
+            begins && self.takes(level, table)
+        };
+        let inputs: Vec<(usize, Arc<Tracked>)> = numbered(version)
+            .filter(|(level, table)| in_slice(*level, table))
+            .map(|(level, table)| (level, Arc::clone(table)))
+            .collect();
+        let space = Space {
+            table: sizes.table,
+            expected: inputs.iter().map(|(_, table)| table.meta.len).sum(),
+        };
+        let mut writer = Writer::new(files, *model, version.limits, self.to, space)?;
+        let mut merged = Merged::new(version, *model, READAHEAD, &[], in_slice)?;
+        while let Some((key, record)) = merged.next(end.as_deref())? {
+            let evicted = self.eviction.is_some_and(|(rule, _)| {
+                rule.is_unstable(model.stable_before(&record))
+                    || model.rank(&record, key) < version.limits.physical_threshold
+            });
+            if !evicted && !version.is_forgotten(key) {
+                writer.add(key, &record)?;
+            }
+        }
+        let away = merged.merged_away;
+        drop(merged);
+        let mut next = version.clone();
+        let removed = consume(&mut next, inputs, end.as_ref())?;
+        for table in writer.finish()? {
+            next.insert(self.to, table);
+        }
+        if end.is_none() {
+            self.conclude(&mut next, sizes, away);
+        }
+        match install(next, removed) {
+            // Before the new state was in force, nothing named the new tables.
+            Err(error) if error.is_no_space() => return Err(error),
+            Err(error) => {
+                writer.keep();
+                return Err(error);
+            }
+            Ok(()) => writer.keep(),
+        }
+        self.merged_away += away;
+        self.done = end;
+        Ok(self.done.is_none())
+    }
+
+    /// Where the next slice ends; `None` when it is the last. Slices end with tables of sorted
+    /// levels; those of level 0, each over the whole range, are few.
+    fn slice_end(&self, version: &Version) -> Option<Bytes> {
+        let sorted =
+            numbered(version).filter(|(level, table)| *level > 0 && self.takes(*level, table));
+        let mut ends: Vec<(&Bytes, u64)> = sorted
+            .map(|(_, table)| (&table.meta.range.last, table.meta.len))
+            .collect();
+        ends.sort_unstable();
+        ends.pop();
+        let mut bytes = 0;
+        ends.into_iter().find_map(|(end, len)| {
+            bytes += len;
+            (bytes >= self.step).then(|| end.clone())
+        })
+    }
+
+    /// What the whole walk has shown.
+    fn conclude(&self, version: &mut Version, sizes: &Sizes, away: u64) {
+        if self.is_full && self.above > 0 {
+            let share = (self.merged_away + away) as f64 / self.above as f64;
+            version.duplicates = share.min(1.0);
+        }
+        if let Some((rule, ratio)) = self.eviction {
+            version.limits = rule.limits_after(version, ratio, sizes);
+        }
+    }
+}
+
+/// Every table, with its level.
+fn numbered(version: &Version) -> impl Iterator<Item = (usize, &Arc<Tracked>)> {
+    let levels = version.levels.iter().enumerate();
+    levels.flat_map(|(level, tables)| tables.iter().map(move |table| (level, table)))
+}
+
+/// Takes the records up to `end` out of `inputs`, or all; the tables that are left without any.
+fn consume(
+    version: &mut Version,
+    inputs: Vec<(usize, Arc<Tracked>)>,
+    end: Option<&Bytes>,
+) -> Result<Vec<Arc<Tracked>>> {
+    let mut removed = Vec::new();
+    for (level, table) in inputs {
+        let same = |other: &&mut Arc<Tracked>| other.meta.id == table.meta.id;
+        match end {
+            Some(end) if table.meta.range.last > *end => {
+                let trimmed = Arc::new(table.trimmed(end.clone())?);
+                if let Some(place) = version.levels.iter_mut().flatten().find(same) {
+                    *place = trimmed;
+                }
+            }
+            _ => {
+                if let Some(tables) = version.levels.get_mut(level) {
+                    tables.retain(|other| other.meta.id != table.meta.id);
+                }
+                removed.push(table);
+            }
+        }
+    }
+    Ok(removed)
+}

@@ -1,0 +1,170 @@
+//! What readers, writers and the background work of RALT share.
+
+use arc_swap::ArcSwap;
+
+use super::RaltParts;
+use super::buffer::Buffers;
+use super::files::Files;
+use super::open;
+use super::scoring::{Model, Moment};
+use super::sizes::Sizes;
+use super::version::{Tracked, Version};
+use super::worker::Worker;
+use crate::error::Error;
+use crate::metrics::RaltMetrics;
+use crate::options::HotRapOptions;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex};
+use crate::tier::Purpose;
+
+/// The insides of [`super::Ralt`].
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// Missing when its directory could not be had.
+    pub(super) files: Option<Files>,
+    pub(super) options: HotRapOptions,
+    pub(super) model: Model,
+    pub(super) sizes: Sizes,
+    pub(super) version: ArcSwap<Version>,
+    pub(super) buffers: Buffers,
+    /// The time slice when the store was opened.
+    first_tick: u64,
+    /// A limit of the hot set from outside.
+    pub(super) room: AtomicU64,
+    /// A step of work was found due.
+    pub(super) pending: AtomicBool,
+    /// Nothing is written any more.
+    pub(super) stopped: AtomicBool,
+    /// A reader came upon damage: the next step begins anew.
+    pub(super) damaged: AtomicBool,
+    trouble: Mutex<Option<String>>,
+    pub(super) worker: Mutex<Worker>,
+    /// Tables that no version names, whose files are still there.
+    pub(super) retired: Mutex<Vec<Arc<Tracked>>>,
+    pub(super) evictions: AtomicU64,
+    /// Processor time of the background work.
+    cpu_nanos: AtomicU64,
+}
+
+impl Shared {
+    /// Opens what an earlier process left, or begins with nothing.
+    pub(super) fn open(parts: RaltParts) -> Self {
+        let sizes = Sizes::new(&parts.options, parts.fast.options.capacity);
+        let model = Model::new(&parts.options);
+        let opened = open::open(&parts, &sizes, &model);
+        Self {
+            options: parts.options,
+            model,
+            buffers: Buffers::new(&sizes),
+            sizes,
+            version: ArcSwap::from_pointee(opened.version),
+            first_tick: opened.tick,
+            room: AtomicU64::new(u64::MAX),
+            pending: AtomicBool::new(false),
+            stopped: AtomicBool::new(opened.files.is_none()),
+            files: opened.files,
+            damaged: AtomicBool::new(false),
+            trouble: Mutex::new(opened.trouble),
+            worker: Mutex::new(Worker::new(opened.state_len)),
+            retired: Mutex::default(),
+            evictions: AtomicU64::new(0),
+            cpu_nanos: AtomicU64::new(0),
+        }
+    }
+
+    /// RALT's time after `accessed` bytes of this process.
+    pub(super) fn moment(&self, accessed: u64, generation: u64) -> Moment {
+        let slice = self.sizes.slice;
+        Moment {
+            tick: self.first_tick + accessed / slice,
+            fraction: (accessed % slice) as f32 / slice as f32,
+            generation,
+        }
+    }
+
+    /// RALT's time now.
+    pub(super) fn now(&self) -> Moment {
+        let generation = self.version.load().limits.generation;
+        self.moment(self.buffers.accessed(), generation)
+    }
+
+    /// What the hot set is kept below.
+    pub(super) fn hot_set_limit(&self, version: &Version) -> u64 {
+        version
+            .limits
+            .hot_set
+            .min(self.room.load(Ordering::Relaxed))
+    }
+
+    /// Remembers what went wrong, the first thing of all.
+    pub(super) fn note_trouble(&self, error: &Error) {
+        self.trouble.lock().get_or_insert_with(|| error.to_string());
+    }
+
+    /// What a reader does about an error: hotness is advice (I7), so nothing more is hot.
+    pub(super) fn note_damage(&self, error: &Error) {
+        self.note_trouble(error);
+        if error.is_corruption() {
+            self.damaged.store(true, Ordering::Relaxed);
+            self.pending.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.trouble.lock().clone()
+    }
+
+    /// Runs a part of the background work, its processor time counted.
+    pub(super) fn measured<T>(&self, part: impl FnOnce() -> T) -> T {
+        let before = thread_nanos();
+        let outcome = part();
+        let took = thread_nanos().saturating_sub(before);
+        self.cpu_nanos.fetch_add(took, Ordering::Relaxed);
+        outcome
+    }
+
+    pub(super) fn metrics(&self) -> RaltMetrics {
+        let version = self.version.load();
+        let now = self.now();
+        let (accesses, dropped_accesses) = self.buffers.counts();
+        let io = |bytes: fn(&crate::tier::IoCounter) -> &AtomicU64| {
+            let counters = self.files.iter().flat_map(|files| {
+                Purpose::ALL
+                    .map(|purpose| bytes(files.tier.counter(purpose)).load(Ordering::Relaxed))
+            });
+            counters.sum()
+        };
+        let bins = version.tables().map(|table| table.histogram.bins.len());
+        let histograms = bins.sum::<usize>() * size_of::<super::histogram::Bin>();
+        let pinned = self.files.as_ref().map_or(0, Files::pinned_bytes);
+        RaltMetrics {
+            hot_set_bytes: version.hot_set(),
+            hot_set_limit_bytes: self.hot_set_limit(&version),
+            physical_bytes: version.physical(),
+            physical_limit_bytes: version.limits.physical,
+            memory_bytes: pinned + histograms as u64 + self.buffers.memory(),
+            records: version.tables().map(|table| table.meta.entries).sum(),
+            hot_threshold: self.model.score_at(version.limits.hot_threshold, now),
+            evicted_threshold: self.model.score_at(version.limits.physical_threshold, now),
+            is_young: version.limits.generation == 0,
+            tick: now.tick,
+            accesses,
+            dropped_accesses,
+            evictions: self.evictions.load(Ordering::Relaxed),
+            cpu_seconds: self.cpu_nanos.load(Ordering::Relaxed) as f64 / 1e9,
+            read_bytes: io(|counter| &counter.read_bytes),
+            write_bytes: io(|counter| &counter.write_bytes),
+            trouble: self.trouble(),
+        }
+    }
+}
+
+/// Processor time that this thread has used.
+fn thread_nanos() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let nanos = time
+        .tv_sec
+        .saturating_mul(1_000_000_000)
+        .saturating_add(time.tv_nsec);
+    u64::try_from(nanos).unwrap_or(0)
+}

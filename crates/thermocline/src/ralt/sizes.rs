@@ -1,0 +1,89 @@
+//! Sizes of RALT's parts. All follow from the fast tier's capacity, so that a small store fills,
+//! flushes and evicts like a large one.
+
+use crate::options::HotRapOptions;
+
+/// Tables of the first level that wait to be merged.
+pub(super) const LEVEL0_TABLES: usize = 4;
+
+/// By how much each level is larger than the one above (§3.2).
+const LEVEL_RATIO: u64 = 10;
+
+/// Derived sizes, in bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Sizes {
+    /// What is buffered when a flush is due.
+    pub(super) flush: u64,
+    /// What may be buffered while flushes lag behind; more is dropped.
+    pub(super) backlog: u64,
+    /// One buffer.
+    pub(super) chunk: usize,
+    /// A table, and its data blocks.
+    pub(super) table: u64,
+    pub(super) block: usize,
+    /// Input of one step of a merge.
+    pub(super) step: u64,
+    /// γ: a time slice.
+    pub(super) slice: u64,
+    /// L_hs and R_hs, between which the hot set's limit stays.
+    pub(super) hot_set_min: u64,
+    pub(super) hot_set_max: u64,
+    /// D_hs: records that are not stable yet.
+    pub(super) unstable: u64,
+    /// The limits before the first eviction.
+    pub(super) hot_set_initial: u64,
+    pub(super) physical_initial: u64,
+    /// Least limit of access records: a few flushes must fit.
+    pub(super) physical_min: u64,
+}
+
+impl Sizes {
+    pub(super) fn new(options: &HotRapOptions, capacity: u64) -> Self {
+        let share = |fraction: f64| (capacity as f64 * fraction) as u64;
+        let flush = (capacity / 1000).clamp(4 << 10, 4 << 20);
+        let table = (capacity / 400).clamp(16 << 10, 4 << 20);
+        let hot_set_max = share(options.hot_set_max);
+        let physical_min = 4 * flush;
+        Self {
+            flush,
+            backlog: (4 * flush).max(32 << 10),
+            chunk: (flush as usize / 32).clamp(512, 64 << 10),
+            table,
+            block: (table as usize / 32).clamp(512, 8 << 10),
+            step: 4 * table,
+            slice: share(options.slice).max(1),
+            hot_set_min: share(options.hot_set_min),
+            hot_set_max,
+            unstable: (hot_set_max as f64 * options.unstable) as u64,
+            hot_set_initial: share(options.hot_set_initial),
+            physical_initial: share(options.ralt_initial).max(physical_min),
+            physical_min,
+        }
+    }
+
+    /// What level `level`, at least 1, holds before it is merged into the next.
+    pub(super) fn level_target(&self, level: usize) -> u64 {
+        let ratio = LEVEL_RATIO.saturating_pow(u32::try_from(level).unwrap_or(u32::MAX));
+        self.flush.saturating_mul(ratio)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_stay_in_proportion_from_a_hundred_kilobytes_to_a_petabyte() {
+        let options = HotRapOptions::default();
+        for capacity in [100 << 10, 400 << 10, 100 << 20, 10 << 30, 1 << 50] {
+            let sizes = Sizes::new(&options, capacity);
+            assert!(sizes.chunk as u64 * 4 <= sizes.flush, "{capacity}");
+            assert!(sizes.flush < sizes.backlog, "{capacity}");
+            assert!(sizes.block as u64 * 8 <= sizes.table, "{capacity}");
+            assert!(sizes.physical_min <= sizes.physical_initial, "{capacity}");
+            assert!(sizes.step <= capacity, "{capacity}");
+            assert!(sizes.hot_set_min + sizes.unstable < sizes.hot_set_max);
+            assert!(sizes.level_target(1) < sizes.level_target(2));
+        }
+    }
+}

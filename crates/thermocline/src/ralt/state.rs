@@ -1,0 +1,274 @@
+//! RALT's state on disk: one small file, written whole with each new version.
+//!
+//! It names tables that are durable (I4) and is renamed into place, so that a crash leaves the old
+//! one or the new one. Files that it does not name are orphans.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::files::Files;
+use super::histogram::Histogram;
+use super::limits::Limits;
+use super::scoring::Model;
+use super::version::{Tracked, Version};
+use crate::coding::{Decoder, put_bytes, put_varint};
+use crate::error::{Error, Result};
+use crate::key::KeyRange;
+use crate::options::Scoring;
+use crate::points::point;
+use crate::sync::Arc;
+use crate::tier::Purpose;
+use crate::version::edit::{FileId, TableMeta};
+
+/// The state's name in RALT's directory, and that of one being written.
+pub(super) const NAME: &str = "RALT";
+pub(super) const TEMPORARY: &str = "RALT.tmp";
+
+const MAGIC: &[u8; 8] = b"TCLNRALT";
+const FORMAT_VERSION: u32 = 1;
+const CHECKSUM_LEN: usize = 8;
+
+/// What the file says.
+#[derive(Debug, Clone, Default)]
+pub(super) struct State {
+    /// The time slice.
+    pub(super) tick: u64,
+    /// Tables from this number on do not exist.
+    pub(super) next_id: FileId,
+    pub(super) limits: Limits,
+    pub(super) duplicates: f64,
+    pub(super) forgotten: BTreeSet<u32>,
+    pub(super) tables: Vec<TableState>,
+}
+
+/// A table that the state names.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct TableState {
+    pub(super) meta: TableMeta,
+    pub(super) trim: Option<Bytes>,
+    pub(super) histogram: Arc<Histogram>,
+}
+
+impl State {
+    /// The state that `version` is to be kept with.
+    pub(super) fn of(version: &Version, tick: u64, next_id: FileId) -> Self {
+        let table = |table: &Arc<Tracked>| TableState {
+            meta: table.meta.clone(),
+            trim: table.trim.clone(),
+            histogram: Arc::clone(&table.histogram),
+        };
+        Self {
+            tick,
+            next_id,
+            limits: version.limits,
+            duplicates: version.duplicates,
+            forgotten: version.forgotten.clone(),
+            tables: version.tables().map(table).collect(),
+        }
+    }
+
+    fn encode(&self, database: u128, model: &Model) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        out.extend_from_slice(&database.to_le_bytes());
+        let limits = &self.limits;
+        for float in [
+            model.decay,
+            model.epochs_per_tick,
+            limits.hot_threshold,
+            limits.physical_threshold,
+            self.duplicates,
+        ] {
+            out.extend_from_slice(&float.to_bits().to_le_bytes());
+        }
+        for number in [
+            scoring_number(model.scoring),
+            limits.hot_set,
+            limits.physical,
+            limits.generation,
+            self.tick,
+            self.next_id,
+            self.forgotten.len() as u64,
+        ] {
+            put_varint(&mut out, number);
+        }
+        for keyspace in &self.forgotten {
+            put_varint(&mut out, u64::from(*keyspace));
+        }
+        put_varint(&mut out, self.tables.len() as u64);
+        for table in &self.tables {
+            let meta = &table.meta;
+            out.push(meta.level);
+            for number in [meta.id, meta.len, meta.entries] {
+                put_varint(&mut out, number);
+            }
+            put_bytes(&mut out, &meta.range.first);
+            put_bytes(&mut out, &meta.range.last);
+            match &table.trim {
+                Some(trim) => {
+                    out.push(1);
+                    put_bytes(&mut out, trim);
+                }
+                None => out.push(0),
+            }
+            table.histogram.encode(&mut out);
+        }
+        out.extend_from_slice(&xxh3_64(&out).to_le_bytes());
+        out
+    }
+
+    /// What is wrong is the error, in words.
+    fn decode(bytes: &[u8], files: &Files, model: &Model) -> std::result::Result<Self, String> {
+        const CUT_SHORT: &str = "the state is cut short";
+        let (covered, sum) = bytes
+            .split_last_chunk::<CHECKSUM_LEN>()
+            .ok_or_else(|| CUT_SHORT.to_owned())?;
+        if xxh3_64(covered).to_le_bytes() != *sum {
+            return Err("the state's checksum does not match".to_owned());
+        }
+        let mut decoder = Decoder::new(covered);
+        let header = (|| Some((decoder.take(8)?, decoder.u32()?, decoder.u128()?)))();
+        match header {
+            Some((magic, _, _)) if magic != MAGIC => {
+                return Err("the file is no state".to_owned());
+            }
+            Some((_, version, _)) if version != FORMAT_VERSION => {
+                return Err(format!(
+                    "the state has format version {version}, this build reads {FORMAT_VERSION}"
+                ));
+            }
+            Some((_, _, database)) if database != files.database => {
+                return Err(format!("the state belongs to database {database:032x}"));
+            }
+            Some(_) => {}
+            None => return Err(CUT_SHORT.to_owned()),
+        }
+        let mut float = || Some(f64::from_bits(decoder.u64()?));
+        let floats = (|| Some([float()?, float()?, float()?, float()?, float()?]))();
+        let Some([decay, epochs, hot_threshold, physical_threshold, duplicates]) = floats else {
+            return Err(CUT_SHORT.to_owned());
+        };
+        let scoring = decoder.varint().and_then(scoring_of);
+        let same = decay.to_bits() == model.decay.to_bits()
+            && epochs.to_bits() == model.epochs_per_tick.to_bits()
+            && scoring == Some(model.scoring);
+        if !same {
+            return Err("its scores are of other settings".to_owned());
+        }
+        let rest = Self::rest(&mut decoder, files.tier.index).filter(|_| decoder.is_empty());
+        let mut state = rest.ok_or_else(|| CUT_SHORT.to_owned())?;
+        state.limits.hot_threshold = hot_threshold;
+        state.limits.physical_threshold = physical_threshold;
+        state.duplicates = duplicates;
+        let floats = [hot_threshold, physical_threshold, duplicates];
+        if floats.iter().any(|float| float.is_nan()) || !(0.0..=1.0).contains(&duplicates) {
+            return Err("its thresholds are no numbers".to_owned());
+        }
+        Ok(state)
+    }
+
+    fn rest(decoder: &mut Decoder<'_>, tier: u8) -> Option<Self> {
+        let mut state = Self {
+            limits: Limits {
+                hot_set: decoder.varint()?,
+                physical: decoder.varint()?,
+                generation: decoder.varint()?,
+                ..Limits::default()
+            },
+            tick: decoder.varint()?,
+            next_id: decoder.varint()?,
+            ..Self::default()
+        };
+        for _ in 0..decoder.varint()? {
+            let keyspace = u32::try_from(decoder.varint()?).ok()?;
+            state.forgotten.insert(keyspace);
+        }
+        for _ in 0..decoder.varint()? {
+            let level = decoder.u8()?;
+            let (id, len, entries) = (decoder.varint()?, decoder.varint()?, decoder.varint()?);
+            let range = KeyRange {
+                first: Bytes::copy_from_slice(decoder.bytes()?),
+                last: Bytes::copy_from_slice(decoder.bytes()?),
+            };
+            let trim = match decoder.u8()? {
+                0 => None,
+                _ => Some(Bytes::copy_from_slice(decoder.bytes()?)),
+            };
+            if id >= state.next_id {
+                return None;
+            }
+            state.tables.push(TableState {
+                meta: TableMeta {
+                    id,
+                    keyspace: 0,
+                    level,
+                    tier,
+                    epoch: 0,
+                    len,
+                    entries,
+                    deletes: 0,
+                    min_seq: 0,
+                    max_seq: 0,
+                    range,
+                },
+                trim,
+                histogram: Arc::new(Histogram::decode(decoder)?),
+            });
+        }
+        Some(state)
+    }
+
+    /// Writes the state and puts it in force; its length.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`] before anything changed; any other error leaves open which state is in
+    /// force, and nothing may be tried again (I9).
+    pub(super) fn save(&self, files: &Files, model: &Model) -> Result<u64> {
+        point!(files.points, "ralt.before_state")?;
+        let bytes = self.encode(files.database, model);
+        let file = files.log.create(TEMPORARY)?;
+        file.append(&bytes)?;
+        files.tier.count_write(Purpose::Hotness, bytes.len() as u64);
+        file.sync()?;
+        let renamed = files.log.rename(TEMPORARY, NAME);
+        let renamed = renamed.and_then(|()| files.log.sync_dir());
+        renamed.map_err(|error| match error {
+            // What is in force now is not known, whatever the cause.
+            Error::NoSpace { path, .. } => Error::Poisoned {
+                cause: format!("no space left to rename {}", path.display()).into(),
+            },
+            other => other,
+        })?;
+        Ok(bytes.len() as u64)
+    }
+
+    /// The state in force, and its file's length.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`] for whatever this build cannot use; I/O errors.
+    pub(super) fn load(files: &Files, model: &Model) -> Result<(Self, u64)> {
+        let bytes = files.log.read(NAME)?;
+        files.tier.count_read(Purpose::Open, bytes.len() as u64);
+        let path = files.log.path().join(NAME);
+        let state = Self::decode(&bytes, files, model);
+        let state = state.map_err(|what| Error::corruption(path, 0, what))?;
+        Ok((state, bytes.len() as u64))
+    }
+}
+
+fn scoring_number(scoring: Scoring) -> u64 {
+    match scoring {
+        Scoring::Smoothing => 0,
+        Scoring::Clock => 1,
+        Scoring::Lru => 2,
+    }
+}
+
+fn scoring_of(number: u64) -> Option<Scoring> {
+    let all = [Scoring::Smoothing, Scoring::Clock, Scoring::Lru];
+    all.into_iter()
+        .find(|scoring| scoring_number(*scoring) == number)
+}

@@ -1,0 +1,241 @@
+//! Evictions, and the limits that follow them (§3.2, Algorithm 1 in §3.7).
+
+use std::collections::BTreeMap;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::*;
+
+/// HotRAP size of a record here.
+const VALUE: usize = 500;
+const SIZE: u64 = 12 + VALUE as u64;
+
+/// Reads drawn from `hot` with probability 0.95, and from `all` otherwise.
+fn hotspot(
+    fixture: &Fixture,
+    rng: &mut StdRng,
+    accesses: u64,
+    hot: std::ops::Range<u64>,
+    all: u64,
+) {
+    for _ in 0..accesses {
+        let number = match rng.random_bool(0.95) {
+            true => rng.random_range(hot.clone()),
+            false => rng.random_range(0..all),
+        };
+        fixture.read(0, number, VALUE);
+    }
+}
+
+fn uniform(fixture: &Fixture, rng: &mut StdRng, accesses: u64, all: u64) {
+    hotspot(fixture, rng, accesses, 0..all, all);
+}
+
+/// Accesses to `bytes` of records.
+fn of(bytes: f64) -> u64 {
+    (bytes * CAPACITY as f64) as u64 / SIZE
+}
+
+fn check_limits(fixture: &Fixture) {
+    let metrics = fixture.ralt.metrics();
+    assert!(
+        metrics.hot_set_bytes <= metrics.hot_set_limit_bytes,
+        "{metrics:?}"
+    );
+    assert!(
+        metrics.physical_bytes <= metrics.physical_limit_bytes,
+        "{metrics:?}"
+    );
+    assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk());
+    assert_eq!(fixture.fast.reserved_bytes(), 0);
+    assert_eq!(metrics.trouble, None);
+}
+
+#[test]
+fn a_hotspot_is_found_kept_and_followed_when_it_moves() {
+    let fixture = Fixture::new();
+    let mut rng = StdRng::seed_from_u64(1);
+    let all = of(10.0);
+    let spot = of(0.3);
+    hotspot(&fixture, &mut rng, of(12.0), 0..spot, all);
+    check_limits(&fixture);
+    assert!(!fixture.ralt.is_young());
+    let hot = fixture.hot(0, 0..all);
+    let inside = hot.iter().filter(|n| **n < spot).count() as u64;
+    assert!(inside * 100 >= spot * 95, "{inside} of {spot}");
+    let limit = fixture.ralt.metrics().hot_set_limit_bytes as f64 / CAPACITY as f64;
+    assert!(
+        (0.3..0.45).contains(&limit),
+        "about the spot and D_hs: {limit}"
+    );
+
+    // It moves: the new one is hot, the old one is forgotten.
+    hotspot(&fixture, &mut rng, of(8.0), all - spot..all, all);
+    check_limits(&fixture);
+    let hot = fixture.hot(0, 0..all);
+    let new = hot.iter().filter(|n| **n >= all - spot).count() as u64;
+    let old = hot.iter().filter(|n| **n < spot).count() as u64;
+    assert!(new * 100 >= spot * 95, "{new} of {spot}");
+    assert!(old * 10 <= spot, "{old} of {spot}");
+}
+
+#[test]
+fn the_limit_grows_and_shrinks_with_the_hotspot() {
+    let fixture = Fixture::new();
+    let mut rng = StdRng::seed_from_u64(2);
+    let all = of(10.0);
+    let mut limits = Vec::new();
+    for spot in [0.1, 0.4, 0.1] {
+        hotspot(&fixture, &mut rng, of(16.0), 0..of(spot), all);
+        check_limits(&fixture);
+        limits.push(fixture.ralt.metrics().hot_set_limit_bytes as f64 / CAPACITY as f64);
+    }
+    assert!(
+        limits[1] > limits[0] + 0.15 && limits[1] > limits[2] + 0.15,
+        "{limits:?}"
+    );
+}
+
+#[test]
+fn without_a_hotspot_little_is_tracked() {
+    let fixture = Fixture::new();
+    let mut rng = StdRng::seed_from_u64(3);
+    uniform(&fixture, &mut rng, of(20.0), of(20.0));
+    check_limits(&fixture);
+    let metrics = fixture.ralt.metrics();
+    let limit = metrics.hot_set_limit_bytes as f64 / CAPACITY as f64;
+    // L_hs and D_hs, and the few records that chance made stable.
+    assert!(limit < 0.05 + 0.07 + 0.15, "{limit}");
+    let hot = fixture.hot(0, 0..of(20.0)).len() as u64;
+    assert!(hot * 100 < of(20.0) * 3, "{hot} of {}", of(20.0));
+}
+
+#[test]
+fn without_auto_tuning_the_best_by_score_stay() {
+    let fixture = Fixture::new();
+    let shared = &fixture.ralt.shared;
+    // Each key is read in as many slices as its number says.
+    let slice = shared.sizes.slice;
+    let count = 30;
+    for round in 0..count {
+        for number in round..count {
+            fixture.read(0, number, (slice / count) as usize);
+        }
+    }
+    fixture.flush();
+    fixture.merge_all();
+    let before = fixture.ralt.metrics();
+    let scores: BTreeMap<Vec<u8>, f64> = {
+        let report = fixture.ralt.heat(100, &|_| Some("k".into())).unwrap();
+        report
+            .hottest
+            .into_iter()
+            .map(|hot| (hot.key, hot.score))
+            .collect()
+    };
+    assert_eq!(scores.len() as u64, count);
+    assert!(scores[&key(29)] > scores[&key(5)], "{scores:?}");
+    // Room for half of it.
+    fixture.ralt.set_room(before.hot_set_bytes / 2);
+    assert!(fixture.ralt.has_work());
+    fixture.work();
+    check_limits(&fixture);
+    let hot = fixture.hot(0, 0..count);
+    assert!(!hot.is_empty() && hot.len() as u64 <= count / 2);
+    let least = hot
+        .iter()
+        .map(|n| scores[&key(*n)])
+        .fold(f64::MAX, f64::min);
+    let colder = (0..count).filter(|n| !hot.contains(n));
+    let most = colder.map(|n| scores[&key(n)]).fold(0.0, f64::max);
+    assert!(least >= most * 0.99, "{least} {most}");
+}
+
+#[test]
+fn stable_records_outlast_many_that_are_not() {
+    let fixture = Fixture::new();
+    // Twice each, then a stream of others, each once.
+    for _ in 0..2 {
+        (0..100).for_each(|number| fixture.read(0, number, VALUE));
+    }
+    fixture.flush();
+    let stream = 1000..1000 + of(2.0);
+    stream.for_each(|number| fixture.read(0, number, VALUE));
+    assert!(fixture.ralt.metrics().evictions >= 2);
+    check_limits(&fixture);
+    assert_eq!(fixture.hot(0, 0..100).len(), 100);
+}
+
+#[test]
+fn a_step_needs_little_space_beside_its_input() {
+    let fixture = Fixture::on(Arc::new(Memory::new()), 16 << 20, HotRapOptions::default());
+    let mut rng = StdRng::seed_from_u64(4);
+    let step = fixture.ralt.shared.sizes.step;
+    let flush = fixture.ralt.shared.sizes.flush;
+    let mut evictions = 0;
+    let mut steps = 0;
+    for _ in 0..60_000 {
+        let number = rng.random_range(0..50_000);
+        if fixture.ralt.log(0, &key(number), 40, 1) {
+            while fixture.ralt.work() {
+                steps += 1;
+                let metrics = fixture.ralt.metrics();
+                let most = metrics.physical_limit_bytes + 4 * flush + 2 * step;
+                assert!(fixture.fast.file_bytes() <= most, "{metrics:?}");
+            }
+            let now = fixture.ralt.metrics().evictions;
+            if now > evictions {
+                evictions = now;
+            }
+        }
+        if number % 64 == 0 {
+            // Both limits come and go.
+            fixture.ralt.set_room(rng.random_range(1 << 18..1 << 20));
+        }
+    }
+    assert!(
+        evictions > 3 && steps > 50,
+        "{evictions} evictions, {steps} steps"
+    );
+    check_limits(&fixture);
+}
+
+#[test]
+fn forgotten_keyspaces_are_cold_at_once_and_gone_after_a_merge() {
+    let fixture = Fixture::new();
+    for number in 0..200 {
+        fixture.read(1, number, 10);
+        fixture.read(2, number, 10);
+    }
+    fixture.flush();
+    fixture.ralt.forget(1);
+    assert!(!fixture.ralt.is_hot(1, &key(5)) && fixture.ralt.is_hot(2, &key(5)));
+    assert_eq!(fixture.hot(1, 0..200).len(), 0);
+    assert_eq!(fixture.hot(2, 0..200).len(), 200);
+    assert_eq!(fixture.ralt.hot_bytes(1, &range(&key(0), &key(200))), 0);
+    fixture.merge_all();
+    assert_eq!(fixture.ralt.metrics().records, 200);
+}
+
+#[test]
+fn a_reader_keeps_its_version_and_its_files_go_when_it_does() {
+    let fixture = Fixture::new();
+    (0..500).for_each(|number| fixture.read(0, number, 10));
+    fixture.flush();
+    let mut hot = fixture.ralt.hot_keys(0, &range(&key(0), &key(999)));
+    assert!(hot.is_hot(&key(0)));
+    (500..1000).for_each(|number| fixture.read(0, number, 10));
+    fixture.flush();
+    fixture.merge_all();
+    let with_reader = fixture.bytes_on_disk();
+    assert_eq!(fixture.fast.file_bytes(), with_reader);
+    assert!((1..500).all(|number| hot.is_hot(&key(number))));
+    assert!(
+        (500..1000).all(|number| !hot.is_hot(&key(number))),
+        "it came later"
+    );
+    drop(hot);
+    assert!(fixture.bytes_on_disk() < with_reader);
+    check_limits(&fixture);
+}

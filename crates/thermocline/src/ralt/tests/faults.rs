@@ -1,0 +1,112 @@
+//! Failures while RALT runs: they cost hotness, and nothing else (I7, I9).
+
+use super::*;
+use crate::storage::{CrashStyle, Fault, Faulty, Operation};
+
+fn fixture(disk: &Faulty) -> Fixture {
+    Fixture::on(Arc::new(disk.clone()), CAPACITY, HotRapOptions::default())
+}
+
+/// Reads, works and closes; asks everything on the way.
+fn use_it(fixture: &Fixture) {
+    for round in 0..3u64 {
+        (0..80).for_each(|number| fixture.read(0, number, 300));
+        (0..600).for_each(|number| fixture.read(0, 1000 * (round + 1) + number, 300));
+        fixture.hot(0, 0..4000);
+        fixture.ralt.hot_bytes(0, &range(&key(0), &key(4000)));
+        fixture.ralt.metrics();
+        let _ = fixture.ralt.heat(5, &|_| None);
+    }
+    fixture.ralt.close();
+}
+
+#[test]
+fn any_call_may_fail() {
+    let disk = Faulty::new(1);
+    use_it(&fixture(&disk));
+    let calls = disk.calls();
+    assert!(calls > 100);
+    for fault in [
+        Fault::Io,
+        Fault::NoSpace,
+        Fault::SyncFails,
+        Fault::ShortWrite,
+    ] {
+        for n in (1..calls).step_by(9) {
+            let disk = Faulty::new(n);
+            disk.fail_nth(n, fault);
+            let fixture = fixture(&disk);
+            use_it(&fixture);
+            assert!(fixture.fast.reserved_bytes() == 0);
+            let told = fixture.ralt.trouble().is_some();
+            assert!(told || disk.triggered() == 0 || fault != Fault::SyncFails);
+            // What a restart finds is good, or is begun anew.
+            drop(fixture);
+            disk.heal();
+            let after = self::fixture(&disk.crash(CrashStyle::LoseAll));
+            (0..50).for_each(|number| after.read(0, number, 300));
+            after.flush();
+            assert!(after.hot(0, 0..50).len() == 50, "{fault:?} {n}");
+        }
+    }
+}
+
+#[test]
+fn after_a_failed_sync_nothing_is_written_and_what_is_known_stays_in_use() {
+    let disk = Faulty::new(1);
+    let fixture = fixture(&disk);
+    (0..100).for_each(|number| fixture.read(0, number, 10));
+    fixture.flush();
+    disk.fail_where(
+        |operation, _| operation == Operation::Sync,
+        Fault::SyncFails,
+    );
+    let mut number = 100;
+    while fixture.ralt.trouble().is_none() {
+        fixture.read(0, number, 10);
+        number += 1;
+        assert!(number < 10_000);
+    }
+    disk.heal();
+    let calls = disk.calls();
+    (0..5000).for_each(|number| fixture.read(0, number, 10));
+    fixture.ralt.close();
+    assert_eq!(disk.calls(), calls, "not a call to the disk");
+    assert!(!fixture.ralt.has_work());
+    assert!((0..100).all(|number| fixture.ralt.is_hot(0, &key(number))));
+    let metrics = fixture.ralt.metrics();
+    assert!(metrics.dropped_accesses >= 5000, "{metrics:?}");
+}
+
+#[test]
+fn want_of_space_passes() {
+    let fixture = Fixture::new();
+    (0..100).for_each(|number| fixture.read(0, number, 10));
+    fixture.flush();
+    let free = fixture.fast.free_bytes();
+    fixture.fast.add_file_bytes(free);
+    // No flush finds space: accesses wait, and those past the backlog are dropped.
+    (100..200).for_each(|number| fixture.read(0, number, 10));
+    assert_eq!(fixture.ralt.metrics().dropped_accesses, 0);
+    (0..5000).for_each(|_| fixture.read(0, 5000, 10));
+    assert!(fixture.ralt.metrics().dropped_accesses > 0);
+    assert_eq!(fixture.hot(0, 0..200).len(), 100);
+    fixture.fast.remove_file_bytes(free);
+    fixture.work();
+    fixture.flush();
+    assert_eq!(fixture.ralt.trouble(), None);
+    assert_eq!(fixture.hot(0, 0..200).len(), 200);
+    assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk());
+}
+
+#[test]
+fn a_directory_that_cannot_be_had_leaves_a_ralt_that_knows_nothing() {
+    let disk = Faulty::new(1);
+    let gone = disk.crash(CrashStyle::LoseAll);
+    let fixture = fixture(&disk);
+    assert!(fixture.ralt.trouble().is_some());
+    (0..1000).for_each(|number| fixture.read(0, number, 10));
+    fixture.ralt.close();
+    assert!(!fixture.ralt.is_hot(0, &key(1)) && !fixture.ralt.work());
+    assert_eq!(self::fixture(&gone).ralt.trouble(), None);
+}

@@ -1,0 +1,126 @@
+//! Tests of RALT as a whole.
+
+mod eviction;
+mod faults;
+mod model;
+mod reopening;
+mod simulation;
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use super::{Ralt, RaltParts};
+use crate::key::KeyRange;
+use crate::options::{HotRapOptions, TierOptions};
+use crate::points::Points;
+use crate::storage::{Medium, Memory};
+use crate::sync::Arc;
+use crate::tier::Tier;
+use crate::version::edit::KeyspaceId;
+
+const DATABASE: u128 = 0xda7a;
+const CAPACITY: u64 = 1 << 20;
+
+/// A RALT with the tier and the medium below it.
+struct Fixture {
+    fast: Arc<Tier>,
+    medium: Arc<dyn Medium>,
+    points: Points,
+    ralt: Ralt,
+}
+
+fn dir() -> PathBuf {
+    PathBuf::from("fast/ralt")
+}
+
+fn range(first: &[u8], last: &[u8]) -> KeyRange {
+    KeyRange {
+        first: Bytes::copy_from_slice(first),
+        last: Bytes::copy_from_slice(last),
+    }
+}
+
+fn key(number: u64) -> Vec<u8> {
+    format!("user{number:08}").into_bytes()
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self::on(Arc::new(Memory::new()), CAPACITY, HotRapOptions::default())
+    }
+
+    fn on(medium: Arc<dyn Medium>, capacity: u64, options: HotRapOptions) -> Self {
+        Self::of(DATABASE, medium, capacity, options)
+    }
+
+    fn of(database: u128, medium: Arc<dyn Medium>, capacity: u64, options: HotRapOptions) -> Self {
+        let tables = Memory::new().table_store(Path::new("fast"), true).unwrap();
+        let tier = TierOptions::fast("fast").capacity(capacity);
+        let fast = Arc::new(Tier::new(0, tier, tables, None));
+        let points = Points::default();
+        let ralt = Ralt::open(RaltParts {
+            database,
+            options,
+            fast: Arc::clone(&fast),
+            medium: Arc::clone(&medium),
+            path: dir(),
+            points: points.clone(),
+        });
+        Self {
+            fast,
+            medium,
+            points,
+            ralt,
+        }
+    }
+
+    /// Logs one access, and does the work that it makes due.
+    fn read(&self, keyspace: KeyspaceId, number: u64, value_len: usize) {
+        if self.ralt.log(keyspace, &key(number), value_len, 1) {
+            self.work();
+        }
+    }
+
+    /// Works until nothing is due.
+    fn work(&self) {
+        let mut steps = 0;
+        while self.ralt.work() {
+            steps += 1;
+            assert!(steps < 10_000, "the work does not end");
+        }
+    }
+
+    /// Brings everything that was logged into tables.
+    fn flush(&self) {
+        let files = self.ralt.shared.files.as_ref().unwrap();
+        let mut worker = self.ralt.shared.worker.lock();
+        let chunks = self.ralt.shared.buffers.take_all();
+        self.ralt.shared.flush(files, &mut worker, chunks).unwrap();
+    }
+
+    /// The hot ones among `numbers`, in order.
+    fn hot(&self, keyspace: KeyspaceId, numbers: std::ops::Range<u64>) -> Vec<u64> {
+        let all = range(&key(numbers.start), &key(numbers.end));
+        let mut hot = self.ralt.hot_keys(keyspace, &all);
+        numbers.filter(|number| hot.is_hot(&key(*number))).collect()
+    }
+
+    /// Bytes of the files in RALT's directory.
+    fn bytes_on_disk(&self) -> u64 {
+        let tables = self.medium.table_store(&dir(), true).unwrap();
+        tables.list().unwrap().iter().map(|file| file.len).sum()
+    }
+}
+
+impl Fixture {
+    /// Merges all tables into one run.
+    fn merge_all(&self) {
+        let shared = &self.ralt.shared;
+        let files = shared.files.as_ref().unwrap();
+        let mut worker = shared.worker.lock();
+        shared.begin_full_merge(files, &mut worker);
+        drop(worker);
+        self.work();
+    }
+}

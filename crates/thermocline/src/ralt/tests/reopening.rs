@@ -1,0 +1,244 @@
+//! What a restart keeps, and what damage leaves (I7).
+
+use super::super::state;
+use super::*;
+use crate::storage::Memory;
+
+/// A store that was read from, evicted once, and closed.
+fn closed() -> (Memory, Fixture) {
+    let memory = Memory::new();
+    let fixture = Fixture::on(Arc::new(memory.clone()), CAPACITY, HotRapOptions::default());
+    for _ in 0..2 {
+        (0..100).for_each(|number| fixture.read(3, number, 200));
+    }
+    (1000..6000).for_each(|number| fixture.read(3, number, 200));
+    fixture.ralt.close();
+    assert_eq!(fixture.ralt.trouble(), None);
+    (memory, fixture)
+}
+
+fn reopen(memory: &Memory) -> Fixture {
+    Fixture::on(Arc::new(memory.clone()), CAPACITY, HotRapOptions::default())
+}
+
+/// A copy of RALT's files, those left out for which `change` gives nothing.
+fn copy(from: &Memory, change: impl Fn(&str, Vec<u8>) -> Option<Vec<u8>>) -> Memory {
+    let to = Memory::new();
+    let (source, target) = (from.log_store(&dir(), true), to.log_store(&dir(), true));
+    let (source, target) = (source.unwrap(), target.unwrap());
+    for file in source.list().unwrap() {
+        if let Some(content) = change(&file.name, source.read(&file.name).unwrap()) {
+            target.create(&file.name).unwrap().append(&content).unwrap();
+        }
+    }
+    to
+}
+
+fn names(memory: &Memory) -> Vec<String> {
+    let files = memory.log_store(&dir(), true).unwrap().list().unwrap();
+    files.into_iter().map(|file| file.name).collect()
+}
+
+/// Nothing is known, nothing is left over, and it works.
+fn assert_begun_anew(fixture: &Fixture, what: &str) {
+    let trouble = fixture.ralt.trouble();
+    assert!(
+        trouble.is_some_and(|t| t.contains("ralt")),
+        "{what}: the place is told"
+    );
+    assert!(!fixture.ralt.is_hot(3, &key(5)), "{what}");
+    assert!(fixture.ralt.is_young(), "{what}");
+    assert_eq!(fixture.bytes_on_disk(), 0, "{what}");
+    assert_eq!(fixture.fast.file_bytes(), 0, "{what}");
+    (0..50).for_each(|number| fixture.read(3, number, 200));
+    fixture.flush();
+    assert_eq!(fixture.hot(3, 0..100).len(), 50, "{what}");
+}
+
+#[test]
+fn a_restart_keeps_everything() {
+    let (memory, before) = closed();
+    let after = reopen(&memory);
+    assert_eq!(after.ralt.trouble(), None);
+    let (old, new) = (before.ralt.metrics(), after.ralt.metrics());
+    assert!(old.evictions > 0 && !new.is_young);
+    assert_eq!(
+        (
+            old.hot_set_bytes,
+            old.hot_set_limit_bytes,
+            old.physical_bytes,
+            old.records,
+            old.tick
+        ),
+        (
+            new.hot_set_bytes,
+            new.hot_set_limit_bytes,
+            new.physical_bytes,
+            new.records,
+            new.tick
+        ),
+    );
+    assert_eq!(old.hot_threshold, new.hot_threshold);
+    assert_eq!(old.physical_limit_bytes, new.physical_limit_bytes);
+    let hot = before.hot(3, 0..6000);
+    assert!(hot.len() >= 100);
+    assert_eq!(after.hot(3, 0..6000), hot);
+    assert_eq!(after.fast.file_bytes(), after.bytes_on_disk());
+    // Stable records are known to be: the histograms came along.
+    (10_000..16_000).for_each(|number| after.read(3, number, 200));
+    assert!(after.ralt.metrics().evictions > 0);
+    assert_eq!(after.hot(3, 0..100).len(), 100);
+}
+
+#[test]
+fn nothing_is_no_trouble_and_neither_is_a_store_that_read_nothing() {
+    let memory = Memory::new();
+    let fixture = reopen(&memory);
+    fixture.ralt.close();
+    assert_eq!(fixture.ralt.trouble(), None);
+    assert_eq!(reopen(&memory).ralt.trouble(), None);
+}
+
+#[test]
+fn a_walk_cut_short_by_a_restart_loses_nothing() {
+    let memory = Memory::new();
+    let before = Fixture::on(Arc::new(memory.clone()), 8 << 20, HotRapOptions::default());
+    let mut steps = 0;
+    for number in 0..20_000u64 {
+        let due = before.ralt.log(0, &key(number * 7919 % 20_000), 20, 1);
+        // Until a merge stands in the middle of the key range.
+        while due && before.ralt.work() && steps == 0 {
+            let trimmed = |v: &super::super::version::Version| v.tables().any(|t| t.trim.is_some());
+            steps += u64::from(trimmed(&before.ralt.shared.version.load()));
+        }
+        if steps > 0 {
+            break;
+        }
+    }
+    assert_eq!(steps, 1, "a walk of several steps");
+    let hot = before.hot(0, 0..20_000);
+    let after = Fixture::on(
+        Arc::new(copy(&memory, |_, c| Some(c))),
+        8 << 20,
+        HotRapOptions::default(),
+    );
+    assert_eq!(after.ralt.trouble(), None);
+    assert_eq!(after.hot(0, 0..20_000), hot);
+    after.merge_all();
+    assert_eq!(after.hot(0, 0..20_000), hot);
+    assert_eq!(after.ralt.metrics().records, hot.len() as u64);
+    assert!(
+        after
+            .ralt
+            .shared
+            .version
+            .load()
+            .tables()
+            .all(|t| t.trim.is_none())
+    );
+}
+
+#[test]
+fn orphans_are_removed_and_their_numbers_not_used_again() {
+    let (memory, _) = closed();
+    let log = memory.log_store(&dir(), true).unwrap();
+    log.create("00009999.sst")
+        .unwrap()
+        .append(b"orphan")
+        .unwrap();
+    log.create(state::TEMPORARY)
+        .unwrap()
+        .append(b"half")
+        .unwrap();
+    let after = reopen(&memory);
+    assert_eq!(after.ralt.trouble(), None);
+    assert!(
+        !names(&memory)
+            .iter()
+            .any(|name| name == "00009999.sst" || name == state::TEMPORARY)
+    );
+    assert!(after.ralt.shared.files.as_ref().unwrap().next_id() > 9999);
+}
+
+#[test]
+fn a_missing_file_means_beginning_anew() {
+    let (memory, _) = closed();
+    let files = names(&memory);
+    assert!(files.len() >= 2, "{files:?}");
+    for missing in files {
+        let left = copy(&memory, |name, content| {
+            (name != missing).then_some(content)
+        });
+        assert_begun_anew(&reopen(&left), &missing);
+    }
+}
+
+#[test]
+fn a_file_cut_short_means_beginning_anew() {
+    let (memory, _) = closed();
+    for cut in names(&memory) {
+        for len in [0, 1, 40, 300] {
+            let left = copy(&memory, |name, mut content| {
+                if name == cut {
+                    content.truncate(len.min(content.len() - 1));
+                }
+                Some(content)
+            });
+            assert_begun_anew(&reopen(&left), &cut);
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_anywhere_is_seen_and_survived() {
+    let (memory, before) = closed();
+    let hot = before.hot(3, 0..6000);
+    for flipped in names(&memory) {
+        let len = memory
+            .log_store(&dir(), true)
+            .unwrap()
+            .read(&flipped)
+            .unwrap()
+            .len();
+        for at in (0..len).step_by(len / 25 + 1) {
+            let left = copy(&memory, |name, mut content| {
+                if name == flipped {
+                    content[at] ^= 1 << (at % 8);
+                }
+                Some(content)
+            });
+            let fixture = reopen(&left);
+            if fixture.ralt.trouble().is_some() {
+                assert_begun_anew(&fixture, &flipped);
+                continue;
+            }
+            // In a data block: seen when it is read.
+            assert!(fixture.ralt.is_hot(3, &key(5)));
+            let found = fixture.hot(3, 0..6000);
+            assert!(found.len() < hot.len(), "{flipped} at {at}");
+            assert!(fixture.ralt.trouble().is_some());
+            assert!(fixture.ralt.has_work());
+            fixture.work();
+            assert!(!fixture.ralt.is_hot(3, &key(5)), "begun anew");
+            (0..50).for_each(|number| fixture.read(3, number, 200));
+            fixture.flush();
+            assert_eq!(fixture.hot(3, 0..100).len(), 50);
+            assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk());
+        }
+    }
+}
+
+#[test]
+fn another_database_or_other_scores_mean_beginning_anew() {
+    let (memory, _) = closed();
+    let copied = || Arc::new(copy(&memory, |_, content| Some(content)));
+    let other = Fixture::of(1, copied(), CAPACITY, HotRapOptions::default());
+    assert_begun_anew(&other, "another database");
+    let options = HotRapOptions {
+        decay: 0.9,
+        ..HotRapOptions::default()
+    };
+    assert_begun_anew(&Fixture::on(copied(), CAPACITY, options), "another decay");
+    let larger = Fixture::on(copied(), 2 * CAPACITY, HotRapOptions::default());
+    assert_eq!(larger.ralt.trouble(), None, "another capacity is fine");
+}

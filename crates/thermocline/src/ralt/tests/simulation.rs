@@ -1,0 +1,70 @@
+//! RALT against a plain map of records, over random accesses.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn while_young_everything_tracked_is_hot_and_nothing_else(
+        seed: u64, keys in 10u64..400, accesses in 10u64..6000, value_len in 0usize..100,
+    ) {
+        // Large enough that nothing is evicted.
+        let fixture = Fixture::on(Arc::new(Memory::new()), 4 << 20, HotRapOptions::default());
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut expected: BTreeMap<(u32, u64), u64> = BTreeMap::new();
+        for _ in 0..accesses {
+            let (keyspace, number) = (rng.random_range(0..2), rng.random_range(0..keys) * 2);
+            fixture.read(keyspace, number, value_len);
+            let size = key(number).len() + value_len;
+            expected.insert((keyspace, number), size as u64);
+        }
+        fixture.flush();
+        fixture.work();
+        prop_assert!(fixture.ralt.is_young());
+        for keyspace in 0..2 {
+            let tracked = expected.range((keyspace, 0)..=(keyspace, u64::MAX));
+            let numbers: Vec<u64> = tracked.map(|((_, number), _)| *number).collect();
+            prop_assert_eq!(&fixture.hot(keyspace, 0..2 * keys + 1), &numbers);
+            for number in numbers {
+                prop_assert!(fixture.ralt.is_hot(keyspace, &key(number)));
+            }
+            let wrong = (0..keys).filter(|n| fixture.ralt.is_hot(keyspace, &key(2 * n + 1)));
+            prop_assert!(wrong.count() <= 2, "filters err too often");
+            // Sums are exact but for the blocks at the edges, and duplicates.
+            let (first, last) = (key(keys / 2), key(keys));
+            let inside = expected.range((keyspace, keys / 2)..=(keyspace, keys));
+            let size: u64 = inside.map(|(_, size)| size).sum();
+            let found = fixture.ralt.hot_bytes(keyspace, &range(&first, &last));
+            prop_assert!(found * 10 >= size * 7, "{} of {}", found, size);
+        }
+        prop_assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk());
+        prop_assert_eq!(fixture.fast.reserved_bytes(), 0);
+        prop_assert_eq!(fixture.ralt.trouble(), None);
+    }
+}
+
+#[test]
+fn sums_over_the_whole_range_are_exact_after_a_merge() {
+    let fixture = Fixture::on(Arc::new(Memory::new()), 4 << 20, HotRapOptions::default());
+    for number in 0..3000 {
+        fixture.read(7, number % 1000, 100);
+    }
+    fixture.flush();
+    fixture.merge_all();
+    let size = key(0).len() as u64 + 100;
+    let all = range(&key(0), &key(1000));
+    assert_eq!(fixture.ralt.hot_bytes(7, &all), 1000 * size);
+    assert_eq!(fixture.ralt.metrics().hot_set_bytes, 1000 * size);
+    assert_eq!(fixture.ralt.metrics().records, 1000);
+    assert_eq!(fixture.ralt.hot_bytes(6, &all), 0);
+    // A half, to a block on either side.
+    let half = fixture.ralt.hot_bytes(7, &range(&key(250), &key(749)));
+    assert!((500 * size..700 * size).contains(&half), "{half}");
+}

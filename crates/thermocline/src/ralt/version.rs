@@ -1,0 +1,227 @@
+//! The tables of RALT at one moment, and what is hot by them. Readers take a version and are never
+//! held up by a merge.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+
+use super::histogram::Histogram;
+use super::limits::Limits;
+use super::record::split_key;
+use crate::error::Result;
+use crate::sync::Arc;
+use crate::table::Table;
+use crate::version::edit::{KeyspaceId, TableMeta};
+
+/// A table as part of a version.
+#[derive(Debug, Clone)]
+pub(super) struct Tracked {
+    pub(super) meta: TableMeta,
+    pub(super) table: Arc<Table>,
+    pub(super) histogram: Arc<Histogram>,
+    /// Records up to this key were merged into another table and are not seen here any more.
+    pub(super) trim: Option<Bytes>,
+    /// HotRAP size of its hot records, without those that were merged away.
+    pub(super) hot: u64,
+}
+
+impl Tracked {
+    /// An open table, whole or trimmed.
+    ///
+    /// # Errors
+    /// Damage; I/O errors.
+    pub(super) fn new(
+        meta: TableMeta,
+        table: Arc<Table>,
+        histogram: Arc<Histogram>,
+        trim: Option<Bytes>,
+    ) -> Result<Self> {
+        let all = table.properties().weight.unwrap_or(0);
+        let gone = match &trim {
+            Some(trim) => table.weight_before(trim)?,
+            None => 0,
+        };
+        Ok(Self {
+            meta,
+            table,
+            histogram,
+            trim,
+            hot: all.saturating_sub(gone),
+        })
+    }
+
+    /// The same table without its records up to `trim`.
+    ///
+    /// # Errors
+    /// Damage; I/O errors.
+    pub(super) fn trimmed(&self, trim: Bytes) -> Result<Self> {
+        let (table, histogram) = (Arc::clone(&self.table), Arc::clone(&self.histogram));
+        Self::new(self.meta.clone(), table, histogram, Some(trim))
+    }
+
+    fn is_trimmed_at(&self, key: &[u8]) -> bool {
+        self.trim.as_ref().is_some_and(|trim| key <= &trim[..])
+    }
+
+    /// Whether a record of a key in `first..=last` may be seen here.
+    pub(super) fn meets(&self, first: &[u8], last: &[u8]) -> bool {
+        let range = &self.meta.range;
+        &range.first[..] <= last && first <= &range.last[..] && !self.is_trimmed_at(last)
+    }
+
+    fn may_be_hot(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.meets(key, key) && self.table.may_contain(key)?)
+    }
+
+    fn hot_bytes(&self, first: &[u8], last: &[u8]) -> Result<u64> {
+        if !self.meets(first, last) {
+            return Ok(0);
+        }
+        let first = match &self.trim {
+            Some(trim) if first < &trim[..] => &trim[..],
+            _ => first,
+        };
+        let through = self.table.weight_through(last)?;
+        Ok(through.saturating_sub(self.table.weight_before(first)?))
+    }
+}
+
+/// The tables of one moment, with the limits and thresholds in force.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Version {
+    /// Level 0, newest table first; then levels in key order without overlap.
+    pub(super) levels: Vec<Vec<Arc<Tracked>>>,
+    pub(super) limits: Limits,
+    /// The share of what lies above the lowest level that lies there too, as the last merge into
+    /// the lowest level found it.
+    pub(super) duplicates: f64,
+    /// Dropped keyspaces. Their numbers are never used again.
+    pub(super) forgotten: BTreeSet<KeyspaceId>,
+}
+
+impl Version {
+    /// Every table.
+    pub(super) fn tables(&self) -> impl Iterator<Item = &Arc<Tracked>> {
+        self.levels.iter().flatten()
+    }
+
+    /// The tables of a level, none where there is no such level.
+    pub(super) fn level(&self, number: usize) -> &[Arc<Tracked>] {
+        self.levels.get(number).map_or(&[], Vec::as_slice)
+    }
+
+    /// Bytes of the files of a level.
+    pub(super) fn level_bytes(&self, number: usize) -> u64 {
+        self.level(number).iter().map(|table| table.meta.len).sum()
+    }
+
+    /// The lowest level that holds a table.
+    pub(super) fn bottom(&self) -> usize {
+        let last = self.levels.iter().rposition(|level| !level.is_empty());
+        last.unwrap_or(0)
+    }
+
+    /// The tables whose records are all of different keys: the lowest sorted run.
+    pub(super) fn lowest_run(&self) -> &[Arc<Tracked>] {
+        match self.bottom() {
+            0 => {
+                let level = self.level(0);
+                &level[level.len().saturating_sub(1)..]
+            }
+            bottom => self.level(bottom),
+        }
+    }
+
+    /// Whether no key lies in two tables.
+    pub(super) fn is_one_run(&self) -> bool {
+        self.lowest_run().len() == self.tables().count()
+    }
+
+    /// Sums over the lowest run, and over all that lies above it.
+    pub(super) fn split_sum(&self, of: impl Fn(&Tracked) -> u64) -> (u64, u64) {
+        let lowest = self.lowest_run().iter().map(|table| of(table)).sum();
+        let all: u64 = self.tables().map(|table| of(table)).sum();
+        (lowest, all - lowest)
+    }
+
+    /// How much of what lies above the lowest run is not there already.
+    pub(super) fn new_share(&self) -> f64 {
+        1.0 - self.duplicates
+    }
+
+    /// About the HotRAP size of all hot records; exact when there is one run.
+    pub(super) fn hot_set(&self) -> u64 {
+        let (lowest, above) = self.split_sum(|table| table.hot);
+        lowest + (above as f64 * self.new_share()) as u64
+    }
+
+    /// Bytes of all files.
+    pub(super) fn physical(&self) -> u64 {
+        self.tables().map(|table| table.meta.len).sum()
+    }
+
+    /// Whether a key, as tables hold it, is hot. Filters only.
+    ///
+    /// # Errors
+    /// Damage; I/O errors.
+    pub(super) fn may_be_hot(&self, key: &[u8]) -> Result<bool> {
+        if self.is_forgotten(key) {
+            return Ok(false);
+        }
+        for table in self.level(0) {
+            if table.may_be_hot(key)? {
+                return Ok(true);
+            }
+        }
+        for level in self.levels.iter().skip(1) {
+            let at = level.partition_point(|table| &table.meta.range.last[..] < key);
+            if let Some(table) = level.get(at)
+                && table.may_be_hot(key)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// About the HotRAP size of the hot records with keys in `first..=last`.
+    ///
+    /// # Errors
+    /// Damage; I/O errors.
+    pub(super) fn hot_bytes(&self, first: &[u8], last: &[u8]) -> Result<u64> {
+        if self.is_forgotten(first) {
+            return Ok(0);
+        }
+        let mut lowest = 0;
+        for table in self.lowest_run() {
+            lowest += table.hot_bytes(first, last)?;
+        }
+        let mut all = 0;
+        for table in self.tables() {
+            all += table.hot_bytes(first, last)?;
+        }
+        let above = all.saturating_sub(lowest) as f64;
+        Ok(lowest + (above * self.new_share()) as u64)
+    }
+
+    /// Whether a key is of a dropped keyspace.
+    pub(super) fn is_forgotten(&self, key: &[u8]) -> bool {
+        let is_dropped = |(keyspace, _)| self.forgotten.contains(&keyspace);
+        !self.forgotten.is_empty() && split_key(key).is_some_and(is_dropped)
+    }
+
+    /// Puts a table into its level: on top of level 0, in key order below.
+    pub(super) fn insert(&mut self, level: usize, table: Arc<Tracked>) {
+        if self.levels.len() <= level {
+            self.levels.resize_with(level + 1, Vec::new);
+        }
+        let Some(tables) = self.levels.get_mut(level) else {
+            return;
+        };
+        let at = match level {
+            0 => 0,
+            _ => tables.partition_point(|other| other.meta.range.last < table.meta.range.last),
+        };
+        tables.insert(at, table);
+    }
+}

@@ -1,0 +1,373 @@
+//! The background work: flushes, merges, evictions, and what becomes of their failures.
+
+use super::buffer::{Chunk, Logged};
+use super::files::{Files, Space, Writer};
+use super::limits::{EvictionRule, Limits};
+use super::pass::Pass;
+use super::record::Record;
+use super::scoring::Model;
+use super::shared::Shared;
+use super::sizes::{LEVEL0_TABLES, Sizes};
+use super::state::State;
+use super::version::{Tracked, Version};
+use crate::error::{Error, Result};
+use crate::points::point;
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+use crate::version::edit::KeyspaceId;
+
+/// What a step of work has at hand.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) files: &'a Files,
+    pub(super) model: &'a Model,
+    pub(super) sizes: &'a Sizes,
+    pub(super) version: &'a Version,
+}
+
+/// What only the thread that works needs.
+#[derive(Debug, Default)]
+pub(super) struct Worker {
+    pass: Option<Pass>,
+    /// Length of the state on disk; 0 when there is none.
+    state_len: u64,
+    flushes: u64,
+    /// A full merge has shown since the limits were kept last that duplicates are not what exceeds
+    /// them.
+    merged: bool,
+    /// Flushes at the last eviction, and the hot set's limit then: until one changes, another
+    /// would find nothing.
+    evicted: Option<(u64, u64)>,
+}
+
+impl Worker {
+    /// With a state of `state_len` bytes on disk.
+    pub(super) fn new(state_len: u64) -> Self {
+        Self {
+            state_len,
+            ..Self::default()
+        }
+    }
+}
+
+/// A walk over the tables that is due.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Due {
+    Leveling(usize),
+    Merge,
+    Eviction,
+}
+
+impl Shared {
+    /// One bounded step; whether more is due.
+    pub(super) fn work(&self) -> bool {
+        let mut worker = self.worker.lock();
+        let more = match &self.files {
+            Some(files) if !self.stopped.load(Ordering::Relaxed) => {
+                let done = self.step(files, &mut worker);
+                self.settle(files, &mut worker, done)
+            }
+            _ => {
+                self.drop_accesses(&self.buffers.take_full());
+                false
+            }
+        };
+        self.pending.store(more, Ordering::Relaxed);
+        self.sweep();
+        more
+    }
+
+    fn step(&self, files: &Files, worker: &mut Worker) -> Result<()> {
+        if self.damaged.swap(false, Ordering::Relaxed) {
+            return self.clear(files, worker);
+        }
+        if self.buffers.is_flush_due() {
+            return self.flush(files, worker, self.buffers.take_full());
+        }
+        if worker.pass.is_none() {
+            worker.pass = self.begin_pass(files, worker);
+        }
+        let Some(mut pass) = worker.pass.take() else {
+            return Ok(());
+        };
+        point!(files.points, "ralt.step")?;
+        let version = self.version.load_full();
+        let context = Context {
+            files,
+            model: &self.model,
+            sizes: &self.sizes,
+            version: &version,
+        };
+        let stepped = pass.step(&context, |next, removed| {
+            self.install(files, worker, next, removed)
+        });
+        match stepped {
+            Ok(false) => worker.pass = Some(pass),
+            Ok(true) => self.end_pass(worker, &pass),
+            Err(error) if error.is_no_space() && pass.shrink_step(&self.sizes) => {
+                worker.pass = Some(pass);
+            }
+            // One that finds no space at all begins anew when there may be some.
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// What a step's outcome means; whether more is due.
+    fn settle(&self, files: &Files, worker: &mut Worker, done: Result<()>) -> bool {
+        let done = match done {
+            Err(error) if error.is_corruption() => {
+                self.note_trouble(&error);
+                self.clear(files, worker)
+            }
+            other => other,
+        };
+        match done {
+            Ok(()) => {
+                self.damaged.load(Ordering::Relaxed)
+                    || self.buffers.is_flush_due()
+                    || worker.pass.is_some()
+                    || self.due(worker, &self.version.load()).is_some()
+            }
+            // Passing: the next full buffer, or more room, tries again.
+            Err(error) if error.is_no_space() => false,
+            Err(error) => {
+                self.stop(&error);
+                false
+            }
+        }
+    }
+
+    fn begin_pass(&self, files: &Files, worker: &mut Worker) -> Option<Pass> {
+        let version = self.version.load_full();
+        let due = self.due(worker, &version);
+        if !self.is_over(&version) {
+            worker.merged = false;
+        }
+        let below = files.next_id();
+        Some(match due? {
+            Due::Leveling(from) => Pass::leveling(&version, &self.sizes, from, below),
+            Due::Merge => Pass::full(&version, &self.sizes, below),
+            Due::Eviction => {
+                let rule = EvictionRule {
+                    share: self.options.eviction,
+                    auto_tuning: self.options.switches().auto_tuning,
+                    epoch: self.model.epoch(self.now().tick),
+                };
+                let mut next = Version::clone(&version);
+                let (hot_set, physical) = (self.hot_set_limit(&version), version.limits.physical);
+                let (hot_threshold, physical_threshold) =
+                    rule.thresholds(&version, hot_set, physical);
+                next.limits = Limits {
+                    hot_threshold,
+                    physical_threshold,
+                    generation: version.limits.generation + 1,
+                    ..version.limits
+                };
+                // In force before its tables are rewritten, for new tables; on disk with them.
+                self.version.store(Arc::new(next));
+                Pass::evicting(&version, &self.sizes, below, rule)
+            }
+        })
+    }
+
+    /// Has the next steps merge all tables into one run.
+    #[cfg(test)]
+    pub(super) fn begin_full_merge(&self, files: &Files, worker: &mut Worker) {
+        let pass = Pass::full(&self.version.load(), &self.sizes, files.next_id());
+        worker.pass = Some(pass);
+    }
+
+    fn end_pass(&self, worker: &mut Worker, pass: &Pass) {
+        if pass.eviction.is_some() {
+            self.evictions.fetch_add(1, Ordering::Relaxed);
+            let version = self.version.load();
+            worker.evicted = Some((worker.flushes, self.hot_set_limit(&version)));
+            worker.merged = false;
+        } else if pass.is_full {
+            worker.merged = true;
+        }
+    }
+
+    fn is_over(&self, version: &Version) -> bool {
+        version.hot_set() > self.hot_set_limit(version)
+            || version.physical() > version.limits.physical
+    }
+
+    fn due(&self, worker: &Worker, version: &Version) -> Option<Due> {
+        let hot_limit = self.hot_set_limit(version);
+        let tried = |(flushes, limit): (u64, u64)| flushes == worker.flushes && hot_limit >= limit;
+        if self.is_over(version) && !worker.evicted.is_some_and(tried) {
+            // Records of one key in several tables count several times: a plain merge first, if
+            // they may be what exceeds the limit.
+            let (hot, hot_above) = version.split_sum(|table| table.hot);
+            let (physical, physical_above) = version.split_sum(|table| table.meta.len);
+            let certain = hot > hot_limit || physical > version.limits.physical;
+            let few = hot_above <= hot / 10 && physical_above <= physical / 10;
+            return Some(
+                match certain || few || worker.merged || version.is_one_run() {
+                    true => Due::Eviction,
+                    false => Due::Merge,
+                },
+            );
+        }
+        if version.level(0).len() >= LEVEL0_TABLES {
+            return Some(Due::Leveling(0));
+        }
+        let full = |level: &usize| version.level_bytes(*level) > self.sizes.level_target(*level);
+        (1..version.levels.len()).find(full).map(Due::Leveling)
+    }
+
+    /// Writes accesses into a table of level 0.
+    pub(super) fn flush(
+        &self,
+        files: &Files,
+        worker: &mut Worker,
+        chunks: Vec<Chunk>,
+    ) -> Result<()> {
+        let flushed = self.write_accesses(files, worker, &chunks);
+        match &flushed {
+            Ok(()) => worker.flushes += 1,
+            Err(error) if error.is_no_space() => self.buffers.put_back(chunks),
+            Err(_) => self.drop_accesses(&chunks),
+        }
+        flushed
+    }
+
+    fn write_accesses(&self, files: &Files, worker: &mut Worker, chunks: &[Chunk]) -> Result<()> {
+        point!(files.points, "ralt.flush")?;
+        let mut accesses: Vec<Logged> = chunks.iter().flat_map(Chunk::logged).collect();
+        if accesses.is_empty() {
+            return Ok(());
+        }
+        accesses.sort_by(|a, b| a.key.cmp(&b.key));
+        if worker.state_len == 0 {
+            // Tables without a state that could name them would look like damage.
+            self.save(files, worker, &self.version.load())?;
+        }
+        let version = self.version.load_full();
+        let keys: usize = accesses.iter().map(|access| access.key.len() + 32).sum();
+        let space = Space {
+            table: u64::MAX,
+            expected: keys as u64 + (4 << 10),
+        };
+        let mut writer = Writer::new(files, self.model, version.limits, 0, space)?;
+        for same in accesses.chunk_by(|a, b| a.key == b.key) {
+            let record = same.iter().map(|access| self.record(access, &version));
+            let record = record.reduce(|older, newer| self.model.merge(older, newer));
+            if let Some((record, access)) = record.zip(same.first())
+                && !version.is_forgotten(&access.key)
+            {
+                writer.add(&access.key, &record)?;
+            }
+        }
+        let mut next = Version::clone(&version);
+        for table in writer.finish()? {
+            next.insert(0, table);
+        }
+        let installed = self.install(files, worker, next, Vec::new());
+        match &installed {
+            Err(error) if error.is_no_space() => drop(writer),
+            _ => writer.keep(),
+        }
+        installed
+    }
+
+    fn record(&self, access: &Logged, version: &Version) -> Record {
+        let moment = self.moment(access.at, version.limits.generation);
+        self.model.first(moment, access.value_len, access.times)
+    }
+
+    /// Puts a version in force, on disk first (I4), and lets go of the tables that it lacks.
+    fn install(
+        &self,
+        files: &Files,
+        worker: &mut Worker,
+        next: Version,
+        removed: Vec<Arc<Tracked>>,
+    ) -> Result<()> {
+        self.save(files, worker, &next)?;
+        self.version.store(Arc::new(next));
+        self.retired.lock().extend(removed);
+        Ok(())
+    }
+
+    /// Writes the state of `version`.
+    pub(super) fn save(&self, files: &Files, worker: &mut Worker, version: &Version) -> Result<()> {
+        let state = State::of(version, self.now().tick, files.next_id());
+        let len = state.save(files, &self.model)?;
+        files.fast.add_file_bytes(len);
+        files.fast.remove_file_bytes(worker.state_len);
+        worker.state_len = len;
+        Ok(())
+    }
+
+    /// Makes a keyspace's records count for nothing.
+    pub(super) fn forget(&self, keyspace: KeyspaceId) {
+        // Under the worker's lock, so that no version being made misses it.
+        let _worker = self.worker.lock();
+        let mut next = Version::clone(&self.version.load());
+        if next.forgotten.insert(keyspace) {
+            self.version.store(Arc::new(next));
+        }
+    }
+
+    /// Begins anew without a record.
+    fn clear(&self, files: &Files, worker: &mut Worker) -> Result<()> {
+        worker.pass = None;
+        worker.evicted = None;
+        let version = self.version.load_full();
+        let empty = Version {
+            limits: Limits::initial(&self.sizes),
+            forgotten: version.forgotten.clone(),
+            ..Version::default()
+        };
+        let all = version.tables().cloned().collect();
+        drop(version);
+        self.install(files, worker, empty, all)
+    }
+
+    /// No more writing: what the disk holds is not known (I9). What is known stays in use.
+    fn stop(&self, error: &Error) {
+        self.note_trouble(error);
+        self.stopped.store(true, Ordering::Relaxed);
+        self.drop_accesses(&self.buffers.take_all());
+    }
+
+    /// Counts accesses that will not be logged.
+    pub(super) fn drop_accesses(&self, chunks: &[Chunk]) {
+        let accesses = chunks.iter().flat_map(Chunk::logged);
+        let times = accesses.map(|access| u64::from(access.times)).sum();
+        self.buffers.count_dropped(times);
+    }
+
+    /// Removes the files of tables that nobody uses any more. One that cannot be removed is tried
+    /// again with the next.
+    pub(super) fn sweep(&self) {
+        let Some(files) = &self.files else { return };
+        self.retired.lock().retain(|tracked| {
+            let in_use = Arc::strong_count(tracked) > 1 || Arc::strong_count(&tracked.table) > 1;
+            in_use || !files.remove(&tracked.meta)
+        });
+    }
+
+    /// Flushes everything and writes the state.
+    pub(super) fn close(&self) {
+        let mut worker = self.worker.lock();
+        let Some(files) = &self.files else { return };
+        let chunks = self.buffers.take_all();
+        if self.stopped.load(Ordering::Relaxed) {
+            self.drop_accesses(&chunks);
+            return;
+        }
+        let flushed = self.flush(files, &mut worker, chunks);
+        let saved = flushed.and_then(|()| match worker.state_len {
+            0 => Ok(()),
+            _ => self.save(files, &mut worker, &self.version.load()),
+        });
+        if let Err(error) = saved {
+            self.stop(&error);
+        }
+        self.sweep();
+    }
+}

@@ -1,0 +1,153 @@
+//! What a weighed table answers from its filters and its index alone.
+
+use super::filter;
+use super::index::BlockWeight;
+use super::reader::{ReadTrace, Table};
+use crate::error::Result;
+use crate::tier::Purpose;
+
+/// No record has a trailer above it: seeking to it finds the first record of a user key.
+const FIRST: u64 = u64::MAX;
+
+impl Table {
+    /// Whether a record of `key` that weighs something may be here; `false` is certain.
+    ///
+    /// # Errors
+    /// [`crate::Error::Corruption`]; I/O errors of the tier, where partitions are not in memory.
+    pub(crate) fn may_contain(&self, key: &[u8]) -> Result<bool> {
+        let Some(number) = self.top.find(key, FIRST) else {
+            return Ok(false);
+        };
+        let hash = filter::hash(key);
+        let pinned = self.pinned()?.and_then(|all| all.get(number));
+        let answer = match pinned {
+            Some(partition) => partition.filter.as_ref().map(|f| f.contains(hash)),
+            None => {
+                let mut trace = ReadTrace::default();
+                let filter = self.load_filter(number, Purpose::Hotness, true, &mut trace)?;
+                filter.map(|f| f.contains(hash))
+            }
+        };
+        match answer {
+            Some(answer) => Ok(answer),
+            // A partition without a filter: nothing in it weighs anything, or none was made.
+            None => Ok(self.block_weight(key)?.is_none_or(|weight| weight.own > 0)),
+        }
+    }
+
+    /// What the records before `key` weigh, to a block: those in the block where `key` is or
+    /// would be do not count.
+    ///
+    /// # Errors
+    /// As [`Table::may_contain`].
+    pub(crate) fn weight_before(&self, key: &[u8]) -> Result<u64> {
+        match self.block_weight(key)? {
+            Some(weight) => Ok(weight.before),
+            None => Ok(self.properties.weight.unwrap_or(0)),
+        }
+    }
+
+    /// What the records up to `key` weigh, to a block: those in the block where `key` is or
+    /// would be count all.
+    ///
+    /// # Errors
+    /// As [`Table::may_contain`].
+    pub(crate) fn weight_through(&self, key: &[u8]) -> Result<u64> {
+        match self.block_weight(key)? {
+            Some(weight) => Ok(weight.before.saturating_add(weight.own)),
+            None => Ok(self.properties.weight.unwrap_or(0)),
+        }
+    }
+
+    /// The weight of the block where `key` is or would be; `None` past the last one.
+    fn block_weight(&self, key: &[u8]) -> Result<Option<BlockWeight>> {
+        let Some(number) = self.top.find(key, FIRST) else {
+            return Ok(None);
+        };
+        let mut trace = ReadTrace::default();
+        let index = self.index(number, Purpose::Hotness, true, &mut trace)?;
+        let at = self.index_offset(number);
+        match self.at(at, index.find(key, FIRST))? {
+            Some((entry, _)) => self.at(at, BlockWeight::of(index.value(&entry))).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Fixture;
+    use super::*;
+    use crate::key::{InternalKey, Kind};
+    use crate::options::{FilterPolicy, TierOptions};
+    use crate::sync::Arc;
+    use proptest::prelude::*;
+
+    fn fixture(pins: u64) -> Fixture {
+        let options = TierOptions::fast("t").block_size(512);
+        Fixture::new(options.filter(FilterPolicy::Fuse16), 0, pins)
+    }
+
+    fn key(number: usize) -> Vec<u8> {
+        format!("user{number:06}").into_bytes()
+    }
+
+    /// A table with a record for each weight, at every other number.
+    fn weighed(fixture: &Fixture, weights: &[u64]) -> Arc<Table> {
+        let mut builder = fixture.builder(7).weighed();
+        for (number, weight) in weights.iter().enumerate() {
+            let key = key(2 * number);
+            let key = InternalKey::new(&key, 0, Kind::Put);
+            builder
+                .add_weighing(key, b"twenty bytes or so..", *weight)
+                .unwrap();
+        }
+        fixture.open(&builder.finish().unwrap()).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn sums_are_exact_to_a_block_and_filters_hold_what_weighs(
+            weights in prop::collection::vec(prop_oneof![Just(0u64), 1u64..5000], 1..400),
+            probes in prop::collection::vec(0usize..900, 1..20), pinned: bool,
+        ) {
+            let fixture = fixture(if pinned { u64::MAX } else { 0 });
+            let table = weighed(&fixture, &weights);
+            table.verify().unwrap();
+            // Records in a block: 512 bytes by at least 30.
+            let most = 17;
+            for probe in probes {
+                let sum = |to: usize| weights.iter().take(to).sum::<u64>();
+                let (before, at) = (table.weight_before(&key(probe)).unwrap(), probe.div_ceil(2));
+                prop_assert!(before <= sum(at) && before >= sum(at.saturating_sub(most)));
+                let through = table.weight_through(&key(probe)).unwrap();
+                prop_assert!(through >= sum(probe / 2 + 1) && through <= sum(at + most));
+            }
+            prop_assert_eq!(table.weight_before(b"a").unwrap(), 0);
+            let total: u64 = weights.iter().sum();
+            prop_assert_eq!(table.weight_through(&key(799)).unwrap(), total);
+            prop_assert_eq!(table.weight_before(b"z").unwrap(), total);
+            for (number, weight) in weights.iter().enumerate() {
+                if *weight > 0 {
+                    prop_assert!(table.may_contain(&key(2 * number)).unwrap());
+                }
+            }
+            let light = (0..weights.len()).filter(|n| weights[*n] == 0).map(|n| key(2 * n));
+            let absent = (0..weights.len()).map(|n| key(2 * n + 1));
+            let wrong = light.chain(absent).filter(|key| table.may_contain(key).unwrap());
+            prop_assert!(wrong.count() <= 2, "far below 1 %");
+        }
+    }
+
+    #[test]
+    fn a_partition_in_which_nothing_weighs_anything_holds_nothing() {
+        let mut weights = vec![0; 9000];
+        weights[8999] = 5;
+        let table = weighed(&fixture(u64::MAX), &weights);
+        assert!(table.partitions() > 1);
+        assert!((0..4000).all(|n| !table.may_contain(&key(2 * n)).unwrap()));
+        assert!(table.may_contain(&key(2 * 8999)).unwrap());
+    }
+}
