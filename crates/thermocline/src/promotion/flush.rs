@@ -91,7 +91,7 @@ impl Engine {
         let Some(space) = self.reserve_for_promotion(tree.promotion.mutable().bytes()) else {
             // The end of a compaction, which may have made room, tries again. Where none will come
             // the records stay on the slow tier: promotion never waits for space.
-            if !self.start_crossing() && !self.is_compacting() {
+            if !self.is_compacting() && !self.start_crossing() {
                 self.empty_promotion_cache(tree);
             }
             return Ok(());
