@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 
 use super::background::Background;
 use super::commit::Commit;
+use super::hotness::Settled;
 use super::snapshots::Snapshots;
 use super::stall::Stall;
 use super::stats::Stats;
@@ -63,6 +64,10 @@ pub(crate) struct Engine {
     /// Whether RALT's background work is queued or runs.
     pub(crate) tracking: AtomicBool,
     pub(crate) promotions: PromotionStats,
+    /// How large the hot set may be, in bytes.
+    pub(crate) hot_room: Settled,
+    /// Whether the fast tier has room that nothing is due to fill.
+    pub(crate) has_spare_room: AtomicBool,
     pub(crate) stats: Stats,
     pub(crate) closed: AtomicBool,
     /// When the store was opened, by its clock.

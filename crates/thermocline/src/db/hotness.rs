@@ -21,6 +21,28 @@ use crate::version::edit::KeyspaceId;
 /// brings cold ones down.
 const HOT_SHARE: f64 = 0.9;
 
+/// Tables by which Lf must be below its target for everything that is read to be promoted: an empty
+/// fast tier helps nobody.
+const SPARE_TABLES: u64 = 2;
+
+/// A size that follows its measurements slowly: room comes and goes with each flush and each
+/// compaction, and the hot set cannot.
+#[derive(Debug, Default)]
+pub(crate) struct Settled(AtomicU64);
+
+impl Settled {
+    /// Takes a measurement in; what has settled comes back.
+    fn settle(&self, now: u64) -> u64 {
+        let before = self.0.load(Ordering::Relaxed);
+        let after = match before {
+            0 => now,
+            _ => before - before / 32 + now / 32,
+        };
+        self.0.store(after, Ordering::Relaxed);
+        after
+    }
+}
+
 impl Engine {
     /// Takes note of a point read at `seq` over `seen` that found `record` of `key`.
     #[inline]
@@ -107,29 +129,33 @@ impl Engine {
         self.executor.spawn(Lane::Hotness, Box::new(job));
     }
 
-    /// Tells RALT how large the hot set may be: what fits the last fast level, as keys and values
-    /// before compression.
+    /// Takes stock of the last fast levels: how large the hot set may be, which RALT is told, and
+    /// whether there is room that nothing is due to fill.
     pub(crate) fn update_hot_room(&self) {
         let Some(ralt) = &self.ralt else { return };
-        let mut room = 0;
+        let (mut room, mut used) = (0, 0);
         let (mut stored, mut raw) = (0u64, 0u64);
         for tree in self.all_trees() {
             let pinned = tree.pin();
-            let targets = tree.targets(self, &pinned.version);
             let f = usize::from(tree.last_fast_level);
-            room += targets.bytes[f];
+            room += tree.targets(self, &pinned.version).bytes[f];
             for table in pinned.version.levels[f].tables.iter() {
                 let properties = table.table.properties();
+                used += table.meta.len;
                 stored += table.meta.len;
                 raw += properties.raw_key_bytes + properties.raw_value_bytes;
             }
         }
+        // The hot set is counted as keys and values before compression.
         let expansion = if stored == 0 {
             1.0
         } else {
             raw as f64 / stored as f64
         };
-        ralt.set_room((room as f64 * HOT_SHARE * expansion) as u64);
+        let room_now = (room as f64 * HOT_SHARE * expansion) as u64;
+        ralt.set_room(self.hot_room.settle(room_now));
+        let spare = room.saturating_sub(used) > SPARE_TABLES * self.sizes.table_size;
+        self.has_spare_room.store(spare, Ordering::Relaxed);
         if ralt.has_work() {
             self.schedule_tracking();
         }

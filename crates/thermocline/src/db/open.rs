@@ -81,6 +81,7 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
     let (engine, report) = parts.start()?;
     engine.schedule();
     engine.update_pressure();
+    engine.update_hot_room();
     Db::new(engine, report)
 }
 
@@ -185,6 +186,8 @@ impl Parts<'_> {
             ralt,
             tracking: AtomicBool::new(false),
             promotions: Default::default(),
+            hot_room: Default::default(),
+            has_spare_room: AtomicBool::new(false),
             stats: Default::default(),
             closed: AtomicBool::new(false),
             opened: builder.clock.now(),

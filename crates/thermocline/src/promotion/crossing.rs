@@ -41,7 +41,10 @@ impl Engine {
         let Some(ralt) = &self.ralt else {
             return false;
         };
-        !self.switches().hotness_check || ralt.is_young() || ralt.is_hot(tree.id, key)
+        // An empty fast tier helps nobody: while it has room, or nothing was ever forgotten, what
+        // was read is as good as hot.
+        let is_generous = ralt.is_young() || self.has_spare_room.load(Ordering::Relaxed);
+        is_generous || !self.switches().hotness_check || ralt.is_hot(tree.id, key)
     }
 
     /// The router of a crossing that the records of `promoted` take part in; none when there is no

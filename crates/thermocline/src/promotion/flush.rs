@@ -75,17 +75,11 @@ impl Engine {
 
     /// Drops what is not hot of a full cache, and flushes what is left if that is worth a table.
     fn promote(&self, tree: &Arc<Tree>) -> Result<()> {
-        let Some(ralt) = &self.ralt else {
-            return Ok(());
-        };
         self.check_writable()?;
         point!(self.points, "promotion.start")?;
-        let switches = self.switches();
-        if switches.hotness_check && !ralt.is_young() {
-            self.purge_cold(tree);
-        }
+        self.purge_cold(tree);
         let worth_a_table = tree.promotion.mutable().bytes() >= self.sizes.table_size / 2;
-        if !worth_a_table || !switches.promotion_by_flush {
+        if !worth_a_table || !self.switches().promotion_by_flush {
             return Ok(());
         }
         let Some(space) = self.reserve_for_promotion(tree.promotion.mutable().bytes()) else {
