@@ -68,3 +68,68 @@ fn sums_over_the_whole_range_are_exact_after_a_merge() {
     let half = fixture.ralt.hot_bytes(7, &range(&key(250), &key(749)));
     assert!((500 * size..700 * size).contains(&half), "{half}");
 }
+
+#[test]
+fn readers_see_whole_versions_while_tables_are_merged() {
+    let fixture = Fixture::on(Arc::new(Memory::new()), 8 << 20, HotRapOptions::default());
+    (0..2000).for_each(|number| fixture.read(0, number * 2, 20));
+    fixture.flush();
+    let size = key(0).len() as u64 + 20;
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut rounds = 0;
+            while rounds < 3 || !done.load(std::sync::atomic::Ordering::Relaxed) {
+                let hot = fixture.hot(0, 0..4000);
+                let even = hot.iter().filter(|number| *number % 2 == 0);
+                assert_eq!(even.count(), 2000, "none is missed by a cursor");
+                assert!((0..2000).all(|n| fixture.ralt.is_hot(0, &key(2 * n))));
+                let bytes = fixture.ralt.hot_bytes(0, &range(&key(0), &key(4000)));
+                assert!(bytes >= 2000 * size * 9 / 10, "{bytes}");
+                rounds += 1;
+            }
+        });
+        for round in 0..40 {
+            for number in 0..400 {
+                fixture.read(0, (number * 37 + round) % 2000 * 2, 20);
+            }
+            fixture.merge_all();
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        reader.join().unwrap();
+    });
+    assert_eq!(fixture.ralt.trouble(), None);
+    assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk());
+}
+
+#[test]
+fn heat_names_the_hottest_and_adds_up() {
+    let fixture = Fixture::new();
+    let slice = fixture.ralt.shared.sizes.slice as usize;
+    // Key 9 is read in ten slices, key 0 in one.
+    for round in 0..10 {
+        (round..10).for_each(|number| fixture.read(4, number, slice / 8));
+    }
+    fixture.flush();
+    let name = |keyspace| (keyspace == 4).then(|| "four".to_owned());
+    let report = fixture.ralt.heat(3, &name).unwrap();
+    let found: Vec<_> = report.hottest.iter().map(|hot| &hot.key).collect();
+    assert_eq!(found, [&key(9), &key(8), &key(7)]);
+    let hottest = &report.hottest[0];
+    assert_eq!(
+        (&hottest.keyspace[..], hottest.value_len),
+        ("four", slice as u64 / 8)
+    );
+    assert!(hottest.is_stable && hottest.is_hot && hottest.score > 4.0);
+    let last = report.curve.last().unwrap();
+    assert_eq!(
+        (last.records, last.bytes),
+        (10, 10 * (12 + slice as u64 / 8))
+    );
+    assert!(
+        report
+            .curve
+            .is_sorted_by(|a, b| a.score > b.score && a.records < b.records)
+    );
+    assert!(report.curve.len() <= 40);
+}
