@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use super::super::version::Version;
 use super::*;
 
 proptest! {
@@ -132,4 +133,47 @@ fn heat_names_the_hottest_and_adds_up() {
             .is_sorted_by(|a, b| a.score > b.score && a.records < b.records)
     );
     assert!(report.curve.len() <= 40);
+}
+
+#[test]
+fn accesses_that_come_during_a_walk_are_not_lost() {
+    let fixture = Fixture::on(Arc::new(Memory::new()), 8 << 20, HotRapOptions::default());
+    for _ in 0..2 {
+        (0..10_000).for_each(|number| fixture.read(0, number * 2, 20));
+        fixture.flush();
+    }
+    fixture.merge_all();
+    (0..10_000).for_each(|number| fixture.read(0, number * 2, 20));
+    fixture.flush();
+    fixture.begin_full_merge();
+    assert!(fixture.ralt.work(), "one slice of several");
+    // The walk is past these.
+    (0..100).for_each(|number| fixture.read(0, number * 2 + 1, 20));
+    fixture.flush();
+    fixture.work();
+    let hot = fixture.hot(0, 0..20_000);
+    assert_eq!(hot.iter().filter(|number| *number % 2 == 1).count(), 100);
+    assert_eq!(hot.len(), 10_100);
+}
+
+#[test]
+fn records_that_were_merged_away_are_seen_no_more() {
+    let fixture = Fixture::new();
+    (0..100).for_each(|number| fixture.read(0, number, 10));
+    fixture.flush();
+    fixture.merge_all();
+    let version = fixture.ralt.shared.version.load_full();
+    let [table] = version.level(1) else {
+        panic!("one table: {version:?}");
+    };
+    let tracked = |number| super::super::record::tracked_key(0, &key(number));
+    let mut trimmed = Version::default();
+    trimmed.insert(1, Arc::new(table.trimmed(tracked(49).into()).unwrap()));
+    for number in 0..100 {
+        assert!(version.may_be_hot(&tracked(number)).unwrap());
+        assert_eq!(trimmed.may_be_hot(&tracked(number)).unwrap(), number > 49);
+    }
+    let below = trimmed.hot_bytes(&tracked(0), &tracked(49)).unwrap();
+    assert_eq!(below, 0);
+    assert!(trimmed.hot_set() < version.hot_set());
 }
