@@ -3,7 +3,7 @@
 use crate::coding::{Decoder, put_varint};
 
 /// Most bins of the records that cease to be stable in one epoch.
-const BINS: usize = 32;
+const BINS: usize = 16;
 
 /// Records of about one rank.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -142,6 +142,6 @@ mod tests {
             .filter(|b| b.stable_before == 1)
             .collect();
         assert!(class.is_sorted_by(|a, b| a.rank < b.rank));
-        assert!(class.iter().all(|bin| bin.records <= 11));
+        assert!(class.iter().all(|bin| bin.records <= 21));
     }
 }

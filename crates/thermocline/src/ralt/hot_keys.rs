@@ -25,6 +25,7 @@ pub(crate) struct HotKeys {
 }
 
 impl HotKeys {
+    /// The hot keys of `range`, as of now; nothing is read yet.
     pub(super) fn new(shared: Arc<Shared>, keyspace: KeyspaceId, range: &KeyRange) -> Self {
         let version = shared.version.load_full();
         let is_dropped = version.forgotten.contains(&keyspace);

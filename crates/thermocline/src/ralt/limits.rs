@@ -76,13 +76,17 @@ impl EvictionRule {
     /// if that is not enough, those that score lowest.
     pub(super) fn thresholds(&self, version: &Version, hot_set: u64, physical: u64) -> (f64, f64) {
         // What also lies lower counts once. Physical sizes shrink with it.
-        let (lowest, above) = version.split_bins();
+        let lowest = version.lowest_run().iter();
         let share = version.new_share();
+        let above = version
+            .above_lowest()
+            .flat_map(|table| &table.histogram.bins);
         let above = above.map(|bin| Bin {
             hot_rap: (bin.hot_rap as f64 * share) as u64,
             physical: (bin.physical as f64 * share) as u64,
             ..*bin
         });
+        let lowest = lowest.flat_map(|table| &table.histogram.bins);
         let mut bins: Vec<Bin> = lowest.copied().chain(above).collect();
         bins.retain(|bin| !self.is_unstable(bin.stable_before));
         bins.sort_by(|a, b| b.rank.total_cmp(&a.rank));
@@ -110,20 +114,6 @@ impl EvictionRule {
             physical: (physical + unstable).max(sizes.physical_min),
             ..version.limits
         }
-    }
-}
-
-impl Version {
-    /// The bins of the lowest run, and those of all that lies above it.
-    fn split_bins(&self) -> (impl Iterator<Item = &Bin>, impl Iterator<Item = &Bin>) {
-        let lowest = self.lowest_run();
-        let is_lowest = |id| lowest.iter().any(|table| table.meta.id == id);
-        let (low, high): (Vec<_>, Vec<_>) = self.tables().partition(|t| is_lowest(t.meta.id));
-        let bins = |tables: Vec<_>| {
-            let tables = tables.into_iter();
-            tables.flat_map(|table: &std::sync::Arc<super::version::Tracked>| &table.histogram.bins)
-        };
-        (bins(low), bins(high))
     }
 }
 

@@ -153,6 +153,7 @@ impl Ralt {
         self.shared.measured(|| self.shared.close());
     }
 
+    /// What RALT counts, as of now.
     pub(crate) fn metrics(&self) -> RaltMetrics {
         self.shared.metrics()
     }

@@ -110,6 +110,7 @@ impl Shared {
         }
     }
 
+    /// The first thing that went wrong.
     pub(super) fn trouble(&self) -> Option<String> {
         self.trouble.lock().clone()
     }
@@ -123,6 +124,7 @@ impl Shared {
         outcome
     }
 
+    /// What is counted, as of now.
     pub(super) fn metrics(&self) -> RaltMetrics {
         let version = self.version.load();
         let now = self.now();

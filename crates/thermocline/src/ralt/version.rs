@@ -132,16 +132,21 @@ impl Version {
         }
     }
 
+    /// The tables above the lowest run.
+    pub(super) fn above_lowest(&self) -> impl Iterator<Item = &Arc<Tracked>> {
+        let all = self.tables().count();
+        self.tables().take(all - self.lowest_run().len())
+    }
+
     /// Whether no key lies in two tables.
     pub(super) fn is_one_run(&self) -> bool {
-        self.lowest_run().len() == self.tables().count()
+        self.above_lowest().next().is_none()
     }
 
     /// Sums over the lowest run, and over all that lies above it.
     pub(super) fn split_sum(&self, of: impl Fn(&Tracked) -> u64) -> (u64, u64) {
         let lowest = self.lowest_run().iter().map(|table| of(table)).sum();
-        let all: u64 = self.tables().map(|table| of(table)).sum();
-        (lowest, all - lowest)
+        (lowest, self.above_lowest().map(|table| of(table)).sum())
     }
 
     /// How much of what lies above the lowest run is not there already.
@@ -196,12 +201,11 @@ impl Version {
         for table in self.lowest_run() {
             lowest += table.hot_bytes(first, last)?;
         }
-        let mut all = 0;
-        for table in self.tables() {
-            all += table.hot_bytes(first, last)?;
+        let mut above = 0;
+        for table in self.above_lowest() {
+            above += table.hot_bytes(first, last)?;
         }
-        let above = all.saturating_sub(lowest) as f64;
-        Ok(lowest + (above * self.new_share()) as u64)
+        Ok(lowest + (above as f64 * self.new_share()) as u64)
     }
 
     /// Whether a key is of a dropped keyspace.

@@ -365,8 +365,10 @@ impl Shared {
             0 => Ok(()),
             _ => self.save(files, &mut worker, &self.version.load()),
         });
-        if let Err(error) = saved {
-            self.stop(&error);
+        match saved {
+            // The state of before stays in force.
+            Err(error) if !error.is_no_space() => self.stop(&error),
+            _ => {}
         }
         self.sweep();
     }

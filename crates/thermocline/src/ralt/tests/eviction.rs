@@ -239,3 +239,27 @@ fn a_reader_keeps_its_version_and_its_files_go_when_it_does() {
     assert!(fixture.bytes_on_disk() < with_reader);
     check_limits(&fixture);
 }
+
+#[test]
+fn where_records_are_small_their_own_size_is_what_is_limited() {
+    let fixture = Fixture::new();
+    let before = fixture.ralt.metrics();
+    let limit = before.physical_limit_bytes;
+    // Twice each, so that all are stable; the later ones are warmer by some slices.
+    for number in 0..8000u64 {
+        if fixture.ralt.log(0, &key(number), 40, 2) {
+            fixture.work();
+        }
+        if fixture.ralt.metrics().evictions > 0 {
+            break;
+        }
+    }
+    let metrics = fixture.ralt.metrics();
+    assert_eq!(metrics.evictions, 1);
+    assert!(metrics.hot_set_bytes < before.hot_set_limit_bytes);
+    assert!(metrics.physical_bytes * 100 < limit * 96, "{metrics:?}");
+    assert!(metrics.physical_bytes * 100 > limit * 80, "{metrics:?}");
+    let hot = fixture.hot(0, 0..8000);
+    let early = hot.iter().filter(|number| **number < 100).count();
+    assert!(early < 50 && hot.len() > 1000, "{early} of {}", hot.len());
+}

@@ -79,6 +79,39 @@ fn after_a_failed_sync_nothing_is_written_and_what_is_known_stays_in_use() {
 }
 
 #[test]
+fn a_state_that_finds_no_space_leaves_everything_as_it_was() {
+    let fixture = Fixture::new();
+    for start in [0, 100] {
+        (start..start + 100).for_each(|number| fixture.read(0, number, 10));
+        fixture.flush();
+    }
+    let before = fixture.bytes_on_disk();
+    fixture.points.set("ralt.before_state", || {
+        Err(crate::error::Error::NoSpace {
+            operation: "write",
+            path: dir(),
+        })
+    });
+    fixture.merge_all();
+    assert_eq!(
+        fixture.bytes_on_disk(),
+        before,
+        "the merge's output is removed"
+    );
+    assert_eq!(fixture.hot(0, 0..200).len(), 200);
+    fixture.points.clear("ralt.before_state");
+    fixture.merge_all();
+    assert!(
+        fixture.bytes_on_disk() < before,
+        "one table instead of two or more"
+    );
+    assert_eq!(fixture.hot(0, 0..200).len(), 200);
+    assert_eq!(fixture.ralt.trouble(), None);
+    assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk());
+    assert_eq!(fixture.fast.reserved_bytes(), 0);
+}
+
+#[test]
 fn want_of_space_passes() {
     let fixture = Fixture::new();
     (0..100).for_each(|number| fixture.read(0, number, 10));

@@ -114,13 +114,16 @@ impl Fixture {
 }
 
 impl Fixture {
-    /// Merges all tables into one run.
-    fn merge_all(&self) {
+    /// Has the next steps merge all tables into one run.
+    fn begin_full_merge(&self) {
         let shared = &self.ralt.shared;
         let files = shared.files.as_ref().unwrap();
-        let mut worker = shared.worker.lock();
-        shared.begin_full_merge(files, &mut worker);
-        drop(worker);
+        shared.begin_full_merge(files, &mut shared.worker.lock());
+    }
+
+    /// Merges all tables into one run.
+    fn merge_all(&self) {
+        self.begin_full_merge();
         self.work();
     }
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::super::record::Record;
 use super::super::scoring::{Model, Moment, UNIT};
-use crate::options::HotRapOptions;
+use crate::options::{HotRapOptions, Scoring};
 
 fn moment(tick: u64) -> Moment {
     Moment {
@@ -122,4 +122,39 @@ fn many_accesses_at_once_count_once_for_the_score_and_each_for_the_counter() {
         model.epoch(3) * UNIT + 5 * UNIT,
         "c_max"
     );
+}
+
+#[test]
+fn the_other_scorings_order_by_the_last_access() {
+    let model = |scoring| {
+        let mut model = Model::new(&HotRapOptions::default());
+        model.scoring = scoring;
+        model
+    };
+    let rank = |model: &Model, moments: &[Moment]| {
+        let records = moments.iter().map(|moment| model.first(*moment, 1, 1));
+        let merged = records.reduce(|older, newer| model.merge(older, newer));
+        model.rank(&merged.unwrap(), b"k")
+    };
+    let at = |tick, fraction, generation| Moment {
+        tick,
+        fraction,
+        generation,
+    };
+    // Often, but long ago; once, and later: within the slice, and an eviction later.
+    let often = [at(1, 0.0, 1), at(2, 0.0, 1), at(5, 0.2, 1)];
+    let later = [at(5, 0.6, 2)];
+    for scoring in [Scoring::Lru, Scoring::Clock] {
+        let model = model(scoring);
+        assert!(rank(&model, &later) > rank(&model, &often), "{scoring:?}");
+        assert!(rank(&model, &[often, [later[0]; 3]].concat()) >= rank(&model, &later));
+    }
+    let clock = model(Scoring::Clock);
+    assert_eq!(
+        rank(&clock, &often),
+        rank(&clock, &often[..1]),
+        "one chance for all"
+    );
+    let smoothing = model(Scoring::Smoothing);
+    assert!(rank(&smoothing, &often) > rank(&smoothing, &later));
 }

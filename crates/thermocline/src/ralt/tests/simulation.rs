@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use super::super::version::Version;
 use super::*;
 
 proptest! {
@@ -67,4 +68,112 @@ fn sums_over_the_whole_range_are_exact_after_a_merge() {
     // A half, to a block on either side.
     let half = fixture.ralt.hot_bytes(7, &range(&key(250), &key(749)));
     assert!((500 * size..700 * size).contains(&half), "{half}");
+}
+
+#[test]
+fn readers_see_whole_versions_while_tables_are_merged() {
+    let fixture = Fixture::on(Arc::new(Memory::new()), 8 << 20, HotRapOptions::default());
+    (0..2000).for_each(|number| fixture.read(0, number * 2, 20));
+    fixture.flush();
+    let size = key(0).len() as u64 + 20;
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut rounds = 0;
+            while rounds < 3 || !done.load(std::sync::atomic::Ordering::Relaxed) {
+                let hot = fixture.hot(0, 0..4000);
+                let even = hot.iter().filter(|number| *number % 2 == 0);
+                assert_eq!(even.count(), 2000, "none is missed by a cursor");
+                assert!((0..2000).all(|n| fixture.ralt.is_hot(0, &key(2 * n))));
+                let bytes = fixture.ralt.hot_bytes(0, &range(&key(0), &key(4000)));
+                assert!(bytes >= 2000 * size * 9 / 10, "{bytes}");
+                rounds += 1;
+            }
+        });
+        for round in 0..40 {
+            for number in 0..400 {
+                fixture.read(0, (number * 37 + round) % 2000 * 2, 20);
+            }
+            fixture.merge_all();
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        reader.join().unwrap();
+    });
+    assert_eq!(fixture.ralt.trouble(), None);
+    assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk());
+}
+
+#[test]
+fn heat_names_the_hottest_and_adds_up() {
+    let fixture = Fixture::new();
+    let slice = fixture.ralt.shared.sizes.slice as usize;
+    // Key 9 is read in ten slices, key 0 in one.
+    for round in 0..10 {
+        (round..10).for_each(|number| fixture.read(4, number, slice / 8));
+    }
+    fixture.flush();
+    let name = |keyspace| (keyspace == 4).then(|| "four".to_owned());
+    let report = fixture.ralt.heat(3, &name).unwrap();
+    let found: Vec<_> = report.hottest.iter().map(|hot| &hot.key).collect();
+    assert_eq!(found, [&key(9), &key(8), &key(7)]);
+    let hottest = &report.hottest[0];
+    assert_eq!(
+        (&hottest.keyspace[..], hottest.value_len),
+        ("four", slice as u64 / 8)
+    );
+    assert!(hottest.is_stable && hottest.is_hot && hottest.score > 4.0);
+    let last = report.curve.last().unwrap();
+    assert_eq!(
+        (last.records, last.bytes),
+        (10, 10 * (12 + slice as u64 / 8))
+    );
+    assert!(
+        report
+            .curve
+            .is_sorted_by(|a, b| a.score > b.score && a.records < b.records)
+    );
+    assert!(report.curve.len() <= 40);
+}
+
+#[test]
+fn accesses_that_come_during_a_walk_are_not_lost() {
+    let fixture = Fixture::on(Arc::new(Memory::new()), 8 << 20, HotRapOptions::default());
+    for _ in 0..2 {
+        (0..10_000).for_each(|number| fixture.read(0, number * 2, 20));
+        fixture.flush();
+    }
+    fixture.merge_all();
+    (0..10_000).for_each(|number| fixture.read(0, number * 2, 20));
+    fixture.flush();
+    fixture.begin_full_merge();
+    assert!(fixture.ralt.work(), "one slice of several");
+    // The walk is past these.
+    (0..100).for_each(|number| fixture.read(0, number * 2 + 1, 20));
+    fixture.flush();
+    fixture.work();
+    let hot = fixture.hot(0, 0..20_000);
+    assert_eq!(hot.iter().filter(|number| *number % 2 == 1).count(), 100);
+    assert_eq!(hot.len(), 10_100);
+}
+
+#[test]
+fn records_that_were_merged_away_are_seen_no_more() {
+    let fixture = Fixture::new();
+    (0..100).for_each(|number| fixture.read(0, number, 10));
+    fixture.flush();
+    fixture.merge_all();
+    let version = fixture.ralt.shared.version.load_full();
+    let [table] = version.level(1) else {
+        panic!("one table: {version:?}");
+    };
+    let tracked = |number| super::super::record::tracked_key(0, &key(number));
+    let mut trimmed = Version::default();
+    trimmed.insert(1, Arc::new(table.trimmed(tracked(49).into()).unwrap()));
+    for number in 0..100 {
+        assert!(version.may_be_hot(&tracked(number)).unwrap());
+        assert_eq!(trimmed.may_be_hot(&tracked(number)).unwrap(), number > 49);
+    }
+    let below = trimmed.hot_bytes(&tracked(0), &tracked(49)).unwrap();
+    assert_eq!(below, 0);
+    assert!(trimmed.hot_set() < version.hot_set());
 }
