@@ -345,9 +345,7 @@ impl Tree {
 
     /// Enters a compaction that begins; the number given back ends it.
     pub(crate) fn start_compaction(state: &mut TreeState, plan: &Plan) -> u64 {
-        if plan.from == 0
-            && let Some(newest) = plan.upper.iter().map(|table| table.meta.epoch).max()
-        {
+        if let Some(newest) = plan.newest_of_l0() {
             state.reservations.picked(newest);
         }
         state.running.start(plan)
