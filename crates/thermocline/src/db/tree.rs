@@ -255,13 +255,15 @@ impl Tree {
     pub(crate) fn empty(&self) -> Arc<Version> {
         let _state = self.state.lock();
         let before = self.pin();
-        self.superversion.store(Arc::new(Superversion {
-            active: Arc::default(),
-            immutables: Vec::new(),
-            version: Arc::default(),
-            newest_below: 0,
-            promotion: self.promotion.view(),
-        }));
+        self.promotion.empty(|promotion| {
+            self.superversion.store(Arc::new(Superversion {
+                active: Arc::default(),
+                immutables: Vec::new(),
+                version: Arc::default(),
+                newest_below: 0,
+                promotion,
+            }));
+        });
         Arc::clone(&before.version)
     }
 

@@ -160,6 +160,16 @@ impl PromotionGate {
         state.frozen.retain(|cache| !Arc::ptr_eq(cache, frozen));
     }
 
+    /// Lets go of everything, for a keyspace that was dropped. `publish` as for
+    /// [`PromotionGate::install`], and so are readers of an earlier superversion refused.
+    pub(crate) fn empty(&self, publish: impl FnOnce(PromotionView)) {
+        let mut state = self.state.lock();
+        state.mutable = Arc::default();
+        state.frozen.clear();
+        state.installed += 1;
+        publish(state.view());
+    }
+
     /// The cache that records enter now.
     pub(crate) fn mutable(&self) -> Arc<PromotionCache> {
         Arc::clone(&self.state.lock().mutable)
