@@ -117,7 +117,7 @@ impl Engine {
             let pinned = tree.pin();
             let targets = tree.targets(self, &pinned.version);
             let f = usize::from(tree.last_fast_level);
-            room += targets.bytes[f];
+            room = targets.bytes[f].saturating_add(room);
             for table in pinned.version.levels[f].tables.iter() {
                 let properties = table.table.properties();
                 stored += table.meta.len;
