@@ -74,7 +74,7 @@ impl Engine {
     }
 
     /// Drops what is not hot of a full cache, and flushes what is left if that is worth a table.
-    fn promote(&self, tree: &Arc<Tree>) -> Result<()> {
+    pub(super) fn promote(&self, tree: &Arc<Tree>) -> Result<()> {
         let Some(ralt) = &self.ralt else {
             return Ok(());
         };
@@ -91,13 +91,12 @@ impl Engine {
         let Some(space) = self.reserve_for_promotion(tree.promotion.mutable().bytes()) else {
             // The end of a compaction, which may have made room, tries again. Where none will come
             // the records stay on the slow tier: promotion never waits for space.
-            if !self.is_compacting() && !self.start_crossing() {
+            if !self.start_crossing() && !self.is_compacting() {
                 self.empty_promotion_cache(tree);
             }
             return Ok(());
         };
         let frozen = tree.freeze_promotion();
-        point!(self.points, "promotion.frozen")?;
         let records = frozen.cache.all();
         let flushed = self.flush_promotion(tree, &frozen, &records, space);
         if !matches!(flushed, Ok(true)) {
@@ -146,6 +145,7 @@ impl Engine {
         records: &[(Bytes, Arc<Promoted>)],
         mut space: Reservation,
     ) -> Result<bool> {
+        point!(self.points, "promotion.frozen")?;
         let Some(meta) = self.write_promoted(tree, frozen, records)? else {
             return Ok(false);
         };
@@ -154,6 +154,7 @@ impl Engine {
             Ok(true) => {
                 let by_flush = &self.promotions.by_flush;
                 by_flush.fetch_add(meta.len, Ordering::Relaxed);
+                point!(self.points, "promotion.installed")?;
                 Ok(true)
             }
             Ok(false) => {
@@ -229,8 +230,6 @@ impl Engine {
         manifest.append(&edit)?;
         let mut state = tree.state.lock();
         tree.install(&mut state, &edit, vec![table], Installed::Promotion(frozen));
-        drop((state, manifest));
-        point!(self.points, "promotion.installed")?;
         Ok(true)
     }
 
