@@ -139,6 +139,7 @@ impl CompactionJob {
     fn start_merge(&self) -> Result<Merge> {
         // I6: claimed before anything is read.
         let promoted = self.claim();
+        point!(self.engine.points, "compaction.claimed")?;
 
         let how = ScanOptions {
             purpose: Purpose::Compaction,

@@ -45,6 +45,12 @@ impl Plan {
         union(self.upper.iter())
     }
 
+    /// The highest epoch of its inputs of L0, if it is a compaction of L0 (I2).
+    pub(crate) fn newest_of_l0(&self) -> Option<u64> {
+        let epochs = self.upper.iter().map(|table| table.meta.epoch);
+        epochs.max().filter(|_| self.from == 0)
+    }
+
     /// What the job keeps others from writing to meanwhile (I11).
     pub(crate) fn locks(&self) -> Locks {
         let lock = |output: &Output| {

@@ -140,13 +140,15 @@ impl Engine {
     }
 
     /// Starts `plan` if there is room for it. One that was overtaken since it was picked, by a job
-    /// that it meets or by an edit, is dropped: what it names may not be there any more, and who
-    /// overtook it has the next picked.
-    fn start(&self, tree: &Arc<Tree>, mut plan: Plan) -> Result<()> {
+    /// that it meets, by an edit or by a promotion that is being installed (I2), is dropped: what it
+    /// names may not be there any more, and who overtook it has the next picked.
+    pub(crate) fn start(&self, tree: &Arc<Tree>, mut plan: Plan) -> Result<()> {
         let space = self.reserve_for(&mut plan)?;
         let mut state = tree.state.lock();
         let is_current = Arc::ptr_eq(&plan.version, &tree.peek().version);
-        if !is_current || !state.running.admits(&plan) {
+        let newest = plan.newest_of_l0();
+        let comes_too_late = newest.is_some_and(|epoch| !state.reservations.admits(epoch));
+        if !is_current || comes_too_late || !state.running.admits(&plan) {
             return Ok(());
         }
         let number = Tree::start_compaction(&mut state, &plan);

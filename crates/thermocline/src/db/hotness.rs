@@ -138,7 +138,8 @@ impl Engine {
         for tree in self.all_trees() {
             let pinned = tree.pin();
             let f = usize::from(tree.last_fast_level);
-            room += tree.targets(self, &pinned.version).bytes[f];
+            let target = tree.targets(self, &pinned.version).bytes[f];
+            room = target.saturating_add(room);
             for table in pinned.version.levels[f].tables.iter() {
                 let properties = table.table.properties();
                 used += table.meta.len;

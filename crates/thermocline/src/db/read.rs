@@ -44,7 +44,8 @@ impl Engine {
         found
     }
 
-    fn get_in(
+    /// The value of `key` at `seq`, by what `from` holds.
+    pub(crate) fn get_in(
         &self,
         tree: &Tree,
         from: &Superversion,

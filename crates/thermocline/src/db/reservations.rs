@@ -53,6 +53,12 @@ impl Reservations {
             .unwrap_or(u64::MAX)
     }
 
+    /// Whether a compaction may still take an L0 table of `epoch`: since it was picked, a table may
+    /// have begun to come in below.
+    pub(crate) fn admits(&self, epoch: u64) -> bool {
+        self.installing.is_none_or(|installing| epoch < installing)
+    }
+
     /// Notes that a compaction has taken an L0 table of `epoch`.
     pub(crate) fn picked(&mut self, epoch: u64) {
         self.picked = self.picked.max(epoch);

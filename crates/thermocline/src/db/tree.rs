@@ -255,13 +255,15 @@ impl Tree {
     pub(crate) fn empty(&self) -> Arc<Version> {
         let _state = self.state.lock();
         let before = self.pin();
-        self.superversion.store(Arc::new(Superversion {
-            active: Arc::default(),
-            immutables: Vec::new(),
-            version: Arc::default(),
-            newest_below: 0,
-            promotion: self.promotion.view(),
-        }));
+        self.promotion.empty(|promotion| {
+            self.superversion.store(Arc::new(Superversion {
+                active: Arc::default(),
+                immutables: Vec::new(),
+                version: Arc::default(),
+                newest_below: 0,
+                promotion,
+            }));
+        });
         Arc::clone(&before.version)
     }
 
@@ -345,9 +347,7 @@ impl Tree {
 
     /// Enters a compaction that begins; the number given back ends it.
     pub(crate) fn start_compaction(state: &mut TreeState, plan: &Plan) -> u64 {
-        if plan.from == 0
-            && let Some(newest) = plan.upper.iter().map(|table| table.meta.epoch).max()
-        {
+        if let Some(newest) = plan.newest_of_l0() {
             state.reservations.picked(newest);
         }
         state.running.start(plan)

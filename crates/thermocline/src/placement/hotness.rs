@@ -10,13 +10,9 @@ use crate::key::{InternalKey, KeyRange, Kind};
 use crate::options::Switches;
 use crate::ralt::HotKeys;
 
-/// The part of its input from level f that a crossing brings down at least, whatever is hot: so that
-/// it makes room on the fast tier even where all is hot.
-const LEAST_DOWN: f64 = 0.25;
-
-/// Bytes by which a crossing may exceed its share of hot records for a while: hot records come in
-/// runs.
-const SLACK: u64 = 64 << 10;
+/// The part of its input from level f that a crossing leaves on the fast tier, or brings there, at
+/// most, whatever is hot: so that it makes room even where all is hot.
+const MOST_UP: f64 = 0.75;
 
 /// Where a record goes when it stays on, or comes to, the fast tier: the second output.
 const UP: usize = 1;
@@ -34,16 +30,19 @@ pub(crate) struct HotRouter {
     switches: Switches,
     key: Vec<u8>,
     has_key: bool,
-    /// Bytes seen of level f's records, and sent there.
-    seen: u64,
+    /// Bytes sent to level f, and how many may be. A share of the whole input, not of what was seen
+    /// so far: hot records come in runs.
     up: u64,
+    most_up: u64,
     retained: u64,
     brought: u64,
 }
 
 impl HotRouter {
+    /// A router of a crossing of `input` bytes of keys and values from level f.
     pub(crate) fn new(
         hull: KeyRange,
+        input: u64,
         hot: HotKeys,
         promoted: Vec<Bytes>,
         switches: Switches,
@@ -55,8 +54,8 @@ impl HotRouter {
             switches,
             key: Vec::new(),
             has_key: false,
-            seen: 0,
             up: 0,
+            most_up: (input as f64 * MOST_UP) as u64,
             retained: 0,
             brought: 0,
         }
@@ -82,18 +81,14 @@ impl HotRouter {
 impl Router for HotRouter {
     fn route(&mut self, key: InternalKey<'_>, value_len: usize, source: Source) -> usize {
         let size = (key.user_key.len() + value_len) as u64;
-        if source == Source::Upper {
-            self.seen += size;
-        }
         let may_go_up = match source {
             Source::Upper => self.switches.retention,
             Source::Lower => self.switches.promotion_by_compaction,
         };
-        let room = (self.seen as f64 * (1.0 - LEAST_DOWN)) as u64 + SLACK;
         if !self.is_new(key.user_key)
             || !may_go_up
             || key.kind != Kind::Put
-            || self.up + size > room
+            || self.up + size > self.most_up
             || !self.hull.contains(key.user_key)
             || !self.is_hot(key.user_key)
         {

@@ -58,6 +58,8 @@ impl Engine {
         let ralt = self.ralt.as_ref()?;
         let hull = plan.hull().filter(|_| plan.outputs.len() > 1)?;
         let hot = ralt.hot_keys(tree.id, &hull);
-        Some(HotRouter::new(hull, hot, promoted.keys(), self.switches()))
+        let input = plan.upper.iter().map(|table| table.raw_bytes()).sum();
+        let (promoted, switches) = (promoted.keys(), self.switches());
+        Some(HotRouter::new(hull, input, hot, promoted, switches))
     }
 }

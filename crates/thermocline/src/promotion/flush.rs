@@ -74,7 +74,7 @@ impl Engine {
     }
 
     /// Drops what is not hot of a full cache, and flushes what is left if that is worth a table.
-    fn promote(&self, tree: &Arc<Tree>) -> Result<()> {
+    pub(super) fn promote(&self, tree: &Arc<Tree>) -> Result<()> {
         self.check_writable()?;
         point!(self.points, "promotion.start")?;
         self.purge_cold(tree);
@@ -91,7 +91,6 @@ impl Engine {
             return Ok(());
         };
         let frozen = tree.freeze_promotion();
-        point!(self.points, "promotion.frozen")?;
         let records = frozen.cache.all();
         let flushed = self.flush_promotion(tree, &frozen, &records, space);
         if !matches!(flushed, Ok(true)) {
@@ -140,6 +139,7 @@ impl Engine {
         records: &[(Bytes, Arc<Promoted>)],
         mut space: Reservation,
     ) -> Result<bool> {
+        point!(self.points, "promotion.frozen")?;
         let Some(meta) = self.write_promoted(tree, frozen, records)? else {
             return Ok(false);
         };
@@ -148,6 +148,7 @@ impl Engine {
             Ok(true) => {
                 let by_flush = &self.promotions.by_flush;
                 by_flush.fetch_add(meta.len, Ordering::Relaxed);
+                point!(self.points, "promotion.installed")?;
                 Ok(true)
             }
             Ok(false) => {
@@ -223,8 +224,6 @@ impl Engine {
         manifest.append(&edit)?;
         let mut state = tree.state.lock();
         tree.install(&mut state, &edit, vec![table], Installed::Promotion(frozen));
-        drop((state, manifest));
-        point!(self.points, "promotion.installed")?;
         Ok(true)
     }
 

@@ -8,7 +8,7 @@ use crate::metrics::Refusal;
 use crate::sync::{Arc, Mutex};
 use crate::table::Record;
 use crate::version::edit::FileId;
-use crate::version::{PromotionView, Superversion};
+use crate::version::{PromotionView, Superversion, TableHandle};
 
 /// A crossing that is under way: between its start and its installation, newer versions of the
 /// keys in its inputs are about to appear below level f.
@@ -23,15 +23,17 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Whether the crossing may bring down a version of `key` that the reader of `seen` does not
-    /// know. One that saw the very table of level f that goes down has found no version of the key
-    /// in it: nothing newer can come from there.
-    fn concerns(&self, key: &[u8], seen: &Superversion, f: u8) -> bool {
+    /// Whether the crossing may bring down a version of `key` that the reader at `seq` over `seen`
+    /// does not know. One that saw the very table of level f that goes down, and nothing in it is
+    /// newer than its moment, has found no version of the key there: nothing newer can come.
+    fn concerns(&self, key: &[u8], seen: &Superversion, f: u8, seq: SeqNo) -> bool {
         if !self.range.contains(key) {
             return false;
         }
         let table = seen.version.levels[usize::from(f)].find(key);
-        !table.is_some_and(|table| self.inputs.contains(&table.meta.id))
+        let has_seen_all =
+            |table: &TableHandle| self.inputs.contains(&table.meta.id) && table.meta.max_seq <= seq;
+        !table.is_some_and(|table| has_seen_all(table))
     }
 }
 
@@ -105,7 +107,7 @@ impl PromotionGate {
         if state.installed != seen.promotion.crossings {
             return Err(Refusal::Overtaken);
         }
-        if state.claims.iter().any(|c| c.concerns(key, seen, f)) {
+        if state.claims.iter().any(|c| c.concerns(key, seen, f, seq)) {
             return Err(Refusal::Claimed);
         }
         if state.mutable.bytes() >= most {
@@ -156,6 +158,16 @@ impl PromotionGate {
     pub(crate) fn drop_frozen(&self, frozen: &Arc<PromotionCache>) {
         let mut state = self.state.lock();
         state.frozen.retain(|cache| !Arc::ptr_eq(cache, frozen));
+    }
+
+    /// Lets go of everything, for a keyspace that was dropped. `publish` as for
+    /// [`PromotionGate::install`], and so are readers of an earlier superversion refused.
+    pub(crate) fn empty(&self, publish: impl FnOnce(PromotionView)) {
+        let mut state = self.state.lock();
+        state.mutable = Arc::default();
+        state.frozen.clear();
+        state.installed += 1;
+        publish(state.view());
     }
 
     /// The cache that records enter now.

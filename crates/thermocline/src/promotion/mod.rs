@@ -12,6 +12,8 @@ mod flush;
 mod gate;
 mod records;
 mod stats;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use cache::PromotionCache;
 pub(crate) use gate::PromotionGate;

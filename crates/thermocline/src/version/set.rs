@@ -21,11 +21,16 @@ pub(crate) struct TableHandle {
 }
 
 impl TableHandle {
+    /// Bytes of keys and values.
+    pub(crate) fn raw_bytes(&self) -> u64 {
+        let properties = self.table.properties();
+        let (keys, values) = (properties.raw_key_bytes, properties.raw_value_bytes);
+        keys.saturating_add(values)
+    }
+
     /// About how long the table would be without compression, in bytes.
     pub(crate) fn raw_len(&self) -> u64 {
-        let properties = self.table.properties();
-        (properties.raw_key_bytes + properties.raw_value_bytes + 24 * self.meta.entries)
-            .max(self.meta.len)
+        (self.raw_bytes() + 24 * self.meta.entries).max(self.meta.len)
     }
 }
 

@@ -1,0 +1,438 @@
+//! Promotion by flush: what comes into L0 at its reserved place hides no newer version (I1, I2).
+
+use super::scene::{F, KEYS, Scene, everything, model};
+use crate::error::{Error, Result};
+use crate::metrics::Refusal;
+use crate::tier::Reservation;
+
+/// A scene whose cache holds all keys, hot, each old; nothing of them lies on the fast tier.
+fn with_full_cache() -> Scene {
+    let scene = Scene::with_old(&KEYS);
+    scene.read_into_cache(&KEYS);
+    scene.heat(&KEYS);
+    scene
+}
+
+/// Writes `k05` anew, or deletes it.
+fn supersede(scene: &Scene, is_delete: bool) {
+    if is_delete {
+        scene.delete("k05");
+    } else {
+        scene.put("k05", "new");
+    }
+}
+
+/// Checks every key now, and again each time that everything has gone down a level; `k05` was
+/// superseded.
+fn check_all_the_way_down(scene: &Scene, is_delete: bool, at: &str) {
+    let mut wanted = model(&KEYS, "old");
+    wanted.remove("k05");
+    if !is_delete {
+        wanted.insert("k05".into(), "new".into());
+    }
+    scene.check(&wanted, &KEYS, at);
+    scene.db.flush().unwrap();
+    scene.check(&wanted, &KEYS, at);
+    for level in 0..F {
+        scene.lower(level);
+        scene.check(&wanted, &KEYS, at);
+    }
+    scene.cross();
+    scene.check(&wanted, &KEYS, at);
+}
+
+fn promoted_bytes(scene: &Scene) -> u64 {
+    scene.db.metrics().hotrap.unwrap().promoted_flush_bytes
+}
+
+fn voided(scene: &Scene) -> u64 {
+    scene.db.metrics().hotrap.unwrap().voided_flushes
+}
+
+#[test]
+fn hot_records_of_the_cache_become_a_table_of_l0() {
+    let scene = with_full_cache();
+    scene.promote().unwrap();
+    for key in KEYS {
+        assert_eq!(scene.levels_of(key)[0], (0, "old".into()));
+        assert_eq!(scene.cached(key), None);
+    }
+    scene.check(&model(&KEYS, "old"), &KEYS, "promoted");
+}
+
+/// Wherever on the fast tier a version of the key lies when the cache is frozen, its record stays
+/// behind.
+#[test]
+fn a_record_with_a_version_on_the_fast_tier_is_not_promoted() {
+    for is_delete in [false, true] {
+        for level in [None, Some(0), Some(1), Some(F)] {
+            let at = format!("a version on {level:?}, deleted: {is_delete}");
+            let scene = with_full_cache();
+            supersede(&scene, is_delete);
+            match level {
+                None => scene.freeze(),
+                Some(level) => {
+                    scene.db.flush().unwrap();
+                    (0..level).for_each(|from| scene.lower(from));
+                }
+            }
+            scene.promote().unwrap();
+            let l0 = |key: &str| {
+                let levels = scene.levels_of(key);
+                levels.iter().filter(|(level, _)| *level == 0).count()
+            };
+            assert_eq!(l0("k04"), 1, "{at}");
+            assert_eq!(l0("k05"), usize::from(level == Some(0)), "{at}");
+            check_all_the_way_down(&scene, is_delete, &at);
+        }
+    }
+}
+
+/// The steps of a promotion at which something may come between.
+const STEPS: [&str; 3] = [
+    "promotion.frozen",
+    "promotion.written",
+    "promotion.before_edit",
+];
+
+/// By I10 a write that is not in what the freeze pins is in the active memtable, and that gets a
+/// higher epoch than the one reserved.
+#[test]
+fn a_write_after_the_freeze_ends_above_what_is_promoted() {
+    for is_delete in [false, true] {
+        for step in STEPS {
+            for is_flushed in [false, true] {
+                let at = format!("{step}, deleted: {is_delete}, flushed: {is_flushed}");
+                let scene = with_full_cache();
+                let hook = scene.at(step, move |scene| {
+                    supersede(scene, is_delete);
+                    match is_flushed {
+                        true => scene.db.flush(),
+                        false => Ok(()),
+                    }
+                });
+                scene.promote().unwrap();
+                drop(hook);
+                assert!(promoted_bytes(&scene) > 0, "{at}");
+                check_all_the_way_down(&scene, is_delete, &at);
+            }
+        }
+    }
+}
+
+/// A memtable that was frozen before the cache is flushed after.
+#[test]
+fn a_memtable_flushed_meanwhile_still_counts() {
+    for step in STEPS {
+        let scene = with_full_cache();
+        scene.put("k05", "new");
+        scene.freeze();
+        let hook = scene.at(step, |scene| scene.db.flush());
+        scene.promote().unwrap();
+        drop(hook);
+        check_all_the_way_down(&scene, false, step);
+    }
+}
+
+/// The writer has inserted its record, and nobody sees it yet (I10).
+#[test]
+fn a_writer_in_flight_ends_above_what_is_promoted() {
+    let scene = with_full_cache();
+    let hook = scene.at("commit.inserting", |scene| scene.promote());
+    scene.put("k05", "new");
+    drop(hook);
+    assert!(promoted_bytes(&scene) > 0);
+    check_all_the_way_down(&scene, false, "a writer in flight");
+}
+
+/// An L0 compaction that is not urgent leaves alone what lies above the reserved place.
+#[test]
+fn compactions_of_l0_stay_below_a_reserved_place() {
+    let scene = with_full_cache();
+    scene.put("k01", "first");
+    scene.db.flush().unwrap();
+    let hook = scene.at("promotion.frozen", |scene| {
+        scene.put("k05", "new");
+        scene.db.flush()?;
+        let plan = scene.pick(0, &everything(), false).unwrap();
+        assert_eq!(plan.upper.len(), 1, "the older of two");
+        scene.start(plan);
+        scene.drain();
+        assert_eq!(scene.levels_of("k01")[0].0, 1);
+        assert_eq!(scene.levels_of("k05")[0].0, 0);
+        Ok(())
+    });
+    scene.promote().unwrap();
+    drop(hook);
+    assert_eq!(voided(&scene), 0);
+    assert_eq!(scene.levels_of("k02")[0].0, 0, "promoted");
+    assert_eq!(scene.get("k01").as_deref(), Some("first"));
+    assert_eq!(scene.get("k05").as_deref(), Some("new"));
+}
+
+/// An urgent one takes what lies above the reserved place: the promotion comes to nothing, and what
+/// it held is still on the slow tier.
+#[test]
+fn an_urgent_compaction_of_l0_voids_a_reserved_place() {
+    for is_delete in [false, true] {
+        for step in STEPS {
+            let at = format!("{step}, deleted: {is_delete}");
+            let scene = with_full_cache();
+            let hook = scene.at(step, move |scene| {
+                supersede(scene, is_delete);
+                scene.db.flush()?;
+                scene.lower(0);
+                Ok(())
+            });
+            scene.promote().unwrap();
+            drop(hook);
+            assert_eq!((voided(&scene), promoted_bytes(&scene)), (1, 0), "{at}");
+            assert!(
+                scene.tree().pin().version.levels[0].tables.is_empty(),
+                "{at}"
+            );
+            check_all_the_way_down(&scene, is_delete, &at);
+            check_released(&scene);
+        }
+    }
+}
+
+/// The compaction is still running when the promoted table would come in.
+#[test]
+fn a_running_compaction_of_l0_voids_a_reserved_place() {
+    let scene = with_full_cache();
+    let hook = scene.at("promotion.before_edit", |scene| {
+        scene.put("k05", "new");
+        scene.db.flush()?;
+        scene.start(scene.pick(0, &everything(), true).unwrap());
+        Ok(())
+    });
+    scene.promote().unwrap();
+    drop(hook);
+    assert_eq!(voided(&scene), 1);
+    scene.drain();
+    check_all_the_way_down(&scene, false, "overtaken");
+}
+
+/// A compaction is picked, urgently and so past the reserved place, and starts only when the
+/// promoted table is already being installed: too late to void it. It must not start any more, or
+/// the table would come in above a newer version on its way down.
+#[test]
+fn a_compaction_picked_before_an_installation_does_not_start_during_it() {
+    let scene = with_full_cache();
+    let hook = scene.at("promotion.before_edit", |scene| {
+        scene.put("k05", "new");
+        scene.db.flush()?;
+        let plan = scene.pick(0, &everything(), true).unwrap();
+        let late = scene.at("manifest.before_append", move |scene| {
+            scene.start(plan);
+            Ok(())
+        });
+        // It runs after this action has ended.
+        std::mem::forget(late);
+        Ok(())
+    });
+    scene.promote().unwrap();
+    drop(hook);
+    assert!(promoted_bytes(&scene) > 0);
+    scene.drain();
+    check_all_the_way_down(&scene, false, "started late");
+}
+
+/// Nothing keeps the next promotion, or a compaction of L0, from going ahead.
+fn check_released(scene: &Scene) {
+    let state = scene.tree().state.lock();
+    assert_eq!(state.reservations.limit(false), u64::MAX);
+    assert_eq!(scene.tree().pin().promotion.caches.len(), 1);
+}
+
+#[test]
+fn a_promotion_that_fails_lets_go_of_its_place_and_loses_nothing() {
+    let steps = ["promotion.start", "manifest.before_append"];
+    for step in STEPS.into_iter().chain(steps) {
+        let scene = with_full_cache();
+        let hook = scene.at(step, |_| Err(no_space()));
+        assert!(scene.promote().is_err(), "{step}");
+        drop(hook);
+        check_released(&scene);
+        assert_eq!(promoted_bytes(&scene), 0, "{step}");
+        scene.check(&model(&KEYS, "old"), &KEYS, step);
+        let used = scene.engine().fast().reserved_bytes();
+        assert_eq!(used, 0, "{step}: space goes back");
+        // It works the next time.
+        scene.to_slow();
+        scene.read_into_cache(&KEYS);
+        scene.promote().unwrap();
+        assert!(promoted_bytes(&scene) > 0, "{step}");
+        check_all_the_way_down_unchanged(&scene, step);
+    }
+}
+
+fn check_all_the_way_down_unchanged(scene: &Scene, at: &str) {
+    for level in 0..F {
+        scene.lower(level);
+        scene.check(&model(&KEYS, "old"), &KEYS, at);
+    }
+}
+
+fn no_space() -> Error {
+    let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+    Error::io("write", "/fast", full)
+}
+
+/// What goes wrong after the edit does not undo it: the table is part of the store.
+#[test]
+fn a_failure_after_the_installation_leaves_the_table_in_place() {
+    let scene = with_full_cache();
+    let hook = scene.at("promotion.installed", |_| Err(no_space()));
+    let _: Result<()> = scene.promote();
+    drop(hook);
+    assert!(promoted_bytes(&scene) > 0);
+    let report = scene.db.verify(&mut |_| {}).unwrap();
+    assert!(report.problems.is_empty(), "{report:?}");
+    let scene = scene.reopen(super::scene::options());
+    assert_eq!(scene.levels_of("k05")[0].0, 0);
+    scene.check(&model(&KEYS, "old"), &KEYS, "after reopening");
+}
+
+/// Takes all space of the fast tier that a job could get.
+fn take_all_space(scene: &Scene) -> Reservation {
+    let engine = scene.engine();
+    let free = engine.fast().free_for_jobs();
+    engine.fast().reserve(free).unwrap()
+}
+
+/// A full fast tier keeps a promotion from happening, and nothing else: it waits for no space, and
+/// holds no place in L0.
+#[test]
+fn without_room_nothing_is_frozen_and_the_promotion_happens_once_there_is_some() {
+    let scene = with_full_cache();
+    scene.put("other", "old");
+    scene.to_last_fast();
+    let space = take_all_space(&scene);
+    scene.promote().unwrap();
+    assert_eq!(promoted_bytes(&scene), 0);
+    check_released(&scene);
+    let all = [&KEYS[..], &["other"]].concat();
+    scene.check(&model(&all, "old"), &all, "full");
+    drop(space);
+    scene.promote().unwrap();
+    assert!(promoted_bytes(&scene) > 0);
+    scene.check(&model(&all, "old"), &all, "promoted");
+}
+
+/// A promotion that found no room is tried again when a compaction has ended, not only with the
+/// next admission: a cache that is full admits nothing, and would stay as it is for good.
+#[test]
+fn a_full_cache_is_promoted_when_a_compaction_has_made_room() {
+    let keys: Vec<String> = (0..40).map(|n| format!("m{n:02}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let scene = Scene::with_old(&keys);
+    scene.heat(&keys);
+    scene.put("other", "old");
+    scene.to_last_fast();
+    let space = take_all_space(&scene);
+    // Nothing runs meanwhile.
+    keys.iter()
+        .for_each(|key| assert!(scene.get(key).is_some()));
+    assert!(scene.refused(Refusal::Full) > 0);
+    // The promotion that is queued starts a crossing. There is room only when that ends.
+    let hook = scene.at("compaction.before_edit", |scene| {
+        assert_eq!(promoted_bytes(scene), 0);
+        drop(space);
+        Ok(())
+    });
+    scene.drain();
+    drop(hook);
+    assert!(promoted_bytes(&scene) > 0);
+    let all = [&keys[..], &["other"]].concat();
+    scene.check(&model(&all, "old"), &all, "promoted");
+}
+
+/// A shutdown drops a queued promotion; what it held is where it was.
+#[test]
+fn a_promotion_cut_short_by_a_shutdown_loses_nothing() {
+    let scene = with_full_cache();
+    scene.engine().schedule_promotion(scene.tree());
+    let engine = scene.engine();
+    assert!(engine.is_promoting());
+    engine.executor.shutdown();
+    assert!(!engine.is_promoting(), "the flag is not left set");
+    scene.db.close().unwrap();
+    drop(engine);
+    let scene = scene.reopen(super::scene::options());
+    scene.check(&model(&KEYS, "old"), &KEYS, "after a shutdown");
+    scene.heat(&KEYS);
+    scene.read_into_cache(&KEYS);
+    scene.promote().unwrap();
+    assert!(promoted_bytes(&scene) > 0);
+}
+
+/// A crossing takes the same records up while their table is being written: of each there are two
+/// then, and both are right.
+#[test]
+fn a_record_promoted_twice_is_one_record() {
+    for step in STEPS {
+        let scene = Scene::with_old(&KEYS);
+        // A table of level f over all of them.
+        scene.put_all(&["k", "l"], "old");
+        scene.to_last_fast();
+        scene.read_into_cache(&KEYS);
+        scene.heat(&KEYS);
+        let hook = scene.at(step, |scene| {
+            scene.cross();
+            Ok(())
+        });
+        scene.promote().unwrap();
+        drop(hook);
+        let levels = scene.levels_of("k00");
+        let twice = [(0, "old".into()), (F as u8, "old".into())];
+        assert_eq!(levels, twice, "{step}");
+        let keys = [&KEYS[..], &["k", "l"]].concat();
+        scene.check(&model(&keys, "old"), &keys, step);
+        (0..F).for_each(|level| scene.lower(level));
+        scene.check(&model(&keys, "old"), &keys, step);
+        scene.delete("k00");
+        let mut wanted = model(&keys, "old");
+        wanted.remove("k00");
+        scene.check(&wanted, &keys, step);
+        for _ in 0..3 {
+            scene.to_slow();
+            scene.check(&wanted, &keys, step);
+        }
+    }
+}
+
+/// Handles to a dropped keyspace find nothing, what was on its way up included.
+#[test]
+fn a_dropped_keyspace_leaves_nothing_in_its_promotion_cache() {
+    let scene = Scene::new();
+    let side = scene.db.create_keyspace("side").unwrap();
+    side.put("key", "value").unwrap();
+    scene.db.flush().unwrap();
+    let (engine, tree) = (scene.engine(), side.tree());
+    for from in 0..=F {
+        let state = tree.state.lock();
+        let plan = tree.with_picker(&engine, &state, true, |picker| {
+            picker.pick_range(from, &everything())
+        });
+        drop(state);
+        let crate::compaction::Manual::Start(plan) = plan else {
+            panic!("a table of level {from}");
+        };
+        engine.start(tree, *plan).unwrap();
+        scene.drain();
+    }
+    assert!(side.get("key").unwrap().is_some());
+    assert!(tree.promotion.bytes() > 0);
+    let frozen = tree.freeze_promotion();
+    assert!(side.get("key").unwrap().is_some());
+    scene.db.drop_keyspace("side").unwrap();
+    assert_eq!(side.get("key").unwrap(), None);
+    assert_eq!(side.multi_get(&["key"]).unwrap(), [None]);
+    tree.abandon_promotion(&frozen);
+    assert_eq!(
+        (side.get("key").unwrap(), tree.promotion.bytes()),
+        (None, 0)
+    );
+}

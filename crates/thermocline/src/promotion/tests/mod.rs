@@ -1,0 +1,7 @@
+//! Races of promotion, each played with explicit schedule points: background work runs only when a
+//! test says so, and what happens at a named point is part of the test.
+
+mod admission;
+mod flush;
+mod routing;
+mod scene;

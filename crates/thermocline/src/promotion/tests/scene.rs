@@ -1,0 +1,433 @@
+//! A small store whose every move the test makes: what the tests of promotion play in.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use crate::compaction::{Manual, Plan};
+use crate::db::{Db, Engine, Keyspace, Snapshot, Tree};
+use crate::error::Result;
+use crate::executor::Stepped;
+use crate::key::{KeyRange, MAX_SEQ, SeqNo};
+use crate::metrics::Refusal;
+use crate::options::{Options, TierOptions};
+use crate::points::Points;
+use crate::storage::{Medium, Memory};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Arc, Mutex};
+use crate::table::ReadTrace;
+use crate::value::Value;
+use crate::version::Superversion;
+
+/// Length of every value: ten records are worth a table, and too few to fill the promotion cache.
+const VALUE: usize = 1000;
+
+/// *f* of every scene.
+pub(super) const F: usize = 2;
+
+/// The slow level that scenes use.
+pub(super) const SLOW: usize = 6;
+
+/// Keys of ten records.
+pub(super) const KEYS: [&str; 10] = [
+    "k00", "k01", "k02", "k03", "k04", "k05", "k06", "k07", "k08", "k09",
+];
+
+/// What a store should hold: the version of each key.
+pub(super) type Model = BTreeMap<String, String>;
+
+/// A store in which nothing happens by itself.
+#[derive(Debug, Clone)]
+pub(super) struct Scene {
+    pub(super) db: Db,
+    pub(super) points: Points,
+    pub(super) stepped: Arc<Stepped>,
+    medium: Arc<dyn Medium>,
+}
+
+/// Tables of 16 KiB, and levels so large that no compaction is due by itself.
+pub(super) fn options() -> Options {
+    let mut options = Options::with_tiers(vec![
+        TierOptions::fast("/fast")
+            .capacity(4 << 20)
+            .block_size(1024),
+        TierOptions::slow("/slow").block_size(2048),
+    ]);
+    options.memory = 8 << 20;
+    options.memtable_size = Some(64 << 10);
+    options.table_size = Some(16 << 10);
+    (options.l0_trigger, options.l0_slowdown, options.l0_stop) = (100, 200, 300);
+    options.seed = Some(1);
+    options
+}
+
+impl Scene {
+    pub(super) fn new() -> Self {
+        Self::with(options())
+    }
+
+    pub(super) fn with(options: Options) -> Self {
+        Self::on(Arc::new(Memory::new()), options)
+    }
+
+    fn on(medium: Arc<dyn Medium>, options: Options) -> Self {
+        let points = Points::default();
+        let stepped = Arc::new(Stepped::new(1));
+        let mut builder = Db::builder(options.clone())
+            .executor(stepped.clone())
+            .points(points.clone());
+        for tier in 0..options.tiers.len() {
+            builder = builder.medium(tier, Arc::clone(&medium));
+        }
+        let db = builder.open().unwrap();
+        Self {
+            db,
+            points,
+            stepped,
+            medium,
+        }
+    }
+
+    /// A scene with all `keys` at the version `old`, on the slow tier alone.
+    pub(super) fn with_old(keys: &[&str]) -> Self {
+        let scene = Self::new();
+        scene.put_all(keys, "old");
+        scene.to_slow();
+        scene
+    }
+
+    /// Closes the store and opens it again with `options`.
+    pub(super) fn reopen(self, options: Options) -> Self {
+        self.db.close().unwrap();
+        Self::on(Arc::clone(&self.medium), options)
+    }
+
+    pub(super) fn engine(&self) -> Arc<Engine> {
+        Arc::clone(Keyspace::engine(&self.db))
+    }
+
+    pub(super) fn tree(&self) -> &Arc<Tree> {
+        self.db.tree()
+    }
+
+    pub(super) fn put(&self, key: &str, version: &str) {
+        self.db.put(key, value(version)).unwrap();
+    }
+
+    pub(super) fn put_all(&self, keys: &[&str], version: &str) {
+        keys.iter().for_each(|key| self.put(key, version));
+    }
+
+    pub(super) fn delete(&self, key: &str) {
+        self.db.delete(key).unwrap();
+    }
+
+    /// The version of `key` that a read finds now.
+    pub(super) fn get(&self, key: &str) -> Option<String> {
+        version(self.db.get(key).unwrap())
+    }
+
+    /// Runs all background work that is queued.
+    pub(super) fn drain(&self) {
+        self.stepped.drain();
+    }
+
+    /// Freezes the memtable; its flush is queued, and not run.
+    pub(super) fn freeze(&self) {
+        self.engine().freeze_all().unwrap();
+    }
+
+    /// What a compaction by hand would take of level `from`.
+    pub(super) fn pick(&self, from: usize, range: &KeyRange, is_urgent: bool) -> Option<Plan> {
+        let state = self.tree().state.lock();
+        self.tree()
+            .with_picker(&self.engine(), &state, is_urgent, |picker| {
+                match picker.pick_range(from, range) {
+                    Manual::Start(plan) => Some(*plan),
+                    Manual::Wait | Manual::Done => None,
+                }
+            })
+    }
+
+    /// Starts `plan` without running it.
+    pub(super) fn start(&self, plan: Plan) {
+        self.engine().start(self.tree(), plan).unwrap();
+    }
+
+    /// Brings all of level `from`, one above f, down by one.
+    pub(super) fn lower(&self, from: usize) {
+        while let Some(plan) = self.pick(from, &everything(), true) {
+            self.start(plan);
+            self.drain();
+        }
+    }
+
+    /// Brings everything down to level f.
+    pub(super) fn to_last_fast(&self) {
+        self.db.flush().unwrap();
+        (0..F).for_each(|level| self.lower(level));
+    }
+
+    /// A crossing of what lies on level f first.
+    pub(super) fn crossing(&self) -> Plan {
+        self.pick(F, &everything(), true).expect("a table to cross")
+    }
+
+    /// Crosses every table that lies on level f now, once.
+    pub(super) fn cross(&self) {
+        let pinned = self.tree().pin();
+        for table in pinned.version.levels[F].tables.iter() {
+            let plan = self.pick(F, &table.meta.range, true);
+            self.start(plan.expect("a table to cross"));
+            self.drain();
+        }
+    }
+
+    /// Crosses everything on level f to level `to`, where nothing lies below the keys.
+    pub(super) fn cross_to(&self, to: usize) {
+        let mut plan = self.crossing();
+        plan.to = to;
+        plan.outputs[0].level = to as u8;
+        plan.lower = Vec::new();
+        let before = self.tree().pin().promotion.crossings;
+        self.start(plan);
+        while self.tree().pin().promotion.crossings == before {
+            assert!(self.stepped.step(), "the crossing has failed");
+        }
+    }
+
+    /// Brings everything down to the slow tier.
+    pub(super) fn to_slow(&self) {
+        self.to_last_fast();
+        self.cross();
+    }
+
+    /// Makes `keys` hot.
+    pub(super) fn heat(&self, keys: &[&str]) {
+        let engine = self.engine();
+        let (ralt, id) = (engine.ralt.as_ref().unwrap(), self.tree().id);
+        for key in keys {
+            ralt.log(id, key.as_bytes(), VALUE, 1);
+        }
+        let is_hot = |key: &&str| {
+            let key = Bytes::copy_from_slice(key.as_bytes());
+            let range = KeyRange {
+                first: key.clone(),
+                last: key.clone(),
+            };
+            ralt.hot_keys(id, &range).is_hot(&key)
+        };
+        // Accesses may wait in a buffer until it is full.
+        while !keys.iter().all(is_hot) {
+            if ralt.log(id, b"zzz", 1, 1) {
+                while ralt.work() {}
+            }
+        }
+    }
+
+    /// Promotes what the cache holds now.
+    pub(super) fn promote(&self) -> Result<()> {
+        self.engine().promote(self.tree())
+    }
+
+    /// The version of `key` in the promotion caches.
+    pub(super) fn cached(&self, key: &str) -> Option<String> {
+        let record = self.tree().pin().promotion.get(key.as_bytes(), MAX_SEQ);
+        version(record.map(|record| record.value))
+    }
+
+    /// Reads `keys` from the slow tier into the promotion cache.
+    pub(super) fn read_into_cache(&self, keys: &[&str]) {
+        for key in keys {
+            assert!(self.get(key).is_some());
+            assert!(self.cached(key).is_some(), "{key} is not admitted");
+        }
+    }
+
+    /// Levels that hold a version of `key`, with the newest there.
+    pub(super) fn levels_of(&self, key: &str) -> Vec<(u8, String)> {
+        let pinned = self.tree().pin();
+        let mut found = Vec::new();
+        for table in pinned.version.holding(key.as_bytes(), 0..=SLOW) {
+            let record = table
+                .table
+                .get(key.as_bytes(), MAX_SEQ, &mut ReadTrace::default());
+            if let Some(record) = record.unwrap() {
+                let put = record.kind == crate::key::Kind::Put;
+                let version = version(put.then_some(record.value));
+                found.push((table.meta.level, version.unwrap_or_else(|| "gone".into())));
+            }
+        }
+        found
+    }
+
+    /// How often the promotion cache refused a record for `why`.
+    pub(super) fn refused(&self, why: Refusal) -> u64 {
+        self.engine().promotions.refused[why as usize].load(Ordering::Relaxed)
+    }
+
+    /// A read that takes what it pins now, and its time.
+    pub(super) fn reader(&self) -> Reader {
+        Reader {
+            scene: self.clone(),
+            pinned: self.tree().pin(),
+            seq: self.engine().visible(),
+        }
+    }
+
+    /// A read of `snapshot` that takes what it pins now, and its time.
+    pub(super) fn reader_of(&self, snapshot: &Snapshot) -> Reader {
+        Reader {
+            seq: snapshot.seq(),
+            ..self.reader()
+        }
+    }
+
+    /// Lets `action` happen when `point` is reached next.
+    pub(super) fn at(
+        &self,
+        point: &'static str,
+        action: impl FnOnce(&Scene) -> Result<()> + Send + 'static,
+    ) -> Hook {
+        let has_run = Arc::new(AtomicBool::new(false));
+        let mark = Arc::clone(&has_run);
+        let once = Mutex::new(Some((self.clone(), action)));
+        self.points.set(point, move || {
+            let Some((scene, action)) = once.lock().take() else {
+                return Ok(());
+            };
+            mark.store(true, Ordering::Relaxed);
+            action(&scene)
+        });
+        Hook { point, has_run }
+    }
+
+    /// Whatever reads this store finds exactly `model` among `keys`.
+    pub(super) fn check(&self, model: &Model, keys: &[&str], at: &str) {
+        let wanted: Vec<_> = keys.iter().map(|key| model.get(*key).cloned()).collect();
+        let single: Vec<_> = keys.iter().map(|key| self.get(key)).collect();
+        assert_eq!(single, wanted, "{at}: get");
+        let many = self.db.multi_get(keys).unwrap();
+        let many: Vec<_> = many.into_iter().map(version).collect();
+        assert_eq!(many, wanted, "{at}: multi_get");
+        check_scan(self.db.iter(), model, at);
+    }
+
+    /// As [`Scene::check`], of `snapshot`.
+    pub(super) fn check_snapshot(
+        &self,
+        snapshot: &Snapshot,
+        model: &Model,
+        keys: &[&str],
+        at: &str,
+    ) {
+        let wanted: Vec<_> = keys.iter().map(|key| model.get(*key).cloned()).collect();
+        let single: Vec<_> = keys
+            .iter()
+            .map(|key| version(snapshot.get(key).unwrap()))
+            .collect();
+        assert_eq!(single, wanted, "{at}: get of a snapshot");
+        let many = snapshot.multi_get_in(&self.db, keys).unwrap();
+        let many: Vec<_> = many.into_iter().map(version).collect();
+        assert_eq!(many, wanted, "{at}: multi_get of a snapshot");
+        check_scan(snapshot.iter(), model, at);
+        let backwards = snapshot.iter().rev();
+        let backwards: Vec<_> = backwards.map(|record| record.unwrap().0).collect();
+        assert!(
+            backwards
+                .iter()
+                .rev()
+                .eq(model.keys().map(String::as_bytes)),
+            "{at}: a snapshot backwards"
+        );
+    }
+}
+
+fn check_scan(range: crate::db::Range, model: &Model, at: &str) {
+    let mut left: Vec<_> = model.iter().collect();
+    // From both ends in turn, so that the ends meet.
+    let mut range = range;
+    for turn in 0.. {
+        let (found, wanted) = if turn % 2 == 0 && !left.is_empty() {
+            (range.next(), Some(left.remove(0)))
+        } else {
+            (range.next_back(), left.pop())
+        };
+        let found = found.map(|record| record.unwrap());
+        let found = found.map(|(key, value)| (key, version(Some(value)).unwrap()));
+        let found = found.as_ref().map(|(key, version)| (&key[..], version));
+        assert_eq!(found, wanted.map(|(k, v)| (k.as_bytes(), v)), "{at}: scan");
+        if found.is_none() {
+            return;
+        }
+    }
+}
+
+/// A read under way: it has pinned the store's state and goes on later.
+#[derive(Debug)]
+pub(super) struct Reader {
+    scene: Scene,
+    pub(super) pinned: Arc<Superversion>,
+    seq: SeqNo,
+}
+
+impl Reader {
+    /// Reads `key` by what was pinned.
+    pub(super) fn get(&self, key: &str) -> Option<String> {
+        let (engine, tree) = (self.scene.engine(), self.scene.tree());
+        let found = engine.get_in(tree, &self.pinned, key.as_bytes(), self.seq);
+        version(found.unwrap())
+    }
+}
+
+/// Sees to it that what was to happen at a point did.
+#[must_use]
+pub(super) struct Hook {
+    point: &'static str,
+    has_run: Arc<AtomicBool>,
+}
+
+impl Hook {
+    /// Whether the point was reached.
+    pub(super) fn has_run(&self) -> bool {
+        self.has_run.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Hook {
+    fn drop(&mut self) {
+        let unwinds = std::thread::panicking();
+        assert!(unwinds || self.has_run(), "{} is not reached", self.point);
+    }
+}
+
+/// The range of all keys.
+pub(super) fn everything() -> KeyRange {
+    range("", "~")
+}
+
+/// The range of keys from `first` through `last`.
+pub(super) fn range(first: &str, last: &str) -> KeyRange {
+    KeyRange {
+        first: Bytes::copy_from_slice(first.as_bytes()),
+        last: Bytes::copy_from_slice(last.as_bytes()),
+    }
+}
+
+/// A model with all `keys` at `version`.
+pub(super) fn model(keys: &[&str], version: &str) -> Model {
+    let record = |key: &&str| ((*key).to_owned(), version.to_owned());
+    keys.iter().map(record).collect()
+}
+
+fn value(version: &str) -> Vec<u8> {
+    let mut value = format!("{version}/").into_bytes();
+    value.resize(VALUE, b'.');
+    value
+}
+
+fn version(value: Option<Value>) -> Option<String> {
+    let value = value?;
+    let end = value.iter().position(|byte| *byte == b'/').unwrap();
+    Some(String::from_utf8_lossy(&value[..end]).into_owned())
+}
