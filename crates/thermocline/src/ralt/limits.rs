@@ -64,17 +64,51 @@ pub(super) struct EvictionRule {
     pub(super) auto_tuning: bool,
     /// The counters' epoch.
     pub(super) epoch: u64,
+    /// What the hot set and the access records were limited to, in bytes.
+    pub(super) limits: (u64, u64),
+    /// Whether nothing was evicted before.
+    pub(super) is_first: bool,
+    /// Ranks below which records go.
+    pub(super) cut: Cut,
+}
+
+/// Ranks below which records go: those that are stable, and those that are not.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Cut {
+    pub(super) stable: f64,
+    pub(super) unstable: f64,
+}
+
+impl Cut {
+    /// Nothing goes.
+    pub(super) const NONE: Cut = Cut {
+        stable: f64::NEG_INFINITY,
+        unstable: f64::NEG_INFINITY,
+    };
 }
 
 impl EvictionRule {
-    /// Whether a record that ceases to be stable in that epoch is evicted whatever its score.
-    pub(super) fn is_unstable(&self, stable_before: u64) -> bool {
+    /// Whether a record that ceases to be stable in that epoch does not count as stable.
+    fn is_unstable(&self, stable_before: u64) -> bool {
         self.auto_tuning && stable_before <= self.epoch
     }
 
-    /// The thresholds that leave 1−β of the limits. Those records go first that are not stable;
-    /// if that is not enough, those that score lowest.
-    pub(super) fn thresholds(&self, version: &Version, hot_set: u64, physical: u64) -> (f64, f64) {
+    /// Whether a record goes.
+    pub(super) fn evicts(&self, stable_before: u64, rank: f64) -> bool {
+        match self.is_unstable(stable_before) {
+            true => rank < self.cut.unstable,
+            false => rank < self.cut.stable,
+        }
+    }
+
+    /// Decides what goes of `version`, so that 1−β of the limits is left: records that are not stable
+    /// first, those that score lowest first among them; if they are not enough, stable ones
+    /// that score lowest. The rank from which on records are hot comes back.
+    ///
+    /// Algorithm 1 has every record go that is not stable. Here as many stay as there is room for: a
+    /// hotspot of which each key was read once so far would else be forgotten, and be learnt
+    /// anew D_hs at a time.
+    pub(super) fn decide(&mut self, version: &Version, sizes: &Sizes) -> f64 {
         // What also lies lower counts once. Physical sizes shrink with it.
         let lowest = version.lowest_run().iter();
         let share = version.new_share();
@@ -88,12 +122,36 @@ impl EvictionRule {
         });
         let lowest = lowest.flat_map(|table| &table.histogram.bins);
         let mut bins: Vec<Bin> = lowest.copied().chain(above).collect();
-        bins.retain(|bin| !self.is_unstable(bin.stable_before));
         bins.sort_by(|a, b| b.rank.total_cmp(&a.rank));
+        let (unstable, stable): (Vec<Bin>, Vec<Bin>) = bins
+            .into_iter()
+            .partition(|bin| self.is_unstable(bin.stable_before));
+        let is_stable: u64 = stable.iter().map(|bin| bin.hot_rap).sum();
+        let hot_set = self.hot_set_limit(is_stable, sizes).min(self.limits.0);
         let left = |limit: u64| (limit as f64 * (1.0 - self.share)) as u64;
-        let physical = threshold(&bins, left(physical), |bin| bin.physical);
-        let hot = threshold(&bins, left(hot_set), |bin| bin.hot_rap);
-        (hot.max(physical), physical)
+        let cut = |target: u64, size: fn(&Bin) -> u64| {
+            let (of_stable, rest) = threshold(&stable, target, size);
+            let (of_unstable, _) = threshold(&unstable, rest, size);
+            Cut {
+                stable: of_stable,
+                unstable: of_unstable,
+            }
+        };
+        let hot = cut(left(hot_set), |bin| bin.hot_rap);
+        let physical = cut(left(self.limits.1), |bin| bin.physical);
+        self.cut = Cut {
+            stable: physical.stable,
+            unstable: physical.unstable.max(hot.unstable),
+        };
+        hot.stable.max(physical.stable)
+    }
+
+    /// The limit that follows from `stable` bytes of stable records: Algorithm 1's, but for the first
+    /// eviction. It leaves the limit as it is, since few records had the time to become stable.
+    fn hot_set_limit(&self, stable: u64, sizes: &Sizes) -> u64 {
+        let least = if self.is_first { self.limits.0 } else { 0 };
+        let limit = (stable + sizes.unstable).max(least);
+        limit.min(sizes.hot_set_max).max(sizes.hot_set_min)
     }
 
     /// The limits after an eviction that left the tables of `version`. `ratio` is the mean of
@@ -107,26 +165,28 @@ impl EvictionRule {
         let (hot_rap, physical) = stable.fold((0, 0), |(hot_rap, physical), bin| {
             (hot_rap + bin.hot_rap, physical + bin.physical)
         });
-        let most = (hot_rap + sizes.unstable).min(sizes.hot_set_max);
-        let unstable = (ratio * sizes.unstable as f64) as u64;
+        let hot_set = self.hot_set_limit(hot_rap, sizes);
+        // As many access records as the hot set may have that are not stable.
+        let unstable = (ratio * hot_set.saturating_sub(hot_rap) as f64) as u64;
         Limits {
-            hot_set: most.max(sizes.hot_set_min),
+            hot_set,
             physical: (physical + unstable).max(sizes.physical_min),
             ..version.limits
         }
     }
 }
 
-/// The rank above which records of `target` bytes lie; `bins` begin with the highest.
-fn threshold(bins: &[Bin], target: u64, size: impl Fn(&Bin) -> u64) -> f64 {
+/// The rank above which records of `target` bytes lie, and what is left of `target` when all have
+/// their place; `bins` begin with the highest.
+fn threshold(bins: &[Bin], target: u64, size: impl Fn(&Bin) -> u64) -> (f64, u64) {
     let mut left = target;
     let mut above = None;
     for bin in bins {
         match left.checked_sub(size(bin)) {
             Some(rest) => left = rest,
-            None => return bin.rank.midpoint(above.unwrap_or(bin.rank + 1.0)),
+            None => return (bin.rank.midpoint(above.unwrap_or(bin.rank + 1.0)), 0),
         }
         above = Some(bin.rank);
     }
-    f64::NEG_INFINITY
+    (f64::NEG_INFINITY, left)
 }

@@ -145,8 +145,7 @@ impl Pass {
         let mut merged = Merged::new(version, *model, READAHEAD, &[], in_slice)?;
         while let Some((key, record)) = merged.next(end.as_deref())? {
             let evicted = self.eviction.is_some_and(|(rule, _)| {
-                rule.is_unstable(model.stable_before(&record))
-                    || model.rank(&record, key) < version.limits.physical_threshold
+                rule.evicts(model.stable_before(&record), model.rank(&record, key))
             });
             if !evicted && !version.is_forgotten(key) {
                 writer.add(key, &record)?;

@@ -2,7 +2,7 @@
 
 use super::buffer::{Chunk, Logged};
 use super::files::{Files, Space, Writer};
-use super::limits::{EvictionRule, Limits};
+use super::limits::{Cut, EvictionRule, Limits};
 use super::pass::Pass;
 use super::record::Record;
 use super::scoring::Model;
@@ -149,18 +149,19 @@ impl Shared {
             Due::Leveling(from) => Pass::leveling(&version, &self.sizes, from, below),
             Due::Merge => Pass::full(&version, &self.sizes, below),
             Due::Eviction => {
-                let rule = EvictionRule {
+                let mut rule = EvictionRule {
                     share: self.options.eviction,
                     auto_tuning: self.options.switches().auto_tuning,
                     epoch: self.model.epoch(self.now().tick),
+                    limits: (self.hot_set_limit(&version), version.limits.physical),
+                    is_first: version.limits.generation == 0,
+                    cut: Cut::NONE,
                 };
+                let hot_threshold = rule.decide(&version, &self.sizes);
                 let mut next = Version::clone(&version);
-                let (hot_set, physical) = (self.hot_set_limit(&version), version.limits.physical);
-                let (hot_threshold, physical_threshold) =
-                    rule.thresholds(&version, hot_set, physical);
                 next.limits = Limits {
                     hot_threshold,
-                    physical_threshold,
+                    physical_threshold: rule.cut.stable.max(rule.cut.unstable),
                     generation: version.limits.generation + 1,
                     ..version.limits
                 };
