@@ -80,6 +80,41 @@ fn a_hotspot_is_found_kept_and_followed_when_it_moves() {
     assert!(old * 10 <= spot, "{old} of {spot}");
 }
 
+/// The first eviction used to take everything that had been read once: a hotspot that has only just
+/// been read through was forgotten, limit and all, and learnt anew a little at a time.
+#[test]
+fn the_first_eviction_takes_the_oldest_of_what_was_read_once_and_leaves_the_limit() {
+    let fixture = Fixture::new();
+    let before = fixture.ralt.metrics().hot_set_limit_bytes;
+    // Each key is read once, in order: nothing is stable.
+    let all = of(2.0);
+    let mut read = 0;
+    while fixture.ralt.is_young() {
+        fixture.read(0, read, VALUE);
+        read += 1;
+        assert!(read < all, "nothing was evicted");
+    }
+    fixture.work();
+    check_limits(&fixture);
+    let hot = fixture.hot(0, 0..read);
+    assert!(
+        hot.len() as u64 * 100 > read * 80,
+        "{} of {read}",
+        hot.len()
+    );
+    let youngest = hot.iter().filter(|n| **n >= read / 2).count() as u64;
+    let oldest = hot.iter().filter(|n| **n < read / 10).count() as u64;
+    assert!(
+        youngest * 100 > read * 45,
+        "{youngest} of the younger half of {read}"
+    );
+    assert!(
+        oldest * 100 < read * 5,
+        "{oldest} of the oldest tenth of {read}"
+    );
+    assert_eq!(fixture.ralt.metrics().hot_set_limit_bytes, before);
+}
+
 #[test]
 fn the_limit_grows_and_shrinks_with_the_hotspot() {
     let fixture = Fixture::new();
