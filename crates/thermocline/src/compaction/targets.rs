@@ -52,7 +52,7 @@ impl LevelTargets {
     }
 
     fn one_tier(options: &Options, sizes: &Resolved, version: &Version) -> Self {
-        let base_max = options.l0_trigger as u64 * sizes.memtable_size;
+        let base_max = sizes.l0_trigger as u64 * sizes.memtable_size;
         let l0_bytes = version.levels[0].bytes;
         let mut bytes = [0; MAX_LEVELS];
         let mut base = LAST;

@@ -328,7 +328,7 @@ impl Engine {
         let debt = |tree: &Arc<Tree>| {
             let superversion = tree.pin();
             let targets = tree.targets(self, &superversion.version);
-            targets.debt(&superversion.version, self.options.l0_trigger)
+            targets.debt(&superversion.version, self.sizes.l0_trigger)
         };
         self.all_trees().iter().map(debt).sum()
     }

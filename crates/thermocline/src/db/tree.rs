@@ -330,7 +330,7 @@ impl Tree {
             version: &superversion.version,
             targets: &targets,
             running: &state.running,
-            l0_trigger: engine.options.l0_trigger,
+            l0_trigger: engine.sizes.l0_trigger,
             tiers: engine.tiers.len(),
             l0_limit: state.reservations.limit(is_urgent),
             hotness: hotness.as_ref().map(|hotness| hotness as &dyn Hotness),

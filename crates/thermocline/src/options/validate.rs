@@ -27,6 +27,8 @@ pub(crate) struct Resolved {
     pub(crate) memtable_size: u64,
     pub(crate) table_size: u64,
     pub(crate) block_cache: u64,
+    /// L0 tables at which they are compacted.
+    pub(crate) l0_trigger: usize,
     /// Index and filter blocks that stay in memory outside the block cache.
     pub(crate) pinned: u64,
 }
@@ -82,8 +84,19 @@ impl Options {
             memtable_size,
             table_size,
             block_cache,
+            l0_trigger: self.resolve_l0_trigger(memtable_size),
             pinned: pinned.min(rest - block_cache),
         })
+    }
+
+    /// Where hot records want the fast tier's room, L0 and the output of its compaction take about
+    /// an eighth of it at most.
+    fn resolve_l0_trigger(&self, memtable_size: u64) -> usize {
+        if self.hotrap().is_none() {
+            return self.l0_trigger;
+        }
+        let share = self.tiers[0].capacity as f64 / (16 * memtable_size) as f64;
+        self.l0_trigger.min((share.round() as usize).max(2))
     }
 
     fn resolve_memtable(&self) -> Result<u64> {

@@ -17,7 +17,7 @@ impl SpacePlan {
     pub(crate) fn new(options: &Options, sizes: &Resolved) -> Self {
         let capacity = options.tiers[0].capacity;
         let log = (MEMTABLES + 1) * sizes.memtable_size;
-        let l0 = options.l0_trigger as u64 * sizes.memtable_size;
+        let l0 = sizes.l0_trigger as u64 * sizes.memtable_size;
         // The output of one job from level to level, whose inputs stay until it is installed. A
         // larger one, such as L0's, makes room first by moving tables of Lf down.
         let job = (options.level_ratio + 2) * sizes.table_size;

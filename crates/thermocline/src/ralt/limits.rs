@@ -55,6 +55,11 @@ impl Limits {
     }
 }
 
+/// Epochs of counters, from an empty RALT on, in which the hot set's limit does not fall. In one
+/// epoch as many bytes are accessed as the largest hot set has: a hotspot of that size needs
+/// about four until nearly all of its records were read twice.
+const LEARNING_EPOCHS: u64 = 4;
+
 /// What an eviction goes by.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct EvictionRule {
@@ -66,8 +71,6 @@ pub(super) struct EvictionRule {
     pub(super) epoch: u64,
     /// What the hot set and the access records were limited to, in bytes.
     pub(super) limits: (u64, u64),
-    /// Whether nothing was evicted before.
-    pub(super) is_first: bool,
     /// Ranks below which records go.
     pub(super) cut: Cut,
 }
@@ -146,10 +149,11 @@ impl EvictionRule {
         hot.stable.max(physical.stable)
     }
 
-    /// The limit that follows from `stable` bytes of stable records: Algorithm 1's, but for the first
-    /// eviction. It leaves the limit as it is, since few records had the time to become stable.
+    /// The limit that follows from `stable` bytes of stable records: Algorithm 1's, but that it does
+    /// not fall while few records have had the time to become stable.
     fn hot_set_limit(&self, stable: u64, sizes: &Sizes) -> u64 {
-        let least = if self.is_first { self.limits.0 } else { 0 };
+        let is_learning = self.epoch < LEARNING_EPOCHS;
+        let least = if is_learning { self.limits.0 } else { 0 };
         let limit = (stable + sizes.unstable).max(least);
         limit.min(sizes.hot_set_max).max(sizes.hot_set_min)
     }

@@ -154,7 +154,6 @@ impl Shared {
                     auto_tuning: self.options.switches().auto_tuning,
                     epoch: self.model.epoch(self.now().tick),
                     limits: (self.hot_set_limit(&version), version.limits.physical),
-                    is_first: version.limits.generation == 0,
                     cut: Cut::NONE,
                 };
                 let hot_threshold = rule.decide(&version, &self.sizes);
