@@ -420,7 +420,8 @@ pub(super) fn model(keys: &[&str], version: &str) -> Model {
     keys.iter().map(record).collect()
 }
 
-fn value(version: &str) -> Vec<u8> {
+/// The value that stands for `version`.
+pub(super) fn value(version: &str) -> Vec<u8> {
     let mut value = format!("{version}/").into_bytes();
     value.resize(VALUE, b'.');
     value
