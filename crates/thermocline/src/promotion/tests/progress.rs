@@ -78,3 +78,24 @@ fn a_held_snapshot_never_keeps_writers_from_going_on() {
         }
     }
 }
+
+/// Tracking that finds no room on the fast tier waits until there may be some. It used to be queued
+/// again at once, for ever: the thread spun, and `wait_idle` never returned.
+#[test]
+fn tracking_without_room_comes_to_an_end_and_goes_on_when_there_is_some() {
+    let scene = Scene::with_old(&["m"]);
+    let engine = scene.engine();
+    let ralt = engine.ralt.as_ref().unwrap();
+    let space = scene.take_all_space();
+    while !ralt.has_work() {
+        engine.log_access(scene.tree().id, b"m", 1000, 1);
+    }
+    let steps = (0..1000).take_while(|_| scene.stepped.step()).count();
+    assert!(steps < 100, "it is queued again and again");
+    assert!(ralt.has_work(), "what was logged waits");
+    drop(space);
+    scene.put("n", "new");
+    scene.to_last_fast();
+    assert!(!ralt.has_work());
+    assert!(ralt.metrics().records > 0);
+}

@@ -16,6 +16,7 @@ use crate::storage::{Medium, Memory};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::table::ReadTrace;
+use crate::tier::Reservation;
 use crate::value::Value;
 use crate::version::Superversion;
 
@@ -259,6 +260,13 @@ impl Scene {
             }
         }
         found
+    }
+
+    /// Takes all space of the fast tier that a job could get.
+    pub(super) fn take_all_space(&self) -> Reservation {
+        let engine = self.engine();
+        let free = engine.fast().free_for_jobs();
+        engine.fast().reserve(free).unwrap()
     }
 
     /// How often the promotion cache refused a record for `why`.
