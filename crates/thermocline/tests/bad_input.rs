@@ -128,7 +128,7 @@ fn options_that_contradict_each_other_name_the_option() {
         change(&mut options);
         options
     };
-    let cases: [(&str, Options); 14] = [
+    let cases: [(&str, Options); 16] = [
         ("tiers", change(|o| o.tiers.clear())),
         ("tiers", change(|o| o.tiers[1].path = FAST.into())),
         ("tiers", change(|o| o.tiers[1].path = PathBuf::new())),
@@ -138,7 +138,9 @@ fn options_that_contradict_each_other_name_the_option() {
         ),
         ("memtable_size", change(|o| o.memtable_size = Some(100))),
         ("memtable_size", change(|o| o.memtable_size = Some(2 << 20))),
-        ("memtable_size", change(|o| o.tiers[0].capacity = 100 << 10)),
+        ("memory", change(|o| o.memory = 60 << 10)),
+        ("tiers", change(|o| o.tiers[0].capacity = 100 << 10)),
+        ("tiers", change(|o| o.table_size = Some(1 << 20))),
         ("table_size", change(|o| o.table_size = Some(1))),
         ("block_cache", change(|o| o.block_cache = Some(1 << 30))),
         ("block_size", change(|o| o.tiers[0].block_size = 1)),

@@ -7,7 +7,7 @@ mod common;
 
 use std::sync::{Arc, Mutex};
 
-use common::script::{LIFE, Trial};
+use common::script::{LIFE, Step, Trial, WARMING};
 use thermocline::storage::{CrashStyle, Fault, Faulty};
 
 const STYLES: [CrashStyle; 3] = [CrashStyle::LoseAll, CrashStyle::KeepAll, CrashStyle::Random];
@@ -85,9 +85,30 @@ const POINTS: [&str; 19] = [
     "wal.rotate.after_create",
 ];
 
-/// Lives until `point` is reached for the `nth` time, when the power goes; `None` when it is
+/// Points on the ways between the tiers.
+const CROSSING_POINTS: [&str; 11] = [
+    "promotion.start",
+    "promotion.frozen",
+    "promotion.written",
+    "promotion.before_edit",
+    "promotion.installed",
+    "compaction.claimed",
+    "compaction.table_written",
+    "compaction.before_edit",
+    "compaction.installed",
+    "move.before_edit",
+    "manifest.before_sync",
+];
+
+/// Lives through `life` until `point` is reached for the `nth` time, when the power goes; `None` when it is
 /// not reached so often.
-fn die_at(point: &'static str, nth: usize, seed: u64, how: CrashStyle) -> Option<Trial> {
+fn die_at(
+    life: &[Step],
+    point: &'static str,
+    nth: usize,
+    seed: u64,
+    how: CrashStyle,
+) -> Option<Trial> {
     let mut trial = Trial::new(seed);
     let after: Arc<Mutex<(usize, Option<Faulty>)>> = Arc::default();
     let (disk, crashed) = (trial.disk.clone(), Arc::clone(&after));
@@ -99,10 +120,10 @@ fn die_at(point: &'static str, nth: usize, seed: u64, how: CrashStyle) -> Option
         }
         Ok(())
     });
-    let lived = trial.run(LIFE);
+    let lived = trial.run(life);
     let rebooted = after.lock().unwrap().1.take()?;
     if lived.is_ok() {
-        trial.run(&[common::script::Step::Flush]).unwrap_err();
+        trial.run(&[Step::Flush]).unwrap_err();
     }
     trial.wake(rebooted);
     trial.name = format!("{how:?} at {point}, time {nth}");
@@ -118,7 +139,57 @@ fn power_lost_at_any_point_leaves_a_prefix_of_the_writes() {
         let mut reached = 0;
         for (seed, nth) in [1, 2, 3, 5, 9, 17, 40].into_iter().enumerate() {
             for how in STYLES {
-                let Some(mut trial) = die_at(point, nth, seed as u64, how) else {
+                let Some(mut trial) = die_at(LIFE, point, nth, seed as u64, how) else {
+                    continue;
+                };
+                reached += 1;
+                trial.come_back();
+            }
+        }
+        assert!(reached > 0, "{point} is never reached");
+    }
+}
+
+/// Records come up from the slow tier on each way there is.
+fn calls_while_warming() -> u64 {
+    let mut trial = Trial::new(1);
+    let (mut by_flush, mut by_compaction, mut retained) = (0, 0, 0);
+    for step in WARMING {
+        trial.step(*step).unwrap();
+        let hotrap = trial.db().unwrap().metrics().hotrap.unwrap();
+        by_flush += hotrap.promoted_flush_bytes;
+        by_compaction += hotrap.promoted_compaction_bytes;
+        retained += hotrap.retained_bytes;
+    }
+    assert!(by_flush > 0 && by_compaction > 0 && retained > 0);
+    let calls = trial.disk.calls();
+    trial.survive(CrashStyle::LoseAll);
+    calls
+}
+
+/// Whatever a record is on its way from or to when the power goes, it is still on the one tier or
+/// already on the other.
+#[test]
+fn power_lost_while_records_change_tiers_loses_none() {
+    let calls = calls_while_warming();
+    for (index, how) in STYLES.into_iter().enumerate() {
+        for n in (1 + 30 * index as u64..=calls).step_by(97) {
+            let mut trial = Trial::new(n);
+            trial.name = format!("{how:?} at call {n} of {calls} while warming");
+            trial.disk.fail_nth(n, Fault::PowerLoss);
+            let _ = trial.run(WARMING);
+            trial.survive(how);
+        }
+    }
+}
+
+#[test]
+fn power_lost_at_any_point_between_the_tiers_loses_no_record() {
+    for point in CROSSING_POINTS {
+        let mut reached = 0;
+        for (seed, nth) in [1, 2, 4, 11].into_iter().enumerate() {
+            for how in STYLES {
+                let Some(mut trial) = die_at(WARMING, point, nth, seed as u64, how) else {
                     continue;
                 };
                 reached += 1;

@@ -210,10 +210,13 @@ impl Job for TrackingJob {
         if self.engine.check_open().is_ok() && self.ralt.work() {
             return Step::Again;
         }
+        // Due all the same: there is no room for it. The next full buffer, or the end of a compaction,
+        // tries again.
+        let has_no_room = self.ralt.has_work();
         self.has_ended = true;
         self.engine.tracking.store(false, Ordering::Release);
         // Work that came due between the look and the flag has found the flag set.
-        if self.ralt.has_work() && self.engine.check_open().is_ok() {
+        if !has_no_room && self.ralt.has_work() && self.engine.check_open().is_ok() {
             self.engine.schedule_tracking();
         }
         self.engine.executor.notify();

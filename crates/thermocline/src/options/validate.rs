@@ -14,6 +14,9 @@ const MAX_DEFAULT_MEMTABLE: u64 = 64 << 20;
 /// besides the levels themselves.
 const MIN_FAST_MEMTABLES: u64 = 24;
 
+/// *f* is at least this.
+const LEAST_FAST_LEVELS: u64 = 2;
+
 /// Memtables and tables that the fast tier holds by default: so many that the output in flight of
 /// one job is a small part of it.
 const DEFAULT_FAST_TABLES: u64 = 128;
@@ -66,6 +69,7 @@ impl Options {
                 format!("{table_size} bytes is below the minimum of {MIN_MEMTABLE}"),
             ));
         }
+        self.check_fast_capacity(memtable_size, table_size)?;
         let rest = self.memory - memtable_size * MEMTABLES;
         // A quarter of what memtables leave is kept for index and filter blocks, an eighth
         // for compaction and read buffers.
@@ -101,32 +105,74 @@ impl Options {
 
     fn resolve_memtable(&self) -> Result<u64> {
         let fast = self.tiers[0].capacity;
-        let most = (self.memory / (MEMTABLES + 1)).min(fast / MIN_FAST_MEMTABLES);
+        let most = self.memory / (MEMTABLES + 1);
+        if most < MIN_MEMTABLE {
+            return Err(invalid(
+                "memory",
+                format!(
+                    "{} bytes do not hold {} memtables of at least {MIN_MEMTABLE}",
+                    self.memory,
+                    MEMTABLES + 1
+                ),
+            ));
+        }
         let size = self.memtable_size.unwrap_or_else(|| {
             let share = fast / DEFAULT_FAST_TABLES;
-            (self.memory / 6)
+            let size = (self.memory / 6)
                 .min(share)
                 .clamp(MIN_MEMTABLE, MAX_DEFAULT_MEMTABLE)
-                .min(most)
+                .min(most);
+            // A default is never what makes a tier too small.
+            let tables = self.table_size.unwrap_or(size);
+            if fast < self.least_capacity(size, tables) {
+                MIN_MEMTABLE
+            } else {
+                size
+            }
         });
         if size < MIN_MEMTABLE {
             return Err(invalid(
                 "memtable_size",
-                format!(
-                    "{size} bytes is below the minimum of {MIN_MEMTABLE}; raise `memory` or the fast tier's capacity"
-                ),
+                format!("{size} bytes is below the minimum of {MIN_MEMTABLE}"),
             ));
         }
         if size > most {
             return Err(invalid(
                 "memtable_size",
                 format!(
-                    "{size} bytes is more than {most}: `memory` must hold {} memtables and the fast tier's capacity {MIN_FAST_MEMTABLES}",
+                    "{size} bytes is more than {most}: `memory` must hold {} memtables",
                     MEMTABLES + 1
                 ),
             ));
         }
         Ok(size)
+    }
+
+    /// What the fast tier must hold at once: log, L0, a table for each of the least levels and one in
+    /// flight, and the table of recent accesses with them (I8).
+    fn least_capacity(&self, memtable_size: u64, table_size: u64) -> u64 {
+        let tables = (MEMTABLES + 2)
+            .saturating_mul(memtable_size)
+            .saturating_add(table_size.saturating_mul(LEAST_FAST_LEVELS + 1));
+        let rest = 1.0 - self.hotrap().map_or(0.0, |hotrap| hotrap.ralt_initial);
+        let tables = (tables as f64 / rest).ceil() as u64;
+        tables.max(MIN_FAST_MEMTABLES.saturating_mul(memtable_size))
+    }
+
+    fn check_fast_capacity(&self, memtable_size: u64, table_size: u64) -> Result<()> {
+        let capacity = self.tiers[0].capacity;
+        let least = self.least_capacity(memtable_size, table_size);
+        if capacity >= least {
+            return Ok(());
+        }
+        let path = self.tiers[0].path.display();
+        Err(invalid(
+            "tiers",
+            format!(
+                "the capacity of {path} is {capacity} bytes: with memtables of {memtable_size} and \
+                 tables of {table_size} it must be at least {least}"
+            ),
+        ))
     }
 
     fn check_tiers(&self) -> Result<()> {
@@ -196,4 +242,55 @@ fn check_tier(tier: &TierOptions) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{HotRapOptions, Placement};
+
+    /// The last number of the message.
+    fn least(options: &Options) -> u64 {
+        let error = options.validate().unwrap_err().to_string();
+        let numbers = error.split(|c: char| !c.is_ascii_digit());
+        let last = numbers.filter(|word| !word.is_empty()).next_back();
+        last.and_then(|number| number.parse().ok()).unwrap()
+    }
+
+    /// A fast tier that is too small is refused with the least capacity that works, and that works.
+    #[test]
+    fn the_least_capacity_that_is_named_is_the_least_that_works() {
+        let hotrap = |ralt_initial| {
+            Placement::HotRap(HotRapOptions {
+                ralt_initial,
+                ..HotRapOptions::default()
+            })
+        };
+        let placements = [Placement::ByLevel, hotrap(0.15), hotrap(0.5)];
+        let mut found = Vec::new();
+        for placement in placements {
+            for (memtable, table) in [(None, None), (Some(1 << 20), None), (None, Some(1 << 20))] {
+                let mut options = Options::two_tiers("/f", 100 << 10, "/s");
+                options.placement = placement.clone();
+                (options.memtable_size, options.table_size) = (memtable, table);
+                let capacity = least(&options);
+                options.tiers[0].capacity = capacity - 1;
+                assert_eq!(least(&options), capacity, "{options:?}");
+                options.tiers[0].capacity = capacity;
+                options.validate().unwrap();
+                found.push(capacity);
+            }
+        }
+        let memtables = |size: u64| 24 * size;
+        // The share of the table of recent accesses comes on top of tables.
+        let tables = |share: f64| ((5 * MIN_MEMTABLE + (3 << 20)) as f64 / (1.0 - share)).ceil();
+        for (row, share) in found.chunks(3).zip([0.0, 0.15, 0.5]) {
+            let expected = [
+                memtables(MIN_MEMTABLE),
+                memtables(1 << 20),
+                tables(share) as u64,
+            ];
+            assert_eq!(row, expected);
+        }
+    }
 }

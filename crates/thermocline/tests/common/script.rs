@@ -20,6 +20,8 @@ pub const SIDE: &str = "side";
 pub enum Step {
     /// So many writes, of every durability in turn.
     Write(usize),
+    /// Reads every key, and checks what it finds.
+    Read,
     Flush,
     Sync,
     CreateKeyspace(&'static str),
@@ -51,6 +53,26 @@ pub const LIFE: &[Step] = &[
     Step::Idle,
 ];
 
+/// Fills the slow tier, and reads until records come up from there on each way there is.
+pub const WARMING: &[Step] = &[
+    Step::Write(30),
+    Step::CreateKeyspace(SIDE),
+    Step::Write(300),
+    Step::Idle,
+    Step::Read,
+    Step::Idle,
+    Step::Write(120),
+    Step::Read,
+    Step::Write(121),
+    Step::Compact,
+    Step::Read,
+    Step::Idle,
+    Step::Reopen,
+    Step::Read,
+    Step::Write(60),
+    Step::Idle,
+];
+
 /// The smallest memtables and tables there may be, so that a few hundred writes reach the
 /// slow tier.
 pub fn tiny_options() -> Options {
@@ -65,6 +87,13 @@ pub fn tiny_options() -> Options {
     options.level_ratio = 2;
     options.seed = Some(1);
     options
+}
+
+/// How many keys there are.
+const KEYS: usize = 149;
+
+fn numbered(number: usize) -> String {
+    format!("key{:04}", number % KEYS)
 }
 
 /// A store in the middle of its life.
@@ -161,6 +190,7 @@ impl Trial {
         let db = self.db()?;
         match step {
             Step::Write(count) => (0..count).try_for_each(|_| self.write(&db)),
+            Step::Read => self.read(&db),
             Step::Flush => self.durable(db.flush()),
             Step::Sync => self.durable(db.sync()),
             Step::Compact => {
@@ -194,6 +224,21 @@ impl Trial {
         }
     }
 
+    fn read(&self, db: &Db) -> Result<()> {
+        let wanted = self.history.visible();
+        for name in db.keyspaces() {
+            let keyspace = db.keyspace(&name)?;
+            for number in 0..KEYS {
+                let key = numbered(number);
+                let found = keyspace.get(&key)?;
+                let wanted = wanted.get(&(name.clone(), key.clone().into_bytes()));
+                let wanted = wanted.map(Vec::as_slice);
+                assert_eq!(found.as_deref(), wanted, "{}: {name}/{key}", self.name);
+            }
+        }
+        Ok(())
+    }
+
     fn durable(&mut self, done: Result<()>) -> Result<()> {
         if done.is_ok() {
             self.history.all_synced();
@@ -215,7 +260,7 @@ impl Trial {
 
     /// Write `number`: a put, now and then a delete, every third a batch over two keyspaces.
     fn make(&self, number: usize) -> Write {
-        let key = format!("key{:04}", number * 7919 % 149);
+        let key = numbered(number * 7919);
         let value = || format!("{number}:{}", "x".repeat(500 + number % 300));
         let put = |keyspace, key: &str| (keyspace, key.to_owned(), Some(value()));
         let side = self.keyspaces.contains(&SIDE);
@@ -223,7 +268,7 @@ impl Trial {
             3 | 6 if side => vec![
                 put("default", &key),
                 put(SIDE, &key),
-                ("default", format!("key{:04}", number * 31 % 149), None),
+                ("default", numbered(number * 31), None),
             ],
             8 => vec![("default", key, None)],
             _ => vec![put("default", &key)],
@@ -265,7 +310,7 @@ impl Trial {
         self.check_tables(&db)?;
         self.check_copy()?;
         drop(db);
-        for step in [Step::Write(25), Step::Flush] {
+        for step in [Step::Write(25), Step::Read, Step::Flush] {
             self.step(step).map_err(said("going on"))?;
         }
         // I4: a number seen anywhere is never used again.

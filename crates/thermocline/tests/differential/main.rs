@@ -9,6 +9,7 @@ mod common;
 mod model;
 mod options;
 mod script;
+mod threads;
 
 use common::option_sets;
 use options::random_options;
@@ -79,4 +80,6 @@ fn random_option_sets_answer_like_an_ordered_map() {
     coverage.check("random options", 3);
     assert!(coverage.moves > 0, "tables moved without being rewritten");
     assert!(coverage.middle_levels > 0, "levels between were used");
+    assert!(coverage.promoted.iter().all(|bytes| *bytes > 0));
+    assert!(coverage.retained > 0, "{coverage:?}");
 }

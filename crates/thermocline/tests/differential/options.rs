@@ -2,7 +2,7 @@
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use thermocline::{Compression, FilterPolicy, Options, TierOptions};
+use thermocline::{Compression, FilterPolicy, HotRapOptions, Options, Placement, TierOptions};
 
 /// Valid options drawn from `seed`, small enough for a script to fill several levels.
 pub(crate) fn random_options(seed: u64) -> Options {
@@ -37,5 +37,41 @@ pub(crate) fn random_options(seed: u64) -> Options {
     options.level_ratio = rng.random_range(2..=10);
     options.compaction_threads = rng.random_range(1..=3);
     options.seed = Some(seed);
+    options.placement = match rng.random_range(0..4) {
+        0 => Placement::ByLevel,
+        _ => Placement::HotRap(random_hotrap(&mut rng)),
+    };
     options
+}
+
+/// Settings of hotness with which much is promoted, forgotten and learnt anew within one script; with
+/// the feature `experiments`, any of its techniques on or off.
+pub(crate) fn random_hotrap(rng: &mut SmallRng) -> HotRapOptions {
+    let hot_set_max = rng.random_range(0.02..0.95);
+    HotRapOptions {
+        decay: rng.random_range(0.5..1.0),
+        slice: rng.random_range(0.001..0.2),
+        eviction: rng.random_range(0.05..0.9),
+        hot_set_min: hot_set_max * rng.random_range(0.0..0.9),
+        hot_set_max,
+        hot_set_initial: (hot_set_max * rng.random_range(0.1..1.0)).max(0.01),
+        ralt_initial: rng.random_range(0.01..0.3),
+        #[cfg(feature = "experiments")]
+        switches: random_switches(rng),
+        ..HotRapOptions::default()
+    }
+}
+
+#[cfg(feature = "experiments")]
+fn random_switches(rng: &mut SmallRng) -> thermocline::Switches {
+    use thermocline::Scoring::{Clock, Lru, Smoothing};
+    let mut on = || rng.random_bool(0.7);
+    thermocline::Switches {
+        retention: on(),
+        hotness_check: on(),
+        promotion_by_compaction: on(),
+        promotion_by_flush: on(),
+        auto_tuning: on(),
+        scoring: [Smoothing, Clock, Lru][rng.random_range(0..3)],
+    }
 }

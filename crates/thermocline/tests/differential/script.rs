@@ -39,6 +39,10 @@ pub(crate) struct Coverage {
     pub(crate) conditions_failed: u64,
     pub(crate) reopened: u64,
     pub(crate) checkpoints: u64,
+    /// Bytes that came up from the slow tier, by flush and by compaction.
+    pub(crate) promoted: [u64; 2],
+    /// Bytes that stayed on the fast tier for being hot.
+    pub(crate) retained: u64,
 }
 
 impl Coverage {
@@ -51,6 +55,9 @@ impl Coverage {
         self.conditions_failed += other.conditions_failed;
         self.reopened += other.reopened;
         self.checkpoints += other.checkpoints;
+        self.promoted[0] += other.promoted[0];
+        self.promoted[1] += other.promoted[1];
+        self.retained += other.retained;
     }
 
     pub(crate) fn check(&self, name: &str, tiers: usize) {
@@ -80,6 +87,11 @@ impl Coverage {
             self.crossings += u64::from(from_fast && slow > 0);
         }
         self.last_tier_bytes += metrics.tiers.last().unwrap().table_bytes;
+        if let Some(hotrap) = metrics.hotrap {
+            self.promoted[0] += hotrap.promoted_flush_bytes;
+            self.promoted[1] += hotrap.promoted_compaction_bytes;
+            self.retained += hotrap.retained_bytes;
+        }
     }
 }
 
@@ -198,7 +210,8 @@ impl Run {
             20..=26 => self.delete(),
             27..=38 => self.batch(),
             39..=44 => self.conditional_batch(),
-            45..=56 => self.get(),
+            45..=54 => self.get(4),
+            55..=56 => self.get(200),
             57..=62 => self.multi_get(),
             63..=78 => self.range(),
             79..=82 => self.take_snapshot(),
@@ -307,8 +320,8 @@ impl Run {
         }
     }
 
-    fn get(&mut self) {
-        for _ in 0..4 {
+    fn get(&mut self, times: usize) {
+        for _ in 0..times {
             let (which, key) = (self.which(), self.key());
             let found = self.keyspace(which).get(&key).unwrap();
             let found = found.map(|value| value.into_bytes());

@@ -3,7 +3,6 @@
 use super::scene::{F, KEYS, Scene, everything, model};
 use crate::error::{Error, Result};
 use crate::metrics::Refusal;
-use crate::tier::Reservation;
 
 /// A scene whose cache holds all keys, hot, each old; nothing of them lies on the fast tier.
 fn with_full_cache() -> Scene {
@@ -295,13 +294,6 @@ fn a_failure_after_the_installation_leaves_the_table_in_place() {
     scene.check(&model(&KEYS, "old"), &KEYS, "after reopening");
 }
 
-/// Takes all space of the fast tier that a job could get.
-fn take_all_space(scene: &Scene) -> Reservation {
-    let engine = scene.engine();
-    let free = engine.fast().free_for_jobs();
-    engine.fast().reserve(free).unwrap()
-}
-
 /// A full fast tier keeps a promotion from happening, and nothing else: it waits for no space, and
 /// holds no place in L0.
 #[test]
@@ -309,7 +301,7 @@ fn without_room_nothing_is_frozen_and_the_promotion_happens_once_there_is_some()
     let scene = with_full_cache();
     scene.put("other", "old");
     scene.to_last_fast();
-    let space = take_all_space(&scene);
+    let space = scene.take_all_space();
     scene.promote().unwrap();
     assert_eq!(promoted_bytes(&scene), 0);
     check_released(&scene);
@@ -331,7 +323,7 @@ fn a_full_cache_is_promoted_when_a_compaction_has_made_room() {
     scene.heat(&keys);
     scene.put("other", "old");
     scene.to_last_fast();
-    let space = take_all_space(&scene);
+    let space = scene.take_all_space();
     // Nothing runs meanwhile.
     keys.iter()
         .for_each(|key| assert!(scene.get(key).is_some()));

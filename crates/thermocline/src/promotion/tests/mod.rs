@@ -3,5 +3,8 @@
 
 mod admission;
 mod flush;
+mod progress;
+mod reopen;
 mod routing;
 mod scene;
+mod snapshots;

@@ -16,6 +16,7 @@ use crate::storage::{Medium, Memory};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::table::ReadTrace;
+use crate::tier::Reservation;
 use crate::value::Value;
 use crate::version::Superversion;
 
@@ -261,6 +262,13 @@ impl Scene {
         found
     }
 
+    /// Takes all space of the fast tier that a job could get.
+    pub(super) fn take_all_space(&self) -> Reservation {
+        let engine = self.engine();
+        let free = engine.fast().free_for_jobs();
+        engine.fast().reserve(free).unwrap()
+    }
+
     /// How often the promotion cache refused a record for `why`.
     pub(super) fn refused(&self, why: Refusal) -> u64 {
         self.engine().promotions.refused[why as usize].load(Ordering::Relaxed)
@@ -420,7 +428,8 @@ pub(super) fn model(keys: &[&str], version: &str) -> Model {
     keys.iter().map(record).collect()
 }
 
-fn value(version: &str) -> Vec<u8> {
+/// The value that stands for `version`.
+pub(super) fn value(version: &str) -> Vec<u8> {
     let mut value = format!("{version}/").into_bytes();
     value.resize(VALUE, b'.');
     value
