@@ -19,7 +19,7 @@ use crate::version::edit::KeyspaceId;
 /// How much of the room for the last fast level the hot set may take: what is left is for cold records
 /// on their way down. With less of those each crossing would rewrite more hot records than it
 /// brings cold ones down.
-const HOT_SHARE: f64 = 0.9;
+const HOT_SHARE: f64 = 0.97;
 
 /// Tables by which Lf must be below its target for everything that is read to be promoted: an empty
 /// fast tier helps nobody.
