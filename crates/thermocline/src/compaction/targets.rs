@@ -79,7 +79,8 @@ impl LevelTargets {
     }
 
     /// What L1 to Lf are to hold in the long run, of `planned` bytes together: each `level_ratio`
-    /// times the one above.
+    /// times the one above. Where hot records want the room, the level above Lf is half as
+    /// large: what it holds is held twice while it is compacted.
     pub(crate) fn planned(
         options: &Options,
         sizes: &Resolved,
@@ -88,9 +89,12 @@ impl LevelTargets {
     ) -> [u64; MAX_LEVELS] {
         let mut bytes = [0; MAX_LEVELS];
         let mut target = planned / options.level_ratio * (options.level_ratio - 1);
-        for level in bytes[1..=last_fast].iter_mut().rev() {
-            *level = target.max(sizes.table_size);
+        for level in (1..=last_fast).rev() {
+            bytes[level] = target.max(sizes.table_size);
             target /= options.level_ratio;
+            if level == last_fast && options.hotrap().is_some() {
+                target /= 2;
+            }
         }
         bytes
     }

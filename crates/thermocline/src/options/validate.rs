@@ -93,14 +93,14 @@ impl Options {
         })
     }
 
-    /// Where hot records want the fast tier's room, L0 and the output of its compaction take about
-    /// an eighth of it at most.
+    /// Where hot records want the fast tier's room, L0 and as much output of its compaction take an
+    /// eighth of it at most.
     fn resolve_l0_trigger(&self, memtable_size: u64) -> usize {
         if self.hotrap().is_none() {
             return self.l0_trigger;
         }
         let share = self.tiers[0].capacity as f64 / (16 * memtable_size) as f64;
-        self.l0_trigger.min((share.round() as usize).max(2))
+        self.l0_trigger.min((share as usize).max(2))
     }
 
     fn resolve_memtable(&self) -> Result<u64> {
