@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use thermocline::{Db, Error, Keyspace, Options, Placement, TierOptions};
+use thermocline::inspect::{self, PlacedBy};
+use thermocline::{Db, Error, Keyspace, Options, Placement, RecoveryReport, TierOptions};
 
 use crate::failure::Failure;
 use crate::size;
@@ -11,9 +12,6 @@ use crate::text::Notation;
 
 /// Heading of these flags in `--help`.
 const STORE: &str = "Store";
-
-/// The file that every store has on its fast tier.
-const MANIFEST: &str = "CURRENT";
 
 /// Where a store that places records by hotness keeps its access records, on the fast tier.
 const RALT_DIR: &str = "ralt";
@@ -75,10 +73,11 @@ impl StoreArgs {
     /// A store that is there keeps its placement: a command that opens it for a moment must
     /// neither begin to track hotness nor push down what is hot.
     fn placement(&self) -> Placement {
-        if self.fast.join(MANIFEST).exists() && !self.ralt_dir().is_dir() {
-            return Placement::ByLevel;
+        match inspect::manifest(&self.offline_options()) {
+            Ok(manifest) if manifest.placed_by == Some(PlacedBy::Level) => Placement::ByLevel,
+            // What is wrong with a manifest, opening the store says.
+            _ => Placement::default(),
         }
-        Placement::default()
     }
 
     fn online_options(&self, create: bool) -> Result<Options, Failure> {
@@ -98,8 +97,29 @@ impl StoreArgs {
     /// Opens the existing store.
     pub(crate) fn open(&self) -> Result<Db, Failure> {
         let options = self.online_options(false)?;
-        Db::open(options).map_err(|error| open_failure(error, None))
+        open(options, None)
     }
+}
+
+/// Opens a store. What its recovery had to give up goes to standard error.
+fn open(options: Options, create_hint: Option<&str>) -> Result<Db, Failure> {
+    let db = Db::open(options).map_err(|error| open_failure(error, create_hint))?;
+    for warning in warnings(db.recovery()) {
+        eprintln!("warning: {warning}");
+    }
+    Ok(db)
+}
+
+fn warnings(recovery: &RecoveryReport) -> Vec<String> {
+    let cut = recovery.cut.as_ref().map(|(file, offset, bytes)| {
+        format!(
+            "{}: {bytes} bytes from offset {offset} on are given up: a crash cut the log off there",
+            file.display()
+        )
+    });
+    let hotness = recovery.hotness.as_ref();
+    let hotness = hotness.map(|why| format!("access records, which say what is hot: {why}"));
+    cut.into_iter().chain(hotness).collect()
 }
 
 fn open_failure(error: Error, create_hint: Option<&str>) -> Failure {
@@ -149,8 +169,7 @@ impl DataArgs {
     /// Opens the store and keyspace for writing; makes both when `create` is set.
     pub(crate) fn open_for_writing(&self, create: bool) -> Result<Session, Failure> {
         let options = self.store.online_options(create)?;
-        let db = Db::open(options)
-            .map_err(|error| open_failure(error, Some("add --create to make a new store there")))?;
+        let db = open(options, Some("add --create to make a new store there"))?;
         Session::new(db, self.keyspace.as_deref(), create)
     }
 }

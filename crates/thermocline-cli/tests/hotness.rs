@@ -7,8 +7,6 @@ use common::{Store, run};
 #[test]
 fn the_hottest_keys_and_the_curve_come_as_text_and_as_json() {
     let store = Store::filled(50, 100);
-    // Its directory is what marks a store that tracks hotness.
-    std::fs::create_dir_all(store.fast().join("ralt")).expect("a directory");
     let text = store.run("hot", &[]).ok();
     assert!(
         text.contains(" of data\n") && text.contains("  cold "),
@@ -32,7 +30,7 @@ fn where_nothing_is_tracked_that_is_said() {
     db.put("k", "v").expect("written");
     db.close().expect("closes");
     drop(db);
-    store.run("hot", &[]).fails(2, &["by level", "ralt"]);
+    store.run("hot", &[]).fails(2, &["by level"]);
     // No command begins to track it.
     store.run("put", &["k", "w"]).ok();
     assert!(!store.fast().join("ralt").exists());
@@ -65,4 +63,78 @@ fn inspection_lists_the_files_of_the_access_records() {
         json.contains("{\"file\":") && json.contains("\"bytes\":7"),
         "{json}"
     );
+    assert!(json.contains("/RALT\""), "{json}");
+}
+
+/// Opens the store by level and closes it.
+fn place_by_level(store: &Store) {
+    let mut options = store.options();
+    options.placement = thermocline::Placement::ByLevel;
+    let db = thermocline::Db::open(options).expect("opens");
+    db.close().expect("closes");
+}
+
+#[test]
+fn inspection_says_how_records_are_placed() {
+    let store = Store::filled(1, 1);
+    for (placed_by, json) in [("hotness", "\"hotness\""), ("level", "\"level\"")] {
+        let says = format!("records live by {placed_by}");
+        for what in ["manifest", "hotness"] {
+            let text = store.run(&format!("inspect {what}"), &[]).ok();
+            assert!(text.contains(&says), "{what}: {text}");
+            let lines = store.run(&format!("inspect {what} --json"), &[]).ok();
+            let says = format!("\"placed_by\":{json}");
+            assert!(lines.contains(&says), "{what}: {lines}");
+        }
+        // A command that opens the store leaves that as it is.
+        store.run("get", &["key0000"]).ok();
+        place_by_level(&store);
+    }
+    assert!(!store.fast().join("ralt").exists());
+}
+
+#[test]
+fn lost_access_records_are_a_warning_and_the_store_works() {
+    let store = Store::filled(5, 10);
+    let ralt = store.fast().join("ralt");
+    std::fs::remove_dir_all(&ralt).expect("removed");
+    let run = store.run("get", &["key0001"]);
+    let place = ralt.join("RALT").display().to_string();
+    assert!(run.err.starts_with("warning: access records"), "{run:?}");
+    assert!(run.err.contains(&place), "{run:?}");
+    assert_eq!(run.ok(), "vvvvvvvvvv\n");
+    // It still tracks hotness, and there is nothing more to miss.
+    let run = store.run("stats --json", &[]);
+    assert_eq!(run.err, "");
+    assert!(run.json()["hotrap"].is_object());
+}
+
+#[test]
+fn a_log_that_a_crash_cut_short_is_a_warning() {
+    let store = Store::new();
+    let db = thermocline::Db::open(store.options()).expect("opens");
+    db.put("key", "value").expect("written");
+    // What a killed process leaves, its last write torn.
+    let killed = Store::new();
+    for (from, to) in [(store.fast(), killed.fast()), (store.slow(), killed.slow())] {
+        std::fs::create_dir_all(&to).expect("a directory");
+        for file in std::fs::read_dir(&from).expect("listed") {
+            let file = file.expect("a file");
+            if file.path().is_file() {
+                std::fs::copy(file.path(), to.join(file.file_name())).expect("copied");
+            }
+        }
+    }
+    let files = std::fs::read_dir(killed.fast()).expect("listed");
+    let mut paths = files.map(|file| file.expect("a file").path());
+    let is_log = |path: &std::path::PathBuf| path.extension().is_some_and(|e| e == "wal");
+    let log = paths.find(is_log).expect("a log");
+    let mut bytes = std::fs::read(&log).expect("read");
+    bytes.truncate(bytes.len() - 1);
+    std::fs::write(&log, &bytes).expect("written");
+    let run = killed.run("scan", &[]);
+    let cut = format!("warning: {}: ", log.display());
+    assert!(run.err.contains(&cut), "{run:?}");
+    assert_eq!(run.ok(), "");
+    assert_eq!(killed.run("scan", &[]).err, "", "it is cut once");
 }

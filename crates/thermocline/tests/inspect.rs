@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use thermocline::inspect::{self, Change};
-use thermocline::{Db, Error, Kind, Options, TierOptions};
+use thermocline::inspect::{self, Change, PlacedBy};
+use thermocline::{Db, Error, Kind, Options, Placement, TierOptions};
 
 struct Store {
     dir: tempfile::TempDir,
@@ -48,7 +48,7 @@ impl Store {
         store
     }
 
-    /// A copy of the open store's files: what a killed process leaves.
+    /// A copy of the open store's files but for the access records: what a killed process leaves.
     fn killed(&self) -> Options {
         for tier in ["fast", "slow"] {
             let (from, to) = ("store", "killed");
@@ -56,6 +56,9 @@ impl Store {
             fs::create_dir_all(at(to)).unwrap();
             for file in fs::read_dir(at(from)).unwrap() {
                 let file = file.unwrap();
+                if file.path().is_dir() {
+                    continue;
+                }
                 fs::copy(file.path(), at(to).join(file.file_name())).unwrap();
             }
         }
@@ -128,6 +131,25 @@ fn a_closed_store_is_shown_whole_and_left_as_it_was() {
     }
     assert!(tables.tables.iter().any(|t| t.keyspace == "names"));
     assert!(segments.into_iter().all(|s| s.unwrap().damaged() == 0));
+}
+
+#[test]
+fn the_manifest_says_how_records_are_placed() {
+    let store = Store::new();
+    let said = || inspect::manifest(&store.options()).unwrap().placed_by;
+    for (placement, placed_by) in [
+        (Placement::default(), PlacedBy::Hotness),
+        (Placement::ByLevel, PlacedBy::Level),
+        (Placement::default(), PlacedBy::Hotness),
+    ] {
+        let mut options = store.options();
+        options.placement = placement;
+        Db::open(options).unwrap().close().unwrap();
+        assert_eq!(said(), Some(placed_by));
+        let manifest = inspect::manifest(&store.options()).unwrap();
+        let first = manifest.edits[0].content.valid().unwrap();
+        assert!(first.changes.contains(&Change::PlacedBy(placed_by)));
+    }
 }
 
 #[test]

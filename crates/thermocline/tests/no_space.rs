@@ -83,10 +83,15 @@ fn a_device_that_was_full_takes_writes_again_once_it_is_not() {
     assert!(failed > 20, "only {failed} devices were full");
 }
 
+/// RALT's directory on the fast tier, whose capacity holds for both together.
+const RALT: &str = "/fast/ralt";
+
 /// The most that was ever on the fast tier, seen at every point where something is written.
 #[derive(Default)]
 struct Watched {
     highest: AtomicU64,
+    /// The most that RALT had of it.
+    highest_ralt: AtomicU64,
     over: Mutex<Option<String>>,
 }
 
@@ -97,8 +102,13 @@ impl Watched {
         for point in POINTS {
             let (disk, seen) = (trial.disk.clone(), Arc::clone(&watched));
             trial.points.set(point, move || {
-                let files = disk.list_raw(Path::new(FAST));
-                let used: u64 = files.iter().map(|f| f.len).sum();
+                let bytes = |dir: &str| {
+                    let files = disk.list_raw(Path::new(dir));
+                    files.iter().map(|f| f.len).sum::<u64>()
+                };
+                let ralt = bytes(RALT);
+                let used = bytes(FAST) + ralt;
+                seen.highest_ralt.fetch_max(ralt, Ordering::Relaxed);
                 seen.highest.fetch_max(used, Ordering::Relaxed);
                 if used > capacity {
                     let over = format!("{used} bytes of {capacity} at {point}");
@@ -118,7 +128,7 @@ impl Watched {
     }
 }
 
-const POINTS: [&str; 9] = [
+const POINTS: [&str; 12] = [
     "commit.published",
     "flush.start",
     "flush.before_edit",
@@ -128,6 +138,9 @@ const POINTS: [&str; 9] = [
     "compaction.before_edit",
     "compaction.installed",
     "wal.after_hand_over",
+    "ralt.flush",
+    "ralt.step",
+    "ralt.before_state",
 ];
 
 #[test]
@@ -163,6 +176,38 @@ fn a_tiny_fast_tier_keeps_its_capacity_under_load() {
         );
         let report = db.verify(&mut |_| {}).unwrap();
         assert!(report.problems.is_empty(), "{:?}", report.problems);
+    }
+}
+
+/// Access records are on the fast tier too, and its capacity holds for them and the rest together
+/// (I8).
+#[test]
+fn access_records_count_within_the_capacity() {
+    for (seed, threads) in [(1, false), (2, true)] {
+        let mut trial = Trial::new(seed);
+        trial.threads = threads;
+        trial.options.tiers[1].compression = Compression::None;
+        trial.name = format!("seed {seed}, threads {threads}");
+        let db = trial.db().unwrap();
+        let watched = Watched::start(&trial, &db);
+        let capacity = db.metrics().tiers[0].capacity;
+        let key = |n: u64| format!("key{:05}", n * 7919 % 4001);
+        for n in 0..16_000u64 {
+            if n % 4 == 0 {
+                let value = vec![n as u8; (n * 31 % 1200) as usize];
+                db.put_with(key(n / 4), value, Durability::None)
+                    .unwrap_or_else(|e| panic!("{}: write {n}: {e}", trial.name));
+            }
+            // Every record once, and those of a small part again and again.
+            let read = if n % 2 == 0 { n % 97 } else { n };
+            drop(db.get(key(read)).unwrap());
+        }
+        db.wait_idle().unwrap();
+        let metrics = db.metrics();
+        assert!(metrics.tiers[1].table_bytes > capacity);
+        let highest = watched.check(&trial.name);
+        let ralt = watched.highest_ralt.load(Ordering::Relaxed);
+        assert!(highest > capacity / 2 && ralt > capacity / 20, "{ralt}");
     }
 }
 

@@ -62,10 +62,8 @@ fn nothing_tracked(store: &StoreArgs) -> String {
                 tier to keep them from"
             .to_owned();
     }
-    format!(
-        "nothing tracks which records of this store are hot: they live by level (there is no {})",
-        store.ralt_dir().display()
-    )
+    "nothing tracks which records of this store are hot: they live by level, as it was opened last"
+        .to_owned()
 }
 
 /// The coldest point holds all that is tracked.

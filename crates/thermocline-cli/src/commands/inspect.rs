@@ -3,10 +3,11 @@
 mod json;
 
 use std::fmt::Display;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
-use thermocline::inspect::{self, Entry, Group};
+use thermocline::inspect::{self, Entry, Group, PlacedBy};
 
 use crate::failure::Failure;
 use crate::output::Out;
@@ -48,7 +49,7 @@ enum What {
     Tables,
     /// Every write of the write-ahead log
     Wal,
-    /// Every file of the access records, which say what is hot: name and size
+    /// How records are placed, and every file of the access records, which say what is hot
     Hotness,
 }
 
@@ -104,12 +105,21 @@ impl Printer<'_> {
         self.problems += report.damaged();
         let database = report.database.map(|id| format!("{id:032x}"));
         let of = database.as_deref().unwrap_or("unknown");
+        let placed_by = report.placed_by.map(|by| by.to_string());
         self.print(
-            || json!({"file": report.file, "bytes": report.bytes, "database": database}),
+            || {
+                json!({
+                    "file": report.file,
+                    "bytes": report.bytes,
+                    "database": database,
+                    "placed_by": placed_by,
+                })
+            },
             format_args!(
-                "{}: {} bytes, database {of}",
+                "{}: {} bytes, database {of}, {}",
                 report.file.display(),
-                report.bytes
+                report.bytes,
+                placement(report.placed_by)
             ),
         )?;
         for edit in &report.edits {
@@ -209,15 +219,14 @@ impl Printer<'_> {
     }
 
     fn hotness(&mut self, store: &StoreArgs) -> Result<(), Failure> {
-        let dir = store.ralt_dir();
-        let failed = |error| Failure::io("list", &dir, error);
-        let mut files = Vec::new();
-        for entry in std::fs::read_dir(&dir).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let bytes = entry.metadata().map_err(failed)?.len();
-            files.push((entry.path(), bytes));
+        let placed_by = inspect::manifest(&store.offline_options())?.placed_by;
+        let files = access_records(&store.ralt_dir())?;
+        if self.file.is_none() {
+            self.print(
+                || json!({"placed_by": placed_by.map(|by| by.to_string())}),
+                placement(placed_by),
+            )?;
         }
-        files.sort();
         let mut total = 0;
         for (file, bytes) in &files {
             if !self.wants(file) {
@@ -269,4 +278,28 @@ impl Printer<'_> {
             (problems, _) => Err(Failure::Damaged { problems }),
         }
     }
+}
+
+fn placement(placed_by: Option<PlacedBy>) -> String {
+    match placed_by {
+        Some(by) => format!("records live by {by}"),
+        None => "nothing says how records are placed".to_owned(),
+    }
+}
+
+/// The files of the access records with their lengths; none where hotness is not tracked.
+fn access_records(dir: &Path) -> Result<Vec<(PathBuf, u64)>, Failure> {
+    let failed = |error| Failure::io("list", dir, error);
+    let entries = match std::fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(failed)?,
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        let bytes = entry.metadata().map_err(failed)?.len();
+        files.push((entry.path(), bytes));
+    }
+    files.sort();
+    Ok(files)
 }

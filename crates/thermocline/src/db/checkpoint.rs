@@ -1,11 +1,13 @@
 //! Checkpoints: a second store that shares the tables of the first.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::engine::Engine;
+use super::tracking::ralt_dir;
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
 use crate::points::point;
+use crate::storage::Medium;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::tier::Tier;
@@ -45,7 +47,7 @@ impl Engine {
         self.flush_frozen(through)?;
         // The manifest's lock: no edit is installed while the version is linked.
         let manifest = self.manifest.lock();
-        let edits = self.snapshot_edits();
+        let mut edits = self.snapshot_edits();
         for (target, tier) in targets.iter().zip(&self.tiers) {
             let tables = edits.iter().flat_map(|edit| &edit.added);
             for table in tables.filter(|table| table.tier == tier.index) {
@@ -57,6 +59,10 @@ impl Engine {
         }
         drop(manifest);
         drop(hold);
+        let placed_by = self.copy_hotness(&targets[0]);
+        if let Some(first) = edits.first_mut() {
+            first.placed_by = placed_by;
+        }
         point!(self.points, "checkpoint.before_manifest")?;
         // CURRENT comes last: before it there is no store.
         let fast = Arc::clone(&targets[0]);
@@ -86,13 +92,15 @@ impl Engine {
             let mut options = self.tiers[index].options.clone();
             options.path.clone_from(path);
             let medium = &self.media[index];
+            let mut is_empty = true;
             let log = if index == 0 {
+                is_empty = !has_files(&**medium, &ralt_dir(path))?;
                 Some(medium.log_store(path, true)?)
             } else {
                 None
             };
             let tables = medium.table_store(path, true)?;
-            if !tables.list()?.is_empty() {
+            if !is_empty || !tables.list()?.is_empty() {
                 return Err(Error::InvalidOption {
                     option: "checkpoint paths",
                     reason: format!(
@@ -104,5 +112,13 @@ impl Engine {
             targets.push(Arc::new(Tier::new(index as u8, options, tables, log)));
         }
         Ok(targets)
+    }
+}
+
+/// Whether there is a file in `dir`, which need not exist.
+fn has_files(medium: &dyn Medium, dir: &Path) -> Result<bool> {
+    match medium.log_store(dir, false) {
+        Err(Error::NotFound { .. }) => Ok(false),
+        store => Ok(!store?.list()?.is_empty()),
     }
 }

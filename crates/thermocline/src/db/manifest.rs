@@ -28,6 +28,7 @@ impl Engine {
             last_seq: Some(self.visible()),
             log_floor: Some(self.log_floor.load(Ordering::Acquire)),
             log_start: Some(self.commit.log_sync.first_segment()),
+            placed_by: self.placed_by(),
             ..VersionEdit::default()
         }];
         edits.extend(self.all_trees().iter().map(|tree| tree.snapshot_edit()));

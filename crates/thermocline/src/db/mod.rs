@@ -24,6 +24,7 @@ mod snapshot;
 mod snapshots;
 mod stall;
 mod stats;
+mod tracking;
 mod tree;
 
 pub use builder::DbBuilder;
@@ -208,7 +209,8 @@ impl Db {
     }
 
     /// Makes a store of its own in `paths`, one directory for each tier, with the state of one
-    /// moment during the call. Tables are linked where the media can, else copied.
+    /// moment during the call. Tables are linked where the media can, else copied. What is known of
+    /// hotness comes along.
     ///
     /// # Errors
     /// [`Error::InvalidOption`] when the number of paths is not that of the tiers, or one of them
@@ -218,7 +220,8 @@ impl Db {
     }
 
     /// Reads every table whole and checks it: checksums, order, filters, and agreement with the
-    /// manifest. `progress` is called before each table.
+    /// manifest. `progress` is called before each table. Access records are left out: what is wrong
+    /// with them costs no data, and [`crate::metrics::RaltMetrics::trouble`] tells it.
     ///
     /// # Errors
     /// I/O errors of the listing; damage is not an error but in the report.

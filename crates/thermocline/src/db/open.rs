@@ -11,18 +11,18 @@ use super::background::Background;
 use super::builder::DbBuilder;
 use super::commit::Commit;
 use super::recovery::{Orphans, RecoveryReport, Shape, build_trees, survey_tables};
+use super::tracking::{discard_ralt, open_ralt, placed_by};
 use super::{Db, Engine};
 use crate::cache::{BlockCache, PinBudget};
 use crate::error::{Error, Result};
 use crate::options::Resolved;
 use crate::placement::last_fast_level;
 use crate::points::point;
-use crate::ralt::{Ralt, RaltParts};
 use crate::storage::StoreLock;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
-use crate::version::edit::{KeyspaceMeta, VersionEdit, table_number};
+use crate::version::edit::{KeyspaceMeta, PlacedBy, VersionEdit, table_number};
 use crate::version::{Graveyard, Manifest, identity, manifest_number};
 use crate::wal::{self, Wal, segment_number};
 
@@ -30,9 +30,6 @@ const DEFAULT_KEYSPACE: &str = "default";
 
 /// More than the log's process buffer holds, in bytes.
 const LOG_BUFFER: u64 = 128 << 10;
-
-/// RALT's directory on the fast tier.
-const RALT_DIR: &str = "ralt";
 
 /// File numbers start here; 0 would be a keyspace's.
 const FIRST_FILE: u64 = 1;
@@ -129,7 +126,10 @@ impl Parts<'_> {
         // It comes before the first log segment, which would be foreign without it.
         let (manifest_file, log_file) = (new_file(), new_file());
         let log_start = recovered.segments.first().map_or(log_file, |s| s.number);
-        let edits = self.shape.to_edits(last_seq, log_start);
+        // Before the manifest, which says that RALT's state is there.
+        let ralt = open_ralt(builder, self.database, &self.tiers[0], self.shape.placed_by);
+        let placed_by = placed_by(&builder.options, ralt.as_deref());
+        let edits = self.shape.to_edits(last_seq, log_start, placed_by);
         let manifest = Manifest::create(
             Arc::clone(&self.tiers[0]),
             self.database,
@@ -148,17 +148,13 @@ impl Parts<'_> {
         let executor = builder.make_executor()?;
         let clock = Arc::clone(&builder.clock);
         let graveyard = Arc::new(Graveyard::new(Arc::clone(&executor), Arc::clone(&clock)));
-        let ralt = builder.options.hotrap().map(|hotrap| {
-            let path = builder.options.tiers[0].path.join(RALT_DIR);
-            Arc::new(Ralt::open(RaltParts {
-                database: self.database,
-                options: hotrap.clone(),
-                fast: Arc::clone(&self.tiers[0]),
-                medium: builder.medium_of(0),
-                path,
-                points: builder.points.clone(),
-            }))
-        });
+        let hotness = match &ralt {
+            Some(ralt) => ralt.trouble(),
+            // After the manifest, which no longer says that a state is there.
+            None => discard_ralt(builder, &self.tiers[0])
+                .err()
+                .map(|error| error.to_string()),
+        };
         let engine = Arc::new_cyclic(|me| Engine {
             me: me.clone(),
             options: builder.options.clone(),
@@ -206,19 +202,25 @@ impl Parts<'_> {
         }
         engine.trees.store(Arc::new(trees));
         let mut report = RecoveryReport::new(count, &recovered, orphans);
-        report.hotness = engine.ralt.as_ref().and_then(|ralt| ralt.trouble());
+        report.hotness = hotness;
         Ok((engine, report))
     }
 }
 
 impl Shape {
-    fn to_edits(&self, last_seq: u64, log_start: u64) -> Vec<VersionEdit> {
+    fn to_edits(
+        &self,
+        last_seq: u64,
+        log_start: u64,
+        placed_by: Option<PlacedBy>,
+    ) -> Vec<VersionEdit> {
         let mut edits = vec![VersionEdit {
             created: self.keyspaces.values().cloned().collect(),
             next_file: Some(self.next_file),
             last_seq: Some(last_seq),
             log_floor: Some(self.log_floor),
             log_start: Some(log_start),
+            placed_by,
             flushed_through: self.flushed_through.iter().map(|(k, s)| (*k, *s)).collect(),
             ..VersionEdit::default()
         }];
@@ -375,6 +377,7 @@ pub(super) fn destroy(builder: &DbBuilder) -> Result<()> {
             }
         }
     }
+    discard_ralt(builder, &tiers[0])?;
     for tier in &tiers {
         for file in tier.tables.list()? {
             if table_number(&file.name).is_some() || file.name == identity::NAME {

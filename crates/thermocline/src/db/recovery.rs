@@ -11,7 +11,7 @@ use crate::key::{MAX_SEQ, SeqNo};
 use crate::sync::Arc;
 use crate::tier::Tier;
 use crate::version::edit::{
-    FileId, KeyspaceId, KeyspaceMeta, TableMeta, VersionEdit, table_number,
+    FileId, KeyspaceId, KeyspaceMeta, PlacedBy, TableMeta, VersionEdit, table_number,
 };
 use crate::version::{TableHandle, Version};
 use crate::wal::{Cut, Recovered};
@@ -33,7 +33,7 @@ pub struct RecoveryReport {
     /// Files that no edit names, left by a crash and removed.
     pub orphans: u64,
     /// Why the table of recent accesses could not be used as it was left, if so: the store then
-    /// learns anew what is hot.
+    /// learns anew what is hot. Or why it could not be removed, where records live by level now.
     pub hotness: Option<String>,
 }
 
@@ -62,6 +62,8 @@ pub(crate) struct Shape {
     pub(crate) log_floor: SeqNo,
     /// Log segments with lower numbers are obsolete.
     pub(crate) log_start: FileId,
+    /// How records were placed when the store was opened last, if that is known.
+    pub(crate) placed_by: Option<PlacedBy>,
 }
 
 impl Shape {
@@ -121,6 +123,7 @@ impl Shape {
         self.last_seq = self.last_seq.max(edit.last_seq.unwrap_or(0));
         self.log_floor = self.log_floor.max(edit.log_floor.unwrap_or(0));
         self.log_start = self.log_start.max(edit.log_start.unwrap_or(0));
+        self.placed_by = edit.placed_by.or(self.placed_by);
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use crate::key::{InternalKey, Kind};
 use crate::log_format::FileKind;
 use crate::table::{TableBuilder, TableIdentity};
 use crate::tier::Purpose;
-use crate::version::edit::{VersionEdit, table_file_name};
+use crate::version::edit::{PlacedBy, VersionEdit, table_file_name};
 use crate::version::identity;
 use crate::{Batch, Compression};
 
@@ -202,6 +202,7 @@ fn edits() -> [Vec<u8>; 2] {
         dropped: vec![7],
         last_seq: Some(99),
         log_floor: Some(5),
+        placed_by: Some(PlacedBy::Hotness),
         ..first_edit()
     };
     [first_edit(), full].map(|edit| {

@@ -10,7 +10,7 @@ use crate::log_format::{FileHeader, FileKind, Found, Records};
 use crate::options::Options;
 use crate::sync::Arc;
 use crate::tier::Tier;
-use crate::version::edit::VersionEdit;
+use crate::version::edit::{PlacedBy, VersionEdit};
 use crate::version::{current_manifest, manifest_file_name};
 use crate::wal::log_store;
 
@@ -24,6 +24,8 @@ pub struct ManifestReport {
     pub bytes: u64,
     /// The database it belongs to; none when the file's header is damaged.
     pub database: Option<u128>,
+    /// Who decides where records live, by its edits that are intact; none where no opening said so.
+    pub placed_by: Option<PlacedBy>,
     /// Its edits, oldest first. What is damaged is among them.
     pub edits: Vec<Entry<Edit>>,
 }
@@ -93,6 +95,8 @@ pub enum Change {
     LastSeq(SeqNo),
     /// The log was synced through this sequence number and may be gone up to it.
     LogFloor(SeqNo),
+    /// Who decides where records live.
+    PlacedBy(PlacedBy),
 }
 
 impl fmt::Display for Change {
@@ -117,6 +121,7 @@ impl fmt::Display for Change {
             Change::NextFile(number) => write!(f, "file numbers go on from {number}"),
             Change::LastSeq(seq) => write!(f, "last sequence {seq}"),
             Change::LogFloor(seq) => write!(f, "the log may be gone through sequence {seq}"),
+            Change::PlacedBy(placed_by) => write!(f, "records live by {placed_by}"),
         }
     }
 }
@@ -140,6 +145,7 @@ impl Edit {
         changes.extend(edit.next_file.map(Change::NextFile));
         changes.extend(edit.last_seq.map(Change::LastSeq));
         changes.extend(edit.log_floor.map(Change::LogFloor));
+        changes.extend(edit.placed_by.map(Change::PlacedBy));
         Self { changes }
     }
 }
@@ -203,8 +209,10 @@ pub(super) fn read(tier: &Arc<Tier>) -> Result<(ManifestReport, Vec<Entry<Versio
         }
         read_edits(number, &bytes, &mut edits);
     }
+    let intact = edits.iter().filter_map(|edit| edit.content.valid());
     let report = ManifestReport {
         file,
+        placed_by: intact.filter_map(|edit| edit.placed_by).next_back(),
         bytes: bytes.len() as u64,
         database: header.map(|header| header.database),
         edits: Vec::new(),

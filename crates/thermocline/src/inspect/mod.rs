@@ -29,6 +29,7 @@ mod wal;
 use std::fmt;
 use std::path::Path;
 
+pub use crate::version::edit::PlacedBy;
 pub use manifest::{Change, Edit, ManifestReport, manifest};
 pub use shape::TableEntry;
 pub use tables::{Contents, TableReport, TablesReport, UnnamedFile, tables};

@@ -9,6 +9,7 @@
 //! ([`scoring`]). Readers take a [`version`]; [`state`] keeps the newest on disk.
 
 mod buffer;
+mod copy;
 mod cursor;
 mod files;
 mod heat;
@@ -18,6 +19,7 @@ mod limits;
 mod open;
 mod pass;
 mod record;
+mod removal;
 mod scoring;
 mod shared;
 mod sizes;
@@ -30,6 +32,7 @@ mod worker;
 use std::path::PathBuf;
 
 pub(crate) use hot_keys::HotKeys;
+pub(crate) use removal::discard;
 
 use self::record::tracked_key;
 use self::shared::Shared;
@@ -38,7 +41,7 @@ use crate::key::KeyRange;
 use crate::metrics::{HeatReport, RaltMetrics};
 use crate::options::HotRapOptions;
 use crate::points::Points;
-use crate::storage::Medium;
+use crate::storage::{LogStore, Medium};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::tier::Tier;
@@ -54,6 +57,8 @@ pub(crate) struct RaltParts {
     /// RALT's own directory.
     pub(crate) path: PathBuf,
     pub(crate) points: Points,
+    /// Whether RALT is known to have had a state there: where there is none, it was lost.
+    pub(crate) is_expected: bool,
 }
 
 /// The table of recent accesses.
@@ -151,6 +156,20 @@ impl Ralt {
     /// Writes what is buffered. No work may run meanwhile, or follow.
     pub(crate) fn close(&self) {
         self.shared.measured(|| self.shared.close());
+    }
+
+    /// Whether there is a state on disk, which the next opening finds.
+    pub(crate) fn has_state(&self) -> bool {
+        self.shared.has_state()
+    }
+
+    /// Copies what is known, what is buffered included, into the empty directory of `target`; whether
+    /// there was anything that may be relied on.
+    ///
+    /// # Errors
+    /// I/O errors; what `target` holds is then of no use.
+    pub(crate) fn copy_to(&self, target: &dyn LogStore) -> Result<bool> {
+        self.shared.measured(|| self.shared.copy_to(target))
     }
 
     /// What RALT counts, as of now.

@@ -4,6 +4,7 @@
 use super::RaltParts;
 use super::files::Files;
 use super::limits::Limits;
+use super::removal::remove_files;
 use super::scoring::Model;
 use super::sizes::Sizes;
 use super::state::{self, State};
@@ -41,7 +42,7 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
             return opened;
         }
     };
-    let loaded = load(&files, sizes, model);
+    let loaded = load(&files, sizes, model, parts.is_expected);
     match loaded {
         Ok(None) => {}
         Ok(Some((version, tick, state_len))) => {
@@ -58,6 +59,20 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
             }
         }
     }
+    if opened.state_len == 0 {
+        // From the first opening on there is one: where it is missing later, it was lost.
+        let state = State::of(&opened.version, opened.tick, files.next_id());
+        match state.save(&files, &*files.log, model) {
+            Ok(len) => opened.state_len = len,
+            // The first flush tries again.
+            Err(error) if error.is_no_space() => {}
+            // Which state is in force is not known: nothing may be tried again (I9).
+            Err(error) => {
+                opened.trouble.get_or_insert_with(|| error.to_string());
+                return opened;
+            }
+        }
+    }
     let tables = opened.version.tables().map(|table| table.meta.len);
     let bytes = tables.sum::<u64>() + opened.state_len;
     files.fast.add_file_bytes(bytes);
@@ -65,20 +80,23 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
     opened
 }
 
-/// The version that the state names; `None` when there is nothing at all.
-fn load(files: &Files, sizes: &Sizes, model: &Model) -> Result<Option<(Version, u64, u64)>> {
+/// The version that the state names; `None` when there is nothing at all, and nothing is expected.
+fn load(
+    files: &Files,
+    sizes: &Sizes,
+    model: &Model,
+    is_expected: bool,
+) -> Result<Option<(Version, u64, u64)>> {
     let found = files.tier.tables.list()?;
     let numbers = || found.iter().filter_map(|file| table_number(&file.name));
     if !found.iter().any(|file| file.name == state::NAME) {
         // A first state that a crash cut short is nothing.
         files.log.remove(state::TEMPORARY)?;
-        return match numbers().next() {
-            None => Ok(None),
-            Some(_) => {
-                let path = files.log.path().join(state::NAME);
-                Err(Error::NotFound { path })
-            }
-        };
+        if !is_expected && numbers().next().is_none() {
+            return Ok(None);
+        }
+        let path = files.log.path().join(state::NAME);
+        return Err(Error::corruption(path, 0, "the file is missing"));
     }
     let (state, state_len) = State::load(files, model)?;
     let mut version = Version {
@@ -107,15 +125,12 @@ fn load(files: &Files, sizes: &Sizes, model: &Model) -> Result<Option<(Version, 
     Ok(Some((version, state.tick, state_len)))
 }
 
-/// Removes RALT's files. The state goes last: while it is there, its tables' numbers are known.
+/// Removes RALT's files. Their numbers are not used again (I4).
 fn remove_all(files: &Files) -> Result<()> {
-    for file in files.tier.tables.list()? {
+    for file in files.log.list()? {
         if let Some(number) = table_number(&file.name) {
-            files.tier.tables.remove(&file.name)?;
             files.skip_ids(number.saturating_add(1));
         }
     }
-    files.log.remove(state::TEMPORARY)?;
-    files.log.remove(state::NAME)?;
-    files.log.sync_dir()
+    remove_files(&*files.log, &files.fast)
 }

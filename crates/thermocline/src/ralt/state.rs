@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::key::KeyRange;
 use crate::options::Scoring;
 use crate::points::point;
+use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::tier::Purpose;
 use crate::version::edit::{FileId, TableMeta};
@@ -221,20 +222,20 @@ impl State {
         Some(state)
     }
 
-    /// Writes the state and puts it in force; its length.
+    /// Writes the state to `log` and puts it in force there; its length.
     ///
     /// # Errors
     /// [`Error::NoSpace`] before anything changed; any other error leaves open which state is in
     /// force, and nothing may be tried again (I9).
-    pub(super) fn save(&self, files: &Files, model: &Model) -> Result<u64> {
+    pub(super) fn save(&self, files: &Files, log: &dyn LogStore, model: &Model) -> Result<u64> {
         point!(files.points, "ralt.before_state")?;
         let bytes = self.encode(files.database, model);
-        let file = files.log.create(TEMPORARY)?;
+        let file = log.create(TEMPORARY)?;
         file.append(&bytes)?;
         files.tier.count_write(Purpose::Hotness, bytes.len() as u64);
         file.sync()?;
-        let renamed = files.log.rename(TEMPORARY, NAME);
-        let renamed = renamed.and_then(|()| files.log.sync_dir());
+        let renamed = log.rename(TEMPORARY, NAME);
+        let renamed = renamed.and_then(|()| log.sync_dir());
         renamed.map_err(|error| match error {
             // What is in force now is not known, whatever the cause.
             Error::NoSpace { path, .. } => Error::Poisoned {

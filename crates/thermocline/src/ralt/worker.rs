@@ -295,7 +295,7 @@ impl Shared {
     /// Writes the state of `version`.
     pub(super) fn save(&self, files: &Files, worker: &mut Worker, version: &Version) -> Result<()> {
         let state = State::of(version, self.now().tick, files.next_id());
-        let len = state.save(files, &self.model)?;
+        let len = state.save(files, &*files.log, &self.model)?;
         files.fast.add_file_bytes(len);
         files.fast.remove_file_bytes(worker.state_len);
         worker.state_len = len;
@@ -351,24 +351,38 @@ impl Shared {
         });
     }
 
+    /// Flushes everything, as far as there is space for it. After any other failure the state of
+    /// before stays in force, and nothing more is written (I9).
+    pub(super) fn flush_all(&self, files: &Files, worker: &mut Worker) -> Result<()> {
+        match self.flush(files, worker, self.buffers.take_all()) {
+            Err(error) if !error.is_no_space() => {
+                self.stop(&error);
+                Err(error)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether there is a state on disk.
+    pub(super) fn has_state(&self) -> bool {
+        self.worker.lock().state_len > 0
+    }
+
     /// Flushes everything and writes the state.
     pub(super) fn close(&self) {
         let mut worker = self.worker.lock();
         let Some(files) = &self.files else { return };
-        let chunks = self.buffers.take_all();
         if self.stopped.load(Ordering::Relaxed) {
-            self.drop_accesses(&chunks);
+            self.drop_accesses(&self.buffers.take_all());
             return;
         }
-        let flushed = self.flush(files, &mut worker, chunks);
-        let saved = flushed.and_then(|()| match worker.state_len {
-            0 => Ok(()),
-            _ => self.save(files, &mut worker, &self.version.load()),
-        });
-        match saved {
-            // The state of before stays in force.
-            Err(error) if !error.is_no_space() => self.stop(&error),
-            _ => {}
+        let flushed = self.flush_all(files, &mut worker);
+        if flushed.is_ok()
+            && worker.state_len > 0
+            && let Err(error) = self.save(files, &mut worker, &self.version.load())
+            && !error.is_no_space()
+        {
+            self.stop(&error);
         }
         self.sweep();
     }

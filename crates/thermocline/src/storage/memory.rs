@@ -110,6 +110,14 @@ impl Medium for Memory {
     fn table_store(&self, dir: &Path, create: bool) -> Result<Arc<dyn TableStore>> {
         Ok(Arc::new(self.store(dir, create, Kind::Table)?))
     }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        let mut files = self.files.lock();
+        if files.directories.get(dir).is_some_and(BTreeMap::is_empty) {
+            files.directories.remove(dir);
+        }
+        Ok(())
+    }
 }
 
 impl Files {

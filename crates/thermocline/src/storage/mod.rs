@@ -37,6 +37,13 @@ pub trait Medium: Send + Sync + Debug {
     /// # Errors
     /// As [`Medium::log_store`].
     fn table_store(&self, dir: &Path, create: bool) -> Result<Arc<dyn TableStore>>;
+
+    /// Removes the directory `dir` if it is empty. One that is not stays, and a missing one is not an
+    /// error.
+    ///
+    /// # Errors
+    /// I/O errors of the medium.
+    fn remove_dir(&self, dir: &Path) -> Result<()>;
 }
 
 /// Local storage for logs: append, sync, rename, remove.

@@ -1,5 +1,7 @@
 //! What one manifest record changes.
 
+use std::fmt;
+
 use bytes::Bytes;
 
 use crate::key::{KeyRange, SeqNo};
@@ -51,6 +53,25 @@ pub(crate) struct KeyspaceMeta {
     pub(crate) last_fast_level: u8,
 }
 
+/// Who decides where a store's records live, as its manifest remembers it: what has to know without
+/// being told (a tool, the next opening) goes by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlacedBy {
+    /// Their level ([`crate::Placement::ByLevel`]).
+    Level,
+    /// Their hotness ([`crate::Placement::HotRap`]); the access records have been written.
+    Hotness,
+}
+
+impl fmt::Display for PlacedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PlacedBy::Level => "level",
+            PlacedBy::Hotness => "hotness",
+        })
+    }
+}
+
 /// One atomic change of the store's shape.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct VersionEdit {
@@ -71,6 +92,9 @@ pub(crate) struct VersionEdit {
     pub(crate) log_start: Option<FileId>,
     /// No record of the store has a higher number than this or than what the log holds.
     pub(crate) last_seq: Option<SeqNo>,
+    /// How records were placed when the manifest was begun. By hotness only if RALT's state was
+    /// durable by then: where it is missing later, it was lost.
+    pub(crate) placed_by: Option<PlacedBy>,
 }
 
 /// The number of the table file called `name`, if it is one.

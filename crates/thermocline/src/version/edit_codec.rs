@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 
-use super::edit::{KeyspaceId, KeyspaceMeta, TableMeta, VersionEdit};
+use super::edit::{KeyspaceId, KeyspaceMeta, PlacedBy, TableMeta, VersionEdit};
 use crate::coding::{Decoder, put_bytes, put_varint};
 use crate::key::KeyRange;
 
@@ -18,6 +18,10 @@ const NEXT_FILE: u64 = 6;
 const LAST_SEQ: u64 = 7;
 const LOG_FLOOR: u64 = 8;
 const LOG_START: u64 = 9;
+const PLACED_BY: u64 = 10;
+
+const BY_LEVEL: u8 = 0;
+const BY_HOTNESS: u8 = 1;
 
 /// In front of the fields, so that an edit without any is not an empty record.
 const ENCODING: u8 = 1;
@@ -59,6 +63,14 @@ impl VersionEdit {
         if let Some(number) = self.log_start {
             field(LOG_START, &|body| put_varint(body, number));
         }
+        if let Some(placed_by) = self.placed_by {
+            field(PLACED_BY, &|body| {
+                body.push(match placed_by {
+                    PlacedBy::Level => BY_LEVEL,
+                    PlacedBy::Hotness => BY_HOTNESS,
+                });
+            });
+        }
     }
 
     /// # Errors
@@ -75,7 +87,7 @@ impl VersionEdit {
             let at = decoder.position();
             let field = decoder.varint().zip(decoder.bytes());
             let (tag, body) = field.ok_or_else(|| format!("the edit ends within byte {at}"))?;
-            if !(CREATED..=LOG_START).contains(&tag) {
+            if !(CREATED..=PLACED_BY).contains(&tag) {
                 return Err(format!(
                     "the edit has a field {tag} written by a newer release"
                 ));
@@ -101,6 +113,7 @@ impl VersionEdit {
             LAST_SEQ => self.last_seq = Some(body.varint()?),
             LOG_FLOOR => self.log_floor = Some(body.varint()?),
             LOG_START => self.log_start = Some(body.varint()?),
+            PLACED_BY => self.placed_by = Some(decode_placed_by(body)?),
             _ => return None,
         }
         Some(())
@@ -114,6 +127,14 @@ fn put_pair(out: &mut Vec<u8>, keyspace: KeyspaceId, number: u64) {
 
 fn decode_id(body: &mut Decoder<'_>) -> Option<KeyspaceId> {
     KeyspaceId::try_from(body.varint()?).ok()
+}
+
+fn decode_placed_by(body: &mut Decoder<'_>) -> Option<PlacedBy> {
+    match body.u8()? {
+        BY_LEVEL => Some(PlacedBy::Level),
+        BY_HOTNESS => Some(PlacedBy::Hotness),
+        _ => None,
+    }
 }
 
 fn encode_keyspace(keyspace: &KeyspaceMeta, out: &mut Vec<u8>) {
@@ -211,10 +232,13 @@ mod tests {
             flushed_through: Vec<(u32, u64)>,
             next_file: Option<u64>,
             (last_seq, log_floor, log_start) in any::<(Option<u64>, Option<u64>, Option<u64>)>(),
+            placed_by in prop::option::of(prop::sample::select(vec![
+                PlacedBy::Level, PlacedBy::Hotness,
+            ])),
         ) -> VersionEdit {
             VersionEdit {
                 created, dropped, removed, added, flushed_through, next_file, last_seq, log_floor,
-                log_start,
+                log_start, placed_by,
             }
         }
     }
@@ -243,6 +267,25 @@ mod tests {
         for bytes in [&[ENCODING, 99, 0][..], &[ENCODING + 1]] {
             let problem = VersionEdit::decode(bytes).unwrap_err();
             assert!(problem.contains("newer release"), "{problem}");
+        }
+    }
+
+    /// The bytes are the format's (docs/format.md), not only what this build reads back.
+    #[test]
+    fn placement_is_one_byte_and_a_placement_nobody_knows_is_refused() {
+        for (byte, placed_by) in [(0, PlacedBy::Level), (1, PlacedBy::Hotness)] {
+            let edit = VersionEdit {
+                placed_by: Some(placed_by),
+                ..VersionEdit::default()
+            };
+            let mut bytes = Vec::new();
+            edit.encode(&mut bytes);
+            assert_eq!(bytes, [ENCODING, 10, 1, byte]);
+        }
+        for body in [&[2][..], &[], &[1, 0]] {
+            let field = [&[ENCODING, 10, body.len() as u8], body].concat();
+            let problem = VersionEdit::decode(&field).unwrap_err();
+            assert!(problem.contains("field 10"), "{problem}");
         }
     }
 }

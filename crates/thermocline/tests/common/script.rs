@@ -303,6 +303,9 @@ impl Trial {
         let before = self.numbered();
         let said = |what: &'static str| move |error| format!("{what}: {error}");
         let db = self.db().map_err(said("open"))?;
+        if let Some(trouble) = &db.recovery().hotness {
+            return Err(format!("hotness: {trouble}"));
+        }
         db.wait_idle().map_err(said("idle"))?;
         for keyspace in &self.keyspaces {
             db.keyspace(keyspace).map_err(said("keyspace"))?;
@@ -371,6 +374,9 @@ impl Trial {
             (Err(_), None) => return Ok(()),
             (Err(error), Some(_)) => return Err(format!("the checkpoint is gone: {error}")),
         };
+        if let Some(trouble) = &copy.recovery().hotness {
+            return Err(format!("hotness of the checkpoint: {trouble}"));
+        }
         let found = contents(&copy).map_err(|e| format!("scan of the checkpoint: {e}"))?;
         match &self.copied {
             Some(copied) if *copied != found => Err("the checkpoint is not what it was".into()),

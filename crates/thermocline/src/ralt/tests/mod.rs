@@ -51,10 +51,16 @@ impl Fixture {
     }
 
     fn on(medium: Arc<dyn Medium>, capacity: u64, options: HotRapOptions) -> Self {
-        Self::of(DATABASE, medium, capacity, options)
+        Self::of(DATABASE, false, medium, capacity, options)
     }
 
-    fn of(database: u128, medium: Arc<dyn Medium>, capacity: u64, options: HotRapOptions) -> Self {
+    fn of(
+        database: u128,
+        is_expected: bool,
+        medium: Arc<dyn Medium>,
+        capacity: u64,
+        options: HotRapOptions,
+    ) -> Self {
         let tables = Memory::new().table_store(Path::new("fast"), true).unwrap();
         let tier = TierOptions::fast("fast").capacity(capacity);
         let fast = Arc::new(Tier::new(0, tier, tables, None));
@@ -66,6 +72,7 @@ impl Fixture {
             medium: Arc::clone(&medium),
             path: dir(),
             points: points.clone(),
+            is_expected,
         });
         Self {
             fast,

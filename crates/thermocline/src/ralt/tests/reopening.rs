@@ -21,6 +21,12 @@ fn reopen(memory: &Memory) -> Fixture {
     Fixture::on(Arc::new(memory.clone()), CAPACITY, HotRapOptions::default())
 }
 
+/// Reopens what is known to have been there.
+fn reopen_expecting(memory: &Memory) -> Fixture {
+    let medium = Arc::new(memory.clone());
+    Fixture::of(DATABASE, true, medium, CAPACITY, HotRapOptions::default())
+}
+
 /// A copy of RALT's files, those left out for which `change` gives nothing.
 fn copy(from: &Memory, change: impl Fn(&str, Vec<u8>) -> Option<Vec<u8>>) -> Memory {
     let to = Memory::new();
@@ -48,8 +54,10 @@ fn assert_begun_anew(fixture: &Fixture, what: &str) {
     );
     assert!(!fixture.ralt.is_hot(3, &key(5)), "{what}");
     assert!(fixture.ralt.is_young(), "{what}");
-    assert_eq!(fixture.bytes_on_disk(), 0, "{what}");
-    assert_eq!(fixture.fast.file_bytes(), 0, "{what}");
+    let files = fixture.medium.log_store(&dir(), true).unwrap().list();
+    let files: Vec<String> = files.unwrap().into_iter().map(|f| f.name).collect();
+    assert_eq!(files, [state::NAME], "{what}");
+    assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk(), "{what}");
     (0..50).for_each(|number| fixture.read(3, number, 200));
     fixture.flush();
     assert_eq!(fixture.hot(3, 0..100).len(), 50, "{what}");
@@ -97,6 +105,17 @@ fn nothing_is_no_trouble_and_neither_is_a_store_that_read_nothing() {
     fixture.ralt.close();
     assert_eq!(fixture.ralt.trouble(), None);
     assert_eq!(reopen(&memory).ralt.trouble(), None);
+    // There is a state from the first opening on: who expects one finds it.
+    assert_eq!(reopen_expecting(&memory).ralt.trouble(), None);
+}
+
+#[test]
+fn where_everything_is_gone_that_is_told_if_something_is_expected() {
+    let fixture = reopen_expecting(&Memory::new());
+    let trouble = fixture.ralt.trouble().unwrap();
+    assert!(trouble.contains("fast/ralt/RALT"), "{trouble}");
+    assert_begun_anew(&fixture, "nothing is left");
+    fixture.ralt.close();
 }
 
 #[test]
@@ -232,7 +251,7 @@ fn a_flipped_bit_anywhere_is_seen_and_survived() {
 fn another_database_or_other_scores_mean_beginning_anew() {
     let (memory, _) = closed();
     let copied = || Arc::new(copy(&memory, |_, content| Some(content)));
-    let other = Fixture::of(1, copied(), CAPACITY, HotRapOptions::default());
+    let other = Fixture::of(1, false, copied(), CAPACITY, HotRapOptions::default());
     assert_begun_anew(&other, "another database");
     let options = HotRapOptions {
         decay: 0.9,

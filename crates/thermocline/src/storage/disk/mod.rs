@@ -7,6 +7,8 @@ mod log;
 mod table;
 mod writer;
 
+use std::fs;
+use std::io::ErrorKind::{DirectoryNotEmpty, NotFound};
 use std::path::Path;
 
 use self::direct::DirectIo;
@@ -62,6 +64,15 @@ impl Medium for Disk {
             false => DirectIo::OFF,
         };
         Ok(Arc::new(DiskTableStore::new(directory, direct)))
+    }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        match fs::remove_dir(dir) {
+            Err(e) if !matches!(e.kind(), NotFound | DirectoryNotEmpty) => {
+                Err(Error::io("remove directory", dir, e))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

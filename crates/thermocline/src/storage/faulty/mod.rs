@@ -167,6 +167,15 @@ impl Medium for Faulty {
     fn table_store(&self, dir: &Path, create: bool) -> Result<Arc<dyn TableStore>> {
         Ok(Arc::new(self.store(dir, create, Kind::Table)?))
     }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        let mut state = self.call(Operation::Remove, dir, "")?;
+        let found = state.directories.get(dir);
+        if found.is_some_and(|directory| directory.entries().is_empty()) {
+            state.directories.remove(dir);
+        }
+        Ok(())
+    }
 }
 
 impl Faulty {

@@ -63,6 +63,10 @@ impl Medium for Throttled {
         let device = Arc::clone(&self.device);
         Ok(Arc::new(ThrottledTableStore::new(inner, device)))
     }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        self.inner.remove_dir(dir)
+    }
 }
 
 #[cfg(test)]

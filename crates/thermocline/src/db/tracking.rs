@@ -1,0 +1,139 @@
+//! RALT's place in the store: opened with it, remembered by its manifest, copied and removed with it.
+
+use std::path::{Path, PathBuf};
+
+use super::builder::DbBuilder;
+use super::engine::Engine;
+use crate::error::Result;
+use crate::options::{Options, Placement};
+use crate::ralt::{self, Ralt, RaltParts};
+use crate::sync::Arc;
+use crate::tier::Tier;
+use crate::version::edit::PlacedBy;
+
+/// RALT's directory, for a fast tier at `path`.
+pub(super) fn ralt_dir(path: &Path) -> PathBuf {
+    path.join("ralt")
+}
+
+/// Opens RALT, if hotness decides where records live. `before` is what the store's manifest says.
+pub(super) fn open_ralt(
+    builder: &DbBuilder,
+    database: u128,
+    fast: &Arc<Tier>,
+    before: Option<PlacedBy>,
+) -> Option<Arc<Ralt>> {
+    let options = builder.options.hotrap()?;
+    Some(Arc::new(Ralt::open(RaltParts {
+        database,
+        options: options.clone(),
+        fast: Arc::clone(fast),
+        medium: builder.medium_of(0),
+        path: ralt_dir(&fast.options.path),
+        points: builder.points.clone(),
+        is_expected: before == Some(PlacedBy::Hotness),
+    })))
+}
+
+/// Removes what RALT left on the fast tier: nobody keeps it up to date from now on. What cannot be
+/// removed counts as used (I8).
+///
+/// # Errors
+/// I/O errors.
+pub(super) fn discard_ralt(builder: &DbBuilder, fast: &Tier) -> Result<()> {
+    let medium = builder.medium_of(0);
+    ralt::discard(&*medium, &ralt_dir(&fast.options.path), fast)
+}
+
+/// What a manifest is to say of placement. By hotness only if RALT has a state on disk: the next
+/// opening takes a missing one for lost.
+pub(super) fn placed_by(options: &Options, ralt: Option<&Ralt>) -> Option<PlacedBy> {
+    match &options.placement {
+        Placement::ByLevel => Some(PlacedBy::Level),
+        Placement::HotRap(_) if ralt.is_some_and(Ralt::has_state) => Some(PlacedBy::Hotness),
+        Placement::HotRap(_) => None,
+    }
+}
+
+impl Engine {
+    /// What a manifest that is begun now is to say of placement.
+    pub(super) fn placed_by(&self) -> Option<PlacedBy> {
+        placed_by(&self.options, self.ralt.as_deref())
+    }
+
+    /// Copies what is known of hotness to the fast tier `target` of a checkpoint; gives back what the
+    /// copy's manifest is to say of placement. Hotness is advice (I7): where it cannot be copied,
+    /// the checkpoint goes without.
+    pub(super) fn copy_hotness(&self, target: &Tier) -> Option<PlacedBy> {
+        let Some(ralt) = &self.ralt else {
+            return self.placed_by();
+        };
+        let (medium, dir) = (&*self.media[0], ralt_dir(&target.options.path));
+        let store = medium.log_store(&dir, true);
+        if let Ok(true) = store.and_then(|store| ralt.copy_to(&*store)) {
+            return Some(PlacedBy::Hotness);
+        }
+        // Half a copy would be taken for damage. If it stays, that is all it costs.
+        let _ = ralt::discard(medium, &dir, target);
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::Db;
+    use crate::executor::Stepped;
+    use crate::options::TierOptions;
+    use crate::storage::{Fault, Faulty, Operation};
+
+    fn open(disk: &Faulty, placement: Placement) -> Db {
+        let mut options = Options::with_tiers(vec![
+            TierOptions::fast("/fast").capacity(4 << 20),
+            TierOptions::slow("/slow"),
+        ]);
+        options.memory = 8 << 20;
+        options.memtable_size = Some(32 << 10);
+        options.placement = placement;
+        let mut builder = Db::builder(options).executor(Arc::new(Stepped::new(1)));
+        for tier in 0..2 {
+            builder = builder.medium(tier, Arc::new(disk.clone()));
+        }
+        builder.open().unwrap()
+    }
+
+    fn said(db: &Db) -> Option<PlacedBy> {
+        let engine = db.engine();
+        let _manifest = engine.manifest.lock();
+        engine.snapshot_edits()[0].placed_by
+    }
+
+    #[test]
+    fn a_manifest_begun_while_the_store_is_open_says_it_too() {
+        let (disk, hotness) = (Faulty::new(1), Placement::default());
+        assert_eq!(said(&open(&disk, hotness)), Some(PlacedBy::Hotness));
+        assert_eq!(
+            said(&open(&disk, Placement::ByLevel)),
+            Some(PlacedBy::Level)
+        );
+    }
+
+    /// Else the next opening would miss what never was.
+    #[test]
+    fn where_no_state_could_be_written_none_is_expected() {
+        let disk = Faulty::new(1);
+        disk.fail_where(
+            |operation, name| operation == Operation::Create && name == "RALT.tmp",
+            Fault::NoSpace,
+        );
+        let db = open(&disk, Placement::default());
+        assert_eq!((said(&db), &db.recovery().hotness), (None, &None));
+        db.close().unwrap();
+        disk.heal();
+        let db = open(&disk, Placement::default());
+        assert_eq!(
+            (said(&db), &db.recovery().hotness),
+            (Some(PlacedBy::Hotness), &None)
+        );
+    }
+}
