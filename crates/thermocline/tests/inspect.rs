@@ -56,10 +56,10 @@ impl Store {
             fs::create_dir_all(at(to)).unwrap();
             for file in fs::read_dir(at(from)).unwrap() {
                 let file = file.unwrap();
-                if file.path().is_dir() {
-                    continue;
+                // The directory of recent accesses may be missing.
+                if file.file_type().unwrap().is_file() {
+                    fs::copy(file.path(), at(to).join(file.file_name())).unwrap();
                 }
-                fs::copy(file.path(), at(to).join(file.file_name())).unwrap();
             }
         }
         self.options_at("killed")

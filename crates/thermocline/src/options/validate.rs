@@ -252,8 +252,8 @@ mod tests {
     /// The last number of the message.
     fn least(options: &Options) -> u64 {
         let error = options.validate().unwrap_err().to_string();
-        let numbers = error.split(|c: char| !c.is_ascii_digit());
-        let last = numbers.filter(|word| !word.is_empty()).next_back();
+        let mut numbers = error.split(|c: char| !c.is_ascii_digit());
+        let last = numbers.rfind(|word| !word.is_empty());
         last.and_then(|number| number.parse().ok()).unwrap()
     }
 

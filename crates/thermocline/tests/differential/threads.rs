@@ -28,7 +28,7 @@ struct Known {
 
 /// Every ninth version of a key is a delete; version 0 is none.
 fn is_gone(version: u64) -> bool {
-    version % 9 == 0
+    version.is_multiple_of(9)
 }
 
 fn key(number: usize) -> String {

@@ -1,0 +1,157 @@
+//! Promotions that come to nothing: for want of room, by a failure, by a shutdown, or because their
+//! keyspace is gone. Nothing is lost, and nothing is held.
+
+use super::flush::{STEPS, check_released, promoted_bytes, with_full_cache};
+use super::scene::{F, KEYS, Scene, everything, model, options};
+use crate::compaction::Manual;
+use crate::error::{Error, Result};
+use crate::metrics::Refusal;
+
+#[test]
+fn a_promotion_that_fails_lets_go_of_its_place_and_loses_nothing() {
+    let steps = ["promotion.start", "manifest.before_append"];
+    for step in STEPS.into_iter().chain(steps) {
+        let scene = with_full_cache();
+        let hook = scene.at(step, |_| Err(no_space()));
+        assert!(scene.promote().is_err(), "{step}");
+        drop(hook);
+        check_released(&scene);
+        assert_eq!(promoted_bytes(&scene), 0, "{step}");
+        scene.check(&model(&KEYS, "old"), &KEYS, step);
+        let used = scene.engine().fast().reserved_bytes();
+        assert_eq!(used, 0, "{step}: space goes back");
+        // It works the next time.
+        scene.to_slow();
+        scene.read_into_cache(&KEYS);
+        scene.promote().unwrap();
+        assert!(promoted_bytes(&scene) > 0, "{step}");
+        check_all_the_way_down_unchanged(&scene, step);
+    }
+}
+
+fn check_all_the_way_down_unchanged(scene: &Scene, at: &str) {
+    for level in 0..F {
+        scene.lower(level);
+        scene.check(&model(&KEYS, "old"), &KEYS, at);
+    }
+}
+
+fn no_space() -> Error {
+    let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+    Error::io("write", "/fast", full)
+}
+
+/// What goes wrong after the edit does not undo it: the table is part of the store.
+#[test]
+fn a_failure_after_the_installation_leaves_the_table_in_place() {
+    let scene = with_full_cache();
+    let hook = scene.at("promotion.installed", |_| Err(no_space()));
+    let _: Result<()> = scene.promote();
+    drop(hook);
+    assert!(promoted_bytes(&scene) > 0);
+    let report = scene.db.verify(&mut |_| {}).unwrap();
+    assert!(report.problems.is_empty(), "{report:?}");
+    let scene = scene.reopen(options());
+    assert_eq!(scene.levels_of("k05")[0].0, 0);
+    scene.check(&model(&KEYS, "old"), &KEYS, "after reopening");
+}
+
+/// A full fast tier keeps a promotion from happening, and nothing else: it waits for no space, and
+/// holds no place in L0.
+#[test]
+fn without_room_nothing_is_frozen_and_the_promotion_happens_once_there_is_some() {
+    let scene = with_full_cache();
+    scene.put("other", "old");
+    scene.to_last_fast();
+    let space = scene.take_all_space();
+    scene.promote().unwrap();
+    assert_eq!(promoted_bytes(&scene), 0);
+    check_released(&scene);
+    let all = [&KEYS[..], &["other"]].concat();
+    scene.check(&model(&all, "old"), &all, "full");
+    drop(space);
+    scene.promote().unwrap();
+    assert!(promoted_bytes(&scene) > 0);
+    scene.check(&model(&all, "old"), &all, "promoted");
+}
+
+/// A promotion that found no room is tried again when a compaction has ended, not only with the
+/// next admission: a cache that is full admits nothing, and would stay as it is for good.
+#[test]
+fn a_full_cache_is_promoted_when_a_compaction_has_made_room() {
+    let keys: Vec<String> = (0..40).map(|n| format!("m{n:02}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let scene = Scene::with_old(&keys);
+    scene.heat(&keys);
+    scene.put("other", "old");
+    scene.to_last_fast();
+    let space = scene.take_all_space();
+    // Nothing runs meanwhile.
+    keys.iter()
+        .for_each(|key| assert!(scene.get(key).is_some()));
+    assert!(scene.refused(Refusal::Full) > 0);
+    // The promotion that is queued starts a crossing. There is room only when that ends.
+    let hook = scene.at("compaction.before_edit", |scene| {
+        assert_eq!(promoted_bytes(scene), 0);
+        drop(space);
+        Ok(())
+    });
+    scene.drain();
+    drop(hook);
+    assert!(promoted_bytes(&scene) > 0);
+    let all = [&keys[..], &["other"]].concat();
+    scene.check(&model(&all, "old"), &all, "promoted");
+}
+
+/// A shutdown drops a queued promotion; what it held is where it was.
+#[test]
+fn a_promotion_cut_short_by_a_shutdown_loses_nothing() {
+    let scene = with_full_cache();
+    scene.engine().schedule_promotion(scene.tree());
+    let engine = scene.engine();
+    assert!(engine.is_promoting());
+    engine.executor.shutdown();
+    assert!(!engine.is_promoting(), "the flag is not left set");
+    scene.db.close().unwrap();
+    drop(engine);
+    let scene = scene.reopen(options());
+    scene.check(&model(&KEYS, "old"), &KEYS, "after a shutdown");
+    scene.heat(&KEYS);
+    scene.read_into_cache(&KEYS);
+    scene.promote().unwrap();
+    assert!(promoted_bytes(&scene) > 0);
+}
+
+/// Handles to a dropped keyspace find nothing, what was on its way up included.
+#[test]
+fn a_dropped_keyspace_leaves_nothing_in_its_promotion_cache() {
+    let scene = Scene::new();
+    let side = scene.db.create_keyspace("side").unwrap();
+    side.put("key", "value").unwrap();
+    scene.db.flush().unwrap();
+    let (engine, tree) = (scene.engine(), side.tree());
+    for from in 0..=F {
+        let state = tree.state.lock();
+        let plan = tree.with_picker(&engine, &state, true, |picker| {
+            picker.pick_range(from, &everything())
+        });
+        drop(state);
+        let Manual::Start(plan) = plan else {
+            panic!("a table of level {from}");
+        };
+        engine.start(tree, *plan).unwrap();
+        scene.drain();
+    }
+    assert!(side.get("key").unwrap().is_some());
+    assert!(tree.promotion.bytes() > 0);
+    let frozen = tree.freeze_promotion();
+    assert!(side.get("key").unwrap().is_some());
+    scene.db.drop_keyspace("side").unwrap();
+    assert_eq!(side.get("key").unwrap(), None);
+    assert_eq!(side.multi_get(&["key"]).unwrap(), [None]);
+    tree.abandon_promotion(&frozen);
+    assert_eq!(
+        (side.get("key").unwrap(), tree.promotion.bytes()),
+        (None, 0)
+    );
+}

@@ -1,0 +1,120 @@
+//! What becomes of the table of recent accesses costs speed, never an answer (I7).
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use thermocline::storage::{Faulty, Medium};
+use thermocline::{Db, Options};
+
+const KEYS: u32 = 3000;
+const CAPACITY: u64 = 768 << 10;
+
+fn open(disk: &Faulty) -> Db {
+    let mut options = Options::two_tiers("/fast", CAPACITY, "/slow");
+    options.memory = 2 << 20;
+    options.memtable_size = Some(16 << 10);
+    options.table_size = Some(16 << 10);
+    options.block_cache = Some(0);
+    options.seed = Some(1);
+    Db::builder(options)
+        .medium(0, Arc::new(disk.clone()))
+        .medium(1, Arc::new(disk.clone()))
+        .open()
+        .unwrap()
+}
+
+/// Where the table of recent accesses lies.
+fn tracking() -> &'static Path {
+    Path::new("/fast/ralt")
+}
+
+fn key(n: u32) -> String {
+    format!("key{:06}", n * 7919 % KEYS)
+}
+
+fn value(n: u32) -> Vec<u8> {
+    vec![n as u8; 300 + n as usize % 90]
+}
+
+/// Reads every key, and a twentieth of them again and again.
+fn check(db: &Db, at: &str) {
+    for n in (0..KEYS).chain((0..KEYS * 2).map(|n| n % (KEYS / 20))) {
+        let found = db.get(key(n)).unwrap();
+        assert!(found.as_deref() == Some(&value(n)[..]), "{at}: {}", key(n));
+    }
+    assert_eq!(db.iter().count(), KEYS as usize, "{at}");
+    db.wait_idle().unwrap();
+}
+
+/// The files of recent accesses, with their lengths.
+fn files(disk: &Faulty) -> Vec<(String, u64)> {
+    let files = disk.list_raw(tracking()).into_iter();
+    let files = files.map(|file| (file.name, file.len));
+    files.filter(|(_, len)| *len > 0).collect()
+}
+
+/// Does `damage` to a file of recent accesses of a closed store, to another each time; after each
+/// the store opens and answers as before. Why the accesses were of no use comes back.
+fn after_damage(what: &str, damage: impl Fn(&Faulty, &str, u64)) -> Vec<Option<String>> {
+    let disk = Faulty::new(1);
+    let db = open(&disk);
+    for n in 0..KEYS {
+        db.put(key(n), value(n)).unwrap();
+    }
+    check(&db, "before");
+    let hotrap = db.metrics().hotrap.unwrap();
+    assert!(hotrap.promoted_flush_bytes + hotrap.promoted_compaction_bytes > 0);
+    db.close().unwrap();
+    drop(db);
+    let mut reasons = Vec::new();
+    for index in 0..3 {
+        // Opened again, the store has written others; there is one at least.
+        let files = files(&disk);
+        let (name, len) = &files[index % files.len()];
+        damage(&disk, name, *len);
+        let at = format!("{what} of {name}");
+        let db = open(&disk);
+        reasons.push(db.recovery().hotness.clone());
+        check(&db, &at);
+        let report = db.verify(&mut |_| {}).unwrap();
+        assert!(report.problems.is_empty(), "{at}: {report:?}");
+        assert!(db.metrics().tiers[0].file_bytes <= CAPACITY, "{at}");
+        db.close().unwrap();
+    }
+    reasons
+}
+
+fn remove(disk: &Faulty, name: &str) {
+    let files = disk.log_store(tracking(), false).unwrap();
+    files.remove(name).unwrap();
+}
+
+#[test]
+fn recent_accesses_that_were_cut_short_are_forgotten() {
+    for part in [0, 3] {
+        let reasons = after_damage("truncation", |disk, name, len| {
+            disk.truncate_raw(tracking(), name, len * part / 4).unwrap();
+        });
+        assert!(reasons.iter().all(Option::is_some), "{reasons:?}");
+    }
+}
+
+#[test]
+fn flipped_bits_in_recent_accesses_change_no_answer() {
+    for part in [1, 3] {
+        after_damage("a flipped bit", |disk, name, len| {
+            disk.corrupt(tracking(), name, len * part / 4, 4).unwrap();
+        });
+    }
+}
+
+#[test]
+fn recent_accesses_that_were_removed_are_learnt_anew() {
+    let reasons = after_damage("removal", |disk, name, _| remove(disk, name));
+    assert!(reasons.iter().any(Option::is_some), "{reasons:?}");
+    let reasons = after_damage("removal of all", |disk, _, _| {
+        files(disk).iter().for_each(|(name, _)| remove(disk, name));
+    });
+    assert!(reasons.iter().all(Option::is_none), "{reasons:?}");
+}
