@@ -81,7 +81,7 @@ impl Engine {
             tree.last_fast_level,
             seq,
             (key, record),
-            full.saturating_mul(2),
+            full.saturating_add(full / 4),
         );
         match admitted {
             Ok(bytes) if bytes >= full => {

@@ -81,14 +81,22 @@ impl Shared {
         if self.damaged.swap(false, Ordering::Relaxed) {
             return self.clear(files, worker);
         }
+        let is_far_over = self.is_far_over();
         if self.buffers.is_flush_due() {
-            return self.flush(files, worker, self.buffers.take_full());
+            if !is_far_over {
+                return self.flush(files, worker, self.buffers.take_full());
+            }
+            // What there is must become less before there is more of it.
+            self.drop_accesses(&self.buffers.take_full());
         }
         if worker.pass.is_none() {
             worker.pass = self.begin_pass(files, worker);
         }
         let Some(mut pass) = worker.pass.take() else {
-            return Ok(());
+            return match is_far_over {
+                true => self.clear(files, worker),
+                false => Ok(()),
+            };
         };
         point!(files.points, "ralt.step")?;
         let version = self.version.load_full();
@@ -106,6 +114,11 @@ impl Shared {
             Ok(true) => self.end_pass(worker, &pass),
             Err(error) if error.is_no_space() && pass.shrink_step(&self.sizes) => {
                 worker.pass = Some(pass);
+            }
+            // Without space it cannot shrink, and while it does not, writers may find none: better
+            // that nothing is hot (I7, I8).
+            Err(error) if error.is_no_space() && is_far_over => {
+                return self.clear(files, worker);
             }
             // One that finds no space at all begins anew when there may be some.
             Err(error) => return Err(error),
@@ -192,6 +205,13 @@ impl Shared {
     fn is_over(&self, version: &Version) -> bool {
         version.hot_set() > self.hot_set_limit(version)
             || version.physical() > version.limits.physical
+    }
+
+    /// Whether access records take twice what they may: more come than are merged, or merging finds
+    /// no space.
+    fn is_far_over(&self) -> bool {
+        let version = self.version.load();
+        version.physical() > version.limits.physical.saturating_mul(2)
     }
 
     fn due(&self, worker: &Worker, version: &Version) -> Option<Due> {
