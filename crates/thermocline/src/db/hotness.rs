@@ -232,3 +232,24 @@ impl Drop for TrackingJob {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_settled_size_follows_slowly_and_arrives() {
+        let size = Settled::default();
+        assert_eq!(
+            size.settle(3200),
+            3200,
+            "the first measurement counts in full"
+        );
+        assert_eq!(size.settle(0), 3100, "one of 32 counts for one in 32");
+        for _ in 0..500 {
+            size.settle(6400);
+        }
+        let arrived = size.settle(6400);
+        assert!((6300..=6400).contains(&arrived), "{arrived}");
+    }
+}

@@ -87,3 +87,72 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+
+    use crate::storage::Memory;
+    use crate::sync::Arc;
+    use crate::{Db, Options, Placement};
+
+    const CAPACITY: u64 = 8 << 20;
+
+    fn open(placement: Placement) -> Db {
+        let mut options = Options::two_tiers("/fast", CAPACITY, "/slow");
+        options.placement = placement;
+        let memory = Arc::new(Memory::new());
+        let builder = Db::builder(options).medium(0, Arc::clone(&memory) as Arc<_>);
+        builder.medium(1, memory).open().unwrap()
+    }
+
+    fn room(db: &Db) -> u64 {
+        db.engine().fast_room(db.tree()).last
+    }
+
+    #[test]
+    fn what_else_lies_on_the_fast_tier_is_taken_from_the_last_levels_room() {
+        let db = open(Placement::default());
+        let before = room(&db);
+        assert!(
+            before > CAPACITY / 4 * 3,
+            "{before}: an empty tier is all theirs"
+        );
+        db.put("key", vec![7; 30 << 10]).unwrap();
+        db.flush().unwrap();
+        let l0 = db.tree().bytes_on(0)[0];
+        // L0 once as it is, and once as the output of its compaction, if that is the largest.
+        let after = room(&db);
+        assert!(after + l0 <= before, "{before}, {after} with {l0} in L0");
+        let job = db.engine().sizes.table_size * 2;
+        assert!(
+            after + 2 * l0 + job >= before,
+            "{before}, {after} with {l0} in L0"
+        );
+    }
+
+    #[test]
+    fn output_in_flight_is_headroom_in_use() {
+        let db = open(Placement::default());
+        let before = room(&db);
+        let tier = db.engine().fast();
+        let small = tier.reserve(db.engine().sizes.table_size).unwrap();
+        assert_eq!(
+            room(&db),
+            before,
+            "what a job writes was set aside for jobs"
+        );
+        let large = tier.reserve(CAPACITY / 2).unwrap();
+        assert!(room(&db) < before, "more than was set aside");
+        drop((small, large));
+        assert_eq!(room(&db), before);
+    }
+
+    #[test]
+    fn by_level_the_room_is_what_was_planned() {
+        let db = open(Placement::ByLevel);
+        let before = room(&db);
+        db.put("key", vec![7; 30 << 10]).unwrap();
+        db.flush().unwrap();
+        assert_eq!(room(&db), before);
+    }
+}
