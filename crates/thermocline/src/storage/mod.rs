@@ -244,3 +244,29 @@ pub use faulty::{CrashStyle, Fault, Faulty, Operation};
 pub use io_buf::IoBuf;
 pub use memory::Memory;
 pub use throttled::{Limits, Throttled};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_removed_when_it_is_empty_and_may_be_missing() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("inner");
+        let media: [Box<dyn Medium>; 3] = [
+            Box::new(Disk::default()),
+            Box::new(Memory::new()),
+            Box::new(Faulty::new(1)),
+        ];
+        for medium in media {
+            let store = medium.log_store(&dir, true).unwrap();
+            store.create("file").unwrap();
+            medium.remove_dir(&dir).unwrap();
+            assert_eq!(store.list().unwrap().len(), 1, "{medium:?}");
+            store.remove("file").unwrap();
+            medium.remove_dir(&dir).unwrap();
+            assert!(medium.log_store(&dir, false).is_err(), "{medium:?}");
+            medium.remove_dir(&dir).unwrap();
+        }
+    }
+}
