@@ -174,7 +174,7 @@ impl EvictionRule {
         let unstable = (ratio * hot_set.saturating_sub(hot_rap) as f64) as u64;
         Limits {
             hot_set,
-            physical: (physical + unstable).max(sizes.physical_min),
+            physical: (physical + unstable + sizes.unmerged).max(sizes.physical_min),
             ..version.limits
         }
     }

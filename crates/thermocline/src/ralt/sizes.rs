@@ -3,8 +3,9 @@
 
 use crate::options::HotRapOptions;
 
-/// Tables of the first level that wait to be merged.
-pub(super) const LEVEL0_TABLES: usize = 4;
+/// Tables of the first level that wait to be merged: the more, the less often what lies below is
+/// rewritten for them.
+pub(super) const LEVEL0_TABLES: usize = 8;
 
 /// By how much each level is larger than the one above (§3.2).
 const LEVEL_RATIO: u64 = 10;
@@ -35,12 +36,14 @@ pub(super) struct Sizes {
     pub(super) physical_initial: u64,
     /// Least limit of access records: a few flushes must fit.
     pub(super) physical_min: u64,
+    /// What the limit of access records leaves for those that wait to be merged.
+    pub(super) unmerged: u64,
 }
 
 impl Sizes {
     pub(super) fn new(options: &HotRapOptions, capacity: u64) -> Self {
         let share = |fraction: f64| (capacity as f64 * fraction) as u64;
-        let flush = (capacity / 1000).clamp(4 << 10, 4 << 20);
+        let flush = (capacity / 500).clamp(4 << 10, 4 << 20);
         let table = (capacity / 400).clamp(16 << 10, 4 << 20);
         let hot_set_max = share(options.hot_set_max);
         let physical_min = 4 * flush;
@@ -58,13 +61,14 @@ impl Sizes {
             hot_set_initial: share(options.hot_set_initial),
             physical_initial: share(options.ralt_initial).max(physical_min),
             physical_min,
+            unmerged: flush * LEVEL0_TABLES as u64,
         }
     }
 
     /// What level `level`, at least 1, holds before it is merged into the next.
     pub(super) fn level_target(&self, level: usize) -> u64 {
         let ratio = LEVEL_RATIO.saturating_pow(u32::try_from(level).unwrap_or(u32::MAX));
-        self.flush.saturating_mul(ratio)
+        self.unmerged.saturating_mul(ratio)
     }
 }
 

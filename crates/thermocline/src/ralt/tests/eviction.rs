@@ -71,7 +71,7 @@ fn a_hotspot_is_found_kept_and_followed_when_it_moves() {
     );
 
     // It moves: the new one is hot, the old one is forgotten.
-    hotspot(&fixture, &mut rng, of(8.0), all - spot..all, all);
+    hotspot(&fixture, &mut rng, of(10.0), all - spot..all, all);
     check_limits(&fixture);
     let hot = fixture.hot(0, 0..all);
     let new = hot.iter().filter(|n| **n >= all - spot).count() as u64;
@@ -210,7 +210,7 @@ fn a_step_needs_little_space_beside_its_input() {
     let flush = fixture.ralt.shared.sizes.flush;
     let mut evictions = 0;
     let mut steps = 0;
-    for _ in 0..60_000 {
+    for _ in 0..120_000 {
         let number = rng.random_range(0..50_000);
         if fixture.ralt.log(0, &key(number), 40, 1) {
             while fixture.ralt.work() {
