@@ -71,13 +71,14 @@ fn a_hotspot_is_found_kept_and_followed_when_it_moves() {
     );
 
     // It moves: the new one is hot, the old one is forgotten.
-    hotspot(&fixture, &mut rng, of(10.0), all - spot..all, all);
+    hotspot(&fixture, &mut rng, of(8.0), all - spot..all, all);
     check_limits(&fixture);
     let hot = fixture.hot(0, 0..all);
     let new = hot.iter().filter(|n| **n >= all - spot).count() as u64;
     let old = hot.iter().filter(|n| **n < spot).count() as u64;
     assert!(new * 100 >= spot * 95, "{new} of {spot}");
-    assert!(old * 10 <= spot, "{old} of {spot}");
+    // What is not stable any more is spared while there is room for it.
+    assert!(old * 100 <= spot * 15, "{old} of {spot}");
 }
 
 /// The first eviction used to take everything that had been read once: a hotspot that has only just
