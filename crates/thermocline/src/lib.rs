@@ -3,8 +3,8 @@
 //! A store is a list of *tiers*, fastest first, each a directory with a capacity and a price.
 //! It is an LSM-tree: writes go to a log and to memory, from there to immutable sorted tables
 //! in levels. The upper levels live on the fast tier, the lower ones on the slow tier, and the
-//! fast tier's capacity is kept with everything on it counted. One tier makes an ordinary
-//! store.
+//! fast tier's capacity is kept with everything on it counted. Records that are read often stay on
+//! the fast tier, and come back to it ([`Placement`]). One tier makes an ordinary store.
 //!
 //! ```
 //! # fn main() -> thermocline::Result<()> {
@@ -54,6 +54,8 @@
 //! | An edit in the manifest makes the table part of the store | `version` |
 //! | Compactions merge tables downwards, and across tiers | `compaction`, `placement` |
 //! | A read pins memtables and version and searches them in order | `db/read`, `db/range`, `cache` |
+//! | Every read is logged, which says what is hot | `db/hotness`, `ralt` |
+//! | A record read from the slow tier comes back up | `promotion` |
 //! | Bytes reach a device | `tier`, [`storage`] |
 //! | Writers are slowed before anything is full | `db/stall` |
 //! | A crash is made good when the store is opened | `db/open`, `db/recovery`, `wal` |
