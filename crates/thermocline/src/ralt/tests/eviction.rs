@@ -54,7 +54,12 @@ fn check_limits(fixture: &Fixture) {
 
 #[test]
 fn a_hotspot_is_found_kept_and_followed_when_it_moves() {
-    let fixture = Fixture::new();
+    // With the paper's D_hs: the more may be tracked that is not stable, the longer the old spot is.
+    let options = HotRapOptions {
+        unstable: 0.1,
+        ..HotRapOptions::default()
+    };
+    let fixture = Fixture::on(Arc::new(Memory::new()), CAPACITY, options);
     let mut rng = StdRng::seed_from_u64(1);
     let all = of(10.0);
     let spot = of(0.3);
@@ -142,7 +147,7 @@ fn without_a_hotspot_little_is_tracked() {
     let metrics = fixture.ralt.metrics();
     let limit = metrics.hot_set_limit_bytes as f64 / CAPACITY as f64;
     // L_hs and D_hs, and the few records that chance made stable.
-    assert!(limit < 0.05 + 0.07 + 0.15, "{limit}");
+    assert!(limit < 0.05 + 0.21 + 0.05, "{limit}");
     let hot = fixture.hot(0, 0..of(20.0)).len() as u64;
     assert!(hot * 100 < of(20.0) * 3, "{hot} of {}", of(20.0));
 }
