@@ -66,6 +66,8 @@ pub(crate) struct Engine {
     pub(crate) promotions: PromotionStats,
     /// How large the hot set may be, in bytes.
     pub(crate) hot_room: Settled,
+    /// The least room that the last fast levels had of late, in bytes.
+    pub(crate) least_room: Settled,
     /// Whether the fast tier has room that nothing is due to fill.
     pub(crate) has_spare_room: AtomicBool,
     pub(crate) stats: Stats,

@@ -41,6 +41,17 @@ impl Settled {
         self.0.store(after, Ordering::Relaxed);
         after
     }
+
+    /// As [`Settled::settle`], but falls at once: the least of late.
+    fn settle_low(&self, now: u64) -> u64 {
+        let before = self.0.load(Ordering::Relaxed);
+        let after = match before {
+            0 => now,
+            _ => now.min(before + now.saturating_sub(before) / 64),
+        };
+        self.0.store(after, Ordering::Relaxed);
+        after
+    }
 }
 
 impl Engine {
@@ -140,9 +151,9 @@ impl Engine {
             let f = usize::from(tree.last_fast_level);
             let target = tree.targets(self, &pinned.version).bytes[f];
             room = target.saturating_add(room);
+            used += tree.bytes_on(0)[..=f].iter().sum::<u64>();
             for table in pinned.version.levels[f].tables.iter() {
                 let properties = table.table.properties();
-                used += table.meta.len;
                 stored += table.meta.len;
                 raw += properties.raw_key_bytes + properties.raw_value_bytes;
             }
@@ -155,7 +166,10 @@ impl Engine {
         };
         let room_now = (room as f64 * HOT_SHARE * expansion) as u64;
         ralt.set_room(self.hot_room.settle(room_now));
-        let spare = room.saturating_sub(used) > SPARE_TABLES * self.sizes.table_size;
+        // Of late: right after a compaction there is always some, and it does not last. All that lies
+        // above Lf will be part of it.
+        let spare = self.least_room.settle_low(room).saturating_sub(used);
+        let spare = spare > SPARE_TABLES * self.sizes.table_size;
         self.has_spare_room.store(spare, Ordering::Relaxed);
         if ralt.has_work() {
             self.schedule_tracking();
@@ -251,5 +265,13 @@ mod tests {
         }
         let arrived = size.settle(6400);
         assert!((6300..=6400).contains(&arrived), "{arrived}");
+    }
+
+    #[test]
+    fn the_least_of_late_falls_at_once_and_rises_slowly() {
+        let size = Settled::default();
+        assert_eq!(size.settle_low(6400), 6400);
+        assert_eq!(size.settle_low(640), 640);
+        assert_eq!(size.settle_low(6400), 640 + (6400 - 640) / 64);
     }
 }

@@ -183,6 +183,7 @@ impl Parts<'_> {
             tracking: AtomicBool::new(false),
             promotions: Default::default(),
             hot_room: Default::default(),
+            least_room: Default::default(),
             has_spare_room: AtomicBool::new(false),
             stats: Default::default(),
             closed: AtomicBool::new(false),
