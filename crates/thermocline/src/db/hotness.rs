@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::executor::{Job, Lane, Step};
 use crate::key::{Kind, SeqNo};
 use crate::metrics::{HotRapMetrics, Refusal};
+use crate::options::Switches;
 use crate::points::point;
 use crate::ralt::Ralt;
 use crate::sync::Arc;
@@ -16,9 +17,9 @@ use crate::table::Record;
 use crate::version::Superversion;
 use crate::version::edit::KeyspaceId;
 
-/// How much of the room for the last fast level the hot set may take: what is left is for cold records
-/// on their way down. With less of those each crossing would rewrite more hot records than it
-/// brings cold ones down.
+/// How much of the room for the last fast level the hot set may take. Nearly all: a record that is hot
+/// and does not fit costs a read of the slow tier each time, and the picker finds the tables that
+/// have most cold records, however few there are on average.
 const HOT_SHARE: f64 = 0.97;
 
 /// Tables by which Lf must be below its target for everything that is read to be promoted: an empty
@@ -174,6 +175,12 @@ impl Engine {
         if ralt.has_work() {
             self.schedule_tracking();
         }
+    }
+
+    /// Which techniques of placement by hotness are in use.
+    pub(crate) fn switches(&self) -> Switches {
+        let hotrap = self.options.hotrap();
+        hotrap.map(|hotrap| hotrap.switches()).unwrap_or_default()
     }
 
     /// Whether RALT's work or a promotion is queued or runs.

@@ -7,7 +7,6 @@ use crate::db::{Engine, FrozenPromotion, Installed, Tree};
 use crate::error::{Error, Result};
 use crate::executor::{Job, Lane, Step};
 use crate::key::{InternalKey, Kind, MAX_SEQ};
-use crate::options::Switches;
 use crate::points::point;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -225,12 +224,6 @@ impl Engine {
         let mut state = tree.state.lock();
         tree.install(&mut state, &edit, vec![table], Installed::Promotion(frozen));
         Ok(true)
-    }
-
-    /// Which techniques of placement by hotness are in use.
-    pub(crate) fn switches(&self) -> Switches {
-        let hotrap = self.options.hotrap();
-        hotrap.map(|hotrap| hotrap.switches()).unwrap_or_default()
     }
 }
 

@@ -27,7 +27,7 @@ impl RecordsIter {
         }
     }
 
-    /// Whether `key` is among them.
+    /// Their keys, in order.
     pub(crate) fn keys(&self) -> Vec<Bytes> {
         self.records.iter().map(|(key, _)| key.clone()).collect()
     }
