@@ -6,6 +6,7 @@ use super::scene::{F, KEYS, Scene, everything, model, options};
 use crate::compaction::Manual;
 use crate::error::{Error, Result};
 use crate::metrics::Refusal;
+use crate::sync::atomic::Ordering;
 
 #[test]
 fn a_promotion_that_fails_lets_go_of_its_place_and_loses_nothing() {
@@ -73,6 +74,29 @@ fn without_room_nothing_is_frozen_and_the_promotion_happens_once_there_is_some()
     scene.promote().unwrap();
     assert!(promoted_bytes(&scene) > 0);
     scene.check(&model(&all, "old"), &all, "promoted");
+}
+
+/// Every promotion that found no room used to start a crossing of its own, and with a full cache each
+/// record that is read starts a promotion: some forty crossings at once emptied the fast tier.
+#[test]
+fn promotions_without_room_start_one_crossing_between_them() {
+    let scene = with_full_cache();
+    for key in ["other", "yet another"] {
+        scene.put(key, "old");
+        scene.to_last_fast();
+    }
+    let engine = scene.engine();
+    let running = || engine.background.compactions.load(Ordering::Relaxed);
+    let before = running();
+    let space = scene.take_all_space();
+    for _ in 0..3 {
+        scene.promote().unwrap();
+    }
+    assert_eq!(running(), before + 1);
+    drop(space);
+    scene.drain();
+    let all = [&KEYS[..], &["other", "yet another"]].concat();
+    scene.check(&model(&all, "old"), &all, "drained");
 }
 
 /// A promotion that found no room is tried again when a compaction has ended, not only with the
