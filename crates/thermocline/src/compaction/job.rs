@@ -424,7 +424,7 @@ impl CompactionJob {
             self.plan.lower.clear();
             self.plan.version = Arc::default();
             let compactions = &self.engine.background.compactions;
-            compactions.fetch_sub(1, Ordering::Relaxed);
+            compactions.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::executor::Lane;
 use crate::options::MEMTABLES;
 use crate::placement::SpacePlan;
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Reservation;
 
@@ -23,6 +23,9 @@ pub(crate) struct Background {
     error: Mutex<Option<Error>>,
     /// Compactions queued or running, over all keyspaces.
     pub(crate) compactions: AtomicUsize,
+    /// Compactions ever begun: whoever decides by several looks at the store sees by it that none
+    /// began between them.
+    begun: AtomicU64,
 }
 
 impl Background {
@@ -62,6 +65,16 @@ impl Background {
     /// Forgets a passing failure: a job has succeeded, or is about to be tried again.
     pub(crate) fn clear(&self) {
         *self.error.lock() = None;
+    }
+
+    fn begin_compaction(&self) {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        self.compactions.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// How many compactions ever began.
+    pub(super) fn begun(&self) -> u64 {
+        self.begun.load(Ordering::SeqCst)
     }
 
     /// The failure that holds now.
@@ -151,9 +164,13 @@ impl Engine {
         if !is_current || comes_too_late || !state.running.admits(&plan) {
             return Ok(());
         }
+        let engine = self.me().ok_or(Error::Closed)?;
         let number = Tree::start_compaction(&mut state, &plan);
+        // With the state locked: who finds the inputs claimed finds the job counted.
+        self.background.begin_compaction();
         drop(state);
-        self.spawn_compaction(Arc::clone(tree), plan, number, space);
+        let job = CompactionJob::new(engine, Arc::clone(tree), plan, number, space);
+        self.executor.spawn(Lane::Compaction, Box::new(job));
         Ok(())
     }
 
@@ -229,16 +246,6 @@ impl Engine {
         }
     }
 
-    fn spawn_compaction(&self, tree: Arc<Tree>, plan: Plan, number: u64, space: Vec<Reservation>) {
-        let Some(engine) = self.me() else {
-            tree.end_compaction(number, &plan);
-            return;
-        };
-        self.background.compactions.fetch_add(1, Ordering::Relaxed);
-        let job = CompactionJob::new(engine, tree, plan, number, space);
-        self.executor.spawn(Lane::Compaction, Box::new(job));
-    }
-
     /// Queues a compaction that was picked by hand, unless it has to wait for others to make room
     /// for it.
     pub(crate) fn start_manual(&self, tree: &Arc<Tree>, plan: Plan) -> Result<()> {
@@ -253,18 +260,21 @@ impl Engine {
 
     /// Whether a compaction runs or is queued.
     pub(crate) fn is_compacting(&self) -> bool {
-        self.background.compactions.load(Ordering::Relaxed) > 0
+        self.background.compactions.load(Ordering::SeqCst) > 0
     }
 
     /// Whether nothing runs, waits or wants to run.
     pub(crate) fn is_idle(&self) -> bool {
-        self.background.compactions.load(Ordering::Relaxed) == 0
+        let begun = self.background.begun();
+        let is_idle = !self.is_compacting()
             && self.all_trees().iter().all(|tree| {
                 tree.peek().immutables.is_empty()
                     && !tree.state.lock().flushing
                     && !tree.wants_compaction(self)
             })
-            && !self.is_promoting()
+            && !self.is_promoting();
+        // What began between these looks is wanted no more, and may have run in none of them.
+        is_idle && self.background.begun() == begun
     }
 }
 

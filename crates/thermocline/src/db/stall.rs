@@ -10,6 +10,7 @@ use super::engine::Engine;
 use super::tree::Tree;
 use crate::error::{Error, Result};
 use crate::placement::SpacePlan;
+use crate::points::point;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
 
@@ -179,17 +180,22 @@ impl Engine {
         self.background.clear();
         self.graveyard.sweep();
         self.schedule();
-        let mut ended = self.wait_while_stopped(bytes);
+        // What began by then is counted before each wait: who began meanwhile is seen.
+        let wait = || (self.background.begun(), self.wait_while_stopped(bytes));
+        let (mut begun, mut ended) = wait();
         if matches!(ended, Ok(Stopped::Stuck)) {
             // What is left to free is the log of the active memtables.
-            ended = self
-                .freeze_all()
-                .and_then(|_| self.wait_while_stopped(bytes));
+            self.freeze_all()?;
+            (begun, ended) = wait();
         }
         // Nothing is due, every level is within its target, and there is no room all the same:
-        // the last fast level gives way.
-        while matches!(ended, Ok(Stopped::Stuck)) && self.start_crossing() {
-            ended = self.wait_while_stopped(bytes);
+        // the last fast level gives way. What another writer sends down serves this one too.
+        while matches!(ended, Ok(Stopped::Stuck)) {
+            point!(self.points, "stall.stuck")?;
+            if !self.start_crossing() && self.background.begun() == begun {
+                break;
+            }
+            (begun, ended) = wait();
         }
         let waited = self.clock.now().saturating_sub(started);
         self.stall.count(first, waited, &self.stall.stopped_nanos);

@@ -1,6 +1,6 @@
 //! Whatever is hot and whatever is held, crossings make room and writers go on.
 
-use super::scene::{F, Scene, options};
+use super::scene::{F, KEYS, Scene, options};
 use crate::Db;
 
 /// What all tables of level f hold.
@@ -77,6 +77,31 @@ fn a_held_snapshot_never_keeps_writers_from_going_on() {
             assert!(first.is_some_and(|value| value.starts_with(b"first/")));
         }
     }
+}
+
+/// Two writers stopped for want of room on the fast tier: the first sends all of level f down,
+/// between the other's finding that nothing is under way and its own look for a table to send.
+/// The other found them all taken and reported a tier without room, while room was being made.
+#[test]
+fn a_stopped_writer_waits_for_the_room_that_another_is_making() {
+    let scene = Scene::new();
+    scene.put_all(&KEYS, "old");
+    scene.to_last_fast();
+    let space = scene.take_all_space();
+    let hook = scene.at("stall.stuck", |scene| {
+        while scene.engine().start_crossing() {}
+        Ok(())
+    });
+    let engine = scene.engine();
+    let largest = engine.fast().free_bytes() - engine.sizes.memtable_size;
+    let made = last_fast(&scene.db) / 2;
+    scene
+        .db
+        .put("n", vec![0; (largest + made) as usize])
+        .unwrap();
+    assert!(hook.has_run());
+    assert_eq!(last_fast(&scene.db), 0);
+    drop(space);
 }
 
 /// Tracking that finds no room on the fast tier waits until there may be some. It used to be queued
