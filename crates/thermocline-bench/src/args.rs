@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use bytesize::ByteSize;
 
-use crate::distribution::Stages;
+use crate::distribution::{Cluster, Shape, Stages};
 use crate::engine::{self, EngineKind};
 use crate::keys::{KEY_LEN, KeySpace};
 use crate::settings::{Compression, Durability, Settings, SlowDevice};
@@ -37,20 +37,25 @@ pub struct BenchArgs {
     #[arg(long, default_value = "hotrap")]
     pub engine: String,
 
-    /// Workload: ro, rw, wh, uh (HotRAP), a to f (YCSB), scan, write
-    #[arg(long, default_value = "ro")]
-    pub workload: Workload,
+    /// Workload: ro, rw, wh, uh (HotRAP), a to f (YCSB), scan, write [default: ro; cluster:NAME: its
+    /// own mix]
+    #[arg(long)]
+    pub workload: Option<Workload>,
 
-    /// Distribution: hotspot-N[+OFFSET], zipfian:THETA, uniform, latest; stages separated by
+    /// Distribution: hotspot-N[+OFFSET], zipfian:THETA, uniform, latest; shifting-zipfian:THETA/N (N
+    /// percent of the ranks move in a million operations); fitted to recorded traffic: ranks:FILE
+    /// (lines of rank and count; also quizup-reads, quizup-writes) and cluster:NAME or
+    /// cluster:FILE:NAME (a cluster of Twitter's caches). Stages separated by
     /// commas, each with an optional share, as in hotspot-5@30%,uniform@70%, or each with its
-    /// time, as in uniform@60s,hotspot-5@2m
+    /// time, as in uniform@60s,hotspot-5@2m; dynamic and dynamic@TIME: the HotRAP paper's seven stages
     /// [default: hotspot-5; YCSB: zipfian:0.99, d: latest]
     #[arg(long)]
     pub distribution: Option<Stages>,
 
-    /// Key and value of one record together; keys have 24 bytes
-    #[arg(long, value_parser = size, default_value = "1KiB", value_name = "SIZE")]
-    pub record_size: u64,
+    /// Key and value of one record together; keys have 24 bytes [default: 1KiB; cluster:NAME:
+    /// an average record of it, at least 48]
+    #[arg(long, value_parser = size, value_name = "SIZE")]
+    pub record_size: Option<u64>,
 
     /// Keys and values of all records together [default: 256MiB]
     #[arg(long, value_parser = size, value_name = "SIZE", conflicts_with = "trace")]
@@ -241,10 +246,14 @@ impl BenchArgs {
         let engine = engine::find(&self.engine)?;
         self.check_directories()?;
         let least = (KEY_LEN + HEADER_LEN) as u64;
+        let record_size = match (self.record_size, self.cluster()?) {
+            (Some(size), _) => size,
+            (None, Some(cluster)) => cluster.record_size.max(least),
+            (None, None) => 1 << 10,
+        };
         ensure!(
-            (least..=16 << 20).contains(&self.record_size),
-            "--record-size {}: must be {least} bytes to 16 MiB",
-            self.record_size
+            (least..=16 << 20).contains(&record_size),
+            "--record-size {record_size}: must be {least} bytes to 16 MiB"
         );
         ensure!(self.scan_length > 0, "--scan-length: must be at least 1");
         ensure!(self.ops != Some(0), "--ops: must be at least 1");
@@ -254,7 +263,7 @@ impl BenchArgs {
         );
         let source = self.source()?;
         let records = match &source {
-            Source::Generated { .. } => self.data_size.unwrap_or(256 << 20) / self.record_size,
+            Source::Generated { .. } => self.data_size.unwrap_or(256 << 20) / record_size,
             Source::Trace { trace, copies, .. } => trace.distinct() * copies,
         };
         ensure!(records > 0, "--data-size: must hold at least one record");
@@ -263,7 +272,7 @@ impl BenchArgs {
             Some(threads) => threads,
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        let settings = self.settings(records * self.record_size);
+        let settings = self.settings(records * record_size);
         engine.check(&settings)?;
         #[cfg(feature = "experiments")]
         ensure!(
@@ -281,7 +290,7 @@ impl BenchArgs {
             end: self.end(&source)?,
             source,
             records,
-            value_len: self.record_size as usize - KEY_LEN,
+            value_len: record_size as usize - KEY_LEN,
             threads,
             seed: self.seed,
             scan_length: self.scan_length,
@@ -309,12 +318,39 @@ impl BenchArgs {
         Ok(())
     }
 
+    /// The cluster that the run is fitted to, if it is.
+    fn cluster(&self) -> Result<Option<&Cluster>> {
+        let stages = self.distribution.as_ref().map_or(&[][..], Stages::stages);
+        let mut clusters = stages.iter().filter_map(|stage| match &stage.shape {
+            Shape::Cluster(cluster) => Some(&**cluster),
+            _ => None,
+        });
+        let Some(cluster) = clusters.next() else {
+            return Ok(None);
+        };
+        ensure!(
+            stages.len() == 1,
+            "--distribution: cluster:{} has sizes and a mix of its own, so it cannot be one of several stages",
+            cluster.name
+        );
+        ensure!(
+            self.workload.is_none(),
+            "--workload: cluster:{} has a mix of its own; leave out --workload",
+            cluster.name
+        );
+        Ok(Some(cluster))
+    }
+
     fn source(&self) -> Result<Source> {
         let Some(path) = &self.trace else {
+            let workload = match self.cluster()? {
+                Some(cluster) => Workload::fitted(cluster),
+                None => self.workload.unwrap_or(Workload::READ_ONLY),
+            };
             let stages = self.distribution.clone();
             return Ok(Source::Generated {
-                workload: self.workload,
-                stages: stages.unwrap_or_else(|| self.workload.default_distribution()),
+                workload,
+                stages: stages.unwrap_or_else(|| workload.default_distribution()),
             });
         };
         // Eight digits of the key are for the copy.
@@ -422,6 +458,22 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_cluster_brings_its_mix_and_its_sizes() {
+        let plan = parse("--distribution cluster:17").unwrap().plan().unwrap();
+        assert_eq!(plan.record_bytes(), 19 + 212);
+        assert_eq!(plan.source.workload_name(), "trace-fitted");
+        assert_eq!(plan.source.distribution_name(), "cluster:17 (trace-fitted)");
+        let small = parse("--distribution cluster:21").unwrap().plan().unwrap();
+        assert_eq!(
+            small.record_bytes(),
+            48,
+            "25 + 1 is too small to be checked"
+        );
+        let given = parse("--distribution cluster:17 --record-size 500");
+        assert_eq!(given.unwrap().plan().unwrap().record_bytes(), 500);
+    }
+
+    #[test]
     fn stages_with_a_time_end_the_run() {
         let plan = parse("--distribution uniform@10s,hotspot-5@1m").unwrap();
         let end = plan.plan().unwrap().end;
@@ -456,6 +508,14 @@ pub(crate) mod tests {
             ("--fast a --slow a", "two directories"),
             ("--phase run", "needs --keep"),
             ("--trace /no/such", "/no/such"),
+            (
+                "--distribution cluster:17 --workload ro",
+                "a mix of its own",
+            ),
+            (
+                "--distribution cluster:17,uniform",
+                "cannot be one of several stages",
+            ),
             (
                 "--distribution uniform@1s,latest@1s --ops 5",
                 "leave out --ops",

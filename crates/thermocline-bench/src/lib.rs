@@ -29,7 +29,7 @@ mod workload;
 pub use args::{BenchArgs, Phase};
 pub use bench::{BadArguments, bench};
 pub use demo::{DemoArgs, demo};
-pub use distribution::{Shape, Stage, Stages};
+pub use distribution::{Cluster, Ranks, Shape, Stage, Stages};
 #[cfg(feature = "experiments")]
 pub use experiments::{Experiments, Scoring};
 pub use report::{Host, Hotness, OperationLatency, Report};

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use rand::{Rng, RngExt};
 
-use crate::distribution::{Shape, Stages};
+use crate::distribution::{Cluster, LATEST_THETA, Shape, Stages};
 
 /// A kind of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,26 +53,33 @@ enum ScanLength {
     Uniform,
 }
 
+/// The distribution of a workload unless told otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Usual {
+    Hotspot,
+    Zipfian,
+    Latest,
+}
+use Usual::{Hotspot, Latest, Zipfian};
+
+/// Parts that make a whole: a hundred to the percent.
+const WHOLE: u16 = 10_000;
+
 /// A named mix of operations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Workload {
     name: &'static str,
-    /// Percent of operations by kind, in the order of [`Operation::ALL`].
-    percent: [u8; 5],
+    /// Parts of [`WHOLE`] by kind, in the order of [`Operation::ALL`].
+    parts: [u16; 5],
     scans: ScanLength,
-    distribution: Shape,
+    distribution: Usual,
 }
 
-const HOTSPOT: Shape = Shape::Hotspot {
-    percent: 5.0,
-    offset: 0.0,
-};
-const ZIPFIAN: Shape = Shape::Zipfian { theta: 0.99 };
-
-const fn mix(name: &'static str, percent: [u8; 5], distribution: Shape) -> Workload {
+const fn mix(name: &'static str, percent: [u16; 5], distribution: Usual) -> Workload {
+    let [a, b, c, d, e] = percent;
     Workload {
         name,
-        percent,
+        parts: [a * 100, b * 100, c * 100, d * 100, e * 100],
         scans: ScanLength::Fixed,
         distribution,
     }
@@ -80,21 +87,21 @@ const fn mix(name: &'static str, percent: [u8; 5], distribution: Shape) -> Workl
 
 /// HotRAP's four, YCSB's six, and two that measure one thing.
 const WORKLOADS: [Workload; 12] = [
-    mix("ro", [100, 0, 0, 0, 0], HOTSPOT),
-    mix("rw", [75, 0, 25, 0, 0], HOTSPOT),
-    mix("wh", [50, 0, 50, 0, 0], HOTSPOT),
-    mix("uh", [50, 50, 0, 0, 0], HOTSPOT),
-    mix("a", [50, 50, 0, 0, 0], ZIPFIAN),
-    mix("b", [95, 5, 0, 0, 0], ZIPFIAN),
-    mix("c", [100, 0, 0, 0, 0], ZIPFIAN),
-    mix("d", [95, 0, 5, 0, 0], Shape::Latest),
+    mix("ro", [100, 0, 0, 0, 0], Hotspot),
+    mix("rw", [75, 0, 25, 0, 0], Hotspot),
+    mix("wh", [50, 0, 50, 0, 0], Hotspot),
+    mix("uh", [50, 50, 0, 0, 0], Hotspot),
+    mix("a", [50, 50, 0, 0, 0], Zipfian),
+    mix("b", [95, 5, 0, 0, 0], Zipfian),
+    mix("c", [100, 0, 0, 0, 0], Zipfian),
+    mix("d", [95, 0, 5, 0, 0], Latest),
     Workload {
         scans: ScanLength::Uniform,
-        ..mix("e", [0, 0, 5, 95, 0], ZIPFIAN)
+        ..mix("e", [0, 0, 5, 95, 0], Zipfian)
     },
-    mix("f", [50, 0, 0, 0, 50], ZIPFIAN),
-    mix("scan", [0, 0, 0, 100, 0], HOTSPOT),
-    mix("write", [0, 100, 0, 0, 0], HOTSPOT),
+    mix("f", [50, 0, 0, 0, 50], Zipfian),
+    mix("scan", [0, 0, 0, 100, 0], Hotspot),
+    mix("write", [0, 100, 0, 0, 0], Hotspot),
 ];
 
 impl Workload {
@@ -108,30 +115,53 @@ impl Workload {
 
     /// The distribution it has unless told otherwise.
     pub fn default_distribution(&self) -> Stages {
-        Stages::one(self.distribution)
+        Stages::one(match self.distribution {
+            Hotspot => Shape::Hotspot {
+                percent: 5.0,
+                offset: 0.0,
+            },
+            Zipfian => Shape::Zipfian {
+                theta: LATEST_THETA,
+            },
+            Latest => Shape::Latest,
+        })
+    }
+
+    /// The mix of a cluster: reads, updates, and keys that come into its working set as
+    /// insertions.
+    pub(crate) fn fitted(cluster: &Cluster) -> Self {
+        let parts = |share: f64| (share * f64::from(WHOLE)).round() as u16;
+        let insert = parts(cluster.entering_share());
+        let update = parts(cluster.write_share()).saturating_sub(insert);
+        Workload {
+            name: "trace-fitted",
+            parts: [WHOLE - insert - update, update, insert, 0, 0],
+            scans: ScanLength::Fixed,
+            distribution: Zipfian,
+        }
     }
 
     /// Whether any operation writes.
     pub fn writes(&self) -> bool {
-        self.percent[Operation::Update as usize]
-            + self.percent[Operation::Insert as usize]
-            + self.percent[Operation::ReadModifyWrite as usize]
+        self.parts[Operation::Update as usize]
+            + self.parts[Operation::Insert as usize]
+            + self.parts[Operation::ReadModifyWrite as usize]
             > 0
     }
 
     /// Whether any operation scans.
     pub fn scans(&self) -> bool {
-        self.percent[Operation::Scan as usize] > 0
+        self.parts[Operation::Scan as usize] > 0
     }
 
     /// Draws an operation.
     pub fn choose(&self, rng: &mut impl Rng) -> Operation {
-        let mut draw = rng.random_range(0..100);
-        for (operation, percent) in Operation::ALL.into_iter().zip(self.percent) {
-            if draw < percent {
+        let mut draw = rng.random_range(0..WHOLE);
+        for (operation, parts) in Operation::ALL.into_iter().zip(self.parts) {
+            if draw < parts {
                 return operation;
             }
-            draw -= percent;
+            draw -= parts;
         }
         Operation::Read
     }
@@ -175,10 +205,7 @@ mod tests {
     #[test]
     fn every_mix_adds_up_and_is_found_by_name() {
         for workload in WORKLOADS {
-            assert_eq!(
-                workload.percent.iter().map(|&p| u32::from(p)).sum::<u32>(),
-                100
-            );
+            assert_eq!(workload.parts.iter().sum::<u16>(), WHOLE);
             assert_eq!(workload.name.parse::<Workload>(), Ok(workload));
         }
         assert_eq!("ycsb-e".parse::<Workload>().unwrap().name(), "e");
@@ -203,6 +230,24 @@ mod tests {
             let found = hits as f64 / 50_000.0;
             assert!((found - share).abs() < 0.01, "{name}: {found}");
         }
+    }
+
+    #[test]
+    fn a_fitted_mix_has_the_shares_of_its_cluster() {
+        // 90 % reads, a key on 20 operations: half of the writes bring in new keys.
+        let cluster = Cluster {
+            reads: 0.9,
+            mean_frequency: 20.0,
+            ..Cluster::built_in("17").unwrap()
+        };
+        let workload = Workload::fitted(&cluster);
+        assert_eq!(workload.parts, [9000, 500, 500, 0, 0]);
+        // More keys come than there are writes: every write brings one in.
+        let cluster = Cluster {
+            mean_frequency: 2.0,
+            ..cluster
+        };
+        assert_eq!(Workload::fitted(&cluster).parts, [9000, 0, 1000, 0, 0]);
     }
 
     #[test]

@@ -4,10 +4,23 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{Shape, number};
+use super::Shape;
+use super::syntax::number;
+
+/// The HotRAP paper's Figure 15: a hot set that grows around the one before, another that
+/// shares nothing with it, and two within that.
+const DYNAMIC: [&str; 7] = [
+    "uniform",
+    "hotspot-1",
+    "hotspot-3",
+    "hotspot-5",
+    "hotspot-5+5",
+    "hotspot-4+5",
+    "hotspot-2+5",
+];
 
 /// One part of a run.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
     /// What it touches.
     pub shape: Shape,
@@ -92,6 +105,12 @@ impl FromStr for Stages {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        let dynamic = match text.split_once('@') {
+            _ if text == "dynamic" => Some(DYNAMIC.join(",")),
+            Some(("dynamic", time)) => Some(DYNAMIC.map(|name| format!("{name}@{time}")).join(",")),
+            _ => None,
+        };
+        let text = dynamic.as_deref().unwrap_or(text);
         let parsed: Vec<(Shape, Length)> = text.split(',').map(stage).collect::<Result<_, _>>()?;
         let (mut given, mut open, mut time, mut timed) = (0.0, 0, Duration::ZERO, 0);
         for (_, length) in &parsed {
@@ -213,17 +232,14 @@ mod tests {
     #[test]
     fn bad_distributions_are_explained() {
         for (text, expected) in [
-            ("hotspot-0", "over 0 to 100"),
-            ("hotspot-x", "no number"),
-            ("hotspot-5+100", "offset 0 to below 100"),
-            ("zipfian:-1", "exponent"),
-            ("zipfian:nan", "no number"),
             ("normal", "there are hotspot-N"),
             ("uniform@30", "a share that ends in `%` or a time"),
             ("uniform@0s", "or a time"),
             ("uniform@30s,latest", "either every stage"),
             ("uniform@30%,latest@30%", "add up to 60"),
             ("uniform@100%,latest", "leave nothing"),
+            ("dynamic@soon", "or a time"),
+            ("uniform,dynamic", "no distribution"),
             ("", "no distribution"),
         ] {
             let error = text.parse::<Stages>().unwrap_err();
@@ -231,12 +247,9 @@ mod tests {
         }
     }
 
-    /// The paper's Figure 15: hot sets that grow around the one before, one that shares nothing
-    /// with it, and two within that.
     #[test]
-    fn the_dynamic_workload_of_the_paper_can_be_written_down() {
-        let text = "uniform,hotspot-1,hotspot-3,hotspot-5,hotspot-5+5,hotspot-4+5,hotspot-2+5";
-        let stages: Stages = text.parse().unwrap();
+    fn dynamic_is_the_seven_stages_of_the_paper() {
+        let stages: Stages = "dynamic".parse().unwrap();
         let hot = stages
             .stages()
             .iter()
@@ -248,6 +261,14 @@ mod tests {
             hot.collect::<Vec<_>>(),
             [0.0..1.0, 0.0..3.0, 0.0..5.0, 5.0..10.0, 5.0..9.0, 5.0..7.0]
         );
+        assert_eq!(stages.stages()[0].shape, Shape::Uniform);
         assert_eq!(stages.at(0.99), 6);
+        let timed: Stages = "dynamic@60s".parse().unwrap();
+        assert_eq!(timed.duration(), Some(Duration::from_secs(420)));
+        assert!(
+            timed
+                .to_string()
+                .ends_with(",hotspot-4+5@1m,hotspot-2+5@1m")
+        );
     }
 }

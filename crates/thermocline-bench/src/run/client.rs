@@ -74,6 +74,9 @@ impl<'a> Client<'a> {
                 self.put(record, write)
             }
             Operation::Insert => {
+                if let Some((record, write)) = self.enter(index) {
+                    return self.put(record, write);
+                }
                 let record = self.shared.inserts.begin();
                 let key = self.shared.keys.key(record);
                 self.stamp += 1;
@@ -120,6 +123,17 @@ impl<'a> Client<'a> {
             let record = self.choose(index);
             if let Some(write) = shared.freshness.write(record) {
                 return (record, write);
+            }
+        }
+    }
+
+    /// The record whose place a new key takes, where the number of keys stays the same.
+    fn enter(&self, index: u64) -> Option<(u64, Write<'a>)> {
+        let chooser = self.shared.choosers.get(self.stage(index))?;
+        loop {
+            let record = chooser.enter()?;
+            if let Some(write) = self.shared.freshness.write(record) {
+                return Some((record, write));
             }
         }
     }

@@ -204,6 +204,26 @@ mod tests {
     }
 
     #[test]
+    fn fitted_workloads_get_right_answers_and_do_not_grow() {
+        for name in [
+            "cluster:10",
+            "cluster:29",
+            "cluster:17",
+            "ranks:quizup-reads",
+        ] {
+            let flags = format!("--distribution {name} --ops 4000 --warm-up 1000");
+            let measured = run(&flags, Lie::None);
+            assert_eq!(measured.wrongs.count(), 0, "{name}: {:?}", measured.wrongs);
+            assert_eq!(measured.records, 2000, "{name}");
+        }
+        let measured = run("--distribution cluster:10 --ops 4000", Lie::None);
+        let entered = measured.latencies[Operation::Insert as usize].len();
+        assert!((1800..2200).contains(&entered), "half of them: {entered}");
+        let measured = run("--distribution cluster:10 --ops 20000", Lie::Stale);
+        assert!(measured.wrongs.count() > 0);
+    }
+
+    #[test]
     fn lost_overwrites_are_found() {
         let measured = run("--workload uh --ops 20000", Lie::Stale);
         assert!(measured.wrongs.count() > 0);

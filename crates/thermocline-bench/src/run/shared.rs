@@ -81,7 +81,7 @@ impl<'a> Shared<'a> {
             Source::Generated { stages, .. } => stages
                 .stages()
                 .iter()
-                .map(|stage| Chooser::new(stage.shape, plan.records, plan.seed))
+                .map(|stage| Chooser::new(&stage.shape, plan.records, plan.seed))
                 .collect(),
             Source::Trace { .. } => Vec::new(),
         };
@@ -113,6 +113,8 @@ impl<'a> Shared<'a> {
     /// The measured part after a warm-up: everything anew but what is in the store.
     pub(super) fn measured(self, plan: &'a Plan) -> Self {
         Self {
+            // Distributions that move go on from where they are.
+            choosers: self.choosers,
             freshness: self.freshness,
             inserts: self.inserts,
             wrongs: self.wrongs,

@@ -218,7 +218,7 @@ impl Timeline {
             .iter()
             .zip(ends)
             .filter_map(|((number, begin), end)| {
-                let shape = stages.stages().get(*number)?.shape;
+                let shape = &stages.stages().get(*number)?.shape;
                 Some(self.stage(shape.to_string(), *begin, end))
             })
             .collect()
