@@ -15,6 +15,12 @@ use crate::value::HEADER_LEN;
 use crate::warm_up::{WarmUp, WarmUpArgs};
 use crate::workload::Workload;
 
+/// Data of a store when nothing says how much.
+pub(crate) const DEFAULT_DATA_SIZE: u64 = 256 << 20;
+
+/// Length of a run when nothing ends it.
+pub(crate) const DEFAULT_DURATION: Duration = Duration::from_secs(30);
+
 /// What part of a benchmark to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Phase {
@@ -263,7 +269,7 @@ impl BenchArgs {
         );
         let source = self.source()?;
         let records = match &source {
-            Source::Generated { .. } => self.data_size.unwrap_or(256 << 20) / record_size,
+            Source::Generated { .. } => self.data_size.unwrap_or(DEFAULT_DATA_SIZE) / record_size,
             Source::Trace { trace, copies, .. } => trace.distinct() * copies,
         };
         ensure!(records > 0, "--data-size: must hold at least one record");
@@ -376,7 +382,7 @@ impl BenchArgs {
             "--distribution: its stages say how long the run is; leave out --ops and --duration"
         );
         let (ops, duration) = match (self.ops, self.duration.or(timed)) {
-            (None, None) if whole.is_none() => (None, Some(Duration::from_secs(30))),
+            (None, None) if whole.is_none() => (None, Some(DEFAULT_DURATION)),
             (None, None) => (whole, None),
             given => given,
         };

@@ -15,6 +15,13 @@ use crate::state::{Kept, Place};
 #[derive(Debug)]
 pub struct BadArguments(anyhow::Error);
 
+impl BadArguments {
+    /// Says that `reason` kept everything from running.
+    pub(crate) fn new(reason: anyhow::Error) -> Self {
+        Self(reason)
+    }
+}
+
 impl fmt::Display for BadArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#}", self.0)
@@ -30,7 +37,7 @@ impl std::error::Error for BadArguments {}
 /// [`BadArguments`] for flags that contradict each other; errors of the engine and of the file system. Wrong
 /// answers are an error too, after the report was written.
 pub fn bench(args: &BenchArgs) -> Result<Report> {
-    let plan = args.plan().map_err(BadArguments)?;
+    let plan = args.plan().map_err(BadArguments::new)?;
     let place = Place::new(args)?;
     let mut progress = Progress::new();
     let report = if args.keep {

@@ -1,0 +1,199 @@
+//! What a suite is, as its TOML file declares it.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, anyhow, ensure};
+use bytesize::ByteSize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use toml::Spanned;
+
+use super::flags::Flags;
+
+/// How long loaded states are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum States {
+    /// Each has directories of its own and is kept to the end; repeats are interleaved over
+    /// all cells.
+    Kept,
+    /// One state is on the disks at a time, with all of its cells and repeats; the next one
+    /// replaces it.
+    OneAtATime,
+}
+
+/// Where the stores of a suite lie when the command line does not say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Directories {
+    /// The command line has to say it.
+    Required,
+    /// In the directory of the results.
+    Optional,
+}
+
+/// What the time left is guessed from.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Guess {
+    /// Bytes that are loaded in a second, until loads of this suite have shown it.
+    #[serde(deserialize_with = "bytes")]
+    pub(crate) load_bytes_per_second: u64,
+    /// What a run takes beside its warm-up and its measured time.
+    pub(crate) seconds_per_run: f64,
+}
+
+/// The limits that the slow disk has while the cells of a group are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SlowLimits {
+    /// Operations a second.
+    pub(crate) iops: u64,
+    /// Bytes a second.
+    #[serde(deserialize_with = "bytes")]
+    pub(crate) bandwidth: u64,
+}
+
+impl SlowLimits {
+    /// No limits, as scripts/slow-disk wants it said.
+    pub(crate) const NONE: SlowLimits = SlowLimits {
+        iops: 0,
+        bandwidth: 0,
+    };
+}
+
+/// Cells that belong together: each engine under each workload, distribution and size.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Group {
+    pub(crate) name: String,
+    /// Figures and tables that it is for.
+    #[serde(default)]
+    pub(crate) figures: Vec<String>,
+    pub(crate) engines: Vec<String>,
+    /// Empty for a trace.
+    #[serde(default)]
+    pub(crate) workloads: Vec<String>,
+    /// Empty for what each workload has by itself.
+    #[serde(default)]
+    pub(crate) distributions: Vec<String>,
+    /// Values of `data-size`; empty for the one of the settings.
+    #[serde(default)]
+    pub(crate) sizes: Vec<String>,
+    pub(crate) repeats: Option<u32>,
+    pub(crate) slow: Option<SlowLimits>,
+    /// Groups of one name share loaded states; by default none does.
+    pub(crate) state: Option<String>,
+    #[serde(default)]
+    pub(crate) settings: Flags,
+    /// Settings of single engines.
+    #[serde(default)]
+    pub(crate) engine: BTreeMap<String, Flags>,
+}
+
+/// A suite.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Definition {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) states: States,
+    pub(crate) directories: Directories,
+    pub(crate) repeats: u32,
+    pub(crate) guess: Guess,
+    #[serde(default)]
+    pub(crate) slow: Option<SlowLimits>,
+    #[serde(default)]
+    pub(crate) settings: Flags,
+    /// Settings of single engines.
+    #[serde(default)]
+    pub(crate) engine: BTreeMap<String, Flags>,
+    #[serde(rename = "group")]
+    pub(crate) groups: Vec<Spanned<Group>>,
+}
+
+impl Definition {
+    /// Reads `text`; `file` is what messages call it.
+    ///
+    /// # Errors
+    /// What is wrong, and in which line.
+    pub(crate) fn parse(file: &str, text: &str) -> Result<Self> {
+        let definition: Definition =
+            toml::from_str(text).map_err(|error| anyhow!("{file}: {error}"))?;
+        ensure!(
+            is_name(&definition.name),
+            "{file}: name: letters, digits and `-` are wanted"
+        );
+        ensure!(
+            definition.repeats > 0,
+            "{file}: repeats: must be at least 1"
+        );
+        ensure!(
+            definition.guess.load_bytes_per_second > 0 && definition.guess.seconds_per_run >= 0.0,
+            "{file}: guess: must be more than nothing"
+        );
+        ensure!(!definition.groups.is_empty(), "{file}: there is no group");
+        for group in &definition.groups {
+            let line = 1 + text[..group.span().start].matches('\n').count();
+            group
+                .get_ref()
+                .check(definition.states)
+                .map_err(|error| anyhow!("{file}:{line}: {error}"))?;
+        }
+        Ok(definition)
+    }
+}
+
+impl Group {
+    fn check(&self, states: States) -> Result<()> {
+        let name = &self.name;
+        ensure!(
+            is_name(name),
+            "group `{name}`: letters, digits and `-` are wanted"
+        );
+        ensure!(
+            self.state.as_deref().is_none_or(is_name),
+            "group `{name}`: state: letters, digits and `-` are wanted"
+        );
+        ensure!(
+            states == States::Kept || self.state.is_none(),
+            "group `{name}`: state: there is one state at a time, and what can share it does"
+        );
+        ensure!(
+            !self.engines.is_empty(),
+            "group `{name}`: engines: there is none"
+        );
+        ensure!(
+            self.repeats != Some(0),
+            "group `{name}`: repeats: must be at least 1"
+        );
+        let trace = self.settings.get("trace").is_some();
+        ensure!(
+            trace == self.workloads.is_empty(),
+            "group `{name}`: either workloads, or a trace in the settings"
+        );
+        ensure!(
+            !trace || self.distributions.is_empty(),
+            "group `{name}`: distributions: a trace has its own"
+        );
+        for engine in self.engine.keys() {
+            ensure!(
+                self.engines.contains(engine),
+                "group `{name}`: settings for `{engine}`, which is not one of its engines"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// A size with a unit, as in `500MB`.
+fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let size: ByteSize = text.parse().map_err(D::Error::custom)?;
+    Ok(size.as_u64())
+}
+
+fn is_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    !text.is_empty() && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}

@@ -1,0 +1,120 @@
+//! Flags of `thermocline bench` as a suite's file gives them: a table of names and values.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
+
+use crate::args::BenchArgs;
+
+/// Flags that a suite sets itself, cell by cell.
+const OWN: [&str; 10] = [
+    "engine",
+    "workload",
+    "distribution",
+    "fast",
+    "slow",
+    "phase",
+    "keep",
+    "json",
+    "expect-slow-iops",
+    "expect-slow-bandwidth",
+];
+
+/// Flags that exist only when the feature `experiments` is built in.
+const EXPERIMENTS: [&str; 6] = [
+    "no-retention",
+    "no-hotness-check",
+    "no-promotion-by-compaction",
+    "no-promotion-by-flush",
+    "no-auto-tuning",
+    "scoring",
+];
+
+/// Flags by name, without the dashes. A flag without a value has `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Flags(BTreeMap<String, Option<String>>);
+
+impl Flags {
+    /// The flags of `self`, and those of `other` in place of those of the same name.
+    pub(crate) fn with(&self, other: &Flags) -> Flags {
+        let mut all = self.0.clone();
+        all.extend(other.0.clone());
+        Flags(all)
+    }
+
+    /// Adds a flag, or replaces its value.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.0.insert(name.to_owned(), Some(value.to_owned()));
+    }
+
+    /// Puts `change` of each value in its place.
+    pub(crate) fn map_values(&mut self, change: impl Fn(&str) -> String) {
+        for value in self.0.values_mut().flatten() {
+            *value = change(value);
+        }
+    }
+
+    /// The value of flag `name`.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name)?.as_deref()
+    }
+
+    /// The first flag that only the feature `experiments` has.
+    pub(crate) fn experiment(&self) -> Option<&str> {
+        let mut names = self.0.keys().map(String::as_str);
+        names.find(|name| EXPERIMENTS.contains(name))
+    }
+
+    /// Names and values in the order of the names.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_deref()))
+    }
+
+    /// The words of a command line.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        for (name, value) in self.iter() {
+            words.push(format!("--{name}"));
+            words.extend(value.map(str::to_owned));
+        }
+        words
+    }
+}
+
+impl<'de> Deserialize<'de> for Flags {
+    /// Refuses what is no flag here, so that the file's line is in the message.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let table = BTreeMap::<String, toml::Value>::deserialize(deserializer)?;
+        let mut flags = BTreeMap::new();
+        for (name, value) in table {
+            check_name(&name).map_err(D::Error::custom)?;
+            match value {
+                toml::Value::String(text) => flags.insert(name, Some(text)),
+                toml::Value::Integer(number) => flags.insert(name, Some(number.to_string())),
+                toml::Value::Boolean(true) => flags.insert(name, None),
+                other => {
+                    return Err(D::Error::custom(format!(
+                        "flag `{name}`: a string, an integer or `true` is wanted, not {other}"
+                    )));
+                }
+            };
+        }
+        Ok(Flags(flags))
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if OWN.contains(&name) {
+        bail!("flag `{name}`: the suite sets it itself");
+    }
+    let command = <BenchArgs as clap::Args>::augment_args(clap::Command::new("bench"));
+    let mut known = command.get_arguments().filter_map(clap::Arg::get_long);
+    if !EXPERIMENTS.contains(&name) && known.all(|flag| flag != name) {
+        bail!("`{name}` is no flag of `thermocline bench`");
+    }
+    Ok(())
+}
