@@ -39,7 +39,7 @@ pub enum Phase {
 #[derive(Debug, Clone, clap::Args)]
 pub struct BenchArgs {
     /// Engine: hotrap, leveled (placement by level), fast-only; with the feature `peers` also
-    /// rocksdb, rocksdb-fast-only
+    /// rocksdb, rocksdb-fast-only, rocksdb-slow-only, fjall
     #[arg(long, default_value = "hotrap")]
     pub engine: String,
 
@@ -113,6 +113,11 @@ pub struct BenchArgs {
     /// Memory of the engine [default: a quarter of the data, at least 16MiB]
     #[arg(long, value_parser = size, value_name = "SIZE")]
     pub memory: Option<u64>,
+
+    /// Let an engine that uses the page cache have all of the machine's memory. Without this it runs
+    /// in a memory cgroup of --memory and what the harness itself needs (Linux, usually as root)
+    #[arg(long)]
+    pub no_memory_limit: bool,
 
     /// Block cache [default: an eighth of the memory]
     #[arg(long, value_parser = size, value_name = "SIZE")]
@@ -238,6 +243,8 @@ pub(crate) struct Plan {
     pub(crate) warm_up: Option<WarmUp>,
     pub(crate) end: End,
     pub(crate) settings: Settings,
+    /// Whether an engine that uses the page cache runs in a memory cgroup.
+    pub(crate) limits_memory: bool,
 }
 
 impl Plan {
@@ -301,6 +308,7 @@ impl BenchArgs {
             seed: self.seed,
             scan_length: self.scan_length,
             settings,
+            limits_memory: !self.no_memory_limit,
         })
     }
 

@@ -5,6 +5,7 @@ use std::{fmt, fs};
 use anyhow::{Context, Result, bail};
 
 use crate::args::{BenchArgs, Phase, Plan};
+use crate::memory_limit::MemoryLimit;
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::run::{self, Load, Watch};
@@ -39,6 +40,8 @@ impl std::error::Error for BadArguments {}
 pub fn bench(args: &BenchArgs) -> Result<Report> {
     let plan = args.plan().map_err(BadArguments::new)?;
     let place = Place::new(args)?;
+    // To the end: loading fills the page cache too.
+    let _limit = limit_memory(&plan).map_err(BadArguments)?;
     let mut progress = Progress::new();
     let report = if args.keep {
         on_kept_state(args, &plan, &place, &mut progress)
@@ -55,6 +58,20 @@ pub fn bench(args: &BenchArgs) -> Result<Report> {
         bail!("{report}\n{} answers were wrong", report.wrong_answers);
     }
     Ok(report)
+}
+
+/// The harness's own memory beside the engine's: its threads and histograms, and for each record what
+/// tells a stale answer.
+const HARNESS: u64 = 16 << 20;
+const HARNESS_PER_RECORD: u64 = 2;
+
+/// Gives an engine that uses the page cache the memory that every engine has.
+fn limit_memory(plan: &Plan) -> Result<Option<MemoryLimit>> {
+    if !(plan.engine.uses_page_cache() && plan.limits_memory) {
+        return Ok(None);
+    }
+    let harness = HARNESS + HARNESS_PER_RECORD * plan.records;
+    MemoryLimit::new(plan.settings.memory + harness).map(Some)
 }
 
 fn on_new_state(
@@ -202,6 +219,7 @@ mod tests {
             "stages",
             "series",
             "settings",
+            "memory_limited",
             "host",
         ] {
             assert!(json.get(field).is_some(), "{field} is missing");

@@ -58,6 +58,11 @@ pub(crate) trait EngineKind: Sync {
         self.name()
     }
 
+    /// Whether it reads and writes through the page cache, which its settings do not limit.
+    fn uses_page_cache(&self) -> bool {
+        false
+    }
+
     /// Refuses settings that this engine cannot honour.
     ///
     /// # Errors
@@ -78,9 +83,13 @@ pub(crate) trait EngineKind: Sync {
     fn copy(&self, settings: &Settings, from: &Dirs, to: &Dirs) -> Result<()>;
 }
 
-/// Engines that exist, built in or not.
-#[cfg(not(feature = "peers"))]
-const PEERS: [&str; 2] = ["rocksdb", "rocksdb-fast-only"];
+/// Engines that need a feature of the build, and which.
+const OPTIONAL: [(&str, &str); 4] = [
+    ("fjall", "peers"),
+    ("rocksdb", "peers"),
+    ("rocksdb-fast-only", "peers"),
+    ("rocksdb-slow-only", "peers"),
+];
 
 /// The engine called `name`.
 ///
@@ -90,12 +99,25 @@ pub(crate) fn find(name: &str) -> Result<&'static dyn EngineKind> {
     if let Some(kind) = engines::ALL.iter().find(|kind| kind.name() == name) {
         return Ok(*kind);
     }
-    #[cfg(not(feature = "peers"))]
-    if PEERS.contains(&name) {
-        bail!("engine `{name}`: built without feature `peers`; build with `--features peers`");
+    if let Some((_, feature)) = OPTIONAL.iter().find(|(optional, _)| *optional == name) {
+        bail!(
+            "engine `{name}`: built without feature `{feature}`; build with `--features {feature}`"
+        );
     }
     let names: Vec<&str> = engines::ALL.iter().map(|kind| kind.name()).collect();
-    bail!("`{name}` is no engine; there are {}", names.join(", "))
+    let lacking: Vec<String> = OPTIONAL
+        .iter()
+        .filter(|(optional, _)| !names.contains(optional))
+        .map(|(optional, feature)| format!("{optional} (feature `{feature}`)"))
+        .collect();
+    let lacking = match lacking.as_slice() {
+        [] => String::new(),
+        all => format!("; not in this build: {}", all.join(", ")),
+    };
+    bail!(
+        "`{name}` is no engine; there are {}{lacking}",
+        names.join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -103,18 +125,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_engine_is_told_what_exists() {
+    fn an_unknown_engine_is_told_what_exists_and_what_could_be_built() {
         let error = find("leveldb").err().unwrap().to_string();
-        assert!(
-            error.contains("leveled") && error.contains("fast-only"),
-            "{error}"
-        );
+        for name in ["hotrap", "leveled", "fast-only"] {
+            assert!(error.contains(name), "{error}");
+        }
+        for (name, feature) in OPTIONAL {
+            let said = if find(name).is_ok() {
+                name.to_owned()
+            } else {
+                format!("{name} (feature `{feature}`)")
+            };
+            assert!(error.contains(&said), "{error}");
+        }
     }
 
-    #[cfg(not(feature = "peers"))]
     #[test]
-    fn a_peer_that_was_not_built_says_how_to_build_it() {
-        let error = find("rocksdb").err().unwrap().to_string();
-        assert!(error.contains("built without feature `peers`"), "{error}");
+    fn an_engine_that_was_not_built_says_how_to_build_it() {
+        for (name, feature) in OPTIONAL {
+            if let Err(error) = find(name) {
+                let expected = format!("build with `--features {feature}`");
+                assert!(error.to_string().contains(&expected), "{error}");
+            }
+        }
     }
 }

@@ -15,6 +15,7 @@ mod engines;
 mod experiments;
 mod freshness;
 mod keys;
+mod memory_limit;
 mod progress;
 mod report;
 mod run;

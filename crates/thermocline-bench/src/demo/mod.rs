@@ -135,6 +135,7 @@ fn plan(engine: &str, seconds: u64) -> Result<Plan> {
             duration: Some(Duration::from_secs(seconds)),
         },
         settings,
+        limits_memory: true,
     })
 }
 

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "peers")]
 mod block_device;
+#[cfg(feature = "peers")]
+mod fjall;
 #[cfg(test)]
 pub(crate) mod memory;
 #[cfg(feature = "peers")]
@@ -16,7 +18,11 @@ pub(crate) static ALL: &[&dyn EngineKind] = &[
     &thermocline::Thermocline::Leveled,
     &thermocline::Thermocline::FastOnly,
     #[cfg(feature = "peers")]
-    &rocksdb::Tiered,
+    &rocksdb::RocksDb::Tiered,
     #[cfg(feature = "peers")]
-    &rocksdb::FastOnly,
+    &rocksdb::RocksDb::FastOnly,
+    #[cfg(feature = "peers")]
+    &rocksdb::RocksDb::SlowOnly,
+    #[cfg(feature = "peers")]
+    &fjall::Fjall,
 ];

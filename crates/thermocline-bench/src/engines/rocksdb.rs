@@ -1,5 +1,5 @@
-//! RocksDB, with the sizes of our engine: level tiering by `db_paths`, and on the fast disk
-//! alone. Direct I/O on both sides, so that neither has the page cache as a second cache.
+//! RocksDB, with the sizes of our engine: level tiering by `db_paths`, on the fast disk alone, and
+//! on the slow one alone. Direct I/O on both sides, so that neither has the page cache as a second cache.
 
 use std::cell::OnceCell;
 use std::fs;
@@ -25,71 +25,88 @@ const BACKGROUND_JOBS: i32 = 3;
 /// Bits per key of its Bloom filters: the memory that our filters take.
 const FILTER_BITS: f64 = 10.0;
 
-/// Upper levels on the fast disk, lower ones on the slow disk.
-pub(super) struct Tiered;
+/// Where its levels lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RocksDb {
+    /// Upper levels on the fast disk, lower ones on the slow disk.
+    Tiered,
+    /// Everything on the fast disk.
+    FastOnly,
+    /// Everything on the slow disk, the log too: what any use of a fast disk is measured against.
+    SlowOnly,
+}
 
-/// Everything on the fast disk.
-pub(super) struct FastOnly;
-
-impl EngineKind for Tiered {
+impl EngineKind for RocksDb {
     fn name(&self) -> &'static str {
-        "rocksdb"
+        match self {
+            RocksDb::Tiered => "rocksdb",
+            RocksDb::FastOnly => "rocksdb-fast-only",
+            RocksDb::SlowOnly => "rocksdb-slow-only",
+        }
     }
 
     fn check(&self, settings: &Settings) -> Result<()> {
         ensure!(
-            !settings.slow_device.is_limited(),
-            "engine `rocksdb`: the --slow flags emulate a slow disk inside our engine only; \
-             put --slow on a slow disk"
+            *self == RocksDb::FastOnly || !settings.slow_device.is_limited(),
+            "engine `{}`: the --slow flags emulate a slow disk inside our engine only; \
+             put --slow on a slow disk",
+            self.name()
         );
-        check(settings)
+        ensure!(
+            settings.compression == Compression::None,
+            "engine `{}`: built without compressions; use --compression none",
+            self.name()
+        );
+        Ok(())
     }
 
     fn open(&self, settings: &Settings, dirs: &Dirs) -> Result<Box<dyn Engine>> {
-        open(settings, dirs, true)
+        for dir in self.used(dirs) {
+            fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+        }
+        let options = options(*self, settings, dirs)?;
+        let home = match self {
+            RocksDb::Tiered | RocksDb::FastOnly => &dirs.fast,
+            RocksDb::SlowOnly => &dirs.slow,
+        };
+        let db = DB::open(&options, home)?;
+        let mut write = WriteOptions::default();
+        write.set_sync(settings.durability == Durability::Sync);
+        Ok(Box::new(Store {
+            db,
+            options,
+            write,
+            dirs: dirs.clone(),
+            kind: *self,
+            gets_without_device: AtomicU64::new(0),
+        }))
     }
 
     fn copy(&self, _settings: &Settings, from: &Dirs, to: &Dirs) -> Result<()> {
-        link(&from.fast, &to.fast)?;
-        link(&from.slow, &to.slow)
+        let pairs = self.used(from).into_iter().zip(self.used(to));
+        pairs.into_iter().try_for_each(|(from, to)| link(from, to))
     }
 }
 
-impl EngineKind for FastOnly {
-    fn name(&self) -> &'static str {
-        "rocksdb-fast-only"
-    }
-
-    fn check(&self, settings: &Settings) -> Result<()> {
-        check(settings)
-    }
-
-    fn open(&self, settings: &Settings, dirs: &Dirs) -> Result<Box<dyn Engine>> {
-        open(settings, dirs, false)
-    }
-
-    fn copy(&self, _settings: &Settings, from: &Dirs, to: &Dirs) -> Result<()> {
-        link(&from.fast, &to.fast)
+impl RocksDb {
+    /// The directories that it has files in.
+    fn used(self, dirs: &Dirs) -> Vec<&Path> {
+        match self {
+            RocksDb::Tiered => vec![&dirs.fast, &dirs.slow],
+            RocksDb::FastOnly => vec![&dirs.fast],
+            RocksDb::SlowOnly => vec![&dirs.slow],
+        }
     }
 }
 
-fn check(settings: &Settings) -> Result<()> {
-    ensure!(
-        settings.compression == Compression::None,
-        "engine `rocksdb`: built without compressions; use --compression none"
-    );
-    Ok(())
-}
-
-fn options(settings: &Settings, dirs: &Dirs, tiered: bool) -> Result<Options> {
+fn options(kind: RocksDb, settings: &Settings, dirs: &Dirs) -> Result<Options> {
     let mut table = BlockBasedOptions::default();
     table.set_block_cache(&Cache::new_lru_cache(settings.cache as usize));
     table.set_bloom_filter(FILTER_BITS, false);
     // One block size for all levels: that of the disk where most of the data lies.
-    let block_size = if tiered {
-        settings.block_size_slow
-    } else {
-        settings.block_size_fast
+    let block_size = match kind {
+        RocksDb::Tiered | RocksDb::SlowOnly => settings.block_size_slow,
+        RocksDb::FastOnly => settings.block_size_fast,
     };
     table.set_block_size(block_size as usize);
 
@@ -105,7 +122,7 @@ fn options(settings: &Settings, dirs: &Dirs, tiered: bool) -> Result<Options> {
     options.set_max_background_jobs(BACKGROUND_JOBS);
     options.set_manual_wal_flush(settings.durability == Durability::None);
     options.enable_statistics();
-    if tiered {
+    if kind == RocksDb::Tiered {
         // A level goes to the first path that its target and those above fit into. With a
         // base of a twelfth, L1 and L2 take eleven twelfths of the fast tier; a larger base
         // would put L2, or a varying one any level, silently on the slow disk.
@@ -121,31 +138,13 @@ fn options(settings: &Settings, dirs: &Dirs, tiered: bool) -> Result<Options> {
     Ok(options)
 }
 
-fn open(settings: &Settings, dirs: &Dirs, tiered: bool) -> Result<Box<dyn Engine>> {
-    for dir in dirs.each().into_iter().take(if tiered { 2 } else { 1 }) {
-        fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
-    }
-    let options = options(settings, dirs, tiered)?;
-    let db = DB::open(&options, &dirs.fast)?;
-    let mut write = WriteOptions::default();
-    write.set_sync(settings.durability == Durability::Sync);
-    Ok(Box::new(Store {
-        db,
-        options,
-        write,
-        dirs: dirs.clone(),
-        tiered,
-        gets_without_device: AtomicU64::new(0),
-    }))
-}
-
 struct Store {
     db: DB,
     /// Holds the statistics.
     options: Options,
     write: WriteOptions,
     dirs: Dirs,
-    tiered: bool,
+    kind: RocksDb,
     gets_without_device: AtomicU64,
 }
 
@@ -204,12 +203,9 @@ impl Engine for Store {
         let written = ticker(Ticker::WalFileBytes)
             + ticker(Ticker::FlushWriteBytes)
             + ticker(Ticker::CompactWriteBytes);
-        let gets = ticker(Ticker::NumberKeysRead);
         let mut counters = Counters {
-            gets: Some(gets),
+            gets: Some(ticker(Ticker::NumberKeysRead)),
             gets_without_device: Some(self.gets_without_device.load(Ordering::Relaxed)),
-            fd_bytes: Some(size(&self.dirs.fast)?),
-            sd_bytes: Some(0),
             written_bytes: Some(written),
             user_write_bytes: Some(ticker(Ticker::BytesWritten)),
             compaction_read_bytes: Some(ticker(Ticker::CompactReadBytes)),
@@ -217,18 +213,33 @@ impl Engine for Store {
             stall_seconds: Some(ticker(Ticker::StallMicros) as f64 / 1e6),
             ..Counters::default()
         };
-        if self.tiered {
-            counters.sd_bytes = Some(size(&self.dirs.slow)?);
-            // RocksDB does not count by path; the kernel counts by device. Its tickers of reads
-            // by temperature or of the last level tell no hit rate either: paths have no
-            // temperature, more than one level may lie on the slow one, and compactions count.
-            if let Some([fast, slow]) = block_device::of_two(&self.dirs.fast, &self.dirs.slow) {
-                by_device(&mut counters, fast, slow);
+        // RocksDB does not count by path; the kernel counts by device. Its tickers of reads
+        // by temperature or of the last level tell no hit rate either: paths have no
+        // temperature, more than one level may lie on the slow one, and compactions count.
+        if let Some([fast, slow]) = block_device::of_two(&self.dirs.fast, &self.dirs.slow) {
+            by_device(&mut counters, fast, slow);
+        }
+        (counters.fd_bytes, counters.sd_bytes) = (Some(0), Some(0));
+        for dir in self.kind.used(&self.dirs) {
+            let bytes = Some(size(dir)?);
+            if dir == self.dirs.fast {
+                counters.fd_bytes = bytes;
+            } else {
+                counters.sd_bytes = bytes;
             }
-        } else {
-            counters.gets_without_slow = Some(gets);
-            counters.fd_write_bytes = Some(written);
-            by_device_none(&mut counters);
+        }
+        match self.kind {
+            RocksDb::Tiered => {}
+            RocksDb::FastOnly => {
+                counters.gets_without_slow = counters.gets;
+                counters.fd_write_bytes = Some(written);
+                no_slow_disk(&mut counters);
+            }
+            RocksDb::SlowOnly => {
+                counters.gets_without_slow = counters.gets_without_device;
+                counters.sd_write_bytes = Some(written);
+                (counters.fd_read_bytes, counters.fd_write_bytes) = (Some(0), Some(0));
+            }
         }
         Ok(counters)
     }
@@ -249,7 +260,7 @@ fn by_device(counters: &mut Counters, fast: DeviceIo, slow: DeviceIo) {
 }
 
 /// There is no slow disk: nothing is read from it, which is not unknown.
-fn by_device_none(counters: &mut Counters) {
+fn no_slow_disk(counters: &mut Counters) {
     counters.sd_read_bytes = Some(0);
     counters.sd_read_ops = Some(0);
     counters.sd_write_bytes = Some(0);
@@ -326,9 +337,30 @@ mod tests {
     }
 
     #[test]
+    fn on_the_slow_disk_alone_nothing_is_on_the_fast_one() {
+        let flags = "--engine rocksdb-slow-only --data-size 4MiB --memory 4MiB --ops 1000";
+        let plan = parse(flags).unwrap().plan().unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let dirs = dirs(root.path());
+        let engine = plan.engine.open(&plan.settings, &dirs).unwrap();
+        run::load(&plan, engine.as_ref(), &mut ()).unwrap();
+        let counters = engine.counters().unwrap();
+        assert!(counters.sd_bytes > Some(4 << 20), "{counters:?}");
+        assert_eq!(counters.fd_bytes, Some(0));
+        let measured = run::measure(&plan, engine.as_ref(), &mut ()).unwrap();
+        assert_eq!(measured.wrongs.count(), 0);
+        let counters = measured.counters;
+        assert_eq!(counters.fd_hit_rate(), counters.dram_hit_rate());
+        assert!(counters.fd_hit_rate() < Some(1.0));
+        engine.close().unwrap();
+        assert!(!dirs.fast.exists(), "the log too is on the slow disk");
+    }
+
+    #[test]
     fn what_it_cannot_do_is_refused() {
         for (flags, expected) in [
             ("--engine rocksdb --slow-iops 5", "--slow flags"),
+            ("--engine rocksdb-slow-only --slow-iops 5", "--slow flags"),
             (
                 "--engine rocksdb-fast-only --compression lz4",
                 "without compressions",

@@ -143,6 +143,9 @@ pub struct Report {
     pub wrong_examples: Vec<String>,
     /// Settings of the engine.
     pub settings: Settings,
+    /// Whether what the kernel cached for the engine was limited too; none where it caches nothing
+    /// for it, as its I/O is direct.
+    pub memory_limited: Option<bool>,
     /// The machine.
     pub host: Host,
     /// The run, stage by stage of its distribution.
@@ -200,6 +203,7 @@ impl Report {
             wrong_answers: 0,
             wrong_examples: Vec::new(),
             settings: plan.settings.clone(),
+            memory_limited: plan.engine.uses_page_cache().then_some(plan.limits_memory),
             host: Host {
                 cores: std::thread::available_parallelism().map_or(1, usize::from),
                 os: std::env::consts::OS,

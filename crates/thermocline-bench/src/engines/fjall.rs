@@ -1,0 +1,240 @@
+//! fjall, an LSM tree in Rust, on the slow disk alone, with the sizes of our engine. It reads and
+//! writes through the page cache: the harness limits its memory from outside.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use fjall::compaction::Leveled;
+use fjall::config::{BlockSizePolicy, CompressionPolicy};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+
+use super::block_device;
+use crate::counters::Counters;
+use crate::engine::{Engine, EngineKind};
+use crate::memory_limit::drop_page_cache;
+use crate::settings::{Compression, Dirs, Durability, Settings};
+
+/// Two compactions and a flush at once, as many as our engine by default.
+const WORKERS: usize = 3;
+
+/// It has nothing to wait for its background work with: none seen in so many looks is none.
+const QUIET_LOOKS: u32 = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+/// One keyspace on the slow disk.
+pub(super) struct Fjall;
+
+impl EngineKind for Fjall {
+    fn name(&self) -> &'static str {
+        "fjall"
+    }
+
+    fn uses_page_cache(&self) -> bool {
+        true
+    }
+
+    fn check(&self, settings: &Settings) -> Result<()> {
+        ensure!(
+            !settings.slow_device.is_limited(),
+            "engine `fjall`: the --slow flags emulate a slow disk inside our engine only; put --slow \
+             on a slow disk"
+        );
+        ensure!(
+            settings.compression == Compression::None,
+            "engine `fjall`: built without compressions; use --compression none"
+        );
+        // Outside it panics.
+        ensure!(
+            (1 << 10..=1 << 20).contains(&settings.block_size_slow),
+            "engine `fjall`: --block-size-slow must be 1 KiB to 1 MiB"
+        );
+        Ok(())
+    }
+
+    fn open(&self, settings: &Settings, dirs: &Dirs) -> Result<Box<dyn Engine>> {
+        let dir = &dirs.slow;
+        fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+        // As cold as every engine begins, and no page of loading or copying left to read from.
+        drop_page_cache(dir)?;
+        let db = Database::builder(dir)
+            .cache_size(settings.cache)
+            .worker_threads(WORKERS)
+            .open()?;
+        let keyspace = db.keyspace("bench", || options(settings))?;
+        Ok(Box::new(Store {
+            db,
+            keyspace,
+            dirs: dirs.clone(),
+            durability: settings.durability,
+            gets: AtomicU64::new(0),
+            user_write_bytes: AtomicU64::new(0),
+        }))
+    }
+
+    fn copy(&self, _settings: &Settings, from: &Dirs, to: &Dirs) -> Result<()> {
+        link(&from.slow, &to.slow)
+    }
+}
+
+fn options(settings: &Settings) -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(settings.memtable)
+        .compaction_strategy(Arc::new(
+            Leveled::default().with_table_target_size(settings.memtable),
+        ))
+        .data_block_size_policy(BlockSizePolicy::all(settings.block_size_slow as u32))
+        .data_block_compression_policy(CompressionPolicy::disabled())
+        .manual_journal_persist(settings.durability == Durability::None)
+}
+
+struct Store {
+    db: Database,
+    keyspace: Keyspace,
+    dirs: Dirs,
+    durability: Durability,
+    gets: AtomicU64,
+    user_write_bytes: AtomicU64,
+}
+
+impl Engine for Store {
+    fn get(&self, key: &[u8], found: &mut dyn FnMut(Option<&[u8]>)) -> Result<()> {
+        self.gets.fetch_add(1, Ordering::Relaxed);
+        found(self.keyspace.get(key)?.as_deref());
+        Ok(())
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.keyspace.insert(key, value)?;
+        if self.durability == Durability::Sync {
+            self.db.persist(PersistMode::SyncData)?;
+        }
+        let bytes = (key.len() + value.len()) as u64;
+        self.user_write_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn scan(&self, start: &[u8], limit: usize, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
+        for record in self.keyspace.range(start..).take(limit) {
+            let (key, value) = record.into_inner()?;
+            each(&key, &value);
+        }
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.keyspace.rotate_memtable_and_wait()?;
+        let mut quiet = 0;
+        let mut completed = self.db.compactions_completed();
+        while quiet < QUIET_LOOKS {
+            std::thread::sleep(BETWEEN_LOOKS);
+            let now = self.db.compactions_completed();
+            let is_busy = self.db.active_compactions() > 0 || self.db.outstanding_flushes() > 0;
+            quiet = if is_busy || now != completed {
+                0
+            } else {
+                quiet + 1
+            };
+            completed = now;
+        }
+        Ok(())
+    }
+
+    /// It counts no hits and no bytes: those of the disk are the kernel's.
+    fn counters(&self) -> Result<Counters> {
+        let mut counters = Counters {
+            gets: Some(self.gets.load(Ordering::Relaxed)),
+            fd_bytes: Some(0),
+            fd_read_bytes: Some(0),
+            fd_write_bytes: Some(0),
+            sd_bytes: Some(self.db.disk_space()?),
+            user_write_bytes: Some(self.user_write_bytes.load(Ordering::Relaxed)),
+            ..Counters::default()
+        };
+        if let Some([_, slow]) = block_device::of_two(&self.dirs.fast, &self.dirs.slow) {
+            counters.sd_read_bytes = Some(slow.read_bytes);
+            counters.sd_read_ops = Some(slow.read_ops);
+            counters.sd_write_bytes = Some(slow.write_bytes);
+        }
+        Ok(counters)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(self.db.persist(PersistMode::SyncAll)?)
+    }
+}
+
+/// Copies a closed store: tables never change and are linked, the rest is copied.
+fn link(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir(to).with_context(|| format!("cannot create {}", to.display()))?;
+    let are_tables = from.file_name().is_some_and(|name| name == "tables");
+    for entry in fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))? {
+        let entry = entry?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if source.is_dir() {
+            link(&source, &target)?;
+            continue;
+        }
+        let done = if are_tables {
+            fs::hard_link(&source, &target)
+        } else {
+            fs::copy(&source, &target).map(|_| ())
+        };
+        done.with_context(|| format!("cannot copy {}", source.display()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::tests::parse;
+    use crate::run;
+
+    fn dirs(root: &Path) -> Dirs {
+        Dirs {
+            fast: root.join("fast"),
+            slow: root.join("slow"),
+        }
+    }
+
+    #[test]
+    fn answers_are_right_and_a_copy_is_a_store_of_its_own() {
+        let flags = "--engine fjall --data-size 4MiB --memory 4MiB --ops 2000 --workload uh";
+        let plan = parse(flags).unwrap().plan().unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let (first, second) = (dirs(&root.path().join("a")), dirs(&root.path().join("b")));
+        let engine = plan.engine.open(&plan.settings, &first).unwrap();
+        run::load(&plan, engine.as_ref(), &mut ()).unwrap();
+        let loaded = engine.counters().unwrap();
+        assert!(loaded.sd_bytes > Some(4 << 20), "{loaded:?}");
+        assert_eq!(loaded.user_write_bytes, Some(4 << 20));
+        engine.close().unwrap();
+        fs::create_dir(root.path().join("b")).unwrap();
+        plan.engine.copy(&plan.settings, &first, &second).unwrap();
+        for dirs in [second, first] {
+            let engine = plan.engine.open(&plan.settings, &dirs).unwrap();
+            let measured = run::measure(&plan, engine.as_ref(), &mut ()).unwrap();
+            assert_eq!(measured.wrongs.count(), 0, "{:?}", measured.wrongs);
+            assert!(measured.counters.gets > Some(0));
+            engine.close().unwrap();
+            assert!(!dirs.fast.exists());
+        }
+    }
+
+    #[test]
+    fn what_it_cannot_do_is_refused() {
+        for (flags, expected) in [
+            ("--slow-iops 5", "--slow flags"),
+            ("--compression lz4", "without compressions"),
+            ("--block-size-slow 512", "1 KiB to 1 MiB"),
+        ] {
+            let plan = parse(&format!("--engine fjall {flags}")).unwrap().plan();
+            let error = plan.err().unwrap().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
