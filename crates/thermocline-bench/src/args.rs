@@ -355,7 +355,8 @@ impl BenchArgs {
         Ok(Some(cluster))
     }
 
-    fn source(&self) -> Result<Source> {
+    /// Where operations come from; reads the trace, if that is it.
+    pub(crate) fn source(&self) -> Result<Source> {
         let Some(path) = &self.trace else {
             let workload = match self.cluster()? {
                 Some(cluster) => Workload::fitted(cluster),

@@ -28,6 +28,17 @@ pub struct Host {
     pub arch: &'static str,
 }
 
+impl Host {
+    /// The machine that this runs on.
+    pub(crate) fn new() -> Self {
+        Self {
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            os: std::env::consts::OS,
+            arch: std::env::consts::ARCH,
+        }
+    }
+}
+
 /// Latencies of one kind of operation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OperationLatency {
@@ -204,11 +215,7 @@ impl Report {
             wrong_examples: Vec::new(),
             settings: plan.settings.clone(),
             memory_limited: plan.engine.uses_page_cache().then_some(plan.limits_memory),
-            host: Host {
-                cores: std::thread::available_parallelism().map_or(1, usize::from),
-                os: std::env::consts::OS,
-                arch: std::env::consts::ARCH,
-            },
+            host: Host::new(),
             stages: Vec::new(),
             series: Vec::new(),
         })

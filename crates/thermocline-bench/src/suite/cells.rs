@@ -4,16 +4,16 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use bytesize::ByteSize;
 
 use super::definition::{Definition, Group, SlowLimits, States};
 use super::flags::Flags;
+use super::line;
 use crate::args::{DEFAULT_DATA_SIZE, DEFAULT_DURATION};
 use crate::distribution::Stages;
 use crate::engine;
 use crate::warm_up::WarmUpLength;
-use crate::workload::Workload;
 
 /// Stands for the directory with the files that come with the binary.
 const DATA: &str = "{data}";
@@ -103,6 +103,25 @@ impl Cell {
         }
         words.extend(["--phase".to_owned(), "load".to_owned()]);
         words
+    }
+
+    /// What it is, in a line.
+    pub(crate) fn about(&self) -> String {
+        let mut about = self.id.clone();
+        if !self.figures.is_empty() {
+            about += &format!(", for {}", self.figures.join(", "));
+        }
+        if self.repeats > 1 {
+            about += &format!(", {} times", self.repeats);
+        }
+        if let Some(slow) = self.slow {
+            let bandwidth = ByteSize(slow.bandwidth).display().si();
+            about += &format!(
+                ", slow disk of {} operations and {bandwidth} a second",
+                slow.iops
+            );
+        }
+        about
     }
 
     /// The command line, for people to repeat.
@@ -205,21 +224,21 @@ fn cell(definition: &Definition, group: &Group, places: &Places, axes: &Axes<'_>
         }
     };
     let distribution = axes.distribution.map(data);
-    let slow = group.slow.or(definition.slow);
-    let source = source(axes.workload, distribution.as_deref(), &flags)?;
     let mut words = vec!["--engine".to_owned(), axes.engine.to_owned()];
     let axis = [
-        ("workload", axes.workload),
-        ("distribution", distribution.as_deref()),
+        ("--workload", axes.workload),
+        ("--distribution", distribution.as_deref()),
     ];
     for (name, value) in axis {
         words.extend(
             value
-                .map(|value| [format!("--{name}"), value.to_owned()])
+                .map(|value| [name, value])
                 .into_iter()
-                .flatten(),
+                .flatten()
+                .map(str::to_owned),
         );
     }
+    let about = About::new(&words, &flags)?;
     words.extend(flags.words());
     for (name, dir) in [("--fast", &places.fast), ("--slow", &places.slow)] {
         words.extend([name.to_owned(), directory(dir, &state)?]);
@@ -229,14 +248,14 @@ fn cell(definition: &Definition, group: &Group, places: &Places, axes: &Axes<'_>
         id: id(group, axes),
         figures: group.figures.clone(),
         engine: axes.engine.to_owned(),
-        seconds: seconds(&flags, source.timed)?,
-        load_bytes: load_bytes(&flags)?,
-        workload: source.workload,
-        distribution: source.distribution,
+        workload: about.workload,
+        distribution: about.distribution,
+        seconds: about.seconds,
+        load_bytes: about.load_bytes,
         flags,
         words,
         state,
-        slow,
+        slow: group.slow.or(definition.slow),
         repeats: group.repeats.unwrap_or(definition.repeats),
     })
 }
@@ -252,63 +271,50 @@ fn directory(parent: &Path, state: &str) -> Result<String> {
         .map_err(|dir| anyhow!("{}: a directory's name must be UTF-8", dir.display()))
 }
 
-/// Where operations come from, as results call it.
-struct Source {
+/// What the flags of a cell say about it.
+struct About {
     workload: String,
     distribution: String,
-    /// How long its stages are.
-    timed: Option<Duration>,
+    seconds: f64,
+    load_bytes: u64,
 }
 
-fn source(workload: Option<&str>, distribution: Option<&str>, flags: &Flags) -> Result<Source> {
-    let Some(workload) = workload else {
-        let file = Path::new(flags.get("trace").unwrap_or_default());
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let copies = flags.get("trace-copies").unwrap_or("1");
-        return Ok(Source {
-            workload: "trace".to_owned(),
-            distribution: format!("{name} x{copies}"),
-            timed: None,
-        });
-    };
-    let workload: Workload = workload.parse().map_err(|error: String| anyhow!(error))?;
-    let stages: Stages = match distribution {
-        Some(text) => text.parse().map_err(|error: String| anyhow!(error))?,
-        None => workload.default_distribution(),
-    };
-    Ok(Source {
-        workload: workload.to_string(),
-        distribution: stages.to_string(),
-        timed: stages.duration(),
-    })
-}
-
-/// Warm-up and measured time.
-fn seconds(flags: &Flags, timed: Option<Duration>) -> Result<f64> {
-    let measured = match flags.get("duration") {
-        Some(text) => humantime::parse_duration(text).context("duration")?,
-        None if flags.get("ops").is_some() || flags.get("trace").is_some() => Duration::ZERO,
-        None => timed.unwrap_or(DEFAULT_DURATION),
-    };
-    let warm_up = match flags.get("warm-up").map(str::parse) {
-        Some(Ok(WarmUpLength::Time(time))) => time,
-        Some(Err(error)) => bail!("warm-up: {error}"),
-        Some(Ok(WarmUpLength::Ops(_))) | None => Duration::ZERO,
-    };
-    Ok((measured + warm_up).as_secs_f64())
-}
-
-fn load_bytes(flags: &Flags) -> Result<u64> {
-    if flags.get("trace").is_some() {
-        return Ok(0);
+impl About {
+    /// Of the axes in `axes` and the other flags, as `thermocline bench` reads them.
+    fn new(axes: &[String], flags: &Flags) -> Result<Self> {
+        let args = line::parse(&[axes, &flags.known().words()].concat())?;
+        let (workload, distribution) = match &args.trace {
+            // Its file need not be there yet.
+            Some(file) => {
+                let name = file.file_name().unwrap_or_default().to_string_lossy();
+                ("trace".to_owned(), format!("{name} x{}", args.trace_copies))
+            }
+            None => {
+                let source = args.source()?;
+                (source.workload_name(), source.distribution_name())
+            }
+        };
+        let is_open = args.ops.is_some() || args.trace.is_some();
+        let timed = args.distribution.as_ref().and_then(Stages::duration);
+        let measured = match args.duration.or(timed) {
+            Some(duration) => duration,
+            None if is_open => Duration::ZERO,
+            None => DEFAULT_DURATION,
+        };
+        let warm_up = match args.warm_up.warm_up {
+            Some(WarmUpLength::Time(time)) => time,
+            Some(WarmUpLength::Ops(_)) | None => Duration::ZERO,
+        };
+        Ok(Self {
+            workload,
+            distribution,
+            seconds: (measured + warm_up).as_secs_f64(),
+            load_bytes: match args.trace {
+                Some(_) => 0,
+                None => args.data_size.unwrap_or(DEFAULT_DATA_SIZE),
+            },
+        })
     }
-    let Some(text) = flags.get("data-size") else {
-        return Ok(DEFAULT_DATA_SIZE);
-    };
-    let size: ByteSize = text
-        .parse()
-        .map_err(|error: String| anyhow!("data-size: {error}"))?;
-    Ok(size.as_u64())
 }
 
 /// The group, and what tells a cell from the others of it.

@@ -71,7 +71,7 @@ pub(crate) struct Group {
     #[serde(default)]
     pub(crate) figures: Vec<String>,
     pub(crate) engines: Vec<String>,
-    /// Empty for a trace.
+    /// Empty for what has its own: a trace, a cluster.
     #[serde(default)]
     pub(crate) workloads: Vec<String>,
     /// Empty for what each workload has by itself.
@@ -169,8 +169,8 @@ impl Group {
         );
         let trace = self.settings.get("trace").is_some();
         ensure!(
-            trace == self.workloads.is_empty(),
-            "group `{name}`: either workloads, or a trace in the settings"
+            !trace || self.workloads.is_empty(),
+            "group `{name}`: workloads: a trace has its own"
         );
         ensure!(
             !trace || self.distributions.is_empty(),

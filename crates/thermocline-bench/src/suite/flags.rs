@@ -67,6 +67,17 @@ impl Flags {
         names.find(|name| EXPERIMENTS.contains(name))
     }
 
+    /// The flags that this build has.
+    pub(crate) fn known(&self) -> Flags {
+        let mut known = self.clone();
+        if !cfg!(feature = "experiments") {
+            known
+                .0
+                .retain(|name, _| !EXPERIMENTS.contains(&name.as_str()));
+        }
+        known
+    }
+
     /// Names and values in the order of the names.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.0

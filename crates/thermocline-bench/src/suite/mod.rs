@@ -2,25 +2,52 @@
 
 mod catalogue;
 mod cells;
+mod choice;
 mod definition;
+mod estimate;
+mod fixtures;
 mod flags;
+mod harness;
+mod line;
+mod measure;
+mod progress;
+mod record;
+mod results;
+mod schedule;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::bench::BadArguments;
-use cells::Places;
+use crate::report::Host;
+use cells::{Cell, Places};
+use choice::Choice;
+use definition::{Definition, Directories};
+use estimate::{Estimate, in_words};
+use harness::{Harness, Processes};
+use measure::{Outcome, Task};
+use progress::Progress;
+use record::Record;
 
-/// Measures a whole set of engines and workloads.
+/// Where files that come with the binary lie, in the directory of the results.
+const DATA: &str = "data";
+
+/// Where stores lie when nothing says where, in the directory of the results.
+const STORES: &str = "stores";
+
+/// Measures a declared set of engines and workloads into one directory.
+///
+/// What is measured already is not measured again: the same command goes on after an interruption.
 #[derive(Debug, Clone, clap::Args)]
 pub struct SuiteArgs {
-    /// Name of the suite, or a file NAME.toml
+    /// smoke, paper-small, raw, dynamic, or a file NAME.toml
     pub suite: String,
 
-    /// Only show the cells and their commands
-    #[arg(long, required = true)]
-    pub list: bool,
+    /// Directory of the results
+    #[arg(long, value_name = "DIR", required_unless_present = "list")]
+    pub out: Option<PathBuf>,
 
     /// Directory on the fast disk
     #[arg(long, value_name = "DIR")]
@@ -29,37 +56,173 @@ pub struct SuiteArgs {
     /// Directory on the slow disk
     #[arg(long, value_name = "DIR")]
     pub slow: Option<PathBuf>,
+
+    /// Measure these cells only: names, in which `*` stands for anything; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub only: Vec<String>,
+
+    /// Sets limits of the slow disk by `sh -c`, with operations and bytes a second added; 0 is
+    /// none. For example "scripts/slow-disk limit /mnt/slow". Loads are not limited
+    #[arg(long, value_name = "COMMAND")]
+    pub limit_slow: Option<String>,
+
+    /// Only show the cells, their commands, and how long it would take
+    #[arg(long, visible_alias = "dry-run")]
+    pub list: bool,
 }
 
-/// Shows what a suite consists of.
+/// Measures what `args` ask for. Progress goes to standard error; what was done is returned.
 ///
 /// # Errors
-/// [`BadArguments`]: there is no such suite, or something in it makes no sense.
+/// [`BadArguments`] when nothing was run: no such suite or cell, what is not in this build, a directory
+/// with other results. Failed runs are an error too, after all others were measured.
 pub fn suite(args: &SuiteArgs) -> Result<String> {
-    let text = list(args).map_err(BadArguments::new)?;
-    Ok(text)
+    let prepared = Prepared::new(args).map_err(BadArguments::new)?;
+    if args.list {
+        return Ok(prepared.to_string());
+    }
+    let out = args.out.as_deref().context("--out is missing")?;
+    prepared.begin(out).map_err(BadArguments::new)?;
+    let mut harness = Processes::new()?;
+    prepared.measure(args, out, &mut harness, &mut Progress::new())
 }
 
-fn list(args: &SuiteArgs) -> Result<String> {
-    let definition = catalogue::find(&args.suite)?;
-    let places = Places {
-        fast: args.fast.clone().unwrap_or_else(|| "FAST".into()),
-        slow: args.slow.clone().unwrap_or_else(|| "SLOW".into()),
-        data: "DATA".into(),
-    };
-    let cells = cells::cells(&definition, &places)?;
-    let lines = cells.iter().map(|cell| {
-        format!(
-            "{} ({} times)\n    {}\n",
-            cell.id,
-            cell.repeats,
-            cell.command()
+/// A suite with everything decided.
+struct Prepared {
+    definition: Definition,
+    cells: Vec<Cell>,
+    /// Numbers of those that are wanted.
+    chosen: Vec<usize>,
+}
+
+impl Prepared {
+    fn new(args: &SuiteArgs) -> Result<Self> {
+        let definition = catalogue::find(&args.suite)?;
+        let places = places(args, &definition)?;
+        let cells = cells::cells(&definition, &places)?;
+        let chosen = Choice::new(&args.only)?.of(&cells)?;
+        let prepared = Self {
+            definition,
+            cells,
+            chosen,
+        };
+        if !args.list {
+            prepared.check(places)?;
+        }
+        Ok(prepared)
+    }
+
+    /// Plans every chosen cell: what is wrong with the last one must not show after hours.
+    fn check(&self, places: Places) -> Result<()> {
+        let data = tempfile::tempdir().context("cannot make a temporary directory")?;
+        fixtures::unpack(data.path())?;
+        let places = Places {
+            data: data.path().to_owned(),
+            ..places
+        };
+        let trial = cells::cells(&self.definition, &places)?;
+        for cell in self.chosen.iter().filter_map(|number| trial.get(*number)) {
+            line::plan(&cell.words, &cell.flags).with_context(|| cell.id.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Makes `out` the directory of the results.
+    fn begin(&self, out: &Path) -> Result<()> {
+        Record::new(&self.definition, &self.cells, &Host::here())?.begin(out)?;
+        fixtures::unpack(&out.join(DATA))
+    }
+
+    fn measure(
+        &self,
+        args: &SuiteArgs,
+        out: &Path,
+        harness: &mut dyn Harness,
+        progress: &mut Progress,
+    ) -> Result<String> {
+        let task = Task {
+            cells: &self.cells,
+            runs: schedule::order(&self.cells, &self.chosen, self.definition.states),
+            out,
+            limit_slow: args.limit_slow.as_deref(),
+        };
+        let estimate = Estimate::new(self.definition.guess);
+        let outcome = measure::measure(&task, harness, estimate, progress)?;
+        progress.finish();
+        let Outcome {
+            earlier,
+            measured,
+            failed,
+        } = outcome;
+        let summary = format!("{measured} runs measured, {earlier} were there already");
+        if !failed.is_empty() {
+            let failed = failed.join("\n");
+            bail!("{summary}, and some failed:\n{failed}\nthe same command tries these again");
+        }
+        let stores = out.join(STORES);
+        if self.is_complete(out) && stores.exists() {
+            fs::remove_dir_all(&stores)
+                .with_context(|| format!("cannot remove {}", stores.display()))?;
+        }
+        Ok(summary)
+    }
+
+    /// Whether every run of every cell is there.
+    fn is_complete(&self, out: &Path) -> bool {
+        let all: Vec<usize> = (0..self.cells.len()).collect();
+        let runs = schedule::order(&self.cells, &all, self.definition.states);
+        runs.iter().all(|run| {
+            let cell = self.cells.get(run.cell);
+            cell.is_some_and(|cell| results::finished(out, cell, *run).is_some())
+        })
+    }
+}
+
+impl fmt::Display for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            definition,
+            cells,
+            chosen,
+        } = self;
+        writeln!(f, "{}: {}", definition.name, definition.description)?;
+        for cell in chosen.iter().filter_map(|number| cells.get(*number)) {
+            writeln!(f, "\n{}", cell.about())?;
+            writeln!(f, "  {}", cell.command())?;
+        }
+        let runs = schedule::order(cells, chosen, definition.states);
+        let seconds = Estimate::new(definition.guess).all(cells, &runs, &[]);
+        write!(
+            f,
+            "\n{} cells, {} runs, about {}",
+            chosen.len(),
+            runs.len(),
+            in_words(seconds)
         )
-    });
-    Ok(format!(
-        "{}: {}\n\n{}",
-        definition.name,
-        definition.description,
-        lines.collect::<String>()
-    ))
+    }
+}
+
+/// The directories that the command line names, or that take their place.
+fn places(args: &SuiteArgs, definition: &Definition) -> Result<Places> {
+    ensure!(
+        args.fast.is_some() == args.slow.is_some(),
+        "--fast and --slow: name both directories, or neither"
+    );
+    let out = args.out.clone().unwrap_or_else(|| "OUT".into());
+    let (fast, slow) = match (&args.fast, &args.slow) {
+        (Some(fast), Some(slow)) => (fast.clone(), slow.clone()),
+        _ if definition.directories == Directories::Optional => {
+            (out.join(STORES).join("fast"), out.join(STORES).join("slow"))
+        }
+        _ if args.list => ("FAST".into(), "SLOW".into()),
+        _ => bail!(
+            "suite {} needs directories on a fast and on a slow disk: name them with --fast and --slow",
+            definition.name
+        ),
+    };
+    Ok(Places {
+        fast,
+        slow,
+        data: out.join(DATA),
+    })
 }

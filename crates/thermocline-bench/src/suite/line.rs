@@ -1,0 +1,47 @@
+//! Command lines of `thermocline bench`, read as it reads them.
+
+use anyhow::{Result, bail};
+use clap::Parser;
+
+use super::flags::Flags;
+use crate::args::{BenchArgs, Plan};
+
+#[derive(Debug, Parser)]
+#[command(no_binary_name = true)]
+struct Line {
+    #[command(flatten)]
+    bench: BenchArgs,
+}
+
+/// The arguments that `words` are.
+///
+/// # Errors
+/// What is wrong with them.
+pub(crate) fn parse(words: &[String]) -> Result<BenchArgs> {
+    match Line::try_parse_from(words) {
+        Ok(line) => Ok(line.bench),
+        Err(error) => {
+            let text = error.to_string();
+            // Usage and a hint at --help follow; they are of no use here.
+            let reason = text.split("\n\n").next().unwrap_or_default();
+            bail!("{}", reason.trim_start_matches("error: "))
+        }
+    }
+}
+
+/// The arguments that `words` are, and the plan that they make.
+///
+/// # Errors
+/// What is wrong with them, or an engine or a technique that is not in this build.
+pub(crate) fn plan(words: &[String], flags: &Flags) -> Result<(BenchArgs, Plan)> {
+    if !cfg!(feature = "experiments")
+        && let Some(name) = flags.experiment()
+    {
+        bail!(
+            "flag --{name}: built without feature `experiments`; build with --features experiments"
+        );
+    }
+    let args = parse(words)?;
+    let plan = args.plan()?;
+    Ok((args, plan))
+}

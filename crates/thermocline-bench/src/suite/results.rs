@@ -1,0 +1,68 @@
+//! The results of single runs: which are there, and how one gets there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::cells::Cell;
+use super::record::RUNS;
+use super::schedule::Run;
+
+/// What of a result is looked at: enough to know that it is whole, and this cell's.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Finished {
+    version: String,
+    engine: String,
+    workload: String,
+    distribution: String,
+    /// Operations a second.
+    pub(crate) ops_s: f64,
+    /// The last field of the file.
+    #[serde(rename = "series")]
+    _series: IgnoredAny,
+}
+
+/// Where the result of `run` lies.
+fn path(out: &Path, cell: &Cell, run: Run) -> PathBuf {
+    out.join(RUNS)
+        .join(format!("{}.{}.json", cell.id, run.repeat))
+}
+
+/// Where it is written first.
+pub(crate) fn part(out: &Path, cell: &Cell, run: Run) -> PathBuf {
+    path(out, cell, run).with_extension("part")
+}
+
+/// The result of `run`, if it is there, whole and of this version.
+pub(crate) fn finished(out: &Path, cell: &Cell, run: Run) -> Option<Finished> {
+    read(&path(out, cell, run), cell).ok()
+}
+
+fn read(path: &Path, cell: &Cell) -> Result<Finished> {
+    let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let finished: Finished = serde_json::from_slice(&text)
+        .with_context(|| format!("{} is no result of a run", path.display()))?;
+    anyhow::ensure!(
+        finished.version == env!("CARGO_PKG_VERSION")
+            && finished.engine == cell.engine
+            && finished.workload == cell.workload
+            && finished.distribution == cell.distribution,
+        "{} is the result of another cell or version",
+        path.display()
+    );
+    Ok(finished)
+}
+
+/// Takes over what a run has written to [`part`].
+///
+/// # Errors
+/// It is not whole, or not this cell's.
+pub(crate) fn accept(out: &Path, cell: &Cell, run: Run) -> Result<Finished> {
+    let (part, path) = (part(out, cell, run), path(out, cell, run));
+    let finished = read(&part, cell)?;
+    fs::rename(&part, &path).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(finished)
+}
