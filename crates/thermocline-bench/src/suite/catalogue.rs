@@ -7,7 +7,12 @@ use anyhow::{Context, Result, bail};
 
 use super::definition::Definition;
 
-const BUILT_IN: [(&str, &str); 1] = [("smoke", include_str!("../../suites/smoke.toml"))];
+const BUILT_IN: [(&str, &str); 4] = [
+    ("smoke", include_str!("../../suites/smoke.toml")),
+    ("paper-small", include_str!("../../suites/paper-small.toml")),
+    ("raw", include_str!("../../suites/raw.toml")),
+    ("dynamic", include_str!("../../suites/dynamic.toml")),
+];
 
 /// The suite called `name`, or the one in the file of that name.
 ///

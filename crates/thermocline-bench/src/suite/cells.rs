@@ -49,6 +49,8 @@ pub(crate) struct Cell {
     pub(crate) state: String,
     pub(crate) slow: Option<SlowLimits>,
     pub(crate) repeats: u32,
+    /// Whether loading is what is measured, so that no loaded state is needed.
+    pub(crate) load: bool,
     /// Warm-up and measured time; what a number of operations takes is not known.
     pub(crate) seconds: f64,
     /// Size of the loaded state; of a trace's it is not known.
@@ -69,8 +71,15 @@ const CONTENT: [&str; 10] = [
     "trace-copies",
 ];
 
-/// Flags that only a measured run takes.
-const RUN_ONLY: [&str; 3] = ["warm-up", "warm-up-unthrottled", "after-warm-up"];
+/// Flags that loading does without: it is not what is measured.
+const RUN_ONLY: [&str; 6] = [
+    "warm-up",
+    "warm-up-unthrottled",
+    "after-warm-up",
+    "slow-iops",
+    "slow-bandwidth",
+    "slow-latency",
+];
 
 impl Cell {
     /// Describes the loaded state: cells of one answer can run on the same. Whether a state on disk
@@ -81,7 +90,7 @@ impl Cell {
         for name in CONTENT {
             content.push(self.flags.get(name).unwrap_or_default().to_owned());
         }
-        // Clusters have records of their own size.
+        // Clusters have records of their own length.
         if self.distribution.contains("cluster") {
             content.push(self.distribution.clone());
         }
@@ -103,6 +112,13 @@ impl Cell {
         }
         words.extend(["--phase".to_owned(), "load".to_owned()]);
         words
+    }
+
+    /// Whether this build has what it needs.
+    fn is_built_in(&self) -> bool {
+        let experiment = self.flags.experiment();
+        engine::find(&self.engine).is_ok()
+            && (cfg!(feature = "experiments") || experiment.is_none())
     }
 
     /// What it is, in a line.
@@ -185,7 +201,10 @@ fn of_group(definition: &Definition, group: &Group, places: &Places) -> Result<V
                         distribution,
                         size,
                     };
-                    cells.push(cell(definition, group, places, &axes)?);
+                    let cell = cell(definition, group, places, &axes)?;
+                    if !group.optional || cell.is_built_in() {
+                        cells.push(cell);
+                    }
                 }
             }
         }
@@ -243,7 +262,11 @@ fn cell(definition: &Definition, group: &Group, places: &Places, axes: &Axes<'_>
     for (name, dir) in [("--fast", &places.fast), ("--slow", &places.slow)] {
         words.extend([name.to_owned(), directory(dir, &state)?]);
     }
-    words.push("--keep".to_owned());
+    let rest: &[&str] = match group.load {
+        true => &["--phase", "load"],
+        false => &["--keep"],
+    };
+    words.extend(rest.iter().copied().map(str::to_owned));
     Ok(Cell {
         id: id(group, axes),
         figures: group.figures.clone(),
@@ -257,6 +280,7 @@ fn cell(definition: &Definition, group: &Group, places: &Places, axes: &Axes<'_>
         state,
         slow: group.slow.or(definition.slow),
         repeats: group.repeats.unwrap_or(definition.repeats),
+        load: group.load,
     })
 }
 

@@ -80,6 +80,12 @@ pub(crate) struct Group {
     /// Values of `data-size`; empty for the one of the settings.
     #[serde(default)]
     pub(crate) sizes: Vec<String>,
+    /// Whether what this build has not is left out, rather than refused.
+    #[serde(default)]
+    pub(crate) optional: bool,
+    /// Whether loading is what is measured.
+    #[serde(default)]
+    pub(crate) load: bool,
     pub(crate) repeats: Option<u32>,
     pub(crate) slow: Option<SlowLimits>,
     /// Groups of one name share loaded states; by default none does.

@@ -41,7 +41,12 @@ impl Estimate {
 
     /// What measuring `cell` once takes.
     pub(crate) fn run(&self, cell: &Cell) -> f64 {
-        cell.seconds + self.guess.seconds_per_run
+        let measured = if cell.load {
+            self.load(cell)
+        } else {
+            cell.seconds
+        };
+        measured + self.guess.seconds_per_run
     }
 
     /// What `runs` take. A state is loaded when the one before is another one; `on_disk` is the content
@@ -51,6 +56,10 @@ impl Estimate {
         // By directories: what lies in them.
         let mut there: Vec<(&str, String)> = Vec::new();
         for cell in runs.iter().filter_map(|run| cells.get(run.cell)) {
+            seconds += self.run(cell);
+            if cell.load {
+                continue;
+            }
             let content = cell.content();
             let known = there.iter_mut().find(|(state, _)| *state == cell.state);
             let is_there = match &known {
@@ -64,7 +73,6 @@ impl Estimate {
                 Some((_, other)) => *other = content,
                 None => there.push((&cell.state, content)),
             }
-            seconds += self.run(cell);
         }
         seconds
     }

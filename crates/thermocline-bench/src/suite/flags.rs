@@ -32,9 +32,19 @@ const EXPERIMENTS: [&str; 6] = [
     "scoring",
 ];
 
-/// Flags by name, without the dashes. A flag without a value has `None`.
+/// One flag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Flag {
+    /// Not given, whatever settings of less weight say.
+    Off,
+    /// Given without a value.
+    On,
+    Value(String),
+}
+
+/// Flags by name, without the dashes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Flags(BTreeMap<String, Option<String>>);
+pub(crate) struct Flags(BTreeMap<String, Flag>);
 
 impl Flags {
     /// The flags of `self`, and those of `other` in place of those of the same name.
@@ -46,24 +56,30 @@ impl Flags {
 
     /// Adds a flag, or replaces its value.
     pub(crate) fn set(&mut self, name: &str, value: &str) {
-        self.0.insert(name.to_owned(), Some(value.to_owned()));
+        let value = Flag::Value(value.to_owned());
+        self.0.insert(name.to_owned(), value);
     }
 
     /// Puts `change` of each value in its place.
     pub(crate) fn map_values(&mut self, change: impl Fn(&str) -> String) {
-        for value in self.0.values_mut().flatten() {
-            *value = change(value);
+        for flag in self.0.values_mut() {
+            if let Flag::Value(value) = flag {
+                *value = change(value);
+            }
         }
     }
 
     /// The value of flag `name`.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name)?.as_deref()
+        match self.0.get(name)? {
+            Flag::Value(value) => Some(value),
+            Flag::Off | Flag::On => None,
+        }
     }
 
     /// The first flag that only the feature `experiments` has.
     pub(crate) fn experiment(&self) -> Option<&str> {
-        let mut names = self.0.keys().map(String::as_str);
+        let mut names = self.iter().map(|(name, _)| name);
         names.find(|name| EXPERIMENTS.contains(name))
     }
 
@@ -80,9 +96,11 @@ impl Flags {
 
     /// Names and values in the order of the names.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        self.0
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_deref()))
+        self.0.iter().filter_map(|(name, flag)| match flag {
+            Flag::Off => None,
+            Flag::On => Some((name.as_str(), None)),
+            Flag::Value(value) => Some((name.as_str(), Some(value.as_str()))),
+        })
     }
 
     /// The words of a command line.
@@ -103,16 +121,18 @@ impl<'de> Deserialize<'de> for Flags {
         let mut flags = BTreeMap::new();
         for (name, value) in table {
             check_name(&name).map_err(D::Error::custom)?;
-            match value {
-                toml::Value::String(text) => flags.insert(name, Some(text)),
-                toml::Value::Integer(number) => flags.insert(name, Some(number.to_string())),
-                toml::Value::Boolean(true) => flags.insert(name, None),
+            let flag = match value {
+                toml::Value::String(text) => Flag::Value(text),
+                toml::Value::Integer(number) => Flag::Value(number.to_string()),
+                toml::Value::Boolean(true) => Flag::On,
+                toml::Value::Boolean(false) => Flag::Off,
                 other => {
                     return Err(D::Error::custom(format!(
-                        "flag `{name}`: a string, an integer or `true` is wanted, not {other}"
+                        "flag `{name}`: a string, an integer, `true` or `false` is wanted, not {other}"
                     )));
                 }
             };
+            flags.insert(name, flag);
         }
         Ok(Flags(flags))
     }

@@ -57,6 +57,7 @@ pub(crate) fn measure(
         progress,
         limits: None,
         on_disk: Vec::new(),
+        unloadable: Vec::new(),
         outcome: Outcome {
             earlier: done.len(),
             ..Outcome::default()
@@ -80,6 +81,8 @@ struct Work<'a> {
     limits: Option<Option<SlowLimits>>,
     /// Contents of the states that are known to be on the disks.
     on_disk: Vec<String>,
+    /// Contents of states whose load has failed.
+    unloadable: Vec<String>,
     outcome: Outcome,
 }
 
@@ -105,7 +108,7 @@ impl Work<'_> {
             let finished = results::accept(self.task.out, cell, run)?;
             self.outcome.measured += 1;
             self.progress
-                .end(&format!("{name}: {:.0} operations/s", finished.ops_s));
+                .end(&format!("{name}: {:.0} operations/s", finished.ops_s()));
         }
         Ok(())
     }
@@ -113,8 +116,13 @@ impl Work<'_> {
     /// Loads the state of `cell` unless it is there. Says whether it is there then.
     fn load(&mut self, cell: &Cell, name: &str, later: f64) -> Result<bool> {
         let content = cell.content();
-        if self.on_disk.contains(&content) {
+        if cell.load || self.on_disk.contains(&content) {
             return Ok(true);
+        }
+        if self.unloadable.contains(&content) {
+            let failed = format!("{}: its state could not be loaded", cell.id);
+            self.outcome.failed.push(failed);
+            return Ok(false);
         }
         if !self.harness.is_loaded(cell)? {
             // Loading is not what is measured.
@@ -125,6 +133,7 @@ impl Work<'_> {
                 self.estimate.run(cell) + later,
             );
             if !self.bench(cell, &cell.load_words(), &format!("{name}: loading"))? {
+                self.unloadable.push(content);
                 return Ok(false);
             }
             let took = self.progress.elapsed();

@@ -18,11 +18,18 @@ pub(crate) struct Finished {
     engine: String,
     workload: String,
     distribution: String,
-    /// Operations a second.
-    pub(crate) ops_s: f64,
+    ops_s: Option<f64>,
+    load_ops_s: Option<f64>,
     /// The last field of the file.
     #[serde(rename = "series")]
     _series: IgnoredAny,
+}
+
+impl Finished {
+    /// Operations a second, or records loaded if nothing else was done.
+    pub(crate) fn ops_s(&self) -> f64 {
+        self.ops_s.or(self.load_ops_s).unwrap_or(0.0)
+    }
 }
 
 /// Where the result of `run` lies.
