@@ -33,3 +33,73 @@ pub(crate) fn find(name: &str) -> Result<Definition> {
         fs::read_to_string(Path::new(name)).with_context(|| format!("cannot read {name}"))?;
     Definition::parse(name, &text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::cells::{Places, cells};
+    use crate::suite::estimate::Estimate;
+    use crate::suite::schedule;
+    use crate::suite::{fixtures, line};
+
+    #[test]
+    fn every_cell_of_every_suite_is_a_command_line_that_makes_a_plan() {
+        let data = tempfile::tempdir().unwrap();
+        fixtures::unpack(data.path()).unwrap();
+        let places = Places {
+            fast: "F".into(),
+            slow: "S".into(),
+            data: data.path().to_owned(),
+        };
+        for (name, _) in BUILT_IN {
+            let definition = find(name).unwrap();
+            assert_eq!(definition.name, name);
+            for cell in cells(&definition, &places).unwrap() {
+                // Others are not in this build, which says so.
+                if cell.is_built_in() {
+                    let (_, plan) = line::plan(&cell.words, &cell.flags)
+                        .unwrap_or_else(|error| panic!("{}: {error:#}", cell.id));
+                    assert_eq!(plan.engine.name(), cell.engine);
+                    assert_eq!(plan.source.distribution_name(), cell.distribution);
+                    assert_eq!(plan.source.workload_name(), cell.workload);
+                } else {
+                    let error = line::plan(&cell.words, &cell.flags).err().unwrap();
+                    let error = format!("{error:#}");
+                    assert!(
+                        error.contains("--features") || error.contains("no engine"),
+                        "{}: {error}",
+                        cell.id
+                    );
+                }
+            }
+        }
+    }
+
+    /// What was promised of them.
+    #[test]
+    fn suites_take_no_longer_than_they_may() {
+        let places = Places {
+            fast: "F".into(),
+            slow: "S".into(),
+            data: "D".into(),
+        };
+        for (name, hours) in [("paper-small", 12.0), ("smoke", 2.0 / 60.0)] {
+            let definition = find(name).unwrap();
+            let cells = cells(&definition, &places).unwrap();
+            let all: Vec<usize> = (0..cells.len()).collect();
+            let runs = schedule::order(&cells, &all, definition.states);
+            let seconds = Estimate::new(definition.guess).all(&cells, &runs, &[]);
+            assert!(seconds / 3600.0 < hours, "{name}: {seconds} s");
+        }
+    }
+
+    #[test]
+    fn a_suite_that_does_not_exist_is_told_what_does() {
+        let error = find("smoek").unwrap_err().to_string();
+        for word in ["smoek", "smoke", "paper-small", "raw", "dynamic", ".toml"] {
+            assert!(error.contains(word), "{error}");
+        }
+        let error = format!("{:#}", find("/no/such.toml").unwrap_err());
+        assert!(error.contains("/no/such.toml"), "{error}");
+    }
+}

@@ -115,7 +115,7 @@ impl Cell {
     }
 
     /// Whether this build has what it needs.
-    fn is_built_in(&self) -> bool {
+    pub(crate) fn is_built_in(&self) -> bool {
         let experiment = self.flags.experiment();
         engine::find(&self.engine).is_ok()
             && (cfg!(feature = "experiments") || experiment.is_none())
@@ -358,4 +358,153 @@ fn id(group: &Group, axes: &Axes<'_>) -> String {
         }));
     }
     id
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::suite::definition::tests::{SMALL, small};
+
+    pub(crate) fn places() -> Places {
+        Places {
+            fast: "/fast".into(),
+            slow: "/slow".into(),
+            data: "/data".into(),
+        }
+    }
+
+    pub(crate) fn of_small() -> Vec<Cell> {
+        cells(&small(), &places()).unwrap()
+    }
+
+    fn of(text: &str) -> Result<Vec<Cell>> {
+        cells(&Definition::parse("small.toml", text).unwrap(), &places())
+    }
+
+    #[test]
+    fn every_engine_meets_every_workload_and_distribution_in_turn() {
+        let ids: Vec<String> = of_small().into_iter().map(|cell| cell.id).collect();
+        assert_eq!(
+            ids,
+            [
+                "reads-hotrap-ro-hotspot-5",
+                "reads-leveled-ro-hotspot-5",
+                "reads-hotrap-uh-hotspot-5",
+                "reads-leveled-uh-hotspot-5",
+                "reads-hotrap-ro-uniform",
+                "reads-leveled-ro-uniform",
+                "reads-hotrap-uh-uniform",
+                "reads-leveled-uh-uniform",
+                "other-leveled-ro-uniform-20MB",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_said_of_fewer_cells_counts_more() {
+        let cells = of_small();
+        assert_eq!(
+            cells[1].command(),
+            "thermocline bench --engine leveled --workload ro --distribution hotspot-5 --cache 2MiB \
+             --data-size 10MB --duration 3s --memory 32MiB --threads 2 \
+             --fast /fast/reads-leveled --slow /slow/reads-leveled --keep"
+        );
+        // The group takes back the engine's memory, and gives it another cache.
+        assert_eq!(
+            cells[8].command(),
+            "thermocline bench --engine leveled --workload ro --distribution uniform --cache 4MiB \
+             --data-size 20MB --duration 5s --threads 2 --warm-up 2s \
+             --fast /fast/other-20MB-leveled --slow /slow/other-20MB-leveled --keep"
+        );
+        assert_eq!((cells[8].seconds, cells[8].load_bytes), (7.0, 20_000_000));
+    }
+
+    #[test]
+    fn loading_takes_the_same_flags_without_those_of_the_run() {
+        let words = of_small()[8].load_words().join(" ");
+        assert!(
+            words.contains("--data-size 20MB --duration 5s --threads 2 --fast"),
+            "{words}"
+        );
+        assert!(words.ends_with("--keep --phase load"), "{words}");
+        let emulated = SMALL.replacen(
+            "threads = 2",
+            "slow-iops = 9\nwarm-up = \"1s\"\nwarm-up-unthrottled = true",
+            1,
+        );
+        let words = of(&emulated).unwrap()[0].load_words().join(" ");
+        assert!(words.contains("--duration 3s --fast"), "{words}");
+    }
+
+    #[test]
+    fn one_cell_can_be_for_several_figures() {
+        let again = "\n[[group]]\nname = \"again\"\nfigures = [\"14\"]\nstate = \"reads\"\nengines = [\"hotrap\"]\n\
+                     workloads = [\"ro\"]\ndistributions = [\"uniform\"]\nrepeats = 3\nsettings = { duration = \"3s\" }\n";
+        let cells = of(&format!("{SMALL}{again}")).unwrap();
+        assert_eq!(cells.len(), 9);
+        let cell = &cells[4];
+        assert_eq!(
+            (cell.id.as_str(), cell.repeats),
+            ("reads-hotrap-ro-uniform", 3)
+        );
+        assert_eq!(cell.figures, ["6", "14"]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_said_with_its_group() {
+        for (from, to, words) in [
+            (
+                "[\"ro\", \"uh\"]",
+                "[\"rx\"]",
+                ["group reads", "there are ro"],
+            ),
+            ("hotspot-5", "hotspot-500", ["group reads", "over 0 to 100"]),
+            (
+                "threads = 2",
+                "threads = \"two\"",
+                ["group reads", "--threads"],
+            ),
+            (
+                "name = \"other\"",
+                "name = \"reads\"",
+                ["reads-leveled-ro-uniform", "group of its own"],
+            ),
+        ] {
+            let mut text = SMALL.replace(from, to);
+            if from.starts_with("name") {
+                text = text.replace("sizes = [\"20MB\"]", "");
+            }
+            let error = format!("{:#}", of(&text).unwrap_err());
+            for word in words {
+                assert!(error.contains(word), "{word:?} is not in: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_built_in_is_left_out_of_optional_groups_only() {
+        let text = SMALL.replace("[\"hotrap\", \"leveled\"]", "[\"hotrap\", \"no-such\"]");
+        let all = of(&text).unwrap();
+        assert_eq!(all.len(), 9);
+        assert!(line::plan(&all[1].words, &all[1].flags).is_err());
+        let text = text.replace("name = \"reads\"", "name = \"reads\"\noptional = true");
+        let left = of(&text).unwrap();
+        assert_eq!(left.len(), 5);
+        assert!(left.iter().all(|cell| cell.engine != "no-such"));
+    }
+
+    #[test]
+    fn engines_with_the_same_files_have_the_same_content() {
+        let text = SMALL
+            .replace("\"kept\"", "\"one-at-a-time\"")
+            .replace(", memory = \"32MiB\"", "");
+        let cells = of(&text).unwrap();
+        assert_eq!(cells[0].content(), cells[1].content());
+        assert_ne!(cells[0].content(), cells[8].content());
+        assert!(
+            cells[0]
+                .command()
+                .contains("--fast /fast --slow /slow --keep")
+        );
+    }
 }

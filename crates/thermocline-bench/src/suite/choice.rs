@@ -40,3 +40,35 @@ impl Choice {
             .collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::cells::tests::of_small;
+
+    fn of(patterns: &[&str]) -> Result<Vec<usize>> {
+        let patterns: Vec<String> = patterns.iter().map(|text| (*text).to_owned()).collect();
+        Choice::new(&patterns)?.of(&of_small())
+    }
+
+    #[test]
+    fn cells_are_chosen_by_name() {
+        assert_eq!(of(&[]).unwrap().len(), 9);
+        assert_eq!(of(&["*-ro-hotspot-5"]).unwrap(), [0, 1]);
+        assert_eq!(
+            of(&["other*", "reads-hotrap-ro-hotspot-5"]).unwrap(),
+            [0, 8]
+        );
+    }
+
+    #[test]
+    fn a_pattern_that_fits_nothing_is_refused() {
+        let error = of(&["*", "fig99*"]).unwrap_err().to_string();
+        assert!(
+            error.contains("fig99*") && error.contains("--list"),
+            "{error}"
+        );
+        let error = of(&["[a"]).unwrap_err().to_string();
+        assert!(error.contains("no pattern"), "{error}");
+    }
+}

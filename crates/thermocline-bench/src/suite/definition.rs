@@ -203,3 +203,123 @@ fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     !text.is_empty() && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A suite with two states and both ways to give settings.
+    pub(crate) const SMALL: &str = r#"
+name = "small"
+description = "For tests."
+states = "kept"
+directories = "required"
+repeats = 2
+guess = { load-bytes-per-second = "1MB", seconds-per-run = 1.0 }
+
+[settings]
+data-size = "10MB"
+threads = 2
+duration = "5s"
+cache = "1MiB"
+
+[engine]
+leveled = { cache = "2MiB", memory = "32MiB" }
+
+[[group]]
+name = "reads"
+figures = ["6"]
+engines = ["hotrap", "leveled"]
+workloads = ["ro", "uh"]
+distributions = ["hotspot-5", "uniform"]
+settings = { duration = "3s" }
+
+[[group]]
+name = "other"
+engines = ["leveled"]
+workloads = ["ro"]
+distributions = ["uniform"]
+sizes = ["20MB"]
+slow = { iops = 400, bandwidth = "5MB" }
+settings = { memory = false, warm-up = "2s" }
+engine.leveled = { cache = "4MiB" }
+"#;
+
+    pub(crate) fn small() -> Definition {
+        Definition::parse("small.toml", SMALL).unwrap()
+    }
+
+    #[track_caller]
+    fn refused(from: &str, to: &str, words: &[&str]) {
+        let text = SMALL.replacen(from, to, 1);
+        assert_ne!(text, SMALL, "{from} is not there");
+        let error = Definition::parse("small.toml", &text)
+            .unwrap_err()
+            .to_string();
+        for word in words {
+            assert!(error.contains(word), "{word:?} is not in: {error}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_line() {
+        refused(
+            "repeats = 2",
+            "repeat = 2",
+            &["small.toml", "line 6", "`repeat`"],
+        );
+        refused("threads", "thraeds", &["line 9", "`thraeds` is no flag"]);
+        refused(
+            "[engine]\nleveled = { cache",
+            "[engine]\nleveled = { cash",
+            &["line 16", "`cash`"],
+        );
+        refused(
+            "threads = 2",
+            "threads = [2]",
+            &["flag `threads`", "a string"],
+        );
+        refused(
+            "threads = 2",
+            "engine = \"hotrap\"",
+            &["`engine`", "sets it itself"],
+        );
+        refused("figures", "figure", &["line 20", "`figure`"]);
+        refused("bandwidth = \"5MB\"", "bandwidth = \"fast\"", &["line 32"]);
+        refused(
+            "name = \"other\"",
+            "name = \"../other\"",
+            &["small.toml:26", "group `../other`"],
+        );
+        refused(
+            "states = \"kept\"",
+            "states = \"gone\"",
+            &["`gone`", "one-at-a-time"],
+        );
+    }
+
+    #[test]
+    fn contradictions_are_explained() {
+        refused("repeats = 2", "repeats = 0", &["repeats", "at least 1"]);
+        refused("\"1MB\"", "\"0\"", &["guess"]);
+        refused(
+            "[\"hotrap\", \"leveled\"]",
+            "[]",
+            &["small.toml:18", "engines"],
+        );
+        refused(
+            "engine.leveled",
+            "engine.hotrap",
+            &["`hotrap`", "not one of its engines"],
+        );
+        refused(
+            "settings = { duration = \"3s\" }",
+            "settings = { trace = \"a\" }",
+            &["workloads: a trace has its own"],
+        );
+        let text = SMALL.replace("\"kept\"", "\"one-at-a-time\"");
+        let text = text.replace("name = \"other\"", "name = \"other\"\nstate = \"a\"");
+        let error = Definition::parse("small.toml", &text).unwrap_err();
+        assert!(error.to_string().contains("one state at a time"), "{error}");
+    }
+}

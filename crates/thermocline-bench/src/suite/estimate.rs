@@ -87,3 +87,49 @@ pub(crate) fn in_words(seconds: f64) -> String {
     };
     humantime::format_duration(whole).to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::cells::tests::of_small;
+    use crate::suite::definition::tests::small;
+
+    fn run(cell: usize) -> Run {
+        Run { cell, repeat: 1 }
+    }
+
+    /// 10 MB at 1 MB/s, 3 s measured and 1 s beside it.
+    #[test]
+    fn each_state_is_loaded_once() {
+        let (cells, estimate) = (of_small(), Estimate::new(small().guess));
+        assert_eq!(estimate.all(&cells, &[run(0)], &[]), 14.0);
+        assert_eq!(estimate.all(&cells, &[run(0), run(2)], &[]), 18.0);
+        assert_eq!(estimate.all(&cells, &[run(0), run(1)], &[]), 28.0);
+        let there = [cells[0].content()];
+        assert_eq!(estimate.all(&cells, &[run(0), run(1)], &there), 18.0);
+    }
+
+    #[test]
+    fn a_state_that_was_replaced_is_loaded_again() {
+        let mut cells = of_small();
+        for cell in &mut cells {
+            cell.state.clear();
+        }
+        let estimate = Estimate::new(small().guess);
+        assert_eq!(estimate.all(&cells, &[run(0), run(1), run(0)], &[]), 42.0);
+    }
+
+    #[test]
+    fn loads_that_were_seen_count_more_than_the_guess() {
+        let (cells, mut estimate) = (of_small(), Estimate::new(small().guess));
+        estimate.loaded(&cells[0], Duration::from_secs(2));
+        assert_eq!(estimate.load(&cells[0]), 2.0);
+        assert_eq!(estimate.load(&cells[8]), 4.0);
+    }
+
+    #[test]
+    fn seconds_are_said_as_people_do() {
+        assert_eq!(in_words(41.7), "41s");
+        assert_eq!(in_words(7270.0), "2h 1m");
+    }
+}

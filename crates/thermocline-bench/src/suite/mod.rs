@@ -129,7 +129,7 @@ impl Prepared {
 
     /// Makes `out` the directory of the results.
     fn begin(&self, out: &Path) -> Result<()> {
-        Record::new(&self.definition, &self.cells, &Host::here())?.begin(out)?;
+        Record::new(&self.definition, &self.cells, &Host::new())?.begin(out)?;
         fixtures::unpack(&out.join(DATA))
     }
 

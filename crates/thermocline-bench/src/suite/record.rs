@@ -174,3 +174,123 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
         .and_then(|()| fs::rename(&part, path))
         .with_context(|| format!("cannot write {}", path.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::cells::tests::{of_small, places};
+    use crate::suite::cells::{Places, cells};
+    use crate::suite::definition::tests::{SMALL, small};
+
+    fn record(cells: &[Cell]) -> Record {
+        Record::new(&small(), cells, &Host::new()).unwrap()
+    }
+
+    /// The error of going on in a directory in which `name` of `suite.json` was `value`.
+    fn refused(name: &str, change: impl FnOnce(&mut Value)) -> String {
+        let out = tempfile::tempdir().unwrap();
+        let ours = record(&of_small());
+        ours.begin(out.path()).unwrap();
+        let path = out.path().join(NAME);
+        let mut earlier: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        change(&mut earlier[name]);
+        fs::write(&path, earlier.to_string()).unwrap();
+        format!("{:#}", ours.begin(out.path()).unwrap_err())
+    }
+
+    #[test]
+    fn the_same_suite_goes_on() {
+        let out = tempfile::tempdir().unwrap();
+        let ours = record(&of_small());
+        ours.begin(&out.path().join("new")).unwrap();
+        ours.begin(&out.path().join("new")).unwrap();
+        let json = fs::read(out.path().join("new").join(NAME)).unwrap();
+        let json: Value = serde_json::from_slice(&json).unwrap();
+        assert_eq!(json["format"], 1);
+        assert_eq!(json["suite"], "small");
+        assert_eq!(json["budget"]["data-size"], "10MB");
+        let cell = &json["cells"][0];
+        assert_eq!(cell["id"], "reads-hotrap-ro-hotspot-5");
+        assert_eq!(cell["figures"][0], "6");
+        assert_eq!(
+            (&cell["engine"], &cell["workload"]),
+            (&"hotrap".into(), &"ro".into())
+        );
+        assert_eq!(
+            (&cell["distribution"], &cell["repeats"]),
+            (&"hotspot-5".into(), &2.into())
+        );
+        assert!(
+            cell["command"]
+                .as_str()
+                .unwrap()
+                .starts_with("thermocline bench --engine hotrap")
+        );
+    }
+
+    #[test]
+    fn results_of_something_else_are_refused() {
+        for (name, value, words) in [
+            ("format", Value::from(7), ["another format", "7"]),
+            ("version", "0.0.9".into(), ["another version", "0.0.9"]),
+            ("suite", "raw".into(), ["another suite", "raw"]),
+        ] {
+            let error = refused(name, |field| *field = value);
+            assert!(words.iter().all(|word| error.contains(word)), "{error}");
+        }
+        let error = refused("host", |host| host["cores"] = 999.into());
+        assert!(
+            error.contains("another machine: its cores is 999"),
+            "{error}"
+        );
+        let error = refused("cells", |cells| {
+            cells[3]["command"] = "thermocline bench --seed 9".into()
+        });
+        assert!(
+            error.contains("--seed 9") && error.contains("reads-leveled-uh-hotspot-5 was"),
+            "{error}"
+        );
+        let error = refused("cells", |cells| cells[0]["id"] = "gone".into());
+        assert!(
+            error.contains("reads-hotrap-ro-hotspot-5 is not in it"),
+            "{error}"
+        );
+        let error = refused("cells", |cells| cells[0] = Value::Null);
+        assert!(error.contains("damaged"), "{error}");
+    }
+
+    #[test]
+    fn other_directories_are_another_definition() {
+        let out = tempfile::tempdir().unwrap();
+        record(&of_small()).begin(out.path()).unwrap();
+        let elsewhere = Places {
+            slow: "/other".into(),
+            ..places()
+        };
+        let definition = Definition::parse("small.toml", SMALL).unwrap();
+        let moved = cells(&definition, &elsewhere).unwrap();
+        let error = record(&moved).begin(out.path()).unwrap_err().to_string();
+        assert!(
+            error.contains("/slow/reads-hotrap") && error.contains("/other/reads-hotrap"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn directories_of_others_are_left_alone() {
+        let out = tempfile::tempdir().unwrap();
+        fs::write(out.path().join("letter.txt"), "dear").unwrap();
+        let error = record(&of_small())
+            .begin(out.path())
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("is not empty"), "{error}");
+        fs::write(out.path().join(NAME), "{").unwrap();
+        let error = record(&of_small())
+            .begin(out.path())
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("damaged"), "{error}");
+        assert!(!out.path().join(RUNS).exists());
+    }
+}

@@ -61,3 +61,64 @@ fn by_limits(cells: &[Cell], members: &[&usize]) -> Vec<Run> {
     }
     runs
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::cells::tests::of_small;
+    use crate::suite::definition::SlowLimits;
+
+    const HDD: SlowLimits = SlowLimits {
+        iops: 400,
+        bandwidth: 1,
+    };
+
+    /// Four cells: two engines, of which each has its own state, under two workloads.
+    fn four() -> Vec<Cell> {
+        of_small().into_iter().take(4).collect()
+    }
+
+    fn numbers(runs: &[Run]) -> Vec<(usize, u32)> {
+        runs.iter().map(|run| (run.cell, run.repeat)).collect()
+    }
+
+    #[test]
+    fn repeats_are_interleaved() {
+        let runs = order(&four(), &[0, 1, 3], States::Kept);
+        assert_eq!(
+            numbers(&runs),
+            [(0, 1), (1, 1), (3, 1), (0, 2), (1, 2), (3, 2)]
+        );
+    }
+
+    #[test]
+    fn a_state_is_done_with_before_the_next() {
+        let runs = order(&four(), &[0, 1, 2, 3], States::OneAtATime);
+        assert_eq!(
+            numbers(&runs),
+            [
+                (0, 1),
+                (2, 1),
+                (0, 2),
+                (2, 2),
+                (1, 1),
+                (3, 1),
+                (1, 2),
+                (3, 2)
+            ]
+        );
+    }
+
+    #[test]
+    fn limits_change_once_and_fewer_repeats_are_fewer() {
+        let mut cells = four();
+        cells[0].slow = Some(HDD);
+        cells[2].slow = Some(HDD);
+        cells[2].repeats = 1;
+        let runs = order(&cells, &[0, 1, 2, 3], States::Kept);
+        assert_eq!(
+            numbers(&runs),
+            [(0, 1), (2, 1), (0, 2), (1, 1), (3, 1), (1, 2), (3, 2)]
+        );
+    }
+}

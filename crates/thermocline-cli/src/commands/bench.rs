@@ -18,7 +18,7 @@ Examples:
   thermocline bench --slow-iops 2000 --warm-up 20s --warm-up-unthrottled
   thermocline bench --distribution uniform@60s,hotspot-5@60s,hotspot-5+5@60s
   thermocline bench --workload a --distribution zipfian:0.99 --threads 8 --duration 60s
-  thermocline bench suite smoke --list
+  thermocline bench suite smoke --out results
 
 Without --fast and --slow the store lies in temporary directories. Values do not compress,
 and every answer is checked."
