@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::cells::Cell;
 use super::record::RUNS;
 use super::schedule::Run;
 
-/// What of a result is looked at: enough to know that it is whole, and this cell's.
+/// What of a result is looked at. That it is whole shows when it is read at all.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Finished {
     version: String,
@@ -20,9 +19,6 @@ pub(crate) struct Finished {
     distribution: String,
     ops_s: Option<f64>,
     load_ops_s: Option<f64>,
-    /// The last field of the file.
-    #[serde(rename = "series")]
-    _series: IgnoredAny,
 }
 
 impl Finished {
