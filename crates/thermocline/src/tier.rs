@@ -3,7 +3,9 @@
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
+use crate::metrics::IoMetrics;
 use crate::options::TierOptions;
+use crate::storage::operation::{Gathered, operations};
 use crate::storage::{IoBuf, LogStore, TableFile, TableStore, TableWriter};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -64,11 +66,11 @@ impl Purpose {
 
 /// Operations and bytes of one purpose on one tier.
 #[derive(Debug, Default)]
-pub(crate) struct IoCounter {
-    pub(crate) read_ops: AtomicU64,
-    pub(crate) read_bytes: AtomicU64,
-    pub(crate) write_ops: AtomicU64,
-    pub(crate) write_bytes: AtomicU64,
+struct IoCounter {
+    read_ops: AtomicU64,
+    read_bytes: AtomicU64,
+    write_ops: AtomicU64,
+    write_bytes: AtomicU64,
 }
 
 /// A medium in use by a store.
@@ -116,20 +118,37 @@ impl Tier {
         self
     }
 
-    pub(crate) fn counter(&self, purpose: Purpose) -> &IoCounter {
+    fn counter(&self, purpose: Purpose) -> &IoCounter {
         &self.io[purpose as usize]
     }
 
     pub(crate) fn count_read(&self, purpose: Purpose, bytes: u64) {
         let counter = self.counter(purpose);
-        counter.read_ops.fetch_add(1, Ordering::Relaxed);
+        counter
+            .read_ops
+            .fetch_add(operations(bytes), Ordering::Relaxed);
         counter.read_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn count_write(&self, purpose: Purpose, bytes: u64) {
         let counter = self.counter(purpose);
-        counter.write_ops.fetch_add(1, Ordering::Relaxed);
+        counter
+            .write_ops
+            .fetch_add(operations(bytes), Ordering::Relaxed);
         counter.write_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// What was counted for `purpose`.
+    pub(crate) fn io(&self, purpose: Purpose) -> IoMetrics {
+        let counter = self.counter(purpose);
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        IoMetrics {
+            purpose,
+            read_ops: get(&counter.read_ops),
+            read_bytes: get(&counter.read_bytes),
+            write_ops: get(&counter.write_ops),
+            write_bytes: get(&counter.write_bytes),
+        }
     }
 
     /// Bytes of files, reservations not counted.
@@ -231,6 +250,7 @@ impl Tier {
             writer: self.tables.create(name, expected_len)?,
             tier: Arc::clone(self),
             purpose,
+            gathered: Gathered::default(),
         })
     }
 }
@@ -291,16 +311,25 @@ pub(crate) struct CountedWriter {
     writer: Box<dyn TableWriter>,
     tier: Arc<Tier>,
     purpose: Purpose,
+    /// The medium gathers appends into operations, and what is counted does so too.
+    gathered: Gathered,
 }
 
 impl CountedWriter {
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.writer.append(bytes)?;
-        self.tier.count_write(self.purpose, bytes.len() as u64);
+        let whole = self.gathered.add(bytes.len());
+        if whole > 0 {
+            self.tier.count_write(self.purpose, whole);
+        }
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> Result<()> {
+    pub(crate) fn finish(mut self) -> Result<()> {
+        let rest = self.gathered.take();
+        if rest > 0 {
+            self.tier.count_write(self.purpose, rest);
+        }
         self.writer.finish()
     }
 }

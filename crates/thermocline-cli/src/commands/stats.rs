@@ -75,6 +75,9 @@ fn to_json(m: &Metrics) -> Json {
             "filter_false_positives": m.hits.filter_false_positives,
         },
         "hotrap": m.hotrap.as_ref().map(hotrap),
+        "background_cpu_seconds": m.cpu.iter()
+            .map(|cpu| (cpu.activity.name().to_owned(), json!(cpu.seconds)))
+            .collect::<serde_json::Map<_, _>>(),
         "flushes": m.flushes,
         "compaction_debt_bytes": m.compaction_debt_bytes,
         "compactions": m.compactions.iter().map(compaction).collect::<Vec<_>>(),

@@ -8,6 +8,7 @@ use super::tree::Tree;
 use crate::compaction::{CompactionJob, Plan};
 use crate::error::{Error, Result};
 use crate::executor::Lane;
+use crate::metrics::Activity;
 use crate::options::MEMTABLES;
 use crate::placement::SpacePlan;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -110,7 +111,7 @@ impl Engine {
         state.flushing = true;
         drop(state);
         let job = FlushJob::new(engine, Arc::clone(tree));
-        self.executor.spawn(Lane::Flush, Box::new(job));
+        self.spawn(Lane::Flush, Activity::Flush, job);
     }
 
     /// Queues every flush that waits and every compaction that can start.
@@ -170,7 +171,7 @@ impl Engine {
         self.background.begin_compaction();
         drop(state);
         let job = CompactionJob::new(engine, Arc::clone(tree), plan, number, space);
-        self.executor.spawn(Lane::Compaction, Box::new(job));
+        self.spawn(Lane::Compaction, Activity::Compaction, job);
         Ok(())
     }
 

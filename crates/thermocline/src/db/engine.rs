@@ -16,8 +16,9 @@ use super::tree::Tree;
 use crate::cache::{BlockCache, PinBudget};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::executor::Executor;
+use crate::executor::{Executor, Job, Lane};
 use crate::key::SeqNo;
+use crate::metrics::{Activity, Counted, CpuTimes};
 use crate::options::{Options, Resolved};
 use crate::points::Points;
 use crate::promotion::PromotionStats;
@@ -71,6 +72,8 @@ pub(crate) struct Engine {
     /// Whether the fast tier has room that nothing is due to fill.
     pub(crate) has_spare_room: AtomicBool,
     pub(crate) stats: Stats,
+    /// Processor time of background work.
+    pub(crate) cpu: Arc<CpuTimes>,
     pub(crate) closed: AtomicBool,
     /// When the store was opened, by its clock.
     pub(crate) opened: Duration,
@@ -82,6 +85,12 @@ impl Engine {
     /// The engine as jobs hold it; none while it is being torn down.
     pub(crate) fn me(&self) -> Option<Arc<Engine>> {
         self.me.upgrade()
+    }
+
+    /// Queues `job`, whose processor time counts for `activity`.
+    pub(crate) fn spawn(&self, lane: Lane, activity: Activity, job: impl Job + 'static) {
+        let counted = Counted::new(job, activity, Arc::clone(&self.cpu));
+        self.executor.spawn(lane, Box::new(counted));
     }
 
     pub(crate) fn visible(&self) -> SeqNo {

@@ -7,7 +7,7 @@ use super::tree::Tree;
 use crate::error::Result;
 use crate::executor::{Job, Lane, Step};
 use crate::key::{Kind, SeqNo};
-use crate::metrics::{HotRapMetrics, Refusal};
+use crate::metrics::{Activity, HotRapMetrics, RaltMetrics, Refusal};
 use crate::options::Switches;
 use crate::points::point;
 use crate::ralt::Ralt;
@@ -138,7 +138,7 @@ impl Engine {
             ralt,
             has_ended: false,
         };
-        self.executor.spawn(Lane::Hotness, Box::new(job));
+        self.spawn(Lane::Hotness, Activity::Ralt, job);
     }
 
     /// Takes stock of the last fast levels: how large the hot set may be, which RALT is told, and
@@ -198,7 +198,10 @@ impl Engine {
         let counted = &self.promotions;
         let trees = self.all_trees();
         Some(HotRapMetrics {
-            ralt: ralt.metrics(),
+            ralt: RaltMetrics {
+                cpu_seconds: self.cpu.seconds(Activity::Ralt),
+                ..ralt.metrics()
+            },
             promotion_cache_bytes: trees.iter().map(|tree| tree.promotion.bytes()).sum(),
             promoted_flush_bytes: get(&counted.by_flush),
             promoted_compaction_bytes: get(&counted.by_compaction),

@@ -5,9 +5,7 @@ use std::time::Duration;
 use super::engine::Engine;
 use super::stall::Reason;
 use crate::error::Result;
-use crate::metrics::{
-    HeatReport, IoMetrics, LevelMetrics, MemoryMetrics, Metrics, StallMetrics, TierMetrics,
-};
+use crate::metrics::{HeatReport, LevelMetrics, MemoryMetrics, Metrics, StallMetrics, TierMetrics};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tier::{Purpose, Tier};
 use crate::version::MAX_LEVELS;
@@ -35,6 +33,7 @@ impl Engine {
             hits,
             compactions: self.stats.compactions(),
             compaction_debt_bytes: self.compaction_debt(),
+            cpu: self.cpu.metrics(),
             flushes,
             stalls: self.stall_metrics(),
             latencies: self.latencies(),
@@ -80,17 +79,11 @@ impl Engine {
                 .filter(|t| t.meta.tier == tier.index);
             here.map(|table| table.meta.len).sum::<u64>()
         };
-        let io = Purpose::ALL.map(|purpose| {
-            let counter = tier.counter(purpose);
-            let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-            IoMetrics {
-                purpose,
-                read_ops: get(&counter.read_ops),
-                read_bytes: get(&counter.read_bytes),
-                write_ops: get(&counter.write_ops),
-                write_bytes: get(&counter.write_bytes),
-            }
-        });
+        let mut io = Purpose::ALL.map(|purpose| tier.io(purpose));
+        // RALT has a tier of its own over a directory of the fast one.
+        if let Some(ralt) = self.ralt.as_ref().filter(|_| tier.index == 0) {
+            io[Purpose::Hotness as usize].add(&ralt.io());
+        }
         TierMetrics {
             path: tier.options.path.clone(),
             capacity: tier.options.capacity,

@@ -15,6 +15,7 @@ use super::tracking::{discard_ralt, open_ralt, placed_by};
 use super::{Db, Engine};
 use crate::cache::{BlockCache, PinBudget};
 use crate::error::{Error, Result};
+use crate::metrics::{Activity, CpuTimes};
 use crate::options::Resolved;
 use crate::placement::last_fast_level;
 use crate::points::point;
@@ -147,7 +148,8 @@ impl Parts<'_> {
         )?;
         let executor = builder.make_executor()?;
         let clock = Arc::clone(&builder.clock);
-        let graveyard = Arc::new(Graveyard::new(Arc::clone(&executor), Arc::clone(&clock)));
+        let cpu = Arc::new(CpuTimes::default());
+        let graveyard = Graveyard::new(Arc::clone(&executor), Arc::clone(&clock), Arc::clone(&cpu));
         let hotness = match &ralt {
             Some(ralt) => ralt.trouble(),
             // After the manifest, which no longer says that a state is there.
@@ -169,7 +171,7 @@ impl Parts<'_> {
             clock,
             executor,
             points: builder.points.clone(),
-            graveyard,
+            graveyard: Arc::new(graveyard),
             trees: ArcSwap::from_pointee(BTreeMap::new()),
             commit: Commit::new(wal, last_seq),
             visible: AtomicU64::new(last_seq),
@@ -186,6 +188,7 @@ impl Parts<'_> {
             least_room: Default::default(),
             has_spare_room: AtomicBool::new(false),
             stats: Default::default(),
+            cpu,
             closed: AtomicBool::new(false),
             opened: builder.clock.now(),
             locks: Mutex::new(self.locks),
@@ -347,7 +350,7 @@ impl Engine {
         self.executor.notify();
         self.executor.shutdown();
         if let Some(ralt) = &self.ralt {
-            ralt.close();
+            self.cpu.measured(Activity::Ralt, || ralt.close());
         }
         self.graveyard.sweep();
         self.locks.lock().clear();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::builder::DbBuilder;
 use super::engine::Engine;
 use crate::error::Result;
+use crate::metrics::Activity;
 use crate::options::{Options, Placement};
 use crate::ralt::{self, Ralt, RaltParts};
 use crate::sync::Arc;
@@ -70,7 +71,11 @@ impl Engine {
         };
         let (medium, dir) = (&*self.media[0], ralt_dir(&target.options.path));
         let store = medium.log_store(&dir, true);
-        if let Ok(true) = store.and_then(|store| ralt.copy_to(&*store)) {
+        let copied = store.and_then(|store| {
+            let copy = || ralt.copy_to(&*store);
+            self.cpu.measured(Activity::Ralt, copy)
+        });
+        if let Ok(true) = copied {
             return Some(PlacedBy::Hotness);
         }
         // Half a copy would be taken for damage. If it stays, that is all it costs.

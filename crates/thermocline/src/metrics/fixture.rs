@@ -102,6 +102,14 @@ pub(super) fn metrics() -> Metrics {
             write_bytes: vec![605, 606],
             seconds: 607.5,
         }],
+        cpu: Activity::ALL
+            .iter()
+            .zip(1501..)
+            .map(|(&activity, seconds)| CpuMetrics {
+                activity,
+                seconds: f64::from(seconds) + 0.5,
+            })
+            .collect(),
         compaction_debt_bytes: 701,
         flushes: 702,
         stalls: StallMetrics {

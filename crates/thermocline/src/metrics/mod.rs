@@ -1,6 +1,7 @@
 //! Everything the store counts, readable as a struct ([`Metrics`]), as text
 //! ([`Metrics::to_text`]) and as Prometheus exposition ([`Metrics::to_prometheus`]).
 
+mod cpu;
 mod exposition;
 mod hotrap;
 mod human;
@@ -10,6 +11,8 @@ mod section;
 mod snapshot;
 mod text;
 
+pub use cpu::{Activity, CpuMetrics};
+pub(crate) use cpu::{Counted, CpuTimes};
 pub use hotrap::{HeatPoint, HeatReport, HotKey, HotRapMetrics, RaltMetrics, Refusal};
 pub(crate) use latency::LatencyRecorder;
 pub use snapshot::{

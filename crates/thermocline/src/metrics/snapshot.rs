@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::HotRapMetrics;
+use super::{CpuMetrics, HotRapMetrics};
 use crate::tier::Purpose;
 
 /// Operations and bytes of one purpose on one tier.
@@ -15,10 +15,31 @@ pub struct IoMetrics {
     pub read_ops: u64,
     /// Bytes read from the device.
     pub read_bytes: u64,
-    /// Write operations.
+    /// Write operations, of 1 MiB at most, as they are handed to the system.
     pub write_ops: u64,
     /// Bytes written to the device.
     pub write_bytes: u64,
+}
+
+impl IoMetrics {
+    /// Nothing read or written for `purpose`.
+    pub(crate) fn none(purpose: Purpose) -> Self {
+        Self {
+            purpose,
+            read_ops: 0,
+            read_bytes: 0,
+            write_ops: 0,
+            write_bytes: 0,
+        }
+    }
+
+    /// Adds what was counted elsewhere, for whatever purpose.
+    pub(crate) fn add(&mut self, other: &IoMetrics) {
+        self.read_ops += other.read_ops;
+        self.read_bytes += other.read_bytes;
+        self.write_ops += other.write_ops;
+        self.write_bytes += other.write_bytes;
+    }
 }
 
 /// One tier.
@@ -180,6 +201,8 @@ pub struct Metrics {
     pub compactions: Vec<CompactionMetrics>,
     /// Bytes that compaction must still move to bring every level to its target.
     pub compaction_debt_bytes: u64,
+    /// Processor time of background work, one entry for each activity.
+    pub cpu: Vec<CpuMetrics>,
     /// Flushes finished.
     pub flushes: u64,
     /// Waits of writers.

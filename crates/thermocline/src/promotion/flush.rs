@@ -7,6 +7,7 @@ use crate::db::{Engine, FrozenPromotion, Installed, Tree};
 use crate::error::{Error, Result};
 use crate::executor::{Job, Lane, Step};
 use crate::key::{InternalKey, Kind, MAX_SEQ};
+use crate::metrics::Activity;
 use crate::points::point;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -60,7 +61,7 @@ impl Engine {
             tree,
             has_ended: false,
         };
-        self.executor.spawn(Lane::Hotness, Box::new(job));
+        self.spawn(Lane::Hotness, Activity::Promotion, job);
     }
 
     /// Queues the promotion of every full cache: one that found no room may find some now.
@@ -237,7 +238,7 @@ fn is_above(pinned: &Superversion, f: u8, key: &[u8]) -> Result<bool> {
     {
         return Ok(true);
     }
-    let mut trace = ReadTrace::default();
+    let mut trace = ReadTrace::new(Purpose::Promotion);
     for table in pinned.version.holding(key, 0..=usize::from(f)) {
         if table.table.get(key, MAX_SEQ, &mut trace)?.is_some() {
             return Ok(true);

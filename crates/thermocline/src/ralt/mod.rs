@@ -38,7 +38,7 @@ use self::record::tracked_key;
 use self::shared::Shared;
 use crate::error::Result;
 use crate::key::KeyRange;
-use crate::metrics::{HeatReport, RaltMetrics};
+use crate::metrics::{HeatReport, IoMetrics, RaltMetrics};
 use crate::options::HotRapOptions;
 use crate::points::Points;
 use crate::storage::{LogStore, Medium};
@@ -144,7 +144,7 @@ impl Ralt {
 
     /// Does a part of the background work that is due; whether more is.
     pub(crate) fn work(&self) -> bool {
-        self.shared.measured(|| self.shared.work())
+        self.shared.work()
     }
 
     /// Forgets what was accessed in `keyspace`: it is not hot from now on, and its records are gone
@@ -155,7 +155,7 @@ impl Ralt {
 
     /// Writes what is buffered. No work may run meanwhile, or follow.
     pub(crate) fn close(&self) {
-        self.shared.measured(|| self.shared.close());
+        self.shared.close();
     }
 
     /// Whether there is a state on disk, which the next opening finds.
@@ -169,10 +169,16 @@ impl Ralt {
     /// # Errors
     /// I/O errors; what `target` holds is then of no use.
     pub(crate) fn copy_to(&self, target: &dyn LogStore) -> Result<bool> {
-        self.shared.measured(|| self.shared.copy_to(target))
+        self.shared.copy_to(target)
     }
 
-    /// What RALT counts, as of now.
+    /// What was read and written for access records.
+    pub(crate) fn io(&self) -> IoMetrics {
+        self.shared.io()
+    }
+
+    /// What RALT counts, as of now, but its processor time, which is counted where its work is
+    /// queued.
     pub(crate) fn metrics(&self) -> RaltMetrics {
         self.shared.metrics()
     }

@@ -11,7 +11,7 @@ use super::sizes::Sizes;
 use super::version::{Tracked, Version};
 use super::worker::Worker;
 use crate::error::Error;
-use crate::metrics::RaltMetrics;
+use crate::metrics::{IoMetrics, RaltMetrics};
 use crate::options::HotRapOptions;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
@@ -42,8 +42,6 @@ pub(super) struct Shared {
     /// Tables that no version names, whose files are still there.
     pub(super) retired: Mutex<Vec<Arc<Tracked>>>,
     pub(super) evictions: AtomicU64,
-    /// Processor time of the background work.
-    cpu_nanos: AtomicU64,
 }
 
 impl Shared {
@@ -68,7 +66,6 @@ impl Shared {
             worker: Mutex::new(Worker::new(opened.state_len)),
             retired: Mutex::default(),
             evictions: AtomicU64::new(0),
-            cpu_nanos: AtomicU64::new(0),
         }
     }
 
@@ -115,13 +112,15 @@ impl Shared {
         self.trouble.lock().clone()
     }
 
-    /// Runs a part of the background work, its processor time counted.
-    pub(super) fn measured<T>(&self, part: impl FnOnce() -> T) -> T {
-        let before = thread_nanos();
-        let outcome = part();
-        let took = thread_nanos().saturating_sub(before);
-        self.cpu_nanos.fetch_add(took, Ordering::Relaxed);
-        outcome
+    /// What was read and written, for whatever purpose: all of it is for access records.
+    pub(super) fn io(&self) -> IoMetrics {
+        let mut sum = IoMetrics::none(Purpose::Hotness);
+        if let Some(files) = &self.files {
+            for purpose in Purpose::ALL {
+                sum.add(&files.tier.io(purpose));
+            }
+        }
+        sum
     }
 
     /// What is counted, as of now.
@@ -129,13 +128,7 @@ impl Shared {
         let version = self.version.load();
         let now = self.now();
         let (accesses, dropped_accesses) = self.buffers.counts();
-        let io = |bytes: fn(&crate::tier::IoCounter) -> &AtomicU64| {
-            let counters = self.files.iter().flat_map(|files| {
-                Purpose::ALL
-                    .map(|purpose| bytes(files.tier.counter(purpose)).load(Ordering::Relaxed))
-            });
-            counters.sum()
-        };
+        let io = self.io();
         let bins = version.tables().map(|table| table.histogram.bins.len());
         let histograms = bins.sum::<usize>() * size_of::<super::histogram::Bin>();
         let pinned = self.files.as_ref().map_or(0, Files::pinned_bytes);
@@ -153,20 +146,11 @@ impl Shared {
             accesses,
             dropped_accesses,
             evictions: self.evictions.load(Ordering::Relaxed),
-            cpu_seconds: self.cpu_nanos.load(Ordering::Relaxed) as f64 / 1e9,
-            read_bytes: io(|counter| &counter.read_bytes),
-            write_bytes: io(|counter| &counter.write_bytes),
+            read_bytes: io.read_bytes,
+            write_bytes: io.write_bytes,
             trouble: self.trouble(),
+            // Counted where the work is queued.
+            cpu_seconds: 0.0,
         }
     }
-}
-
-/// Processor time that this thread has used.
-fn thread_nanos() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    let nanos = time
-        .tv_sec
-        .saturating_mul(1_000_000_000)
-        .saturating_add(time.tv_nsec);
-    u64::try_from(nanos).unwrap_or(0)
 }

@@ -236,6 +236,7 @@ mod disk;
 mod faulty;
 mod io_buf;
 mod memory;
+pub(crate) mod operation;
 mod readers;
 mod throttled;
 

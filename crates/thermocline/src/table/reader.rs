@@ -43,8 +43,10 @@ pub(crate) enum Located {
 }
 
 /// What lookups cost. Block counts include partitions that are not pinned.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReadTrace {
+    /// What point lookups count for.
+    purpose: Purpose,
     pub(crate) device_reads: [u32; MAX_TIERS],
     pub(crate) cache_hits: u32,
     pub(crate) cache_misses: u32,
@@ -52,6 +54,27 @@ pub(crate) struct ReadTrace {
     pub(crate) filter_skips: u32,
     /// Tables whose filter let the key pass though they hold no visible version of it.
     pub(crate) filter_false_positives: u32,
+}
+
+impl ReadTrace {
+    /// Of lookups for `purpose`.
+    pub(crate) fn new(purpose: Purpose) -> Self {
+        Self {
+            purpose,
+            device_reads: [0; MAX_TIERS],
+            cache_hits: 0,
+            cache_misses: 0,
+            filter_skips: 0,
+            filter_false_positives: 0,
+        }
+    }
+}
+
+impl Default for ReadTrace {
+    /// Of lookups for the user.
+    fn default() -> Self {
+        Self::new(Purpose::UserRead)
+    }
 }
 
 /// An immutable sorted table, open for reading.
@@ -176,13 +199,13 @@ impl Table {
                 None => None,
             },
             None => {
-                if let Some(filter) = self.load_filter(number, Purpose::UserRead, true, trace)?
+                if let Some(filter) = self.load_filter(number, trace.purpose, true, trace)?
                     && !filter.contains(filter::hash(key))
                 {
                     trace.filter_skips += 1;
                     return Ok(Located::Absent);
                 }
-                let index = self.load_index(number, Purpose::UserRead, true, trace)?;
+                let index = self.load_index(number, trace.purpose, true, trace)?;
                 self.search_index(&index, number, key, trailer)?
             }
         };
@@ -223,7 +246,7 @@ impl Table {
         seq: SeqNo,
         trace: &mut ReadTrace,
     ) -> Result<Option<Record>> {
-        self.count_miss(read, Purpose::UserRead, trace);
+        self.count_miss(read, trace.purpose, trace);
         let payload = self.decode(read, handle)?;
         self.cache
             .insert(self.meta.id, handle.offset, payload.clone());

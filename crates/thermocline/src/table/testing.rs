@@ -165,7 +165,6 @@ impl Fixture {
     }
 
     pub(super) fn purpose_ops(&self, purpose: Purpose) -> u64 {
-        let ops = &self.tier.counter(purpose).read_ops;
-        ops.load(crate::sync::atomic::Ordering::Relaxed)
+        self.tier.io(purpose).read_ops
     }
 }

@@ -430,10 +430,7 @@ fn a_users_scan_reads_ahead_more_and_more() {
     });
     iter.seek(InternalKey::seek_to(&rows[100].0, MAX_SEQ))
         .unwrap();
-    let one_block = fixture.tier.counter(Purpose::UserRead);
-    let bytes = one_block
-        .read_bytes
-        .load(crate::sync::atomic::Ordering::Relaxed);
+    let bytes = fixture.tier.io(Purpose::UserRead).read_bytes;
     assert!(
         bytes < 5000,
         "a short scan costs a block, not {bytes} bytes"

@@ -4,6 +4,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
 use crate::storage::LogStore;
+use crate::tier::{Purpose, Tier};
 use crate::version::edit::FileId;
 
 pub(super) const CURRENT: &str = "CURRENT";
@@ -32,9 +33,11 @@ fn content(number: FileId) -> String {
 /// # Errors
 /// Before the rename, I/O errors: the old manifest is still in force. From the rename on
 /// [`Error::Poisoned`]: an edit appended to either manifest might be lost (I9).
-pub(super) fn write(store: &dyn LogStore, number: FileId) -> Result<()> {
+pub(super) fn write(tier: &Tier, store: &dyn LogStore, number: FileId) -> Result<()> {
     let file = store.create(TEMPORARY)?;
-    file.append(content(number).as_bytes())?;
+    let content = content(number);
+    file.append(content.as_bytes())?;
+    tier.count_write(Purpose::Manifest, content.len() as u64);
     file.sync().map_err(poisoned)?;
     store.rename(TEMPORARY, CURRENT).map_err(poisoned)?;
     store.sync_dir().map_err(poisoned)

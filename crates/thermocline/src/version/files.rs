@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::edit::{FileId, table_file_name};
 use crate::clock::Clock;
 use crate::executor::{Executor, Lane, Step};
+use crate::metrics::{Activity, Counted, CpuTimes};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
@@ -16,6 +17,7 @@ use crate::tier::Tier;
 pub(crate) struct Graveyard {
     executor: Arc<dyn Executor>,
     clock: Arc<dyn Clock>,
+    cpu: Arc<CpuTimes>,
     dead: Mutex<BTreeMap<FileId, Dead>>,
 }
 
@@ -29,10 +31,15 @@ struct Dead {
 }
 
 impl Graveyard {
-    pub(crate) fn new(executor: Arc<dyn Executor>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(
+        executor: Arc<dyn Executor>,
+        clock: Arc<dyn Clock>,
+        cpu: Arc<CpuTimes>,
+    ) -> Self {
         Self {
             executor,
             clock,
+            cpu,
             dead: Mutex::default(),
         }
     }
@@ -52,13 +59,13 @@ impl Graveyard {
             dead.released = true;
         }
         let graveyard = Arc::clone(self);
-        self.executor.spawn(
-            Lane::Flush,
-            Box::new(move || {
-                graveyard.sweep();
-                Step::Done
-            }),
-        );
+        let sweep = move || {
+            graveyard.sweep();
+            Step::Done
+        };
+        // A compaction made the files obsolete.
+        let sweep = Counted::new(sweep, Activity::Compaction, Arc::clone(&self.cpu));
+        self.executor.spawn(Lane::Flush, Box::new(sweep));
     }
 
     /// Removes every file that nobody holds. One that cannot be removed stays, counts as

@@ -48,6 +48,7 @@ impl Collector for Exposition {
         if let Some(hotrap) = &metrics.hotrap {
             out.hotrap(hotrap)?;
         }
+        out.cpu(metrics)?;
         out.compactions(metrics)?;
         out.stalls(metrics)?;
         out.latencies(metrics)?;

@@ -137,6 +137,16 @@ fn every_field_appears_with_its_labels_and_nothing_else() {
         ("promotion_dropped_cold_total", 1410.0),
         ("promotion_voided_flushes_total", 1411.0),
         ("crossings", 1412.0),
+        ("background_cpu_seconds_total{activity=\"flush\"}", 1501.5),
+        (
+            "background_cpu_seconds_total{activity=\"compaction\"}",
+            1502.5,
+        ),
+        (
+            "background_cpu_seconds_total{activity=\"promotion\"}",
+            1503.5,
+        ),
+        ("background_cpu_seconds_total{activity=\"ralt\"}", 1504.5),
         ("compactions_total{from=\"0\",to=\"1\"}", 601.0),
         ("compaction_moves_total{from=\"0\",to=\"1\"}", 602.0),
         (

@@ -8,6 +8,19 @@ use crate::metrics::Metrics;
 use crate::metrics::exposition::{Label, Writer, per_tier};
 
 impl Writer<'_> {
+    pub(super) fn cpu(&mut self, metrics: &Metrics) -> fmt::Result {
+        let samples = metrics.cpu.iter().map(|cpu| {
+            let label = ("activity", cpu.activity.name().to_owned());
+            (vec![label], cpu.seconds)
+        });
+        self.counter(
+            "background_cpu",
+            Some(Unit::Seconds),
+            "Processor time of background work",
+            samples,
+        )
+    }
+
     pub(super) fn writes(&mut self, metrics: &Metrics) -> fmt::Result {
         let bytes = || Some(Unit::Bytes);
         self.counter(

@@ -41,6 +41,7 @@ impl Metrics {
             sections.push(hotrap.text_promotion());
         }
         sections.extend([
+            self.text_cpu(),
             self.text_compactions(),
             self.text_stalls(),
             self.text_latencies(),
@@ -135,6 +136,14 @@ impl Metrics {
                     bytes(io.write_bytes),
                 ]);
             }
+        }
+        section
+    }
+
+    fn text_cpu(&self) -> Section {
+        let mut section = Section::new("Processor time of background work");
+        for cpu in &self.cpu {
+            section.pair(cpu.activity.name(), seconds(cpu.seconds));
         }
         section
     }

@@ -39,6 +39,7 @@ fn every_part_is_shown_with_its_units() {
     check(&text, "Tiers", "0", &["1.00 GiB", "0.1 %", "/tier0"]);
     check(&text, "Tiers", "1", &["unlimited", " - ", "/tier1"]);
     check(&text, "Device I/O", "0 wal", &["1000101", "1000103"]);
+    check(&text, "Processor time", "compaction", &["0h25m02s"]);
     check(&text, "Levels", "L1", &["20001", "20006", "19.54 KiB"]);
     check(&text, "Reads", "memtable", &["502"]);
     check(&text, "Reads", "promotion cache", &["512"]);

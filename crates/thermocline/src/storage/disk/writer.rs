@@ -14,11 +14,12 @@ use super::sync_failed;
 use crate::error::{Error, Result};
 use crate::storage::TableWriter;
 use crate::storage::buffer_pool::AlignedBuf;
+use crate::storage::operation::MAX_OPERATION;
 use crate::sync::Arc;
 
 /// Bytes gathered before they go to the device in one operation: a compaction in small
 /// pieces would starve readers of a slow device.
-const GATHER: usize = 1 << 20;
+const GATHER: usize = MAX_OPERATION as usize;
 
 /// A table file being written. It has its final name from the start, because file numbers
 /// are never used again and recovery removes what the manifest does not name (I4).

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use crate::clock::Clock;
+use crate::storage::operation::operations;
 use crate::sync::{Arc, Mutex};
-
-/// A device moves at most this much in one operation; the writers gather as much.
-const MAX_OPERATION: u64 = 1 << 20;
 
 /// Work that an idle device may do at once afterwards. A sleeping thread wakes up some 50 µs
 /// late; without this the lost time would hold the device below its rate.
@@ -82,7 +80,7 @@ impl Device {
     /// Waits until the device would have moved `bytes`. The sleep is outside of the lock, so
     /// that operations of other threads queue behind this one and overlap in the latency.
     fn wait(&self, bucket: &Mutex<Bucket>, bytes: u64) {
-        let operations = bytes.div_ceil(MAX_OPERATION).max(1);
+        let operations = operations(bytes);
         let now = self.clock.now();
         let through = bucket.lock().reserve(now, operations, bytes);
         let answered = through.max(now).saturating_add(*self.latency.lock());
@@ -108,24 +106,6 @@ impl Bucket {
         let start = self.busy_until.max(now.saturating_sub(BURST));
         self.busy_until = start.saturating_add(self.cost(operations, bytes));
         self.busy_until
-    }
-}
-
-/// Bytes written that the device has not been charged for.
-#[derive(Debug, Default)]
-pub(super) struct Gathered(u64);
-
-impl Gathered {
-    /// Adds `bytes` and takes what makes whole operations.
-    pub(super) fn add(&mut self, bytes: usize) -> u64 {
-        self.0 += bytes as u64;
-        let whole = self.0 - self.0 % MAX_OPERATION;
-        self.0 -= whole;
-        whole
-    }
-
-    pub(super) fn take(&mut self) -> u64 {
-        std::mem::take(&mut self.0)
     }
 }
 
@@ -160,14 +140,5 @@ mod tests {
             bucket.cost(u64::MAX, u64::MAX),
             Duration::from_nanos(u64::MAX)
         );
-    }
-
-    #[test]
-    fn gathered_bytes_are_taken_as_whole_operations() {
-        let mut gathered = Gathered::default();
-        assert_eq!(gathered.add(MAX_OPERATION as usize - 1), 0);
-        assert_eq!(gathered.add(2), MAX_OPERATION);
-        assert_eq!(gathered.take(), 1);
-        assert_eq!(gathered.take(), 0);
     }
 }

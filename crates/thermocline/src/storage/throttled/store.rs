@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use super::device::{Device, Gathered};
+use super::device::Device;
 use crate::error::Result;
+use crate::storage::operation::Gathered;
 use crate::storage::readers::read_overlapped;
 use crate::storage::{
     FileInfo, IoBuf, LogFile, LogStore, ReadRequest, StoreLock, TableFile, TableStore, TableWriter,

@@ -1,0 +1,137 @@
+//! Every byte that reaches a medium, and the time of background work, is counted for what it was.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod counting;
+
+use std::sync::Arc;
+
+use common::small_options;
+use counting::Counting;
+use thermocline::executor::Stepped;
+use thermocline::metrics::{Activity, IoMetrics, Metrics};
+use thermocline::{Db, Purpose};
+
+const RECORDS: u32 = 12_000;
+
+fn open(media: &[Counting; 2]) -> Db {
+    let mut options = small_options();
+    // Reads of what is hot reach the tables.
+    options.block_cache = Some(0);
+    let mut builder = Db::builder(options).executor(Arc::new(Stepped::new(3)));
+    for (tier, medium) in media.iter().enumerate() {
+        builder = builder.medium(tier, Arc::new(medium.clone()));
+    }
+    builder.open().unwrap()
+}
+
+fn key(n: u32) -> String {
+    format!("key{:06}", n.wrapping_mul(7919) % RECORDS)
+}
+
+/// Fills both tiers, and reads a part so often that it is promoted, among updates.
+fn work(db: &Db) {
+    for n in 0..RECORDS {
+        db.put(key(n), [n as u8; 600]).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    for n in 0..40_000u32 {
+        assert!(db.get(key(n * 31 % 600)).unwrap().is_some());
+        if n % 20 == 0 {
+            db.put(key(n), [n as u8; 600]).unwrap();
+        }
+    }
+    assert_eq!(db.iter().take(500).count(), 500);
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+}
+
+fn io(metrics: &Metrics, tier: usize, purpose: Purpose) -> IoMetrics {
+    let all = &metrics.tiers[tier].io;
+    let found = all.iter().find(|io| io.purpose == purpose);
+    found.unwrap().clone()
+}
+
+#[test]
+fn what_is_counted_by_purpose_is_all_that_passed_the_media() {
+    let media = [Counting::default(), Counting::default()];
+    let mut before = [(0, 0); 2];
+    // Created, then recovered.
+    for _ in 0..2 {
+        let db = open(&media);
+        work(&db);
+        let metrics = db.metrics();
+        for ((tier, medium), before) in metrics.tiers.iter().zip(&media).zip(&mut before) {
+            let (read, written) = medium.passed.now();
+            assert_eq!(
+                (tier.read_bytes(), tier.write_bytes()),
+                (read - before.0, written - before.1),
+                "{:?}",
+                tier.io
+            );
+        }
+        for (tier, purpose, reads, writes) in [
+            (0, Purpose::Wal, false, true),
+            (0, Purpose::Flush, false, true),
+            (0, Purpose::Compaction, true, true),
+            (1, Purpose::Compaction, true, true),
+            (0, Purpose::UserRead, true, false),
+            (1, Purpose::UserRead, true, false),
+            (0, Purpose::Promotion, true, true),
+            (0, Purpose::Hotness, true, true),
+        ] {
+            let io = io(&metrics, tier, purpose);
+            assert_eq!(
+                (io.read_ops > 0, io.write_ops > 0),
+                (reads, writes),
+                "{io:?}"
+            );
+            assert_eq!((io.read_bytes > 0, io.write_bytes > 0), (reads, writes));
+        }
+        db.close().unwrap();
+        before = [media[0].passed.now(), media[1].passed.now()];
+    }
+}
+
+#[test]
+fn tables_are_written_in_large_operations() {
+    let media = [Counting::default(), Counting::default()];
+    let db = open(&media);
+    work(&db);
+    let metrics = db.metrics();
+    let flushed = io(&metrics, 0, Purpose::Flush);
+    // Tables of 32 KiB: the writer gathers the blocks of 1 KiB.
+    assert_eq!(flushed.write_ops, metrics.flushes, "{flushed:?}");
+}
+
+#[test]
+fn the_time_of_jobs_counts_for_their_activity() {
+    let media = [Counting::default(), Counting::default()];
+    let db = open(&media);
+    let seconds = |db: &Db, activity| {
+        let cpu = db.metrics().cpu;
+        cpu.iter().find(|c| c.activity == activity).unwrap().seconds
+    };
+    // Nothing that would be tracked or promoted.
+    for n in 0..RECORDS {
+        db.put(key(n), [1; 600]).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    for (activity, some) in [
+        (Activity::Flush, true),
+        (Activity::Compaction, true),
+        (Activity::Promotion, false),
+        (Activity::Ralt, false),
+    ] {
+        assert_eq!(seconds(&db, activity) > 0.0, some, "{activity:?}");
+    }
+    work(&db);
+    for activity in Activity::ALL {
+        assert!(seconds(&db, activity) > 0.0, "{activity:?}");
+    }
+    let ralt = db.metrics().hotrap.unwrap().ralt;
+    assert_eq!(ralt.cpu_seconds, seconds(&db, Activity::Ralt));
+}
