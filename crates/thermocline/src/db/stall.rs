@@ -28,6 +28,9 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 /// Longest single wait before the speed is looked at again.
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
 
+/// Longest that a stopped writer waits for files that readers hold, when nothing else can make room.
+const LONGEST_HELD: Duration = Duration::from_secs(10);
+
 /// Why writers are held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
@@ -192,7 +195,10 @@ impl Engine {
         // the last fast level gives way. What another writer sends down serves this one too.
         while matches!(ended, Ok(Stopped::Stuck)) {
             point!(self.points, "stall.stuck")?;
-            if !self.start_crossing() && self.background.begun() == begun {
+            if !self.start_crossing()
+                && self.background.begun() == begun
+                && !self.wait_for_readers(started)?
+            {
                 break;
             }
             (begun, ended) = wait();
@@ -226,6 +232,19 @@ impl Engine {
             true
         });
         outcome
+    }
+
+    /// Waits a little for readers to let go of removed files, whose space is still taken; `false`
+    /// when there are none, or the writer has waited for them since `started` for too long: whoever
+    /// holds an iterator may be who writes.
+    fn wait_for_readers(&self, started: Duration) -> Result<bool> {
+        let waited = self.clock.now().saturating_sub(started);
+        if self.graveyard.pinned(self.fast().index).0 == 0 || waited > LONGEST_HELD {
+            return Ok(false);
+        }
+        point!(self.points, "stall.held")?;
+        self.clock.sleep(SHORTEST_WAIT);
+        Ok(true)
     }
 
     /// Whether no background work is under way, or due, that could make room. A job that has
