@@ -146,13 +146,15 @@ impl Engine {
     pub(crate) fn update_hot_room(&self) {
         let Some(ralt) = &self.ralt else { return };
         let (mut room, mut used) = (0, 0);
-        let (mut stored, mut raw) = (0u64, 0u64);
+        let (mut stored, mut raw, mut data) = (0u64, 0u64, 0u64);
         for tree in self.all_trees() {
             let pinned = tree.pin();
             let f = usize::from(tree.last_fast_level);
             let target = tree.targets(self, &pinned.version).bytes[f];
             room = target.saturating_add(room);
             used += tree.bytes_on(0)[..=f].iter().sum::<u64>();
+            let levels = &pinned.version.levels;
+            data += levels.iter().map(|level| level.bytes).sum::<u64>();
             for table in pinned.version.levels[f].tables.iter() {
                 let properties = table.table.properties();
                 stored += table.meta.len;
@@ -167,6 +169,7 @@ impl Engine {
         };
         let room_now = (room as f64 * HOT_SHARE * expansion) as u64;
         ralt.set_room(self.hot_room.settle(room_now));
+        ralt.set_data((data as f64 * expansion) as u64);
         // Of late: right after a compaction there is always some, and it does not last. All that lies
         // above Lf will be part of it.
         let spare = self.least_room.settle_low(room).saturating_sub(used);

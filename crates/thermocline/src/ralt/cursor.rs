@@ -1,6 +1,7 @@
 //! Merged access records in key order, over tables of several levels.
 
 use super::record::Record;
+use super::reuse::Census;
 use super::scoring::Model;
 use super::version::{Tracked, Version};
 use crate::error::{Error, Result};
@@ -13,6 +14,7 @@ use crate::tier::Purpose;
 /// The tables of one sorted run, forward only. Other than [`crate::version::LevelIter`] it begins
 /// a trimmed table behind the records that were merged away.
 pub(super) struct Run {
+    level: usize,
     tables: Vec<Arc<Tracked>>,
     how: ScanOptions,
     at: usize,
@@ -20,13 +22,14 @@ pub(super) struct Run {
 }
 
 impl Run {
-    fn new(tables: Vec<Arc<Tracked>>, readahead: usize) -> Self {
+    fn new(level: usize, tables: Vec<Arc<Tracked>>, readahead: usize) -> Self {
         let how = ScanOptions {
             purpose: Purpose::Hotness,
             readahead,
             fill_cache: false,
         };
         Self {
+            level,
             tables,
             how,
             at: 0,
@@ -97,10 +100,12 @@ pub(super) struct Merged {
     runs: Vec<Run>,
     model: Model,
     key: Vec<u8>,
-    /// The records of the current key, newest first.
-    found: Vec<Record>,
+    /// The records of the current key, newest first, each with its level.
+    found: Vec<(usize, Record)>,
     /// HotRAP size of the records that were merged into another.
     pub(super) merged_away: u64,
+    /// What all keys so far have shown, where it is asked for.
+    pub(super) census: Option<Census>,
 }
 
 impl Merged {
@@ -120,8 +125,8 @@ impl Merged {
             let tables = level.iter().filter(|table| takes(number, table));
             let tables: Vec<_> = tables.cloned().collect();
             match number {
-                0 => runs.extend(tables.into_iter().map(|t| Run::new(vec![t], readahead))),
-                _ => runs.push(Run::new(tables, readahead)),
+                0 => runs.extend(tables.into_iter().map(|t| Run::new(0, vec![t], readahead))),
+                _ => runs.push(Run::new(number, tables, readahead)),
             }
         }
         for run in &mut runs {
@@ -133,6 +138,7 @@ impl Merged {
             key: Vec::new(),
             found: Vec::new(),
             merged_away: 0,
+            census: None,
         })
     }
 
@@ -150,13 +156,13 @@ impl Merged {
         self.found.clear();
         for run in &mut self.runs {
             if run.key() == Some(&self.key[..]) {
-                self.found.push(run.record()?);
+                self.found.push((run.level, run.record()?));
                 run.next()?;
             }
         }
         // From the oldest on, as the accesses came.
         let mut record = None;
-        for &newer in self.found.iter().rev() {
+        for &(_, newer) in self.found.iter().rev() {
             record = Some(match record {
                 None => newer,
                 Some(older) => {
@@ -164,6 +170,9 @@ impl Merged {
                     self.model.merge(older, newer)
                 }
             });
+        }
+        if let Some((census, record)) = self.census.as_mut().zip(record) {
+            census.count(&self.found, record.hot_rap_size(&self.key), &self.model);
         }
         Ok(record.map(|record| (&self.key[..], record)))
     }

@@ -178,7 +178,8 @@ impl<'a> Writer<'a> {
         record.encode(&mut self.value);
         let rank = self.model.rank(record, key);
         let hot_rap = record.hot_rap_size(key);
-        let weight = match rank >= self.limits.hot_threshold {
+        let stable_before = self.model.stable_before(record);
+        let weight = match self.limits.hot.admits(stable_before, rank) {
             // A record of no bytes is in the filter all the same.
             true => hot_rap.max(1),
             false => 0,
@@ -187,7 +188,7 @@ impl<'a> Writer<'a> {
         builder.add_weighing(stored, &self.value, weight)?;
         samples.push(Sample {
             rank,
-            stable_before: self.model.stable_before(record),
+            stable_before,
             hot_rap,
             stored: stored_size(key, &self.value),
         });

@@ -81,7 +81,8 @@ impl Shared {
                 value_len: u64::from(ranked.record.value_len),
                 score: self.model.score(&ranked.record, now),
                 is_stable: self.model.is_stable(&ranked.record, epoch),
-                is_hot: ranked.rank >= version.limits.hot_threshold,
+                is_hot: (version.limits.hot)
+                    .admits(self.model.stable_before(&ranked.record), ranked.rank),
             })
         };
         let score = |step: i64| self.model.score_at(step as f64 * RESOLUTION, now);

@@ -83,7 +83,9 @@ fn next_hot(
     last: &[u8],
 ) -> Result<Option<Vec<u8>>> {
     while let Some((key, record)) = merged.next(Some(last))? {
-        if shared.model.rank(&record, key) >= version.limits.hot_threshold {
+        let stable_before = shared.model.stable_before(&record);
+        let rank = shared.model.rank(&record, key);
+        if version.limits.hot.admits(stable_before, rank) {
             return Ok(Some(key.get(PREFIX_LEN..).unwrap_or_default().to_vec()));
         }
     }

@@ -2,6 +2,7 @@
 //! Algorithm 1 in §3.7).
 
 use super::histogram::Bin;
+use super::reuse::{CLASSES, Reuse, class};
 use super::sizes::Sizes;
 use super::version::Version;
 
@@ -12,10 +13,10 @@ pub(super) struct Limits {
     pub(super) hot_set: u64,
     /// Most bytes of access records.
     pub(super) physical: u64,
-    /// The rank from which on a record is hot.
-    pub(super) hot_threshold: f64,
+    /// The ranks from which on records are hot.
+    pub(super) hot: Cut,
     /// The rank below which the last eviction forgot records.
-    pub(super) physical_threshold: f64,
+    pub(super) evicted: f64,
     /// Evictions ever.
     pub(super) generation: u64,
 }
@@ -25,8 +26,8 @@ impl Default for Limits {
         Self {
             hot_set: u64::MAX,
             physical: u64::MAX,
-            hot_threshold: f64::NEG_INFINITY,
-            physical_threshold: f64::NEG_INFINITY,
+            hot: Cut::NONE,
+            evicted: f64::NEG_INFINITY,
             generation: 0,
         }
     }
@@ -55,63 +56,104 @@ impl Limits {
     }
 }
 
-/// Epochs of counters, from an empty RALT on, in which the hot set's limit does not fall. In one
-/// epoch as many bytes are accessed as the largest hot set has: a hotspot of that size needs
-/// about four until nearly all of its records were read twice.
-const LEARNING_EPOCHS: u64 = 4;
-
 /// What an eviction goes by.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct EvictionRule {
     /// β: the share that it takes.
     pub(super) share: f64,
-    /// Whether records that are not stable go first, and the limits follow what is left.
+    /// Whether records go class by class, and the limits follow what is left.
     pub(super) auto_tuning: bool,
     /// The counters' epoch.
     pub(super) epoch: u64,
-    /// What the hot set and the access records were limited to, in bytes.
+    /// What the classes are worth.
+    pub(super) reuse: Reuse,
+    /// What the hot set and the access records are limited to so far, in bytes.
     pub(super) limits: (u64, u64),
+    /// What the hot set is limited to from outside, in bytes.
+    pub(super) room: u64,
     /// Ranks below which records go.
     pub(super) cut: Cut,
 }
 
-/// Ranks below which records go: those that are stable, and those that are not.
+/// A rank for each class of records, as of an epoch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Cut {
-    pub(super) stable: f64,
-    pub(super) unstable: f64,
+    pub(super) epoch: u64,
+    pub(super) ranks: [f64; CLASSES],
 }
 
 impl Cut {
-    /// Nothing goes.
+    /// Below every record.
     pub(super) const NONE: Cut = Cut {
-        stable: f64::NEG_INFINITY,
-        unstable: f64::NEG_INFINITY,
+        epoch: 0,
+        ranks: [f64::NEG_INFINITY; CLASSES],
     };
+
+    /// Whether a record that ceases to be stable in that epoch reaches the rank of its class.
+    pub(super) fn admits(&self, stable_before: u64, rank: f64) -> bool {
+        rank >= self.ranks[class(stable_before, self.epoch)]
+    }
+
+    /// The rank in the one class that it goes through; below every record when there is none.
+    pub(super) fn boundary(&self) -> f64 {
+        let finite = self.ranks.iter().filter(|rank| rank.is_finite());
+        finite.fold(f64::NEG_INFINITY, |highest, rank| highest.max(*rank))
+    }
+
+    /// The higher of the ranks of two cuts of one epoch.
+    fn higher(&self, other: &Cut) -> Cut {
+        Cut {
+            epoch: self.epoch,
+            ranks: std::array::from_fn(|class| self.ranks[class].max(other.ranks[class])),
+        }
+    }
+
+    /// The cut above which records of `target` bytes lie, class by class in `order`.
+    fn through(
+        classes: &[Vec<Bin>; CLASSES],
+        order: [usize; CLASSES],
+        epoch: u64,
+        mut target: u64,
+        size: fn(&Bin) -> u64,
+    ) -> Self {
+        let mut cut = Self {
+            epoch,
+            ..Self::NONE
+        };
+        for class in order {
+            (cut.ranks[class], target) = threshold(&classes[class], target, size);
+        }
+        // Records that come after a new epoch has begun are of a class that is not there yet.
+        let top = classes.iter().rposition(|bins| !bins.is_empty());
+        let top = top.unwrap_or(CLASSES - 1);
+        let highest = cut.ranks[top];
+        cut.ranks[top..].fill(highest);
+        cut
+    }
 }
 
 impl EvictionRule {
-    /// Whether a record that ceases to be stable in that epoch does not count as stable.
-    fn is_unstable(&self, stable_before: u64) -> bool {
-        self.auto_tuning && stable_before <= self.epoch
+    /// Without auto-tuning all records are of one class.
+    fn class_epoch(&self) -> u64 {
+        match self.auto_tuning {
+            true => self.epoch,
+            false => u64::MAX,
+        }
     }
 
     /// Whether a record goes.
     pub(super) fn evicts(&self, stable_before: u64, rank: f64) -> bool {
-        match self.is_unstable(stable_before) {
-            true => rank < self.cut.unstable,
-            false => rank < self.cut.stable,
-        }
+        !self.cut.admits(stable_before, rank)
     }
 
-    /// Decides what goes of `version`, so that 1−β of the limits is left: records that are not stable
-    /// first, those that score lowest first among them; if they are not enough, stable ones
-    /// that score lowest. The rank from which on records are hot comes back.
+    /// Decides what goes of `version`, so that 1−β of the limits is left: class by class, the one that
+    /// is read least first, and in each those that score lowest. Which records are hot comes back.
     ///
-    /// Algorithm 1 has every record go that is not stable. Here as many stay as there is room for: a
-    /// hotspot of which each key was read once so far would else be forgotten, and be learnt
-    /// anew D_hs at a time.
-    pub(super) fn decide(&mut self, version: &Version, sizes: &Sizes) -> f64 {
+    /// Algorithm 1 has every record go that is not stable, then stable ones by their score. Here the
+    /// order of classes is measured, and of each as much stays as there is room for: a hotspot of
+    /// which each key was read once so far would else be forgotten, and be learnt anew D_hs at
+    /// a time.
+    pub(super) fn decide(&mut self, version: &Version, sizes: &Sizes) -> Cut {
         // What also lies lower counts once. Physical sizes shrink with it.
         let lowest = version.lowest_run().iter();
         let share = version.new_share();
@@ -124,38 +166,42 @@ impl EvictionRule {
             ..*bin
         });
         let lowest = lowest.flat_map(|table| &table.histogram.bins);
-        let mut bins: Vec<Bin> = lowest.copied().chain(above).collect();
-        bins.sort_by(|a, b| b.rank.total_cmp(&a.rank));
-        let (unstable, stable): (Vec<Bin>, Vec<Bin>) = bins
-            .into_iter()
-            .partition(|bin| self.is_unstable(bin.stable_before));
-        let is_stable: u64 = stable.iter().map(|bin| bin.hot_rap).sum();
-        let hot_set = self.hot_set_limit(is_stable, sizes).min(self.limits.0);
+        let epoch = self.class_epoch();
+        let mut classes: [Vec<Bin>; CLASSES] = Default::default();
+        for bin in lowest.copied().chain(above) {
+            classes[class(bin.stable_before, epoch)].push(bin);
+        }
+        for bins in &mut classes {
+            bins.sort_by(|a, b| b.rank.total_cmp(&a.rank));
+        }
+        let worth = |class: &usize| self.reuse.is_worth(*class);
+        let worth = (0..CLASSES).filter(worth).flat_map(|class| &classes[class]);
+        let hot_set = self.hot_set_limit(worth.map(|bin| bin.hot_rap).sum(), sizes);
         let left = |limit: u64| (limit as f64 * (1.0 - self.share)) as u64;
-        let cut = |target: u64, size: fn(&Bin) -> u64| {
-            let (of_stable, rest) = threshold(&stable, target, size);
-            let (of_unstable, _) = threshold(&unstable, rest, size);
-            Cut {
-                stable: of_stable,
-                unstable: of_unstable,
+        let order = self.reuse.order();
+        let through = |limit, size| Cut::through(&classes, order, epoch, left(limit), size);
+        let hot = through(hot_set.min(self.room), |bin| bin.hot_rap);
+        let physical = through(self.limits.1, |bin| bin.physical);
+        let both = hot.higher(&physical);
+        self.cut = physical;
+        for class in 0..CLASSES {
+            // What is worth its place stays tracked where there is space, hot or not.
+            if self.auto_tuning && !self.reuse.is_worth(class) {
+                self.cut.ranks[class] = both.ranks[class];
             }
-        };
-        let hot = cut(left(hot_set), |bin| bin.hot_rap);
-        let physical = cut(left(self.limits.1), |bin| bin.physical);
-        self.cut = Cut {
-            stable: physical.stable,
-            unstable: physical.unstable.max(hot.unstable),
-        };
-        hot.stable.max(physical.stable)
+        }
+        both
     }
 
-    /// The limit that follows from `stable` bytes of stable records: Algorithm 1's, but that it does
-    /// not fall while few records have had the time to become stable.
-    fn hot_set_limit(&self, stable: u64, sizes: &Sizes) -> u64 {
-        let is_learning = self.epoch < LEARNING_EPOCHS;
-        let least = if is_learning { self.limits.0 } else { 0 };
-        let limit = (stable + sizes.unstable).max(least);
-        limit.min(sizes.hot_set_max).max(sizes.hot_set_min)
+    /// The limit that follows from `worth` bytes of records that are worth the fast tier: Algorithm
+    /// 1's, once anything was measured.
+    fn hot_set_limit(&self, worth: u64, sizes: &Sizes) -> u64 {
+        match self.auto_tuning && self.reuse.is_measured() {
+            true => (worth + sizes.unstable)
+                .min(sizes.hot_set_max)
+                .max(sizes.hot_set_min),
+            false => self.limits.0,
+        }
     }
 
     /// The limits after an eviction that left the tables of `version`. `ratio` is the mean of
@@ -165,16 +211,19 @@ impl EvictionRule {
             return version.limits;
         }
         let bins = version.tables().flat_map(|t| &t.histogram.bins);
-        let stable = bins.filter(|bin| !self.is_unstable(bin.stable_before));
-        let (hot_rap, physical) = stable.fold((0, 0), |(hot_rap, physical), bin| {
+        let worth = bins.filter(|bin| {
+            let class = class(bin.stable_before, self.epoch);
+            self.reuse.is_worth(class)
+        });
+        let (hot_rap, physical) = worth.fold((0, 0), |(hot_rap, physical), bin| {
             (hot_rap + bin.hot_rap, physical + bin.physical)
         });
         let hot_set = self.hot_set_limit(hot_rap, sizes);
-        // As many access records as the hot set may have that are not stable.
-        let unstable = (ratio * hot_set.saturating_sub(hot_rap) as f64) as u64;
+        // As many access records as the hot set may have beside those that are worth it.
+        let others = (ratio * hot_set.saturating_sub(hot_rap) as f64) as u64;
         Limits {
             hot_set,
-            physical: (physical + unstable + sizes.unmerged).max(sizes.physical_min),
+            physical: (physical + others + sizes.unmerged).max(sizes.physical_min),
             ..version.limits
         }
     }
@@ -182,7 +231,7 @@ impl EvictionRule {
 
 /// The rank above which records of `target` bytes lie, and what is left of `target` when all have
 /// their place; `bins` begin with the highest.
-fn threshold(bins: &[Bin], target: u64, size: impl Fn(&Bin) -> u64) -> (f64, u64) {
+fn threshold(bins: &[Bin], target: u64, size: fn(&Bin) -> u64) -> (f64, u64) {
     let mut left = target;
     let mut above = None;
     for bin in bins {

@@ -20,6 +20,7 @@ mod open;
 mod pass;
 mod record;
 mod removal;
+mod reuse;
 mod scoring;
 mod shared;
 mod sizes;
@@ -134,6 +135,12 @@ impl Ralt {
         if bytes < before && self.shared.version.load().hot_set() > bytes {
             self.shared.pending.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Says how many bytes of keys and values the store holds, about: what was not accessed, and
+    /// might have been.
+    pub(crate) fn set_data(&self, bytes: u64) {
+        self.shared.data.store(bytes, Ordering::Relaxed);
     }
 
     /// Whether a step of the background work is due.

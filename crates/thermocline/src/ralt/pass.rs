@@ -6,6 +6,7 @@ use bytes::Bytes;
 use super::cursor::Merged;
 use super::files::{Space, Writer};
 use super::limits::EvictionRule;
+use super::reuse::Census;
 use super::sizes::Sizes;
 use super::version::{Tracked, Version};
 use super::worker::Context;
@@ -34,6 +35,8 @@ pub(super) struct Pass {
     /// HotRAP size of what lies above the lowest run, and what of it was merged away.
     above: u64,
     merged_away: u64,
+    /// What it has shown so far, if it tells of the lowest run.
+    pub(super) census: Option<Census>,
     /// Bytes of input of one step; less after one found no space.
     step: u64,
     /// The last key of the slice before.
@@ -42,13 +45,19 @@ pub(super) struct Pass {
 
 impl Pass {
     /// From level `from` into the next.
-    pub(super) fn leveling(version: &Version, sizes: &Sizes, from: usize, below: FileId) -> Self {
+    pub(super) fn leveling(
+        version: &Version,
+        sizes: &Sizes,
+        from: usize,
+        (below, epoch): (FileId, u64),
+    ) -> Self {
         let is_full = from == 0 && version.bottom() <= 1;
-        Self::new(version, sizes, (from, from + 1, from + 1), below, is_full)
+        let levels = (from, from + 1, from + 1);
+        Self::new(version, sizes, levels, (below, epoch), is_full)
     }
 
     /// All tables into one run.
-    pub(super) fn full(version: &Version, sizes: &Sizes, below: FileId) -> Self {
+    pub(super) fn full(version: &Version, sizes: &Sizes, began: (FileId, u64)) -> Self {
         let bytes = version.physical();
         let fits = |level: &usize| sizes.level_target(*level) >= bytes;
         let to = (1..64).find(fits).unwrap_or(64);
@@ -56,7 +65,7 @@ impl Pass {
             version,
             sizes,
             (0, version.bottom().max(to), to),
-            below,
+            began,
             true,
         )
     }
@@ -72,7 +81,7 @@ impl Pass {
         let ratio = version.physical() as f64 / (lowest + above).max(1) as f64;
         Self {
             eviction: Some((rule, ratio)),
-            ..Self::full(version, sizes, below)
+            ..Self::full(version, sizes, (below, rule.epoch))
         }
     }
 
@@ -80,9 +89,10 @@ impl Pass {
         version: &Version,
         sizes: &Sizes,
         (from, through, to): (usize, usize, usize),
-        below: FileId,
+        (below, epoch): (FileId, u64),
         is_full: bool,
     ) -> Self {
+        let lowest = version.bottom();
         Self {
             from,
             through,
@@ -92,6 +102,8 @@ impl Pass {
             eviction: None,
             above: version.split_sum(|table| table.histogram.hot_rap()).1,
             merged_away: 0,
+            // Tables of level 0 are no run of all that is known.
+            census: (is_full && lowest > 0).then(|| Census::new(lowest, epoch)),
             step: sizes.step,
             done: None,
         }
@@ -143,6 +155,7 @@ impl Pass {
         };
         let mut writer = Writer::new(files, *model, version.limits, self.to, space)?;
         let mut merged = Merged::new(version, *model, READAHEAD, &[], in_slice)?;
+        merged.census = self.census.map(|census| census.anew());
         while let Some((key, record)) = merged.next(end.as_deref())? {
             let evicted = self.eviction.is_some_and(|(rule, _)| {
                 rule.evicts(model.stable_before(&record), model.rank(&record, key))
@@ -151,7 +164,7 @@ impl Pass {
                 writer.add(key, &record)?;
             }
         }
-        let away = merged.merged_away;
+        let (away, census) = (merged.merged_away, merged.census);
         drop(merged);
         let mut next = version.clone();
         let removed = consume(&mut next, inputs, end.as_ref())?;
@@ -171,6 +184,9 @@ impl Pass {
             Ok(()) => writer.keep(),
         }
         self.merged_away += away;
+        if let Some((all, slice)) = self.census.as_mut().zip(census) {
+            all.add(&slice);
+        }
         self.done = end;
         Ok(self.done.is_none())
     }

@@ -31,6 +31,8 @@ pub(super) struct Shared {
     first_tick: u64,
     /// A limit of the hot set from outside.
     pub(super) room: AtomicU64,
+    /// Bytes of all records of the store, about; 0 while they are not known.
+    pub(super) data: AtomicU64,
     /// A step of work was found due.
     pub(super) pending: AtomicBool,
     /// Nothing is written any more.
@@ -58,6 +60,7 @@ impl Shared {
             version: ArcSwap::from_pointee(opened.version),
             first_tick: opened.tick,
             room: AtomicU64::new(u64::MAX),
+            data: AtomicU64::new(0),
             pending: AtomicBool::new(false),
             stopped: AtomicBool::new(opened.files.is_none()),
             files: opened.files,
@@ -139,8 +142,8 @@ impl Shared {
             physical_limit_bytes: version.limits.physical,
             memory_bytes: pinned + histograms as u64 + self.buffers.memory(),
             records: version.tables().map(|table| table.meta.entries).sum(),
-            hot_threshold: self.model.score_at(version.limits.hot_threshold, now),
-            evicted_threshold: self.model.score_at(version.limits.physical_threshold, now),
+            hot_threshold: self.model.score_at(version.limits.hot.boundary(), now),
+            evicted_threshold: self.model.score_at(version.limits.evicted, now),
             is_young: version.limits.generation == 0,
             tick: now.tick,
             accesses,

@@ -10,7 +10,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::files::Files;
 use super::histogram::Histogram;
-use super::limits::Limits;
+use super::limits::{Cut, Limits};
+use super::reuse::CLASSES;
 use super::scoring::Model;
 use super::version::{Tracked, Version};
 use crate::coding::{Decoder, put_bytes, put_varint};
@@ -28,7 +29,7 @@ pub(super) const NAME: &str = "RALT";
 pub(super) const TEMPORARY: &str = "RALT.tmp";
 
 const MAGIC: &[u8; 8] = b"TCLNRALT";
-const FORMAT_VERSION: u32 = 1;
+const FORMAT_VERSION: u32 = 2;
 const CHECKSUM_LEN: usize = 8;
 
 /// What the file says.
@@ -79,10 +80,12 @@ impl State {
         for float in [
             model.decay,
             model.epochs_per_tick,
-            limits.hot_threshold,
-            limits.physical_threshold,
+            limits.evicted,
             self.duplicates,
-        ] {
+        ]
+        .into_iter()
+        .chain(limits.hot.ranks)
+        {
             out.extend_from_slice(&float.to_bits().to_le_bytes());
         }
         for number in [
@@ -90,6 +93,7 @@ impl State {
             limits.hot_set,
             limits.physical,
             limits.generation,
+            limits.hot.epoch,
             self.tick,
             self.next_id,
             self.forgotten.len() as u64,
@@ -148,8 +152,12 @@ impl State {
             None => return Err(CUT_SHORT.to_owned()),
         }
         let mut float = || Some(f64::from_bits(decoder.u64()?));
-        let floats = (|| Some([float()?, float()?, float()?, float()?, float()?]))();
-        let Some([decay, epochs, hot_threshold, physical_threshold, duplicates]) = floats else {
+        let floats = (|| Some([float()?, float()?, float()?, float()?]))();
+        let mut ranks = [0.0; CLASSES];
+        let ranked = ranks
+            .iter_mut()
+            .try_for_each(|rank| float().map(|found| *rank = found));
+        let (Some([decay, epochs, evicted, duplicates]), Some(())) = (floats, ranked) else {
             return Err(CUT_SHORT.to_owned());
         };
         let scoring = decoder.varint().and_then(scoring_of);
@@ -161,11 +169,11 @@ impl State {
         }
         let rest = Self::rest(&mut decoder, files.tier.index).filter(|_| decoder.is_empty());
         let mut state = rest.ok_or_else(|| CUT_SHORT.to_owned())?;
-        state.limits.hot_threshold = hot_threshold;
-        state.limits.physical_threshold = physical_threshold;
+        state.limits.hot.ranks = ranks;
+        state.limits.evicted = evicted;
         state.duplicates = duplicates;
-        let floats = [hot_threshold, physical_threshold, duplicates];
-        if floats.iter().any(|float| float.is_nan()) || !(0.0..=1.0).contains(&duplicates) {
+        let mut floats = ranks.into_iter().chain([evicted, duplicates]);
+        if floats.any(|float| float.is_nan()) || !(0.0..=1.0).contains(&duplicates) {
             return Err("its thresholds are no numbers".to_owned());
         }
         Ok(state)
@@ -177,6 +185,10 @@ impl State {
                 hot_set: decoder.varint()?,
                 physical: decoder.varint()?,
                 generation: decoder.varint()?,
+                hot: Cut {
+                    epoch: decoder.varint()?,
+                    ..Cut::NONE
+                },
                 ..Limits::default()
             },
             tick: decoder.varint()?,

@@ -5,6 +5,7 @@ use super::files::{Files, Space, Writer};
 use super::limits::{Cut, EvictionRule, Limits};
 use super::pass::Pass;
 use super::record::Record;
+use super::reuse::Reuse;
 use super::scoring::Model;
 use super::shared::Shared;
 use super::sizes::{LEVEL0_TABLES, Sizes};
@@ -38,6 +39,8 @@ pub(super) struct Worker {
     /// Flushes at the last eviction, and the hot set's limit then: until one changes, another
     /// would find nothing.
     evicted: Option<(u64, u64)>,
+    /// How densely records are read again. Not kept over a restart: it is soon known anew.
+    reuse: Reuse,
 }
 
 impl Worker {
@@ -158,22 +161,25 @@ impl Shared {
             worker.merged = false;
         }
         let below = files.next_id();
+        let epoch = self.model.epoch(self.now().tick);
         Some(match due? {
-            Due::Leveling(from) => Pass::leveling(&version, &self.sizes, from, below),
-            Due::Merge => Pass::full(&version, &self.sizes, below),
+            Due::Leveling(from) => Pass::leveling(&version, &self.sizes, from, (below, epoch)),
+            Due::Merge => Pass::full(&version, &self.sizes, (below, epoch)),
             Due::Eviction => {
                 let mut rule = EvictionRule {
                     share: self.options.eviction,
                     auto_tuning: self.options.switches().auto_tuning,
-                    epoch: self.model.epoch(self.now().tick),
-                    limits: (self.hot_set_limit(&version), version.limits.physical),
+                    epoch,
+                    reuse: worker.reuse,
+                    limits: (version.limits.hot_set, version.limits.physical),
+                    room: self.room.load(Ordering::Relaxed),
                     cut: Cut::NONE,
                 };
-                let hot_threshold = rule.decide(&version, &self.sizes);
+                let hot = rule.decide(&version, &self.sizes);
                 let mut next = Version::clone(&version);
                 next.limits = Limits {
-                    hot_threshold,
-                    physical_threshold: rule.cut.stable.max(rule.cut.unstable),
+                    hot,
+                    evicted: rule.cut.boundary(),
                     generation: version.limits.generation + 1,
                     ..version.limits
                 };
@@ -187,11 +193,16 @@ impl Shared {
     /// Has the next steps merge all tables into one run.
     #[cfg(test)]
     pub(super) fn begin_full_merge(&self, files: &Files, worker: &mut Worker) {
-        let pass = Pass::full(&self.version.load(), &self.sizes, files.next_id());
+        let began = (files.next_id(), self.model.epoch(self.now().tick));
+        let pass = Pass::full(&self.version.load(), &self.sizes, began);
         worker.pass = Some(pass);
     }
 
     fn end_pass(&self, worker: &mut Worker, pass: &Pass) {
+        if let Some(census) = &pass.census {
+            let data = self.data.load(Ordering::Relaxed);
+            worker.reuse.take(census, data, self.sizes.hot_set_max);
+        }
         if pass.eviction.is_some() {
             self.evictions.fetch_add(1, Ordering::Relaxed);
             let version = self.version.load();

@@ -74,6 +74,8 @@ impl Fixture {
             points: points.clone(),
             is_expected,
         });
+        // As much as the tests read from, and more than any hot set.
+        ralt.set_data(10 * capacity);
         Self {
             fast,
             medium,

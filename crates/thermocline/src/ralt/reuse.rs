@@ -1,0 +1,265 @@
+//! How densely tracked records are read again: what Algorithm 1 (§3.7) takes for granted, measured.
+//!
+//! The algorithm takes every record that is stable for worth its place, and every other for not. A
+//! hotspot that has moved leaves stable records that nobody reads, for as long as their counters
+//! last; and under a zipfian distribution most records that deserve the fast tier are read too
+//! seldom to be stable. So records are told apart by how long they stay stable, and each class
+//! is judged by the reads that its bytes drew, against those of bytes that are not tracked.
+
+use super::record::Record;
+use super::scoring::Model;
+
+/// Classes of records: by the epochs until they cease to be stable, the last with all that have
+/// longer; class 0 is not stable.
+pub(super) const CLASSES: usize = 8;
+
+/// The class in `epoch` of records that cease to be stable in the epoch `stable_before`.
+pub(super) fn class(stable_before: u64, epoch: u64) -> usize {
+    let left = usize::try_from(stable_before.saturating_sub(epoch));
+    left.unwrap_or(CLASSES).min(CLASSES - 1)
+}
+
+/// A class is worth the fast tier when its bytes draw this many times the reads that bytes draw
+/// which are not tracked. Under uniform reads it is 1, but for chance; the promotion and the
+/// later demotion of a record cost something, too.
+const WORTH: f64 = 2.0;
+
+/// What is left of older measurements when a new one comes.
+const KEEP: f64 = 0.5;
+
+/// Bytes of which nothing is known yet, as a fraction of the largest hot set, that a class is
+/// taken to have besides: a few records prove nothing.
+const DOUBT: f64 = 0.01;
+
+/// What a merge into the lowest run has shown: of the bytes that lay there, by class, how many were
+/// read since the merge before; and how many were read that did not lie there.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Census {
+    /// The level of the lowest run.
+    lowest: usize,
+    /// The counters' epoch.
+    epoch: u64,
+    size: [u64; CLASSES],
+    again: [u64; CLASSES],
+    new: u64,
+}
+
+impl Census {
+    /// Of a merge with the run at level `lowest`, at least 1.
+    pub(super) fn new(lowest: usize, epoch: u64) -> Self {
+        Self {
+            lowest,
+            epoch,
+            ..Self::default()
+        }
+    }
+
+    /// Takes in what is known of one key of `size` bytes: its records, newest first, each with its
+    /// level.
+    pub(super) fn count(&mut self, found: &[(usize, Record)], size: u64, model: &Model) {
+        match found.split_last() {
+            Some(((level, oldest), newer)) if *level == self.lowest => {
+                let class = class(model.stable_before(oldest), self.epoch);
+                self.size[class] += size;
+                if !newer.is_empty() {
+                    self.again[class] += size;
+                }
+            }
+            Some(_) => self.new += size,
+            None => {}
+        }
+    }
+
+    /// Of another slice of the same merge.
+    pub(super) fn anew(&self) -> Self {
+        Self::new(self.lowest, self.epoch)
+    }
+
+    /// Adds the next slice's.
+    pub(super) fn add(&mut self, other: &Census) {
+        for class in 0..CLASSES {
+            self.size[class] += other.size[class];
+            self.again[class] += other.again[class];
+        }
+        self.new += other.new;
+    }
+}
+
+/// Bytes read by bytes that could have been, times the bytes that all reads were of meanwhile.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Density {
+    read: f64,
+    could: f64,
+}
+
+impl Density {
+    fn take(&mut self, read: f64, could: f64) {
+        self.read = self.read * KEEP + read;
+        self.could = self.could * KEEP + could;
+    }
+}
+
+/// What the merges of late have shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Reuse {
+    classes: [Density; CLASSES],
+    untracked: Density,
+    doubt: f64,
+}
+
+impl Reuse {
+    /// Takes in a merge, in a store of `data` bytes whose hot set has `hot_set_max` at most.
+    pub(super) fn take(&mut self, census: &Census, data: u64, hot_set_max: u64) {
+        let tracked: u64 = census.size.iter().sum();
+        let read = census.new + census.again.iter().sum::<u64>();
+        if read == 0 || tracked == 0 || data <= tracked {
+            return;
+        }
+        let meanwhile = read as f64;
+        for (class, density) in self.classes.iter_mut().enumerate() {
+            let could = census.size[class] as f64 * meanwhile;
+            density.take(census.again[class] as f64, could);
+        }
+        let untracked = (data - tracked) as f64;
+        self.untracked
+            .take(census.new as f64, untracked * meanwhile);
+        self.doubt = DOUBT * hot_set_max as f64 * meanwhile;
+    }
+
+    /// Whether anything is known.
+    pub(super) fn is_measured(&self) -> bool {
+        self.untracked.could > 0.0
+    }
+
+    /// How many times the reads of untracked bytes the bytes of a class drew. Where nothing was
+    /// measured, Algorithm 1's opinion: the longer stable the better.
+    fn density(&self, class: usize) -> f64 {
+        if !self.is_measured() {
+            return class as f64 * WORTH;
+        }
+        // Where all reads were of tracked records, a single byte stands for the others.
+        let untracked = self.untracked.read.max(1.0) / self.untracked.could;
+        let Density { read, could } = self.classes[class];
+        (read / untracked + self.doubt) / (could + self.doubt)
+    }
+
+    /// Whether records of a class are worth the fast tier.
+    pub(super) fn is_worth(&self, class: usize) -> bool {
+        self.density(class) >= WORTH
+    }
+
+    /// The classes, the one that draws most reads first.
+    pub(super) fn order(&self) -> [usize; CLASSES] {
+        let mut order: [usize; CLASSES] = std::array::from_fn(|place| CLASSES - 1 - place);
+        order.sort_by(|a, b| self.density(*b).total_cmp(&self.density(*a)));
+        order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::HotRapOptions;
+
+    const DATA: u64 = 1_000_000;
+    const MAX: u64 = 70_000;
+
+    fn record(stable_until: u64, again: bool) -> Record {
+        Record {
+            value_len: 0,
+            tick: 0,
+            score: 1.0,
+            stable_until: stable_until * super::super::scoring::UNIT,
+            again,
+        }
+    }
+
+    /// Of each class with so many bytes, how many were read again.
+    fn census(classes: &[(usize, u64, u64)], new: u64) -> Census {
+        let mut census = Census::new(1, 0);
+        for (class, size, again) in classes {
+            census.size[*class] = *size;
+            census.again[*class] = *again;
+        }
+        census.new = new;
+        census
+    }
+
+    fn reuse(census: &Census) -> Reuse {
+        let mut reuse = Reuse::default();
+        reuse.take(census, DATA, MAX);
+        reuse
+    }
+
+    #[test]
+    fn keys_count_by_the_class_of_what_lay_in_the_lowest_run() {
+        let model = Model::new(&HotRapOptions::default());
+        let mut census = Census::new(2, 3);
+        // Stable for two more epochs, and read since; not stable, and not read; new.
+        let (two, none) = (record(5, true), record(9, false));
+        census.count(&[(0, none), (1, none), (2, two)], 10, &model);
+        census.count(&[(2, none)], 20, &model);
+        census.count(&[(0, two), (1, none)], 40, &model);
+        let mut expected = super::tests::census(&[(2, 10, 10), (0, 20, 0)], 40);
+        (expected.lowest, expected.epoch) = (2, 3);
+        assert_eq!(census, expected);
+        let mut twice = census;
+        twice.add(&census);
+        assert_eq!((twice.size[0], twice.again[2], twice.new), (40, 20, 80));
+    }
+
+    #[test]
+    fn before_anything_is_measured_it_is_algorithm_1() {
+        let reuse = Reuse::default();
+        assert!(!reuse.is_measured());
+        assert_eq!(reuse.order(), [7, 6, 5, 4, 3, 2, 1, 0]);
+        assert!(!reuse.is_worth(0) && (1..CLASSES).all(|class| reuse.is_worth(class)));
+        // Nor does a merge count that nothing can be told from.
+        assert_eq!(super::tests::reuse(&census(&[], 9)), reuse);
+        let mut all = reuse;
+        all.take(&census(&[(0, DATA, 5)], 0), DATA, MAX);
+        assert_eq!(all, reuse);
+    }
+
+    #[test]
+    fn under_uniform_reads_no_class_is_worth_its_place() {
+        // A tenth of everything was read.
+        let reuse = reuse(&census(&[(0, 60_000, 6_000), (5, 2_000, 200)], 93_800));
+        assert!((0..CLASSES).all(|class| !reuse.is_worth(class)));
+    }
+
+    #[test]
+    fn what_is_read_four_times_as_often_is_worth_it_stable_or_not() {
+        let reuse = reuse(&census(&[(0, 60_000, 24_000), (5, 5_000, 4_500)], 90_000));
+        assert!(reuse.is_worth(0) && reuse.is_worth(5));
+        assert_eq!(reuse.order()[..2], [5, 0]);
+    }
+
+    #[test]
+    fn stable_records_that_nobody_reads_come_last() {
+        let reuse = reuse(&census(
+            &[(0, 10_000, 3_000), (3, 50_000, 100), (5, 5_000, 4_000)],
+            90_000,
+        ));
+        assert!(reuse.is_worth(0) && !reuse.is_worth(3) && reuse.is_worth(5));
+        assert_eq!(reuse.order()[..2], [5, 0]);
+        assert_eq!(reuse.order()[7], 3);
+    }
+
+    #[test]
+    fn a_few_records_prove_nothing() {
+        let few = reuse(&census(&[(4, 50, 50)], 100_000));
+        let many = reuse(&census(&[(4, 10_000, 10_000)], 100_000));
+        assert!(!few.is_worth(4) && many.is_worth(4));
+    }
+
+    #[test]
+    fn older_measurements_fade() {
+        let mut reuse = reuse(&census(&[(5, 50_000, 45_000)], 90_000));
+        assert!(reuse.is_worth(5));
+        for _ in 0..4 {
+            reuse.take(&census(&[(5, 50_000, 100)], 90_000), DATA, MAX);
+        }
+        assert!(!reuse.is_worth(5));
+    }
+}
