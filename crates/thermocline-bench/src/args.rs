@@ -9,7 +9,8 @@ use bytesize::ByteSize;
 use crate::distribution::{Cluster, Shape, Stages};
 use crate::engine::{self, EngineKind};
 use crate::keys::{KEY_LEN, KeySpace};
-use crate::settings::{Compression, Durability, Settings, SlowDevice};
+use crate::probe::{ExpectArgs, Expected};
+use crate::settings::{Compression, Durability, Settings, SlowDeviceArgs};
 use crate::trace::{Format, Trace};
 use crate::value::HEADER_LEN;
 use crate::warm_up::{WarmUp, WarmUpArgs};
@@ -148,17 +149,13 @@ pub struct BenchArgs {
     #[arg(long, default_value_t = 100)]
     pub scan_length: usize,
 
-    /// Emulate a slow disk with so many operations per second [default: no limit]
-    #[arg(long, value_name = "N")]
-    pub slow_iops: Option<u64>,
+    /// Emulation of a slow disk
+    #[command(flatten)]
+    pub slow_device: SlowDeviceArgs,
 
-    /// Emulate a slow disk with so many bytes per second [default: no limit]
-    #[arg(long, value_parser = size, value_name = "SIZE")]
-    pub slow_bandwidth: Option<u64>,
-
-    /// Emulate a slow disk that takes so much longer [default: none]
-    #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
-    pub slow_latency: Option<Duration>,
+    /// What the slow disk should be able to do
+    #[command(flatten)]
+    pub expect: ExpectArgs,
 
     /// Replay the reads of this file instead of a workload
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "distribution"])]
@@ -182,7 +179,8 @@ pub struct BenchArgs {
     pub experiments: crate::experiments::Experiments,
 }
 
-fn size(text: &str) -> Result<u64, String> {
+/// A number of bytes, with a unit or without.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let size: ByteSize = text.parse()?;
     Ok(size.as_u64())
 }
@@ -245,9 +243,16 @@ pub(crate) struct Plan {
     pub(crate) settings: Settings,
     /// Whether an engine that uses the page cache runs in a memory cgroup.
     pub(crate) limits_memory: bool,
+    /// What the slow disk should be able to do.
+    pub(crate) expected: Option<Expected>,
 }
 
 impl Plan {
+    /// Whether a command between warm-up and run may change what the disks can do.
+    pub(crate) fn commands_after_warm_up(&self) -> bool {
+        self.warm_up.as_ref().is_some_and(WarmUp::has_command)
+    }
+
     pub(crate) fn record_bytes(&self) -> u64 {
         (KEY_LEN + self.value_len) as u64
     }
@@ -286,6 +291,7 @@ impl BenchArgs {
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
         let settings = self.settings(records * record_size);
+        let slow_device = settings.slow_device;
         engine.check(&settings)?;
         #[cfg(feature = "experiments")]
         ensure!(
@@ -309,6 +315,7 @@ impl BenchArgs {
             scan_length: self.scan_length,
             settings,
             limits_memory: !self.no_memory_limit,
+            expected: self.expect.plan(self.slow.clone(), slow_device),
         })
     }
 
@@ -412,11 +419,7 @@ impl BenchArgs {
             block_size_slow: self.block_size_slow,
             compression: self.compression,
             durability: self.durability,
-            slow_device: SlowDevice {
-                iops: self.slow_iops,
-                bandwidth: self.slow_bandwidth,
-                latency: self.slow_latency,
-            },
+            slow_device: self.slow_device.device(),
             #[cfg(feature = "experiments")]
             experiments: self.experiments,
         }

@@ -5,6 +5,7 @@ use std::{fmt, fs};
 use anyhow::{Context, Result, bail};
 
 use crate::args::{BenchArgs, Phase, Plan};
+use crate::host::Host;
 use crate::memory_limit::MemoryLimit;
 use crate::progress::Progress;
 use crate::report::Report;
@@ -43,15 +44,20 @@ pub fn bench(args: &BenchArgs) -> Result<Report> {
     // To the end: loading fills the page cache too.
     let _limit = limit_memory(&plan).map_err(BadArguments)?;
     let mut progress = Progress::new();
-    let report = if args.keep {
+    let slow_probe = match &plan.expected {
+        Some(expected) if !plan.commands_after_warm_up() => Some(expected.check(false)?),
+        _ => None,
+    };
+    let mut report = if args.keep {
         on_kept_state(args, &plan, &place, &mut progress)
     } else {
         on_new_state(args, &plan, &place, &mut progress)
     }?;
+    report.slow_probe = report.slow_probe.or(slow_probe);
     place.remove_run()?;
     progress.finish();
     if let Some(path) = &args.json {
-        let json = serde_json::to_vec_pretty(&report)?;
+        let json = serde_json::to_vec(&report)?;
         fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))?;
     }
     if report.wrong_answers > 0 {
@@ -133,6 +139,7 @@ fn finish(
     watch: &mut dyn Watch,
 ) -> Result<()> {
     let engine = plan.engine.open(&plan.settings, dirs)?;
+    report.host = Host::with_disks(dirs);
     if args.phase == Phase::Load {
         report.sizes(&engine.counters()?, plan.records);
     } else {
@@ -218,6 +225,9 @@ mod tests {
             "wrong_answers",
             "stages",
             "series",
+            "cpu_by_activity",
+            "io_by_activity",
+            "activity_series",
             "settings",
             "memory_limited",
             "host",

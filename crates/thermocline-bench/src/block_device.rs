@@ -3,19 +3,44 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+#[cfg(feature = "peers")]
+use crate::accounts::{Activity, ByActivity, Io};
 
 /// Counters of one device since the machine started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct DeviceIo {
-    pub(super) read_ops: u64,
-    pub(super) read_bytes: u64,
-    pub(super) write_bytes: u64,
+pub(crate) struct DeviceIo {
+    /// Read operations.
+    pub(crate) read_ops: u64,
+    /// Bytes read.
+    pub(crate) read_bytes: u64,
+    /// Write operations.
+    pub(crate) write_ops: u64,
+    /// Bytes written.
+    pub(crate) write_bytes: u64,
+}
+
+#[cfg(feature = "peers")]
+impl DeviceIo {
+    /// As the I/O of an engine that does not say what it is for.
+    pub(crate) fn unattributed(self) -> ByActivity<Io> {
+        let mut io = ByActivity::default();
+        let all = Io {
+            read_ops: self.read_ops,
+            read_bytes: self.read_bytes,
+            write_ops: self.write_ops,
+            write_bytes: self.write_bytes,
+        };
+        io.add(Activity::Unattributed, all);
+        io
+    }
 }
 
 /// The counters of the devices below two directories. `None` when both lie on one device, or
 /// the kernel does not tell: then nothing can be said about each.
-pub(super) fn of_two(a: &Path, b: &Path) -> Option<[DeviceIo; 2]> {
+#[cfg(any(test, feature = "peers"))]
+pub(crate) fn of_two(a: &Path, b: &Path) -> Option<[DeviceIo; 2]> {
     let (a, b) = (fs::metadata(a).ok()?.dev(), fs::metadata(b).ok()?.dev());
     if a == b {
         return None;
@@ -23,9 +48,24 @@ pub(super) fn of_two(a: &Path, b: &Path) -> Option<[DeviceIo; 2]> {
     Some([read(a)?, read(b)?])
 }
 
+/// The counters of the device below a directory. `None` when the kernel does not tell.
+pub(crate) fn of(dir: &Path) -> Option<DeviceIo> {
+    read(fs::metadata(dir).ok()?.dev())
+}
+
 fn read(device: u64) -> Option<DeviceIo> {
+    parse(&fs::read_to_string(directory(device).join("stat")).ok()?)
+}
+
+/// Where the kernel says what it knows of the device below a directory, under the device's name.
+pub(crate) fn below(dir: &Path) -> Option<PathBuf> {
+    let device = fs::metadata(dir).ok()?.dev();
+    directory(device).canonicalize().ok()
+}
+
+fn directory(device: u64) -> PathBuf {
     let (major, minor) = (nix::sys::stat::major(device), nix::sys::stat::minor(device));
-    parse(&fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/stat")).ok()?)
+    format!("/sys/dev/block/{major}:{minor}").into()
 }
 
 /// Fields: reads, merged, sectors, time; writes, merged, sectors, time; more. A sector is 512
@@ -36,12 +76,13 @@ fn parse(stat: &str) -> Option<DeviceIo> {
     let read_ops = next()?;
     next()?;
     let read_sectors = next()?;
-    for _ in 0..3 {
-        next()?;
-    }
+    next()?;
+    let write_ops = next()?;
+    next()?;
     Some(DeviceIo {
         read_ops,
         read_bytes: read_sectors * 512,
+        write_ops,
         write_bytes: next()? * 512,
     })
 }
@@ -56,6 +97,7 @@ mod tests {
         let expected = DeviceIo {
             read_ops: 1031,
             read_bytes: 49_626 * 512,
+            write_ops: 2084,
             write_bytes: 41_664 * 512,
         };
         assert_eq!(parse(line), Some(expected));

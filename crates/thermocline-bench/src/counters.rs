@@ -1,5 +1,7 @@
 //! What engines count, and what follows from two counts.
 
+use crate::accounts::{ByActivity, ByDisk, Io};
+
 /// An engine's counters. `None` is what the engine cannot tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Counters {
@@ -33,6 +35,10 @@ pub(crate) struct Counters {
     pub(crate) compaction_write_bytes: Option<u64>,
     /// Time that writers were held back, in seconds of all threads.
     pub(crate) stall_seconds: Option<f64>,
+    /// Processor time of the engine's own threads, by what they did.
+    pub(crate) cpu: Option<ByActivity<f64>>,
+    /// I/O by what it was for.
+    pub(crate) io: Option<ByDisk<ByActivity<Io>>>,
     /// Placement by hotness, where there is one.
     pub(crate) hotness: Option<HotCounters>,
 }
@@ -119,6 +125,12 @@ impl Counters {
                 .stall_seconds
                 .zip(earlier.stall_seconds)
                 .map(|(now, then)| (now - then).max(0.0)),
+            cpu: self
+                .cpu
+                .map(|now| now.since(&earlier.cpu.unwrap_or_default())),
+            io: self
+                .io
+                .map(|now| now.since(&earlier.io.unwrap_or_default())),
             hotness: self
                 .hotness
                 .zip(earlier.hotness)

@@ -4,8 +4,10 @@
 //! checks every answer, and returns a [`Report`]. [`demo`] shows on one screen what a
 //! store over two disks does.
 
+mod accounts;
 mod args;
 mod bench;
+mod block_device;
 mod counters;
 mod demo;
 mod distribution;
@@ -14,8 +16,10 @@ mod engines;
 #[cfg(feature = "experiments")]
 mod experiments;
 mod freshness;
+mod host;
 mod keys;
 mod memory_limit;
+mod probe;
 mod progress;
 mod report;
 mod run;
@@ -28,15 +32,18 @@ mod value;
 mod warm_up;
 mod workload;
 
+pub use accounts::{Activity, ActivitySeries, Amount, ByActivity, ByDisk, Io, IoSeries};
 pub use args::{BenchArgs, Phase};
 pub use bench::{BadArguments, bench};
 pub use demo::{DemoArgs, demo};
 pub use distribution::{Cluster, Ranks, Shape, Stage, Stages};
 #[cfg(feature = "experiments")]
 pub use experiments::{Experiments, Scoring};
-pub use report::{Host, Hotness, OperationLatency, Report};
+pub use host::{Disk, Host};
+pub use probe::{DiskProbe, ExpectArgs, Probe, ProbeArgs, RandomReads, probe};
+pub use report::{Hotness, OperationLatency, Report};
 pub use run::{LastTenth, Second, StageResult};
-pub use settings::{Compression, Durability, Settings, SlowDevice};
+pub use settings::{Compression, Durability, Settings, SlowDevice, SlowDeviceArgs};
 pub use suite::{SuiteArgs, suite};
 pub use trace::Format;
 pub use warm_up::{WarmUpArgs, WarmUpLength};

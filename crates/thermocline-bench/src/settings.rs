@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use thermocline::storage::Limits;
 
 /// Memtables of one store may take a sixth of its memory each, a 128th of the fast
 /// tier, and 64 MiB.
@@ -92,10 +93,50 @@ pub struct SlowDevice {
     pub latency: Option<Duration>,
 }
 
+/// Flags of the emulation of a slow disk.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub struct SlowDeviceArgs {
+    /// Emulate a slow disk with so many operations per second [default: no limit]
+    #[arg(long, value_name = "N")]
+    pub slow_iops: Option<u64>,
+
+    /// Emulate a slow disk with so many bytes per second [default: no limit]
+    #[arg(long, value_parser = crate::args::size, value_name = "SIZE")]
+    pub slow_bandwidth: Option<u64>,
+
+    /// Emulate a slow disk that takes so much longer [default: none]
+    #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
+    pub slow_latency: Option<Duration>,
+}
+
+impl SlowDeviceArgs {
+    /// What they describe.
+    pub(crate) fn device(&self) -> SlowDevice {
+        SlowDevice {
+            iops: self.slow_iops,
+            bandwidth: self.slow_bandwidth,
+            latency: self.slow_latency,
+        }
+    }
+}
+
 impl SlowDevice {
     /// Whether anything is limited.
     pub(crate) fn is_limited(&self) -> bool {
         *self != Self::default()
+    }
+
+    /// The limits as the storage layer takes them.
+    pub(crate) fn limits(&self) -> Limits {
+        // 0 is no limit.
+        let (iops, bandwidth) = (self.iops.unwrap_or(0), self.bandwidth.unwrap_or(0));
+        Limits {
+            read_iops: iops,
+            write_iops: iops,
+            read_bandwidth: bandwidth,
+            write_bandwidth: bandwidth,
+            latency: self.latency.unwrap_or_default(),
+        }
     }
 }
 

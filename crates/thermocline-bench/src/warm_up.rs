@@ -87,6 +87,11 @@ impl WarmUpArgs {
 }
 
 impl WarmUp {
+    /// Whether a command follows it, which may change what the disks can do.
+    pub(crate) fn has_command(&self) -> bool {
+        self.after.is_some()
+    }
+
     /// Runs the command that follows it, if there is one.
     ///
     /// # Errors

@@ -130,6 +130,7 @@ fn plan(engine: &str, seconds: u64) -> Result<Plan> {
         seed: 1,
         scan_length: 100,
         warm_up: None,
+        expected: None,
         end: End {
             ops: None,
             duration: Some(Duration::from_secs(seconds)),

@@ -160,6 +160,8 @@ mod tests {
 
     fn second(rate: f64, hot: Option<u64>) -> Second {
         Second {
+            ralt_bytes: None,
+            ralt_limit_bytes: None,
             second: 7.0,
             ops: 10,
             ops_s: 10.0,

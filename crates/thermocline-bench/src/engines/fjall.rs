@@ -12,7 +12,8 @@ use fjall::compaction::Leveled;
 use fjall::config::{BlockSizePolicy, CompressionPolicy};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
-use super::block_device;
+use crate::accounts::{ByActivity, ByDisk};
+use crate::block_device;
 use crate::counters::Counters;
 use crate::engine::{Engine, EngineKind};
 use crate::memory_limit::drop_page_cache;
@@ -158,6 +159,10 @@ impl Engine for Store {
             counters.sd_read_bytes = Some(slow.read_bytes);
             counters.sd_read_ops = Some(slow.read_ops);
             counters.sd_write_bytes = Some(slow.write_bytes);
+            counters.io = Some(ByDisk {
+                fast: ByActivity::default(),
+                slow: slow.unattributed(),
+            });
         }
         Ok(counters)
     }

@@ -1,8 +1,6 @@
 //! The engines that can be measured.
 
 #[cfg(feature = "peers")]
-mod block_device;
-#[cfg(feature = "peers")]
 mod fjall;
 #[cfg(test)]
 pub(crate) mod memory;

@@ -14,7 +14,8 @@ use rocksdb::{
     WriteOptions,
 };
 
-use super::block_device::{self, DeviceIo};
+use crate::accounts::ByDisk;
+use crate::block_device::{self, DeviceIo};
 use crate::counters::Counters;
 use crate::engine::{Engine, EngineKind};
 use crate::settings::{Compression, Dirs, Durability, Settings};
@@ -257,6 +258,10 @@ fn by_device(counters: &mut Counters, fast: DeviceIo, slow: DeviceIo) {
     counters.sd_read_bytes = Some(slow.read_bytes);
     counters.sd_read_ops = Some(slow.read_ops);
     counters.sd_write_bytes = Some(slow.write_bytes);
+    counters.io = Some(ByDisk {
+        fast: fast.unattributed(),
+        slow: slow.unattributed(),
+    });
 }
 
 /// There is no slow disk: nothing is read from it, which is not unknown.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use anyhow::Result;
 use thermocline::metrics::{CompactionMetrics, HotRapMetrics, Metrics, TierMetrics};
 use thermocline::storage::{Disk, Limits, Throttled};
-use thermocline::{Db, HotRapOptions, Options, Placement, SystemClock, TierOptions};
+use thermocline::{Db, HotRapOptions, Options, Placement, Purpose, SystemClock, TierOptions};
 
+use crate::accounts::{Activity, ByActivity, ByDisk, Io};
 use crate::counters::{Counters, HotCounters};
 use crate::engine::{Engine, EngineKind};
-use crate::settings::{Compression, Dirs, Durability, Settings, SlowDevice};
+use crate::settings::{Compression, Dirs, Durability, Settings};
 
 /// How our engine is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,10 +52,10 @@ impl EngineKind for Thermocline {
         let device = (self.is_tiered() && settings.slow_device.is_limited()).then(|| Emulated {
             medium: Throttled::new(
                 Arc::new(Disk::default()),
-                limits(&settings.slow_device),
+                settings.slow_device.limits(),
                 Arc::new(SystemClock::default()),
             ),
-            limits: limits(&settings.slow_device),
+            limits: settings.slow_device.limits(),
         });
         if let Some(device) = &device {
             builder = builder.medium(1, Arc::new(device.medium.clone()));
@@ -130,18 +131,6 @@ fn hotrap(settings: &Settings) -> HotRapOptions {
 #[cfg(not(feature = "experiments"))]
 fn hotrap(_settings: &Settings) -> HotRapOptions {
     HotRapOptions::default()
-}
-
-fn limits(device: &SlowDevice) -> Limits {
-    // 0 is no limit.
-    let (iops, bandwidth) = (device.iops.unwrap_or(0), device.bandwidth.unwrap_or(0));
-    Limits {
-        read_iops: iops,
-        write_iops: iops,
-        read_bandwidth: bandwidth,
-        write_bandwidth: bandwidth,
-        latency: device.latency.unwrap_or_default(),
-    }
 }
 
 /// A slow disk that is emulated.
@@ -220,9 +209,51 @@ fn counters(metrics: &Metrics) -> Counters {
         user_write_bytes: Some(metrics.user_write_bytes),
         compaction_read_bytes: compactions(|job| &job.read_bytes),
         compaction_write_bytes: compactions(|job| &job.write_bytes),
+        cpu: Some(cpu(metrics)),
+        io: Some(ByDisk {
+            fast: io(metrics, 0),
+            slow: io(metrics, 1),
+        }),
         hotness: metrics.hotrap.as_ref().map(hotness),
         stall_seconds: Some(metrics.stalls.slowed_seconds + metrics.stalls.stopped_seconds),
     }
+}
+
+fn cpu(metrics: &Metrics) -> ByActivity<f64> {
+    let mut cpu = ByActivity::default();
+    for spent in &metrics.cpu {
+        let activity = match spent.activity {
+            thermocline::metrics::Activity::Flush => Activity::Flush,
+            thermocline::metrics::Activity::Compaction => Activity::Compaction,
+            thermocline::metrics::Activity::Promotion => Activity::Promotion,
+            thermocline::metrics::Activity::Ralt => Activity::Ralt,
+        };
+        cpu.add(activity, spent.seconds);
+    }
+    cpu
+}
+
+fn io(metrics: &Metrics, tier: usize) -> ByActivity<Io> {
+    let mut by_activity = ByActivity::default();
+    for io in metrics.tiers.get(tier).iter().flat_map(|tier| &tier.io) {
+        let activity = match io.purpose {
+            Purpose::Wal => Activity::Write,
+            Purpose::UserRead => Activity::Read,
+            Purpose::Flush => Activity::Flush,
+            Purpose::Compaction => Activity::Compaction,
+            Purpose::Promotion => Activity::Promotion,
+            Purpose::Hotness => Activity::Ralt,
+            Purpose::Manifest | Purpose::Open | Purpose::Maintenance => Activity::Other,
+        };
+        let io = Io {
+            read_ops: io.read_ops,
+            read_bytes: io.read_bytes,
+            write_ops: io.write_ops,
+            write_bytes: io.write_bytes,
+        };
+        by_activity.add(activity, io);
+    }
+    by_activity
 }
 
 fn hotness(hotrap: &HotRapMetrics) -> HotCounters {

@@ -9,35 +9,16 @@ mod text;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use crate::accounts::{ActivitySeries, ByActivity, ByDisk, Io};
 use crate::args::Plan;
 use crate::counters::Counters;
+use crate::host::Host;
+use crate::probe::DiskProbe;
 use crate::run::{LastTenth, Load, Measured, Second, StageResult, histogram};
 use crate::settings::Settings;
 use crate::usage::Usage;
 use crate::workload::Operation;
 pub use hotness::Hotness;
-
-/// The machine.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Host {
-    /// Processors that this process may use.
-    pub cores: usize,
-    /// Operating system.
-    pub os: &'static str,
-    /// Processor architecture.
-    pub arch: &'static str,
-}
-
-impl Host {
-    /// The machine that this runs on.
-    pub(crate) fn new() -> Self {
-        Self {
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            os: std::env::consts::OS,
-            arch: std::env::consts::ARCH,
-        }
-    }
-}
 
 /// Latencies of one kind of operation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -159,10 +140,18 @@ pub struct Report {
     pub memory_limited: Option<bool>,
     /// The machine.
     pub host: Host,
+    /// What the slow disk can do, where something was expected of it.
+    pub slow_probe: Option<DiskProbe>,
+    /// Processor time of the run in seconds, by what it was spent on.
+    pub cpu_by_activity: Option<ByActivity<f64>>,
+    /// I/O of the run, by what it was for.
+    pub io_by_activity: Option<ByDisk<ByActivity<Io>>>,
     /// The run, stage by stage of its distribution.
     pub stages: Vec<StageResult>,
     /// The run, second by second.
     pub series: Vec<Second>,
+    /// What each entry of `series` took, by activity.
+    pub activity_series: ActivitySeries,
 }
 
 impl Report {
@@ -216,8 +205,12 @@ impl Report {
             settings: plan.settings.clone(),
             memory_limited: plan.engine.uses_page_cache().then_some(plan.limits_memory),
             host: Host::new(),
+            slow_probe: None,
+            cpu_by_activity: None,
+            io_by_activity: None,
             stages: Vec::new(),
             series: Vec::new(),
+            activity_series: ActivitySeries::default(),
         })
     }
 
@@ -281,6 +274,10 @@ impl Report {
         self.stall_seconds = counters.stall_seconds;
         self.wrong_answers = measured.wrongs.count();
         self.wrong_examples = measured.wrongs.examples();
+        self.slow_probe = measured.slow_probe;
+        self.cpu_by_activity = Some(measured.spent.cpu);
+        self.io_by_activity = measured.spent.io;
+        self.activity_series = ActivitySeries::new(&measured.spent_by_second);
         self.stages = measured.stages;
         self.series = measured.series;
         Ok(())

@@ -95,12 +95,29 @@ impl fmt::Display for Report {
                 ByteSize(self.max_rss_bytes)
             )?;
         }
+        write_cpu(f, self)?;
         write!(f, "  wrong answers {}", self.wrong_answers)?;
         for example in &self.wrong_examples {
             write!(f, "\n    {example}")?;
         }
         Ok(())
     }
+}
+
+/// Shares of the processor time, what took nothing left out.
+fn write_cpu(f: &mut fmt::Formatter<'_>, report: &Report) -> fmt::Result {
+    let Some(cpu) = &report.cpu_by_activity else {
+        return Ok(());
+    };
+    let all = cpu.sum().max(1e-9);
+    let shares = cpu.iter().filter(|(_, seconds)| *seconds > 0.0);
+    let shares = shares
+        .map(|(activity, seconds)| format!("{} {:.1} %", activity.name(), seconds / all * 100.0));
+    writeln!(
+        f,
+        "  of that time  {}",
+        shares.collect::<Vec<_>>().join(", ")
+    )
 }
 
 fn write_stage(f: &mut fmt::Formatter<'_>, stage: &StageResult) -> fmt::Result {

@@ -7,6 +7,7 @@ use anyhow::Result;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
+use super::meter::{Call, Meter};
 use super::{Shared, Tally};
 use crate::args::Source;
 use crate::freshness::Write;
@@ -17,6 +18,9 @@ use crate::workload::{Operation, Workload};
 pub(super) struct Client<'a> {
     shared: &'a Shared<'a>,
     tally: &'a Tally,
+    meter: Meter<'a>,
+    /// When the present operation began.
+    begin: Instant,
     workload: Workload,
     rng: SmallRng,
     value: Vec<u8>,
@@ -32,6 +36,8 @@ impl<'a> Client<'a> {
         Self {
             shared,
             tally,
+            meter: Meter::new(tally),
+            begin: Instant::now(),
             workload: shared.workload(),
             rng: SmallRng::seed_from_u64(seed),
             value: vec![0; shared.value_len],
@@ -46,9 +52,9 @@ impl<'a> Client<'a> {
                 break;
             }
             let operation = self.workload.choose(&mut self.rng);
-            let begin = Instant::now();
+            self.begin = Instant::now();
             self.perform(operation, index)?;
-            let nanos = begin.elapsed().as_nanos() as u64;
+            let nanos = self.begin.elapsed().as_nanos() as u64;
             if let Some(histogram) = self.tally.latencies().get_mut(operation as usize) {
                 histogram.record(nanos)?;
             }
@@ -81,7 +87,7 @@ impl<'a> Client<'a> {
                 let key = self.shared.keys.key(record);
                 self.stamp += 1;
                 value::fill(&mut self.value, &key, self.stamp);
-                self.shared.engine.put(&key, &self.value)?;
+                self.hand_over(&key)?;
                 self.shared.inserts.done(record);
                 Ok(())
             }
@@ -147,9 +153,16 @@ impl<'a> Client<'a> {
             self.stamp
         };
         value::fill(&mut self.value, &key, stamp);
-        self.shared.engine.put(&key, &self.value)?;
+        self.hand_over(&key)?;
         write.done();
         Ok(())
+    }
+
+    /// Writes the value that was made for `key`.
+    fn hand_over(&mut self, key: &Key) -> Result<()> {
+        let (engine, value) = (self.shared.engine, &self.value);
+        self.meter
+            .call(Call::Write, self.begin, || engine.put(key, value))
     }
 
     fn read(&mut self, record: u64) -> Result<()> {
@@ -157,10 +170,13 @@ impl<'a> Client<'a> {
         let key = shared.keys.key(record);
         let oldest = shared.freshness.oldest(record);
         let mut found = Err(Wrong::Missing);
-        shared.engine.get(&key, &mut |value| {
+        let mut check = |value: Option<&[u8]>| {
             if let Some(value) = value {
                 found = value::verify(value, &key, shared.value_len);
             }
+        };
+        self.meter.call(Call::Read, self.begin, || {
+            shared.engine.get(&key, &mut check)
         })?;
         let checked = found.and_then(|stamp| match oldest.zip(shared.freshness.newest(record)) {
             Some(possible) if stamp < possible.0 || stamp > possible.1 => Err(Wrong::Stale {
@@ -180,9 +196,10 @@ impl<'a> Client<'a> {
         let start = shared.keys.key(record);
         let limit = self.workload.scan_length(&mut self.rng, shared.scan_length);
         let mut check = ScanCheck::new(start, shared.value_len);
-        shared
-            .engine
-            .scan(&start, limit, &mut |key, value| check.record(key, value))?;
+        self.meter.call(Call::Read, self.begin, || {
+            let mut each = |key: &[u8], value: &[u8]| check.record(key, value);
+            shared.engine.scan(&start, limit, &mut each)
+        })?;
         if let Some(wrong) = check.end(limit, shared.last_key) {
             shared.wrongs.add(&start, wrong);
         }

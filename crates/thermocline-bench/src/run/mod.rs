@@ -4,6 +4,7 @@ mod client;
 mod hits;
 mod inserts;
 mod load;
+mod meter;
 mod sampler;
 mod shared;
 mod timeline;
@@ -16,10 +17,11 @@ use std::time::Instant;
 use anyhow::{Result, anyhow};
 use hdrhistogram::Histogram;
 
+use crate::accounts::{Clock, Spent};
 use crate::args::{End, Plan};
 use crate::counters::Counters;
 use crate::engine::Engine;
-use crate::usage::Usage;
+use crate::probe::DiskProbe;
 use crate::workload::Operation;
 
 use client::Client;
@@ -53,9 +55,14 @@ pub(crate) struct Measured {
     pub(crate) seconds: f64,
     /// Length of the part before, if there was one.
     pub(crate) warm_up_seconds: Option<f64>,
+    /// What the slow disk could do, if that was asked after the warm-up.
+    pub(crate) slow_probe: Option<DiskProbe>,
     pub(crate) cpu_seconds: f64,
     pub(crate) latencies: Latencies,
     pub(crate) series: Vec<Second>,
+    /// What the run took by activity, and what each entry of `series` did.
+    pub(crate) spent: Spent,
+    pub(crate) spent_by_second: Vec<Spent>,
     pub(crate) stages: Vec<StageResult>,
     pub(crate) last_tenth: LastTenth,
     pub(crate) seconds_to_90_percent: Option<f64>,
@@ -68,6 +75,7 @@ pub(crate) struct Measured {
 pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> Result<Measured> {
     let mut shared = Shared::new(plan, engine);
     let mut warm_up_seconds = None;
+    let mut slow_probe = None;
     if let Some(warm_up) = &plan.warm_up {
         watch.part("warming up");
         engine.throttle(!warm_up.unthrottled);
@@ -76,24 +84,29 @@ pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -
         let timeline = operate(&shared, warm_up.end, &engine.counters()?, watch)?;
         warm_up_seconds = Some(timeline.end().at);
         warm_up.finish()?;
+        if let Some(expected) = plan.expected.as_ref().filter(|_| warm_up.has_command()) {
+            slow_probe = Some(expected.check(true)?);
+        }
         engine.throttle(true);
         shared = shared.measured(plan);
     }
     watch.part("running");
     let before = engine.counters()?;
-    let usage = Usage::now()?;
     let timeline = operate(&shared, plan.end, &before, watch)?;
     Ok(Measured {
         ops: timeline.end().ops,
         records: shared.inserts.present(),
         seconds: timeline.end().at,
         warm_up_seconds,
-        cpu_seconds: Usage::now()?.cpu_seconds - usage.cpu_seconds,
+        slow_probe,
+        cpu_seconds: timeline.used().process,
+        spent: timeline.spent(),
         stages: timeline.stages(&shared),
         last_tenth: timeline.last_tenth(),
         seconds_to_90_percent: timeline.seconds_to_90_percent(),
         latencies: timeline.latencies,
         series: timeline.series,
+        spent_by_second: timeline.spent_by_second,
         counters: engine.counters()?.since(&before),
         wrongs: shared.wrongs,
     })
@@ -106,6 +119,7 @@ fn operate(
     before: &Counters,
     watch: &mut dyn Watch,
 ) -> Result<Timeline> {
+    let timeline = Timeline::new(before, Clock::of_process()?);
     let begin = Instant::now();
     let (ended, finished) = mpsc::channel::<()>();
     let (timeline, results) = std::thread::scope(|scope| {
@@ -125,7 +139,7 @@ fn operate(
             })
             .collect();
         drop(ended);
-        let timeline = sampler::watch(shared, end, begin, before, &finished, watch);
+        let timeline = sampler::watch(shared, end, begin, timeline, &finished, watch);
         let results: Vec<_> = clients
             .into_iter()
             .map(|client| {

@@ -9,7 +9,6 @@ use anyhow::Result;
 use super::Shared;
 use super::timeline::{Second, Timeline, tick};
 use crate::args::End;
-use crate::counters::Counters;
 
 /// How often progress is looked at. A run's last tenth is cut out of these.
 const TICK: Duration = Duration::from_millis(50);
@@ -28,17 +27,16 @@ pub(crate) trait Watch {
 
 impl Watch for () {}
 
-/// Watches until all clients have dropped their end of `finished`; tells them to stop when
+/// Watches, `timeline` growing, until all clients have dropped their end of `finished`; tells them to stop when
 /// time is up.
 pub(super) fn watch(
     shared: &Shared<'_>,
     end: End,
     begin: Instant,
-    before: &Counters,
+    mut timeline: Timeline,
     finished: &Receiver<()>,
     watch: &mut dyn Watch,
 ) -> Result<Timeline> {
-    let mut timeline = Timeline::new(before);
     let mut failed = None;
     let mut stage = 0;
     loop {

@@ -49,14 +49,20 @@ pub(crate) struct Tally {
     pub(crate) done: AtomicU64,
     /// Time that they took.
     pub(crate) nanos: AtomicU64,
+    /// Processor time of its calls, estimated, by [`super::meter::Call`].
+    pub(super) call_nanos: [AtomicU64; 2],
+    /// Processor time of its thread, as of the last call that was measured.
+    pub(super) thread_nanos: AtomicU64,
     /// Latencies since the sampler last took them, once a second: the client hardly ever
     /// waits for the lock.
     latencies: Mutex<Latencies>,
 }
 
 impl Tally {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
+            call_nanos: Default::default(),
+            thread_nanos: AtomicU64::new(0),
             done: AtomicU64::new(0),
             nanos: AtomicU64::new(0),
             latencies: Mutex::new(no_latencies()),

@@ -1,6 +1,6 @@
 //! A run over time, and what is read off it.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
 use hdrhistogram::Histogram;
@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::hits::{self, Sample};
 use super::{Latencies, Shared, histogram, no_latencies};
+use crate::accounts::{self, Clock, Spent};
 use crate::counters::Counters;
 use crate::report::micros;
 
@@ -36,6 +37,10 @@ pub struct Second {
     pub hot_set_bytes: Option<u64>,
     /// What they were limited to at its end.
     pub hot_set_limit_bytes: Option<u64>,
+    /// Bytes of access records at its end.
+    pub ralt_bytes: Option<u64>,
+    /// What they were limited to at its end.
+    pub ralt_limit_bytes: Option<u64>,
     /// Seconds that writers were held back, of all threads.
     pub stall_seconds: Option<f64>,
     /// Stage of the distribution, from 0.
@@ -96,6 +101,10 @@ pub(super) struct Tick {
 pub(super) struct Timeline {
     pub(super) latencies: Latencies,
     pub(super) series: Vec<Second>,
+    /// What each entry of `series` took.
+    pub(super) spent_by_second: Vec<Spent>,
+    /// Processor time at the begin, and at the last sample.
+    clocks: [Clock; 2],
     /// The last is the run's end.
     pub(super) ticks: Vec<Tick>,
     /// Every second, at the begin and at the end of each stage.
@@ -105,11 +114,13 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// A run that begins with these counters.
-    pub(super) fn new(before: &Counters) -> Self {
+    /// A run that begins with these counters, and with clients that have used no time.
+    pub(super) fn new(before: &Counters, clock: Clock) -> Self {
         Self {
             latencies: no_latencies(),
             series: Vec::new(),
+            spent_by_second: Vec::new(),
+            clocks: [clock; 2],
             ticks: vec![Tick::default()],
             samples: vec![(0.0, *before)],
             stages: vec![(0, Tick::default())],
@@ -147,12 +158,30 @@ impl Timeline {
             sd_bytes: part.sd_bytes,
             hot_set_bytes: part.hotness.map(|hot| hot.hot_set_bytes),
             hot_set_limit_bytes: part.hotness.map(|hot| hot.hot_set_limit_bytes),
+            ralt_bytes: part.hotness.map(|hot| hot.ralt_bytes),
+            ralt_limit_bytes: part.hotness.map(|hot| hot.ralt_limit_bytes),
             stall_seconds: part.stall_seconds,
             stage,
         };
+        let clock = clock(shared)?;
+        let used = clock.since(&self.clocks[1]);
+        self.clocks[1] = clock;
+        self.spent_by_second.push(spent(&used, &part));
         self.series.push(second.clone());
         self.samples.push((now.at, counters));
         Ok(second)
+    }
+
+    /// Processor time of the run, up to the last sample.
+    pub(super) fn used(&self) -> Clock {
+        self.clocks[1].since(&self.clocks[0])
+    }
+
+    /// What the run took, up to the last sample.
+    pub(super) fn spent(&self) -> Spent {
+        let counters = self.samples.first().zip(self.samples.last());
+        let counters = counters.map(|((_, first), (_, last))| last.since(first));
+        spent(&self.used(), &counters.unwrap_or_default())
     }
 
     /// Adds what the clients measured since the last call to the sum; returns it for all
@@ -246,6 +275,26 @@ impl Timeline {
     }
 }
 
+fn spent(used: &Clock, counters: &Counters) -> Spent {
+    Spent {
+        cpu: accounts::split(used, counters.cpu.as_ref()),
+        io: counters.io,
+    }
+}
+
+/// Processor time as of now.
+fn clock(shared: &Shared<'_>) -> Result<Clock> {
+    let mut clock = Clock::of_process()?;
+    for tally in &shared.tallies {
+        let seconds = |nanos: &AtomicU64| nanos.load(Ordering::Relaxed) as f64 / 1e9;
+        let [reads, writes] = &tally.call_nanos;
+        clock.reads += seconds(reads);
+        clock.writes += seconds(writes);
+        clock.clients += seconds(&tally.thread_nanos);
+    }
+    Ok(clock)
+}
+
 /// How far the clients are.
 pub(super) fn tick(shared: &Shared<'_>, at: f64) -> Tick {
     let mut tick = Tick {
@@ -295,7 +344,7 @@ mod tests {
                 (9.0, counters(1450, 0)),
                 (10.0, counters(2000, 440)),
             ],
-            ..Timeline::new(&Counters::default())
+            ..Timeline::new(&Counters::default(), Clock::default())
         };
         let last = timeline.last_tenth();
         assert!((last.ops_s - 550.0).abs() < 1e-6, "{last:?}");
@@ -315,7 +364,7 @@ mod tests {
                 (7.0, counters(700, 160)),
                 (8.0, counters(800, 160)),
             ],
-            ..Timeline::new(&Counters::default())
+            ..Timeline::new(&Counters::default(), Clock::default())
         };
         let stage = timeline.stage("uniform".to_owned(), tick(4.0, 400), tick(7.0, 700));
         assert_eq!((stage.seconds, stage.ops, stage.ops_s), (3.0, 300, 100.0));

@@ -21,7 +21,7 @@ use std::{fmt, fs};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::bench::BadArguments;
-use crate::report::Host;
+use crate::host::Host;
 use cells::{Cell, Places};
 use choice::Choice;
 use definition::{Definition, Directories};

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::cells::Cell;
 use super::definition::Definition;
-use crate::report::Host;
+use crate::host::Host;
 
 /// Version of the layout of a directory of results.
 const FORMAT: u32 = 1;

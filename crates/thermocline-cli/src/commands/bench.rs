@@ -1,7 +1,7 @@
 //! `thermocline bench`.
 
 use clap::Subcommand;
-use thermocline_bench::{BenchArgs, SuiteArgs};
+use thermocline_bench::{BenchArgs, ProbeArgs, SuiteArgs};
 
 use crate::failure::Failure;
 use crate::output::Out;
@@ -19,6 +19,7 @@ Examples:
   thermocline bench --distribution uniform@60s,hotspot-5@60s,hotspot-5+5@60s
   thermocline bench --workload a --distribution zipfian:0.99 --threads 8 --duration 60s
   thermocline bench suite smoke --out results
+  thermocline bench probe --fast /nvme/bench --slow /hdd/bench
 
 Without --fast and --slow the store lies in temporary directories. Values do not compress,
 and every answer is checked."
@@ -35,12 +36,14 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     Suite(SuiteArgs),
+    Probe(ProbeArgs),
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let text = match &args.command {
         None => thermocline_bench::bench(&args.bench).map(|report| report.to_string()),
         Some(Command::Suite(args)) => thermocline_bench::suite(args),
+        Some(Command::Probe(args)) => thermocline_bench::probe(args).map(|probe| probe.to_string()),
     };
     let mut out = Out::new();
     out.line(text.map_err(Failure::Bench)?)?;

@@ -1,0 +1,103 @@
+//! Processor time by activity, from what the engine counts, what the clients estimate, and what
+//! the process has used.
+
+use anyhow::Result;
+
+use super::{Activity, Amount, ByActivity};
+use crate::usage::Usage;
+
+/// Processor time used so far, in seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Clock {
+    /// By the whole process.
+    pub(crate) process: f64,
+    /// By the client threads, all they do.
+    pub(crate) clients: f64,
+    /// By their reads and scans.
+    pub(crate) reads: f64,
+    /// By their writes.
+    pub(crate) writes: f64,
+}
+
+impl Clock {
+    /// As of now, without the clients.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub(crate) fn of_process() -> Result<Self> {
+        Ok(Self {
+            process: Usage::now()?.cpu_seconds,
+            ..Self::default()
+        })
+    }
+
+    /// What was used since `earlier`.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        Self {
+            process: self.process.since(earlier.process),
+            clients: self.clients.since(earlier.clients),
+            reads: self.reads.since(earlier.reads),
+            writes: self.writes.since(earlier.writes),
+        }
+    }
+}
+
+/// Splits what was `used` by activity. `engine` is what the engine says of its own threads; where it
+/// says nothing, they are what the clients are not.
+pub(crate) fn split(used: &Clock, engine: Option<&ByActivity<f64>>) -> ByActivity<f64> {
+    let mut split = engine.copied().unwrap_or_default();
+    split.add(Activity::Read, used.reads);
+    split.add(Activity::Write, used.writes);
+    if engine.is_none() {
+        split.add(Activity::Background, used.process.since(used.clients));
+    }
+    split.add(Activity::Other, used.process.since(split.sum()));
+    split
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USED: Clock = Clock {
+        process: 10.0,
+        clients: 7.0,
+        reads: 4.0,
+        writes: 1.0,
+    };
+
+    fn named(split: &ByActivity<f64>) -> Vec<(&'static str, f64)> {
+        let each = split.iter();
+        each.map(|(activity, spent)| (activity.name(), spent))
+            .collect()
+    }
+
+    #[test]
+    fn what_nobody_claims_is_other() {
+        let mut engine = ByActivity::default();
+        engine.add(Activity::Compaction, 2.0);
+        engine.add(Activity::Ralt, 0.5);
+        let split = split(&USED, Some(&engine));
+        let expected = [
+            ("read", 4.0),
+            ("write", 1.0),
+            ("compaction", 2.0),
+            ("ralt", 0.5),
+            ("other", 2.5),
+        ];
+        assert_eq!(named(&split), expected);
+        assert_eq!(split.sum(), USED.process);
+    }
+
+    #[test]
+    fn the_threads_of_an_engine_that_says_nothing_are_background() {
+        let split = split(&USED, None);
+        let expected = [
+            ("read", 4.0),
+            ("write", 1.0),
+            ("background", 3.0),
+            ("other", 2.0),
+        ];
+        assert_eq!(named(&split), expected);
+    }
+}

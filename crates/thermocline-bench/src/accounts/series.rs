@@ -1,0 +1,136 @@
+//! What was spent, second by second.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{ByActivity, ByDisk, Io};
+
+/// What one entry of a run's series took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Spent {
+    pub(crate) cpu: ByActivity<f64>,
+    pub(crate) io: Option<ByDisk<ByActivity<Io>>>,
+}
+
+/// One number for each entry of the series, by activity and what is counted: "read_ops",
+/// "read_bytes", "write_ops", "write_bytes".
+pub type IoSeries = BTreeMap<&'static str, BTreeMap<&'static str, Vec<u64>>>;
+
+/// What a run spent over time: arrays with one number for each entry of its series. Arrays of zeros
+/// are left out, so that ten minutes stay well below a megabyte.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ActivitySeries {
+    /// Processor time in seconds, by activity.
+    pub cpu_seconds: BTreeMap<&'static str, Vec<f64>>,
+    /// I/O of each disk.
+    pub io: ByDisk<IoSeries>,
+}
+
+impl ActivitySeries {
+    pub(crate) fn new(spent: &[Spent]) -> Self {
+        let mut cpu_seconds = BTreeMap::new();
+        for (at, second) in spent.iter().enumerate() {
+            for (activity, seconds) in second.cpu.iter() {
+                // To a tenth of a millisecond: more digits would be noise.
+                let rounded = (seconds * 1e4).round() / 1e4;
+                put(&mut cpu_seconds, activity.name(), at, spent.len(), rounded);
+            }
+        }
+        let disk = |of: fn(&ByDisk<ByActivity<Io>>) -> &ByActivity<Io>| {
+            let mut series = IoSeries::new();
+            for (at, second) in spent.iter().enumerate() {
+                for (activity, io) in second.io.iter().flat_map(|io| of(io).iter()) {
+                    for (what, count) in named(&io) {
+                        if count > 0 {
+                            let columns = series.entry(activity.name()).or_default();
+                            put(columns, what, at, spent.len(), count);
+                        }
+                    }
+                }
+            }
+            series
+        };
+        Self {
+            cpu_seconds,
+            io: ByDisk {
+                fast: disk(|io| &io.fast),
+                slow: disk(|io| &io.slow),
+            },
+        }
+    }
+}
+
+fn named(io: &Io) -> [(&'static str, u64); 4] {
+    [
+        ("read_ops", io.read_ops),
+        ("read_bytes", io.read_bytes),
+        ("write_ops", io.write_ops),
+        ("write_bytes", io.write_bytes),
+    ]
+}
+
+/// Puts a value into its place in a column of `len`, which is begun with its first value.
+fn put<T: Clone + Default + PartialEq>(
+    columns: &mut BTreeMap<&'static str, Vec<T>>,
+    name: &'static str,
+    at: usize,
+    len: usize,
+    value: T,
+) {
+    if value == T::default() {
+        return;
+    }
+    let column = columns
+        .entry(name)
+        .or_insert_with(|| vec![T::default(); len]);
+    if let Some(place) = column.get_mut(at) {
+        *place = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accounts::Activity;
+    use serde_json::json;
+
+    fn spent(cpu: &[(Activity, f64)], slow: &[(Activity, Io)]) -> Spent {
+        let mut spent = Spent {
+            cpu: ByActivity::default(),
+            io: Some(ByDisk::default()),
+        };
+        for (activity, seconds) in cpu {
+            spent.cpu.add(*activity, *seconds);
+        }
+        for (activity, io) in slow {
+            spent.io.as_mut().unwrap().slow.add(*activity, *io);
+        }
+        spent
+    }
+
+    #[test]
+    fn columns_are_as_long_as_the_series_and_zeros_are_left_out() {
+        let io = Io {
+            read_ops: 3,
+            read_bytes: 4096,
+            ..Io::default()
+        };
+        let series = ActivitySeries::new(&[
+            spent(&[(Activity::Read, 0.25), (Activity::Flush, 0.0)], &[]),
+            spent(&[(Activity::Read, 0.123_456)], &[(Activity::Read, io)]),
+            spent(
+                &[(Activity::Other, 0.5)],
+                &[(Activity::Write, Io::default())],
+            ),
+        ]);
+        let expected = json!({
+            "cpu_seconds": {"read": [0.25, 0.1235, 0.0], "other": [0.0, 0.0, 0.5]},
+            "io": {
+                "fast": {},
+                "slow": {"read": {"read_ops": [0, 3, 0], "read_bytes": [0, 4096, 0]}},
+            },
+        });
+        assert_eq!(serde_json::to_value(&series).unwrap(), expected);
+    }
+}
