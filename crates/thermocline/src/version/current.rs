@@ -22,7 +22,8 @@ pub(crate) fn manifest_number(name: &str) -> Option<FileId> {
     (manifest_file_name(number) == name).then_some(number)
 }
 
-fn content(number: FileId) -> String {
+/// What `CURRENT` holds.
+pub(super) fn content(number: FileId) -> String {
     let name = manifest_file_name(number);
     format!("{name} {:016x}\n", xxh3_64(name.as_bytes()))
 }

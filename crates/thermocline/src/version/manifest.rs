@@ -101,6 +101,7 @@ impl Manifest {
         let Some(number) = current::read(&*store)? else {
             return check_nothing_is_there(tier, &*store).map(|()| None);
         };
+        tier.count_read(Purpose::Open, current::content(number).len() as u64);
         let name = manifest_file_name(number);
         let path = store.path().join(&name);
         let bytes = match store.read(&name) {

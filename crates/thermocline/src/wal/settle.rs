@@ -45,6 +45,7 @@ fn rewrite(tier: &Tier, store: &dyn LogStore, segment: &ClosedSegment) -> Result
     let name = segment_file_name(segment.number);
     let temporary = format!("{:08}{TEMPORARY}", segment.number);
     let bytes = store.read(&name)?;
+    tier.count_read(Purpose::Open, bytes.len() as u64);
     let valid = usize::try_from(segment.len).ok();
     let Some(valid) = valid.and_then(|len| bytes.get(..len)) else {
         let what = "the segment became shorter while it was recovered";

@@ -13,7 +13,7 @@ use thermocline::executor::Stepped;
 use thermocline::metrics::{Activity, IoMetrics, Metrics};
 use thermocline::{Db, Purpose};
 
-const RECORDS: u32 = 12_000;
+const RECORDS: u32 = 10_000;
 
 fn open(media: &[Counting; 2]) -> Db {
     let mut options = small_options();
