@@ -251,6 +251,24 @@ mod tests {
         assert_eq!(json["ops"], 1000);
         assert_eq!(json["series"][0]["fd_hit_rate"], json["fd_hit_rate"]);
         assert_eq!(json["stages"][0]["ops"], 1000);
+        let cpu = json["cpu_by_activity"].as_object().unwrap();
+        let sum: f64 = cpu.values().map(|seconds| seconds.as_f64().unwrap()).sum();
+        let all = json["cpu_seconds"].as_f64().unwrap();
+        // What the clients estimate may exceed what the process used.
+        assert!(
+            sum >= all * 0.999 && cpu["read"].as_f64() > Some(0.0),
+            "{cpu:?}"
+        );
+        assert!(cpu.contains_key("background"), "the engine does not say");
+        let seconds = json["series"].as_array().unwrap().len();
+        for column in json["activity_series"]["cpu_seconds"]
+            .as_object()
+            .unwrap()
+            .values()
+        {
+            assert_eq!(column.as_array().map(Vec::len), Some(seconds));
+        }
+        assert!(json["host"]["fast"].is_object(), "{}", json["host"]);
         assert_eq!(json["series"][0]["hot_set_limit_bytes"], 1000);
         assert_eq!(json["hot_set_limit_bytes"], 1000);
         assert!(json["compaction_read_bytes"].is_null(), "not known");

@@ -110,6 +110,29 @@ mod tests {
     }
 
     #[test]
+    fn ten_minutes_of_everything_stay_below_half_a_megabyte() {
+        let io = Io {
+            read_ops: 60_123,
+            read_bytes: 1_234_567_890,
+            write_ops: 1_234,
+            write_bytes: 1_234_567_890,
+        };
+        let own = Activity::ALL
+            .into_iter()
+            .filter(|activity| !matches!(activity, Activity::Background | Activity::Unattributed));
+        let mut second = spent(&[], &[]);
+        for activity in own {
+            second.cpu.add(activity, 1.234_56);
+            let disks = second.io.as_mut().unwrap();
+            disks.fast.add(activity, io);
+            disks.slow.add(activity, io);
+        }
+        let series = ActivitySeries::new(&[second; 600]);
+        let json = serde_json::to_vec(&series).unwrap();
+        assert!(json.len() < 500_000, "{}", json.len());
+    }
+
+    #[test]
     fn columns_are_as_long_as_the_series_and_zeros_are_left_out() {
         let io = Io {
             read_ops: 3,

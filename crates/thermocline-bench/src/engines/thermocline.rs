@@ -325,6 +325,32 @@ mod tests {
         assert!(counters.fd_hit_rate() > counters.dram_hit_rate());
         assert!(counters.fd_hit_rate() < Some(1.0));
         assert!(counters.user_write_bytes > Some(1 << 20));
+        let io = counters.io.unwrap();
+        let (fast, slow) = (io.fast.sum(), io.slow.sum());
+        assert_eq!(
+            (Some(fast.read_bytes), Some(fast.write_bytes)),
+            (counters.fd_read_bytes, counters.fd_write_bytes)
+        );
+        assert_eq!(
+            (
+                Some(slow.read_ops),
+                Some(slow.read_bytes),
+                Some(slow.write_bytes)
+            ),
+            (
+                counters.sd_read_ops,
+                counters.sd_read_bytes,
+                counters.sd_write_bytes
+            )
+        );
+        assert!(
+            io.slow
+                .get(Activity::Read)
+                .is_some_and(|io| io.read_ops > 0)
+        );
+        let cpu = counters.cpu.unwrap();
+        assert!(cpu.get(Activity::Flush) > Some(0.0) && cpu.get(Activity::Compaction) > Some(0.0));
+        assert_eq!(cpu.get(Activity::Ralt), Some(0.0));
         assert!(counters.compaction_write_bytes > Some(0));
         assert!(counters.compaction_write_bytes < counters.written_bytes);
         assert_eq!(counters.hotness, None);

@@ -7,6 +7,7 @@ use bytesize::ByteSize;
 
 use super::{DiskProbe, Effort};
 use crate::args::size;
+use crate::bench::BadArguments;
 use crate::settings::SlowDevice;
 
 /// How far what is measured may be off.
@@ -56,16 +57,18 @@ impl Expected {
     /// slow means nothing.
     ///
     /// # Errors
-    /// The disk cannot be measured, or is not as expected.
+    /// The disk cannot be measured; [`BadArguments`] if it is not as expected.
     pub(crate) fn check(&self, is_busy: bool) -> Result<DiskProbe> {
         let probe = DiskProbe::of(&self.dir, &self.emulated, Effort::WHOLE)?;
-        self.compare(&probe, is_busy)?;
+        self.compare(&probe, is_busy).map_err(BadArguments::new)?;
         Ok(probe)
     }
 
     fn compare(&self, probe: &DiskProbe, is_busy: bool) -> Result<()> {
         if let Some(why) = &probe.refused {
-            bail!("the slow disk cannot be measured, and something is expected of it: {why}");
+            bail!(
+                "--expect-slow-iops, --expect-slow-bandwidth: the slow disk cannot be measured: {why}"
+            );
         }
         let iops = probe.random_read_4k.map(|reads| reads.iops);
         let number = |value: f64| format!("{value:.0}");

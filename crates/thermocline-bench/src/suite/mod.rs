@@ -4,6 +4,7 @@ mod catalogue;
 mod cells;
 mod choice;
 mod definition;
+mod disks;
 mod estimate;
 mod fixtures;
 mod flags;
@@ -21,7 +22,6 @@ use std::{fmt, fs};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::bench::BadArguments;
-use crate::host::Host;
 use cells::{Cell, Places};
 use choice::Choice;
 use definition::{Definition, Directories};
@@ -82,7 +82,8 @@ pub fn suite(args: &SuiteArgs) -> Result<String> {
         return Ok(prepared.to_string());
     }
     let out = args.out.as_deref().context("--out is missing")?;
-    prepared.begin(out).map_err(BadArguments::new)?;
+    prepared.begin(args, out).map_err(BadArguments::new)?;
+    disks::probe_once(args, out)?;
     let mut harness = Processes::new()?;
     prepared.measure(args, out, &mut harness, &mut Progress::new())
 }
@@ -128,8 +129,9 @@ impl Prepared {
     }
 
     /// Makes `out` the directory of the results.
-    fn begin(&self, out: &Path) -> Result<()> {
-        Record::new(&self.definition, &self.cells, &Host::new())?.begin(out)?;
+    fn begin(&self, args: &SuiteArgs, out: &Path) -> Result<()> {
+        let host = disks::host(args)?;
+        Record::new(&self.definition, &self.cells, &host)?.begin(out)?;
         fixtures::unpack(&out.join(DATA))
     }
 

@@ -1,0 +1,99 @@
+//! What the disks are that a suite is measured on, and what they can do.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::SuiteArgs;
+use super::record::replace;
+use crate::host::Host;
+use crate::probe::{ProbeArgs, probe};
+use crate::settings::{Dirs, SlowDeviceArgs};
+
+/// In the directory of the results.
+const NAME: &str = "probe.json";
+
+/// The machine, with its disks where they are named.
+///
+/// # Errors
+/// The directories cannot be made.
+pub(super) fn host(args: &SuiteArgs) -> Result<Host> {
+    let (Some(fast), Some(slow)) = (&args.fast, &args.slow) else {
+        return Ok(Host::new());
+    };
+    // What is missing lies on no disk, and an interrupted suite would find another machine later.
+    for dir in [fast, slow] {
+        fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    }
+    Ok(Host::with_disks(&Dirs {
+        fast: fast.clone(),
+        slow: slow.clone(),
+    }))
+}
+
+/// Measures what the named disks can do, as they are when the suite begins, and leaves the figures
+/// with the results `out`. Emulated disks, and temporary ones, are not worth it.
+///
+/// # Errors
+/// The file systems'.
+pub(super) fn probe_once(args: &SuiteArgs, out: &Path) -> Result<()> {
+    let (Some(fast), Some(slow)) = (&args.fast, &args.slow) else {
+        return Ok(());
+    };
+    let path = out.join(NAME);
+    if path.exists() {
+        return Ok(());
+    }
+    let probed = probe(&ProbeArgs {
+        fast: fast.clone(),
+        slow: slow.clone(),
+        slow_device: SlowDeviceArgs::default(),
+    })?;
+    replace(&path, &serde_json::to_vec_pretty(&probed)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn named_disks_are_part_of_the_machine_whether_their_directories_exist_or_not() {
+        let home = tempfile::tempdir().unwrap();
+        let args = SuiteArgs {
+            fast: Some(home.path().join("fast")),
+            slow: Some(home.path().join("slow")),
+            suite: "smoke".to_owned(),
+            out: None,
+            only: Vec::new(),
+            limit_slow: None,
+            list: false,
+        };
+        let before = host(&args).unwrap();
+        assert_eq!(before, host(&args).unwrap());
+        assert!(before.fast.is_some() && before.slow.is_some());
+        let without = SuiteArgs {
+            fast: None,
+            slow: None,
+            ..args
+        };
+        assert_eq!(host(&without).unwrap(), Host::new());
+    }
+
+    #[test]
+    fn what_was_probed_stays() {
+        let out = tempfile::tempdir().unwrap();
+        fs::write(out.path().join(NAME), "{}").unwrap();
+        let args = SuiteArgs {
+            fast: Some("/missing/fast".into()),
+            slow: Some("/missing/slow".into()),
+            suite: "smoke".to_owned(),
+            out: None,
+            only: Vec::new(),
+            limit_slow: None,
+            list: false,
+        };
+        probe_once(&args, out.path()).unwrap();
+        assert_eq!(fs::read(out.path().join(NAME)).unwrap(), b"{}");
+    }
+}
