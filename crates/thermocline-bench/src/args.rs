@@ -10,9 +10,9 @@ use crate::distribution::{Cluster, Shape, Stages};
 use crate::engine::{self, EngineKind};
 use crate::keys::{KEY_LEN, KeySpace};
 use crate::probe::{ExpectArgs, Expected};
+use crate::record_sizes::{LEAST_RECORD, MOST_RECORD, ValueLens};
 use crate::settings::{Compression, Durability, Settings, SlowDeviceArgs};
 use crate::trace::{Format, Trace};
-use crate::value::HEADER_LEN;
 use crate::warm_up::{WarmUp, WarmUpArgs};
 use crate::workload::Workload;
 
@@ -60,7 +60,7 @@ pub struct BenchArgs {
     pub distribution: Option<Stages>,
 
     /// Key and value of one record together; keys have 24 bytes [default: 1KiB; cluster:NAME:
-    /// an average record of it, at least 48]
+    /// an average record of it, at least 48]. Of a trace: of keys whose sizes it does not tell
     #[arg(long, value_parser = size, value_name = "SIZE")]
     pub record_size: Option<u64>,
 
@@ -157,7 +157,7 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub expect: ExpectArgs,
 
-    /// Replay the reads of this file instead of a workload
+    /// Replay the accesses of this file instead of a workload, after loading all of its keys
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "distribution"])]
     pub trace: Option<PathBuf>,
 
@@ -234,7 +234,7 @@ pub(crate) struct Plan {
     pub(crate) engine: &'static dyn EngineKind,
     pub(crate) source: Source,
     pub(crate) records: u64,
-    pub(crate) value_len: usize,
+    pub(crate) value_lens: ValueLens,
     pub(crate) threads: usize,
     pub(crate) seed: u64,
     pub(crate) scan_length: usize,
@@ -253,8 +253,9 @@ impl Plan {
         self.warm_up.as_ref().is_some_and(WarmUp::has_command)
     }
 
+    /// Key and value of an average record.
     pub(crate) fn record_bytes(&self) -> u64 {
-        (KEY_LEN + self.value_len) as u64
+        self.value_lens.record_bytes()
     }
 }
 
@@ -263,15 +264,14 @@ impl BenchArgs {
     pub(crate) fn plan(&self) -> Result<Plan> {
         let engine = engine::find(&self.engine)?;
         self.check_directories()?;
-        let least = (KEY_LEN + HEADER_LEN) as u64;
         let record_size = match (self.record_size, self.cluster()?) {
             (Some(size), _) => size,
-            (None, Some(cluster)) => cluster.record_size.max(least),
+            (None, Some(cluster)) => cluster.record_size.max(LEAST_RECORD),
             (None, None) => 1 << 10,
         };
         ensure!(
-            (least..=16 << 20).contains(&record_size),
-            "--record-size {record_size}: must be {least} bytes to 16 MiB"
+            (LEAST_RECORD..=MOST_RECORD).contains(&record_size),
+            "--record-size {record_size}: must be {LEAST_RECORD} bytes to 16 MiB"
         );
         ensure!(self.scan_length > 0, "--scan-length: must be at least 1");
         ensure!(self.ops != Some(0), "--ops: must be at least 1");
@@ -290,7 +290,12 @@ impl BenchArgs {
             Some(threads) => threads,
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        let settings = self.settings(records * record_size);
+        let usual = record_size as usize - KEY_LEN;
+        let value_lens = match &source {
+            Source::Generated { .. } => ValueLens::all(usual),
+            Source::Trace { trace, .. } => trace.value_lens(usual),
+        };
+        let settings = self.settings(records * value_lens.record_bytes());
         let slow_device = settings.slow_device;
         engine.check(&settings)?;
         #[cfg(feature = "experiments")]
@@ -309,7 +314,7 @@ impl BenchArgs {
             end: self.end(&source)?,
             source,
             records,
-            value_len: record_size as usize - KEY_LEN,
+            value_lens,
             threads,
             seed: self.seed,
             scan_length: self.scan_length,
@@ -447,7 +452,7 @@ pub(crate) mod tests {
     #[test]
     fn defaults_make_a_plan() {
         let plan = parse("").unwrap().plan().unwrap();
-        assert_eq!((plan.records, plan.value_len), (262_144, 1000));
+        assert_eq!((plan.records, plan.value_lens.of(0)), (262_144, 1000));
         assert_eq!(plan.end.duration, Some(Duration::from_secs(30)));
         assert_eq!(plan.source.distribution_name(), "hotspot-5");
         assert_eq!(plan.settings.fast_capacity, 64 << 20);

@@ -15,7 +15,7 @@ use crate::state::{Kept, Place};
 
 /// Flags that do not go together, or name what does not exist: nothing was run.
 #[derive(Debug)]
-pub struct BadArguments(anyhow::Error);
+pub struct BadArguments(pub(crate) anyhow::Error);
 
 impl BadArguments {
     /// Says that `reason` kept everything from running.

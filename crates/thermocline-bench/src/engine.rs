@@ -20,6 +20,12 @@ pub(crate) trait Engine: Send + Sync {
     /// The engine's own.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()>;
 
+    /// Deletes a record, if there is one, with the durability of the settings.
+    ///
+    /// # Errors
+    /// The engine's own.
+    fn delete(&self, key: &[u8]) -> Result<()>;
+
     /// Hands at most `limit` records from `start` on to `each`, in key order.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// One record in so many is followed: a byte and a half of memory per record.
+/// One record in so many is followed: two bytes of memory per record.
 const TRACKED: u64 = 16;
 
 /// Writes of the followed records.
@@ -19,6 +19,8 @@ struct Slot {
     begun: AtomicU64,
     /// Number of the last write that was acknowledged.
     done: AtomicU64,
+    /// Number of the last deletion that was begun, 0 before the first.
+    deleted: AtomicU64,
     /// Whether a write is under way.
     busy: AtomicBool,
 }
@@ -64,13 +66,23 @@ impl Freshness {
         Some(self.slot(record)?.done.load(Ordering::SeqCst))
     }
 
+    /// Whether a read that ends now may find nothing, because one of the possible writes is
+    /// a deletion; `oldest` is of its begin.
+    pub(crate) fn may_be_deleted(&self, record: u64, oldest: u64) -> bool {
+        // An older deletion among the possible ones does not matter beside the last.
+        self.slot(record).is_some_and(|slot| {
+            let deleted = slot.deleted.load(Ordering::SeqCst);
+            deleted > 0 && deleted >= oldest
+        })
+    }
+
     /// Number of the newest write that a read ending now may return.
     pub(crate) fn newest(&self, record: u64) -> Option<u64> {
         Some(self.slot(record)?.begun.load(Ordering::SeqCst))
     }
 }
 
-/// A write under way. Dropping it without [`Write::done`] leaves the record to nobody: the
+/// A write under way, or a deletion. Dropping it without [`Write::done`] leaves the record to nobody: the
 /// run is failing.
 #[derive(Debug)]
 pub(crate) struct Write<'a> {
@@ -87,6 +99,13 @@ impl Write<'_> {
     /// Whether the number means anything.
     pub(crate) fn is_followed(&self) -> bool {
         self.slot.is_some()
+    }
+
+    /// Says that this is a deletion, before it begins.
+    pub(crate) fn deletes(&self) {
+        if let Some(slot) = self.slot {
+            slot.deleted.store(self.number, Ordering::SeqCst);
+        }
     }
 
     /// The write was acknowledged.
@@ -121,6 +140,26 @@ mod tests {
             (Some(1), Some(1))
         );
         assert_eq!(freshness.write(16).unwrap().number(), 2);
+    }
+
+    #[test]
+    fn a_record_may_be_missing_from_its_deletion_to_its_next_write() {
+        let freshness = Freshness::new(100);
+        assert!(!freshness.may_be_deleted(16, 0));
+        let delete = freshness.write(16).unwrap();
+        delete.deletes();
+        let before = freshness.oldest(16).unwrap();
+        assert!(freshness.may_be_deleted(16, before));
+        delete.done();
+        let after = freshness.oldest(16).unwrap();
+        assert!(freshness.may_be_deleted(16, after));
+        freshness.write(16).unwrap().done();
+        let again = freshness.oldest(16).unwrap();
+        assert!(!freshness.may_be_deleted(16, again));
+        assert!(
+            freshness.may_be_deleted(16, after),
+            "a read that began then"
+        );
     }
 
     #[test]

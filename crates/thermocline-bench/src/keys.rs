@@ -1,5 +1,7 @@
 //! Keys of 24 bytes, as in the HotRAP paper, and the shuffles that scatter record numbers.
 
+use std::sync::Arc;
+
 /// Length of every key in bytes.
 pub(crate) const KEY_LEN: usize = 24;
 
@@ -12,11 +14,11 @@ pub(crate) enum KeySpace {
     /// "user" and 20 digits of the scrambled number, as YCSB does: neighbouring numbers lie
     /// far apart in key order.
     Ycsb,
-    /// The key of a trace under one of many prefixes: 8 digits of the copy, 16 of the key.
-    /// Keys that are near in the trace stay near.
+    /// The key of a trace under one of many prefixes: 8 digits of the copy, 16 of the key,
+    /// hexadecimal. Numbers that are near in the trace stay near.
     Trace {
         /// The trace's distinct keys.
-        keys: Vec<u32>,
+        keys: Arc<[u64]>,
     },
 }
 
@@ -32,8 +34,8 @@ impl KeySpace {
             KeySpace::Trace { keys } => {
                 let distinct = keys.len().max(1) as u64;
                 let number = keys.get((id % distinct) as usize).copied().unwrap_or(0);
-                digits(&mut key[..8], id / distinct);
-                digits(&mut key[8..], u64::from(number));
+                hex_digits(&mut key[..8], id / distinct);
+                hex_digits(&mut key[8..], number);
             }
         }
         key
@@ -50,6 +52,13 @@ fn digits(out: &mut [u8], mut number: u64) {
     for place in out.iter_mut().rev() {
         *place = b'0' + (number % 10) as u8;
         number /= 10;
+    }
+}
+
+fn hex_digits(out: &mut [u8], mut number: u64) {
+    for place in out.iter_mut().rev() {
+        *place = b"0123456789abcdef"[(number % 16) as usize];
+        number /= 16;
     }
 }
 
@@ -150,10 +159,10 @@ mod tests {
     #[test]
     fn trace_keys_carry_copy_and_key() {
         let space = KeySpace::Trace {
-            keys: vec![7, 4_000_000_000],
+            keys: Arc::new([7, u64::MAX - 1]),
         };
         assert_eq!(&space.key(0), b"000000000000000000000007");
-        assert_eq!(&space.key(1), b"000000000000004000000000");
-        assert_eq!(&space.key(5), b"000000020000004000000000");
+        assert_eq!(&space.key(1), b"00000000fffffffffffffffe");
+        assert_eq!(&space.key(5), b"00000002fffffffffffffffe");
     }
 }

@@ -25,6 +25,7 @@ pub(crate) struct Content {
     files: String,
     keys: String,
     records: u64,
+    /// Length of the greatest value; those of a trace are in `keys`.
     value_len: usize,
     fast_capacity: u64,
     memtable: u64,
@@ -45,7 +46,7 @@ impl Content {
                 }
             },
             records: plan.records,
-            value_len: plan.value_len,
+            value_len: plan.value_lens.greatest(),
             fast_capacity: settings.fast_capacity,
             memtable: settings.memtable,
             block_size_fast: settings.block_size_fast,

@@ -32,7 +32,7 @@ fn pool() -> &'static [u8] {
 pub(crate) enum Wrong {
     /// No value where there must be one.
     Missing,
-    /// Not as long as every value of the run.
+    /// Not as long as every value of the record.
     Length {
         /// Length in bytes.
         found: usize,

@@ -20,16 +20,19 @@ pub enum Operation {
     Scan,
     /// Reads a record, then overwrites it.
     ReadModifyWrite,
+    /// Deletes a record; only traces do.
+    Delete,
 }
 
 impl Operation {
     /// Every kind, in the order of their numbers.
-    pub const ALL: [Operation; 5] = [
+    pub const ALL: [Operation; 6] = [
         Operation::Read,
         Operation::Update,
         Operation::Insert,
         Operation::Scan,
         Operation::ReadModifyWrite,
+        Operation::Delete,
     ];
 
     /// Its name in reports.
@@ -40,6 +43,7 @@ impl Operation {
             Operation::Insert => "insert",
             Operation::Scan => "scan",
             Operation::ReadModifyWrite => "read_modify_write",
+            Operation::Delete => "delete",
         }
     }
 }
@@ -69,7 +73,7 @@ const WHOLE: u16 = 10_000;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Workload {
     name: &'static str,
-    /// Parts of [`WHOLE`] by kind, in the order of [`Operation::ALL`].
+    /// Parts of [`WHOLE`] by kind, in the order of [`Operation::ALL`], of which no mix has the last.
     parts: [u16; 5],
     scans: ScanLength,
     distribution: Usual,

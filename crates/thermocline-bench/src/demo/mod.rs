@@ -14,6 +14,7 @@ use crate::args::{End, Plan, Source};
 use crate::distribution::{Shape, Stages};
 use crate::engine::{self, Engine};
 use crate::keys::KEY_LEN;
+use crate::record_sizes::ValueLens;
 use crate::report::Report;
 use crate::run;
 use crate::settings::{Compression, Dirs, Durability, Settings, SlowDevice};
@@ -125,7 +126,7 @@ fn plan(engine: &str, seconds: u64) -> Result<Plan> {
             }),
         },
         records: data / RECORD,
-        value_len: RECORD as usize - KEY_LEN,
+        value_lens: ValueLens::all(RECORD as usize - KEY_LEN),
         threads: 4,
         seed: 1,
         scan_length: 100,

@@ -118,6 +118,16 @@ impl Engine for Store {
         Ok(())
     }
 
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.keyspace.remove(key)?;
+        if self.durability == Durability::Sync {
+            self.db.persist(PersistMode::SyncData)?;
+        }
+        self.user_write_bytes
+            .fetch_add(key.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
     fn scan(&self, start: &[u8], limit: usize, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
         for record in self.keyspace.range(start..).take(limit) {
             let (key, value) = record.into_inner()?;

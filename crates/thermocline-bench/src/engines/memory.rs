@@ -16,7 +16,7 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lie {
     None,
-    /// Overwrites are forgotten.
+    /// Overwrites and deletions are forgotten.
     Stale,
     /// Some keys are not found.
     Missing,
@@ -84,6 +84,13 @@ impl Engine for Store {
         let mut map = self.map.lock().unwrap();
         if self.lie != Lie::Stale || !map.contains_key(key) {
             map.insert(key.to_vec(), value.to_vec());
+        }
+        Ok(())
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        if self.lie != Lie::Stale {
+            self.map.lock().unwrap().remove(key);
         }
         Ok(())
     }

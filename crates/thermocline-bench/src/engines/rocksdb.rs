@@ -179,6 +179,10 @@ impl Engine for Store {
         Ok(self.db.put_opt(key, value, &self.write)?)
     }
 
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        Ok(self.db.delete_opt(key, &self.write)?)
+    }
+
     fn scan(&self, start: &[u8], limit: usize, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
         let mut records = self.db.raw_iterator();
         records.seek(start);

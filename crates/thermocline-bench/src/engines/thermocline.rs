@@ -156,6 +156,11 @@ impl Engine for Store {
         Ok(())
     }
 
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.db.delete(key)?;
+        Ok(())
+    }
+
     fn scan(&self, start: &[u8], limit: usize, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
         for record in self.db.range(start..).take(limit) {
             let (key, value) = record?;

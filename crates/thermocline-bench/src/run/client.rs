@@ -12,6 +12,7 @@ use super::{Shared, Tally};
 use crate::args::Source;
 use crate::freshness::Write;
 use crate::keys::{Key, scramble};
+use crate::trace::Action;
 use crate::value::{self, Wrong};
 use crate::workload::{Operation, Workload};
 
@@ -40,7 +41,7 @@ impl<'a> Client<'a> {
             begin: Instant::now(),
             workload: shared.workload(),
             rng: SmallRng::seed_from_u64(seed),
-            value: vec![0; shared.value_len],
+            value: vec![0; shared.value_lens.greatest()],
             stamp: (number + 1) << 40,
         }
     }
@@ -51,7 +52,7 @@ impl<'a> Client<'a> {
             if self.shared.max_ops.is_some_and(|most| index >= most) {
                 break;
             }
-            let operation = self.workload.choose(&mut self.rng);
+            let operation = self.operation(index);
             self.begin = Instant::now();
             self.perform(operation, index)?;
             let nanos = self.begin.elapsed().as_nanos() as u64;
@@ -62,6 +63,19 @@ impl<'a> Client<'a> {
             self.tally.done.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// What operation `index` is.
+    fn operation(&mut self, index: u64) -> Operation {
+        match self.shared.source {
+            Source::Generated { .. } => self.workload.choose(&mut self.rng),
+            Source::Trace { trace, copies, .. } => match trace.operation(index, *copies).0 {
+                Action::Read => Operation::Read,
+                // Every key was loaded.
+                Action::Write => Operation::Update,
+                Action::Delete => Operation::Delete,
+            },
+        }
     }
 
     fn perform(&mut self, operation: Operation, index: u64) -> Result<()> {
@@ -84,10 +98,8 @@ impl<'a> Client<'a> {
                     return self.put(record, write);
                 }
                 let record = self.shared.inserts.begin();
-                let key = self.shared.keys.key(record);
                 self.stamp += 1;
-                value::fill(&mut self.value, &key, self.stamp);
-                self.hand_over(&key)?;
+                self.put_stamped(record, self.stamp)?;
                 self.shared.inserts.done(record);
                 Ok(())
             }
@@ -95,13 +107,22 @@ impl<'a> Client<'a> {
                 let record = self.choose(index);
                 self.scan(record)
             }
+            Operation::Delete => {
+                let (record, write) = self.choose_to_write(index);
+                write.deletes();
+                let (engine, key) = (self.shared.engine, self.shared.keys.key(record));
+                self.meter
+                    .call(Call::Write, self.begin, || engine.delete(&key))?;
+                write.done();
+                Ok(())
+            }
         }
     }
 
     fn choose(&mut self, index: u64) -> u64 {
         let shared = self.shared;
         match shared.source {
-            Source::Trace { trace, copies, .. } => trace.record(index, *copies),
+            Source::Trace { trace, copies, .. } => trace.operation(index, *copies).1,
             Source::Generated { .. } => {
                 let stage = self.stage(index);
                 match shared.choosers.get(stage) {
@@ -130,6 +151,8 @@ impl<'a> Client<'a> {
             if let Some(write) = shared.freshness.write(record) {
                 return (record, write);
             }
+            // A trace leaves no choice but to wait for the other write.
+            std::thread::yield_now();
         }
     }
 
@@ -145,24 +168,36 @@ impl<'a> Client<'a> {
     }
 
     fn put(&mut self, record: u64, write: Write<'_>) -> Result<()> {
-        let key = self.shared.keys.key(record);
         let stamp = if write.is_followed() {
             write.number()
         } else {
             self.stamp += 1;
             self.stamp
         };
-        value::fill(&mut self.value, &key, stamp);
-        self.hand_over(&key)?;
+        self.put_stamped(record, stamp)?;
         write.done();
         Ok(())
     }
 
-    /// Writes the value that was made for `key`.
-    fn hand_over(&mut self, key: &Key) -> Result<()> {
-        let (engine, value) = (self.shared.engine, &self.value);
+    fn put_stamped(&mut self, record: u64, stamp: u64) -> Result<()> {
+        let key = self.shared.keys.key(record);
+        let value = self.value.get_mut(..self.shared.value_lens.of(record));
+        let value = value.unwrap_or_default();
+        value::fill(value, &key, stamp);
+        let (engine, value) = (self.shared.engine, &*value);
         self.meter
-            .call(Call::Write, self.begin, || engine.put(key, value))
+            .call(Call::Write, self.begin, || engine.put(&key, value))
+    }
+
+    /// Whether a read of the record may find nothing; `oldest` is the oldest possible write.
+    fn may_be_missing(&self, record: u64, oldest: Option<u64>) -> bool {
+        let Source::Trace { trace, .. } = self.shared.source else {
+            return false;
+        };
+        match oldest {
+            Some(oldest) => self.shared.freshness.may_be_deleted(record, oldest),
+            None => trace.deletes(record),
+        }
     }
 
     fn read(&mut self, record: u64) -> Result<()> {
@@ -172,12 +207,15 @@ impl<'a> Client<'a> {
         let mut found = Err(Wrong::Missing);
         let mut check = |value: Option<&[u8]>| {
             if let Some(value) = value {
-                found = value::verify(value, &key, shared.value_len);
+                found = value::verify(value, &key, shared.value_lens.of(record));
             }
         };
         self.meter.call(Call::Read, self.begin, || {
             shared.engine.get(&key, &mut check)
         })?;
+        if found == Err(Wrong::Missing) && self.may_be_missing(record, oldest) {
+            return Ok(());
+        }
         let checked = found.and_then(|stamp| match oldest.zip(shared.freshness.newest(record)) {
             Some(possible) if stamp < possible.0 || stamp > possible.1 => Err(Wrong::Stale {
                 found: stamp,
@@ -195,7 +233,8 @@ impl<'a> Client<'a> {
         let shared = self.shared;
         let start = shared.keys.key(record);
         let limit = self.workload.scan_length(&mut self.rng, shared.scan_length);
-        let mut check = ScanCheck::new(start, shared.value_len);
+        // Only generated workloads scan, and all their values are alike.
+        let mut check = ScanCheck::new(start, shared.value_lens.of(record));
         self.meter.call(Call::Read, self.begin, || {
             let mut each = |key: &[u8], value: &[u8]| check.record(key, value);
             shared.engine.scan(&start, limit, &mut each)

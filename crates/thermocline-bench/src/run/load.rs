@@ -42,7 +42,7 @@ pub(crate) fn load(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> R
     let order = Permutation::new(plan.records, ORDER_SEED);
     let (ended, finished) = mpsc::channel::<()>();
     let client = || -> Result<()> {
-        let mut bytes = vec![0; plan.value_len];
+        let mut bytes = vec![0; plan.value_lens.greatest()];
         while !stop.load(Ordering::Relaxed) {
             let first = next.fetch_add(CHUNK, Ordering::Relaxed);
             if first >= plan.records {
@@ -50,9 +50,12 @@ pub(crate) fn load(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> R
             }
             let end = plan.records.min(first + CHUNK);
             for index in first..end {
-                let key = keys.key(order.get(index));
-                value::fill(&mut bytes, &key, 0);
-                engine.put(&key, &bytes)?;
+                let record = order.get(index);
+                let key = keys.key(record);
+                let value = bytes.get_mut(..plan.value_lens.of(record));
+                let value = value.unwrap_or_default();
+                value::fill(value, &key, 0);
+                engine.put(&key, value)?;
             }
             done.fetch_add(end - first, Ordering::Relaxed);
         }

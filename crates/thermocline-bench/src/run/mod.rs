@@ -188,14 +188,18 @@ mod tests {
         .unwrap()
         .plan()
         .unwrap();
+        on_new_store(&plan, lie, watch)
+    }
+
+    fn on_new_store(plan: &Plan, lie: Lie, watch: &mut dyn Watch) -> Measured {
         let dir = tempfile::tempdir().unwrap();
         let dirs = Dirs {
             fast: dir.path().join("fast"),
             slow: dir.path().join("slow"),
         };
         let engine = Memory(lie).open(&plan.settings, &dirs).unwrap();
-        load(&plan, engine.as_ref(), &mut ()).unwrap();
-        measure(&plan, engine.as_ref(), watch).unwrap()
+        load(plan, engine.as_ref(), &mut ()).unwrap();
+        measure(plan, engine.as_ref(), watch).unwrap()
     }
 
     #[test]
@@ -235,6 +239,55 @@ mod tests {
         assert!((1800..2200).contains(&entered), "half of them: {entered}");
         let measured = run("--distribution cluster:10 --ops 20000", Lie::Stale);
         assert!(measured.wrongs.count() > 0);
+    }
+
+    /// Reads and writes of 64 keys, of which every 16th is followed; the first half is deleted
+    /// at times.
+    fn trace_file() -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let line = |number: u64| {
+            let operation = ["get", "set", "get", "get", "delete", "get", "add"];
+            let operation = match operation[number as usize % 7] {
+                "delete" if number % 64 >= 32 => "get",
+                other => other,
+            };
+            let (key, size) = (number * 5 % 64, 30 + number * 5 % 64 * 10);
+            format!("{number},key{key},5,{size},0,{operation},0\n")
+        };
+        let text: String = (0..700).map(line).collect();
+        std::fs::write(file.path(), text).unwrap();
+        file
+    }
+
+    fn replay(flags: &str, lie: Lie) -> Measured {
+        let file = trace_file();
+        let path = file.path().display();
+        let flags = format!("--trace {path} --format twitter --threads 2 {flags}");
+        let plan = parse(&flags).unwrap().plan().unwrap();
+        on_new_store(&plan, lie, &mut ())
+    }
+
+    #[test]
+    fn a_trace_with_writes_and_deletions_gets_right_answers() {
+        let measured = replay("--trace-copies 3 --ops 20000", Lie::None);
+        assert_eq!(measured.wrongs.count(), 0, "{:?}", measured.wrongs);
+        let count = |operation| measured.latencies[operation as usize].len();
+        assert!((12_500..13_300).contains(&count(Operation::Read)));
+        assert!((5_500..6_000).contains(&count(Operation::Update)));
+        assert!((1_200..1_650).contains(&count(Operation::Delete)));
+        assert_eq!(measured.records, 3 * 64);
+    }
+
+    #[test]
+    fn lost_deletions_and_lost_records_are_found_in_a_trace() {
+        let measured = replay("--ops 20000", Lie::Stale);
+        assert!(measured.wrongs.count() > 100);
+        let first = measured.wrongs.examples().remove(0);
+        assert!(first.contains("only writes"), "{first}");
+        // A missing record is an answer only where the trace deletes it.
+        let measured = replay("--ops 20000", Lie::Missing);
+        assert!(measured.wrongs.count() > 20);
+        assert!(measured.wrongs.examples()[0].contains("missing"));
     }
 
     #[test]

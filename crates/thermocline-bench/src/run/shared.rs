@@ -11,6 +11,7 @@ use crate::distribution::{Chooser, Stages};
 use crate::engine::Engine;
 use crate::freshness::Freshness;
 use crate::keys::{Key, KeySpace};
+use crate::record_sizes::ValueLens;
 use crate::workload::Workload;
 
 /// What the clients of a run share.
@@ -20,7 +21,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) keys: KeySpace,
     /// One for each stage; empty for a trace.
     pub(crate) choosers: Vec<Chooser>,
-    pub(crate) value_len: usize,
+    pub(crate) value_lens: ValueLens,
     pub(crate) scan_length: usize,
     pub(crate) seed: u64,
     pub(crate) max_ops: Option<u64>,
@@ -95,7 +96,7 @@ impl<'a> Shared<'a> {
             engine,
             source: &plan.source,
             choosers,
-            value_len: plan.value_len,
+            value_lens: plan.value_lens.clone(),
             scan_length: plan.scan_length,
             seed: plan.seed,
             max_ops: plan.end.ops,

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 const FILES: [(&str, &[u8]); 1] = [(
     "fixture.trace.xz",
-    include_bytes!("../trace/fixture.trace.xz"),
+    include_bytes!("../trace/fixtures/cache2k.trace.xz"),
 )];
 
 /// Puts them into `dir`.
