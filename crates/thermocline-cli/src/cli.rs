@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     bench, checkpoint, compact, completions, delete, demo, destroy, get, hot, inspect, load, put,
-    scan, stats, verify,
+    scan, stats, trace, verify,
 };
 use crate::failure::Failure;
 
@@ -45,6 +45,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Demo(demo::Args),
     Bench(Box<bench::Args>),
+    Trace(trace::Args),
     Load(load::Args),
     Get(get::Args),
     Put(put::Args),
@@ -65,6 +66,7 @@ impl Command {
         match self {
             Command::Demo(args) => demo::run(&args),
             Command::Bench(args) => bench::run(&args),
+            Command::Trace(args) => trace::run(&args),
             Command::Load(args) => load::run(&args),
             Command::Get(args) => get::run(&args),
             Command::Put(args) => put::run(&args),

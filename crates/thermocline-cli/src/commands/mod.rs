@@ -14,4 +14,5 @@ pub(crate) mod load;
 pub(crate) mod put;
 pub(crate) mod scan;
 pub(crate) mod stats;
+pub(crate) mod trace;
 pub(crate) mod verify;
