@@ -46,8 +46,10 @@ impl Clock {
 /// says nothing, they are what the clients are not.
 pub(crate) fn split(used: &Clock, engine: Option<&ByActivity<f64>>) -> ByActivity<f64> {
     let mut split = engine.copied().unwrap_or_default();
-    split.add(Activity::Read, used.reads);
-    split.add(Activity::Write, used.writes);
+    // The calls are estimated, their threads are not: a part is no more than the whole.
+    let within = (used.clients / (used.reads + used.writes).max(1e-9)).min(1.0);
+    split.add(Activity::Read, used.reads * within);
+    split.add(Activity::Write, used.writes * within);
     if engine.is_none() {
         split.add(Activity::Background, used.process.since(used.clients));
     }
@@ -87,6 +89,17 @@ mod tests {
         ];
         assert_eq!(named(&split), expected);
         assert_eq!(split.sum(), USED.process);
+    }
+
+    #[test]
+    fn an_estimate_above_what_the_clients_used_is_cut_to_it() {
+        let used = Clock {
+            clients: 2.5,
+            ..USED
+        };
+        let split = split(&used, Some(&ByActivity::default()));
+        let expected = [("read", 2.0), ("write", 0.5), ("other", 7.5)];
+        assert_eq!(named(&split), expected);
     }
 
     #[test]

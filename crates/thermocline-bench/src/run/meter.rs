@@ -33,6 +33,8 @@ pub(super) struct Meter<'a> {
     tally: &'a Tally,
     /// By kind: calls since one was measured, and when that was.
     since: [(u32, Option<Instant>); 2],
+    /// What reading the clock itself adds to a measurement.
+    clock_nanos: u64,
 }
 
 impl<'a> Meter<'a> {
@@ -40,6 +42,7 @@ impl<'a> Meter<'a> {
         Self {
             tally,
             since: [(0, None); 2],
+            clock_nanos: clock_nanos(),
         }
     }
 
@@ -57,7 +60,8 @@ impl<'a> Meter<'a> {
         let before = thread_nanos();
         let outcome = make();
         let after = thread_nanos();
-        let took = after.saturating_sub(before) * u64::from(calls);
+        let took = after.saturating_sub(before);
+        let took = took.saturating_sub(self.clock_nanos) * u64::from(calls);
         self.tally.call_nanos[call as usize].fetch_add(took, Ordering::Relaxed);
         self.tally.thread_nanos.store(after, Ordering::Relaxed);
         outcome
@@ -69,6 +73,15 @@ impl Drop for Meter<'_> {
         let all = thread_nanos();
         self.tally.thread_nanos.store(all, Ordering::Relaxed);
     }
+}
+
+/// The least that lies between two readings of the clock.
+fn clock_nanos() -> u64 {
+    let between = (0..8).map(|_| {
+        let before = thread_nanos();
+        thread_nanos().saturating_sub(before)
+    });
+    between.min().unwrap_or(0)
 }
 
 /// Processor time that this thread has used; 0 where the system does not tell.
