@@ -51,6 +51,8 @@ pub(crate) struct Cell {
     pub(crate) repeats: u32,
     /// Whether loading is what is measured, so that no loaded state is needed.
     pub(crate) load: bool,
+    /// Whether it reads a file that comes with the binary.
+    pub(crate) needs_data: bool,
     /// Warm-up and measured time; what a number of operations takes is not known.
     pub(crate) seconds: f64,
     /// Size of the loaded state; of a trace's it is not known.
@@ -72,7 +74,9 @@ const CONTENT: [&str; 10] = [
 ];
 
 /// Flags that loading does without: it is not what is measured.
-const RUN_ONLY: [&str; 6] = [
+const RUN_ONLY: [&str; 8] = [
+    "expect-slow-iops",
+    "expect-slow-bandwidth",
     "warm-up",
     "warm-up-unthrottled",
     "after-warm-up",
@@ -100,14 +104,14 @@ impl Cell {
     /// The words of the command line that loads its state.
     pub(crate) fn load_words(&self) -> Vec<String> {
         let mut words = Vec::new();
-        let mut all = self.words.iter();
-        while let Some(word) = all.next() {
-            let name = word.strip_prefix("--").unwrap_or_default();
-            if !RUN_ONLY.contains(&name) {
+        // A value goes where its flag does.
+        let mut is_wanted = true;
+        for word in &self.words {
+            if let Some(name) = word.strip_prefix("--") {
+                is_wanted = !RUN_ONLY.contains(&name);
+            }
+            if is_wanted {
                 words.push(word.clone());
-            } else if self.flags.get(name).is_some() {
-                // Its value.
-                all.next();
             }
         }
         words.extend(["--phase".to_owned(), "load".to_owned()]);
@@ -232,8 +236,10 @@ fn cell(definition: &Definition, group: &Group, places: &Places, axes: &Axes<'_>
     if let Some(size) = axes.size {
         flags.set("data-size", size);
     }
-    let data = |value: &str| value.replace(DATA, &places.data.to_string_lossy());
-    flags.map_values(data);
+    let needs_data = flags
+        .iter()
+        .any(|(_, value)| value.is_some_and(|value| value.contains(DATA)));
+    flags.map_values(|value| value.replace(DATA, &places.data.to_string_lossy()));
     let state = match definition.states {
         States::OneAtATime => String::new(),
         States::Kept => {
@@ -242,11 +248,10 @@ fn cell(definition: &Definition, group: &Group, places: &Places, axes: &Axes<'_>
             format!("{state}{size}-{}", axes.engine)
         }
     };
-    let distribution = axes.distribution.map(data);
     let mut words = vec!["--engine".to_owned(), axes.engine.to_owned()];
     let axis = [
         ("--workload", axes.workload),
-        ("--distribution", distribution.as_deref()),
+        ("--distribution", axes.distribution),
     ];
     for (name, value) in axis {
         words.extend(
@@ -261,6 +266,16 @@ fn cell(definition: &Definition, group: &Group, places: &Places, axes: &Axes<'_>
     words.extend(flags.words());
     for (name, dir) in [("--fast", &places.fast), ("--slow", &places.slow)] {
         words.extend([name.to_owned(), directory(dir, &state)?]);
+    }
+    let slow = group.slow.or(definition.slow).filter(|_| !group.load);
+    if let Some(SlowLimits { iops, bandwidth }) = slow {
+        let expected = [
+            "--expect-slow-iops".to_owned(),
+            iops.to_string(),
+            "--expect-slow-bandwidth".to_owned(),
+            bandwidth.to_string(),
+        ];
+        words.extend(expected);
     }
     let rest: &[&str] = match group.load {
         true => &["--phase", "load"],
@@ -278,9 +293,10 @@ fn cell(definition: &Definition, group: &Group, places: &Places, axes: &Axes<'_>
         flags,
         words,
         state,
-        slow: group.slow.or(definition.slow),
+        slow,
         repeats: group.repeats.unwrap_or(definition.repeats),
         load: group.load,
+        needs_data,
     })
 }
 
@@ -344,9 +360,7 @@ impl About {
 /// The group, and what tells a cell from the others of it.
 fn id(group: &Group, axes: &Axes<'_>) -> String {
     let mut id = format!("{}-{}", group.name, axes.engine);
-    let distribution = axes
-        .distribution
-        .filter(|text| text.len() <= LONGEST && !text.contains(DATA));
+    let distribution = axes.distribution.filter(|text| text.len() <= LONGEST);
     for part in [axes.workload, distribution, axes.size]
         .into_iter()
         .flatten()
@@ -414,7 +428,8 @@ pub(crate) mod tests {
             cells[8].command(),
             "thermocline bench --engine leveled --workload ro --distribution uniform --cache 4MiB \
              --data-size 20MB --duration 5s --threads 2 --warm-up 2s \
-             --fast /fast/other-20MB-leveled --slow /slow/other-20MB-leveled --keep"
+             --fast /fast/other-20MB-leveled --slow /slow/other-20MB-leveled \
+             --expect-slow-iops 400 --expect-slow-bandwidth 5000000 --keep"
         );
         assert_eq!((cells[8].seconds, cells[8].load_bytes), (7.0, 20_000_000));
     }

@@ -6,6 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::SuiteArgs;
+use super::definition::SlowLimits;
+use super::harness::Harness;
 use super::record::replace;
 use crate::host::Host;
 use crate::probe::{ProbeArgs, probe};
@@ -32,18 +34,28 @@ pub(super) fn host(args: &SuiteArgs) -> Result<Host> {
     }))
 }
 
-/// Measures what the named disks can do, as they are when the suite begins, and leaves the figures
-/// with the results `out`. Emulated disks, and temporary ones, are not worth it.
+/// Measures what the named disks can do when the suite begins, the slow one under `limits` if there is a
+/// way to set them, and leaves the figures with the results `out`. Emulated disks, and temporary
+/// ones, are not worth it.
 ///
 /// # Errors
-/// The file systems'.
-pub(super) fn probe_once(args: &SuiteArgs, out: &Path) -> Result<()> {
+/// The file systems', or of what sets the limits.
+pub(super) fn probe_once(
+    args: &SuiteArgs,
+    out: &Path,
+    limits: Option<SlowLimits>,
+    harness: &mut dyn Harness,
+) -> Result<()> {
     let (Some(fast), Some(slow)) = (&args.fast, &args.slow) else {
         return Ok(());
     };
     let path = out.join(NAME);
     if path.exists() {
         return Ok(());
+    }
+    if let Some((command, limits)) = args.limit_slow.as_ref().zip(limits) {
+        let line = format!("{command} {} {}", limits.iops, limits.bandwidth);
+        harness.shell(&line).context("--limit-slow")?;
     }
     let probed = probe(&ProbeArgs {
         fast: fast.clone(),
@@ -56,6 +68,8 @@ pub(super) fn probe_once(args: &SuiteArgs, out: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::suite::cells::Cell;
+    use crate::suite::harness::Ended;
 
     #[test]
     fn named_disks_are_part_of_the_machine_whether_their_directories_exist_or_not() {
@@ -80,6 +94,23 @@ mod tests {
         assert_eq!(host(&without).unwrap(), Host::new());
     }
 
+    /// Is not asked for anything.
+    struct Idle;
+
+    impl Harness for Idle {
+        fn is_loaded(&mut self, _cell: &Cell) -> Result<bool> {
+            unreachable!()
+        }
+
+        fn bench(&mut self, _words: &[String], _tick: &mut dyn FnMut()) -> Result<Ended> {
+            unreachable!()
+        }
+
+        fn shell(&mut self, _command: &str) -> Result<()> {
+            unreachable!()
+        }
+    }
+
     #[test]
     fn what_was_probed_stays() {
         let out = tempfile::tempdir().unwrap();
@@ -90,10 +121,11 @@ mod tests {
             suite: "smoke".to_owned(),
             out: None,
             only: Vec::new(),
-            limit_slow: None,
+            limit_slow: Some("limit".to_owned()),
             list: false,
         };
-        probe_once(&args, out.path()).unwrap();
+        let limits = Some(SlowLimits::NONE);
+        probe_once(&args, out.path(), limits, &mut Idle).unwrap();
         assert_eq!(fs::read(out.path().join(NAME)).unwrap(), b"{}");
     }
 }

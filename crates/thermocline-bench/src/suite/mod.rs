@@ -83,8 +83,8 @@ pub fn suite(args: &SuiteArgs) -> Result<String> {
     }
     let out = args.out.as_deref().context("--out is missing")?;
     prepared.begin(args, out).map_err(BadArguments::new)?;
-    disks::probe_once(args, out)?;
     let mut harness = Processes::new()?;
+    disks::probe_once(args, out, prepared.definition.slow, &mut harness)?;
     prepared.measure(args, out, &mut harness, &mut Progress::new())
 }
 
@@ -132,7 +132,10 @@ impl Prepared {
     fn begin(&self, args: &SuiteArgs, out: &Path) -> Result<()> {
         let host = disks::host(args)?;
         Record::new(&self.definition, &self.cells, &host)?.begin(out)?;
-        fixtures::unpack(&out.join(DATA))
+        if self.cells.iter().any(|cell| cell.needs_data) {
+            fixtures::unpack(&out.join(DATA))?;
+        }
+        Ok(())
     }
 
     fn measure(

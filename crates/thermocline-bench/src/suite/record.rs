@@ -111,9 +111,10 @@ impl Record {
         for name in ["format", "version", "suite"] {
             same(name)?;
         }
-        if let Some(host) = ours["host"].as_object() {
+        let there = without_devices(&earlier["host"]);
+        if let Some(host) = without_devices(&ours["host"]).as_object() {
             for (name, wanted) in host {
-                let here = &earlier["host"][name];
+                let here = &there[name];
                 ensure!(
                     here == wanted,
                     "{} holds results of another machine: its {name} is {here}, this one's {wanted}; \
@@ -162,6 +163,17 @@ impl Record {
             |cell| format!("{} is in it", cell.id),
         )
     }
+}
+
+/// A host without the names of its devices: they may be others after a restart.
+fn without_devices(host: &Value) -> Value {
+    let mut host = host.clone();
+    for tier in ["fast", "slow"] {
+        if let Some(disk) = host.get_mut(tier).and_then(Value::as_object_mut) {
+            disk.remove("device");
+        }
+    }
+    host
 }
 
 /// Writes a file so that it is there whole or not at all.
@@ -257,6 +269,14 @@ mod tests {
         );
         let error = refused("cells", |cells| cells[0] = Value::Null);
         assert!(error.contains("damaged"), "{error}");
+    }
+
+    #[test]
+    fn the_same_disk_under_another_name_is_the_same_machine() {
+        let host = |device: &str, bytes: u64| serde_json::json!({"cores": 2, "slow": {"device": device, "device_bytes": bytes}});
+        let loop0 = without_devices(&host("loop0", 9));
+        assert_eq!(loop0, without_devices(&host("loop1", 9)));
+        assert_ne!(loop0, without_devices(&host("loop0", 8)));
     }
 
     #[test]
