@@ -39,7 +39,8 @@ pub enum Phase {
 /// (30s, 500us).
 #[derive(Debug, Clone, clap::Args)]
 pub struct BenchArgs {
-    /// Engine: hotrap, leveled (placement by level), fast-only; with the feature `peers` also
+    /// Engine: hotrap, leveled (placement by level), fast-only; with the feature `flash-cache` also
+    /// flash-cache (all tables on the slow disk, the fast one a cache of blocks); with `peers`
     /// rocksdb, rocksdb-fast-only, rocksdb-slow-only, fjall
     #[arg(long, default_value = "hotrap")]
     pub engine: String,

@@ -90,7 +90,8 @@ pub(crate) trait EngineKind: Sync {
 }
 
 /// Engines that need a feature of the build, and which.
-const OPTIONAL: [(&str, &str); 4] = [
+const OPTIONAL: [(&str, &str); 5] = [
+    ("flash-cache", "flash-cache"),
     ("fjall", "peers"),
     ("rocksdb", "peers"),
     ("rocksdb-fast-only", "peers"),

@@ -32,11 +32,13 @@ pub enum Purpose {
     Promotion,
     /// Access records: what tracks which records are hot.
     Hotness,
+    /// The flash cache on the first tier.
+    FlashCache,
 }
 
 impl Purpose {
     /// Every purpose, in the order of the counters.
-    pub const ALL: [Purpose; 9] = [
+    pub const ALL: [Purpose; 10] = [
         Purpose::Wal,
         Purpose::Manifest,
         Purpose::Flush,
@@ -46,6 +48,7 @@ impl Purpose {
         Purpose::Maintenance,
         Purpose::Promotion,
         Purpose::Hotness,
+        Purpose::FlashCache,
     ];
 
     /// Its name in metrics.
@@ -60,6 +63,7 @@ impl Purpose {
             Purpose::Maintenance => "maintenance",
             Purpose::Promotion => "promotion",
             Purpose::Hotness => "hotness",
+            Purpose::FlashCache => "flash_cache",
         }
     }
 }

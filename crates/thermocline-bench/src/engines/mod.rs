@@ -15,6 +15,8 @@ pub(crate) static ALL: &[&dyn EngineKind] = &[
     &thermocline::Thermocline::HotRap,
     &thermocline::Thermocline::Leveled,
     &thermocline::Thermocline::FastOnly,
+    #[cfg(feature = "flash-cache")]
+    &thermocline::Thermocline::FlashCache,
     #[cfg(feature = "peers")]
     &rocksdb::RocksDb::Tiered,
     #[cfg(feature = "peers")]

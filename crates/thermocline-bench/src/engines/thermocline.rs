@@ -1,4 +1,5 @@
-//! Our engine: over two tiers, placed by hotness or by level, and over the fast one alone.
+//! Our engine: over two tiers, placed by hotness or by level; over the slow one, with the fast one as
+//! a cache of blocks; and over the fast one alone.
 
 use std::sync::Arc;
 
@@ -12,6 +13,16 @@ use crate::counters::{Counters, HotCounters};
 use crate::engine::{Engine, EngineKind};
 use crate::settings::{Compression, Dirs, Durability, Settings};
 
+/// A block is closed once it is past its size, by a record at most, and the flash cache puts 60 bytes
+/// before it and fills up the page. Blocks smaller by this, with records of up to 1 KiB, fit whole
+/// pages; otherwise they would leave most of their last page empty.
+#[cfg(feature = "flash-cache")]
+const PAST_A_BLOCK: u64 = 1280;
+
+/// The smallest block that the engine takes.
+#[cfg(feature = "flash-cache")]
+const LEAST_BLOCK: u64 = 512;
+
 /// How our engine is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thermocline {
@@ -19,6 +30,10 @@ pub(super) enum Thermocline {
     HotRap,
     /// Two tiers, records placed by level: what hotness is measured against.
     Leveled,
+    /// All tables on the slow disk, the fast one a cache of their blocks: hotness without moving
+    /// records.
+    #[cfg(feature = "flash-cache")]
+    FlashCache,
     /// Everything on the fast disk, whatever its capacity: what tiering is measured against.
     FastOnly,
 }
@@ -28,6 +43,8 @@ impl EngineKind for Thermocline {
         match self {
             Thermocline::HotRap => "hotrap",
             Thermocline::Leveled => "leveled",
+            #[cfg(feature = "flash-cache")]
+            Thermocline::FlashCache => "flash-cache",
             Thermocline::FastOnly => "fast-only",
         }
     }
@@ -35,6 +52,8 @@ impl EngineKind for Thermocline {
     fn files(&self) -> &'static str {
         match self {
             Thermocline::HotRap | Thermocline::Leveled => "two tiers",
+            #[cfg(feature = "flash-cache")]
+            Thermocline::FlashCache => "all on the slow tier",
             Thermocline::FastOnly => "one tier",
         }
     }
@@ -70,7 +89,9 @@ impl EngineKind for Thermocline {
     /// level, so that the source is the same for whichever engine runs on the copy.
     fn copy(&self, settings: &Settings, from: &Dirs, to: &Dirs) -> Result<()> {
         let mut options = self.options(settings, from);
-        options.placement = Placement::ByLevel;
+        if let Placement::HotRap(_) = options.placement {
+            options.placement = Placement::ByLevel;
+        }
         let db = Db::open(options)?;
         let mut targets = vec![to.fast.clone()];
         if self.is_tiered() {
@@ -87,11 +108,22 @@ impl Thermocline {
         self != Thermocline::FastOnly
     }
 
+    fn block_size_slow(self, settings: &Settings) -> u64 {
+        #[cfg(feature = "flash-cache")]
+        if self == Thermocline::FlashCache {
+            return settings
+                .block_size_slow
+                .saturating_sub(PAST_A_BLOCK)
+                .max(LEAST_BLOCK);
+        }
+        settings.block_size_slow
+    }
+
     fn options(self, settings: &Settings, dirs: &Dirs) -> Options {
         let fast = TierOptions::fast(&dirs.fast).block_size(settings.block_size_fast as usize);
         let tiers = if self.is_tiered() {
             let slow = TierOptions::slow(&dirs.slow)
-                .block_size(settings.block_size_slow as usize)
+                .block_size(self.block_size_slow(settings) as usize)
                 .compression(match settings.compression {
                     Compression::None => thermocline::Compression::None,
                     Compression::Lz4 => thermocline::Compression::Lz4,
@@ -109,6 +141,8 @@ impl Thermocline {
             placement: match self {
                 Thermocline::HotRap => Placement::HotRap(hotrap(settings)),
                 Thermocline::Leveled | Thermocline::FastOnly => Placement::ByLevel,
+                #[cfg(feature = "flash-cache")]
+                Thermocline::FlashCache => Placement::FlashCache,
             },
             durability: match settings.durability {
                 Durability::None => thermocline::Durability::None,
@@ -243,7 +277,8 @@ fn io(metrics: &Metrics, tier: usize) -> ByActivity<Io> {
     for io in metrics.tiers.get(tier).iter().flat_map(|tier| &tier.io) {
         let activity = match io.purpose {
             Purpose::Wal => Activity::Write,
-            Purpose::UserRead => Activity::Read,
+            // The cache exists for reads, and is filled by them.
+            Purpose::UserRead | Purpose::FlashCache => Activity::Read,
             Purpose::Flush => Activity::Flush,
             Purpose::Compaction => Activity::Compaction,
             Purpose::Promotion => Activity::Promotion,
@@ -366,6 +401,17 @@ mod tests {
         let counters = run("leveled", "hotrap", true);
         assert!(counters.sd_bytes > Some(1 << 20));
         assert!(counters.hotness.is_some());
+    }
+
+    #[cfg(feature = "flash-cache")]
+    #[test]
+    fn a_flash_cache_saves_reads_of_the_slow_disk() {
+        let counters = run("flash-cache", "flash-cache", true);
+        assert!(counters.sd_bytes > Some(3 << 20), "all tables are there");
+        assert!(counters.fd_write_bytes > Some(1 << 20));
+        assert!(counters.fd_read_bytes > Some(1 << 20));
+        assert!(counters.fd_hit_rate() > counters.dram_hit_rate());
+        assert!(counters.fd_hit_rate() < Some(1.0));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
+use super::flash::{Flash, FlashIo};
 use crate::version::edit::FileId;
 
 /// What an entry costs beside its bytes: slot, key, reference count, allocator.
@@ -14,7 +15,7 @@ const TYPICAL_BLOCK: u64 = 4 << 10;
 
 /// A block's place. Table numbers are never used twice (I4), so an entry can be stale only
 /// in the sense that nobody asks for it any more.
-type Place = (FileId, u64);
+pub(crate) type Place = (FileId, u64);
 
 #[derive(Debug, Clone)]
 struct ByBytes;
@@ -29,6 +30,8 @@ impl Weighter<Place, Bytes> for ByBytes {
 #[derive(Debug)]
 pub(crate) struct BlockCache {
     blocks: Cache<Place, Bytes, ByBytes>,
+    /// A second, larger level.
+    flash: Option<Box<dyn Flash>>,
 }
 
 impl BlockCache {
@@ -37,18 +40,43 @@ impl BlockCache {
         let slots = usize::try_from(capacity / TYPICAL_BLOCK).unwrap_or(usize::MAX);
         Self {
             blocks: Cache::with_weighter(slots.max(16), capacity, ByBytes),
+            flash: None,
         }
     }
 
-    /// The block of `table` at `offset`.
+    /// Puts `flash` below: what is not in memory is looked for there, and what is inserted goes to
+    /// both.
+    #[must_use]
+    pub(crate) fn above(mut self, flash: Option<Box<dyn Flash>>) -> Self {
+        self.flash = flash;
+        self
+    }
+
+    /// The block of `table` at `offset`, if it is in memory.
     #[inline]
     pub(crate) fn get(&self, table: FileId, offset: u64) -> Option<Bytes> {
         self.blocks.get(&(table, offset))
     }
 
+    /// The block of `table` at `offset`, if it is in flash; brings it to memory.
+    #[inline]
+    pub(crate) fn get_from_flash(&self, table: FileId, offset: u64) -> Option<Bytes> {
+        let block = self.flash.as_ref()?.get((table, offset))?;
+        self.blocks.insert((table, offset), block.clone());
+        Some(block)
+    }
+
     /// Keeps `block`, at the cost of colder ones.
     pub(crate) fn insert(&self, table: FileId, offset: u64, block: Bytes) {
+        if let Some(flash) = &self.flash {
+            flash.insert((table, offset), block.clone());
+        }
         self.blocks.insert((table, offset), block);
+    }
+
+    /// What the flash cache below has read and written, if there is one.
+    pub(crate) fn flash_io(&self) -> Option<FlashIo> {
+        Some(self.flash.as_ref()?.io())
     }
 
     /// Bytes that the cached blocks take, overhead included.
@@ -59,7 +87,10 @@ impl BlockCache {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
+    use crate::sync::{Arc, Mutex};
 
     #[test]
     fn a_block_is_found_under_its_table_and_offset_only() {
@@ -68,6 +99,38 @@ mod tests {
         assert_eq!(cache.get(1, 4096).as_deref(), Some(&b"block"[..]));
         assert_eq!(cache.get(2, 4096), None);
         assert_eq!(cache.get(1, 0), None);
+    }
+
+    /// Flash that is memory.
+    #[derive(Debug, Default)]
+    struct Kept(Mutex<HashMap<Place, Bytes>>);
+
+    impl Flash for Arc<Kept> {
+        fn get(&self, place: Place) -> Option<Bytes> {
+            self.0.lock().get(&place).cloned()
+        }
+
+        fn insert(&self, place: Place, block: Bytes) {
+            self.0.lock().insert(place, block);
+        }
+
+        fn io(&self) -> FlashIo {
+            FlashIo::default()
+        }
+    }
+
+    #[test]
+    fn what_memory_gave_up_comes_back_from_flash() {
+        let kept = Arc::new(Kept::default());
+        let cache = BlockCache::new(64 << 10).above(Some(Box::new(Arc::clone(&kept))));
+        for offset in 0..200 {
+            cache.insert(7, offset, Bytes::from(vec![offset as u8; 4096]));
+        }
+        let gone = (0..200).find(|&offset| cache.get(7, offset).is_none());
+        let gone = gone.unwrap();
+        let block = cache.get_from_flash(7, gone).unwrap();
+        assert_eq!(block[0], gone as u8);
+        assert_eq!(cache.get_from_flash(8, gone), None, "another table");
     }
 
     #[test]

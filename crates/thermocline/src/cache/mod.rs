@@ -1,7 +1,12 @@
-//! Memory that blocks share: the block cache, and the budget for what stays pinned.
+//! Memory that blocks share: the block cache, with a flash cache below it if there is one, and the
+//! budget for what stays pinned.
 
 mod block_cache;
+mod flash;
+#[cfg(feature = "flash-cache")]
+mod foyer;
 mod pin_budget;
 
 pub(crate) use block_cache::BlockCache;
+pub(crate) use flash::{Flash, FlashPlan, discard_flash, open_flash};
 pub(crate) use pin_budget::PinBudget;

@@ -13,8 +13,8 @@ pub(crate) struct Picker<'a> {
     pub(crate) targets: &'a LevelTargets,
     pub(crate) running: &'a Running,
     pub(crate) l0_trigger: usize,
-    /// Tiers of the store; levels up to f belong on the first, the rest on the last.
-    pub(crate) tiers: usize,
+    /// The tiers of the levels up to f, and of those below.
+    pub(crate) tiers: [u8; 2],
     /// L0 tables of this epoch and above are left alone: a promotion by flush is about to come in
     /// below them (I2).
     pub(crate) l0_limit: u64,
@@ -176,9 +176,9 @@ impl Picker<'_> {
     /// The tier on which new tables of `level` belong.
     fn tier_of(&self, level: usize) -> u8 {
         if level <= self.targets.last_fast() {
-            0
+            self.tiers[0]
         } else {
-            self.tiers as u8 - 1
+            self.tiers[1]
         }
     }
 }

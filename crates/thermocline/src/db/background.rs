@@ -178,6 +178,10 @@ impl Engine {
     /// Sends a table of a last fast level down, however full the level is, to make room on the
     /// fast tier; whether there was one.
     pub(crate) fn start_crossing(&self) -> bool {
+        if self.options.has_flash_cache() {
+            // No table is there to go.
+            return false;
+        }
         self.all_trees().iter().any(|tree| {
             let state = tree.state.lock();
             let crossing = tree.with_picker(self, &state, false, |picker| picker.pick_crossing());

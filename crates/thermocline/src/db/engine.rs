@@ -116,6 +116,17 @@ impl Engine {
         &self.tiers[0]
     }
 
+    /// Where new tables of the levels up to f belong, and those of the levels below.
+    pub(crate) fn level_tiers(&self) -> [u8; 2] {
+        let last = self.tiers.len() as u8 - 1;
+        let first = if self.options.has_flash_cache() {
+            last
+        } else {
+            0
+        };
+        [first, last]
+    }
+
     /// Refuses what a closed store cannot do.
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {

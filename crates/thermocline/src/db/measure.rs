@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::engine::Engine;
 use super::stall::Reason;
 use crate::error::Result;
-use crate::metrics::{HeatReport, LevelMetrics, MemoryMetrics, Metrics, StallMetrics, TierMetrics};
+use crate::metrics::{
+    HeatReport, IoMetrics, LevelMetrics, MemoryMetrics, Metrics, StallMetrics, TierMetrics,
+};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tier::{Purpose, Tier};
 use crate::version::MAX_LEVELS;
@@ -83,6 +85,16 @@ impl Engine {
         // RALT has a tier of its own over a directory of the fast one.
         if let Some(ralt) = self.ralt.as_ref().filter(|_| tier.index == 0) {
             io[Purpose::Hotness as usize].add(&ralt.io());
+        }
+        // The flash cache counts by itself.
+        if let Some(flash) = self.cache.flash_io().filter(|_| tier.index == 0) {
+            io[Purpose::FlashCache as usize].add(&IoMetrics {
+                purpose: Purpose::FlashCache,
+                read_ops: flash.read_ops,
+                read_bytes: flash.read_bytes,
+                write_ops: flash.write_ops,
+                write_bytes: flash.write_bytes,
+            });
         }
         TierMetrics {
             path: tier.options.path.clone(),

@@ -13,11 +13,11 @@ use super::commit::Commit;
 use super::recovery::{Orphans, RecoveryReport, Shape, build_trees, survey_tables};
 use super::tracking::{discard_ralt, open_ralt, placed_by};
 use super::{Db, Engine};
-use crate::cache::{BlockCache, PinBudget};
+use crate::cache::{BlockCache, Flash, FlashPlan, PinBudget, discard_flash, open_flash};
 use crate::error::{Error, Result};
 use crate::metrics::{Activity, CpuTimes};
 use crate::options::Resolved;
-use crate::placement::last_fast_level;
+use crate::placement::{SpacePlan, last_fast_level};
 use crate::points::point;
 use crate::storage::StoreLock;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -47,6 +47,7 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
             let shape = Shape::from_edits(found.edits)
                 .map_err(|what| Error::corruption(manifest, 0, what))?;
             check_tier_count(&shape, tiers.len())?;
+            check_flash_cache(builder, &shape)?;
             (found.database, shape)
         }
         None if builder.options.create_if_missing => {
@@ -157,6 +158,11 @@ impl Parts<'_> {
                 .err()
                 .map(|error| error.to_string()),
         };
+        let cache = BlockCache::new(self.sizes.block_cache).above(open_flash_cache(
+            builder,
+            &self.sizes,
+            &self.tiers[0],
+        )?);
         let engine = Arc::new_cyclic(|me| Engine {
             me: me.clone(),
             options: builder.options.clone(),
@@ -166,7 +172,7 @@ impl Parts<'_> {
             media: (0..builder.options.tiers.len())
                 .map(|t| builder.medium_of(t))
                 .collect(),
-            cache: Arc::new(BlockCache::new(self.sizes.block_cache)),
+            cache: Arc::new(cache),
             pins: Arc::new(PinBudget::new(self.sizes.pinned)),
             clock,
             executor,
@@ -318,6 +324,43 @@ fn check_tier_count(shape: &Shape, tiers: usize) -> Result<()> {
     }
 }
 
+/// A flash cache takes the room that tables on the fast tier would need.
+fn check_flash_cache(builder: &DbBuilder, shape: &Shape) -> Result<()> {
+    let on_fast = shape.tables.values().filter(|table| table.tier == 0);
+    match (builder.options.has_flash_cache(), on_fast.count()) {
+        (true, tables @ 1..) => Err(Error::InvalidOption {
+            option: "placement",
+            reason: format!(
+                "the store has {tables} tables on the first tier, which is to be a flash cache; load a \
+                 new store for it"
+            ),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The flash cache on `fast`, empty, if there is to be one. It counts in full from the beginning
+/// (I8).
+fn open_flash_cache(
+    builder: &DbBuilder,
+    sizes: &Resolved,
+    fast: &Tier,
+) -> Result<Option<Box<dyn Flash>>> {
+    discard_flash(&fast.options.path)?;
+    if !builder.options.has_flash_cache() {
+        return Ok(None);
+    }
+    let capacity = SpacePlan::new(&builder.options, sizes).flash_cache;
+    let flash = open_flash(&FlashPlan {
+        fast: &fast.options.path,
+        capacity,
+        buffer: sizes.flash_buffer,
+        direct_io: fast.options.direct_io,
+    })?;
+    fast.add_file_bytes(capacity);
+    Ok(Some(flash))
+}
+
 fn highest_log_number(tier: &Tier) -> Result<u64> {
     let Some(log) = &tier.log else { return Ok(0) };
     let files = log.list()?;
@@ -382,6 +425,7 @@ pub(super) fn destroy(builder: &DbBuilder) -> Result<()> {
         }
     }
     discard_ralt(builder, &tiers[0])?;
+    discard_flash(&tiers[0].options.path)?;
     for tier in &tiers {
         for file in tier.tables.list()? {
             if table_number(&file.name).is_some() || file.name == identity::NAME {

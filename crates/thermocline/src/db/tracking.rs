@@ -50,7 +50,8 @@ pub(super) fn discard_ralt(builder: &DbBuilder, fast: &Tier) -> Result<()> {
 /// opening takes a missing one for lost.
 pub(super) fn placed_by(options: &Options, ralt: Option<&Ralt>) -> Option<PlacedBy> {
     match &options.placement {
-        Placement::ByLevel => Some(PlacedBy::Level),
+        // The cache is gone with the store's closing; the tables lie by level, on one tier.
+        Placement::ByLevel | Placement::FlashCache => Some(PlacedBy::Level),
         Placement::HotRap(_) if ralt.is_some_and(Ralt::has_state) => Some(PlacedBy::Hotness),
         Placement::HotRap(_) => None,
     }

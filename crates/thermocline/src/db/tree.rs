@@ -331,7 +331,7 @@ impl Tree {
             targets: &targets,
             running: &state.running,
             l0_trigger: engine.sizes.l0_trigger,
-            tiers: engine.tiers.len(),
+            tiers: engine.level_tiers(),
             l0_limit: state.reservations.limit(is_urgent),
             hotness: hotness.as_ref().map(|hotness| hotness as &dyn Hotness),
         })

@@ -10,6 +10,11 @@ pub enum Placement {
     /// Its hotness does: records that are read often stay on, or come back to, the fast tier.
     /// With one tier there is nothing to decide, and this is the same as [`Placement::ByLevel`].
     HotRap(HotRapOptions),
+    /// Nothing does: every table lies on the last tier, and the first one, beside the log, is a
+    /// cache of blocks that were read (feature `flash-cache`). For comparison with
+    /// [`Placement::HotRap`]. The cache begins empty at every opening. It lies in the file system
+    /// at the first tier's path, whatever medium the tier is given.
+    FlashCache,
 }
 
 impl Default for Placement {

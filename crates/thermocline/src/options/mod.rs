@@ -104,6 +104,11 @@ impl Options {
         }
     }
 
+    /// Whether the first tier is a cache of the last one's blocks.
+    pub(crate) fn has_flash_cache(&self) -> bool {
+        self.placement == Placement::FlashCache
+    }
+
     /// A store on one medium.
     pub fn one_tier(path: impl Into<PathBuf>) -> Self {
         Self::with_tiers(vec![TierOptions::fast(path)])

@@ -1,6 +1,6 @@
 //! Checks settings against each other and fills in what is derived.
 
-use super::{Options, TierOptions};
+use super::{Options, Placement, TierOptions};
 use crate::error::{Error, Result};
 
 /// Memtables that may exist at once: the active one and those waiting for their flush.
@@ -21,6 +21,12 @@ const LEAST_FAST_LEVELS: u64 = 2;
 /// one job is a small part of it.
 const DEFAULT_FAST_TABLES: u64 = 128;
 
+/// What the flash cache's index takes for one block, in bytes.
+const FLASH_INDEX_ENTRY: u64 = 64;
+/// A page. Three of them and the index fit into what the smallest memtable leaves at least.
+const MIN_FLASH_BUFFER: u64 = 4 << 10;
+const MAX_FLASH_BUFFER: u64 = 4 << 20;
+
 /// Most tiers a store can have.
 pub(crate) const MAX_TIERS: usize = 8;
 
@@ -34,6 +40,22 @@ pub(crate) struct Resolved {
     pub(crate) l0_trigger: usize,
     /// Index and filter blocks that stay in memory outside the block cache.
     pub(crate) pinned: u64,
+    /// One write buffer of the flash cache.
+    pub(crate) flash_buffer: u64,
+}
+
+/// Memory that a flash cache takes, in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct FlashMemory {
+    index: u64,
+    buffer: u64,
+}
+
+impl FlashMemory {
+    /// One buffer is filled, one is written, and as much waits for its turn.
+    fn total(self) -> u64 {
+        self.index + 3 * self.buffer
+    }
 }
 
 fn invalid(option: &'static str, reason: impl Into<String>) -> Error {
@@ -55,8 +77,10 @@ impl Options {
     pub(crate) fn resolve(&self) -> Result<Resolved> {
         self.check_tiers()?;
         self.check_levels()?;
-        if let super::Placement::HotRap(hotrap) = &self.placement {
-            hotrap.check()?;
+        match &self.placement {
+            Placement::HotRap(hotrap) => hotrap.check()?,
+            Placement::FlashCache => self.check_flash_cache()?,
+            Placement::ByLevel => {}
         }
         let memtable_size = self.resolve_memtable()?;
         let table_size = self.table_size.unwrap_or_else(|| {
@@ -70,7 +94,8 @@ impl Options {
             ));
         }
         self.check_fast_capacity(memtable_size, table_size)?;
-        let rest = self.memory - memtable_size * MEMTABLES;
+        let flash = self.flash_memory(memtable_size);
+        let rest = self.memory - memtable_size * MEMTABLES - flash.total();
         // A quarter of what memtables leave is kept for index and filter blocks, an eighth
         // for compaction and read buffers.
         let pinned = rest / 4;
@@ -79,8 +104,12 @@ impl Options {
             return Err(invalid(
                 "block_cache",
                 format!(
-                    "{block_cache} bytes do not fit: `memory` of {} leaves {rest} beside {MEMTABLES} memtables of {memtable_size}",
-                    self.memory
+                    "{block_cache} bytes do not fit: `memory` of {} leaves {rest} beside {MEMTABLES} memtables of {memtable_size}{}",
+                    self.memory,
+                    match flash.total() {
+                        0 => String::new(),
+                        bytes => format!(" and {bytes} bytes for the flash cache"),
+                    }
                 ),
             ));
         }
@@ -90,6 +119,7 @@ impl Options {
             block_cache,
             l0_trigger: self.resolve_l0_trigger(memtable_size),
             pinned: pinned.min(rest - block_cache),
+            flash_buffer: flash.buffer,
         })
     }
 
@@ -194,6 +224,33 @@ impl Options {
         Ok(())
     }
 
+    fn check_flash_cache(&self) -> Result<()> {
+        let reason = if !cfg!(feature = "flash-cache") {
+            "this build has no flash cache; build with the feature `flash-cache`"
+        } else if self.tiers.len() < 2 {
+            "a flash cache needs a second tier for the tables"
+        } else if self.tiers[0].capacity == u64::MAX {
+            "a flash cache needs a capacity of the first tier"
+        } else {
+            return Ok(());
+        };
+        Err(invalid("placement", reason))
+    }
+
+    /// An index entry for every block that the fast tier may hold, at most a quarter of the memory
+    /// beside memtables, and buffers of a thirty-second of that.
+    fn flash_memory(&self, memtable_size: u64) -> FlashMemory {
+        let Some(last) = self.tiers.last().filter(|_| self.has_flash_cache()) else {
+            return FlashMemory::default();
+        };
+        let rest = self.memory - memtable_size * MEMTABLES;
+        let blocks = self.tiers[0].capacity / last.block_size as u64;
+        FlashMemory {
+            index: blocks.saturating_mul(FLASH_INDEX_ENTRY).min(rest / 4),
+            buffer: (rest / 32).clamp(MIN_FLASH_BUFFER, MAX_FLASH_BUFFER),
+        }
+    }
+
     fn check_levels(&self) -> Result<()> {
         if self.l0_trigger == 0 || self.l0_trigger > self.l0_slowdown {
             return Err(invalid(
@@ -248,6 +305,22 @@ fn check_tier(tier: &TierOptions) -> Result<()> {
 mod tests {
     use super::*;
     use crate::options::{HotRapOptions, Placement};
+
+    #[cfg(feature = "flash-cache")]
+    #[test]
+    fn the_least_memory_holds_a_flash_cache_too() {
+        let mut options = Options::two_tiers("/f", 1 << 40, "/s");
+        options.placement = Placement::FlashCache;
+        options.memtable_size = Some(MIN_MEMTABLE);
+        options.memory = (MEMTABLES + 1) * MIN_MEMTABLE;
+        let least = options.resolve().unwrap();
+        assert_eq!((least.flash_buffer, least.block_cache), (4096, 0));
+        options.memory = 1 << 30;
+        let ample = options.resolve().unwrap();
+        options.placement = Placement::ByLevel;
+        let without = options.resolve().unwrap();
+        assert!(ample.pinned < without.pinned && ample.block_cache < without.block_cache);
+    }
 
     /// The last number of the message.
     fn least(options: &Options) -> u64 {

@@ -8,6 +8,9 @@ use crate::version::MAX_LEVELS;
 pub(crate) struct SpacePlan {
     /// For the tables of L1 to Lf once every level is at its target.
     pub(crate) levels: u64,
+    /// For a flash cache, where there is one: all but the log's part and as much free space as keeps
+    /// writers at full speed.
+    pub(crate) flash_cache: u64,
     /// What compactions leave free for the log and for flushes, so that writers need not wait
     /// for a compaction to end.
     pub(crate) margin: u64,
@@ -27,7 +30,17 @@ impl SpacePlan {
         // Placement by hotness wants every byte for hot records, and is content with less.
         let memtables = MEMTABLES - u64::from(options.hotrap().is_some());
         let margin = (memtables * sizes.memtable_size).min((capacity - levels) / 4);
-        Self { levels, margin }
+        let flash_cache = if options.has_flash_cache() {
+            let kept = log + margin + sizes.memtable_size;
+            capacity.saturating_sub(kept.saturating_add(options.log_retention))
+        } else {
+            0
+        };
+        Self {
+            levels,
+            flash_cache,
+            margin,
+        }
     }
 }
 

@@ -156,8 +156,7 @@ impl TableIter {
             );
         }
         let cached = self.uses_cache();
-        if cached && let Some(payload) = self.table.cache.get(self.table.meta.id, handle.offset) {
-            self.trace.cache_hits += 1;
+        if cached && let Some(payload) = self.table.cached(handle, &mut self.trace) {
             self.expected = handle.end();
             return Ok(payload);
         }

@@ -212,10 +212,9 @@ impl Table {
         let Some(handle) = handle else {
             return Ok(Located::Absent);
         };
-        let Some(payload) = self.cache.get(self.meta.id, handle.offset) else {
+        let Some(payload) = self.cached(handle, trace) else {
             return Ok(Located::Read(handle));
         };
-        trace.cache_hits += 1;
         Ok(
             match self.search_block(payload, handle, key, trailer, trace)? {
                 Some(record) => Located::Found(record),
@@ -286,8 +285,7 @@ impl Table {
         keep: bool,
         trace: &mut ReadTrace,
     ) -> Result<Bytes> {
-        if let Some(payload) = self.cache.get(self.meta.id, handle.offset) {
-            trace.cache_hits += 1;
+        if let Some(payload) = self.cached(handle, trace) {
             return Ok(payload);
         }
         let read = self.file.file.read(handle.offset, handle.len as usize)?;
@@ -298,6 +296,20 @@ impl Table {
                 .insert(self.meta.id, handle.offset, payload.clone());
         }
         Ok(payload)
+    }
+
+    /// The payload of a block, if it is in the cache, in memory or in flash.
+    #[inline]
+    pub(super) fn cached(&self, handle: BlockHandle, trace: &mut ReadTrace) -> Option<Bytes> {
+        if let Some(payload) = self.cache.get(self.meta.id, handle.offset) {
+            trace.cache_hits += 1;
+            return Some(payload);
+        }
+        let payload = self.cache.get_from_flash(self.meta.id, handle.offset)?;
+        trace.cache_misses += 1;
+        // The flash cache lies on the first tier, and counts its own bytes there.
+        trace.device_reads[0] += 1;
+        Some(payload)
     }
 
     pub(super) fn count_miss(&self, read: &IoBuf, purpose: Purpose, trace: &mut ReadTrace) {

@@ -66,6 +66,27 @@ fn every_option_set_answers_like_an_ordered_map_step_by_step() {
     assert!(all.moves > 0, "tables moved without being rewritten");
 }
 
+/// Blocks of tables that are gone stay in flash, beside new ones; with hardly any cache in memory
+/// most reads are answered from there.
+#[cfg(feature = "flash-cache")]
+#[test]
+fn with_a_flash_cache_a_store_answers_like_an_ordered_map() {
+    let root = tempfile::tempdir().unwrap();
+    let mut all = Coverage::default();
+    for (seed, driver) in [(300, Driver::Threads), (301, Driver::Stepped)] {
+        let (_, mut options) = small_sets().remove(0);
+        options.placement = thermocline::Placement::FlashCache;
+        options.block_cache = Some(seed % 2 * (64 << 10));
+        // The cache lies in the file system, whatever the tiers are made of.
+        options.tiers[0].path = root.path().join(seed.to_string()).join("fast");
+        let coverage = run_both("flash cache", &options, driver, seed);
+        // All tables are on one.
+        coverage.check("flash cache", 1);
+        all.add(&coverage);
+    }
+    assert!(all.flash_reads > 0, "{all:?}");
+}
+
 #[test]
 fn random_option_sets_answer_like_an_ordered_map() {
     let mut coverage = Coverage::default();

@@ -43,6 +43,8 @@ pub(crate) struct Coverage {
     pub(crate) promoted: [u64; 2],
     /// Bytes that stayed on the fast tier for being hot.
     pub(crate) retained: u64,
+    /// Blocks read from a flash cache.
+    pub(crate) flash_reads: u64,
 }
 
 impl Coverage {
@@ -58,6 +60,7 @@ impl Coverage {
         self.promoted[0] += other.promoted[0];
         self.promoted[1] += other.promoted[1];
         self.retained += other.retained;
+        self.flash_reads += other.flash_reads;
     }
 
     pub(crate) fn check(&self, name: &str, tiers: usize) {
@@ -76,6 +79,11 @@ impl Coverage {
 
     fn look_at(&mut self, db: &Db) {
         let metrics = db.metrics();
+        for io in &metrics.tiers[0].io {
+            if io.purpose == thermocline::Purpose::FlashCache {
+                self.flash_reads += io.read_ops;
+            }
+        }
         for job in &metrics.compactions {
             self.moves += job.moves;
             self.rewrites += job.jobs - job.moves;
@@ -446,7 +454,8 @@ impl Run {
         self.checkpoints += 1;
         let mut options = self.script.options.clone();
         for (index, tier) in options.tiers.iter_mut().enumerate() {
-            tier.path = PathBuf::from(format!("/checkpoint{}/{index}", self.checkpoints));
+            let name = format!("checkpoint{}-{index}", self.checkpoints);
+            tier.path = tier.path.with_file_name(name);
         }
         let paths: Vec<PathBuf> = options.tiers.iter().map(|t| t.path.clone()).collect();
         self.db().checkpoint(&paths).unwrap();

@@ -1,0 +1,90 @@
+//! The seam to a cache of blocks on the fast disk, below the one in memory.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use super::block_cache::Place;
+use crate::error::{Error, Result};
+
+/// Operations and bytes of a flash cache since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct FlashIo {
+    pub(crate) read_ops: u64,
+    pub(crate) read_bytes: u64,
+    pub(crate) write_ops: u64,
+    pub(crate) write_bytes: u64,
+}
+
+/// A cache that may forget whatever it likes, and never answers wrong: blocks of tables that are
+/// gone are not asked for again (I4), and age out.
+pub(crate) trait Flash: fmt::Debug + Send + Sync {
+    /// The block at `place`. One that cannot be read is one that is not there: the table has it.
+    fn get(&self, place: Place) -> Option<Bytes>;
+
+    /// Keeps `block`, if it can be written in time.
+    fn insert(&self, place: Place, block: Bytes);
+
+    /// What it has read and written.
+    fn io(&self) -> FlashIo;
+}
+
+/// What a flash cache is opened with. Sizes in bytes.
+#[derive(Debug)]
+#[cfg_attr(
+    not(feature = "flash-cache"),
+    expect(dead_code, reason = "read with the feature only")
+)]
+pub(crate) struct FlashPlan<'a> {
+    /// The fast tier's directory.
+    pub(crate) fast: &'a Path,
+    pub(crate) capacity: u64,
+    /// One of its write buffers.
+    pub(crate) buffer: u64,
+    pub(crate) direct_io: bool,
+}
+
+/// Where a flash cache lies on a fast tier at `fast`.
+fn flash_dir(fast: &Path) -> PathBuf {
+    fast.join("flash-cache")
+}
+
+/// Opens an empty cache, where an earlier one was discarded.
+///
+/// # Errors
+/// I/O errors.
+#[cfg(feature = "flash-cache")]
+pub(crate) fn open_flash(plan: &FlashPlan<'_>) -> Result<Box<dyn Flash>> {
+    let dir = flash_dir(plan.fast);
+    let opened = super::foyer::Foyer::open(&dir, plan);
+    let foyer = opened.map_err(|e| Error::io("open the flash cache in", &dir, e))?;
+    Ok(Box::new(foyer))
+}
+
+/// There is none in this build; the options were refused before.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "flash-cache"))]
+pub(crate) fn open_flash(plan: &FlashPlan<'_>) -> Result<Box<dyn Flash>> {
+    let dir = flash_dir(plan.fast);
+    let unsupported = io::Error::from(io::ErrorKind::Unsupported);
+    Err(Error::io("open the flash cache in", &dir, unsupported))
+}
+
+/// Removes what an earlier opening cached on the fast tier at `fast`. Nothing of it is used again:
+/// what it knows of its blocks was in memory.
+///
+/// # Errors
+/// I/O errors.
+pub(crate) fn discard_flash(fast: &Path) -> Result<()> {
+    let dir = flash_dir(fast);
+    match std::fs::remove_dir_all(&dir) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => {
+            Err(Error::io("remove the flash cache in", &dir, e))
+        }
+        _ => Ok(()),
+    }
+}
