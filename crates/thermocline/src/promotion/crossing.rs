@@ -43,7 +43,7 @@ impl Engine {
         };
         // An empty fast tier helps nobody: while it has room, or nothing was ever forgotten, what
         // was read is as good as hot.
-        let is_generous = ralt.is_young() || self.has_spare_room.load(Ordering::Relaxed);
+        let is_generous = ralt.is_generous() || self.has_spare_room.load(Ordering::Relaxed);
         is_generous || !self.switches().hotness_check || ralt.is_hot(tree.id, key)
     }
 

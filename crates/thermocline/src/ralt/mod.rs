@@ -97,6 +97,12 @@ impl Ralt {
         self.shared.buffers.push(keyspace, key, value_len, times)
     }
 
+    /// Whether a record deserves the fast tier that was read once: nothing was ever evicted, so that
+    /// there was room for all, or a hotspot is being learnt.
+    pub(crate) fn is_generous(&self) -> bool {
+        self.is_young() || self.shared.learning.load(Ordering::Relaxed)
+    }
+
     /// Whether nothing was ever evicted: there was room for every record read so far.
     pub(crate) fn is_young(&self) -> bool {
         self.shared.version.load().limits.generation == 0

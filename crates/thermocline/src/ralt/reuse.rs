@@ -9,20 +9,32 @@
 use super::record::Record;
 use super::scoring::Model;
 
-/// Classes of records: by the epochs until they cease to be stable, the last with all that have
-/// longer; class 0 is not stable.
+/// Classes of records: those that were read [`ONCE`], those that have ceased to be stable, and the
+/// stable ones by the epochs that they have left, the last with all that have more.
 pub(super) const CLASSES: usize = 8;
+const ONCE: usize = 0;
+const LAPSED: usize = 1;
 
-/// The class in `epoch` of records that cease to be stable in the epoch `stable_before`.
+/// The class in `epoch` of records that cease to be stable in the epoch `stable_before`, 0 if they
+/// never were.
 pub(super) fn class(stable_before: u64, epoch: u64) -> usize {
+    if stable_before == 0 {
+        return ONCE;
+    }
     let left = usize::try_from(stable_before.saturating_sub(epoch));
-    left.unwrap_or(CLASSES).min(CLASSES - 1)
+    left.map_or(CLASSES, |left| left.saturating_add(LAPSED))
+        .min(CLASSES - 1)
 }
 
 /// A class is worth the fast tier when its bytes draw this many times the reads that bytes draw
 /// which are not tracked. Under uniform reads it is 1, but for chance; the promotion and the
 /// later demotion of a record cost something, too.
 const WORTH: f64 = 2.0;
+
+/// Where bytes that were read once draw this many times the reads of untracked ones, a hotspot is
+/// being learnt: to wait for a second read of each record costs more than it spares. Under a zipfian
+/// distribution it is about 4, and promoting what was read once gains nothing.
+const LEARNING: f64 = 8.0;
 
 /// What is left of older measurements when a new one comes.
 const KEEP: f64 = 0.5;
@@ -135,7 +147,7 @@ impl Reuse {
     /// measured, Algorithm 1's opinion: the longer stable the better.
     fn density(&self, class: usize) -> f64 {
         if !self.is_measured() {
-            return class as f64 * WORTH;
+            return (class as f64 - LAPSED as f64) * WORTH;
         }
         // Where all reads were of tracked records, a single byte stands for the others.
         let untracked = self.untracked.read.max(1.0) / self.untracked.could;
@@ -146,6 +158,11 @@ impl Reuse {
     /// Whether records of a class are worth the fast tier.
     pub(super) fn is_worth(&self, class: usize) -> bool {
         self.density(class) >= WORTH
+    }
+
+    /// Whether a record that was read once is as good as hot.
+    pub(super) fn is_learning(&self) -> bool {
+        self.is_measured() && self.density(ONCE) >= LEARNING
     }
 
     /// The classes, the one that draws most reads first.
@@ -195,17 +212,17 @@ mod tests {
     fn keys_count_by_the_class_of_what_lay_in_the_lowest_run() {
         let model = Model::new(&HotRapOptions::default());
         let mut census = Census::new(2, 3);
-        // Stable for two more epochs, and read since; not stable, and not read; new.
+        // Stable for two more epochs, and read since; read once; new.
         let (two, none) = (record(5, true), record(9, false));
         census.count(&[(0, none), (1, none), (2, two)], 10, &model);
         census.count(&[(2, none)], 20, &model);
         census.count(&[(0, two), (1, none)], 40, &model);
-        let mut expected = super::tests::census(&[(2, 10, 10), (0, 20, 0)], 40);
+        let mut expected = super::tests::census(&[(3, 10, 10), (0, 20, 0)], 40);
         (expected.lowest, expected.epoch) = (2, 3);
         assert_eq!(census, expected);
         let mut twice = census;
         twice.add(&census);
-        assert_eq!((twice.size[0], twice.again[2], twice.new), (40, 20, 80));
+        assert_eq!((twice.size[0], twice.again[3], twice.new), (40, 20, 80));
     }
 
     #[test]
@@ -213,7 +230,8 @@ mod tests {
         let reuse = Reuse::default();
         assert!(!reuse.is_measured());
         assert_eq!(reuse.order(), [7, 6, 5, 4, 3, 2, 1, 0]);
-        assert!(!reuse.is_worth(0) && (1..CLASSES).all(|class| reuse.is_worth(class)));
+        assert!(!reuse.is_worth(ONCE) && !reuse.is_worth(LAPSED) && !reuse.is_learning());
+        assert!((LAPSED + 1..CLASSES).all(|class| reuse.is_worth(class)));
         // Nor does a merge count that nothing can be told from.
         assert_eq!(super::tests::reuse(&census(&[], 9)), reuse);
         let mut all = reuse;
@@ -231,8 +249,10 @@ mod tests {
     #[test]
     fn what_is_read_four_times_as_often_is_worth_it_stable_or_not() {
         let reuse = reuse(&census(&[(0, 60_000, 24_000), (5, 5_000, 4_500)], 90_000));
-        assert!(reuse.is_worth(0) && reuse.is_worth(5));
+        assert!(reuse.is_worth(0) && reuse.is_worth(5) && !reuse.is_learning());
         assert_eq!(reuse.order()[..2], [5, 0]);
+        let hotspot = super::tests::reuse(&census(&[(0, 60_000, 50_000)], 40_000));
+        assert!(hotspot.is_learning());
     }
 
     #[test]

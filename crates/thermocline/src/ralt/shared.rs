@@ -33,6 +33,8 @@ pub(super) struct Shared {
     pub(super) room: AtomicU64,
     /// Bytes of all records of the store, about; 0 while they are not known.
     pub(super) data: AtomicU64,
+    /// A hotspot is being learnt.
+    pub(super) learning: AtomicBool,
     /// A step of work was found due.
     pub(super) pending: AtomicBool,
     /// Nothing is written any more.
@@ -61,6 +63,7 @@ impl Shared {
             first_tick: opened.tick,
             room: AtomicU64::new(u64::MAX),
             data: AtomicU64::new(0),
+            learning: AtomicBool::new(false),
             pending: AtomicBool::new(false),
             stopped: AtomicBool::new(opened.files.is_none()),
             files: opened.files,

@@ -202,6 +202,8 @@ impl Shared {
         if let Some(census) = &pass.census {
             let data = self.data.load(Ordering::Relaxed);
             worker.reuse.take(census, data, self.sizes.hot_set_max);
+            let learning = worker.reuse.is_learning();
+            self.learning.store(learning, Ordering::Relaxed);
         }
         if pass.eviction.is_some() {
             self.evictions.fetch_add(1, Ordering::Relaxed);
