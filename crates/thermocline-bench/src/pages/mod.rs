@@ -1,0 +1,241 @@
+//! Reports that people look at: one HTML page, and images.
+
+mod document;
+mod overview;
+mod plot;
+mod sections;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::bench::BadArguments;
+use crate::results::Results;
+pub(crate) use document::{figure, frame};
+pub(crate) use plot::{Bar, Group, Ink, Plot, Shape, Table, Unit};
+
+/// A page has to be mailed, and to open on a phone.
+const MAX_PAGE: usize = 1 << 20;
+
+/// Points of a line: the first number with which the page is small enough is taken.
+const DETAIL: [usize; 4] = [120, 60, 30, 12];
+
+/// Makes a page and images of what a suite measured.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ReportArgs {
+    /// Result directory of a suite; report.html and plots/*.png are written there
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+}
+
+/// Writes `report.html`, one file that needs no other and no network, and `plots/*.png` into a result directory. Returns
+/// what was written.
+///
+/// # Errors
+/// [`BadArguments`] when there is no such directory, or one of another format; when no run has finished, and when the
+/// files cannot be written.
+pub fn report(args: &ReportArgs) -> Result<Vec<PathBuf>> {
+    let results = Results::read(&args.dir).map_err(BadArguments::new)?;
+    ensure!(
+        !results.cells.is_empty(),
+        "{}: no cell has a finished run yet",
+        args.dir.display()
+    );
+    let (page, images) = render(&results)?;
+    let path = args.dir.join("report.html");
+    write(&path, page.as_bytes())?;
+    let mut written = vec![path];
+    let plots = args.dir.join("plots");
+    if !images.is_empty() {
+        fs::create_dir_all(&plots).with_context(|| format!("cannot create {}", plots.display()))?;
+    }
+    for (name, image) in images {
+        let path = plots.join(format!("{name}.png"));
+        write(&path, &image)?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+/// A plot's name, and its PNG.
+type Image = (String, Vec<u8>);
+
+/// The page, and the images of its main plots.
+fn render(results: &Results) -> Result<(String, Vec<Image>)> {
+    let mut page = String::new();
+    let mut images = Vec::new();
+    for points in DETAIL {
+        let sections = sections::all(results, points);
+        page = document::page(results, &sections)?;
+        if page.len() <= MAX_PAGE || points == DETAIL[DETAIL.len() - 1] {
+            let plots = sections.iter().flat_map(|section| &section.plots);
+            for plot in plots.filter(|plot| plot.main) {
+                images.push((plot.id.clone(), plot.png()?));
+            }
+            break;
+        }
+    }
+    ensure!(
+        page.len() <= MAX_PAGE,
+        "{}: the page would have {} bytes, over {MAX_PAGE}; split the suite",
+        results.path.display(),
+        page.len()
+    );
+    Ok((page, images))
+}
+
+/// Writes a file that is whole or not there.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let failed = || format!("cannot write {}", path.display());
+    let half = path.with_extension("half");
+    fs::write(&half, bytes).with_context(failed)?;
+    fs::rename(&half, path).with_context(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use scraper::{Html, Selector};
+
+    use super::*;
+    use crate::results::tests::{value, write as write_results};
+
+    const HOSTILE: &str = "</style><script>alert(1)</script>\"'&<img src=x>";
+
+    /// Nothing that a reader would fetch, or a script run.
+    fn assert_self_contained(html: &Html) {
+        for element in select(html, "*") {
+            let name = element.value().name();
+            let foreign = [
+                "script", "link", "img", "iframe", "object", "base", "image", "use",
+            ];
+            assert!(!foreign.contains(&name), "{name}");
+            for (attribute, value) in element.value().attrs() {
+                let reference = attribute == "src" || attribute.ends_with("href");
+                assert!(!reference || value.starts_with('#'), "{attribute}={value}");
+                assert!(!value.contains("url("), "{attribute}={value}");
+                assert!(!attribute.starts_with("on"), "{attribute}");
+            }
+            if name == "style" {
+                let rules: String = element.text().collect();
+                for reference in ["url(", "@import", "://"] {
+                    assert!(!rules.contains(reference), "{reference}");
+                }
+            }
+        }
+    }
+
+    fn page(cells: &[(&str, &[&str], Vec<serde_json::Value>)]) -> (String, Html) {
+        let home = tempfile::tempdir().unwrap();
+        write_results(home.path(), cells);
+        let written = report(&ReportArgs {
+            dir: home.path().to_owned(),
+        })
+        .unwrap();
+        for path in &written[1..] {
+            let png = fs::read(path).unwrap();
+            assert!(png.starts_with(b"\x89PNG") && png.len() < 200 << 10);
+        }
+        let page = fs::read_to_string(&written[0]).unwrap();
+        let html = Html::parse_document(&page);
+        (page, html)
+    }
+
+    fn select<'a>(html: &'a Html, what: &str) -> Vec<scraper::ElementRef<'a>> {
+        html.select(&Selector::parse(what).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_page_is_well_formed_and_needs_nothing_else() {
+        let (_, html) = page(&[
+            (
+                "a",
+                &["6", "8"],
+                vec![
+                    value("hotrap", "uniform", 9.0),
+                    value("hotrap", "uniform", 7.0),
+                ],
+            ),
+            ("b", &["6"], vec![value("leveled", "uniform", 3.0)]),
+        ]);
+        assert_eq!(html.errors, Vec::<std::borrow::Cow<'_, str>>::new());
+        assert_self_contained(&html);
+        let figures = select(&html, "figure");
+        assert!(figures.len() >= 5, "{}", figures.len());
+        for figure in figures {
+            let has = |what: &str| {
+                let found: Vec<_> = figure.select(&Selector::parse(what).unwrap()).collect();
+                !found.is_empty()
+            };
+            for what in [
+                "svg[role=img][aria-label]",
+                "h3",
+                ".settings",
+                "details table td",
+                "details pre",
+            ] {
+                assert!(has(what), "{what} in {}", figure.html());
+            }
+            let axis: String = figure
+                .select(&Selector::parse("svg text").unwrap())
+                .flat_map(|text| text.text())
+                .collect();
+            assert!(
+                axis.contains("second")
+                    || axis.contains("percent")
+                    || axis.contains("time")
+                    || axis.contains("bytes"),
+                "no unit: {axis}"
+            );
+        }
+    }
+
+    #[test]
+    fn hostile_names_are_text() {
+        let (_, html) = page(&[(
+            "a",
+            &[HOSTILE],
+            vec![value(HOSTILE, HOSTILE, 9.0), value(HOSTILE, HOSTILE, 7.0)],
+        )]);
+        assert_self_contained(&html);
+        assert!(select(&html, "script, img").is_empty());
+        assert_eq!(html.errors, Vec::<std::borrow::Cow<'_, str>>::new());
+        assert!(
+            html.root_element()
+                .text()
+                .any(|text| text.contains("<script>alert(1)"))
+        );
+    }
+
+    #[test]
+    fn a_large_suite_stays_below_the_limit() {
+        let mut run = value("hotrap", "uniform", 9.0);
+        let series: Vec<_> = (1..=600)
+            .map(|second| serde_json::json!({"second": second, "ops_s": 12345.0 + f64::from(second), "fd_hit_rate": 0.5,
+                "hot_set_bytes": 123_456 * second, "hot_set_limit_bytes": 300_000_000}))
+            .collect();
+        run["series"] = series.into();
+        let mut cells = Vec::new();
+        let names: Vec<String> = (0..64).map(|n| format!("cell-{n}")).collect();
+        for (n, name) in names.iter().enumerate() {
+            let mut run = run.clone();
+            run["distribution"] = format!("hotspot-{}", n / 4).into();
+            run["engine"] = ["hotrap", "leveled", "rocksdb", "fjall"][n % 4].into();
+            cells.push((name.as_str(), &["6", "14"][..], vec![run]));
+        }
+        let (page, html) = page(&cells);
+        assert!(page.len() <= MAX_PAGE);
+        assert!(select(&html, "figure").len() > 40);
+    }
+
+    #[test]
+    fn a_directory_without_a_finished_run_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        write_results(home.path(), &[("a", &[], vec![])]);
+        let args = ReportArgs {
+            dir: home.path().to_owned(),
+        };
+        let error = report(&args).unwrap_err().to_string();
+        assert!(error.contains("no cell has a finished run"), "{error}");
+    }
+}

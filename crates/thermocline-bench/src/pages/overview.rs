@@ -1,0 +1,186 @@
+//! What was measured, where, and every cell in one table.
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::document::{anchor, table};
+use super::plot::{Table, Unit};
+use super::sections::{engine_label, work_label};
+use crate::results::{Cell, Results, Run};
+
+/// The head of a report.
+pub(super) fn summary(results: &Results) -> Markup {
+    let runs: usize = results.cells.iter().map(|cell| cell.runs.len()).sum();
+    let wrong = |cell: &Cell| -> u64 {
+        let answers = cell.runs.iter().map(|run| run.wrong_answers);
+        answers.fold(0, u64::saturating_add)
+    };
+    let wrong = results.cells.iter().map(wrong).fold(0, u64::saturating_add);
+    html! {
+        p {
+            (results.cells.len()) " cells, " (runs) " runs, version " (results.version) ". "
+            @if wrong == 0 { "Every answer was checked; none was wrong." }
+            @else { strong { (wrong) " answers were wrong." } }
+        }
+        @if !results.missing.is_empty() {
+            p.note { "Not finished: " (results.missing.join(", ")) "." }
+        }
+    }
+}
+
+/// One row for each cell.
+pub(super) fn cells(results: &Results) -> Markup {
+    let mut all = Table::new(&[
+        "cell",
+        "figures",
+        "engine",
+        "work",
+        "record",
+        "runs",
+        "operations a second",
+        "least",
+        "greatest",
+        "last tenth",
+        "without slow disk",
+        "without disk",
+        "p50",
+        "p99",
+        "p99.9",
+        "processor time each",
+        "memory",
+        "write amplification",
+    ]);
+    for cell in &results.cells {
+        all.rows.push(row(cell));
+    }
+    html! {
+        section id="cells" {
+            h2 { "All cells" }
+            p {
+                "Medians over repeats. Operations are those of the whole run, or records of a load; the last tenth and the rate of reads
+                without the slow disk are of its end; latencies are of reads, or of the first kind of operation."
+            }
+            (table(&all))
+            h3 { "Commands" }
+            @for cell in &results.cells {
+                pre id=(anchor(&cell.id)) { "# " (cell.id) "\n" (cell.command) }
+            }
+        }
+    }
+}
+
+fn row(cell: &Cell) -> Vec<String> {
+    let show = |unit: Unit, value: fn(&Run) -> Option<f64>| {
+        let summary = cell.summary(value);
+        summary.map_or_else(|| "–".to_owned(), |summary| unit.show(summary.median))
+    };
+    let speed = cell.summary(|run| run.ops_s.or(run.load_ops_s));
+    let speed = |part: fn(&crate::results::Summary) -> f64| {
+        speed.map_or_else(|| "–".to_owned(), |s| Unit::PerSecond.show(part(&s)))
+    };
+    let first = cell.first();
+    vec![
+        cell.id.clone(),
+        cell.figures.join(", "),
+        engine_label(cell),
+        work_label(cell),
+        first.map_or_else(String::new, |run| format!("{} B", run.record_bytes)),
+        cell.runs.len().to_string(),
+        speed(|s| s.median),
+        speed(|s| s.min),
+        speed(|s| s.max),
+        show(Unit::PerSecond, Run::final_ops_s),
+        show(Unit::Share, |run| run.final_hit_rate().or(run.fd_hit_rate)),
+        show(Unit::Share, |run| run.dram_hit_rate),
+        show(Unit::Micros, |run| Some(run.of_reads()?.p50_us)),
+        show(Unit::Micros, |run| Some(run.of_reads()?.p99_us)),
+        show(Unit::Micros, |run| Some(run.of_reads()?.p999_us)),
+        show(Unit::CpuPerOp, |run| run.cpu_us_per_op),
+        show(Unit::Bytes, |run| Some(run.max_rss_bytes? as f64)),
+        cell.summary(|run| run.write_amplification)
+            .map_or_else(|| "–".to_owned(), |s| format!("{:.1}", s.median)),
+    ]
+}
+
+/// The machine, its disks, and what all cells were given alike.
+pub(super) fn machine(results: &Results) -> Markup {
+    let parts = [
+        ("Machine", &results.host),
+        ("Disks, as measured before the suite", &results.probe),
+        ("Given to every cell alike", &results.budget),
+    ];
+    html! {
+        section id="machine" {
+            h2 { "Machine" }
+            @for (title, value) in parts {
+                @let rows = flat(value);
+                @if !rows.is_empty() {
+                    h3 { (title) }
+                    (table(&Table { head: vec!["what".to_owned(), "value".to_owned()], rows }))
+                }
+            }
+        }
+    }
+}
+
+/// The leaves of a JSON value with their paths.
+fn flat(value: &Value) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    collect(String::new(), value, &mut rows);
+    rows
+}
+
+fn collect(path: String, value: &Value, rows: &mut Vec<Vec<String>>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let name = name.replace('_', " ");
+                let path = if path.is_empty() {
+                    name
+                } else {
+                    format!("{path}, {name}")
+                };
+                collect(path, value, rows);
+            }
+        }
+        Value::Null => {}
+        Value::Number(number) => rows.push(vec![path.clone(), figure(&path, number)]),
+        Value::String(text) => rows.push(vec![path, text.clone()]),
+        other => rows.push(vec![path, other.to_string()]),
+    }
+}
+
+/// A number in the unit that its name ends with.
+fn figure(path: &str, number: &serde_json::Number) -> String {
+    let value = number.as_f64().unwrap_or(f64::NAN);
+    if path.ends_with("bytes s") {
+        Unit::BytesPerSecond.show(value)
+    } else if path.ends_with("bytes") {
+        Unit::Bytes.show(value)
+    } else if path.ends_with(" us") {
+        Unit::Micros.show(value)
+    } else if path.ends_with("iops") {
+        Unit::PerSecond.show(value)
+    } else {
+        number.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_of_any_depth_become_rows() {
+        let value = json!({"cores": 2, "fast": {"probe": {"iops": 61234.6, "mean_us": 120.0}, "refused": null}});
+        assert_eq!(
+            flat(&value),
+            [
+                ["cores", "2"],
+                ["fast, probe, iops", "61,235"],
+                ["fast, probe, mean us", "120 µs"],
+            ]
+        );
+    }
+}

@@ -1,0 +1,283 @@
+//! Plots: what is shown, and its drawing as SVG and PNG.
+//!
+//! A [`Plot`] is data with units. It is drawn at any width, so that a page has one
+//! drawing for desks and one for phones; in both, colours are CSS variables.
+
+mod bars;
+mod canvas;
+mod legend;
+mod lines;
+mod palette;
+mod png;
+mod unit;
+
+use anyhow::Result;
+
+pub(crate) use palette::{Colour, Ink, PALETTE, of_activity, of_engine};
+pub(crate) use unit::{Unit, thousands};
+
+/// A drawing for desks is so many pixels wide.
+pub(crate) const WIDE: u32 = 760;
+
+/// A drawing for phones is so many pixels wide.
+pub(crate) const NARROW: u32 = 330;
+
+/// One plot and everything that belongs beside it.
+#[derive(Debug, Clone)]
+pub(crate) struct Plot {
+    /// Name of its PNG and of its anchor: lower-case letters, digits and hyphens.
+    pub(crate) id: String,
+    /// What it shows.
+    pub(crate) title: String,
+    /// What its values are.
+    pub(crate) unit: Unit,
+    /// The values in the unit's words, as in "in the last tenth of the run".
+    pub(crate) axis: String,
+    /// What a reader has to know about it.
+    pub(crate) notes: Vec<String>,
+    /// Settings of what was measured.
+    pub(crate) settings: String,
+    /// The values.
+    pub(crate) shape: Shape,
+    /// The data behind it.
+    pub(crate) table: Table,
+    /// Names and command lines of the cells in it.
+    pub(crate) commands: Vec<(String, String)>,
+    /// Whether it is one that a README might show: it gets a PNG.
+    pub(crate) main: bool,
+}
+
+/// How values are drawn.
+#[derive(Debug, Clone)]
+pub(crate) enum Shape {
+    /// Groups of horizontal bars.
+    Bars {
+        /// Groups from top to bottom.
+        groups: Vec<Group>,
+        /// What parts of bars mean, if they have several.
+        legend: Vec<(String, Ink)>,
+    },
+    /// Values over time.
+    Lines {
+        /// One line each.
+        lines: Vec<Line>,
+        /// Begins of stages in seconds, with their names.
+        stages: Vec<(f64, String)>,
+    },
+}
+
+/// Bars that are compared with each other.
+#[derive(Debug, Clone)]
+pub(crate) struct Group {
+    /// What they have in common.
+    pub(crate) label: String,
+    /// From top to bottom.
+    pub(crate) bars: Vec<Bar>,
+}
+
+/// One bar, of one or several parts.
+#[derive(Debug, Clone)]
+pub(crate) struct Bar {
+    /// What it is of.
+    pub(crate) label: String,
+    /// From left to right.
+    pub(crate) parts: Vec<(Ink, f64)>,
+    /// Least and greatest of several repeats.
+    pub(crate) range: Option<(f64, f64)>,
+}
+
+impl Bar {
+    /// Its length.
+    fn total(&self) -> f64 {
+        self.parts.iter().map(|(_, value)| value).sum()
+    }
+}
+
+/// One line.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    /// What it is of.
+    pub(crate) label: String,
+    /// Its colour.
+    pub(crate) ink: Ink,
+    /// A limit rather than a measurement: drawn thin.
+    pub(crate) limit: bool,
+    /// Seconds and values; a gap where there is none.
+    pub(crate) points: Vec<(f64, Option<f64>)>,
+}
+
+/// Rows and columns of text.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Table {
+    /// Names of the columns.
+    pub(crate) head: Vec<String>,
+    /// As many cells in each as columns.
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table without rows.
+    pub(crate) fn new(head: &[&str]) -> Self {
+        Self {
+            head: head.iter().map(ToString::to_string).collect(),
+            rows: Vec::new(),
+        }
+    }
+}
+
+impl Plot {
+    /// The drawing for an HTML page, colours as CSS variables.
+    ///
+    /// # Errors
+    /// The drawing library's own.
+    pub(crate) fn themed_svg(&self, width: u32) -> Result<String> {
+        Ok(canvas::themed(&self.draw(width, false)?))
+    }
+
+    /// The drawing as a PNG in light colours, title included.
+    ///
+    /// # Errors
+    /// The drawing or rendering library's own.
+    pub(crate) fn png(&self) -> Result<Vec<u8>> {
+        png::render(&self.draw(WIDE, true)?)
+    }
+
+    fn draw(&self, width: u32, titled: bool) -> Result<String> {
+        let frame = canvas::Frame {
+            width: f64::from(width),
+            title: titled.then_some(self.title.as_str()),
+            axis: &self.axis,
+            unit: self.unit,
+        };
+        match &self.shape {
+            Shape::Bars { groups, legend } => bars::draw(&frame, groups, legend),
+            Shape::Lines { lines, stages } => lines::draw(&frame, lines, stages),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    fn plot(unit: Unit, shape: Shape) -> Plot {
+        Plot {
+            id: "a".into(),
+            title: "Reads <fast> & \"slow\"".into(),
+            unit,
+            axis: "operations a second".to_owned(),
+            notes: Vec::new(),
+            settings: "2 threads".into(),
+            shape,
+            table: Table::new(&["engine"]),
+            commands: Vec::new(),
+            main: true,
+        }
+    }
+
+    fn bars() -> Plot {
+        let bar = |label: &str, value| Bar {
+            label: label.into(),
+            parts: vec![(Ink::Series(0), value), (Ink::Series(1), 5.0)],
+            range: Some((value * 0.9, value * 1.1)),
+        };
+        plot(
+            Unit::PerSecond,
+            Shape::Bars {
+                groups: vec![Group {
+                    label: "ro <script>alert(1)</script>".into(),
+                    bars: vec![bar("hotrap", 900.0), bar("\u{1}level'ed", 400.0)],
+                }],
+                legend: vec![
+                    ("read".into(), Ink::Series(0)),
+                    ("other".into(), Ink::Series(1)),
+                ],
+            },
+        )
+    }
+
+    fn lines() -> Plot {
+        let points = vec![
+            (1.0, Some(0.1)),
+            (2.0, None),
+            (3.0, Some(0.5)),
+            (4.0, Some(0.6)),
+        ];
+        plot(
+            Unit::Share,
+            Shape::Lines {
+                lines: vec![Line {
+                    label: "hotrap".into(),
+                    ink: Ink::Series(0),
+                    limit: false,
+                    points,
+                }],
+                stages: vec![(0.0, "uniform".into()), (2.0, "hotspot-5".into())],
+            },
+        )
+    }
+
+    #[test]
+    fn drawings_are_well_formed_themed_and_escaped() {
+        for plot in [bars(), lines()] {
+            for width in [WIDE, NARROW] {
+                let svg = plot.themed_svg(width).unwrap();
+                let document = roxmltree::Document::parse(&svg).unwrap();
+                for node in document.descendants().filter(roxmltree::Node::is_element) {
+                    assert!(!node.has_tag_name("script"));
+                    for name in ["fill", "stroke"] {
+                        let ink = node.attribute(name).unwrap_or("none");
+                        assert!(ink == "none" || ink.starts_with("var(--"), "{ink}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_unit_is_in_every_drawing() {
+        assert!(
+            bars()
+                .themed_svg(NARROW)
+                .unwrap()
+                .contains("operations a second")
+        );
+        assert!(lines().themed_svg(NARROW).unwrap().contains("50 %"));
+    }
+
+    #[test]
+    fn nothing_is_drawn_outside() {
+        for plot in [bars(), lines()] {
+            let svg = plot.themed_svg(NARROW).unwrap();
+            let document = roxmltree::Document::parse(&svg).unwrap();
+            let size = document.root_element().attribute("viewBox").unwrap();
+            let size: Vec<f64> = size.split(' ').map(|n| n.parse().unwrap()).collect();
+            for node in document.descendants() {
+                for (name, most) in [("x", size[2]), ("y", size[3]), ("x2", size[2])] {
+                    let at = node.attribute(name).map_or(0.0, |n| n.parse().unwrap());
+                    assert!((0.0..=most).contains(&at), "{name}={at} of {most}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn empty_plots_are_drawn_too() {
+        let none = plot(
+            Unit::Bytes,
+            Shape::Bars {
+                groups: Vec::new(),
+                legend: Vec::new(),
+            },
+        );
+        roxmltree::Document::parse(&none.themed_svg(NARROW).unwrap()).unwrap();
+        let none = plot(
+            Unit::Bytes,
+            Shape::Lines {
+                lines: Vec::new(),
+                stages: Vec::new(),
+            },
+        );
+        roxmltree::Document::parse(&none.themed_svg(NARROW).unwrap()).unwrap();
+    }
+}

@@ -1,0 +1,183 @@
+//! Latencies: figure 8 of the paper.
+//!
+//! Clients that wait for a disk at its limit queue there: their latency is then the number of
+//! clients over the limit and says nothing of the engine. Such runs are left out.
+
+use bytesize::ByteSize;
+use serde_json::Value;
+
+use super::super::plot::Unit;
+use super::panel::{Measure, Panel};
+use super::{Section, engine_label, work_label};
+use crate::results::{Cell, Latency, Run};
+
+/// From this share of its limit on the slow disk is what a run waits for.
+const BOUND: f64 = 0.85;
+
+/// Percentiles of reads, or of what there is instead.
+pub(super) fn section(panels: &[Panel<'_>], probe: &Value) -> Section {
+    let mut plots = Vec::new();
+    let mut missing = Vec::new();
+    let mut unknown = false;
+    for panel in panels {
+        let mut bound = Vec::new();
+        for cell in &panel.cells {
+            match cell.first().map(|run| load_of_slow_disk(cell, run, probe)) {
+                Some(Some(load)) if load >= BOUND => bound.push(format!(
+                    "{} {} ({:.0} %)",
+                    engine_label(cell),
+                    work_label(cell),
+                    load * 100.0
+                )),
+                Some(None) => unknown = true,
+                _ => {}
+            }
+        }
+        if !bound.is_empty() {
+            missing.push(format!(
+                "Left out of {}, as the slow disk was at its limit and latency is the queue before it: {}.",
+                panel.title,
+                bound.join("; ")
+            ));
+        }
+        for (name, title, axis, percentile) in PERCENTILES {
+            let measure = Measure {
+                name,
+                title,
+                unit: Unit::Micros,
+                axis,
+                main: false,
+            };
+            let free: Vec<&Cell> = panel
+                .cells
+                .iter()
+                .copied()
+                .filter(|cell| !is_bound(cell, probe))
+                .collect();
+            let panel = panel.with(free);
+            plots.extend(panel.bars(&measure, |run| run.of_reads().map(percentile)));
+        }
+    }
+    if unknown && !plots.is_empty() {
+        missing.push(
+            "For some runs it is not known how much of the slow disk's limit they used: no limit was \
+             emulated, and no probe of the disk recorded, or the engine does not count reads. They are shown."
+                .to_owned(),
+        );
+    }
+    Section {
+        id: "latency",
+        title: "Latency",
+        intro: "Of reads (where there are none, of the first kind of operation), over the whole run, with \
+            all clients waiting for their answers.",
+        plots,
+        tables: Vec::new(),
+        missing,
+    }
+}
+
+type Percentile = (
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&Latency) -> f64,
+);
+
+const PERCENTILES: [Percentile; 3] = [
+    (
+        "latency-p50",
+        "Latency, median",
+        "time within which half of the reads were answered",
+        |l| l.p50_us,
+    ),
+    (
+        "latency-p99",
+        "Latency, 99th percentile",
+        "time within which 99 % of the reads were answered",
+        |l| l.p99_us,
+    ),
+    (
+        "latency-p999",
+        "Latency, 99.9th percentile",
+        "time within which 99.9 % of the reads were answered",
+        |l| l.p999_us,
+    ),
+];
+
+/// Whether a cell waits for the slow disk at its limit, as far as is known.
+fn is_bound(cell: &Cell, probe: &Value) -> bool {
+    let load = cell
+        .first()
+        .and_then(|run| load_of_slow_disk(cell, run, probe));
+    load.is_some_and(|load| load >= BOUND)
+}
+
+/// The share of the slow disk's limit that a run used, of operations or of bytes read; `None`
+/// where that is not known. The limit is the emulated one, or what the command expects of a real
+/// disk, or what the probe found.
+fn load_of_slow_disk(cell: &Cell, run: &Run, probe: &Value) -> Option<f64> {
+    let seconds = run.seconds.filter(|seconds| *seconds > 0.0)?;
+    let emulated = &run.settings.slow_device;
+    let disk = run.slow_probe.as_ref().unwrap_or(&probe["slow"]);
+    let probed = |field: &str| disk.pointer(field).and_then(Value::as_f64);
+    let iops = emulated
+        .iops
+        .or_else(|| expected(&cell.command, "--expect-slow-iops"))
+        .map(|limit| limit as f64)
+        .or_else(|| probed("/random_read_16k/iops"));
+    let bandwidth = emulated
+        .bandwidth
+        .or_else(|| expected(&cell.command, "--expect-slow-bandwidth"))
+        .map(|limit| limit as f64)
+        .or_else(|| probed("/sequential_read_bytes_s"));
+    let share = |used: Option<u64>, limit: Option<f64>| {
+        Some(used? as f64 / seconds / limit.filter(|limit| *limit > 0.0)?)
+    };
+    let shares = [
+        share(run.sd_read_ops, iops),
+        share(run.sd_read_bytes, bandwidth),
+    ];
+    shares.into_iter().flatten().reduce(f64::max)
+}
+
+/// The size or number after `flag` in a command line.
+fn expected(command: &str, flag: &str) -> Option<u64> {
+    let mut words = command.split_whitespace().skip_while(|word| *word != flag);
+    let size: ByteSize = words.nth(1)?.parse().ok()?;
+    Some(size.as_u64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::panel;
+    use super::*;
+    use crate::results::tests::cell;
+    use serde_json::json;
+
+    #[test]
+    fn runs_that_wait_for_the_slow_disk_are_left_out() {
+        let mut cells = vec![
+            cell("hotrap", "uniform", &[1.0]),
+            cell("leveled", "uniform", &[1.0]),
+        ];
+        // The limit is 5000 a second, the run ten seconds.
+        cells[1].runs[0].sd_read_ops = Some(49_000);
+        let section = section(&panel::of(&cells), &Value::Null);
+        assert_eq!(section.plots.len(), 3);
+        assert_eq!(section.plots[0].table.rows.len(), 1);
+        assert!(section.missing[0].contains("leveled ro uniform (98 %)"));
+    }
+
+    #[test]
+    fn the_limit_of_a_real_disk_is_what_was_expected_or_measured() {
+        let mut cell = cell("hotrap", "uniform", &[1.0]);
+        let mut run = cell.runs.remove(0);
+        run.settings.slow_device.iops = None;
+        run.sd_read_ops = Some(1000);
+        assert_eq!(load_of_slow_disk(&cell, &run, &Value::Null), None);
+        let probe = json!({"slow": {"random_read_16k": {"iops": 400.0}}});
+        assert_eq!(load_of_slow_disk(&cell, &run, &probe), Some(0.25));
+        cell.command = "thermocline bench --expect-slow-iops 200 --threads 4".into();
+        assert_eq!(load_of_slow_disk(&cell, &run, &probe), Some(0.5));
+    }
+}

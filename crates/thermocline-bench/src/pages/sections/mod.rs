@@ -1,0 +1,92 @@
+//! What a report shows, from the results of a suite.
+//!
+//! One file for each kind of plot. What a result does not tell is left out, with a line that says so.
+
+mod ablation;
+mod by_activity;
+mod hit_rate;
+mod latency;
+mod over_time;
+mod panel;
+mod settings;
+mod throughput;
+
+use super::plot::{Plot, Table};
+use crate::results::{Cell, Results};
+
+/// Plots and tables on one subject.
+#[derive(Debug, Clone)]
+pub(crate) struct Section {
+    /// Its anchor.
+    pub(crate) id: &'static str,
+    /// What it is about.
+    pub(crate) title: &'static str,
+    /// How its values were come by.
+    pub(crate) intro: &'static str,
+    /// Its plots.
+    pub(crate) plots: Vec<Plot>,
+    /// Tables that have no plot.
+    pub(crate) tables: Vec<Captioned>,
+    /// What is not shown, and why.
+    pub(crate) missing: Vec<String>,
+}
+
+/// A table by itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Captioned {
+    /// What it shows.
+    pub(crate) title: String,
+    /// Settings of what was measured.
+    pub(crate) settings: String,
+    /// The values.
+    pub(crate) table: Table,
+    /// Names and command lines of the cells in it.
+    pub(crate) commands: Vec<(String, String)>,
+}
+
+/// Everything that `results` show; lines over time have at most `points` points.
+pub(crate) fn all(results: &Results, points: usize) -> Vec<Section> {
+    let panels = panel::of(&results.cells);
+    let probe = &results.probe;
+    [
+        throughput::section(&panels),
+        hit_rate::section(&panels),
+        over_time::section(&results.cells, points),
+        latency::section(&panels, probe),
+        by_activity::processor(&panels),
+        by_activity::devices(&panels),
+        ablation::section(&results.cells),
+    ]
+    .into_iter()
+    .filter(|section| {
+        !(section.plots.is_empty() && section.tables.is_empty() && section.missing.is_empty())
+    })
+    .collect()
+}
+
+/// Names and command lines of `cells`.
+fn commands<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Vec<(String, String)> {
+    cells
+        .into_iter()
+        .map(|cell| (cell.id.clone(), cell.command.clone()))
+        .collect()
+}
+
+/// An engine, and what it did without.
+pub(crate) fn engine_label(cell: &Cell) -> String {
+    cell.first().map_or_else(String::new, |run| {
+        let without = run.without();
+        if without.is_empty() {
+            run.engine.clone()
+        } else {
+            format!("{}, {without}", run.engine)
+        }
+    })
+}
+
+/// What an engine was asked to do.
+pub(crate) fn work_label(cell: &Cell) -> String {
+    cell.first().map_or_else(String::new, |run| {
+        format!("{} {}", run.workload, run.distribution)
+    })
+}

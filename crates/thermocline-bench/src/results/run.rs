@@ -1,0 +1,327 @@
+//! One run as it was written to JSON.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The parts of a benchmark's JSON that are shown or compared.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Run {
+    /// The engine.
+    pub(crate) engine: String,
+    /// The workload; "trace" for a replay.
+    pub(crate) workload: String,
+    /// The distribution, or the trace.
+    pub(crate) distribution: String,
+    /// Records loaded.
+    pub(crate) records: u64,
+    /// Key and value of one record.
+    pub(crate) record_bytes: u64,
+    /// Client threads.
+    pub(crate) threads: u64,
+    /// Duration of the run.
+    pub(crate) seconds: Option<f64>,
+    /// Duration of the warm-up.
+    pub(crate) warm_up_seconds: Option<f64>,
+    /// Operations of the run.
+    pub(crate) ops: Option<u64>,
+    /// Operations per second.
+    pub(crate) ops_s: Option<f64>,
+    /// Records loaded per second.
+    pub(crate) load_ops_s: Option<f64>,
+    /// The last tenth of the run.
+    pub(crate) last_tenth: Option<LastTenth>,
+    /// Latencies by kind of operation.
+    #[serde(default)]
+    pub(crate) latencies: Vec<Latency>,
+    /// Share of point reads without the slow disk.
+    pub(crate) fd_hit_rate: Option<f64>,
+    /// Share of point reads without any disk.
+    pub(crate) dram_hit_rate: Option<f64>,
+    /// Processor time of an operation in microseconds.
+    pub(crate) cpu_us_per_op: Option<f64>,
+    /// Processor time of the run.
+    pub(crate) cpu_seconds: Option<f64>,
+    /// Most memory resident.
+    pub(crate) max_rss_bytes: Option<u64>,
+    /// Read operations on the slow disk.
+    pub(crate) sd_read_ops: Option<u64>,
+    /// Bytes read from the slow disk.
+    pub(crate) sd_read_bytes: Option<u64>,
+    /// Bytes that compactions read.
+    pub(crate) compaction_read_bytes: Option<u64>,
+    /// Bytes that compactions wrote.
+    pub(crate) compaction_write_bytes: Option<u64>,
+    /// Bytes promoted as tables of L0.
+    pub(crate) promoted_flush_bytes: Option<u64>,
+    /// Bytes promoted by compactions.
+    pub(crate) promoted_compaction_bytes: Option<u64>,
+    /// Bytes that compactions kept on the fast tier.
+    pub(crate) retained_bytes: Option<u64>,
+    /// Bytes written to disks per byte handed in.
+    pub(crate) write_amplification: Option<f64>,
+    /// Processor time of the run by activity, in seconds.
+    pub(crate) cpu_by_activity: Option<BTreeMap<String, f64>>,
+    /// What was read from and written to each tier, by activity.
+    pub(crate) io_by_activity: Option<BTreeMap<String, BTreeMap<String, Io>>>,
+    /// The same by time.
+    pub(crate) activity_series: Option<ActivitySeries>,
+    /// Answers that were wrong.
+    #[serde(default)]
+    pub(crate) wrong_answers: u64,
+    /// Settings of the engine.
+    pub(crate) settings: Settings,
+    /// The machine, as far as it was recorded.
+    #[serde(default)]
+    pub(crate) host: Value,
+    /// What the slow disk could do right before the run, if it was measured.
+    pub(crate) slow_probe: Option<Value>,
+    /// Stages of the distribution.
+    #[serde(default)]
+    pub(crate) stages: Vec<Stage>,
+    /// The run, second by second.
+    #[serde(default)]
+    pub(crate) series: Vec<Second>,
+}
+
+/// The last tenth of a run.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct LastTenth {
+    /// Operations per second.
+    pub(crate) ops_s: f64,
+    /// Share of point reads without the slow disk.
+    pub(crate) fd_hit_rate: Option<f64>,
+}
+
+/// Latencies of one kind of operation in microseconds.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Latency {
+    /// "read", "update" and so on.
+    pub(crate) operation: String,
+    /// Median.
+    pub(crate) p50_us: f64,
+    /// 99th percentile.
+    pub(crate) p99_us: f64,
+    /// 99.9th percentile.
+    pub(crate) p999_us: f64,
+}
+
+/// Reads and writes of one activity on one tier.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Io {
+    /// Read operations.
+    pub(crate) read_ops: u64,
+    /// Bytes read.
+    pub(crate) read_bytes: u64,
+    /// Write operations.
+    pub(crate) write_ops: u64,
+    /// Bytes written.
+    pub(crate) write_bytes: u64,
+}
+
+/// What was spent in each entry of the series; arrays of zeros are left out.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub(crate) struct ActivitySeries {
+    /// By tier, activity and kind ("read_bytes" and so on).
+    #[serde(default)]
+    pub(crate) io: BTreeMap<String, BTreeMap<String, BTreeMap<String, Vec<f64>>>>,
+}
+
+/// Settings of one store. Sizes in bytes.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Settings {
+    /// What the store may occupy on the fast tier.
+    pub(crate) fast_capacity: u64,
+    /// All memory.
+    pub(crate) memory: u64,
+    /// Block cache.
+    pub(crate) cache: u64,
+    /// One memtable.
+    pub(crate) memtable: u64,
+    /// Data blocks on the fast tier.
+    pub(crate) block_size_fast: u64,
+    /// Data blocks on the slow tier.
+    pub(crate) block_size_slow: u64,
+    /// What acknowledged writes survive.
+    pub(crate) durability: String,
+    /// Compression on the slow tier.
+    pub(crate) compression: String,
+    /// Emulation of a slower device.
+    #[serde(default)]
+    pub(crate) slow_device: SlowDevice,
+    /// Techniques turned off, by the name of their flag: `true`, or a choice other than the usual.
+    #[serde(default)]
+    pub(crate) experiments: BTreeMap<String, Value>,
+}
+
+/// What an emulated slow device can do; `None` is no limit.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub(crate) struct SlowDevice {
+    /// Operations per second.
+    pub(crate) iops: Option<u64>,
+    /// Bytes per second.
+    pub(crate) bandwidth: Option<u64>,
+}
+
+/// One stage of a run.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Stage {
+    /// What it touched.
+    pub(crate) distribution: String,
+    /// When it began.
+    pub(crate) begin_seconds: f64,
+    /// Its length.
+    pub(crate) seconds: f64,
+    /// Operations per second.
+    pub(crate) ops_s: f64,
+    /// Share of point reads without the slow disk in its last tenth.
+    pub(crate) last_tenth_fd_hit_rate: Option<f64>,
+    /// Time until the hit rate was steady.
+    pub(crate) seconds_to_steady: Option<f64>,
+    /// Hot bytes at its end.
+    pub(crate) hot_set_bytes: Option<u64>,
+    /// What they were limited to at its end.
+    pub(crate) hot_set_limit_bytes: Option<u64>,
+}
+
+/// One second of a run.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub(crate) struct Second {
+    /// Time since the run began, at its end.
+    pub(crate) second: f64,
+    /// Operations per second.
+    pub(crate) ops_s: f64,
+    /// Share of point reads without the slow disk.
+    pub(crate) fd_hit_rate: Option<f64>,
+    /// Hot bytes at its end.
+    pub(crate) hot_set_bytes: Option<u64>,
+    /// What they were limited to at its end.
+    pub(crate) hot_set_limit_bytes: Option<u64>,
+}
+
+impl Run {
+    /// Reads the run in the file at `path`.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not what `bench --json` writes.
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let text =
+            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_str(&text)
+            .with_context(|| format!("{}: not the JSON of a `thermocline bench`", path.display()))
+    }
+
+    /// Operations per second at the end of the run, where everything has found its place.
+    pub(crate) fn final_ops_s(&self) -> Option<f64> {
+        self.last_tenth.as_ref().map(|last| last.ops_s)
+    }
+
+    /// Share of point reads without the slow disk at the end of the run.
+    pub(crate) fn final_hit_rate(&self) -> Option<f64> {
+        self.last_tenth.as_ref()?.fd_hit_rate
+    }
+
+    /// Latencies of reads, or of the first kind of operation where nothing is read.
+    pub(crate) fn of_reads(&self) -> Option<&Latency> {
+        let reads = self.latencies.iter().find(|l| l.operation == "read");
+        reads.or(self.latencies.first())
+    }
+
+    /// The techniques that were turned off, in words; empty for a usual run.
+    pub(crate) fn without(&self) -> String {
+        let mut off = Vec::new();
+        for (name, value) in &self.settings.experiments {
+            match value {
+                Value::Bool(true) => off.push(name.replace('_', " ")),
+                Value::String(choice) if name == "scoring" && choice != "smoothing" => {
+                    off.push(format!("{choice} scoring"));
+                }
+                _ => {}
+            }
+        }
+        off.join(", ")
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A run of `engine` at so many operations a second, ten seconds long.
+    pub(crate) fn value(engine: &str, distribution: &str, ops_s: f64) -> Value {
+        let series: Vec<Value> = (1..=10)
+            .map(|second| {
+                json!({"second": f64::from(second), "ops_s": ops_s, "fd_hit_rate": 0.9,
+                       "hot_set_bytes": 1000 * second, "hot_set_limit_bytes": 20_000})
+            })
+            .collect();
+        json!({
+            "engine": engine, "workload": "ro", "distribution": distribution,
+            "records": 1000, "record_bytes": 1024, "threads": 4,
+            "seconds": 10.0, "ops": (ops_s * 10.0) as u64, "ops_s": ops_s,
+            "last_tenth": {"ops_s": ops_s, "fd_hit_rate": 0.95},
+            "latencies": [{"operation": "read", "p50_us": 10.0, "p99_us": 90.0, "p999_us": 120.0}],
+            "fd_hit_rate": 0.9, "dram_hit_rate": 0.1, "cpu_us_per_op": 12.5, "cpu_seconds": 3.0,
+            "max_rss_bytes": 1_000_000, "sd_read_ops": 10, "wrong_answers": 0,
+            "settings": {"fast_capacity": 1 << 20, "memory": 1 << 24, "cache": 1 << 20,
+                "memtable": 1 << 16, "block_size_fast": 4096, "block_size_slow": 16384,
+                "durability": "buffered", "compression": "none",
+                "slow_device": {"iops": 5000, "bandwidth": null, "latency": null}},
+            "host": {"cores": 2, "os": "linux", "arch": "x86_64"},
+            "stages": [{"distribution": distribution, "begin_seconds": 0.0, "seconds": 10.0,
+                "ops_s": ops_s, "last_tenth_fd_hit_rate": 0.95, "seconds_to_steady": 1.0}],
+            "series": series,
+        })
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let run: Run = serde_json::from_value(value("hotrap", "uniform", 500.0)).unwrap();
+        assert_eq!(run.final_ops_s(), Some(500.0));
+        assert_eq!(run.final_hit_rate(), Some(0.95));
+        assert_eq!(run.settings.slow_device.iops, Some(5000));
+        assert_eq!(run.series.len(), 10);
+        assert_eq!(run.without(), "");
+    }
+
+    #[test]
+    fn techniques_turned_off_are_named() {
+        let mut value = value("hotrap", "uniform", 500.0);
+        value["settings"]["experiments"] =
+            json!({"no_retention": true, "no_auto_tuning": false, "scoring": "lru"});
+        let run: Run = serde_json::from_value(value).unwrap();
+        assert_eq!(run.without(), "no retention, lru scoring");
+    }
+
+    #[test]
+    fn a_run_with_fewer_fields_is_read_and_one_without_an_engine_refused() {
+        let mut old = value("hotrap", "uniform", 500.0);
+        let fields = old.as_object_mut().unwrap();
+        for field in [
+            "series",
+            "stages",
+            "latencies",
+            "last_tenth",
+            "host",
+            "cpu_seconds",
+        ] {
+            fields.remove(field);
+        }
+        let run: Run = serde_json::from_value(old).unwrap();
+        assert_eq!(run.final_ops_s(), None);
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("x.json");
+        fs::write(&path, "{\"ops_s\": 1}").unwrap();
+        let error = format!("{:#}", Run::read(&path).unwrap_err());
+        assert!(
+            error.contains("x.json") && error.contains("engine"),
+            "{error}"
+        );
+    }
+}
