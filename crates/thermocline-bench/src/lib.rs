@@ -8,6 +8,7 @@ mod accounts;
 mod args;
 mod bench;
 mod block_device;
+mod compare;
 mod counters;
 mod demo;
 mod distribution;
@@ -38,6 +39,7 @@ mod workload;
 pub use accounts::{Activity, ActivitySeries, Amount, ByActivity, ByDisk, Io, IoSeries};
 pub use args::{BenchArgs, Phase};
 pub use bench::{BadArguments, bench};
+pub use compare::{CompareArgs, Compared, Comparison, Side, Verdict, compare};
 pub use demo::{DemoArgs, demo};
 pub use distribution::{Cluster, Ranks, Shape, Stage, Stages};
 #[cfg(feature = "experiments")]

@@ -1,0 +1,348 @@
+//! Two result directories beside each other: what became faster or slower, beyond noise.
+
+mod hosts;
+mod noise;
+mod page;
+mod text;
+mod verdict;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail, ensure};
+use serde::Serialize;
+
+use crate::bench::BadArguments;
+use crate::pages;
+use crate::results::{Cell, Results};
+pub use verdict::{Compared, Verdict};
+
+/// Compares throughput, cell by cell: B against A.
+#[derive(Debug, Clone, clap::Args)]
+pub struct CompareArgs {
+    /// Result directory of a suite, or the file of a `bench --json`: what was before
+    #[arg(value_name = "A")]
+    pub a: PathBuf,
+
+    /// Result directory or file of the same kind: what is now
+    #[arg(value_name = "B")]
+    pub b: PathBuf,
+
+    /// Exit with 1 when a cell of B is slower beyond noise, and by more than so many percent
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub fail_on_regression: Option<f64>,
+
+    /// Compare although the machines, or their disks, differ
+    #[arg(long)]
+    pub different_hosts: bool,
+
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+
+    /// Write the comparison there as a page, too
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(percent) if (0.0..100.0).contains(&percent) => Ok(percent),
+        _ => Err("must be a number from 0 to below 100".to_owned()),
+    }
+}
+
+/// One side of a comparison.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Side {
+    /// Directory or file.
+    pub path: PathBuf,
+    /// Name of the suite.
+    pub suite: String,
+    /// Version of the program that measured.
+    pub version: String,
+}
+
+/// B against A.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What was before.
+    pub a: Side,
+    /// What is now.
+    pub b: Side,
+    /// Cells that both have.
+    pub cells: Vec<Compared>,
+    /// What a reader has to know before believing it.
+    pub warnings: Vec<String>,
+}
+
+impl Comparison {
+    /// Names of cells that are slower beyond noise and by more than `percent`.
+    pub fn regressions(&self, percent: f64) -> Vec<&str> {
+        let regressed = |cell: &&Compared| cell.regressed(percent);
+        let cells = self.cells.iter().filter(regressed);
+        cells.map(|cell| cell.cell.as_str()).collect()
+    }
+}
+
+/// Compares what `args` name, and writes the page if one is asked for.
+///
+/// # Errors
+/// [`BadArguments`] when the two cannot be compared: another format, other machines, nothing in common, a directory
+/// against a file; and when the page cannot be written.
+pub fn compare(args: &CompareArgs) -> Result<Comparison> {
+    let comparison = read_and_compare(args).map_err(BadArguments::new)?;
+    if let Some(path) = &args.html {
+        pages::write(path, page::page(&comparison)?.as_bytes())?;
+    }
+    Ok(comparison)
+}
+
+fn read_and_compare(args: &CompareArgs) -> Result<Comparison> {
+    let (mut a, mut b) = (read(&args.a)?, read(&args.b)?);
+    ensure!(
+        args.a.is_dir() == args.b.is_dir(),
+        "{} and {}: compare two directories or two files",
+        args.a.display(),
+        args.b.display()
+    );
+    // Two files are compared because they were named.
+    if let ([a], [b], false) = (&mut a.cells[..], &mut b.cells[..], args.a.is_dir()) {
+        if a.id != b.id {
+            a.id = format!("{} / {}", a.id, b.id);
+        }
+        b.id.clone_from(&a.id);
+    }
+    let differences = hosts::differences(&a, &b);
+    if !differences.is_empty() && !args.different_hosts {
+        bail!(
+            "measured on different machines, so figures do not compare: {}; with --different-hosts they are compared all the same",
+            differences.join("; ")
+        );
+    }
+    let mut warnings: Vec<String> = differences
+        .iter()
+        .map(|difference| format!("different machines: {difference}"))
+        .collect();
+    let mut cells = Vec::new();
+    for before in &a.cells {
+        let Some(after) = b.cells.iter().find(|cell| cell.id == before.id) else {
+            continue;
+        };
+        warnings.extend(other_work(before, after));
+        cells.extend(Compared::new(before, after));
+    }
+    ensure!(
+        !cells.is_empty(),
+        "{} and {} have no measured cell in common: {} / {}",
+        args.a.display(),
+        args.b.display(),
+        names(&a),
+        names(&b)
+    );
+    warnings.extend(only_in(&a, &b));
+    warnings.extend(only_in(&b, &a));
+    Ok(Comparison {
+        a: side(a),
+        b: side(b),
+        cells,
+        warnings,
+    })
+}
+
+fn read(path: &Path) -> Result<Results> {
+    if path.is_dir() {
+        Results::read(path)
+    } else {
+        Results::of_one_run(path)
+    }
+}
+
+fn side(results: Results) -> Side {
+    Side {
+        path: results.path,
+        suite: results.suite,
+        version: results.version,
+    }
+}
+
+/// The first names of cells.
+fn names(results: &Results) -> String {
+    let mut names: Vec<&str> = results.cells.iter().map(|cell| cell.id.as_str()).collect();
+    if names.len() > 5 {
+        names.truncate(5);
+        names.push("…");
+    }
+    names.join(", ")
+}
+
+fn only_in(one: &Results, other: &Results) -> Option<String> {
+    let missing = |cell: &&Cell| other.cells.iter().all(|there| there.id != cell.id);
+    let only: Vec<&str> = one
+        .cells
+        .iter()
+        .filter(missing)
+        .map(|cell| cell.id.as_str())
+        .collect();
+    (!only.is_empty()).then(|| format!("only in {}: {}", one.path.display(), only.join(", ")))
+}
+
+/// A warning where cells of one name did not do the same.
+fn other_work(a: &Cell, b: &Cell) -> Option<String> {
+    let (before, after) = (a.first()?, b.first()?);
+    let mut differ = Vec::new();
+    for (what, same) in [
+        ("engine", before.engine == after.engine),
+        ("workload", before.workload == after.workload),
+        ("distribution", before.distribution == after.distribution),
+        ("records", before.records == after.records),
+        ("record size", before.record_bytes == after.record_bytes),
+        ("threads", before.threads == after.threads),
+        ("settings", before.settings == after.settings),
+    ] {
+        if !same {
+            differ.push(what);
+        }
+    }
+    (!differ.is_empty()).then(|| format!("{}: not the same {}", a.id, differ.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::results::tests::{value, write};
+
+    fn args(a: &Path, b: &Path) -> CompareArgs {
+        CompareArgs {
+            a: a.to_owned(),
+            b: b.to_owned(),
+            fail_on_regression: None,
+            different_hosts: false,
+            json: false,
+            html: None,
+        }
+    }
+
+    fn runs(ops: &[f64]) -> Vec<Value> {
+        ops.iter()
+            .map(|ops| value("hotrap", "uniform", *ops))
+            .collect()
+    }
+
+    #[test]
+    fn regressions_are_beyond_noise_and_beyond_the_percentage() {
+        let home = tempfile::tempdir().unwrap();
+        let (a, b) = (home.path().join("a"), home.path().join("b"));
+        let before = runs(&[100.0, 101.0, 99.0]);
+        write(
+            &a,
+            &[
+                ("down", &[], before.clone()),
+                ("noisy", &[], before.clone()),
+                ("up", &[], before),
+            ],
+        );
+        write(
+            &b,
+            &[
+                ("down", &[], runs(&[80.0, 81.0, 79.0])),
+                ("noisy", &[], runs(&[60.0, 80.0, 130.0])),
+                ("up", &[], runs(&[120.0, 121.0, 119.0])),
+            ],
+        );
+        let comparison = compare(&args(&a, &b)).unwrap();
+        let verdicts: Vec<Verdict> = comparison.cells.iter().map(|cell| cell.verdict).collect();
+        assert_eq!(
+            verdicts,
+            [Verdict::Slower, Verdict::WithinNoise, Verdict::Faster]
+        );
+        assert_eq!(comparison.regressions(5.0), ["down"]);
+        assert_eq!(comparison.regressions(25.0), Vec::<&str>::new());
+        assert!(comparison.warnings.is_empty(), "{:?}", comparison.warnings);
+        let text = comparison.to_string();
+        assert!(text.contains("0.800") && text.contains("slower"), "{text}");
+        let json = serde_json::to_value(&comparison).unwrap();
+        assert_eq!(json["cells"][1]["verdict"], "within_noise");
+    }
+
+    #[test]
+    fn other_machines_are_refused_unless_allowed() {
+        let home = tempfile::tempdir().unwrap();
+        let (a, b) = (home.path().join("a"), home.path().join("b"));
+        write(&a, &[("x", &[], runs(&[1.0, 1.1]))]);
+        write(
+            &b,
+            &[("x", &[], runs(&[1.0, 1.1])), ("y", &[], runs(&[1.0]))],
+        );
+        let mut suite: Value =
+            serde_json::from_str(&fs::read_to_string(b.join("suite.json")).unwrap()).unwrap();
+        suite["host"]["cores"] = json!(64);
+        fs::write(b.join("suite.json"), suite.to_string()).unwrap();
+        let mut args = args(&a, &b);
+        let error = compare(&args).unwrap_err();
+        assert!(error.is::<BadArguments>());
+        assert!(error.to_string().contains("cores 2 / 64"), "{error}");
+        args.different_hosts = true;
+        let comparison = compare(&args).unwrap();
+        assert_eq!(comparison.cells.len(), 1);
+        let warnings = comparison.warnings.join("\n");
+        assert!(
+            warnings.contains("different machines") && warnings.contains(": y"),
+            "{warnings}"
+        );
+    }
+
+    #[test]
+    fn nothing_in_common_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let (a, b) = (home.path().join("a"), home.path().join("b"));
+        write(&a, &[("x", &[], runs(&[1.0]))]);
+        write(&b, &[("y", &[], runs(&[1.0]))]);
+        let error = compare(&args(&a, &b)).unwrap_err().to_string();
+        assert!(
+            error.contains("no measured cell in common: x / y"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn two_files_are_compared_whatever_they_are_called() {
+        let home = tempfile::tempdir().unwrap();
+        let (a, b) = (home.path().join("a.json"), home.path().join("b.json"));
+        fs::write(&a, value("hotrap", "uniform", 10.0).to_string()).unwrap();
+        fs::write(&b, value("leveled", "uniform", 5.0).to_string()).unwrap();
+        let comparison = compare(&args(&a, &b)).unwrap();
+        assert_eq!(comparison.cells[0].ratio, Some(0.5));
+        assert!(comparison.warnings[0].contains("not the same engine"));
+        let error = compare(&args(&a, home.path())).unwrap_err().to_string();
+        assert!(error.contains("result directory"), "{error}");
+    }
+
+    #[test]
+    fn the_page_escapes_and_shows_every_cell() {
+        let home = tempfile::tempdir().unwrap();
+        let (a, b) = (home.path().join("a"), home.path().join("<b>"));
+        write(
+            &a,
+            &[("x", &[], runs(&[100.0, 101.0])), ("y", &[], runs(&[1.0]))],
+        );
+        write(
+            &b,
+            &[("x", &[], runs(&[50.0, 51.0])), ("y", &[], runs(&[1.0]))],
+        );
+        let mut args = args(&a, &b);
+        args.html = Some(home.path().join("compare.html"));
+        compare(&args).unwrap();
+        let page = fs::read_to_string(home.path().join("compare.html")).unwrap();
+        let html = scraper::Html::parse_document(&page);
+        assert_eq!(html.errors, Vec::<std::borrow::Cow<'_, str>>::new());
+        let rows = scraper::Selector::parse("#cells tbody tr").unwrap();
+        assert_eq!(html.select(&rows).count(), 2);
+        let slower = scraper::Selector::parse("tr.slower").unwrap();
+        assert_eq!(html.select(&slower).count(), 1);
+        assert!(!page.contains("<b>") && page.contains("&lt;b&gt;"));
+    }
+}
