@@ -21,7 +21,7 @@ The flags of the store may come from the environment instead:
 
 Exit codes:
   0  done
-  1  `get` found no such key
+  1  `get` found no such key; `bench compare` a regression that is not allowed
   2  the command line or the input is wrong
   3  the store or a device refused (not found, locked, full, I/O error)
   4  bytes on disk are damaged; the message names file and offset";

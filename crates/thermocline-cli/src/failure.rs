@@ -8,6 +8,7 @@ use thermocline::Error;
 
 /// Exit codes are part of the interface; `thermocline --help` lists them.
 const NOT_FOUND: u8 = 1;
+const REGRESSED: u8 = 1;
 const USAGE: u8 = 2;
 const STORE: u8 = 3;
 const DAMAGED: u8 = 4;
@@ -17,6 +18,8 @@ const DAMAGED: u8 = 4;
 pub(crate) enum Failure {
     /// `get` found nothing.
     KeyNotFound,
+    /// `bench compare` found cells that are slower than allowed.
+    Regressed { cells: String },
     /// The command line or the input is wrong.
     Usage(String),
     /// The engine refused, with a hint at what helps on this command line.
@@ -65,6 +68,7 @@ impl Failure {
     fn code(&self) -> u8 {
         match self {
             Failure::KeyNotFound => NOT_FOUND,
+            Failure::Regressed { .. } => REGRESSED,
             Failure::Usage(_) => USAGE,
             Failure::Store { error, .. } => store_code(error),
             Failure::Damaged { .. } => DAMAGED,
@@ -87,6 +91,7 @@ impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Failure::KeyNotFound => f.write_str("the key does not exist"),
+            Failure::Regressed { cells } => write!(f, "slower than allowed: {cells}"),
             Failure::Usage(message) => f.write_str(message),
             Failure::Store { error, .. } => error.fmt(f),
             Failure::Damaged { problems: 1 } => f.write_str("1 problem found"),
@@ -118,6 +123,7 @@ mod tests {
         let locked = || Error::Locked { path: "db".into() };
         for (failure, code) in [
             (Failure::KeyNotFound, 1),
+            (Failure::Regressed { cells: "a".into() }, 1),
             (Failure::usage("no"), 2),
             (locked().into(), 3),
             (damage().into(), 4),
