@@ -51,7 +51,7 @@ fn body(
         .disable_x_mesh()
         .x_labels((plot / 60.0).max(4.0) as usize)
         .y_labels(5)
-        .x_label_formatter(&|seconds| format!("{seconds:.0}"))
+        .x_label_formatter(&|seconds| format!("{}", (seconds * 10.0).round() / 10.0))
         // A hard space keeps the numbers off the axis.
         .y_label_formatter(&|value| format!("{}\u{a0}", frame.unit.tick(*value)))
         .x_desc("seconds since the run began")
