@@ -1,4 +1,5 @@
 //! The fast tier as a cache of blocks: where things lie, what is counted, what is refused.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod common;
 
