@@ -39,9 +39,9 @@ const LEARNING: f64 = 8.0;
 /// What is left of older measurements when a new one comes.
 const KEEP: f64 = 0.5;
 
-/// Bytes of which nothing is known yet, as a fraction of the largest hot set, that a class is
-/// taken to have besides: a few records prove nothing.
-const DOUBT: f64 = 0.01;
+/// Reads, drawn as untracked data draws them, that every class is taken to have had besides: a few
+/// records prove nothing, and in a small store every class is small.
+const DOUBT: f64 = 8.0;
 
 /// What a merge into the lowest run has shown: of the bytes that lay there, by class, how many were
 /// read since the merge before; and how many were read that did not lie there.
@@ -54,6 +54,8 @@ pub(super) struct Census {
     size: [u64; CLASSES],
     again: [u64; CLASSES],
     new: u64,
+    /// Keys that were read.
+    keys: u64,
 }
 
 impl Census {
@@ -75,9 +77,13 @@ impl Census {
                 self.size[class] += size;
                 if !newer.is_empty() {
                     self.again[class] += size;
+                    self.keys += 1;
                 }
             }
-            Some(_) => self.new += size,
+            Some(_) => {
+                self.new += size;
+                self.keys += 1;
+            }
             None => {}
         }
     }
@@ -94,6 +100,7 @@ impl Census {
             self.again[class] += other.again[class];
         }
         self.new += other.new;
+        self.keys += other.keys;
     }
 }
 
@@ -116,15 +123,16 @@ impl Density {
 pub(super) struct Reuse {
     classes: [Density; CLASSES],
     untracked: Density,
+    /// Bytes of [`DOUBT`].
     doubt: f64,
 }
 
 impl Reuse {
-    /// Takes in a merge, in a store of `data` bytes whose hot set has `hot_set_max` at most.
-    pub(super) fn take(&mut self, census: &Census, data: u64, hot_set_max: u64) {
+    /// Takes in a merge, in a store of `data` bytes.
+    pub(super) fn take(&mut self, census: &Census, data: u64) {
         let tracked: u64 = census.size.iter().sum();
         let read = census.new + census.again.iter().sum::<u64>();
-        if read == 0 || tracked == 0 || data <= tracked {
+        if census.keys == 0 || tracked == 0 || data <= tracked {
             return;
         }
         let meanwhile = read as f64;
@@ -135,7 +143,7 @@ impl Reuse {
         let untracked = (data - tracked) as f64;
         self.untracked
             .take(census.new as f64, untracked * meanwhile);
-        self.doubt = DOUBT * hot_set_max as f64 * meanwhile;
+        self.doubt = DOUBT * read as f64 / census.keys as f64;
     }
 
     /// Whether anything is known.
@@ -152,7 +160,7 @@ impl Reuse {
         // Where all reads were of tracked records, a single byte stands for the others.
         let untracked = self.untracked.read.max(1.0) / self.untracked.could;
         let Density { read, could } = self.classes[class];
-        (read / untracked + self.doubt) / (could + self.doubt)
+        (read + self.doubt) / (could * untracked + self.doubt)
     }
 
     /// Whether records of a class are worth the fast tier.
@@ -179,7 +187,6 @@ mod tests {
     use crate::options::HotRapOptions;
 
     const DATA: u64 = 1_000_000;
-    const MAX: u64 = 70_000;
 
     fn record(stable_until: u64, again: bool) -> Record {
         Record {
@@ -191,7 +198,7 @@ mod tests {
         }
     }
 
-    /// Of each class with so many bytes, how many were read again.
+    /// Of each class with so many bytes, how many were read again; records have a hundred.
     fn census(classes: &[(usize, u64, u64)], new: u64) -> Census {
         let mut census = Census::new(1, 0);
         for (class, size, again) in classes {
@@ -199,12 +206,13 @@ mod tests {
             census.again[*class] = *again;
         }
         census.new = new;
+        census.keys = (new + census.again.iter().sum::<u64>()) / 100;
         census
     }
 
     fn reuse(census: &Census) -> Reuse {
         let mut reuse = Reuse::default();
-        reuse.take(census, DATA, MAX);
+        reuse.take(census, DATA);
         reuse
     }
 
@@ -218,11 +226,14 @@ mod tests {
         census.count(&[(2, none)], 20, &model);
         census.count(&[(0, two), (1, none)], 40, &model);
         let mut expected = super::tests::census(&[(3, 10, 10), (0, 20, 0)], 40);
-        (expected.lowest, expected.epoch) = (2, 3);
+        (expected.lowest, expected.epoch, expected.keys) = (2, 3, 2);
         assert_eq!(census, expected);
         let mut twice = census;
         twice.add(&census);
-        assert_eq!((twice.size[0], twice.again[3], twice.new), (40, 20, 80));
+        assert_eq!(
+            (twice.size[0], twice.again[3], twice.new, twice.keys),
+            (40, 20, 80, 4)
+        );
     }
 
     #[test]
@@ -233,9 +244,9 @@ mod tests {
         assert!(!reuse.is_worth(ONCE) && !reuse.is_worth(LAPSED) && !reuse.is_learning());
         assert!((LAPSED + 1..CLASSES).all(|class| reuse.is_worth(class)));
         // Nor does a merge count that nothing can be told from.
-        assert_eq!(super::tests::reuse(&census(&[], 9)), reuse);
+        assert_eq!(super::tests::reuse(&census(&[], 900)), reuse);
         let mut all = reuse;
-        all.take(&census(&[(0, DATA, 5)], 0), DATA, MAX);
+        all.take(&census(&[(0, DATA, 5)], 0), DATA);
         assert_eq!(all, reuse);
     }
 
@@ -248,7 +259,7 @@ mod tests {
 
     #[test]
     fn what_is_read_four_times_as_often_is_worth_it_stable_or_not() {
-        let reuse = reuse(&census(&[(0, 60_000, 24_000), (5, 5_000, 4_500)], 90_000));
+        let reuse = reuse(&census(&[(0, 60_000, 24_000), (5, 10_000, 9_000)], 90_000));
         assert!(reuse.is_worth(0) && reuse.is_worth(5) && !reuse.is_learning());
         assert_eq!(reuse.order()[..2], [5, 0]);
         let hotspot = super::tests::reuse(&census(&[(0, 60_000, 50_000)], 40_000));
@@ -258,7 +269,7 @@ mod tests {
     #[test]
     fn stable_records_that_nobody_reads_come_last() {
         let reuse = reuse(&census(
-            &[(0, 10_000, 3_000), (3, 50_000, 100), (5, 5_000, 4_000)],
+            &[(0, 20_000, 8_000), (3, 50_000, 100), (5, 10_000, 8_000)],
             90_000,
         ));
         assert!(reuse.is_worth(0) && !reuse.is_worth(3) && reuse.is_worth(5));
@@ -268,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_few_records_prove_nothing() {
-        let few = reuse(&census(&[(4, 50, 50)], 100_000));
+        let few = reuse(&census(&[(4, 500, 500)], 100_000));
         let many = reuse(&census(&[(4, 10_000, 10_000)], 100_000));
         assert!(!few.is_worth(4) && many.is_worth(4));
     }
@@ -278,7 +289,7 @@ mod tests {
         let mut reuse = reuse(&census(&[(5, 50_000, 45_000)], 90_000));
         assert!(reuse.is_worth(5));
         for _ in 0..4 {
-            reuse.take(&census(&[(5, 50_000, 100)], 90_000), DATA, MAX);
+            reuse.take(&census(&[(5, 50_000, 100)], 90_000), DATA);
         }
         assert!(!reuse.is_worth(5));
     }

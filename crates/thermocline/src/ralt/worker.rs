@@ -201,7 +201,7 @@ impl Shared {
     fn end_pass(&self, worker: &mut Worker, pass: &Pass) {
         if let Some(census) = &pass.census {
             let data = self.data.load(Ordering::Relaxed);
-            worker.reuse.take(census, data, self.sizes.hot_set_max);
+            worker.reuse.take(census, data);
             let learning = worker.reuse.is_learning();
             self.learning.store(learning, Ordering::Relaxed);
         }
