@@ -246,6 +246,11 @@ impl Job for TrackingJob {
         if !has_no_room && self.ralt.has_work() && self.engine.check_open().is_ok() {
             self.engine.schedule_tracking();
         }
+        // RALT may have grown: what it takes is no longer the last fast levels', and a crossing may be due
+        // that no compaction's end will find. Whoever waited for the store to come to rest waited on.
+        if self.engine.check_open().is_ok() {
+            self.engine.schedule();
+        }
         self.engine.executor.notify();
         Step::Done
     }
