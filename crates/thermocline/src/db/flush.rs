@@ -27,10 +27,20 @@ impl FlushJob {
     }
 }
 
+impl FlushJob {
+    /// Whether a compaction makes room, or has made some since it was `seen` whether one ran and how
+    /// many had begun.
+    fn makes_room(&self, seen: (bool, u64)) -> bool {
+        let (ran, begun) = seen;
+        ran || self.engine.background.begun() != begun
+    }
+}
+
 impl Job for FlushJob {
     fn step(&mut self) -> Step {
         let oldest = self.tree.pin().immutables.last().cloned();
         if let Some(memtable) = oldest {
+            let seen = (self.engine.is_compacting(), self.engine.background.begun());
             match self.engine.flush_memtable(&self.tree, &memtable) {
                 Ok(()) => {
                     self.engine.background.clear();
@@ -39,7 +49,7 @@ impl Job for FlushJob {
                 }
                 // Not a failure: a compaction is making room, and queues this flush again when it
                 // ends.
-                Err(error) if error.is_no_space() && self.engine.is_compacting() => {
+                Err(error) if error.is_no_space() && self.makes_room(seen) => {
                     self.tree.state.lock().flushing = false;
                     // One that ended between the look and the flag has found the flag set.
                     if !self.engine.is_compacting() {
@@ -128,7 +138,10 @@ impl Engine {
             Some(last) if self.tiers.len() > 1 && !self.is_compacting() => {
                 last.reserve(bytes).map(|space| (Arc::clone(last), space))
             }
-            _ => Err(refused),
+            _ => {
+                point!(self.points, "flush.refused")?;
+                Err(refused)
+            }
         }
     }
 

@@ -105,6 +105,35 @@ fn a_stopped_writer_waits_for_the_room_that_another_is_making() {
     drop(space);
 }
 
+/// A flush finds no room because a compaction runs that will make some, and that ends before the flush
+/// looks whether one does. It was taken for a failure, and the next writer was told of a full tier.
+#[test]
+fn a_flush_that_a_compaction_has_just_made_room_for_is_tried_again() {
+    let scene = Scene::new();
+    scene.put_all(&KEYS, "old");
+    scene.to_last_fast();
+    scene.put("n", "new");
+    scene.freeze();
+    scene.start(scene.crossing());
+    let engine = scene.engine();
+    let taken = engine.fast().free_bytes();
+    engine.fast().add_file_bytes(taken);
+    let hook = scene.at("flush.refused", |scene| {
+        while scene.engine().is_compacting() {
+            assert!(scene.stepped.step());
+        }
+        Ok(())
+    });
+    // Whichever of the two the executor takes first.
+    while !hook.has_run() && scene.engine().is_compacting() {
+        assert!(scene.stepped.step());
+    }
+    assert!(hook.has_run() && engine.background.error().is_none());
+    scene.db.flush().unwrap();
+    assert_eq!(scene.get("n").as_deref(), Some("new"));
+    engine.fast().remove_file_bytes(taken);
+}
+
 /// All that there is on the fast tier are files that were removed while a reader held them. A writer
 /// used to report a tier without room at once; under a heavy load a few slow readers were enough.
 #[test]
