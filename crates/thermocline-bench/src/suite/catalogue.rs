@@ -65,11 +65,7 @@ mod tests {
                 } else {
                     let error = line::plan(&cell.words, &cell.flags).err().unwrap();
                     let error = format!("{error:#}");
-                    assert!(
-                        error.contains("--features") || error.contains("no engine"),
-                        "{}: {error}",
-                        cell.id
-                    );
+                    assert!(error.contains("--features"), "{}: {error}", cell.id);
                 }
             }
         }
