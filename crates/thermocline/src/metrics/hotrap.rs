@@ -48,7 +48,8 @@ pub struct RaltMetrics {
     pub memory_bytes: u64,
     /// Access records in tables; of a key that lies in several, each.
     pub records: u64,
-    /// The score, as of now, from which on a record is hot.
+    /// The score, as of now, from which on a record is hot, in the class of records that the limit
+    /// goes through; others are hot or not as a whole.
     pub hot_threshold: f64,
     /// The score, as of now, below which the last eviction forgot records.
     pub evicted_threshold: f64,
