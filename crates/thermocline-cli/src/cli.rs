@@ -2,6 +2,8 @@
 
 use clap::{Parser, Subcommand};
 
+#[cfg(feature = "torture")]
+use crate::commands::torture;
 use crate::commands::{
     bench, checkpoint, compact, completions, delete, demo, destroy, get, hot, inspect, load, put,
     scan, stats, trace, verify,
@@ -21,7 +23,8 @@ The flags of the store may come from the environment instead:
 
 Exit codes:
   0  done
-  1  `get` found no such key; `bench compare` a regression that is not allowed
+  1  `get` found no such key; `bench compare` a regression that is not allowed;
+     `torture` a broken promise
   2  the command line or the input is wrong
   3  the store or a device refused (not found, locked, full, I/O error)
   4  bytes on disk are damaged; the message names file and offset";
@@ -59,6 +62,8 @@ pub(crate) enum Command {
     Inspect(inspect::Args),
     Destroy(destroy::Args),
     Completions(completions::Args),
+    #[cfg(feature = "torture")]
+    Torture(torture::Args),
 }
 
 impl Command {
@@ -80,6 +85,8 @@ impl Command {
             Command::Inspect(args) => inspect::run(&args),
             Command::Destroy(args) => destroy::run(&args),
             Command::Completions(args) => completions::run(&args),
+            #[cfg(feature = "torture")]
+            Command::Torture(args) => torture::run(&args),
         }
     }
 }

@@ -9,6 +9,8 @@ use thermocline::Error;
 /// Exit codes are part of the interface; `thermocline --help` lists them.
 const NOT_FOUND: u8 = 1;
 const REGRESSED: u8 = 1;
+#[cfg(feature = "torture")]
+const BROKEN: u8 = 1;
 const USAGE: u8 = 2;
 const STORE: u8 = 3;
 const DAMAGED: u8 = 4;
@@ -20,6 +22,9 @@ pub(crate) enum Failure {
     KeyNotFound,
     /// `bench compare` found cells that are slower than allowed.
     Regressed { cells: String },
+    /// `torture` saw promises broken, and has already printed them.
+    #[cfg(feature = "torture")]
+    Broken { broken: usize },
     /// The command line or the input is wrong.
     Usage(String),
     /// The engine refused, with a hint at what helps on this command line.
@@ -69,6 +74,8 @@ impl Failure {
         match self {
             Failure::KeyNotFound => NOT_FOUND,
             Failure::Regressed { .. } => REGRESSED,
+            #[cfg(feature = "torture")]
+            Failure::Broken { .. } => BROKEN,
             Failure::Usage(_) => USAGE,
             Failure::Store { error, .. } => store_code(error),
             Failure::Damaged { .. } => DAMAGED,
@@ -92,6 +99,8 @@ impl std::fmt::Display for Failure {
         match self {
             Failure::KeyNotFound => f.write_str("the key does not exist"),
             Failure::Regressed { cells } => write!(f, "slower than allowed: {cells}"),
+            #[cfg(feature = "torture")]
+            Failure::Broken { broken } => write!(f, "{broken} promises broken"),
             Failure::Usage(message) => f.write_str(message),
             Failure::Store { error, .. } => error.fmt(f),
             Failure::Damaged { problems: 1 } => f.write_str("1 problem found"),

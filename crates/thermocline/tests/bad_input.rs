@@ -2,18 +2,16 @@
 //! where, and nothing is lost by it.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
 
-use common::script::{FAST, SLOW, Trial, tiny_options};
 use thermocline::executor::Stepped;
 use thermocline::storage::Faulty;
 use thermocline::{
     Batch, Compression, Db, Durability, Error, MAX_KEY_LEN, MAX_VALUE_LEN, Options, Result,
     TierOptions,
 };
+use thermocline_torture::life::{FAST, SLOW, Trial, tiny_options};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A store on `disk` with tables on both tiers and a record in its log.

@@ -2,14 +2,12 @@
 //! so and names the file, or answers rightly; it never panics and never answers wrongly.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod common;
-
 use std::path::Path;
 
-use common::history::{Contents, contents};
-use common::script::{FAST, SLOW, Trial};
 use thermocline::storage::{CrashStyle, Faulty};
 use thermocline::{Db, Durability, Error, Result};
+use thermocline_torture::life::history::{Contents, contents};
+use thermocline_torture::life::{FAST, SLOW, Trial};
 
 /// A small store with files of every kind, closed or as a loss of power leaves it, what it
 /// holds, and what it held at each write of its log.

@@ -3,12 +3,10 @@
 //! the manifest names and nothing else (I4).
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 
-use common::script::{LIFE, Step, Trial, WARMING};
 use thermocline::storage::{CrashStyle, Fault, Faulty};
+use thermocline_torture::life::{LIFE, Step, Trial, WARMING};
 
 const STYLES: [CrashStyle; 3] = [CrashStyle::LoseAll, CrashStyle::KeepAll, CrashStyle::Random];
 

@@ -1,13 +1,11 @@
 //! The levels of the fast tier stay on it while there is data that can make way.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{memory, small_options};
 use thermocline::Db;
 use thermocline::executor::Stepped;
+use thermocline_torture::stores::{memory, small_options};
 
 /// A job that finds no room sends tables of the last fast level down. Were its output sent to the
 /// slow tier instead, recent data would lie there although older data is on the fast one.

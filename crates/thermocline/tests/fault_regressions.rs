@@ -1,13 +1,11 @@
 //! Bugs that the crash and fault tests found, each by itself.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod common;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::script::{FAST, SIDE, SLOW, Step, Trial};
 use thermocline::storage::{CrashStyle, Fault, Operation};
 use thermocline::{Batch, Db, Durability, Error};
+use thermocline_torture::life::{FAST, SIDE, SLOW, Step, Trial};
 
 /// Recovery skips log records at or below their keyspace's flushed-through sequence (I5), and
 /// took a keyspace without one for a dropped keyspace. A new keyspace had none before its first

@@ -2,14 +2,12 @@
 //! answered wrongly, nothing waits for ever, and what was acknowledged is there after reopening.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod common;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::history::contents;
-use common::script::{LIFE, Step, Trial};
 use thermocline::storage::{CrashStyle, Fault, Operation};
 use thermocline::{Durability, Error};
+use thermocline_torture::life::history::contents;
+use thermocline_torture::life::{LIFE, Step, Trial};
 
 const FAULTS: [Fault; 4] = [
     Fault::Io,

@@ -1,11 +1,9 @@
 //! The fast tier as a cache of blocks: where things lie, what is counted, what is refused.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod common;
-
 use thermocline::{Options, Placement};
 
-use common::small_options;
+use thermocline_torture::stores::small_options;
 
 /// What refuses `options`.
 fn refusal(options: &Options) -> String {
@@ -30,7 +28,7 @@ mod built {
     use thermocline::storage::Medium;
     use thermocline::{Compression, Db, Error, Purpose};
 
-    use crate::common::{memory, open_on};
+    use thermocline_torture::stores::{memory, open_on};
 
     const RECORDS: u32 = 4000;
 

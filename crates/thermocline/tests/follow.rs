@@ -1,10 +1,8 @@
 //! A follower that reads the log ends in the state of the store it follows.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod common;
-
-use common::{memory, open_on, small_options};
 use thermocline::{Db, Error, Kind};
+use thermocline_torture::stores::{memory, open_on, small_options};
 
 type Records = Vec<(String, Vec<(Vec<u8>, Vec<u8>)>)>;
 

@@ -2,17 +2,15 @@
 //! get.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use common::{memory, open_on, small_options};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use thermocline::executor::Stepped;
 use thermocline::storage::Medium;
 use thermocline::{Db, ManualClock, Options, Points};
+use thermocline_torture::stores::{memory, open_on, small_options};
 
 const KEYS: u32 = 4000;
 

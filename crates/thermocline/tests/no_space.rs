@@ -2,16 +2,14 @@
 //! on, and writes do too once there is space again, without a restart.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod common;
-
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use common::history::contents;
-use common::script::{FAST, SLOW, Trial};
 use thermocline::storage::CrashStyle;
 use thermocline::{Batch, Compression, Db, Durability, Error};
+use thermocline_torture::life::history::contents;
+use thermocline_torture::life::{FAST, SLOW, Trial};
 
 /// Writes until one fails for want of space; `false` when none does.
 fn fill(trial: &mut Trial, db: &Db, from: u32) -> bool {

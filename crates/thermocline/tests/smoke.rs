@@ -1,9 +1,7 @@
 //! The shortest way through the whole engine.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod common;
-
-use common::{memory, open_on, small_options};
+use thermocline_torture::stores::{memory, open_on, small_options};
 
 fn key(i: u32) -> String {
     format!("key{i:08}")

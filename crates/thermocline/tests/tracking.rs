@@ -2,14 +2,12 @@
 //! they come and go with the store.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::small_options;
 use thermocline::storage::{CrashStyle, Fault, Faulty, Medium, Operation};
 use thermocline::{Db, DbBuilder, Error, Options, Placement};
+use thermocline_torture::stores::small_options;
 
 const FAST: &str = "/fast";
 const RALT: &str = "/fast/ralt";

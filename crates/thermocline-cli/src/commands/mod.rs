@@ -14,5 +14,7 @@ pub(crate) mod load;
 pub(crate) mod put;
 pub(crate) mod scan;
 pub(crate) mod stats;
+#[cfg(feature = "torture")]
+pub(crate) mod torture;
 pub(crate) mod trace;
 pub(crate) mod verify;

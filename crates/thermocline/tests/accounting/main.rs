@@ -1,17 +1,15 @@
 //! Every byte that reaches a medium, and the time of background work, is counted for what it was.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod counting;
 
 use std::sync::Arc;
 
-use common::small_options;
 use counting::Counting;
 use thermocline::executor::Stepped;
 use thermocline::metrics::{Activity, IoMetrics, Metrics};
 use thermocline::{Db, Purpose};
+use thermocline_torture::stores::small_options;
 
 const RECORDS: u32 = 10_000;
 

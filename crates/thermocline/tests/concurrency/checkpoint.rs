@@ -7,8 +7,8 @@ use std::thread;
 
 use thermocline::{Batch, Db};
 
-use crate::common::{memory, open_on, small_options};
 use crate::support::{A_MOMENT, LONG, Slot, open_with_points};
+use thermocline_torture::stores::{memory, open_on, small_options};
 
 fn write_both(db: &Db, value: &str) {
     let mut batch = Batch::new();

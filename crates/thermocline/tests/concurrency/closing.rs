@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use thermocline::{Batch, Durability, Error};
 
-use crate::common::{memory, open_on, small_options};
 use crate::support::{A_MOMENT, LONG, Slot, open_with_points};
+use thermocline_torture::stores::{memory, open_on, small_options};
 
 fn key(n: u32) -> String {
     format!("key{n:06}")

@@ -6,8 +6,8 @@ use std::thread;
 
 use thermocline::{Batch, Bytes, Db, Durability, Error, Expect};
 
-use crate::common::{memory, open_on, small_options};
 use crate::support::{A_MOMENT, LONG, open_with_points};
+use thermocline_torture::stores::{memory, open_on, small_options};
 
 const WRITERS: u64 = 8;
 const WRITES: u64 = 300;

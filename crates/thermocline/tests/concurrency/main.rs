@@ -3,8 +3,6 @@
 
 mod checkpoint;
 mod closing;
-#[path = "../common/mod.rs"]
-mod common;
 mod freezing;
 mod group_commit;
 mod pinning;

@@ -4,17 +4,14 @@
 //! Every script follows from its seed, which a failure names together with the step.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod model;
-mod options;
 mod script;
 mod threads;
 
-use common::option_sets;
-use options::random_options;
 use script::{Coverage, Driver, Script};
 use thermocline::Options;
+use thermocline_torture::random_options::random_options;
+use thermocline_torture::stores::option_sets;
 
 /// The shared option sets, on a fast tier so small that a short script spills over it.
 fn small_sets() -> Vec<(&'static str, Options)> {

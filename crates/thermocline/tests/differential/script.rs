@@ -12,8 +12,8 @@ use thermocline::{
     Batch, Bytes, Db, Durability, Error, Expect, Keyspace, ManualClock, Options, Snapshot,
 };
 
-use crate::common::memory;
 use crate::model::{Bounds, Map, Walk, compare, records};
+use thermocline_torture::stores::memory;
 
 /// Keyspaces of every script; the first is the default one.
 const KEYSPACES: usize = 2;

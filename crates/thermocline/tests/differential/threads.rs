@@ -8,8 +8,8 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use thermocline::{Batch, Db, Options, Placement, Snapshot, TierOptions};
 
-use crate::common::{memory, open_on};
-use crate::options::random_hotrap;
+use thermocline_torture::random_options::random_hotrap;
+use thermocline_torture::stores::{memory, open_on};
 
 /// Several times what the fast tier holds.
 const KEYS: usize = 3000;

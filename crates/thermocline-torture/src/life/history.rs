@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use thermocline::{Batch, Db, Durability, Error, Result};
 
+use crate::verdict::{Promise, Violation};
+
 /// The records of all keyspaces, by keyspace and key.
 pub type Contents = BTreeMap<(String, Vec<u8>), Vec<u8>>;
 
@@ -96,7 +98,7 @@ impl History {
 
     /// Checks that `found` is the outcome of a prefix of the writes, long enough after what
     /// happened (I5), and goes on from there: what a store was opened with is durable.
-    pub fn recovered(&mut self, found: &Contents, after: After) -> Result<(), String> {
+    pub fn recovered(&mut self, found: &Contents, after: After) -> Result<(), Violation> {
         let least = match after {
             After::Exit => self.handed_over,
             After::PowerLoss => self.synced,
@@ -116,22 +118,36 @@ impl History {
         let whole = self.prefix(least);
         let missing = first_difference(&whole, found);
         let extra = first_difference(found, &whole);
-        Err(format!(
+        let promise = match extra {
+            _ if missing.is_some() => Promise::Kept,
+            Some((key, _)) if !whole.contains_key(key) => Promise::Gone,
+            _ => Promise::Right,
+        };
+        let message = format!(
             "no prefix of {least} to {} writes gives the {} records found; \
-             of the {} that must be there the first not found is {missing}, \
-             the first found that is not among them {extra}",
+             of the {} that must be there the first not found is {}, \
+             the first found that is not among them {}",
             self.writes.len(),
             found.len(),
             whole.len(),
-        ))
+            named(missing),
+            named(extra),
+        );
+        Err(Violation::new(promise, message))
     }
 }
 
-/// The first record of `these` that `those` do not have, and from which write it is.
-fn first_difference(these: &Contents, those: &Contents) -> String {
-    let record = these
+type Record<'a> = (&'a (String, Vec<u8>), &'a Vec<u8>);
+
+/// The first record of `these` that `those` do not have.
+fn first_difference<'a>(these: &'a Contents, those: &Contents) -> Option<Record<'a>> {
+    these
         .iter()
-        .find(|(key, value)| those.get(key) != Some(value));
+        .find(|(key, value)| those.get(*key) != Some(*value))
+}
+
+/// The record, and from which write it is.
+fn named(record: Option<Record<'_>>) -> String {
     let Some(((keyspace, key), value)) = record else {
         return "none".to_owned();
     };

@@ -1,12 +1,4 @@
-//! What the integration tests share.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    reason = "each test file uses its own part"
-)]
-
-pub mod history;
-pub mod script;
+//! Small stores in memory that a few thousand records fill to the last level.
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use rand::{RngExt, SeedableRng};
 use thermocline::{Compression, FilterPolicy, HotRapOptions, Options, Placement, TierOptions};
 
 /// Valid options drawn from `seed`, small enough for a script to fill several levels.
-pub(crate) fn random_options(seed: u64) -> Options {
+pub fn random_options(seed: u64) -> Options {
     let mut rng = SmallRng::seed_from_u64(seed);
     let memtable = rng.random_range(16..=48u64) << 10;
     let tiers = rng.random_range(1..=3);
@@ -46,7 +46,7 @@ pub(crate) fn random_options(seed: u64) -> Options {
 
 /// Settings of hotness with which much is promoted, forgotten and learnt anew within one script; with
 /// the feature `experiments`, any of its techniques on or off.
-pub(crate) fn random_hotrap(rng: &mut SmallRng) -> HotRapOptions {
+pub fn random_hotrap(rng: &mut SmallRng) -> HotRapOptions {
     let hot_set_max = rng.random_range(0.02..0.95);
     HotRapOptions {
         decay: rng.random_range(0.5..1.0),

@@ -1,6 +1,8 @@
 //! A fixed life of a small store on a faulty disk: writes, flushes, compactions across tiers,
 //! new keyspaces, checkpoints, reopening. The crash and fault tests interrupt it everywhere.
 
+pub mod history;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +11,8 @@ use thermocline::executor::{Executor, Stepped, ThreadPool};
 use thermocline::storage::{CrashStyle, Faulty};
 use thermocline::{Db, Durability, ManualClock, Options, Points, Result, TierOptions};
 
-use super::history::{After, Contents, History, Write, contents};
+use self::history::{After, Contents, History, Write, contents};
+use crate::verdict::{Promise, Violation};
 
 pub const FAST: &str = "/fast";
 pub const SLOW: &str = "/slow";
@@ -282,6 +285,13 @@ impl Trial {
         self.come_back();
     }
 
+    /// Cuts the power, then as [`Trial::try_to_come_back`].
+    pub fn try_to_survive(&mut self, how: CrashStyle) -> Result<(), Violation> {
+        let disk = self.disk.crash(how);
+        self.wake(disk);
+        self.try_to_come_back()
+    }
+
     /// Goes on with `disk`, which a loss of power left.
     pub fn wake(&mut self, disk: Faulty) {
         self.db = None;
@@ -297,14 +307,15 @@ impl Trial {
         }
     }
 
-    fn try_to_come_back(&mut self) -> Result<(), String> {
+    /// As [`Trial::come_back`], without a panic.
+    pub fn try_to_come_back(&mut self) -> Result<(), Violation> {
         self.db = None;
         self.points = Points::default();
         let before = self.numbered();
         let said = |what: &'static str| move |error| format!("{what}: {error}");
         let db = self.db().map_err(said("open"))?;
         if let Some(trouble) = &db.recovery().hotness {
-            return Err(format!("hotness: {trouble}"));
+            return Err(format!("hotness: {trouble}").into());
         }
         db.wait_idle().map_err(said("idle"))?;
         for keyspace in &self.keyspaces {
@@ -321,7 +332,7 @@ impl Trial {
         let mut new = self.numbered().into_iter();
         let reused = new.find(|(name, number)| !before.contains_key(name) && *number <= highest);
         if let Some((name, _)) = reused {
-            return Err(format!("{name} is new, though {highest} was in use before"));
+            return Err(format!("{name} is new, though {highest} was in use before").into());
         }
         for step in [Step::Compact, Step::Reopen] {
             self.step(step).map_err(said("going on"))?;
@@ -329,10 +340,13 @@ impl Trial {
         let db = self.db().map_err(said("open again"))?;
         let orphans = db.recovery().orphans;
         if orphans != 0 {
-            return Err(format!("{orphans} orphans after a clean close"));
+            return Err(format!("{orphans} orphans after a clean close").into());
         }
         if contents(&db).map_err(said("scan again"))? != self.history.visible() {
-            return Err("a clean close and reopening changed what is there".to_owned());
+            return Err(Violation::new(
+                Promise::Kept,
+                "a clean close and reopening changed what is there",
+            ));
         }
         // What the opening has set off comes to its end first.
         db.wait_idle().map_err(said("idle again"))?;
@@ -340,10 +354,10 @@ impl Trial {
     }
 
     /// Tables are what the manifest says, whole, and nothing else is there (I4).
-    fn check_tables(&self, db: &Db) -> Result<(), String> {
-        let report = db.verify(&mut |_| {}).map_err(|e| e.to_string())?;
+    fn check_tables(&self, db: &Db) -> Result<(), Violation> {
+        let report = db.verify(&mut |_| {}).map_err(|e| format!("verify: {e}"))?;
         if !report.problems.is_empty() {
-            return Err(format!("verify found {:?}", report.problems));
+            return Err(format!("verify found {:?}", report.problems).into());
         }
         for (tier, dir) in [FAST, SLOW].into_iter().enumerate() {
             let files = self.disk.list_raw(Path::new(dir));
@@ -352,9 +366,7 @@ impl Trial {
             let metrics = &db.metrics().tiers[tier];
             let named = metrics.table_bytes + metrics.pinned_obsolete_bytes;
             if there != named {
-                return Err(format!(
-                    "{dir} holds {there} bytes of tables, {named} named"
-                ));
+                return Err(format!("{dir} holds {there} bytes of tables, {named} named").into());
             }
         }
         Ok(())
@@ -362,7 +374,7 @@ impl Trial {
 
     /// A checkpoint that was acknowledged is there and whole; one that was cut short is not a
     /// store, or is the whole of it.
-    fn check_copy(&self) -> Result<(), String> {
+    fn check_copy(&self) -> Result<(), Violation> {
         if !self.checkpoint_begun {
             return Ok(());
         }
@@ -372,14 +384,20 @@ impl Trial {
         let copy = match (trial.open_at(COPY), &self.copied) {
             (Ok(copy), _) => copy,
             (Err(_), None) => return Ok(()),
-            (Err(error), Some(_)) => return Err(format!("the checkpoint is gone: {error}")),
+            (Err(error), Some(_)) => {
+                let message = format!("the checkpoint is gone: {error}");
+                return Err(Violation::new(Promise::Kept, message));
+            }
         };
         if let Some(trouble) = &copy.recovery().hotness {
-            return Err(format!("hotness of the checkpoint: {trouble}"));
+            return Err(format!("hotness of the checkpoint: {trouble}").into());
         }
         let found = contents(&copy).map_err(|e| format!("scan of the checkpoint: {e}"))?;
         match &self.copied {
-            Some(copied) if *copied != found => Err("the checkpoint is not what it was".into()),
+            Some(copied) if *copied != found => Err(Violation::new(
+                Promise::Kept,
+                "the checkpoint is not what it was",
+            )),
             _ => Ok(()),
         }
     }

@@ -1,0 +1,24 @@
+//! The harnesses, one per file.
+
+mod power_cut;
+
+use crate::cases::Plan;
+use crate::verdict::Verdict;
+
+/// A way to try to break a store.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Harness {
+    /// As on the command line.
+    pub(crate) name: &'static str,
+    /// What it does, in one line.
+    pub(crate) about: &'static str,
+    /// Cases of a small run, which takes seconds.
+    pub(crate) small: u64,
+    /// Cases of the run behind the figures in docs/reliability.md.
+    pub(crate) long: u64,
+    /// Runs cases.
+    pub(crate) run: fn(&Plan) -> Verdict,
+}
+
+/// All harnesses, in the order in which they run.
+pub(crate) const ALL: &[Harness] = &[power_cut::HARNESS];

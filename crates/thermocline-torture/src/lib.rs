@@ -1,0 +1,24 @@
+//! What a store must survive, and how it is made to: the harnesses behind `thermocline torture`.
+//!
+//! A harness runs *cases*. Everything about a case follows from its seed, so that a failure is
+//! replayed with `--seed N --cases 1`. Three numbers must be zero everywhere: acknowledged writes
+//! lost, wrong values returned, deleted keys resurrected ([`Promise`]).
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `cases` | runs cases on all cores and adds up what they found |
+//! | `verdict` | broken promises, and the result of a harness |
+//! | `life` | a fixed life of a small store, and what it may hold after a crash |
+//! | `harness` | the harnesses, one per file |
+//! | `stores`, `random_options` | small stores that take every way through the engine |
+
+pub mod cases;
+mod command;
+mod harness;
+pub mod life;
+pub mod random_options;
+pub mod stores;
+pub mod verdict;
+
+pub use command::{Args, run};
+pub use verdict::{Promise, Verdict, Violation};

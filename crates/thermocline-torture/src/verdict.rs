@@ -1,0 +1,186 @@
+//! What a harness found.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::json;
+
+/// A promise that a store can break.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Promise {
+    /// An acknowledged write is still there, as its durability mode says (I5).
+    Kept,
+    /// A read gives the value that was written last (I1).
+    Right,
+    /// A key that was deleted stays away.
+    Gone,
+    /// The store answers, without panic and without waiting for ever.
+    Alive,
+    /// Anything else: files left over, an error that says the wrong thing.
+    Orderly,
+}
+
+impl Promise {
+    /// All promises, the three that matter most first.
+    pub const ALL: [Promise; 5] = [
+        Promise::Kept,
+        Promise::Right,
+        Promise::Gone,
+        Promise::Alive,
+        Promise::Orderly,
+    ];
+
+    /// How a break of the promise is counted in reports.
+    pub fn broken(self) -> &'static str {
+        match self {
+            Promise::Kept => "lost",
+            Promise::Right => "wrong",
+            Promise::Gone => "resurrected",
+            Promise::Alive => "panicked_or_hung",
+            Promise::Orderly => "disorderly",
+        }
+    }
+}
+
+/// A promise that a case saw broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Which promise.
+    pub promise: Promise,
+    /// What was seen, and where.
+    pub message: String,
+}
+
+impl Violation {
+    /// `promise` was broken, as `message` says.
+    pub fn new(promise: Promise, message: impl Into<String>) -> Self {
+        Self {
+            promise,
+            message: message.into(),
+        }
+    }
+
+    /// Something that is out of order without being lost or wrong.
+    pub fn disorder(message: impl Into<String>) -> Self {
+        Self::new(Promise::Orderly, message)
+    }
+}
+
+impl From<String> for Violation {
+    fn from(message: String) -> Self {
+        Self::disorder(message)
+    }
+}
+
+impl From<&str> for Violation {
+    fn from(message: &str) -> Self {
+        Self::disorder(message)
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.promise.broken(), self.message)
+    }
+}
+
+/// What cases did, by name: proof that a harness reached what it is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally(BTreeMap<&'static str, u64>);
+
+impl Tally {
+    /// Adds `count` to what is counted as `what`.
+    pub fn add(&mut self, what: &'static str, count: u64) {
+        *self.0.entry(what).or_default() += count;
+    }
+
+    /// How much of `what` was counted.
+    pub fn get(&self, what: &str) -> u64 {
+        self.0.get(what).copied().unwrap_or(0)
+    }
+
+    /// Adds everything that `other` counted.
+    pub fn merge(&mut self, other: &Tally) {
+        for (what, count) in &other.0 {
+            self.add(what, *count);
+        }
+    }
+}
+
+/// The result of one harness.
+#[derive(Debug, Clone)]
+pub struct Verdict {
+    /// The harness, as on the command line.
+    pub harness: &'static str,
+    /// Seed of the first case; case *i* has the seed plus *i*.
+    pub seed: u64,
+    /// Cases that ran.
+    pub cases: u64,
+    /// What they did.
+    pub tally: Tally,
+    /// Broken promises, each with the seed of its case.
+    pub violations: Vec<(u64, Violation)>,
+    /// What the run took.
+    pub elapsed: Duration,
+}
+
+impl Verdict {
+    /// Whether no promise was broken.
+    pub fn is_clean(&self) -> bool {
+        self.violations.is_empty()
+    }
+
+    /// How often `promise` was broken.
+    pub fn broken(&self, promise: Promise) -> usize {
+        let of = |(_, violation): &&(u64, Violation)| violation.promise == promise;
+        self.violations.iter().filter(of).count()
+    }
+
+    /// One line of JSON.
+    pub fn to_json(&self) -> serde_json::Value {
+        let broken: serde_json::Map<_, _> = Promise::ALL
+            .iter()
+            .map(|promise| (promise.broken().to_owned(), self.broken(*promise).into()))
+            .collect();
+        let violations = self.violations.iter();
+        json!({
+            "harness": self.harness,
+            "seed": self.seed,
+            "cases": self.cases,
+            "seconds": self.elapsed.as_secs_f64(),
+            "counted": self.tally.0,
+            "broken": broken,
+            "violations": violations
+                .map(|(seed, violation)| json!({"seed": seed, "what": violation.to_string()}))
+                .collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<14} {:>8} cases", self.harness, self.cases)?;
+        for promise in &Promise::ALL[..3] {
+            write!(f, "  {} {}", self.broken(*promise), promise.broken())?;
+        }
+        let others: usize = Promise::ALL[3..].iter().map(|p| self.broken(*p)).sum();
+        write!(
+            f,
+            "  {others} otherwise bad  {:.1} s  seed {}",
+            self.elapsed.as_secs_f64(),
+            self.seed
+        )?;
+        for (what, count) in &self.tally.0 {
+            write!(f, "\n    {what}: {count}")?;
+        }
+        for (seed, violation) in &self.violations {
+            write!(
+                f,
+                "\n    {violation}\n      again: thermocline torture {} --seed {seed} --cases 1",
+                self.harness
+            )?;
+        }
+        Ok(())
+    }
+}
