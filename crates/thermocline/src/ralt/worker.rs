@@ -40,7 +40,7 @@ pub(super) struct Worker {
     /// would find nothing.
     evicted: Option<(u64, u64)>,
     /// How densely records are read again. Not kept over a restart: it is soon known anew.
-    reuse: Reuse,
+    pub(super) reuse: Reuse,
 }
 
 impl Worker {
@@ -349,6 +349,8 @@ impl Shared {
     fn clear(&self, files: &Files, worker: &mut Worker) -> Result<()> {
         worker.pass = None;
         worker.evicted = None;
+        worker.reuse = Reuse::default();
+        self.learning.store(false, Ordering::Relaxed);
         let version = self.version.load_full();
         let empty = Version {
             limits: Limits::initial(&self.sizes),

@@ -1,7 +1,9 @@
 //! Failures while RALT runs: they cost hotness, and nothing else (I7, I9).
 
 use super::*;
+use crate::ralt::reuse::Reuse;
 use crate::storage::{CrashStyle, Fault, Faulty, Operation};
+use crate::sync::atomic::Ordering;
 
 fn fixture(disk: &Faulty) -> Fixture {
     Fixture::on(Arc::new(disk.clone()), CAPACITY, HotRapOptions::default())
@@ -142,4 +144,23 @@ fn a_directory_that_cannot_be_had_leaves_a_ralt_that_knows_nothing() {
     fixture.ralt.close();
     assert!(!fixture.ralt.is_hot(0, &key(1)) && !fixture.ralt.work());
     assert_eq!(self::fixture(&gone).ralt.trouble(), None);
+}
+
+/// What was measured on records that are gone says nothing about the next: a RALT that was begun
+/// anew in the midst of learning went on promoting whatever was read once.
+#[test]
+fn damage_takes_with_it_what_was_measured() {
+    let fixture = Fixture::new();
+    let shared = &fixture.ralt.shared;
+    for round in 0..6u64 {
+        (0..80).for_each(|number| fixture.read(0, number, 300));
+        (0..600).for_each(|number| fixture.read(0, 1000 * (round + 1) + number, 300));
+    }
+    assert_ne!(shared.worker.lock().reuse, Reuse::default());
+    shared.learning.store(true, Ordering::Relaxed);
+    shared.damaged.store(true, Ordering::Relaxed);
+    fixture.work();
+    assert_eq!(shared.worker.lock().reuse, Reuse::default());
+    assert!(!shared.learning.load(Ordering::Relaxed));
+    assert!(fixture.hot(0, 0..80).is_empty());
 }
