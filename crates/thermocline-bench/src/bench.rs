@@ -4,9 +4,10 @@ use std::{fmt, fs};
 
 use anyhow::{Context, Result, bail};
 
-use crate::args::{BenchArgs, Phase, Plan};
+use crate::args::{BenchArgs, Phase};
 use crate::host::Host;
 use crate::memory_limit::MemoryLimit;
+use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::run::{self, Load, Watch};
@@ -152,8 +153,8 @@ fn finish(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::tests::parse;
     use crate::engines::memory::{Lie, Memory};
+    use crate::plan::tests::parse;
 
     fn plan(flags: &str) -> (BenchArgs, Plan) {
         let args = parse(&format!(

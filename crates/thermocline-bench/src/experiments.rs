@@ -66,7 +66,7 @@ impl Experiments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::tests::parse;
+    use crate::plan::tests::parse;
 
     #[test]
     fn without_a_flag_nothing_is_off() {

@@ -21,6 +21,7 @@ mod host;
 mod keys;
 mod memory_limit;
 mod pages;
+mod plan;
 mod probe;
 mod progress;
 mod record_sizes;

@@ -12,7 +12,8 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use crate::args::{BenchArgs, Plan, Source};
+use crate::args::BenchArgs;
+use crate::plan::{Plan, Source};
 use crate::run::Load;
 use crate::settings::{Compression, Dirs, Settings};
 
@@ -250,7 +251,7 @@ fn remove_file(path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::tests::parse;
+    use crate::plan::tests::parse;
 
     const LOAD: Load = Load {
         seconds: 1.5,

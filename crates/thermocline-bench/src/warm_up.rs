@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::args::End;
+use crate::plan::End;
 
 /// How long to warm up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl WarmUp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::tests::parse;
+    use crate::plan::tests::parse;
 
     #[test]
     fn a_length_is_operations_or_a_time() {

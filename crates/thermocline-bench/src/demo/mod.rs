@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use self::screen::{Lane, Screen};
-use crate::args::{End, Plan, Source};
 use crate::distribution::{Shape, Stages};
 use crate::engine::{self, Engine};
 use crate::keys::KEY_LEN;
+use crate::plan::{End, Plan, Source};
 use crate::record_sizes::ValueLens;
 use crate::report::Report;
 use crate::run;

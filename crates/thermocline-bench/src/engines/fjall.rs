@@ -206,7 +206,7 @@ fn link(from: &Path, to: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::tests::parse;
+    use crate::plan::tests::parse;
     use crate::run;
 
     fn dirs(root: &Path) -> Dirs {

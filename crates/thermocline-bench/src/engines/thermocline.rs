@@ -318,8 +318,8 @@ fn hotness(hotrap: &HotRapMetrics) -> HotCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::tests::parse;
     use crate::engine;
+    use crate::plan::tests::parse;
     use crate::run;
 
     fn dirs(root: &std::path::Path, name: &str) -> Dirs {

@@ -10,9 +10,9 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::accounts::{ActivitySeries, ByActivity, ByDisk, Io};
-use crate::args::Plan;
 use crate::counters::Counters;
 use crate::host::Host;
+use crate::plan::Plan;
 use crate::probe::DiskProbe;
 use crate::run::{LastTenth, Load, Measured, Second, StageResult, histogram};
 use crate::settings::Settings;

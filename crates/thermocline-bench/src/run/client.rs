@@ -9,9 +9,9 @@ use rand::rngs::SmallRng;
 
 use super::meter::{Call, Meter};
 use super::{Shared, Tally};
-use crate::args::Source;
 use crate::freshness::Write;
 use crate::keys::{Key, scramble};
+use crate::plan::Source;
 use crate::trace::Action;
 use crate::value::{self, Wrong};
 use crate::workload::{Operation, Workload};

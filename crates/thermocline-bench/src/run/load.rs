@@ -8,9 +8,9 @@ use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
 
 use super::Watch;
-use crate::args::Plan;
 use crate::engine::Engine;
 use crate::keys::Permutation;
+use crate::plan::Plan;
 use crate::value;
 
 /// Records that a client takes at once.
@@ -103,10 +103,10 @@ pub(crate) fn load(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::tests::parse;
     use crate::engine::EngineKind;
     use crate::engines::memory::{Lie, Memory};
     use crate::keys::KeySpace;
+    use crate::plan::tests::parse;
     use crate::settings::Dirs;
 
     #[test]

@@ -18,9 +18,9 @@ use anyhow::{Result, anyhow};
 use hdrhistogram::Histogram;
 
 use crate::accounts::{Clock, Spent};
-use crate::args::{End, Plan};
 use crate::counters::Counters;
 use crate::engine::Engine;
+use crate::plan::{End, Plan};
 use crate::probe::DiskProbe;
 use crate::workload::Operation;
 
@@ -158,9 +158,9 @@ fn operate(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::tests::parse;
     use crate::engine::EngineKind;
     use crate::engines::memory::{Lie, Memory};
+    use crate::plan::tests::parse;
     use crate::settings::Dirs;
 
     /// Names of the parts of a run, and seconds of each.

@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use super::Shared;
 use super::timeline::{Second, Timeline, tick};
-use crate::args::End;
+use crate::plan::End;
 
 /// How often progress is looked at. A run's last tenth is cut out of these.
 const TICK: Duration = Duration::from_millis(50);

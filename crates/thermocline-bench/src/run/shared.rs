@@ -6,11 +6,11 @@ use std::sync::{Mutex, MutexGuard};
 use super::inserts::Inserts;
 use super::wrongs::Wrongs;
 use super::{Latencies, no_latencies};
-use crate::args::{Plan, Source};
 use crate::distribution::{Chooser, Stages};
 use crate::engine::Engine;
 use crate::freshness::Freshness;
 use crate::keys::{Key, KeySpace};
+use crate::plan::{Plan, Source};
 use crate::record_sizes::ValueLens;
 use crate::workload::Workload;
 

@@ -37,7 +37,8 @@ pub(crate) fn find(name: &str) -> Result<Definition> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suite::cells::{Places, cells};
+    use crate::suite::cell::Places;
+    use crate::suite::cells::cells;
     use crate::suite::estimate::Estimate;
     use crate::suite::schedule;
     use crate::suite::{fixtures, line};

@@ -1,157 +1,18 @@
-//! The cells of a suite: each is one command line of `thermocline bench`.
+//! The cells that a definition makes: its groups, each with every engine, workload, distribution and size.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use bytesize::ByteSize;
 
+use super::cell::{About, Cell, Places};
 use super::definition::{Definition, Group, SlowLimits, States};
-use super::flags::Flags;
-use super::line;
-use crate::args::{DEFAULT_DATA_SIZE, DEFAULT_DURATION};
-use crate::distribution::Stages;
-use crate::engine;
-use crate::warm_up::WarmUpLength;
 
 /// Stands for the directory with the files that come with the binary.
 const DATA: &str = "{data}";
 
 /// Longest name of a distribution in the name of a cell.
 const LONGEST: usize = 24;
-
-/// The directories that command lines name.
-#[derive(Debug, Clone)]
-pub(crate) struct Places {
-    pub(crate) fast: PathBuf,
-    pub(crate) slow: PathBuf,
-    pub(crate) data: PathBuf,
-}
-
-/// What is measured in one go.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Cell {
-    /// Names its results.
-    pub(crate) id: String,
-    /// Figures and tables that it is for.
-    pub(crate) figures: Vec<String>,
-    pub(crate) engine: String,
-    /// As in the results.
-    pub(crate) workload: String,
-    /// As in the results.
-    pub(crate) distribution: String,
-    /// Everything else of its command line.
-    pub(crate) flags: Flags,
-    /// What comes after `thermocline bench`.
-    pub(crate) words: Vec<String>,
-    /// The loaded state it runs on, by name of its directories; empty if there is one at a time.
-    pub(crate) state: String,
-    pub(crate) slow: Option<SlowLimits>,
-    pub(crate) repeats: u32,
-    /// Whether loading is what is measured, so that no loaded state is needed.
-    pub(crate) load: bool,
-    /// Whether it reads a file that comes with the binary.
-    pub(crate) needs_data: bool,
-    /// Warm-up and measured time; what a number of operations takes is not known.
-    pub(crate) seconds: f64,
-    /// Size of the loaded state; of a trace's it is not known.
-    pub(crate) load_bytes: u64,
-}
-
-/// Flags that decide what is loaded.
-const CONTENT: [&str; 10] = [
-    "data-size",
-    "record-size",
-    "fast-capacity",
-    "memory",
-    "memtable",
-    "block-size-fast",
-    "block-size-slow",
-    "compression",
-    "trace",
-    "trace-copies",
-];
-
-/// Flags that loading does without: it is not what is measured.
-const RUN_ONLY: [&str; 8] = [
-    "expect-slow-iops",
-    "expect-slow-bandwidth",
-    "warm-up",
-    "warm-up-unthrottled",
-    "after-warm-up",
-    "slow-iops",
-    "slow-bandwidth",
-    "slow-latency",
-];
-
-impl Cell {
-    /// Describes the loaded state: cells of one answer can run on the same. Whether a state on disk
-    /// will do is decided by the benchmark itself.
-    pub(crate) fn content(&self) -> String {
-        let files = engine::find(&self.engine).map_or(self.engine.as_str(), |kind| kind.files());
-        let mut content = vec![self.state.clone(), files.to_owned()];
-        for name in CONTENT {
-            content.push(self.flags.get(name).unwrap_or_default().to_owned());
-        }
-        // Clusters have records of their own length.
-        if self.distribution.contains("cluster") {
-            content.push(self.distribution.clone());
-        }
-        content.join("\n")
-    }
-
-    /// The words of the command line that loads its state.
-    pub(crate) fn load_words(&self) -> Vec<String> {
-        let mut words = Vec::new();
-        // A value goes where its flag does.
-        let mut is_wanted = true;
-        for word in &self.words {
-            if let Some(name) = word.strip_prefix("--") {
-                is_wanted = !RUN_ONLY.contains(&name);
-            }
-            if is_wanted {
-                words.push(word.clone());
-            }
-        }
-        words.extend(["--phase".to_owned(), "load".to_owned()]);
-        words
-    }
-
-    /// Whether this build has what it needs.
-    pub(crate) fn is_built_in(&self) -> bool {
-        let experiment = self.flags.experiment();
-        engine::find(&self.engine).is_ok()
-            && (cfg!(feature = "experiments") || experiment.is_none())
-    }
-
-    /// What it is, in a line.
-    pub(crate) fn about(&self) -> String {
-        let mut about = self.id.clone();
-        if !self.figures.is_empty() {
-            about += &format!(", for {}", self.figures.join(", "));
-        }
-        if self.repeats > 1 {
-            about += &format!(", {} times", self.repeats);
-        }
-        if let Some(slow) = self.slow {
-            let bandwidth = ByteSize(slow.bandwidth).display().si();
-            about += &format!(
-                ", slow disk of {} operations and {bandwidth} a second",
-                slow.iops
-            );
-        }
-        about
-    }
-
-    /// The command line, for people to repeat.
-    pub(crate) fn command(&self) -> String {
-        let words = ["thermocline", "bench"].into_iter();
-        let words = words.chain(self.words.iter().map(String::as_str));
-        // Only a zero byte cannot be quoted, and no command line can have one.
-        shlex::try_join(words).unwrap_or_default()
-    }
-}
 
 /// Every cell of `definition`, in its order. A cell of which an earlier group has the same command
 /// line is that cell: it belongs to the figures of both.
@@ -311,52 +172,6 @@ fn directory(parent: &Path, state: &str) -> Result<String> {
         .map_err(|dir| anyhow!("{}: a directory's name must be UTF-8", dir.display()))
 }
 
-/// What the flags of a cell say about it.
-struct About {
-    workload: String,
-    distribution: String,
-    seconds: f64,
-    load_bytes: u64,
-}
-
-impl About {
-    /// Of the axes in `axes` and the other flags, as `thermocline bench` reads them.
-    fn new(axes: &[String], flags: &Flags) -> Result<Self> {
-        let args = line::parse(&[axes, &flags.known().words()].concat())?;
-        let (workload, distribution) = match &args.trace {
-            // Its file need not be there yet.
-            Some(file) => {
-                let name = file.file_name().unwrap_or_default().to_string_lossy();
-                ("trace".to_owned(), format!("{name} x{}", args.trace_copies))
-            }
-            None => {
-                let source = args.source()?;
-                (source.workload_name(), source.distribution_name())
-            }
-        };
-        let is_open = args.ops.is_some() || args.trace.is_some();
-        let timed = args.distribution.as_ref().and_then(Stages::duration);
-        let measured = match args.duration.or(timed) {
-            Some(duration) => duration,
-            None if is_open => Duration::ZERO,
-            None => DEFAULT_DURATION,
-        };
-        let warm_up = match args.warm_up.warm_up {
-            Some(WarmUpLength::Time(time)) => time,
-            Some(WarmUpLength::Ops(_)) | None => Duration::ZERO,
-        };
-        Ok(Self {
-            workload,
-            distribution,
-            seconds: (measured + warm_up).as_secs_f64(),
-            load_bytes: match args.trace {
-                Some(_) => 0,
-                None => args.data_size.unwrap_or(DEFAULT_DATA_SIZE),
-            },
-        })
-    }
-}
-
 /// The group, and what tells a cell from the others of it.
 fn id(group: &Group, axes: &Axes<'_>) -> String {
     let mut id = format!("{}-{}", group.name, axes.engine);
@@ -501,7 +316,7 @@ pub(crate) mod tests {
         let text = SMALL.replace("[\"hotrap\", \"leveled\"]", "[\"hotrap\", \"no-such\"]");
         let all = of(&text).unwrap();
         assert_eq!(all.len(), 9);
-        assert!(line::plan(&all[1].words, &all[1].flags).is_err());
+        assert!(crate::suite::line::plan(&all[1].words, &all[1].flags).is_err());
         let text = text.replace("name = \"reads\"", "name = \"reads\"\noptional = true");
         let left = of(&text).unwrap();
         assert_eq!(left.len(), 5);

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use glob::Pattern;
 
-use super::cells::Cell;
+use super::cell::Cell;
 
 /// Cells by patterns of their names.
 pub(crate) struct Choice(Vec<Pattern>);

@@ -68,7 +68,7 @@ pub(super) fn probe_once(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suite::cells::Cell;
+    use crate::suite::cell::Cell;
     use crate::suite::harness::Ended;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::cells::Cell;
+use super::cell::Cell;
 use super::definition::Guess;
 use super::schedule::Run;
 

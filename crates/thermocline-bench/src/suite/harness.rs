@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::cells::Cell;
+use super::cell::Cell;
 use super::line;
 use crate::state::Place;
 

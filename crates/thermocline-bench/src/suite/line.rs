@@ -4,7 +4,8 @@ use anyhow::{Result, bail};
 use clap::Parser;
 
 use super::flags::Flags;
-use crate::args::{BenchArgs, Plan};
+use crate::args::BenchArgs;
+use crate::plan::Plan;
 
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true)]

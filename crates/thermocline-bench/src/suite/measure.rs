@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::cells::Cell;
+use super::cell::Cell;
 use super::definition::SlowLimits;
 use super::estimate::Estimate;
 use super::harness::{Ended, Harness};

@@ -1,6 +1,7 @@
 //! Suites: declared sets of benchmarks, measured one after the other into one directory.
 
 mod catalogue;
+mod cell;
 mod cells;
 mod choice;
 mod definition;
@@ -22,7 +23,7 @@ use std::{fmt, fs};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::bench::BadArguments;
-use cells::{Cell, Places};
+use cell::{Cell, Places};
 use choice::Choice;
 use definition::{Definition, Directories};
 use estimate::{Estimate, in_words};

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::cells::Cell;
+use super::cell::Cell;
 use super::definition::Definition;
 use crate::host::Host;
 
@@ -190,8 +190,9 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::suite::cell::Places;
+    use crate::suite::cells::cells;
     use crate::suite::cells::tests::{of_small, places};
-    use crate::suite::cells::{Places, cells};
     use crate::suite::definition::tests::{SMALL, small};
 
     fn record(cells: &[Cell]) -> Record {

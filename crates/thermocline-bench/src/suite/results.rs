@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::cells::Cell;
+use super::cell::Cell;
 use super::record::RUNS;
 use super::schedule::Run;
 

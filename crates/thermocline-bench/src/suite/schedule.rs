@@ -1,6 +1,6 @@
 //! In which order the cells of a suite are measured.
 
-use super::cells::Cell;
+use super::cell::Cell;
 use super::definition::States;
 
 /// One measurement of one cell.
