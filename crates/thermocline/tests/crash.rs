@@ -26,7 +26,7 @@ fn calls_of_a_life(threads: bool) -> u64 {
             .iter()
             .any(|pair| pair.jobs > pair.moves)
     );
-    trial.survive(CrashStyle::LoseAll);
+    trial.survive(CrashStyle::LoseAll).unwrap();
     calls
 }
 
@@ -42,8 +42,8 @@ fn power_lost_at_any_call_leaves_a_prefix_of_the_writes() {
             trial.name = format!("{how:?} at call {n} of {calls}");
             trial.disk.fail_nth(n, Fault::PowerLoss);
             // Jobs run in another order for each seed, and a life may get by with fewer calls.
-            died += usize::from(trial.run(LIFE).is_err());
-            trial.survive(how);
+            died += usize::from(trial.run_until_it_fails(LIFE).unwrap().is_some());
+            trial.survive(how).unwrap();
         }
     }
     assert!(died > 900, "{died} lives were cut short");
@@ -56,9 +56,9 @@ fn power_lost_with_threads_at_work_leaves_a_prefix_of_the_writes() {
         let mut trial = Trial::new(n);
         trial.threads = true;
         trial.disk.fail_nth(n, Fault::PowerLoss);
-        let _ = trial.run(LIFE);
+        trial.run_until_it_fails(LIFE).unwrap();
         trial.name = format!("about call {n} of {calls}");
-        trial.survive(CrashStyle::Random);
+        trial.survive(CrashStyle::Random).unwrap();
     }
 }
 
@@ -119,9 +119,9 @@ fn die_at(
         }
         Ok(())
     });
-    let lived = trial.run(life);
+    let failed = trial.run_until_it_fails(life).unwrap();
     let rebooted = after.lock().unwrap().1.take()?;
-    if lived.is_ok() {
+    if failed.is_none() {
         trial.run(&[Step::Flush]).unwrap_err();
     }
     trial.wake(rebooted);
@@ -142,7 +142,7 @@ fn power_lost_at_any_point_leaves_a_prefix_of_the_writes() {
                     continue;
                 };
                 reached += 1;
-                trial.come_back();
+                trial.come_back().unwrap();
             }
         }
         assert!(reached > 0, "{point} is never reached");
@@ -162,7 +162,7 @@ fn calls_while_warming() -> u64 {
     }
     assert!(by_flush > 0 && by_compaction > 0 && retained > 0);
     let calls = trial.disk.calls();
-    trial.survive(CrashStyle::LoseAll);
+    trial.survive(CrashStyle::LoseAll).unwrap();
     calls
 }
 
@@ -176,8 +176,8 @@ fn power_lost_while_records_change_tiers_loses_none() {
             let mut trial = Trial::new(n);
             trial.name = format!("{how:?} at call {n} of {calls} while warming");
             trial.disk.fail_nth(n, Fault::PowerLoss);
-            let _ = trial.run(WARMING);
-            trial.survive(how);
+            trial.run_until_it_fails(WARMING).unwrap();
+            trial.survive(how).unwrap();
         }
     }
 }
@@ -192,7 +192,7 @@ fn power_lost_at_any_point_between_the_tiers_loses_no_record() {
                     continue;
                 };
                 reached += 1;
-                trial.come_back();
+                trial.come_back().unwrap();
             }
         }
         assert!(reached > 0, "{point} is never reached");

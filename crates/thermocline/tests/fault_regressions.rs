@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use thermocline::storage::{CrashStyle, Fault, Operation};
 use thermocline::{Batch, Db, Durability, Error};
-use thermocline_torture::life::{FAST, SIDE, SLOW, Step, Trial};
+use thermocline_torture::life::{FAST, SIDE, SLOW, Step, Stop, Trial};
 
 /// Recovery skips log records at or below their keyspace's flushed-through sequence (I5), and
 /// took a keyspace without one for a dropped keyspace. A new keyspace had none before its first
@@ -61,18 +61,21 @@ fn a_log_segment_whose_removal_was_lost_is_no_damage() {
         for step in [Step::Write(5), Step::Flush, Step::Write(5), Step::Flush] {
             trial.step(step)?;
         }
-        Ok::<(), Error>(())
+        Ok::<(), Stop>(())
     };
     go_on(&mut trial).unwrap();
     let directory = |operation, name: &str| operation == Operation::SyncDir && name.is_empty();
     trial.disk.fail_where(directory, Fault::SyncFails);
     let failed = trial.step(Step::Flush).and_then(|()| go_on(&mut trial));
-    assert!(matches!(failed, Err(Error::Poisoned { .. })), "{failed:?}");
+    assert!(
+        matches!(failed, Err(Stop::Failed(Error::Poisoned { .. }))),
+        "{failed:?}"
+    );
     trial.disk.heal();
     trial.db = None;
     go_on(&mut trial).unwrap();
     trial.step(Step::Reopen).unwrap();
-    trial.survive(CrashStyle::LoseAll);
+    trial.survive(CrashStyle::LoseAll).unwrap();
 }
 
 /// A compaction asked for by hand wanted room on the fast tier for all of its output, and failed

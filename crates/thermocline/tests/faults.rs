@@ -19,9 +19,10 @@ const FAULTS: [Fault; 4] = [
 /// Lives on after errors. `passing` says that a fault does not last, so that trying again works.
 fn live_through(trial: &mut Trial, passing: bool) {
     for &step in LIFE {
-        let Err(error) = trial.step(step) else {
+        let Err(stop) = trial.step(step) else {
             continue;
         };
+        let error = stop.error().unwrap();
         check_error(trial, step, &error);
         // What a failed checkpoint left must be removed by hand first.
         let again = passing && !matches!(step, Step::Checkpoint);
@@ -30,7 +31,7 @@ fn live_through(trial: &mut Trial, passing: bool) {
             && let Err(again) = trial.step(step)
         {
             panic!(
-                "{}: {step:?} failed: {error}; and again: {again}",
+                "{}: {step:?} failed: {error}; and again: {again:?}",
                 trial.name
             );
         }
@@ -68,13 +69,13 @@ fn check_error(trial: &mut Trial, step: Step, error: &Error) {
 fn come_back(trial: &mut Trial, way: u64) {
     trial.disk.heal();
     match way % 3 {
-        0 => trial.survive(CrashStyle::LoseAll),
-        1 => trial.come_back(),
+        0 => trial.survive(CrashStyle::LoseAll).unwrap(),
+        1 => trial.come_back().unwrap(),
         _ => {
             // What is readable now may be lost with the power; once opened it may not.
             trial.db = None;
-            trial.db().unwrap_or_else(|e| panic!("{}: {e}", trial.name));
-            trial.survive(CrashStyle::LoseAll);
+            trial.db().unwrap();
+            trial.survive(CrashStyle::LoseAll).unwrap();
         }
     }
 }
@@ -167,7 +168,7 @@ fn after_one_failed_sync_nothing_is_acknowledged_until_the_store_is_reopened() {
         assert!(db.metrics().background_error.is_some());
         assert!(matches!(db.close(), Err(Error::Poisoned { .. })));
         drop(db);
-        trial.come_back();
-        trial.survive(CrashStyle::LoseAll);
+        trial.come_back().unwrap();
+        trial.survive(CrashStyle::LoseAll).unwrap();
     }
 }

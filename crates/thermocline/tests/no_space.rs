@@ -21,7 +21,8 @@ fn fill(trial: &mut Trial, db: &Db, from: u32) -> bool {
         );
         match trial.history.write(db, vec![record], Durability::Buffered) {
             Ok(()) => {}
-            Err(error) => {
+            Err(stop) => {
+                let error = stop.error().unwrap();
                 assert!(error.is_no_space(), "{}: {error}", trial.name);
                 return true;
             }
@@ -65,7 +66,7 @@ fn full_device_recovers(dir: &str, spare: u64, threads: bool) -> bool {
         trial.name
     );
     drop(db);
-    trial.survive(CrashStyle::LoseAll);
+    trial.survive(CrashStyle::LoseAll).unwrap();
     failed
 }
 

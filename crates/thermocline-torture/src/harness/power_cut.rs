@@ -34,7 +34,7 @@ fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
     let call = rng.random_range(1..CALLS);
     trial.name = format!("{style:?} at call {call}");
     trial.disk.fail_nth(call, Fault::PowerLoss);
-    let cut_short = trial.run(life).is_err();
+    let cut_short = trial.run_until_it_fails(life)?.is_some();
     tally.add("lives cut short", cut_short.into());
-    trial.try_to_survive(style)
+    trial.survive(style)
 }

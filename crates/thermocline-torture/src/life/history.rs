@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use thermocline::{Batch, Db, Durability, Error, Result};
 
+use super::Stop;
 use crate::verdict::{Promise, Violation};
 
 /// The records of all keyspaces, by keyspace and key.
@@ -38,7 +39,10 @@ impl History {
     ///
     /// A write that was refused for any reason but a failed sync must leave no trace; after that
     /// one it may.
-    pub fn write(&mut self, db: &Db, write: Write, durability: Durability) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Stop::Failed`] when it was refused, [`Stop::Broken`] when it should have been (I9).
+    pub fn write(&mut self, db: &Db, write: Write, durability: Durability) -> Result<(), Stop> {
         let unknown = self.acknowledged < self.writes.len();
         let mut batch = Batch::new();
         for (keyspace, key, value) in &write {
@@ -50,10 +54,10 @@ impl History {
         }
         match db.write_with(batch, durability) {
             Ok(_) => {
-                assert!(
-                    !unknown,
-                    "accepted after a write whose fate is unknown (I9)"
-                );
+                if unknown {
+                    let message = "accepted after a write whose fate is unknown (I9)";
+                    return Err(Violation::disorder(message).into());
+                }
                 self.writes.push(write);
                 self.acknowledged = self.writes.len();
                 if durability == Durability::Sync {
@@ -67,7 +71,7 @@ impl History {
                 if matches!(error, Error::Poisoned { .. }) && !unknown {
                     self.writes.push(write);
                 }
-                Err(error)
+                Err(error.into())
             }
         }
     }
@@ -78,8 +82,14 @@ impl History {
         self.handed_over = self.acknowledged;
     }
 
+    /// How many writes were acknowledged or may have happened.
     pub fn len(&self) -> usize {
         self.writes.len()
+    }
+
+    /// Whether nothing was written.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
     }
 
     /// What the first `count` writes add up to.
@@ -98,6 +108,9 @@ impl History {
 
     /// Checks that `found` is the outcome of a prefix of the writes, long enough after what
     /// happened (I5), and goes on from there: what a store was opened with is durable.
+    ///
+    /// # Errors
+    /// The promise that was broken when it is no such outcome.
     pub fn recovered(&mut self, found: &Contents, after: After) -> Result<(), Violation> {
         let least = match after {
             After::Exit => self.handed_over,
@@ -167,7 +180,29 @@ fn apply(write: &Write, contents: &mut Contents) {
     }
 }
 
+/// What is wrong when a read of the record at `at` finds `found` where `wanted` was written last.
+pub(crate) fn difference(
+    at: &(String, Vec<u8>),
+    wanted: Option<&Vec<u8>>,
+    found: Option<&[u8]>,
+) -> Option<Violation> {
+    let promise = match (wanted, found) {
+        (Some(wanted), Some(found)) if wanted == found => return None,
+        (None, None) => return None,
+        (Some(_), None) => Promise::Kept,
+        (None, Some(_)) => Promise::Gone,
+        (Some(_), Some(_)) => Promise::Right,
+    };
+    let wanted = named(wanted.map(|value| (at, value)));
+    let found = named(found.map(<[u8]>::to_vec).as_ref().map(|value| (at, value)));
+    let message = format!("a read finds {found} instead of {wanted}");
+    Some(Violation::new(promise, message))
+}
+
 /// Everything that a scan of every keyspace finds.
+///
+/// # Errors
+/// Those of the store.
 pub fn contents(db: &Db) -> Result<Contents> {
     let mut contents = Contents::new();
     for name in db.keyspaces() {

@@ -1,0 +1,146 @@
+//! What must hold once a store is opened again after what happened to it.
+
+use std::collections::BTreeMap;
+
+use thermocline::storage::{CrashStyle, Faulty};
+use thermocline::{Db, Points};
+
+use super::history::{After, contents};
+use super::{Step, Trial};
+use crate::verdict::{Promise, Violation};
+
+impl Trial {
+    /// Cuts the power, then as [`Trial::come_back`].
+    ///
+    /// # Errors
+    /// The promise that was broken.
+    pub fn survive(&mut self, how: CrashStyle) -> Result<(), Violation> {
+        let disk = self.disk.crash(how);
+        self.wake(disk);
+        self.come_back()
+    }
+
+    /// Goes on with `disk`, which a loss of power left.
+    pub fn wake(&mut self, disk: Faulty) {
+        self.db = None;
+        self.disk = disk;
+        self.ended = After::PowerLoss;
+    }
+
+    /// Opens the store after what happened to it, checks everything that recovery promises, and
+    /// that the store works on.
+    ///
+    /// # Errors
+    /// The promise that was broken.
+    pub fn come_back(&mut self) -> Result<(), Violation> {
+        self.db = None;
+        self.points = Points::default();
+        self.check().map_err(|problem| self.named(problem))
+    }
+
+    fn check(&mut self) -> Result<(), Violation> {
+        let before = self.numbered();
+        let said = |what: &'static str| move |error| format!("{what}: {error}");
+        let db = self.db().map_err(|stop| stop.unexpected("open"))?;
+        if let Some(trouble) = &db.recovery().hotness {
+            return Err(format!("hotness: {trouble}").into());
+        }
+        db.wait_idle().map_err(said("idle"))?;
+        for keyspace in &self.keyspaces {
+            db.keyspace(keyspace).map_err(said("keyspace"))?;
+        }
+        self.check_tables(&db)?;
+        self.check_copy()?;
+        drop(db);
+        self.go_on(&[Step::Write(25), Step::Read, Step::Flush])?;
+        // I4: a number seen anywhere is never used again.
+        let highest = before.values().max().copied().unwrap_or(0);
+        let mut new = self.numbered().into_iter();
+        let reused = new.find(|(name, number)| !before.contains_key(name) && *number <= highest);
+        if let Some((name, _)) = reused {
+            return Err(format!("{name} is new, though {highest} was in use before").into());
+        }
+        self.go_on(&[Step::Compact, Step::Reopen])?;
+        let db = self.db().map_err(|stop| stop.unexpected("open again"))?;
+        let orphans = db.recovery().orphans;
+        if orphans != 0 {
+            return Err(format!("{orphans} orphans after a clean close").into());
+        }
+        if contents(&db).map_err(said("scan again"))? != self.history.visible() {
+            return Err(Violation::new(
+                Promise::Kept,
+                "a clean close and reopening changed what is there",
+            ));
+        }
+        // What the opening has set off comes to its end first.
+        db.wait_idle().map_err(said("idle again"))?;
+        self.check_tables(&db)
+    }
+
+    fn go_on(&mut self, steps: &[Step]) -> Result<(), Violation> {
+        self.run(steps).map_err(|stop| stop.unexpected("going on"))
+    }
+
+    /// Tables are what the manifest says, whole, and nothing else is there (I4).
+    fn check_tables(&self, db: &Db) -> Result<(), Violation> {
+        let report = db.verify(&mut |_| {}).map_err(|e| format!("verify: {e}"))?;
+        if !report.problems.is_empty() {
+            return Err(format!("verify found {:?}", report.problems).into());
+        }
+        for (dir, metrics) in self.paths().iter().zip(&db.metrics().tiers) {
+            let files = self.disk.list_raw(dir);
+            let tables = files.iter().filter(|f| f.name.ends_with(".sst"));
+            let there: u64 = tables.map(|f| f.len).sum();
+            let named = metrics.table_bytes + metrics.pinned_obsolete_bytes;
+            if there != named {
+                let dir = dir.display();
+                return Err(format!("{dir} holds {there} bytes of tables, {named} named").into());
+            }
+        }
+        Ok(())
+    }
+
+    /// A checkpoint that was acknowledged is there and whole; one that was cut short is not a
+    /// store, or is the whole of it.
+    fn check_copy(&self) -> Result<(), Violation> {
+        let Some(copy) = &self.copy else {
+            return Ok(());
+        };
+        let mut trial = Trial::new(self.seed);
+        trial.disk = self.disk.clone();
+        trial.options = self.options.clone();
+        trial.options.create_if_missing = false;
+        let db = match (trial.open_at(&copy.paths), &copy.contents) {
+            (Ok(db), _) => db,
+            (Err(_), None) => return Ok(()),
+            (Err(error), Some(_)) => {
+                let message = format!("the checkpoint is gone: {error}");
+                return Err(Violation::new(Promise::Kept, message));
+            }
+        };
+        if let Some(trouble) = &db.recovery().hotness {
+            return Err(format!("hotness of the checkpoint: {trouble}").into());
+        }
+        let found = contents(&db).map_err(|e| format!("scan of the checkpoint: {e}"))?;
+        match &copy.contents {
+            Some(copied) if *copied != found => Err(Violation::new(
+                Promise::Kept,
+                "the checkpoint is not what it was",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The files of the store that have numbers.
+    fn numbered(&self) -> BTreeMap<String, u64> {
+        let paths = self.paths();
+        let files = paths.iter().flat_map(|dir| self.disk.list_raw(dir));
+        let number = |name: &str| {
+            let digits = name.trim_start_matches("MANIFEST-");
+            digits.split('.').next()?.parse().ok()
+        };
+        files
+            .filter_map(|file| number(&file.name).map(|n| (file.name, n)))
+            .collect()
+    }
+}
