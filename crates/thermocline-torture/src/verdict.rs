@@ -126,6 +126,20 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Of `cases` cases or more each of `whats` must have been counted: a harness that never gets to
+    /// what it is about proves nothing.
+    #[must_use]
+    pub fn having_reached(mut self, cases: u64, whats: &[&'static str]) -> Self {
+        let missing = whats.iter().filter(|what| self.tally.get(what) == 0);
+        if self.cases >= cases {
+            let problem = |what| Violation::disorder(format!("never counted: {what}"));
+            let seed = self.seed;
+            self.violations
+                .extend(missing.map(|what| (seed, problem(what))));
+        }
+        self
+    }
+
     /// Whether no promise was broken.
     pub fn is_clean(&self) -> bool {
         self.violations.is_empty()

@@ -7,6 +7,7 @@
 //! | `trial` | a store in the middle of its life |
 //! | `recovery` | what must hold once it is opened again |
 //! | `history` | what the store was told, and so what it may hold |
+//! | `wild` | lives and options drawn from a seed |
 //! | `stop` | why a life ended: the store's own error, or a broken promise |
 
 pub mod history;
@@ -14,7 +15,9 @@ mod recovery;
 mod step;
 mod stop;
 mod trial;
+mod wild;
 
 pub use step::{LIFE, SIDE, Step, WARMING};
 pub use stop::Stop;
 pub use trial::{FAST, SLOW, Trial, tiny_options};
+pub use wild::{Hotness, wild_life, wild_options, wild_tiers, wilder_options};

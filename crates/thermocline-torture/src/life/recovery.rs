@@ -22,7 +22,9 @@ impl Trial {
 
     /// Goes on with `disk`, which a loss of power left.
     pub fn wake(&mut self, disk: Faulty) {
-        self.db = None;
+        if let Some(db) = self.db.take() {
+            self.hotness.note(&db.metrics());
+        }
         self.disk = disk;
         self.ended = After::PowerLoss;
     }

@@ -8,7 +8,7 @@ use thermocline::storage::Faulty;
 use thermocline::{Db, Durability, Error, ManualClock, Options, Points, Result, TierOptions};
 
 use super::history::{After, Contents, History, Write, contents, difference};
-use super::{SIDE, Step, Stop};
+use super::{Hotness, SIDE, Step, Stop};
 use crate::verdict::Violation;
 
 /// The first tier of [`tiny_options`].
@@ -57,6 +57,8 @@ pub struct Trial {
     pub db: Option<Db>,
     /// What this trial is about, for messages.
     pub name: String,
+    /// What placement by hotness did so far.
+    pub hotness: Hotness,
     /// Keyspaces that were acknowledged.
     pub(super) keyspaces: Vec<&'static str>,
     /// The last checkpoint.
@@ -69,6 +71,7 @@ pub struct Trial {
 }
 
 /// A checkpoint that was begun.
+#[derive(Debug, Clone)]
 pub(super) struct Copied {
     /// Where it lies, by tier.
     pub(super) paths: Vec<PathBuf>,
@@ -88,12 +91,30 @@ impl Trial {
             history: History::default(),
             db: None,
             name: String::new(),
+            hotness: Hotness::default(),
             keyspaces: vec!["default"],
             copy: None,
             ended: After::Exit,
             stepped: Arc::new(Stepped::new(seed)),
             copies: 0,
             written: 0,
+        }
+    }
+
+    /// The same store after the power went, on `disk`, which is one of the images that it may have left.
+    pub fn on(&self, disk: Faulty) -> Self {
+        Self {
+            options: self.options.clone(),
+            seed: self.seed,
+            history: self.history.clone(),
+            name: self.name.clone(),
+            keyspaces: self.keyspaces.clone(),
+            copy: self.copy.clone(),
+            ended: After::PowerLoss,
+            copies: self.copies,
+            written: self.written,
+            disk,
+            ..Self::new(self.seed)
         }
     }
 
@@ -213,6 +234,7 @@ impl Trial {
             }
             Step::Checkpoint => self.checkpoint(&db),
             Step::Reopen => {
+                self.hotness.note(&db.metrics());
                 self.db = None;
                 self.durable(db.close())?;
                 drop(db);

@@ -241,7 +241,7 @@ mod readers;
 mod throttled;
 
 pub use disk::Disk;
-pub use faulty::{CrashStyle, Fault, Faulty, Operation};
+pub use faulty::{CrashStyle, Fault, Faulty, Operation, Unsynced};
 pub use io_buf::IoBuf;
 pub use memory::Memory;
 pub use throttled::{Limits, Throttled};

@@ -2,7 +2,7 @@
 //! read once.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::directory::Directory;
@@ -56,7 +56,10 @@ impl LogStore for DiskLogStore {
 
     fn read(&self, name: &str) -> Result<Vec<u8>> {
         let path = self.directory.file(name);
-        fs::read(&path).map_err(|e| open_failed("read", &path, e))
+        let file = File::open(&path).map_err(|e| open_failed("read", &path, e))?;
+        let len = file.metadata().map(|metadata| metadata.len());
+        len.and_then(|len| read_whole(&file, len))
+            .map_err(|e| Error::io("read", &path, e))
     }
 
     fn list(&self) -> Result<Vec<FileInfo>> {
@@ -98,10 +101,31 @@ impl LogFile for DiskLog {
     }
 }
 
+/// Everything to the end, which is at `len` or, if the file grows meanwhile, behind it. A read that
+/// ends before is an error: recovery would take what is missing for writes that a crash tore (I5).
+fn read_whole(mut file: impl Read, len: u64) -> io::Result<Vec<u8>> {
+    let mut content = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
+    file.read_to_end(&mut content)?;
+    if (content.len() as u64) < len {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    Ok(content)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::storage::{Disk, Medium};
+
+    /// A log was read to wherever the system said that it ends. One whose second half a device did
+    /// not give would have been recovered as a torn one, and rewritten without it.
+    #[test]
+    fn a_log_that_ends_before_its_length_is_an_error() {
+        assert_eq!(read_whole(&b"whole"[..], 5).unwrap(), b"whole");
+        assert_eq!(read_whole(&b"grown"[..], 3).unwrap(), b"grown");
+        let short = read_whole(&b"ha"[..], 5).unwrap_err();
+        assert_eq!(short.kind(), ErrorKind::UnexpectedEof);
+    }
 
     fn store() -> (tempfile::TempDir, Arc<dyn LogStore>) {
         let home = tempfile::tempdir().unwrap();

@@ -6,12 +6,10 @@ use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
 
 use super::State;
-use super::files::{Change, Directory, Inode, InodeRef};
+use super::files::{Change, Directory, Inode, InodeRef, SECTOR};
+use super::image;
 use super::plan::Plan;
 use crate::sync::{Arc, Mutex};
-
-/// The unit that a device writes whole or not at all.
-const SECTOR: usize = 512;
 
 /// What happens to changes that were not synced when the power is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,6 +18,9 @@ pub enum CrashStyle {
     LoseAll,
     /// All did, apart from those that a failed sync lost.
     KeepAll,
+    /// So many in a hundred did, drawn from the seed, in whatever order they were made: each name
+    /// of a directory, each truncation, and each sector of a write by itself.
+    Keep(u8),
     /// Drawn from the seed. Of a directory's changes of names the first few are kept. Of a
     /// file's changes none, all or the first few are, the last of these cut at a sector; some
     /// sectors of what is kept may hold zeros or garbage, because their writes were overtaken.
@@ -29,6 +30,10 @@ pub enum CrashStyle {
 /// Marks the old state as gone and returns the new one.
 pub(super) fn cut_power(state: &mut State, how: CrashStyle) -> State {
     state.gone = true;
+    if let CrashStyle::Keep(percent) = how {
+        let mut rng = StdRng::seed_from_u64(state.rng.random());
+        return image::image(state, &mut |_| rng.random_range(0..100) < percent);
+    }
     let rng = &mut state.rng;
     // Two names of one file still share it afterwards.
     let mut survivors: HashMap<*const Mutex<Inode>, InodeRef> = HashMap::new();
@@ -38,9 +43,9 @@ pub(super) fn cut_power(state: &mut State, how: CrashStyle) -> State {
         let written = match how {
             CrashStyle::LoseAll => 0,
             CrashStyle::KeepAll => unsynced,
-            CrashStyle::Random => rng.random_range(0..=unsynced),
+            CrashStyle::Keep(_) | CrashStyle::Random => rng.random_range(0..=unsynced),
         };
-        let mut entries = directory.entries_after(written);
+        let mut entries = directory.entries_keeping(|number| number < written);
         for file in entries.values_mut() {
             let survivor = survivors.entry(Arc::as_ptr(file)).or_insert_with(|| {
                 let content = surviving_content(&file.lock(), how, rng);
@@ -65,7 +70,7 @@ fn surviving_content(file: &Inode, how: CrashStyle, rng: &mut StdRng) -> Vec<u8>
     match how {
         CrashStyle::LoseAll => {}
         CrashStyle::KeepAll => apply(&file.unsynced, &mut content),
-        CrashStyle::Random => match rng.random_range(0..4) {
+        CrashStyle::Keep(_) | CrashStyle::Random => match rng.random_range(0..4) {
             0 => {}
             1 => apply(&file.unsynced, &mut content),
             _ => {

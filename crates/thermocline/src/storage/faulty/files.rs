@@ -8,6 +8,9 @@ use std::path::Path;
 use crate::error::Error;
 use crate::sync::{Arc, Mutex};
 
+/// The unit that a device writes whole or not at all.
+pub(super) const SECTOR: usize = 512;
+
 /// A file's content, shared by its names and its open handles.
 pub(super) type InodeRef = Arc<Mutex<Inode>>;
 
@@ -35,6 +38,25 @@ pub(super) enum Change {
 }
 
 impl Change {
+    /// The parts of it that reach the platter each by itself: of a write what lies in one sector.
+    pub(super) fn pieces(&self) -> Vec<Change> {
+        let Change::Write { offset, bytes } = self else {
+            return vec![self.clone()];
+        };
+        let first = (SECTOR - offset % SECTOR).min(bytes.len());
+        let (head, rest) = bytes.split_at(first);
+        let mut at = *offset;
+        std::iter::once(head)
+            .chain(rest.chunks(SECTOR))
+            .map(|part| {
+                let offset = at;
+                at += part.len();
+                let bytes = part.to_vec();
+                Change::Write { offset, bytes }
+            })
+            .collect()
+    }
+
     pub(super) fn apply(&self, content: &mut Vec<u8>) {
         match self {
             Change::Write { offset, bytes } => {
@@ -177,13 +199,25 @@ impl Directory {
         self.unsynced.len()
     }
 
-    /// The names on the platter when the cache has written its first `written` changes.
-    pub(super) fn entries_after(&self, written: usize) -> Entries {
+    /// The names on the platter when of the unsynced changes the cache has written those for
+    /// whose number `keeps` holds.
+    pub(super) fn entries_keeping(&self, mut keeps: impl FnMut(usize) -> bool) -> Entries {
         let mut entries = self.durable.clone();
-        for change in self.unsynced.iter().take(written) {
-            change.apply(&mut entries);
+        for (number, change) in self.unsynced.iter().enumerate() {
+            if keeps(number) {
+                change.apply(&mut entries);
+            }
         }
         entries
+    }
+
+    /// Every file that a name on the platter may be of after a loss of power.
+    pub(super) fn files(&self) -> impl Iterator<Item = &InodeRef> {
+        let unsynced = self.unsynced.iter().filter_map(|change| match change {
+            EntryChange::Enter(_, file) | EntryChange::Rename { file, .. } => Some(file),
+            EntryChange::Remove(_) => None,
+        });
+        self.durable.values().chain(unsynced)
     }
 
     /// Bytes of all its files.

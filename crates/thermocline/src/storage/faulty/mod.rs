@@ -3,6 +3,7 @@
 mod crash;
 mod files;
 mod handle;
+mod image;
 mod plan;
 mod raw;
 mod store;
@@ -15,6 +16,7 @@ use rand::rngs::StdRng;
 
 pub use self::crash::CrashStyle;
 use self::files::{Directory, InodeRef, device_gone};
+pub use self::image::Unsynced;
 use self::plan::Plan;
 pub use self::plan::{Fault, Operation};
 use self::store::{FaultyStore, Kind};

@@ -47,6 +47,9 @@ pub enum Fault {
     SyncFails,
     /// Append: half of the bytes reach the file, then an I/O error.
     ShortWrite,
+    /// Read: fewer bytes come than are there. The error is that of a disk: damage to a
+    /// table, which ends too early, and an I/O error for a log.
+    ShortRead,
     /// Any call: the power goes before anything of it is done, and stays away until
     /// [`super::Faulty::crash`]. Unlike after a failed sync, everything unsynced may yet survive.
     PowerLoss,
@@ -83,6 +86,7 @@ impl Fault {
             Fault::NoSpace => matches!(operation, Create | Append | Rename | Link),
             Fault::SyncFails => operation.is_sync(),
             Fault::ShortWrite => operation == Append,
+            Fault::ShortRead => operation == Read,
         }
     }
 
@@ -95,6 +99,7 @@ impl Fault {
         }
         let source = match self {
             Fault::NoSpace => io::Error::from(io::ErrorKind::StorageFull),
+            Fault::ShortRead => io::Error::from(io::ErrorKind::UnexpectedEof),
             _ => io::Error::other("planted fault"),
         };
         Error::io(operation.verb(), path, source)
@@ -211,6 +216,7 @@ mod tests {
             (Fault::NoSpace, vec![Create, Append, Rename, Link]),
             (Fault::SyncFails, vec![Sync, SyncDir]),
             (Fault::ShortWrite, vec![Append]),
+            (Fault::ShortRead, vec![Read]),
         ];
         let all = [
             Create, Append, Truncate, Sync, Open, Read, List, Rename, Remove, Link, SyncDir,
