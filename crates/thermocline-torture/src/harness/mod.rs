@@ -1,6 +1,8 @@
 //! The harnesses, one per file.
 
+mod crash_states;
 mod power_cut;
+mod recovery_crash;
 
 use crate::cases::Plan;
 use crate::verdict::Verdict;
@@ -21,4 +23,8 @@ pub(crate) struct Harness {
 }
 
 /// All harnesses, in the order in which they run.
-pub(crate) const ALL: &[Harness] = &[power_cut::HARNESS];
+pub(crate) const ALL: &[Harness] = &[
+    power_cut::HARNESS,
+    crash_states::HARNESS,
+    recovery_crash::HARNESS,
+];

@@ -20,4 +20,4 @@ mod wild;
 pub use step::{LIFE, SIDE, Step, WARMING};
 pub use stop::Stop;
 pub use trial::{FAST, SLOW, Trial, tiny_options};
-pub use wild::{Hotness, wild_life, wild_options, wild_tiers, wilder_options};
+pub use wild::{Hotness, Wild, wild_life};

@@ -104,7 +104,7 @@ impl Trial {
 
     /// A checkpoint that was acknowledged is there and whole; one that was cut short is not a
     /// store, or is the whole of it.
-    fn check_copy(&self) -> Result<(), Violation> {
+    pub(crate) fn check_copy(&self) -> Result<(), Violation> {
         let Some(copy) = &self.copy else {
             return Ok(());
         };

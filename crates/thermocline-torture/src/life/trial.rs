@@ -172,7 +172,7 @@ impl Trial {
     }
 
     /// `violation`, said to be of this trial.
-    pub(super) fn named(&self, violation: Violation) -> Violation {
+    pub(crate) fn named(&self, violation: Violation) -> Violation {
         match self.name.as_str() {
             "" => violation,
             name => Violation {

@@ -6,56 +6,60 @@ use thermocline::metrics::Metrics;
 use thermocline::{Compression, HotRapOptions, Options, Placement};
 
 use super::{LIFE, SIDE, Step, WARMING};
-use crate::random_options::random_options;
+use crate::random_options::{random_hotrap, random_options};
 use crate::verdict::Tally;
 
-/// How many tiers a store has: mostly two.
-pub fn wild_tiers(rng: &mut SmallRng) -> usize {
-    match rng.random_range(0..20) {
-        0 => 1,
-        1 | 2 => 3,
-        _ => 2,
-    }
+/// What all option sets of one store have in common.
+#[derive(Debug, Clone)]
+pub struct Wild {
+    tiers: usize,
+    /// A table of recent accesses that was scored by other settings begins anew.
+    hotrap: HotRapOptions,
 }
 
-/// Options over so many tiers, with memtables, tables and a fast tier so small that one life mostly
-/// reaches the last tier.
-pub fn wild_options(tiers: usize, rng: &mut SmallRng) -> Options {
-    loop {
-        let mut options = random_options(rng.random());
-        if options.tiers.len() != tiers {
-            continue;
-        }
-        let (memtable, table) = (rng.random_range(16..=20), rng.random_range(16..=20));
-        options.memtable_size = Some(memtable << 10);
-        options.table_size = Some(table << 10);
-        options.level_ratio = rng.random_range(2..=4);
-        options.l0_trigger = rng.random_range(1..=2);
-        if tiers > 1 {
-            let fast = &mut options.tiers[0];
-            fast.capacity = (memtable.max(table) << 10) * rng.random_range(24..=28);
-            // What the records of a life are made of would be compressed to next to nothing.
-            if rng.random_bool(0.8) {
-                fast.compression = Compression::None;
-            }
-            if rng.random_bool(0.6) {
-                options.placement = Placement::HotRap(HotRapOptions::default());
-            }
-        }
-        return options;
+impl Wild {
+    /// Mostly two tiers, and in every other store the hotness that is the default.
+    pub fn new(rng: &mut SmallRng) -> Self {
+        let tiers = match rng.random_range(0..20) {
+            0 => 1,
+            1 | 2 => 3,
+            _ => 2,
+        };
+        let hotrap = match rng.random() {
+            true => HotRapOptions::default(),
+            false => random_hotrap(rng),
+        };
+        Self { tiers, hotrap }
     }
-}
 
-/// Other options for a store that had `before`. How hotness is scored stays: a table of recent
-/// accesses with other scores begins anew.
-pub fn wilder_options(before: &Options, rng: &mut SmallRng) -> Options {
-    let mut options = wild_options(before.tiers.len(), rng);
-    if let (Placement::HotRap(hotrap), Placement::HotRap(old)) =
-        (&mut options.placement, &before.placement)
-    {
-        hotrap.clone_from(old);
+    /// Options with memtables, tables and a fast tier so small that one life mostly reaches the last
+    /// tier.
+    pub fn options(&self, rng: &mut SmallRng) -> Options {
+        loop {
+            let mut options = random_options(rng.random());
+            if options.tiers.len() != self.tiers {
+                continue;
+            }
+            let (memtable, table) = (rng.random_range(16..=20), rng.random_range(16..=20));
+            options.memtable_size = Some(memtable << 10);
+            options.table_size = Some(table << 10);
+            options.level_ratio = rng.random_range(2..=4);
+            options.l0_trigger = rng.random_range(1..=2);
+            if self.tiers > 1 {
+                let fast = &mut options.tiers[0];
+                fast.capacity = (memtable.max(table) << 10) * rng.random_range(24..=28);
+                // What the records of a life are made of would be compressed to next to nothing.
+                if rng.random_bool(0.8) {
+                    fast.compression = Compression::None;
+                }
+            }
+            options.placement = match rng.random_bool(0.85) {
+                true => Placement::HotRap(self.hotrap.clone()),
+                false => Placement::ByLevel,
+            };
+            return options;
+        }
     }
-    options
 }
 
 /// One of the fixed lives, or steps in an order of their own.

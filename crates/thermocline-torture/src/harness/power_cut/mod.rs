@@ -11,7 +11,7 @@ use thermocline::storage::{CrashStyle, Fault};
 use self::points::POINTS;
 use super::Harness;
 use crate::cases::{self, Plan};
-use crate::life::{Hotness, Trial, wild_life, wild_options, wild_tiers, wilder_options};
+use crate::life::{Hotness, Trial, Wild, wild_life};
 use crate::verdict::{Tally, Verdict, Violation};
 
 pub(crate) const HARNESS: Harness = Harness {
@@ -64,7 +64,8 @@ fn run(plan: &Plan) -> Verdict {
 fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut trial = Trial::new(seed);
-    trial.options = wild_options(wild_tiers(&mut rng), &mut rng);
+    let wild = Wild::new(&mut rng);
+    trial.options = wild.options(&mut rng);
     for life in 1..=LIVES {
         trial.threads = rng.random_bool(0.125);
         tally.add(ON_THREADS, trial.threads.into());
@@ -87,7 +88,7 @@ fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
         open_images(&trial, &mut rng, tally)?;
         tally.add(IMAGES_OPENED, 1);
         trial.survive(style)?;
-        trial.options = wilder_options(&trial.options, &mut rng);
+        trial.options = wild.options(&mut rng);
     }
     trial.hotness.count(tally);
     Ok(())
