@@ -1,6 +1,7 @@
 //! The harnesses, one per file.
 
 mod crash_states;
+mod nth_call;
 mod power_cut;
 mod recovery_crash;
 
@@ -27,4 +28,5 @@ pub(crate) const ALL: &[Harness] = &[
     power_cut::HARNESS,
     crash_states::HARNESS,
     recovery_crash::HARNESS,
+    nth_call::HARNESS,
 ];

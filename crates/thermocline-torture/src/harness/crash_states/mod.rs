@@ -100,12 +100,10 @@ fn reads(operation: Operation) -> bool {
 /// A store that has done all of `actions` but the last.
 fn before_the_last(actions: &[Action], seed: u64) -> Result<Trial, Violation> {
     let mut trial = Trial::new(seed);
-    let begin = |trial: &mut Trial| {
+    let begin = |trial: &mut Trial| -> Result<(), Stop> {
         prepare(trial)?;
-        let earlier = actions.iter().take(actions.len() - 1).enumerate();
-        earlier
-            .map(|(number, action)| action.take(trial, number))
-            .collect::<Result<(), Stop>>()
+        let mut earlier = actions.iter().take(actions.len() - 1).enumerate();
+        earlier.try_for_each(|(number, action)| action.take(trial, number))
     };
     begin(&mut trial).map_err(|stop| stop.unexpected("without a fault"))?;
     Ok(trial)

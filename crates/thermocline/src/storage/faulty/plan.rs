@@ -79,7 +79,8 @@ impl Operation {
 }
 
 impl Fault {
-    fn applies_to(self, operation: Operation) -> bool {
+    /// Whether it makes a call of `operation` fail.
+    pub fn applies_to(self, operation: Operation) -> bool {
         use Operation::*;
         match self {
             Fault::Io | Fault::PowerLoss => true,
