@@ -1,5 +1,6 @@
 //! The harnesses, one per file.
 
+mod corruption;
 mod crash_states;
 mod nth_call;
 mod power_cut;
@@ -29,4 +30,6 @@ pub(crate) const ALL: &[Harness] = &[
     crash_states::HARNESS,
     recovery_crash::HARNESS,
     nth_call::HARNESS,
+    corruption::EVERY_BYTE,
+    corruption::CORRUPTION,
 ];

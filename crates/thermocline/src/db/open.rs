@@ -1,6 +1,7 @@
 //! Opening, closing and destroying a store.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -24,7 +25,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
 use crate::version::edit::{KeyspaceMeta, PlacedBy, VersionEdit, table_number};
-use crate::version::{Graveyard, Manifest, identity, manifest_number};
+use crate::version::{Graveyard, Manifest, identity, manifest_file_name, manifest_number};
 use crate::wal::{self, Wal, segment_number};
 
 const DEFAULT_KEYSPACE: &str = "default";
@@ -38,21 +39,23 @@ const FIRST_FILE: u64 = 1;
 pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
     let sizes = builder.options.resolve()?;
     let (tiers, locks) = open_tiers(builder, builder.options.create_if_missing)?;
-    let (database, shape) = match Manifest::recover(&tiers[0])? {
+    let (database, shape, manifest) = match Manifest::recover(&tiers[0])? {
         Some(found) => {
             for tier in &tiers {
                 identity::check(tier, found.database)?;
             }
-            let manifest = tiers[0].options.path.join("CURRENT");
+            let fast = &tiers[0].options.path;
+            let manifest = fast.join(manifest_file_name(found.number));
             let shape = Shape::from_edits(found.edits)
-                .map_err(|what| Error::corruption(manifest, 0, what))?;
+                .map_err(|what| Error::corruption(fast.join("CURRENT"), 0, what))?;
             check_tier_count(&shape, tiers.len())?;
             check_flash_cache(builder, &shape)?;
-            (found.database, shape)
+            (found.database, shape, (manifest, found.len))
         }
         None if builder.options.create_if_missing => {
             let database = found_new_store(builder, &tiers)?;
-            (database, new_shape(builder, &sizes))
+            let manifest = (tiers[0].options.path.clone(), 0);
+            (database, new_shape(builder, &sizes), manifest)
         }
         None => {
             return Err(Error::NotFound {
@@ -74,6 +77,7 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
         locks,
         database,
         shape,
+        manifest,
         orphans,
         next_file,
     };
@@ -95,6 +99,8 @@ struct Parts<'a> {
     locks: Locks,
     database: u128,
     shape: Shape,
+    /// The manifest that was found, and where its edits end.
+    manifest: (PathBuf, u64),
     orphans: Orphans,
     next_file: u64,
 }
@@ -107,6 +113,7 @@ impl Parts<'_> {
         let new_file = || next_file.fetch_add(1, Ordering::Relaxed);
         let mut replayed: Vec<(u64, u32, crate::key::Kind, Bytes, Bytes)> = Vec::new();
         let flushed = &self.shape.flushed_through;
+        let (manifest, manifest_end) = &self.manifest;
         wal::remove_before(&self.tiers[0], self.shape.log_start)?;
         let recovered = wal::recover(
             &self.tiers[0],
@@ -116,8 +123,18 @@ impl Parts<'_> {
             &mut |seq, keyspace, kind, key, value| {
                 // I5: what is in tables already is skipped, keyspace by keyspace; what belongs
                 // to a dropped keyspace has no entry here.
-                if flushed.get(&keyspace).is_some_and(|through| seq > *through) {
-                    replayed.push((seq, keyspace, kind, key, value));
+                match flushed.get(&keyspace) {
+                    Some(through) if seq > *through => {
+                        replayed.push((seq, keyspace, kind, key, value));
+                    }
+                    // The edit that makes a keyspace says that numbers through its own are taken.
+                    None if u64::from(keyspace) >= self.shape.next_file => {
+                        let what = format!(
+                            "the log writes to keyspace {keyspace}, the edit that made it is gone"
+                        );
+                        return Err(Error::corruption(manifest, *manifest_end, what));
+                    }
+                    _ => {}
                 }
                 Ok(())
             },

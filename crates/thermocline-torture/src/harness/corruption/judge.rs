@@ -1,0 +1,270 @@
+//! What a store whose files were damaged may say: an error that names the file, or the truth.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use thermocline::storage::{Faulty, Medium};
+use thermocline::{Compression, Db, Error};
+
+use super::damage::Damage;
+use super::scene::{Scene, builder, dirs};
+use crate::life::history::Contents;
+use crate::verdict::{Promise, Tally, Violation};
+
+/// A read that failed, and every answer that was given.
+struct Answers {
+    found: Vec<((String, Vec<u8>), Option<Vec<u8>>)>,
+    /// What scans gave before they ended or failed, by keyspace, forwards and backwards.
+    scans: Vec<Scan>,
+    errors: Vec<Error>,
+}
+
+struct Scan {
+    keyspace: String,
+    backwards: bool,
+    records: Vec<(Vec<u8>, Vec<u8>)>,
+    whole: bool,
+}
+
+/// Opens the damaged store, reads everything in every way, and verifies it.
+pub(super) fn judge(scene: &Scene, damage: Damage, tally: &mut Tally) -> Result<(), Violation> {
+    count(&damage, tally);
+    let disk = Faulty::new(1);
+    // A directory is there even if its files are lost.
+    for dir in dirs() {
+        let made = disk.log_store(&dir, true);
+        made.map_err(|error| format!("the test's own disk: {error}"))?;
+    }
+    for file in &damage.files {
+        disk.write_raw(&file.dir, &file.name, &file.bytes);
+    }
+    let said = |violation: Violation| {
+        let message = format!("{}: {}", damage.what, violation.message);
+        Violation::new(violation.promise, message)
+    };
+    match builder(&disk, Compression::None, false).open() {
+        Err(error) => {
+            tally.add("refused at opening", 1);
+            refused(scene, &disk, &damage, &error).map_err(said)
+        }
+        Ok(db) => {
+            let outcome = opened(scene, &damage, &db).map_err(said)?;
+            tally.add(outcome, 1);
+            Ok(())
+        }
+    }
+}
+
+fn count(damage: &Damage, tally: &mut Tally) {
+    for path in &damage.touched {
+        let kind = match name(path) {
+            name if name.ends_with(".sst") => "of a table",
+            name if name.ends_with(".wal") => "of a log",
+            name if name.starts_with("MANIFEST") => "of a manifest",
+            "CURRENT" => "of CURRENT",
+            "TIER" => "of TIER",
+            "RALT" => "of RALT",
+            _ => "of another file",
+        };
+        tally.add(kind, 1);
+    }
+}
+
+fn name(path: &Path) -> &str {
+    path.file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default()
+}
+
+/// An error of the opening is of the kinds that say what is wrong, names the file, and costs nothing.
+fn refused(scene: &Scene, disk: &Faulty, damage: &Damage, error: &Error) -> Result<(), Violation> {
+    let told = matches!(
+        error,
+        Error::Corruption { .. } | Error::FormatVersion { .. } | Error::WrongTier { .. }
+    );
+    if !told {
+        return Err(format!("opening says {error:?}").into());
+    }
+    if !names(damage, error) {
+        return Err(format!("{:?} changed, and opening says {error}", damage.touched).into());
+    }
+    for file in &damage.files {
+        let path = file.path();
+        if scene.tables.contains(&path) && disk.read_raw(&file.dir, &file.name).is_err() {
+            let message = format!("opening was refused, but {} is gone", path.display());
+            return Err(Violation::new(Promise::Kept, message));
+        }
+    }
+    Ok(())
+}
+
+/// Whether `error` names a file that was changed, or one that shows it.
+fn names(damage: &Damage, error: &Error) -> bool {
+    let says = error.to_string();
+    let touched = |wanted: fn(&str) -> bool| damage.touched.iter().any(|path| wanted(name(path)));
+    let mut paths = damage.touched.iter();
+    paths.any(|path| says.contains(&*path.display().to_string()))
+        // A TIER file of another tier is whole; the directory is the wrong one.
+        || touched(|name| name == "TIER") && matches!(error, Error::WrongTier { .. })
+        // Without a log's first bytes the next segment shows the gap.
+        || touched(|name| name.ends_with(".wal")) && says.contains(".wal")
+        // A manifest that lost its last edits names tables that are gone, or disagrees with the log.
+        || touched(|name| name.starts_with("MANIFEST"))
+            && (says.contains(".wal") || says.contains(".sst"))
+}
+
+/// What became of the damage in a store that opened.
+fn opened(scene: &Scene, damage: &Damage, db: &Db) -> Result<&'static str, Violation> {
+    let answers = read_everything(scene, db)?;
+    right(scene, &answers)?;
+    for error in &answers.errors {
+        let Error::Corruption { path, offset, .. } = error else {
+            return Err(format!("a read says {error:?}").into());
+        };
+        if !damage.touched.contains(path) {
+            let touched = &damage.touched;
+            return Err(format!("{touched:?} changed, and a read says {error}").into());
+        }
+        let file = damage.files.iter().find(|file| file.path() == *path);
+        if file.is_some_and(|file| *offset > file.bytes.len() as u64) {
+            return Err(format!("a read names an offset behind the file's end: {error}").into());
+        }
+    }
+    let report = db
+        .verify(&mut |_| {})
+        .map_err(|error| format!("verify fails: {error}"))?;
+    let places = |errors: &[Error]| -> BTreeSet<(PathBuf, u64)> {
+        let place = |error: &Error| match error {
+            Error::Corruption { path, offset, .. } => Some((path.clone(), *offset)),
+            _ => None,
+        };
+        errors.iter().filter_map(place).collect()
+    };
+    let (found, read) = (places(&report.problems), places(&answers.errors));
+    if let Some(stray) = report
+        .problems
+        .iter()
+        .find(|problem| !names(damage, problem))
+    {
+        return Err(format!("verify finds what is not there: {stray}").into());
+    }
+    let files = |places: &BTreeSet<(PathBuf, u64)>| -> BTreeSet<PathBuf> {
+        places.iter().map(|(file, _)| file.clone()).collect()
+    };
+    let missed = match damage.is_one_bit {
+        true => read.difference(&found).next().is_some(),
+        false => files(&read).difference(&files(&found)).next().is_some(),
+    };
+    if missed {
+        return Err(format!("reads find {read:?}, verify finds {found:?}").into());
+    }
+    let noticed = !answers.errors.is_empty() || !found.is_empty();
+    // A table is checked everywhere; what names the others is read when the store is opened.
+    let is_sealed =
+        |path: &&PathBuf| scene.tables.contains(*path) || ["CURRENT", "TIER"].contains(&name(path));
+    if let Some(path) = damage.touched.iter().find(is_sealed)
+        && !noticed
+    {
+        return Err(format!("{} changed, and nothing says so", path.display()).into());
+    }
+    Ok(match (answers.errors.is_empty(), found.is_empty()) {
+        (false, _) => "found by a read, and by verify",
+        (true, false) => "found by verify alone",
+        (true, true) if db.recovery().hotness.is_some() => "access records begun anew",
+        (true, true) => "harmless",
+    })
+}
+
+fn read_everything(scene: &Scene, db: &Db) -> Result<Answers, Violation> {
+    let mut answers = Answers {
+        found: Vec::new(),
+        scans: Vec::new(),
+        errors: Vec::new(),
+    };
+    let keys: BTreeSet<_> = scene.states.iter().flat_map(|state| state.keys()).collect();
+    let mut keyspaces: BTreeSet<String> = db.keyspaces().into_iter().collect();
+    keyspaces.extend(keys.iter().map(|(keyspace, _)| keyspace.clone()));
+    for name in keyspaces {
+        let keyspace = db.keyspace(&name).map_err(|error| {
+            let message = format!("a keyspace that was acknowledged: {error}");
+            Violation::new(Promise::Kept, message)
+        })?;
+        for at in keys.iter().filter(|at| at.0 == name) {
+            match keyspace.get(&at.1) {
+                Ok(value) => {
+                    let value = value.map(|value| value.to_vec());
+                    answers.found.push(((*at).clone(), value));
+                }
+                Err(error) => answers.errors.push(error),
+            }
+        }
+        for backwards in [false, true] {
+            let mut scan = Scan {
+                keyspace: name.clone(),
+                backwards,
+                records: Vec::new(),
+                whole: true,
+            };
+            let mut range = keyspace.iter();
+            while let Some(record) = match backwards {
+                false => range.next(),
+                true => range.next_back(),
+            } {
+                match record {
+                    Ok((key, value)) => scan.records.push((key.to_vec(), value.to_vec())),
+                    Err(error) => {
+                        answers.errors.push(error);
+                        scan.whole = false;
+                        break;
+                    }
+                }
+            }
+            answers.scans.push(scan);
+        }
+    }
+    Ok(answers)
+}
+
+/// Whether all answers are those of one state that the store may be in.
+fn right(scene: &Scene, answers: &Answers) -> Result<(), Violation> {
+    let mut first = None;
+    for state in scene.states.iter().rev() {
+        match answered_from(state, answers) {
+            Ok(()) => return Ok(()),
+            Err(violation) => {
+                first.get_or_insert(violation);
+            }
+        }
+    }
+    Err(first.unwrap_or_else(|| "the scene has no state".into()))
+}
+
+fn answered_from(state: &Contents, answers: &Answers) -> Result<(), Violation> {
+    for (at, found) in &answers.found {
+        let promise = match (state.get(at), found) {
+            (wanted, found) if wanted == found.as_ref() => continue,
+            (Some(_), None) => Promise::Kept,
+            (None, Some(_)) => Promise::Gone,
+            _ => Promise::Right,
+        };
+        let key = at.1.escape_ascii();
+        return Err(Violation::new(promise, format!("get of {}/{key}", at.0)));
+    }
+    for scan in &answers.scans {
+        let wanted = state.iter().filter(|((name, _), _)| *name == scan.keyspace);
+        let mut wanted: Vec<_> = wanted.map(|((_, k), v)| (k.clone(), v.clone())).collect();
+        if scan.backwards {
+            wanted.reverse();
+        }
+        let is_right = match scan.whole {
+            true => wanted == scan.records,
+            false => wanted.starts_with(&scan.records),
+        };
+        if !is_right {
+            let (name, count) = (&scan.keyspace, scan.records.len());
+            let message = format!("a scan of {name} gives {count} of {} records", wanted.len());
+            return Err(Violation::new(Promise::Right, message));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! The stores that are damaged: with tables on both tiers, of every compression, two keyspaces, access
+//! records, and a log that was closed or that a loss of power cut short.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use thermocline::executor::Stepped;
+use thermocline::storage::{CrashStyle, Faulty};
+use thermocline::{Compression, Db, DbBuilder, Durability, ManualClock, Options, Result};
+
+use super::layout;
+use crate::life::history::{Contents, contents};
+use crate::life::{FAST, SIDE, SLOW, tiny_options};
+
+/// Bytes behind the last block of a table.
+const FOOTER: usize = 64;
+
+/// A file as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct File {
+    pub(super) dir: PathBuf,
+    pub(super) name: String,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl File {
+    pub(super) fn path(&self) -> PathBuf {
+        self.dir.join(&self.name)
+    }
+}
+
+/// A store that is sound.
+#[derive(Debug)]
+pub(super) struct Scene {
+    pub(super) files: Vec<File>,
+    /// What it may hold when it is opened: after a clean close one thing, else every prefix of what
+    /// its log ends in, the longest last.
+    pub(super) states: Vec<Contents>,
+    /// Its tables; other table files are left over, and removed when it is opened.
+    pub(super) tables: BTreeSet<PathBuf>,
+}
+
+impl Scene {
+    pub(super) fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes.len() as u64).sum()
+    }
+}
+
+/// The scenes, made once: the same in every run.
+pub(super) fn scenes() -> &'static [Scene] {
+    static SCENES: OnceLock<Vec<Scene>> = OnceLock::new();
+    SCENES.get_or_init(|| {
+        vec![
+            small(true),
+            small(false),
+            tiered(true),
+            tiered(false),
+            with_a_new_keyspace(),
+        ]
+    })
+}
+
+pub(super) fn dirs() -> [PathBuf; 3] {
+    [FAST.into(), SLOW.into(), Path::new(FAST).join("ralt")]
+}
+
+pub(super) fn builder(disk: &Faulty, compression: Compression, create: bool) -> DbBuilder {
+    let mut options: Options = tiny_options();
+    options.create_if_missing = create;
+    options.tiers[0].compression = compression;
+    options.tiers[1].compression = Compression::Lz4;
+    options.tiers[0].block_size = 512;
+    Db::builder(options)
+        .medium(0, Arc::new(disk.clone()))
+        .medium(1, Arc::new(disk.clone()))
+        .clock(Arc::new(ManualClock::default()))
+        .executor(Arc::new(Stepped::new(1)))
+}
+
+/// A scene that cannot be built is a bug of the harness: it must not pass for a run without findings.
+fn built(scene: Result<Scene>) -> Scene {
+    scene.unwrap_or_else(|error| panic!("a sound store fails: {error}"))
+}
+
+/// Two tables of each keyspace, few enough bytes to flip them all.
+fn small(closed: bool) -> Scene {
+    let build = || {
+        let disk = Faulty::new(1);
+        let db = builder(&disk, Compression::None, true).open()?;
+        let side = db.create_keyspace(SIDE)?;
+        for n in 0..60u8 {
+            db.put(format!("key{:03}", u32::from(n) * 7 % 60), [n; 60])?;
+            side.put(format!("key{:03}", n % 20), [n; 40])?;
+        }
+        db.compact_range::<&[u8]>(..)?;
+        for n in 0..12u8 {
+            db.put(format!("key{:03}", n * 5), [n + 100; 30])?;
+            db.delete(format!("key{:03}", n * 5 + 1))?;
+        }
+        db.flush()?;
+        for n in 0..60 {
+            db.get(format!("key{n:03}"))?;
+        }
+        end(&disk, &db, closed)
+    };
+    built(build())
+}
+
+/// More than the fast tier holds, written twice.
+fn tiered(closed: bool) -> Scene {
+    let build = || {
+        let disk = Faulty::new(1);
+        let value = |n: usize, times| format!("{n}:{}", "thermocline ".repeat(times));
+        for (compression, times) in [(Compression::None, 48), (Compression::Zstd(3), 16)] {
+            let db = builder(&disk, compression, true).open()?;
+            let side = db.create_keyspace(SIDE)?;
+            for n in 0..400 {
+                let keyspace = if n % 3 == 2 { &side } else { &*db };
+                keyspace.put(format!("key{n:03}"), value(n, times))?;
+            }
+            db.wait_idle()?;
+            db.compact_range::<&[u8]>(..)?;
+            side.compact_range::<&[u8]>(..)?;
+            for n in 0..20 {
+                db.get(format!("key{n:03}"))?;
+            }
+            db.close()?;
+        }
+        let db = builder(&disk, Compression::None, true).open()?;
+        for n in 0..9 {
+            db.delete(format!("key{:03}", n * 6))?;
+        }
+        db.flush()?;
+        if db.metrics().tiers[1].table_bytes == 0 {
+            panic!("nothing is on the slow tier");
+        }
+        end(&disk, &db, closed)
+    };
+    built(build())
+}
+
+/// The last edit of its manifest makes a keyspace, and its log writes to that one.
+fn with_a_new_keyspace() -> Scene {
+    let build = || {
+        let disk = Faulty::new(1);
+        let db = builder(&disk, Compression::None, true).open()?;
+        db.put("before", "1")?;
+        db.flush()?;
+        let side = db.create_keyspace(SIDE)?;
+        let mut states = vec![contents(&db)?];
+        for n in 0..4u8 {
+            side.put_with(format!("log{n}"), [n; 30], Durability::Sync)?;
+            states.push(contents(&db)?);
+        }
+        scene(&disk, states)
+    };
+    built(build())
+}
+
+/// Writes what the log is to end in, and ends the store's life.
+fn end(disk: &Faulty, db: &Db, closed: bool) -> Result<Scene> {
+    let mut states = vec![contents(db)?];
+    for n in 0..6u8 {
+        db.put_with(format!("log{n}"), [n; 30], Durability::Sync)?;
+        states.push(contents(db)?);
+    }
+    if closed {
+        // Closing flushes; the log is what it is then.
+        db.close()?;
+        states.drain(..states.len() - 1);
+    }
+    scene(disk, states)
+}
+
+fn scene(disk: &Faulty, states: Vec<Contents>) -> Result<Scene> {
+    let disk = disk.crash(CrashStyle::KeepAll);
+    let files = dirs().into_iter().flat_map(|dir| {
+        let disk = disk.clone();
+        disk.list_raw(&dir).into_iter().filter_map(move |info| {
+            let bytes = disk.read_raw(&dir, &info.name).ok()?;
+            let (dir, name) = (dir.clone(), info.name);
+            Some(File { dir, name, bytes })
+        })
+    });
+    let files: Vec<File> = files.collect();
+    // Opening removes what no edit names.
+    let db = builder(&disk, Compression::None, false).open()?;
+    let tables = [FAST, SLOW].into_iter().flat_map(|dir| {
+        let dir = Path::new(dir);
+        let files = disk.list_raw(dir).into_iter();
+        files.map(move |file| dir.join(file.name))
+    });
+    let is_table = |path: &PathBuf| path.extension().is_some_and(|end| end == "sst");
+    let tables: BTreeSet<PathBuf> = tables.filter(is_table).collect();
+    for file in files
+        .iter()
+        .filter(|file: &&File| tables.contains(&file.path()))
+    {
+        // Else blocks would not be found, and none swapped.
+        let end = layout::parts(&file.name, &file.bytes)
+            .last()
+            .map(|part| part.end);
+        if end.map(|end| end + FOOTER) != Some(file.bytes.len()) {
+            panic!(
+                "{} is not laid out as docs/format.md says",
+                file.path().display()
+            );
+        }
+    }
+    drop(db);
+    Ok(Scene {
+        files,
+        states,
+        tables,
+    })
+}
