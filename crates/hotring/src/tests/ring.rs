@@ -119,24 +119,24 @@ fn searches_end_in_rings_of_no_and_of_one_item() {
 
 #[test]
 fn every_search_is_right_from_every_head_and_costs_what_the_formula_says() {
-    for head in 0..KEYS.len() {
+    for (head, &at) in KEYS.iter().enumerate() {
         let map = ring_of(&KEYS);
-        assert!(map.point_at(KEYS[head]));
+        assert!(map.point_at(at));
         for (item, &key) in KEYS.iter().enumerate() {
             let (visits, found) = map.visits(key);
-            assert!(found, "{key} from {}", KEYS[head]);
+            assert!(found, "{key} from {}", at);
             // Items of equal order are looked for from the anchor.
             let expected = if item == head {
                 1
-            } else if order_of(key) > order_of(KEYS[head]) {
+            } else if order_of(key) > order_of(at) {
                 item - head + 1
             } else {
                 item + 2
             };
-            assert_eq!(visits as usize, expected, "{key} from {}", KEYS[head]);
+            assert_eq!(visits as usize, expected, "{key} from {}", at);
         }
         for absent in [0, 3, 6, 9, 13, 100] {
-            assert!(!map.visits(absent).1, "{absent} from {}", KEYS[head]);
+            assert!(!map.visits(absent).1, "{absent} from {}", at);
         }
         // Writers begin at the head too.
         for key in [0, 3, 6, 9, 13] {
