@@ -1,0 +1,168 @@
+//! The map without its types: one list of entries, a table of shortcuts into it.
+
+use std::marker::PhantomData;
+use std::ptr::{NonNull, null_mut};
+
+use crate::error::TableError;
+use crate::link::{At, Entry, Link, Node};
+use crate::options::Options;
+use crate::reclaim::{self, Guard};
+use crate::rehash::Rehash;
+use crate::sync::TryLock;
+use crate::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use crate::table::{Bucket, Table};
+use crate::tally::Tally;
+
+/// See the module.
+pub(crate) struct Core<E: Entry> {
+    /// The present table; another takes its place only under the lock of `rehash`.
+    pub(crate) table: AtomicPtr<Table>,
+    /// What changes the table's size, a chunk of work at a time.
+    pub(crate) rehash: TryLock<Rehash>,
+    /// Whether there is such work: saves the lock when there is none.
+    pub(crate) rehashing: AtomicBool,
+    pub(crate) tally: Tally,
+    pub(crate) options: Options,
+    entries: PhantomData<E>,
+}
+
+/// A bucket of the table that was the present one when an access began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot<'g> {
+    pub(crate) table: &'g Table,
+    pub(crate) index: usize,
+    pub(crate) bucket: &'g Bucket,
+    pub(crate) guard: &'g Guard,
+}
+
+impl<'g> Spot<'g> {
+    /// # Safety
+    ///
+    /// The whole table is initialised, its anchors were linked at some moment since `guard` was
+    /// taken, and it is retired only after their being unlinked.
+    #[inline(always)]
+    pub(crate) unsafe fn new(table: &'g Table, order: u64, guard: &'g Guard) -> Self {
+        let index = table.index_of(order);
+        // SAFETY: by the caller's promise; `index_of` is within the table.
+        let bucket = unsafe { table.bucket(index) };
+        Self {
+            table,
+            index,
+            bucket,
+            guard,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn anchor(self) -> At<'g> {
+        // SAFETY: by the promise made to `new`.
+        unsafe { self.table.anchor(self.index, self.guard) }
+    }
+
+    /// Whether a link of this order belongs to this bucket.
+    pub(crate) fn holds(self, order: u64) -> bool {
+        self.table.index_of(order) == self.index
+    }
+}
+
+impl<E: Entry> Core<E> {
+    /// An empty map.
+    pub(crate) fn new(options: Options) -> Result<Self, TableError> {
+        let table = Table::allocate(options.buckets)?;
+        for index in 0..table.len() {
+            // SAFETY: the table is ours alone.
+            unsafe { table.initialise(index) };
+        }
+        let guard = reclaim::pin();
+        for index in 1..table.len() {
+            // SAFETY: initialised, not shared yet, and linked by the turn before.
+            let before = unsafe { table.anchor(index - 1, &guard) };
+            // SAFETY: the link before is the last one, and the next anchor leads nowhere.
+            unsafe { before.exchange_next(null_mut(), table.anchor_ptr(index).as_ptr()) };
+        }
+        let tally = Tally::default();
+        tally.tables(table.bytes() as isize);
+        Ok(Self {
+            table: AtomicPtr::new(Box::into_raw(table)),
+            rehash: TryLock::new(Rehash::default()),
+            rehashing: AtomicBool::new(false),
+            tally,
+            options,
+            entries: PhantomData,
+        })
+    }
+
+    /// The present table.
+    #[inline(always)]
+    pub(crate) fn table<'g>(&self, _guard: &'g Guard) -> &'g Table {
+        // SAFETY: a table is retired after another took its place, so it outlives the guard.
+        unsafe { &*self.table.load(Ordering::Acquire) }
+    }
+
+    /// Where the list begins, as far as entries go: the present table's first anchor.
+    pub(crate) fn begin<'g>(&self, guard: &'g Guard) -> At<'g> {
+        self.spot(0, guard).anchor()
+    }
+
+    /// The present bucket of an order.
+    #[inline(always)]
+    pub(crate) fn spot<'g>(&self, order: u64, guard: &'g Guard) -> Spot<'g> {
+        // SAFETY: all of a table is initialised and linked before it becomes the present one. Its anchors
+        // are marked only when all guards are gone under which it was that.
+        unsafe { Spot::new(self.table(guard), order, guard) }
+    }
+}
+
+impl<E: Entry> Drop for Core<E> {
+    fn drop(&mut self) {
+        // Nobody has a guard under which this map was looked at: handles borrow it. So what is
+        // still linked, or kept by a head alone, is freed here, and what was retired is the epochs'.
+        let other = self
+            .rehash
+            .try_lock()
+            .and_then(|rehash| rehash.other_table());
+        let guard = reclaim::pin();
+        let Some(present) = NonNull::new(self.table.load(Ordering::Acquire)) else {
+            return;
+        };
+        if let Some((table, initialised)) = other {
+            // SAFETY: the rehash owns it, and nobody goes on with that.
+            self.drop_heads(unsafe { table.as_ref() }, initialised);
+        }
+        // SAFETY: the present table, which nobody else uses any more.
+        let table = unsafe { present.as_ref() };
+        self.drop_heads(table, table.len());
+        // SAFETY: the list begins at the present table's first anchor; see `rehash`.
+        let mut next = unsafe { table.anchor(0, &guard) }.next();
+        while let Some(at) = next.at() {
+            next = at.next();
+            if at.is_node() {
+                // SAFETY: no head keeps it any more, and this walk comes by once.
+                unsafe { E::free(at.node_ptr()) };
+            }
+        }
+        for table in other.map(|(table, _)| table).into_iter().chain([present]) {
+            // SAFETY: made by `Box::into_raw`, and nothing leads to its anchors any more.
+            drop(unsafe { Box::from_raw(table.as_ptr()) });
+        }
+    }
+}
+
+impl<E: Entry> Core<E> {
+    /// Takes the heads off the first `len` buckets, and frees the nodes that only they kept.
+    fn drop_heads(&self, table: &Table, len: usize) {
+        for index in 0..len {
+            // SAFETY: initialised, as the caller says.
+            let head = unsafe { table.bucket(index) }.head.load(Ordering::Acquire);
+            let Some(head) = NonNull::new(head) else {
+                continue;
+            };
+            let node: NonNull<Node> = NonNull::<Link>::cast(head);
+            // SAFETY: a head counts in its node, which is therefore not freed.
+            if unsafe { node.as_ref() }.release() {
+                // SAFETY: neither linked nor kept by another head.
+                unsafe { E::free(node) };
+            }
+        }
+    }
+}

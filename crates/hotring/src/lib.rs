@@ -1,0 +1,116 @@
+//! A concurrent in-memory hash map that bends toward its hotspots.
+//!
+//! In a chained table a hot item is found as slowly as its place in the chain demands. Here every bucket's items
+//! form a *ring* with a movable *head*: where the accesses are, there the head goes, and the item that is
+//! asked for most is found first. The idea is that of the paper *HotRing: A Hotspot-Aware In-Memory Key-Value
+//! Store* (FAST 2020); the structure underneath is another one, see below.
+//!
+//! ```text
+//!      bucket: one half of a cache line
+//!     ┌─────────────────────────┐
+//!     │ anchor   head  sampling │
+//!     └───┬───────┼─────────────┘
+//!         │       └───────────────┐         the hottest item
+//!         ▼                       ▼
+//!       ┌────┐     ┌────┐       ┌────┐     ┌────┐
+//!       │ 17 ├────►│ 23 ├──────►│ 42 ├────►│ 58 ├───► the next bucket's anchor
+//!       └────┘     └────┘       └────┘     └────┘
+//!         ▲                                   │
+//!         └── the ring closes at the anchor ──┘
+//! ```
+//!
+//! Items stand in the order of their hashes. A search for 42 is a hit at once, one for 50 ends at 58. One
+//! for 20 sees at the head that it has to be before it, and goes on at the anchor, which lies beside
+//! the head in memory; it ends at 23. The ring never needs to be walked round.
+//!
+//! # Examples
+//!
+//! ```
+//! use hotring::HotRing;
+//!
+//! let map = HotRing::new();
+//! let ring = map.pin();
+//! ring.insert("Ada".to_string(), 1815);
+//! ring.insert("Grace".to_string(), 1906);
+//! assert_eq!(ring.get("Ada"), Some(&1815));
+//! assert_eq!(ring.remove("Grace"), Some(&1906));
+//! assert_eq!(ring.iter().count(), 1);
+//! ```
+//!
+//! [`HotRing`] holds keys and values of any type, and changes values of up to eight bytes
+//! in place if they are atomics ([`InPlace`]). [`BytesRing`] holds byte strings without a second indirection. All
+//! use is through a handle ([`HotRing::pin`]), and values are seen by reference as long as it lives.
+//!
+//! # How it works
+//!
+//! - **One list.** All items of the map form one list in the order of their hashes, a bucket's *anchor* before its
+//!   items (split-ordered lists, Shalev and Shavit 2006). Items are deleted by marking them and then unlinking them
+//!   (Harris 2001, Michael 2002), and replaced by one exchange that deletes the old item and links the new one
+//!   behind it in the same instant.
+//! - **Heads are hints.** A head may point to an item that is deleted, never to memory that is freed: an item counts
+//!   the heads that point to it. So a head moves by one exchange, whatever else goes on.
+//! - **Movement.** Every fifth request of a thread looks whether the head served it. If not, either a round of sampling
+//!   finds the cheapest place for the head ([`Movement::Sampling`]), or the head goes to the
+//!   item at once ([`Movement::Random`]).
+//! - **Growth by cost.** The table doubles when accesses visit too many items, not when there are too many items: skewed
+//!   accesses need a smaller table. Items do not move; new anchors are put among them, a few at a time, by the requests
+//!   themselves. Shrinking is by [`HotRing::shrink_to`].
+//! - **Reclamation** by epochs (`crossbeam-epoch`).
+//!
+//! # Progress
+//!
+//! - `get`, `contains_key`, `read`, `iter` and `entries` are lock-free: a search takes another step only because
+//!   another thread has completed a write. They are not wait-free, as a stream of new items before the
+//!   one that is sought delays the search. They write nothing but statistics: samples while a
+//!   round runs, a head that moves, and a stale head that is taken off.
+//! - `insert`, `update`, `remove`, their variants and `clear` are lock-free: an exchange fails only because another
+//!   one succeeded. So are in-place changes, which are one atomic operation after a search. A closure or an `Eq` that a caller
+//!   passes in may of course take as long as it likes.
+//! - `len`, `is_empty`, `memory_used` and `mean_visits` are wait-free.
+//! - Growth is not lock-free, but nobody waits for it: a thread that stops in the middle of a chunk of this work
+//!   keeps the table from changing, and all operations go on with the one there is. `reserve` and `shrink_to` do wait for
+//!   another thread that is in the middle of a chunk; they do not wait for handles.
+//! - Memory is given back when handles go: a handle that is held keeps all that is removed meanwhile, by anyone.
+//! - All of this is as lock-free as the allocator is, which most are not quite.
+//!
+//! No operation is only obstruction-free.
+//!
+//! # Memory
+//!
+//! A bucket takes 32 bytes. An entry takes one allocation of 24 bytes, the key and the value; for byte strings
+//! 32 bytes and both strings. A lookup that finds its key at the head touches one line of the table and the entry.
+//!
+//! Running out of memory for an entry aborts the process for [`HotRing`], as `std`'s collections do, and is an
+//! error for [`BytesRing`]. A table that cannot be allocated is an error; growth by itself is then
+//! put off.
+//!
+//! # Adversaries
+//!
+//! The default hasher has a random seed for each map. Someone who knows it, or can measure time well enough to find out, can choose keys of equal
+//! hash; each access to those costs time proportional to their number. Where keys come from
+//! such people, pass a keyed hash like SipHash ([`HotRing::with_options_and_hasher`]).
+
+mod bytes;
+mod core;
+mod error;
+mod head;
+mod income;
+mod link;
+mod map;
+mod movement;
+mod options;
+mod reclaim;
+mod rehash;
+mod search;
+mod sync;
+mod table;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod walk;
+mod write;
+
+pub use bytes::{BytesEntries, BytesEntry, BytesRing, PinnedBytes};
+pub use error::{StoreError, TableError};
+pub use map::{CompareAndSwap, Entries, EntryRef, HotRing, InPlace, Iter, Pinned};
+pub use options::{Movement, Options};

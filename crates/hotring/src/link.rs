@@ -1,0 +1,360 @@
+//! The links of the one list, and the header of the nodes that carry entries.
+//!
+//! All entries of a map form one list in the order of their hashes, through all buckets; a
+//! bucket's *anchor* is a link of that list without an entry. The low bit of a link's `next`
+//! is its *mark*: the link is no longer part of the map, and its `next` never changes again.
+//!
+//! Words used in every argument below. A link is *linked* when it can be reached by `next`
+//! from the first anchor. Three facts about linked links carry everything:
+//!
+//! - **L1** A link that was inserted and is not marked is linked. (Only marked links are
+//!   unlinked, and a predecessor that is itself marked is not changed any more.)
+//! - **L2** A link that was unlinked is never linked again, and a node in the list has one
+//!   linked predecessor, so exactly one exchange unlinks it.
+//! - **L3** Whoever holds a guard and a link `a` that was linked at some moment since the
+//!   guard was taken, and reads `a.next == b`, holds in `b` again such a link: if `a` was not
+//!   marked when read, `b` was linked then. If it was, `a.next` has been frozen since a moment
+//!   `m`; `b` was linked at the later of `m` and the moment at which `a` is known to have been
+//!   linked, because `a` was, and its successor was `b`. Memory is given back only to those that take
+//!   their guard after a link was unlinked: so `b` may be looked at.
+//!
+//! [`At`] is a link of which L3 holds; walking by [`At::next`] is safe code for that reason.
+
+use std::marker::PhantomData;
+use std::ptr::{NonNull, null_mut};
+
+use crate::reclaim::{self, Guard};
+use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use crate::sync::counting;
+
+const MARK: usize = 1;
+
+/// What the list is made of: embedded in a bucket as its anchor, or at the front of a node.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Link {
+    /// The next link, and in the low bit the mark of *this* one.
+    pub(crate) next: AtomicPtr<Link>,
+    /// Where it stands: an odd number, the hash with its low bit set, for a node; the first
+    /// order of its bucket, which is even, for an anchor.
+    pub(crate) order: u64,
+}
+
+impl Link {
+    pub(crate) fn new(order: u64) -> Self {
+        Self {
+            next: AtomicPtr::new(null_mut()),
+            order,
+        }
+    }
+}
+
+/// The order of the nodes whose keys have this hash.
+#[inline(always)]
+pub(crate) fn order_of(hash: u64) -> u64 {
+    hash | 1
+}
+
+/// The header of a node; the entry follows it in the same allocation.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) link: Link,
+    state: AtomicU32,
+    count: counting::AtomicU32,
+}
+
+/// The node is in the list, as far as those know that unlink.
+const LINKED: u32 = 1 << 31;
+
+impl Node {
+    pub(crate) fn new(order: u64) -> Self {
+        Self {
+            link: Link::new(order),
+            state: AtomicU32::new(LINKED),
+            count: counting::AtomicU32::new(0),
+        }
+    }
+
+    /// Adds a head that points here, unless the node has been unlinked.
+    pub(crate) fn acquire(&self) -> bool {
+        let mut state = self.state.load(Ordering::Relaxed);
+        while state & LINKED != 0 {
+            match self.state.compare_exchange_weak(
+                state,
+                state + 1,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return true,
+                Err(now) => state = now,
+            }
+        }
+        false
+    }
+
+    /// Takes a head off; says whether the node is unreachable from now on. True for one call in a node's life,
+    /// of this or of [`Node::unlinked`]: from zero the state does not rise again, because
+    /// [`Node::acquire`] needs the bit that is gone.
+    #[must_use]
+    pub(crate) fn release(&self) -> bool {
+        self.state.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// Notes that the node was unlinked, which happens once (L2); says whether it is
+    /// unreachable from now on.
+    #[must_use]
+    pub(crate) fn unlinked(&self) -> bool {
+        self.state.fetch_sub(LINKED, Ordering::AcqRel) == LINKED
+    }
+
+    /// How many accesses were counted since the count was last cleared.
+    pub(crate) fn count(&self) -> u32 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Counts an access. The counter is a word of its own, so no overflow reaches a flag and no
+    /// exchange of a pointer fails because of it; it stops in the upper half of its range, far enough
+    /// from the end for all threads that passed the check together.
+    pub(crate) fn count_access(&self) {
+        if self.count.load(Ordering::Relaxed) < u32::MAX / 2 {
+            self.count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Clears the count.
+    pub(crate) fn clear_count(&self) {
+        self.count.store(0, Ordering::Relaxed);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn state(&self) -> (bool, u32) {
+        let state = self.state.load(Ordering::Relaxed);
+        (state & LINKED != 0, state & !LINKED)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_count(&self, count: u32) {
+        self.count.store(count, Ordering::Relaxed);
+    }
+}
+
+/// A link that was linked at some moment since its guard was taken (see L3 above).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At<'g> {
+    link: NonNull<Link>,
+    guard: &'g Guard,
+}
+
+impl PartialEq for At<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.link == other.link
+    }
+}
+
+impl<'g> At<'g> {
+    /// # Safety
+    ///
+    /// `link` points to a link that was linked at some moment since `guard` was taken. If its
+    /// order is odd it is the front of a [`Node`], and the pointer may be used for its whole
+    /// allocation.
+    #[inline(always)]
+    pub(crate) unsafe fn new(link: NonNull<Link>, guard: &'g Guard) -> Self {
+        reclaim::reached(guard, link);
+        Self { link, guard }
+    }
+
+    #[inline(always)]
+    fn get(self) -> &'g Link {
+        // SAFETY: valid for as long as the guard lives, by L3. Only shared references to links exist
+        // once they are in the list.
+        unsafe { self.link.as_ref() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn guard(self) -> &'g Guard {
+        self.guard
+    }
+
+    #[inline(always)]
+    pub(crate) fn as_ptr(self) -> *mut Link {
+        self.link.as_ptr()
+    }
+
+    #[inline(always)]
+    pub(crate) fn order(self) -> u64 {
+        self.get().order
+    }
+
+    /// Whether it is a node and no anchor.
+    #[inline(always)]
+    pub(crate) fn is_node(self) -> bool {
+        self.order() & 1 == 1
+    }
+
+    /// The header, if it is a node.
+    #[inline(always)]
+    pub(crate) fn node(self) -> Option<&'g Node> {
+        // SAFETY: a link of odd order is the front of a node, and valid as in `get`.
+        self.is_node()
+            .then(|| unsafe { self.link.cast::<Node>().as_ref() })
+    }
+
+    /// The pointer to the node; of use only if it is one.
+    #[inline(always)]
+    pub(crate) fn node_ptr(self) -> NonNull<Node> {
+        self.link.cast()
+    }
+
+    /// Reads the next link, and with it whether this one is marked.
+    #[inline(always)]
+    pub(crate) fn next(self) -> Next<'g> {
+        Next {
+            word: self.get().next.load(Ordering::Acquire),
+            guard: self.guard,
+        }
+    }
+
+    /// Whether it is marked, in the order of all `SeqCst` accesses: see [`crate::head`].
+    pub(crate) fn is_marked_now(self) -> bool {
+        self.get().next.load(Ordering::SeqCst).addr() & MARK != 0
+    }
+
+    /// Exchanges an unmarked `next`. `SeqCst`, because the exchange that marks takes part in the
+    /// order that [`crate::head`] relies on.
+    ///
+    /// # Safety
+    ///
+    /// Walking on over `new` keeps L1 to L3: it is this link's successor with the mark, or a new
+    /// node or anchor that leads to the successor, or this link is unmarked and `new` is the frozen
+    /// successor of its marked successor.
+    pub(crate) unsafe fn exchange_next(self, from: *mut Link, new: *mut Link) -> bool {
+        self.get()
+            .next
+            .compare_exchange(from, new, Ordering::SeqCst, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Marks it without a successor of its own: it is deleted. False if another thread was first,
+    /// or `from` is no longer its next.
+    pub(crate) fn mark(self, from: *mut Link) -> bool {
+        // SAFETY: the successor stays the same.
+        unsafe { self.exchange_next(from, with_mark(from)) }
+    }
+}
+
+/// What [`At::next`] read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Next<'g> {
+    word: *mut Link,
+    guard: &'g Guard,
+}
+
+impl<'g> Next<'g> {
+    /// Whether the link it was read from is marked.
+    #[inline(always)]
+    pub(crate) fn marked(self) -> bool {
+        self.word.addr() & MARK != 0
+    }
+
+    /// The pointer without the mark.
+    #[inline(always)]
+    pub(crate) fn as_ptr(self) -> *mut Link {
+        self.word.map_addr(|address| address & !MARK)
+    }
+
+    /// The next link, if the list does not end here.
+    #[inline(always)]
+    pub(crate) fn at(self) -> Option<At<'g>> {
+        // SAFETY: L3, as the link it was read from is an `At` of the same guard.
+        NonNull::new(self.as_ptr()).map(|link| unsafe { At::new(link, self.guard) })
+    }
+}
+
+/// `next` with the mark of the link that holds it.
+pub(crate) fn with_mark(next: *mut Link) -> *mut Link {
+    next.map_addr(|address| address | MARK)
+}
+
+/// What a node carries behind its header.
+///
+/// # Safety
+///
+/// `free` gives back the whole allocation of a node, and reads nothing but it. `'static` and
+/// safe to run on any thread, because it runs there when the last guard goes.
+pub(crate) unsafe trait Entry: Sized + 'static {
+    /// Drops the entry and frees the node.
+    ///
+    /// # Safety
+    ///
+    /// `node` was made for this type of entry, and nobody uses it any more.
+    unsafe fn free(node: NonNull<Node>);
+
+    /// The bytes of the node's allocation.
+    ///
+    /// # Safety
+    ///
+    /// `node` was made for this type of entry and is not freed.
+    unsafe fn bytes(node: NonNull<Node>) -> usize;
+}
+
+/// A node that is not in the list yet.
+#[derive(Debug)]
+pub(crate) struct Owned<E: Entry> {
+    node: NonNull<Node>,
+    _entry: PhantomData<E>,
+}
+
+impl<E: Entry> Owned<E> {
+    /// # Safety
+    ///
+    /// `node` is a new node for entries of type `E`, and the pointer may be used for its whole
+    /// allocation.
+    pub(crate) unsafe fn new(node: NonNull<Node>) -> Self {
+        Self {
+            node,
+            _entry: PhantomData,
+        }
+    }
+
+    pub(crate) fn order(&self) -> u64 {
+        // SAFETY: it is ours.
+        unsafe { self.node.as_ref() }.link.order
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        // SAFETY: made for `E`, and ours.
+        unsafe { E::bytes(self.node) }
+    }
+
+    pub(crate) fn node(&self) -> NonNull<Node> {
+        self.node
+    }
+
+    pub(crate) fn link(&self) -> *mut Link {
+        self.node.as_ptr().cast()
+    }
+
+    /// Sets where it leads; the exchange that puts it into the list publishes this.
+    pub(crate) fn set_next(&self, next: *mut Link) {
+        // SAFETY: it is ours, and not in the list.
+        unsafe { self.node.as_ref() }
+            .link
+            .next
+            .store(next, Ordering::Relaxed);
+    }
+
+    /// Gives the node away: to the list, or to who takes its entry out.
+    pub(crate) fn into_raw(self) -> NonNull<Node> {
+        let node = self.node;
+        std::mem::forget(self);
+        node
+    }
+}
+
+impl<E: Entry> Drop for Owned<E> {
+    fn drop(&mut self) {
+        // SAFETY: it is ours, and never was in the list.
+        unsafe { E::free(self.node) }
+    }
+}

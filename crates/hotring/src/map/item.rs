@@ -1,0 +1,76 @@
+//! The node of an entry of any types.
+
+use std::ptr::NonNull;
+
+use crate::link::{At, Entry, Node, Owned};
+
+/// A key and its value behind a node's header, in one allocation.
+#[repr(C)]
+pub(crate) struct Item<K, V> {
+    node: Node,
+    key: K,
+    value: V,
+}
+
+impl<K: 'static, V: 'static> Item<K, V> {
+    /// A node of its own. Aborts, as all of `std` does, if there is no memory.
+    pub(crate) fn owned(order: u64, key: K, value: V) -> Owned<Self> {
+        let item = Box::new(Self {
+            node: Node::new(order),
+            key,
+            value,
+        });
+        // SAFETY: a box is not null.
+        let item = unsafe { NonNull::new_unchecked(Box::into_raw(item)) };
+        // SAFETY: new, and the pointer is the one to all of the box.
+        unsafe { Owned::new(item.cast()) }
+    }
+
+    /// The entry of a node that was not put into the list.
+    pub(crate) fn take(owned: Owned<Self>) -> (K, V) {
+        let item = owned.into_raw().cast::<Self>();
+        // SAFETY: made by `owned`, and given up by its only owner.
+        let item = unsafe { Box::from_raw(item.as_ptr()) };
+        (item.key, item.value)
+    }
+
+    /// # Safety
+    ///
+    /// `node` was made for this type of entry, and is not freed during `'g`.
+    #[inline(always)]
+    pub(crate) unsafe fn key<'g>(node: NonNull<Node>) -> &'g K {
+        // SAFETY: by the caller's promise; only the header of a shared node changes, by atomics.
+        unsafe { &(*node.cast::<Self>().as_ptr()).key }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Item::key`].
+    #[inline(always)]
+    pub(crate) unsafe fn value<'g>(node: NonNull<Node>) -> &'g V {
+        // SAFETY: as for the key.
+        unsafe { &(*node.cast::<Self>().as_ptr()).value }
+    }
+
+    /// # Safety
+    ///
+    /// `at` is a node for this type of entry.
+    #[inline(always)]
+    pub(crate) unsafe fn value_at<'g>(at: At<'g>) -> &'g V {
+        // SAFETY: by the caller's promise; the guard keeps the node.
+        unsafe { Self::value(at.node_ptr()) }
+    }
+}
+
+// SAFETY: `free` undoes `owned`. The types' being `Send` is asked for by every function of
+// the map that stores an entry.
+unsafe impl<K: 'static, V: 'static> Entry for Item<K, V> {
+    unsafe fn free(node: NonNull<Node>) {
+        // SAFETY: made by `owned`; the caller is the last to use it.
+        drop(unsafe { Box::from_raw(node.cast::<Self>().as_ptr()) });
+    }
+
+    unsafe fn bytes(_: NonNull<Node>) -> usize {
+        size_of::<Self>()
+    }
+}

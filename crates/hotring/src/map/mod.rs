@@ -1,0 +1,199 @@
+//! The map for keys and values of any type.
+
+mod in_place;
+pub(crate) mod item;
+mod iter;
+mod pinned;
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+
+use foldhash::fast::RandomState;
+
+use crate::core::Core;
+use crate::error::TableError;
+use crate::options::Options;
+use crate::reclaim;
+use item::Item;
+
+pub use in_place::InPlace;
+pub use iter::{Entries, EntryRef, Iter};
+pub use pinned::{CompareAndSwap, Pinned};
+
+/// A concurrent hash map whose rings turn their hottest item to the head. See [the crate](crate)
+/// for how it works and what it promises.
+///
+/// All access goes through a handle, [`HotRing::pin`].
+///
+/// # Examples
+///
+/// ```
+/// use hotring::HotRing;
+///
+/// let map = HotRing::new();
+/// std::thread::scope(|scope| {
+///     for thread in 0..4u64 {
+///         let map = &map;
+///         scope.spawn(move || {
+///             let ring = map.pin();
+///             for i in 0..100 {
+///                 ring.insert(i, thread);
+///             }
+///         });
+///     }
+/// });
+/// assert_eq!(map.len(), 100);
+/// assert!(map.pin().get(&7).is_some_and(|&thread| thread < 4));
+/// ```
+pub struct HotRing<K: 'static, V: 'static, S = RandomState> {
+    pub(crate) core: Core<Item<K, V>>,
+    hasher: S,
+}
+
+impl<K, V, S> fmt::Debug for HotRing<K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HotRing")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+// SAFETY: entries are shared by reference, and dropped by any thread.
+unsafe impl<K: Send + Sync, V: Send + Sync, S: Send> Send for HotRing<K, V, S> {}
+// SAFETY: as above.
+unsafe impl<K: Send + Sync, V: Send + Sync, S: Sync> Sync for HotRing<K, V, S> {}
+
+impl<K, V> HotRing<K, V>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    /// An empty map with the default [`Options`] and a hasher with a random seed.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for 64 buckets.
+    #[must_use]
+    pub fn new() -> Self {
+        match Self::with_options(Options::default()) {
+            Ok(map) => map,
+            Err(error) => panic!("hotring: {error}"),
+        }
+    }
+
+    /// An empty map with a hasher with a random seed.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError`] if the first table could not be allocated.
+    pub fn with_options(options: Options) -> Result<Self, TableError> {
+        Self::with_options_and_hasher(options, RandomState::default())
+    }
+}
+
+impl<K, V> Default for HotRing<K, V>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K, V, S> HotRing<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher,
+{
+    /// An empty map.
+    ///
+    /// The hasher's *upper* bits choose the bucket, so those have to be good too. Without a seed that an
+    /// adversary does not know, keys can be chosen whose hashes are equal: then all are in one
+    /// ring, every access to it takes time proportional to their number, and the table grows in vain to two
+    /// buckets an item. Nothing else breaks.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError`] if the first table could not be allocated.
+    pub fn with_options_and_hasher(options: Options, hasher: S) -> Result<Self, TableError> {
+        Ok(Self {
+            core: Core::new(options)?,
+            hasher,
+        })
+    }
+
+    /// A handle. As long as it lives, everything that could be seen through it stays in
+    /// memory; so do not keep it for long while others write, or [`Pinned::repin`] it.
+    #[inline]
+    pub fn pin(&self) -> Pinned<'_, K, V, S> {
+        Pinned {
+            map: self,
+            guard: reclaim::pin(),
+        }
+    }
+}
+
+impl<K, V, S> HotRing<K, V, S> {
+    /// The number of entries. Exact when nobody writes.
+    pub fn len(&self) -> usize {
+        self.core.tally.entries()
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes of the entries in the map and of its tables, as asked of the allocator. What keys
+    /// and values own elsewhere does not count, nor do removed entries that wait for a handle to go.
+    pub fn memory_used(&self) -> usize {
+        size_of::<Self>() + self.core.tally.bytes()
+    }
+
+    /// The number of buckets.
+    pub fn buckets(&self) -> usize {
+        self.core.table(&reclaim::pin()).len()
+    }
+
+    /// How many items an access visited lately, on average over the accesses that end a period.
+    pub fn mean_visits(&self) -> f64 {
+        self.core.tally.cost().mean()
+    }
+
+    /// Makes the table at least `buckets` large, rounded up to a power of two. When this returns, new
+    /// accesses use the larger table; the old one is given back by later accesses, or by
+    /// [`HotRing::settle`].
+    ///
+    /// # Errors
+    ///
+    /// [`TableError::Busy`] if an earlier change is not over, which may be because this thread
+    /// holds a handle; the other kinds if there is no memory. The map stays as it was.
+    pub fn reserve(&self, buckets: usize) -> Result<(), TableError> {
+        if buckets <= self.buckets() {
+            Ok(())
+        } else {
+            self.core.resize(buckets)
+        }
+    }
+
+    /// Makes the table at most `buckets` large, rounded up to a power of two, and at least one.
+    ///
+    /// # Errors
+    ///
+    /// As for [`HotRing::reserve`].
+    pub fn shrink_to(&self, buckets: usize) -> Result<(), TableError> {
+        if buckets >= self.buckets() {
+            Ok(())
+        } else {
+            self.core.resize(buckets)
+        }
+    }
+
+    /// Brings a running change of the table's size forward as far as it goes without waiting for
+    /// handles, and says whether none is left to do.
+    pub fn settle(&self) -> bool {
+        self.core.settle()
+    }
+}

@@ -1,0 +1,229 @@
+//! The handle by which a map is used.
+
+use std::hash::{BuildHasher, Hash};
+use std::ptr::NonNull;
+
+use equivalent::Equivalent;
+
+use super::item::Item;
+use super::{Entries, HotRing, Iter};
+use crate::link::{At, Node, Owned, order_of};
+use crate::reclaim::Guard;
+use crate::write::Stored;
+
+/// A handle to a [`HotRing`]: what it returns by reference stays valid as long as it lives.
+///
+/// A value that was replaced or removed can still be seen by references taken before.
+#[derive(Debug)]
+pub struct Pinned<'m, K: 'static, V: 'static, S> {
+    pub(crate) map: &'m HotRing<K, V, S>,
+    pub(crate) guard: Guard,
+}
+
+/// What [`Pinned::compare_and_swap`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompareAndSwap<'p, V: ?Sized> {
+    /// The value was as expected, and was replaced; this is the old one.
+    Swapped(&'p V),
+    /// The value is this other one, and stays.
+    Differs(&'p V),
+    /// The key is absent.
+    Absent,
+}
+
+impl<K, V, S> Pinned<'_, K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher,
+{
+    fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
+        self.map.hasher.hash_one(key)
+    }
+
+    /// The value of `key`.
+    #[inline]
+    pub fn get<Q>(&self, key: &Q) -> Option<&V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let found = self
+            .map
+            .core
+            .get(self.hash(key), &self.guard, is::<K, V, Q>(key))?;
+        Some(value_of::<K, V>(found))
+    }
+
+    /// Whether `key` is there. Counts as an access like [`Pinned::get`].
+    pub fn contains_key<Q>(&self, key: &Q) -> bool
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.get(key).is_some()
+    }
+
+    /// Stores a value, whether `key` is there or not, and returns the value it had.
+    pub fn insert(&self, key: K, value: V) -> Option<&V> {
+        match self.store(key, value, true, |_| true) {
+            Stored::Replaced(old, _) => Some(value_of::<K, V>(old)),
+            _ => None,
+        }
+    }
+
+    /// Stores a value if `key` is there, and returns the value it had; else nothing is stored.
+    pub fn update(&self, key: K, value: V) -> Option<&V> {
+        match self.store(key, value, false, |_| true) {
+            Stored::Replaced(old, _) => Some(value_of::<K, V>(old)),
+            _ => None,
+        }
+    }
+
+    /// Stores a value if `key` is absent, and returns it.
+    ///
+    /// # Errors
+    ///
+    /// The present value, with the key and the value that were not stored.
+    pub fn try_insert(&self, key: K, value: V) -> Result<&V, (&V, K, V)> {
+        match self.store(key, value, true, |_| false) {
+            Stored::New(at) | Stored::Replaced(_, at) => Ok(value_of::<K, V>(at)),
+            Stored::Kept(at, unused) => {
+                let (key, value) = Item::take(unused);
+                Err((value_of::<K, V>(at), key, value))
+            }
+            Stored::Absent => unreachable!("an absent key is inserted"),
+        }
+    }
+
+    /// The value of `key`, or else of what `make` returns, which is stored. If another thread stores
+    /// one meanwhile, that is returned.
+    pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> &V {
+        if let Some(value) = self.get(&key) {
+            return value;
+        }
+        match self.try_insert(key, make()) {
+            Ok(value) | Err((value, ..)) => value,
+        }
+    }
+
+    /// Replaces the value of `key` if it equals `expected`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use hotring::{CompareAndSwap, HotRing};
+    ///
+    /// let map = HotRing::new();
+    /// let ring = map.pin();
+    /// ring.insert("lock", "free");
+    /// assert_eq!(ring.compare_and_swap("lock", &"free", "mine"), CompareAndSwap::Swapped(&"free"));
+    /// assert_eq!(ring.compare_and_swap("lock", &"free", "yours"), CompareAndSwap::Differs(&"mine"));
+    /// ```
+    pub fn compare_and_swap(&self, key: K, expected: &V, value: V) -> CompareAndSwap<'_, V>
+    where
+        V: PartialEq,
+    {
+        self.update_if(key, value, |present| present == expected)
+    }
+
+    /// Replaces the value of `key` if `agrees` says yes to it. `agrees` may be called several times, with
+    /// different values; what it said last, of the value that was replaced, is what counts.
+    pub fn update_if(
+        &self,
+        key: K,
+        value: V,
+        agrees: impl FnMut(&V) -> bool,
+    ) -> CompareAndSwap<'_, V> {
+        match self.store(key, value, false, agrees) {
+            Stored::Replaced(old, _) => CompareAndSwap::Swapped(value_of::<K, V>(old)),
+            Stored::Kept(at, _) => CompareAndSwap::Differs(value_of::<K, V>(at)),
+            Stored::New(_) | Stored::Absent => CompareAndSwap::Absent,
+        }
+    }
+
+    /// Removes `key`, and returns the value it had.
+    pub fn remove<Q>(&self, key: &Q) -> Option<&V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.remove_if(key, |_| true)
+    }
+
+    /// Removes `key` if `agrees` says yes to its value, which is returned. `agrees` may be called several
+    /// times, as for [`Pinned::update_if`].
+    pub fn remove_if<Q>(&self, key: &Q, mut agrees: impl FnMut(&V) -> bool) -> Option<&V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        // SAFETY: `remove` calls it for nodes of this map, kept by the guard.
+        let agrees = |node| agrees(unsafe { Item::<K, V>::value(node) });
+        let removed =
+            self.map
+                .core
+                .remove(self.hash(key), &self.guard, is::<K, V, Q>(key), agrees)?;
+        Some(value_of::<K, V>(removed))
+    }
+
+    fn store(
+        &self,
+        key: K,
+        value: V,
+        insert: bool,
+        mut agrees: impl FnMut(&V) -> bool,
+    ) -> Stored<'_, Item<K, V>> {
+        let order = order_of(self.hash(&key));
+        let owned: Owned<Item<K, V>> = Item::owned(order, key, value);
+        // A pointer and no reference to the key, because `store` may drop the node while it has this.
+        let ours = owned.node();
+        // SAFETY: `store` calls it while it has the node, for nodes of this map, kept by the guard.
+        let is_key = |node| unsafe { Item::<K, V>::key(ours) == Item::<K, V>::key(node) };
+        // SAFETY: `store` calls it for nodes of this map, kept by the guard.
+        let agrees = |node| agrees(unsafe { Item::<K, V>::value(node) });
+        self.map
+            .core
+            .store(owned, &self.guard, insert, is_key, agrees)
+    }
+
+    /// Removes every entry that is there when this begins and not replaced before its turn comes; of those
+    /// that come meanwhile, some.
+    pub fn clear(&self) {
+        self.map.core.clear(&self.guard);
+    }
+}
+
+impl<K, V, S> Pinned<'_, K, V, S> {
+    /// All entries, in no order that means anything.
+    ///
+    /// *Weakly consistent*: an entry that is there all the time comes once, with a value that it had
+    /// meanwhile. One that comes or goes meanwhile may come or not, and one that goes and comes again may come
+    /// twice if other keys have its hash.
+    pub fn iter(&self) -> Iter<'_, K, V> {
+        Iter::new(self.entries())
+    }
+
+    /// As [`Pinned::iter`], with the access count of each entry.
+    pub fn entries(&self) -> Entries<'_, K, V> {
+        Entries::new(&self.map.core, &self.guard)
+    }
+
+    /// Lets go of everything seen so far, so that its memory can be given back. No reference
+    /// survives it.
+    pub fn repin(&mut self) {
+        self.guard.repin();
+    }
+}
+
+/// The value of a node that one of the map's functions found.
+fn value_of<K: 'static, V: 'static>(at: At<'_>) -> &V {
+    // SAFETY: so it is a node of the map.
+    unsafe { Item::<K, V>::value_at(at) }
+}
+
+/// Whether a node's key is `key`.
+#[inline(always)]
+fn is<'k, K: 'static, V: 'static, Q>(key: &'k Q) -> impl Fn(NonNull<Node>) -> bool + 'k
+where
+    Q: Equivalent<K> + ?Sized,
+{
+    // SAFETY: the map's functions call it for nodes of the map, kept by the guard.
+    move |node| key.equivalent(unsafe { Item::<K, V>::key(node) })
+}

@@ -1,0 +1,171 @@
+//! Moving heads to where the accesses are, and what else is done once a period.
+//!
+//! Every R-th request of a thread (the *period*) looks whether the head served it. If not, the head
+//! moves to the item at once (HotRing-r), or a round of sampling begins (HotRing-s): the ring's `k` items
+//! are counted and their counts cleared, and the next `k` accesses to the ring are counted, each
+//! at its item. Who takes the last sample moves the head to the cheapest place, see [`crate::income`].
+//! An update by replacement counts at the *predecessor*, whose `next` it changes: a head that stood at
+//! the item itself would be of no use to it. The first item's predecessor is the anchor, which no
+//! head makes quicker to reach; such an update only takes a sample.
+//!
+//! Misses and new items begin no round and take no sample: there is no item to turn to the head.
+
+use crate::core::{Core, Spot};
+use crate::head::Head;
+use crate::income::Income;
+use crate::link::{At, Entry};
+use crate::options::Movement;
+use crate::search::Place;
+use crate::sync::atomic::Ordering;
+use crate::sync::ends_period;
+
+impl<E: Entry> Core<E> {
+    /// After an access that found its item. `item` is the one a head should serve: none if no head
+    /// would be of use.
+    #[inline]
+    pub(crate) fn accessed<'g>(
+        &self,
+        spot: Spot<'g>,
+        item: Option<At<'g>>,
+        at_head: bool,
+        visits: u32,
+    ) {
+        if spot.bucket.sampling.load(Ordering::Relaxed) != 0 {
+            self.take_sample(spot, item);
+        }
+        if ends_period(self.options.period) {
+            self.end_period(spot, item.filter(|_| !at_head), visits);
+        }
+    }
+
+    /// After an access that found nothing, or that no head serves.
+    #[inline]
+    pub(crate) fn missed(&self, spot: Spot<'_>, visits: u32) {
+        if ends_period(self.options.period) {
+            self.end_period(spot, None, visits);
+        }
+    }
+
+    /// After an update that searched for a node and its predecessor.
+    pub(crate) fn updated<'g>(&self, spot: Spot<'g>, place: &Place<'g>) {
+        let item = Some(place.before).filter(|before| before.is_node());
+        let at_head = spot.bucket.head.load(Ordering::Relaxed) == place.before.as_ptr();
+        self.accessed(spot, item, at_head, place.visits);
+    }
+
+    /// The last request of a period; `unserved` is the item that the head should have been at.
+    #[cold]
+    fn end_period<'g>(&self, spot: Spot<'g>, unserved: Option<At<'g>>, visits: u32) {
+        self.note_cost(visits, spot.guard);
+        let Some(item) = unserved.filter(|item| spot.holds(item.order())) else {
+            return;
+        };
+        let head = spot.bucket.head.load(Ordering::SeqCst);
+        if head == item.as_ptr() {
+            return;
+        }
+        match self.options.movement {
+            Movement::Off => {}
+            // Without a head there is nothing to lose.
+            _ if head.is_null() => {
+                self.swing(spot, None, item);
+            }
+            Movement::Sampling => self.begin_sampling(spot),
+            Movement::Random => {
+                if let Head::Live(head, _) = self.head(spot) {
+                    self.swing(spot, Some(head), item);
+                }
+            }
+        }
+    }
+
+    /// Begins a round with as many samples as the ring has items, unless one runs.
+    pub(crate) fn begin_sampling(&self, spot: Spot<'_>) {
+        if spot.bucket.sampling.load(Ordering::Relaxed) != 0 {
+            return;
+        }
+        let mut items = 0u32;
+        self.walk_ring(spot, |item| {
+            items = items.saturating_add(1);
+            if let Some(node) = item.node() {
+                node.clear_count();
+            }
+        });
+        // Of several that begin a round one succeeds; a ring without items begins none.
+        let _ =
+            spot.bucket
+                .sampling
+                .compare_exchange(0, items, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Counts an access, and ends the round if its sample was the last.
+    #[cold]
+    pub(crate) fn take_sample<'g>(&self, spot: Spot<'g>, item: Option<At<'g>>) {
+        let left = spot.bucket.sampling.load(Ordering::Relaxed);
+        if left == 0 {
+            return;
+        }
+        if let Some(node) = item.and_then(At::node) {
+            node.count_access();
+        }
+        // If another thread took a sample at the same time, this one is extra. The counts are
+        // relaxed: one that is not seen yet is a sample less.
+        let taken = spot.bucket.sampling.compare_exchange(
+            left,
+            left - 1,
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
+        if taken.is_ok() && left == 1 {
+            self.adjust(spot);
+        }
+    }
+
+    /// Moves the head to the cheapest place by the counts. Called by the one thread that took a
+    /// round's last sample.
+    pub(crate) fn adjust(&self, spot: Spot<'_>) {
+        let mut total = 0u64;
+        self.walk_ring(spot, |item| {
+            total += u64::from(item.node().map_or(0, |n| n.count()))
+        });
+        if total == 0 {
+            return;
+        }
+        let present = spot.bucket.head.load(Ordering::Relaxed);
+        let mut income = Income::new(total);
+        let mut at_present = 0;
+        let mut best: Option<(i128, At<'_>)> = None;
+        self.walk_ring(spot, |item| {
+            let gain = income.next(item.node().map_or(0, |node| node.count()));
+            if item.as_ptr() == present {
+                at_present = gain;
+            }
+            if best.is_none_or(|(least, _)| gain < least) {
+                best = Some((gain, item));
+            }
+        });
+        // At equal cost the head stays. No head costs as much as one at the first item.
+        if let Some((gain, item)) = best
+            && gain < at_present
+        {
+            match self.head(spot) {
+                Head::None => self.swing(spot, None, item),
+                Head::Live(head, _) => self.swing(spot, Some(head), item),
+            };
+        }
+    }
+
+    /// Calls `visit` for the items of a ring, in their order.
+    fn walk_ring<'g>(&self, spot: Spot<'g>, mut visit: impl FnMut(At<'g>)) {
+        let last = spot.table.last(spot.index);
+        let mut next = spot.anchor().next();
+        while let Some(at) = next.at()
+            && at.order() <= last
+        {
+            next = at.next();
+            if at.is_node() && !next.marked() {
+                visit(at);
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! How a map is set up.
+
+/// How a bucket's head finds the item that is worth pointing at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Movement {
+    /// HotRing-s: when the last request of a period was not served by the head, as many accesses
+    /// are counted as the ring has items, and the head goes where these would have been cheapest.
+    #[default]
+    Sampling,
+    /// HotRing-r: when the last request of a period was not served by the head, the head goes to the
+    /// item it asked for. Quicker to react, less exact, restless when a ring has two hot items.
+    Random,
+    /// Heads stay where they are, which is nowhere: every search begins at its bucket's anchor. For
+    /// comparisons.
+    Off,
+}
+
+/// How a map is set up. The defaults are right for most uses; who knows the number of entries
+/// beforehand should say so with [`Options::buckets`].
+///
+/// # Examples
+///
+/// ```
+/// use hotring::{HotRing, Movement, Options};
+///
+/// let options = Options::default().buckets(1 << 16).movement(Movement::Random);
+/// let map: HotRing<u64, String> = HotRing::with_options(options)?;
+/// assert_eq!(map.buckets(), 1 << 16);
+/// # Ok::<(), hotring::TableError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    pub(crate) buckets: usize,
+    pub(crate) movement: Movement,
+    pub(crate) period: u32,
+    pub(crate) grow_above: f64,
+    pub(crate) window: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            buckets: 64,
+            movement: Movement::default(),
+            period: 5,
+            grow_above: 2.0,
+            window: 512,
+        }
+    }
+}
+
+impl Options {
+    /// How many buckets to begin with, rounded up to a power of two. A bucket takes 32 bytes.
+    /// Default: 64.
+    #[must_use]
+    pub fn buckets(mut self, buckets: usize) -> Self {
+        self.buckets = buckets;
+        self
+    }
+
+    /// How heads move.
+    #[must_use]
+    pub fn movement(mut self, movement: Movement) -> Self {
+        self.movement = movement;
+        self
+    }
+
+    /// The paper's R: every how many requests of a thread it is looked at whether the head is right,
+    /// and a sample of the access cost is taken. At least 1. Default: 5.
+    #[must_use]
+    pub fn period(mut self, requests: u32) -> Self {
+        self.period = requests.max(1);
+        self
+    }
+
+    /// The table doubles when an access visits more items than this on average. With evenly spread
+    /// accesses an access visits about half a ring, with skewed ones hardly more than one item however long the
+    /// rings are: so a skewed workload needs a smaller table. The table never grows beyond two
+    /// buckets an item: then the cost comes from keys of equal hash, which no table can part.
+    /// `f64::INFINITY`: never. Default: 2.
+    #[must_use]
+    pub fn grow_above(mut self, visits: f64) -> Self {
+        self.grow_above = visits;
+        self
+    }
+
+    /// Over how many sampled accesses the mean is taken. Default: 512.
+    #[must_use]
+    pub fn window(mut self, samples: u32) -> Self {
+        self.window = samples.clamp(1, 1 << 20);
+        self
+    }
+}

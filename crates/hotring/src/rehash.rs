@@ -1,0 +1,284 @@
+//! Changing the table's size, concurrently with everything.
+//!
+//! The table is only a set of shortcuts into one list, so no entry moves. A change goes:
+//!
+//! 1. **Split.** A table of another size is allocated. Its buckets are initialised one by one: the anchor is put
+//!    into the list, behind the old one of equal order if there is one, and the head taken over from
+//!    the old bucket if it lies in the new one. Accesses still use the old table; a foreign
+//!    anchor is to them a link to step over. Then the new table becomes the present one.
+//! 2. **Drain.** A grace period: until every guard is gone that was there before.
+//! 3. **Unlink.** Nobody begins at an old anchor any more. They are marked and unlinked, and the old
+//!    heads released.
+//! 4. **Recheck.** While both tables were in use, someone who deleted a node by the old one did not look at
+//!    the new one's head: stale heads are taken off. The old table is retired.
+//!
+//! There are two heads for a node in between; each counts for itself, so neither needs to be frozen. A
+//! second change does not begin before the first is over. The old table's first anchor is the
+//! list's beginning and has no predecessor; it is not unlinked, nothing leads to it any more.
+//!
+//! The work is done in chunks by the requests that end a period, by whichever thread gets the lock;
+//! who does not goes on without. So nobody waits, and no request pays for a whole table.
+//!
+//! What triggers growth is what accesses cost: the mean of items visited, over windows of sampled
+//! accesses. The number of entries only bounds it: with two buckets an item, long searches
+//! come from keys of equal hash.
+
+use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+
+use crate::core::{Core, Spot};
+use crate::error::TableError;
+use crate::link::{At, Entry};
+use crate::reclaim::{self, Guard};
+use crate::search::Start;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::yield_now;
+use crate::table::Table;
+
+/// Buckets that one step treats.
+const CHUNK: usize = 64;
+
+/// How far a change of the table's size is.
+#[derive(Debug, Default)]
+pub(crate) enum Rehash {
+    /// There is none.
+    #[default]
+    Idle,
+    /// The new table's first `done` buckets are initialised and in the list.
+    Split { new: NonNull<Table>, done: usize },
+    /// The new table is the present one; `passed` when nobody uses the old one.
+    Drain {
+        old: NonNull<Table>,
+        passed: Arc<AtomicBool>,
+    },
+    /// The old table's first `done` buckets are unlinked.
+    Unlink { old: NonNull<Table>, done: usize },
+    /// The old table is out of the list; `done` buckets of the present one were looked at.
+    Recheck { old: NonNull<Table>, done: usize },
+}
+
+// SAFETY: the tables may be used by any thread, and whoever has the lock owns them.
+unsafe impl Send for Rehash {}
+
+impl Rehash {
+    /// The table that is not the present one, with how many of its buckets are initialised.
+    pub(crate) fn other_table(&self) -> Option<(NonNull<Table>, usize)> {
+        match *self {
+            Self::Idle => None,
+            Self::Split { new, done } => Some((new, done)),
+            Self::Drain { old, .. } | Self::Unlink { old, .. } | Self::Recheck { old, .. } => {
+                // SAFETY: not retired before the change is over.
+                Some((old, unsafe { old.as_ref() }.len()))
+            }
+        }
+    }
+}
+
+impl<E: Entry> Core<E> {
+    /// Takes in what a request cost; begins to grow if that is too much, and works on a change that
+    /// has begun.
+    pub(crate) fn note_cost(&self, visits: u32, guard: &Guard) {
+        let full = self.tally.sample(visits, self.options.window);
+        if self.rehashing.load(Ordering::Relaxed) {
+            self.work(guard);
+        } else if full.is_some_and(|cost| cost.mean() > self.options.grow_above) {
+            let buckets = self.table(guard).len();
+            if buckets < self.tally.entries().saturating_mul(2) {
+                // Without memory for the new table all goes on as before, and the next window tries again.
+                let _ = self.begin_rehash(buckets.saturating_mul(2), guard);
+            }
+        }
+    }
+
+    /// Begins a change to `buckets`, rounded up to a power of two. Nothing if that is the present
+    /// size.
+    pub(crate) fn begin_rehash(&self, buckets: usize, guard: &Guard) -> Result<(), TableError> {
+        let mut rehash = self.rehash.try_lock().ok_or(TableError::Busy)?;
+        if !matches!(*rehash, Rehash::Idle) {
+            return Err(TableError::Busy);
+        }
+        let new = Table::allocate(buckets)?;
+        if new.len() == self.table(guard).len() {
+            return Ok(());
+        }
+        self.tally.tables(new.bytes() as isize);
+        *rehash = Rehash::Split {
+            new: NonNull::from(Box::leak(new)),
+            done: 0,
+        };
+        self.rehashing.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Does a chunk of the work, if nobody else does.
+    pub(crate) fn work(&self, guard: &Guard) {
+        if let Some(mut rehash) = self.rehash.try_lock() {
+            self.step(&mut rehash, guard);
+        }
+    }
+
+    fn step(&self, rehash: &mut Rehash, guard: &Guard) {
+        match rehash {
+            Rehash::Idle => {}
+            Rehash::Split { new, done } => {
+                // SAFETY: the table is the lock's until it is published.
+                let table = unsafe { new.as_ref() };
+                for index in chunk(done, table.len()) {
+                    self.split(table, index, guard);
+                }
+                if *done == table.len() {
+                    // Publishes the buckets and the anchors' being in the list.
+                    let old = self.table.swap(new.as_ptr(), Ordering::AcqRel);
+                    self.tally.forget_cost();
+                    let passed = Arc::new(AtomicBool::new(false));
+                    let flag = Arc::clone(&passed);
+                    reclaim::after_grace(guard, move || flag.store(true, Ordering::Release));
+                    if let Some(old) = NonNull::new(old) {
+                        *rehash = Rehash::Drain { old, passed };
+                    }
+                }
+            }
+            Rehash::Drain { old, passed } => {
+                if passed.load(Ordering::Acquire) {
+                    *rehash = Rehash::Unlink { old: *old, done: 0 };
+                } else {
+                    guard.flush();
+                }
+            }
+            Rehash::Unlink { old, done } => {
+                // SAFETY: not retired yet.
+                let table = unsafe { old.as_ref() };
+                for index in chunk(done, table.len()) {
+                    self.unlink_bucket(table, index, guard);
+                }
+                if *done == table.len() {
+                    *rehash = Rehash::Recheck { old: *old, done: 0 };
+                }
+            }
+            Rehash::Recheck { old, done } => {
+                let table = self.table(guard);
+                for index in chunk(done, table.len()) {
+                    let spot = self.spot(table.first(index), guard);
+                    // Reading it is enough.
+                    self.head(spot);
+                }
+                if *done == table.len() {
+                    self.retire_table(*old, guard);
+                    *rehash = Rehash::Idle;
+                    self.rehashing.store(false, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Initialises a bucket of the new table and puts its anchor into the list.
+    fn split(&self, new: &Table, index: usize, guard: &Guard) {
+        // SAFETY: nobody uses the new table before it is published, and each index comes once.
+        unsafe { new.initialise(index) };
+        let order = new.first(index);
+        let anchor = new.anchor_ptr(index);
+        let spot = self.spot(order, guard);
+        loop {
+            let place = self.find(spot, order, Start::Anchor, |_| false);
+            let after = place.after.map_or(null_mut(), At::as_ptr);
+            // SAFETY: initialised above.
+            unsafe { anchor.as_ref() }
+                .next
+                .store(after, Ordering::Relaxed);
+            // SAFETY: the anchor leads to the successor.
+            if unsafe { place.before.exchange_next(after, anchor.as_ptr()) } {
+                break;
+            }
+        }
+        // The heads of all old buckets that reach into the new one, until one can be taken over.
+        let old = spot.table;
+        for from in old.index_of(order)..=old.index_of(new.last(index)) {
+            // SAFETY: as in `Core::spot`; it is the present table.
+            let from = unsafe { Spot::new(old, old.first(from), guard) };
+            // SAFETY: the anchor has been put into the list.
+            let to = unsafe { Spot::new(new, order, guard) };
+            if let crate::head::Head::Live(head, _) = self.head(from)
+                && to.holds(head.order())
+                && self.swing(to, None, head)
+            {
+                break;
+            }
+        }
+    }
+
+    /// Takes a bucket of the old table out of use.
+    fn unlink_bucket(&self, old: &Table, index: usize, guard: &Guard) {
+        // SAFETY: all of the table is initialised.
+        let bucket = unsafe { old.bucket(index) };
+        // Nobody sets it any more.
+        if let Some(head) = NonNull::new(bucket.head.swap(null_mut(), Ordering::AcqRel)) {
+            // SAFETY: counted by the head until now, so not retired when the guard was taken; it is
+            // only released.
+            self.release(unsafe { At::new(head, guard) });
+        }
+        let order = old.first(index);
+        let Some(before) = order.checked_sub(1) else {
+            return;
+        };
+        // SAFETY: linked until it is marked below.
+        let anchor = unsafe { old.anchor(index, guard) };
+        while !anchor.mark(anchor.next().as_ptr()) {}
+        // Begins at a present anchor that stands before it, and unlinks it on the way.
+        self.find(self.spot(before, guard), order, Start::Anchor, |_| false);
+    }
+
+    fn retire_table(&self, old: NonNull<Table>, guard: &Guard) {
+        // SAFETY: not retired yet.
+        let table = unsafe { old.as_ref() };
+        self.tally.tables(-(table.bytes() as isize));
+        let parts = table.parts();
+        // SAFETY: guards taken from now on begin at anchors of the present table, from which no old anchor is
+        // reached, and find it in no head. This is the one call, as the change ends with it.
+        unsafe {
+            reclaim::retire::<Table>(guard, old, parts, |table| {
+                drop(Box::from_raw(table.as_ptr()));
+            });
+        }
+    }
+
+    /// Brings a change of the table's size forward as far as it goes without waiting; says
+    /// whether none is left to do.
+    pub(crate) fn settle(&self) -> bool {
+        let mut waited = 0;
+        while self.rehashing.load(Ordering::Relaxed) && waited < 16 {
+            // A guard of its own each time: an older one would keep the grace period from passing.
+            let guard = reclaim::pin();
+            let Some(mut rehash) = self.rehash.try_lock() else {
+                waited += 1;
+                yield_now();
+                continue;
+            };
+            waited += matches!(*rehash, Rehash::Drain { .. }) as u32;
+            self.step(&mut rehash, &guard);
+        }
+        !self.rehashing.load(Ordering::Relaxed)
+    }
+
+    /// Changes the table to `buckets`; when this returns, new accesses use it. What is left of the old
+    /// one goes by later requests.
+    pub(crate) fn resize(&self, buckets: usize) -> Result<(), TableError> {
+        self.settle();
+        self.begin_rehash(buckets, &reclaim::pin())?;
+        while !self.settle() && self.splits() {}
+        Ok(())
+    }
+
+    /// Whether a new table is being made and is not in use yet, or somebody is at work on it.
+    fn splits(&self) -> bool {
+        self.rehash
+            .try_lock()
+            .is_none_or(|rehash| matches!(*rehash, Rehash::Split { .. }))
+    }
+}
+
+/// The next indices to treat, noted as done.
+fn chunk(done: &mut usize, len: usize) -> std::ops::Range<usize> {
+    let from = *done;
+    *done = len.min(from + CHUNK);
+    from..*done
+}

@@ -1,0 +1,219 @@
+//! Searching: for readers, who only read, and for writers, who unlink what is marked.
+//!
+//! A ring is the bucket's part of the list, closed by its anchor: after the last item a search
+//! goes on at the anchor. As the anchor lies beside the head, in a cache line that was read
+//! already, whether to go round is decided at the head: when the key's order is higher than
+//! the head's, the search walks on from the head; when it is lower, from the anchor, without the items
+//! behind the head that the paper's search walks first. It ends at the first link of higher
+//! order. So every search ends, in a ring of one item too, and an item before the smallest is no
+//! special case.
+//!
+//! Keys of equal hash stand in the order in which they came: a new one goes behind all others of its
+//! order, one that replaces stands where its predecessor stood. So the equal ones begin behind the last
+//! link of lower order, and a search that begins at a head begins at one of lower order.
+//!
+//! **Why a miss is one.** Let the reader walk `w0, w1, …, wn`, where `wn` is the last link of
+//! order at most the key's. By L3 (see [`crate::link`]) there are moments `T0 ≤ T1 ≤ … ≤ Tn` within its
+//! access, `Ti` such that `wi` was linked then and `wi.next` led to `wi+1` (from `wn` to something
+//! higher). The miss takes effect at `Tn`, unless the key's node was deleted before, and then at that
+//! deletion or at the beginning of the access. Suppose the key had a live node `x` at `Tn`. The list is ordered, so
+//! at `Tn` the node `x` stood at or before `wn`, and its orders are equal: its line of versions came before
+//! that of `wn`, so there was a live version of the key at every `Ti` at which `wi+1` has this order. Go
+//! back from `n`: at `Ti` it stood at or before `wi`, and not at `wi`, for a live version at `wi` is a hit,
+//! and from a replaced one the walk leads to the version after it. So it stood before `wi`, of
+//! the same order; in the end, before the first of this order, behind `wi` of lower order, where `Ti` says
+//! there was nothing.
+
+use std::ptr::NonNull;
+
+use crate::core::{Core, Spot};
+use crate::head::Head;
+use crate::link::{At, Entry, Next, Node, order_of};
+use crate::reclaim::Guard;
+
+/// What a reader's search found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen<'g> {
+    pub(crate) at: Option<At<'g>>,
+    /// Whether the head was it.
+    pub(crate) at_head: bool,
+    /// How many items were looked at.
+    pub(crate) visits: u32,
+}
+
+/// Where a writer's search begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// At the head, if that stands before what is sought.
+    Head,
+    /// At the anchor: for those who failed once already.
+    Anchor,
+}
+
+/// What a writer's search found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'g> {
+    /// The last link before it that is not marked.
+    pub(crate) before: At<'g>,
+    /// The key's node with the `next`, unmarked, that it had; else nothing.
+    pub(crate) found: Option<(At<'g>, Next<'g>)>,
+    /// If nothing was found, what `before` led to: of higher order, or the list's end.
+    pub(crate) after: Option<At<'g>>,
+    pub(crate) visits: u32,
+}
+
+impl<E: Entry> Core<E> {
+    /// Looks a key up: the node with this hash for which `is_key` holds. A hit takes effect when the node's
+    /// `next` is read and has no mark; of a miss see the module.
+    #[inline]
+    pub(crate) fn get<'g>(
+        &self,
+        hash: u64,
+        guard: &'g Guard,
+        is_key: impl Fn(NonNull<Node>) -> bool,
+    ) -> Option<At<'g>> {
+        let order = order_of(hash);
+        let spot = self.spot(order, guard);
+        let seen = self.search(spot, order, is_key);
+        match seen.at {
+            Some(at) => self.accessed(spot, Some(at), seen.at_head, seen.visits),
+            None => self.missed(spot, seen.visits),
+        }
+        seen.at
+    }
+
+    /// Finds the node of this order for which `is_key` holds. Reads only, except that it takes a
+    /// stale head off.
+    #[inline]
+    pub(crate) fn search<'g>(
+        &self,
+        spot: Spot<'g>,
+        order: u64,
+        is_key: impl Fn(NonNull<Node>) -> bool,
+    ) -> Seen<'g> {
+        let mut visits = 0;
+        let mut next = match self.head(spot) {
+            Head::None => spot.anchor().next(),
+            Head::Live(head, next) => {
+                visits = 1;
+                let head_order = head.order();
+                if head_order < order {
+                    next
+                } else if head_order == order && is_key(head.node_ptr()) {
+                    return Seen {
+                        at: Some(head),
+                        at_head: true,
+                        visits,
+                    };
+                } else {
+                    spot.anchor().next()
+                }
+            }
+        };
+        while let Some(at) = next.at() {
+            let at_order = at.order();
+            if at_order > order {
+                break;
+            }
+            visits += at.is_node() as u32;
+            next = at.next();
+            // A marked node of the key is one that was replaced, or deleted: the key's next version, if
+            // there is one, stands behind.
+            if at_order == order && !next.marked() && is_key(at.node_ptr()) {
+                return Seen {
+                    at: Some(at),
+                    at_head: false,
+                    visits,
+                };
+            }
+        }
+        Seen {
+            at: None,
+            at_head: false,
+            visits,
+        }
+    }
+
+    /// Finds the node of this order for which `is_key` holds, or where one would have to be inserted:
+    /// behind all links of this order. Unlinks every marked link it meets, so that when it
+    /// returns none is left that was marked before it began, from where it started up to this order.
+    pub(crate) fn find<'g>(
+        &self,
+        spot: Spot<'g>,
+        order: u64,
+        mut start: Start,
+        is_key: impl Fn(NonNull<Node>) -> bool,
+    ) -> Place<'g> {
+        let mut visits = 0;
+        'again: loop {
+            let (mut before, mut next) = match self.start(spot, order, start) {
+                (head, Some(next)) => {
+                    visits += 1;
+                    (head, next)
+                }
+                (anchor, None) => (anchor, anchor.next()),
+            };
+            start = Start::Anchor;
+            loop {
+                let Some(at) = next.at() else {
+                    return Place {
+                        before,
+                        found: None,
+                        after: None,
+                        visits,
+                    };
+                };
+                if at.order() > order {
+                    return Place {
+                        before,
+                        found: None,
+                        after: Some(at),
+                        visits,
+                    };
+                }
+                visits += at.is_node() as u32;
+                let behind = at.next();
+                if behind.marked() {
+                    if !self.unlink(before, at, behind) {
+                        continue 'again;
+                    }
+                } else if at.order() == order && is_key(at.node_ptr()) {
+                    return Place {
+                        before,
+                        found: Some((at, behind)),
+                        after: None,
+                        visits,
+                    };
+                } else {
+                    before = at;
+                }
+                next = behind;
+            }
+        }
+    }
+
+    /// The link at which a writer's search begins; with its `next` if it is the head.
+    fn start<'g>(&self, spot: Spot<'g>, order: u64, start: Start) -> (At<'g>, Option<Next<'g>>) {
+        if start == Start::Head
+            && let Head::Live(head, next) = self.head(spot)
+            && head.order() < order
+        {
+            return (head, Some(next));
+        }
+        // The anchor of the table under this guard is never marked.
+        (spot.anchor(), None)
+    }
+
+    /// Leads `before` past the marked `at`, to what `at` led to. False if `before` was changed.
+    pub(crate) fn unlink<'g>(&self, before: At<'g>, at: At<'g>, behind: Next<'g>) -> bool {
+        // SAFETY: `behind` is the frozen successor of `at`, which `before` leads to, unmarked.
+        let done = unsafe { before.exchange_next(at.as_ptr(), behind.as_ptr()) };
+        if done
+            && let Some(node) = at.node()
+            && node.unlinked()
+        {
+            self.retire(at);
+        }
+        done
+    }
+}

@@ -1,0 +1,97 @@
+//! Atomics and the one lock, from one place, so that a model checker can stand in for `std`.
+//!
+//! With the feature `loom` they are those of `loom`, which tries every interleaving of a
+//! small test and every value that the memory model lets a load return; with `shuttle`
+//! those of `shuttle`, which tries many seeded schedules of a larger one. Counters that only
+//! feed statistics stay those of `std` everywhere: no other access is ordered by them, and
+//! every one would multiply the interleavings.
+
+#[cfg(feature = "loom")]
+use loom::sync as imp;
+#[cfg(all(feature = "shuttle", not(feature = "loom")))]
+use shuttle::sync as imp;
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+use std::sync as imp;
+
+use std::cell::Cell;
+use std::sync::TryLockError;
+
+pub(crate) use imp::MutexGuard;
+
+/// Atomics of the chosen implementation.
+pub(crate) mod atomic {
+    pub(crate) use super::imp::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+}
+
+/// Atomics that only count: the standard ones in every build.
+pub(crate) mod counting {
+    pub(crate) use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+}
+
+/// A lock that nobody waits for.
+#[derive(Debug)]
+pub(crate) struct TryLock<T>(imp::Mutex<T>);
+
+impl<T> TryLock<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(imp::Mutex::new(value))
+    }
+
+    /// The lock, if nobody holds it. A panic of an earlier holder does not poison it: what it
+    /// guards is changed in steps that are each complete.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        match self.0.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// Lets other threads run.
+pub(crate) fn yield_now() {
+    #[cfg(feature = "loom")]
+    loom::thread::yield_now();
+    #[cfg(all(feature = "shuttle", not(feature = "loom")))]
+    shuttle::thread::yield_now();
+    #[cfg(not(any(feature = "loom", feature = "shuttle")))]
+    std::thread::yield_now();
+}
+
+/// Stands between a `SeqCst` read-modify-write and a `SeqCst` load that have to be seen in
+/// this order by a thread that does the same the other way round.
+///
+/// The accesses' own ordering is enough. Only `loom` treats `SeqCst` accesses as acquire and
+/// release, and needs the fence, which it does model.
+#[inline(always)]
+pub(crate) fn store_before_load() {
+    #[cfg(feature = "loom")]
+    imp::atomic::fence(atomic::Ordering::SeqCst);
+}
+
+#[cfg(feature = "loom")]
+loom::thread_local! {
+    static REQUESTS: Cell<u32> = Cell::new(0);
+}
+#[cfg(all(feature = "shuttle", not(feature = "loom")))]
+shuttle::thread_local! {
+    static REQUESTS: Cell<u32> = Cell::new(0);
+}
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+std::thread_local! {
+    static REQUESTS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Counts a request of this thread, and says whether it is the last of a period.
+#[inline(always)]
+pub(crate) fn ends_period(period: u32) -> bool {
+    REQUESTS
+        .try_with(|requests| {
+            let count = requests.get() + 1;
+            let ends = count >= period;
+            requests.set(if ends { 0 } else { count });
+            ends
+        })
+        // The thread is ending and its counter is gone: no period ends any more.
+        .unwrap_or(false)
+}

@@ -1,0 +1,155 @@
+//! The table of buckets.
+//!
+//! A bucket holds the hashes that begin with its number, so that the buckets of a table of any
+//! size stand in the list in the order of their numbers, and twice as many split bucket `i`
+//! into `2i` and `2i + 1`.
+
+use std::alloc::{self, Layout};
+use std::ptr::{NonNull, null_mut};
+
+use crate::error::TableError;
+use crate::link::{At, Link};
+use crate::reclaim::Guard;
+use crate::sync::atomic::{AtomicPtr, AtomicU32};
+
+/// 32 bytes, so that a bucket's anchor, its head and its sampling are one cache line.
+#[repr(C, align(32))]
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    anchor: Link,
+    /// Null, or a node of this bucket, counted in the node's state.
+    pub(crate) head: AtomicPtr<Link>,
+    /// How many samples the running round of sampling still lacks; zero when none runs.
+    pub(crate) sampling: AtomicU32,
+}
+
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+const _: () = assert!(size_of::<Bucket>() == 32 || size_of::<*const ()>() != 8);
+
+/// An array of two to some power of buckets, each valid once it was initialised.
+#[derive(Debug)]
+pub(crate) struct Table {
+    bits: u32,
+    buckets: NonNull<Bucket>,
+}
+
+// SAFETY: the pointer is to memory that the table owns, and all that is done with a shared bucket
+// is done by atomics.
+unsafe impl Send for Table {}
+// SAFETY: as above.
+unsafe impl Sync for Table {}
+
+impl Table {
+    /// Room for at least `buckets` buckets, none of them initialised.
+    pub(crate) fn allocate(buckets: usize) -> Result<Box<Self>, TableError> {
+        let too_large = TableError::TooLarge { buckets };
+        let len = buckets
+            .max(1)
+            .checked_next_power_of_two()
+            .ok_or(too_large)?;
+        let layout = Layout::array::<Bucket>(len).map_err(|_| too_large)?;
+        // SAFETY: a bucket is not of size zero, and there is at least one.
+        let memory = unsafe { alloc::alloc(layout) };
+        let buckets = NonNull::new(memory.cast::<Bucket>()).ok_or(TableError::OutOfMemory {
+            bytes: layout.size(),
+        })?;
+        Ok(Box::new(Self {
+            bits: len.trailing_zeros(),
+            buckets,
+        }))
+    }
+
+    /// The number of buckets.
+    pub(crate) fn len(&self) -> usize {
+        1 << self.bits
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.len() * size_of::<Bucket>()
+    }
+
+    /// The bucket of this order, whether of a node or of an anchor.
+    #[inline(always)]
+    pub(crate) fn index_of(&self, order: u64) -> usize {
+        // In two steps, because a shift by 64 is none. At most `bits` bits are left.
+        (order >> 1 >> (63 - self.bits)) as usize
+    }
+
+    /// The order of bucket `index`'s anchor.
+    pub(crate) fn first(&self, index: usize) -> u64 {
+        (index as u64) << (63 - self.bits) << 1
+    }
+
+    /// The highest order in bucket `index`.
+    pub(crate) fn last(&self, index: usize) -> u64 {
+        self.first(index) | (u64::MAX >> self.bits)
+    }
+
+    /// Where bucket `index` is.
+    #[inline(always)]
+    fn place(&self, index: usize) -> NonNull<Bucket> {
+        debug_assert!(index < self.len());
+        // SAFETY: within the array; `index_of` yields no other number.
+        unsafe { self.buckets.add(index) }
+    }
+
+    /// Writes an empty bucket.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else uses the bucket, and `index` is less than the length.
+    pub(crate) unsafe fn initialise(&self, index: usize) {
+        let bucket = Bucket {
+            anchor: Link::new(self.first(index)),
+            head: AtomicPtr::new(null_mut()),
+            sampling: AtomicU32::new(0),
+        };
+        // SAFETY: in bounds, aligned, and ours alone.
+        unsafe { self.place(index).write(bucket) }
+    }
+
+    /// Bucket `index`.
+    ///
+    /// # Safety
+    ///
+    /// The bucket was initialised, and `index` is less than the length.
+    #[inline(always)]
+    pub(crate) unsafe fn bucket(&self, index: usize) -> &Bucket {
+        // SAFETY: by the caller's promise; buckets are only shared from then on.
+        unsafe { self.place(index).as_ref() }
+    }
+
+    /// The pointer to bucket `index`'s anchor.
+    #[inline(always)]
+    pub(crate) fn anchor_ptr(&self, index: usize) -> NonNull<Link> {
+        // The anchor is the first field.
+        self.place(index).cast()
+    }
+
+    /// The anchor of bucket `index`.
+    ///
+    /// # Safety
+    ///
+    /// The anchor was linked at some moment since `guard` was taken.
+    #[inline(always)]
+    pub(crate) unsafe fn anchor<'g>(&self, index: usize, guard: &'g Guard) -> At<'g> {
+        // SAFETY: by the caller's promise; an anchor's order is even.
+        unsafe { At::new(self.anchor_ptr(index), guard) }
+    }
+
+    /// The addresses by which its memory is reached: those of its anchors.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = usize> + use<> {
+        let (first, len) = (self.buckets.addr().get(), self.len());
+        (0..len).map(move |index| first + index * size_of::<Bucket>())
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        // SAFETY: `allocate` made the array with this layout, and buckets own nothing.
+        unsafe {
+            let layout = Layout::from_size_align_unchecked(self.bytes(), align_of::<Bucket>());
+            alloc::dealloc(self.buckets.as_ptr().cast(), layout);
+        }
+    }
+}

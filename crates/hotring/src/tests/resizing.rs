@@ -1,0 +1,251 @@
+//! One thread: tables that grow and shrink, in every stage.
+
+use super::{Living, Plain, Ring, still};
+use crate::reclaim;
+use crate::rehash::Rehash;
+use crate::{HotRing, Options, TableError};
+
+/// Spread over the whole range of hashes.
+fn key(i: u64) -> u64 {
+    i.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn filled<V: Send + Sync + 'static>(buckets: usize, value: impl Fn(u64) -> V) -> Ring<V> {
+    let map = still(buckets);
+    for i in 0..64 {
+        map.pin().insert(key(i), value(i));
+    }
+    map
+}
+
+/// Other tests' guards hold up the epochs.
+fn settle<V: Send + Sync + 'static>(map: &Ring<V>) {
+    while !map.settle() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_table_grows_and_shrinks_to_any_power_of_two() {
+    let map = filled(4, |i| i);
+    for i in 0..8 {
+        assert!(map.point_at(key(i)));
+    }
+    for buckets in [8, 512, 1, 2, 256, 32] {
+        let changed = if buckets > map.buckets() {
+            map.reserve(buckets)
+        } else {
+            map.shrink_to(buckets)
+        };
+        assert_eq!((changed, map.buckets()), (Ok(()), buckets));
+        settle(&map);
+        map.check();
+        let ring = map.pin();
+        for i in 0..64 {
+            assert_eq!(ring.get(&key(i)), Some(&i));
+        }
+    }
+    assert_eq!(
+        (map.reserve(3), map.shrink_to(64), map.buckets()),
+        (Ok(()), Ok(()), 32)
+    );
+}
+
+#[test]
+fn new_buckets_take_over_the_heads_that_lie_in_them() {
+    let map = filled(1, |i| i);
+    assert!(map.point_at(key(5)));
+    map.reserve(8).expect("memory");
+    assert_eq!(map.head_near(key(5)), Some(key(5)));
+    settle(&map);
+    for i in 0..64 {
+        assert!(map.point_at(key(i)));
+    }
+    let heads: Vec<_> = (0..4).map(|i| map.head_near(i << 61)).collect();
+    map.shrink_to(4).expect("memory");
+    settle(&map);
+    assert_eq!(
+        (0..4)
+            .map(|i| map.head_near(i << 62))
+            .filter(Option::is_some)
+            .count(),
+        4
+    );
+    assert_eq!(map.head_near(0), heads[0]);
+    map.check();
+}
+
+#[test]
+fn while_a_handle_is_held_the_old_table_stays_and_no_second_change_begins() {
+    let map = filled(2, |i| i);
+    let ring = map.pin();
+    assert!(map.point_at(key(3)));
+    map.reserve(4).expect("memory");
+    assert_eq!(map.buckets(), 4);
+    assert!(!map.settle());
+    assert_eq!(map.reserve(8), Err(TableError::Busy));
+    // Everything goes on meanwhile.
+    for i in 0..64 {
+        assert_eq!(ring.insert(key(i), i + 1), Some(&i));
+        assert_eq!(map.pin().get(&key(i)), Some(&(i + 1)));
+    }
+    assert_eq!(ring.remove(&key(3)), Some(&4));
+    map.check();
+    drop(ring);
+    settle(&map);
+    map.check();
+    assert_eq!(map.reserve(8), Ok(()));
+}
+
+#[test]
+fn everything_works_in_every_stage() {
+    for (from, to) in [(4, 128), (128, 4)] {
+        let map = filled(from, |i| i);
+        for i in (0..64).step_by(5) {
+            assert!(map.point_at(key(i)));
+        }
+        map.core.begin_rehash(to, &reclaim::pin()).expect("memory");
+        let mut stages = Vec::new();
+        let mut value = 0;
+        loop {
+            for i in 0..64 {
+                let ring = map.pin();
+                assert_eq!(ring.get(&key(i)), Some(&(value + i)));
+                if i % 3 == 0 {
+                    assert_eq!(ring.remove(&key(i)), Some(&(value + i)));
+                    assert_eq!(ring.get(&key(i)), None);
+                    assert_eq!(ring.insert(key(i), value + i + 1), None);
+                } else {
+                    assert_eq!(ring.insert(key(i), value + i + 1), Some(&(value + i)));
+                }
+            }
+            value += 1;
+            map.check();
+            let stage = stage(&map);
+            if stages.last() != Some(&stage) {
+                stages.push(stage);
+            }
+            if stage == "idle" {
+                break;
+            }
+            map.core.work(&reclaim::pin());
+        }
+        assert_eq!(stages, ["split", "drain", "unlink", "recheck", "idle"]);
+        assert_eq!(map.buckets(), to);
+    }
+}
+
+fn stage(map: &Ring) -> &'static str {
+    match *map.core.rehash.try_lock().expect("one thread") {
+        Rehash::Idle => "idle",
+        Rehash::Split { .. } => "split",
+        Rehash::Drain { .. } => "drain",
+        Rehash::Unlink { .. } => "unlink",
+        Rehash::Recheck { .. } => "recheck",
+    }
+}
+
+#[test]
+fn a_map_may_be_dropped_in_every_stage() {
+    let living = Living::default();
+    for steps in 0..8 {
+        for to in [128, 1] {
+            let map = filled(4, |i| living.value(i));
+            for i in 0..64 {
+                assert!(map.point_at(key(i)));
+            }
+            map.core.begin_rehash(to, &reclaim::pin()).expect("memory");
+            for _ in 0..steps {
+                map.core.work(&reclaim::pin());
+            }
+            for i in 0..40 {
+                map.pin().remove(&key(i));
+            }
+        }
+    }
+    while living.count() > 0 {
+        reclaim::pin().flush();
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_table_grows_by_what_accesses_cost() {
+    let options = Options::default()
+        .buckets(1)
+        .period(1)
+        .window(64)
+        .grow_above(2.0);
+    let map: Ring = HotRing::with_options_and_hasher(options, Plain).expect("a table");
+    let items = if cfg!(miri) { 64 } else { 4096 };
+    for round in 0..4 {
+        for i in 0..items {
+            map.pin().insert(key(i), round);
+        }
+    }
+    while map
+        .core
+        .rehash
+        .try_lock()
+        .is_some_and(|rehash| !matches!(*rehash, Rehash::Idle))
+    {
+        map.pin().get(&key(1));
+    }
+    let buckets = map.buckets() as u64;
+    assert!(
+        (items / 8..=2 * items).contains(&buckets),
+        "{buckets} buckets"
+    );
+    if !cfg!(miri) {
+        assert!(
+            map.mean_visits() > 0.5 && map.mean_visits() < 4.0,
+            "{}",
+            map.mean_visits()
+        );
+    }
+    map.check();
+}
+
+#[test]
+fn keys_of_one_hash_do_not_make_it_grow_without_bound() {
+    let options = Options::default()
+        .buckets(1)
+        .period(1)
+        .window(16)
+        .grow_above(1.0);
+    let map: HotRing<String, u64, SameHash> =
+        HotRing::with_options_and_hasher(options, SameHash).expect("a table");
+    for round in 0..20 {
+        for i in 0..32 {
+            map.pin().insert(i.to_string(), round);
+        }
+    }
+    while !map.settle() {
+        std::thread::yield_now();
+    }
+    assert!(map.buckets() <= 64, "{} buckets for 32 keys", map.buckets());
+    assert_eq!(map.len(), 32);
+    map.check();
+}
+
+#[derive(Debug)]
+struct SameHash;
+
+impl std::hash::BuildHasher for SameHash {
+    type Hasher = Same;
+
+    fn build_hasher(&self) -> Same {
+        Same
+    }
+}
+
+#[derive(Debug)]
+struct Same;
+
+impl std::hash::Hasher for Same {
+    fn finish(&self) -> u64 {
+        0x1234_5678_9abc_def0
+    }
+
+    fn write(&mut self, _: &[u8]) {}
+}
