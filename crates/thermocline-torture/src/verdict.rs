@@ -41,6 +41,16 @@ impl Promise {
             Promise::Orderly => "disorderly",
         }
     }
+
+    /// Which promise a read breaks that gives `found` where `wanted` is right.
+    pub fn judge(found: Option<&[u8]>, wanted: Option<&[u8]>) -> Option<Promise> {
+        match (found, wanted) {
+            (found, wanted) if found == wanted => None,
+            (None, Some(_)) => Some(Promise::Kept),
+            (Some(_), None) => Some(Promise::Gone),
+            _ => Some(Promise::Right),
+        }
+    }
 }
 
 /// A promise that a case saw broken.
@@ -76,6 +86,13 @@ impl From<String> for Violation {
 impl From<&str> for Violation {
     fn from(message: &str) -> Self {
         Self::disorder(message)
+    }
+}
+
+impl From<thermocline::Error> for Violation {
+    /// An error where there is no reason for one.
+    fn from(error: thermocline::Error) -> Self {
+        Self::disorder(error.to_string())
     }
 }
 
@@ -145,6 +162,18 @@ impl Verdict {
         self.violations.is_empty()
     }
 
+    /// Finds a run of `cases` cases or more wanting unless it counted something of each of `what`:
+    /// a harness that never gets there proves nothing.
+    #[must_use]
+    pub fn require(mut self, cases: u64, what: &[&str]) -> Self {
+        if self.is_clean() && self.cases >= cases {
+            let missing = what.iter().filter(|what| self.tally.get(what) == 0);
+            let never = |what: &&str| Violation::disorder(format!("not one case had {what}"));
+            self.violations = missing.map(|what| (self.seed, never(what))).collect();
+        }
+        self
+    }
+
     /// How often `promise` was broken.
     pub fn broken(&self, promise: Promise) -> usize {
         let of = |(_, violation): &&(u64, Violation)| violation.promise == promise;
@@ -196,5 +225,42 @@ impl fmt::Display for Verdict {
             )?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_lost_resurrected_or_wrong() {
+        let judge = |found: &str, wanted: &str| {
+            let record = |value: &str| (!value.is_empty()).then(|| value.as_bytes().to_vec());
+            Promise::judge(record(found).as_deref(), record(wanted).as_deref())
+        };
+        assert_eq!(judge("a", "a"), None);
+        assert_eq!(judge("", ""), None);
+        assert_eq!(judge("", "a"), Some(Promise::Kept));
+        assert_eq!(judge("a", ""), Some(Promise::Gone));
+        assert_eq!(judge("b", "a"), Some(Promise::Right));
+    }
+
+    #[test]
+    fn a_run_that_never_got_there_is_found_wanting_unless_it_was_short() {
+        let mut tally = Tally::default();
+        tally.add("crossings", 1);
+        let verdict = Verdict {
+            harness: "trial",
+            seed: 1,
+            cases: 5,
+            tally,
+            violations: Vec::new(),
+            elapsed: Duration::ZERO,
+        };
+        let wanting = verdict.clone().require(5, &["crossings", "flushes"]);
+        assert_eq!(wanting.broken(Promise::Orderly), 1);
+        assert!(wanting.to_string().contains("flushes"), "{wanting}");
+        assert!(verdict.clone().require(5, &["crossings"]).is_clean());
+        assert!(verdict.require(6, &["flushes"]).is_clean());
     }
 }

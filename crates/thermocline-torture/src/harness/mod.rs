@@ -2,9 +2,11 @@
 
 mod corruption;
 mod crash_states;
+mod metamorphic;
 mod nth_call;
 mod power_cut;
 mod recovery_crash;
+mod threads;
 
 use crate::cases::Plan;
 use crate::verdict::Verdict;
@@ -32,4 +34,6 @@ pub(crate) const ALL: &[Harness] = &[
     nth_call::HARNESS,
     corruption::EVERY_BYTE,
     corruption::CORRUPTION,
+    metamorphic::HARNESS,
+    threads::HARNESS,
 ];

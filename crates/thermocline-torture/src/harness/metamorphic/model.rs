@@ -7,15 +7,17 @@ use rand::RngExt;
 use rand::rngs::SmallRng;
 use thermocline::{Bytes, Range};
 
+use crate::verdict::{Promise, Violation};
+
 /// Contents of one keyspace.
-pub(crate) type Map = BTreeMap<Bytes, Bytes>;
+pub(super) type Map = BTreeMap<Bytes, Bytes>;
 
 /// Bounds of a range.
-pub(crate) type Bounds = (Bound<Bytes>, Bound<Bytes>);
+pub(super) type Bounds = (Bound<Bytes>, Bound<Bytes>);
 
 /// How a range is walked.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Walk {
+pub(super) enum Walk {
     Forward,
     Backward,
     /// From both ends in random turns.
@@ -23,13 +25,13 @@ pub(crate) enum Walk {
 }
 
 impl Walk {
-    pub(crate) fn random(rng: &mut SmallRng) -> Self {
+    pub(super) fn random(rng: &mut SmallRng) -> Self {
         [Walk::Forward, Walk::Backward, Walk::Both][rng.random_range(0..3)]
     }
 }
 
 /// The records of `map` within `bounds`, which need not be in order.
-pub(crate) fn records(map: &Map, (lower, upper): &Bounds) -> Vec<(Bytes, Bytes)> {
+pub(super) fn records(map: &Map, (lower, upper): &Bounds) -> Vec<(Bytes, Bytes)> {
     let from = match lower {
         Bound::Included(key) | Bound::Excluded(key) => Bound::Included(key.clone()),
         Bound::Unbounded => Bound::Unbounded,
@@ -47,15 +49,28 @@ pub(crate) fn records(map: &Map, (lower, upper): &Bounds) -> Vec<(Bytes, Bytes)>
         .collect()
 }
 
+/// Compares what `read` gives for `key` with `map`.
+pub(super) fn judge(
+    read: &str,
+    key: &Bytes,
+    found: Option<&[u8]>,
+    map: &Map,
+) -> Result<(), Violation> {
+    let wanted = map.get(key).map(|value| &value[..]);
+    match Promise::judge(found, wanted) {
+        None => Ok(()),
+        Some(promise) => Err(Violation::new(promise, format!("{read} of {key:?}"))),
+    }
+}
+
 /// Walks `range` for at most `limit` steps and compares each with `expected`.
-pub(crate) fn compare(
+pub(super) fn compare(
     mut range: Range,
     expected: &[(Bytes, Bytes)],
     walk: Walk,
     limit: usize,
     rng: &mut SmallRng,
-    at: &str,
-) {
+) -> Result<(), Violation> {
     let mut left = expected;
     for step in 0..limit {
         let forward = match walk {
@@ -68,18 +83,36 @@ pub(crate) fn compare(
         } else {
             (range.next_back(), left.split_last())
         };
-        let found = found.map(|record| record.unwrap_or_else(|e| panic!("{at}: {e}")));
+        let found = found.transpose()?;
         let found = found.map(|(key, value)| (key, value.into_bytes()));
-        let wanted = wanted.map(|(record, rest)| {
+        if let Some((_, rest)) = wanted {
             left = rest;
-            record.clone()
-        });
-        assert_eq!(
-            found, wanted,
-            "{at}: step {step}, forward {forward}, {walk:?}"
-        );
-        if found.is_none() {
-            return;
         }
+        let wanted = wanted.map(|(record, _)| record);
+        if let Some(promise) = differ(found.as_ref(), wanted, forward) {
+            let found = found.map(|(key, _)| key);
+            let wanted = wanted.map(|(key, _)| key);
+            let message = format!("{walk:?}, step {step}: {found:?} where {wanted:?} is right");
+            return Err(Violation::new(promise, message));
+        }
+        if found.is_none() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+type Record = (Bytes, Bytes);
+
+/// Which promise a scan breaks that comes to `found` where `wanted` is next.
+fn differ(found: Option<&Record>, wanted: Option<&Record>, forward: bool) -> Option<Promise> {
+    match (found, wanted) {
+        (Some(found), Some(wanted)) if found.0 != wanted.0 => {
+            match (found.0 < wanted.0) == forward {
+                true => Some(Promise::Gone),
+                false => Some(Promise::Kept),
+            }
+        }
+        _ => Promise::judge(found.map(|r| &r.1[..]), wanted.map(|r| &r.1[..])),
     }
 }

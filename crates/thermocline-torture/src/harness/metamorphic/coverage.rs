@@ -1,0 +1,53 @@
+//! What scripts reached: a script that stays in the memtable proves little.
+
+use thermocline::{Db, Purpose};
+
+use crate::verdict::Tally;
+
+/// What a run is found wanting without.
+pub(super) const REACHED: &[&str] = &[
+    "crossings",
+    "tables moved",
+    "rewrites",
+    "jobs into middle levels",
+    "bytes on the last tier",
+    "bytes promoted by flush",
+    "bytes promoted by compaction",
+    "bytes retained",
+    "failed conditions",
+    "reopenings",
+    "checkpoints",
+    #[cfg(feature = "flash-cache")]
+    "reads from flash",
+];
+
+/// Adds what the store has done since it was opened.
+pub(super) fn look_at(db: &Db, tally: &mut Tally) {
+    let metrics = db.metrics();
+    for io in metrics.tiers.iter().take(1).flat_map(|tier| &tier.io) {
+        if io.purpose == Purpose::FlashCache {
+            tally.add("reads from flash", io.read_ops);
+        }
+    }
+    for job in &metrics.compactions {
+        tally.add("tables moved", job.moves);
+        tally.add("rewrites", job.jobs - job.moves);
+        if job.to > 0 && usize::from(job.to) + 1 < metrics.levels.len() {
+            tally.add("jobs into middle levels", job.jobs);
+        }
+        let slow: u64 = job.write_bytes.iter().skip(1).sum();
+        let from_fast = job.read_bytes.first().is_some_and(|bytes| *bytes > 0);
+        tally.add("crossings", u64::from(from_fast && slow > 0));
+    }
+    if let Some(last) = metrics.tiers.last() {
+        tally.add("bytes on the last tier", last.table_bytes);
+    }
+    if let Some(hotrap) = metrics.hotrap {
+        tally.add("bytes promoted by flush", hotrap.promoted_flush_bytes);
+        tally.add(
+            "bytes promoted by compaction",
+            hotrap.promoted_compaction_bytes,
+        );
+        tally.add("bytes retained", hotrap.retained_bytes);
+    }
+}
