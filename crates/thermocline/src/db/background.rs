@@ -11,6 +11,7 @@ use crate::executor::Lane;
 use crate::metrics::Activity;
 use crate::options::MEMTABLES;
 use crate::placement::SpacePlan;
+use crate::points::point;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Reservation;
@@ -195,7 +196,7 @@ impl Engine {
         if self.start_crossing() {
             return true;
         }
-        if self.is_compacting() {
+        if point!(self.points, "compaction.no_crossing").is_err() || self.is_compacting() {
             return false;
         }
         self.spill(&mut plan);
@@ -254,13 +255,27 @@ impl Engine {
     /// Queues a compaction that was picked by hand, unless it has to wait for others to make room
     /// for it.
     pub(crate) fn start_manual(&self, tree: &Arc<Tree>, plan: Plan) -> Result<()> {
+        let seen = self.compacting();
         let Err(error) = self.start(tree, plan.clone()) else {
             return Ok(());
         };
-        if self.is_compacting() || self.start_without_room(tree, plan) {
+        // The second look: another thread may have begun one that kept this plan from starting.
+        if self.makes_room(seen) || self.start_without_room(tree, plan) || self.makes_room(seen) {
             return Ok(());
         }
         Err(error)
+    }
+
+    /// Whether a compaction runs, and how many ever began: for [`Engine::makes_room`].
+    pub(crate) fn compacting(&self) -> (bool, u64) {
+        (self.is_compacting(), self.background.begun())
+    }
+
+    /// Whether a compaction makes room, or has made some since it was `seen` whether one ran and how
+    /// many had begun: a reservation that was refused meanwhile may be tried again.
+    pub(crate) fn makes_room(&self, seen: (bool, u64)) -> bool {
+        let (ran, begun) = seen;
+        ran || self.background.begun() != begun
     }
 
     /// Whether a compaction runs or is queued.
@@ -294,4 +309,69 @@ fn expected_output(plan: &Plan, tier: u8) -> u64 {
         }
     });
     expected.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::compaction::Manual;
+    use crate::db::Db;
+    use crate::executor::Stepped;
+    use crate::key::KeyRange;
+    use crate::options::{Options, TierOptions};
+    use crate::points::Points;
+    use crate::storage::Memory;
+
+    /// Regression: `compact_range` gave `NoSpace` on a fast tier that was full only for a moment.
+    /// Its plan found no room while none ran; before a table of the last fast level was to make
+    /// some, another thread had begun a compaction. That one makes room, or makes the plan
+    /// obsolete: the plan has to wait for it, not to fail. Threads that read, write and compact the
+    /// same keys came upon it within a second.
+    #[test]
+    fn a_plan_that_another_threads_compaction_kept_from_starting_has_not_failed() {
+        let points = Points::default();
+        let mut options = Options::with_tiers(vec![
+            TierOptions::fast("/fast").capacity(4 << 20),
+            TierOptions::slow("/slow"),
+        ]);
+        options.memory = 4 << 20;
+        let medium = Arc::new(Memory::new());
+        let db = Db::builder(options)
+            .medium(0, medium.clone())
+            .medium(1, medium)
+            .executor(Arc::new(Stepped::new(1)))
+            .points(points.clone())
+            .open()
+            .unwrap();
+        for value in ["old", "new"] {
+            db.put("key", value).unwrap();
+            db.flush().unwrap();
+        }
+        let engine = db.engine();
+        let tree = engine.tree(0).unwrap();
+        let plan = {
+            let all = KeyRange {
+                first: Bytes::new(),
+                last: Bytes::from_static(b"z"),
+            };
+            let state = tree.state.lock();
+            match tree.with_picker(engine, &state, true, |picker| picker.pick_range(0, &all)) {
+                Manual::Start(plan) => *plan,
+                Manual::Wait | Manual::Done => panic!("L0 has tables"),
+            }
+        };
+        let free = engine.fast().free_for_jobs();
+        let _full = engine.fast().reserve(free).unwrap();
+        let other = Arc::clone(engine);
+        points.set("compaction.no_crossing", move || {
+            other.background.begin_compaction();
+            Ok(())
+        });
+        engine.start_manual(&tree, plan).unwrap();
+        assert!(engine.is_compacting(), "it is another's that runs");
+        points.clear("compaction.no_crossing");
+        engine.background.compactions.fetch_sub(1, Ordering::SeqCst);
+    }
 }

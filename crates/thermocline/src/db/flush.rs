@@ -27,20 +27,11 @@ impl FlushJob {
     }
 }
 
-impl FlushJob {
-    /// Whether a compaction makes room, or has made some since it was `seen` whether one ran and how
-    /// many had begun.
-    fn makes_room(&self, seen: (bool, u64)) -> bool {
-        let (ran, begun) = seen;
-        ran || self.engine.background.begun() != begun
-    }
-}
-
 impl Job for FlushJob {
     fn step(&mut self) -> Step {
         let oldest = self.tree.pin().immutables.last().cloned();
         if let Some(memtable) = oldest {
-            let seen = (self.engine.is_compacting(), self.engine.background.begun());
+            let seen = self.engine.compacting();
             match self.engine.flush_memtable(&self.tree, &memtable) {
                 Ok(()) => {
                     self.engine.background.clear();
@@ -49,7 +40,7 @@ impl Job for FlushJob {
                 }
                 // Not a failure: a compaction is making room, and queues this flush again when it
                 // ends.
-                Err(error) if error.is_no_space() && self.makes_room(seen) => {
+                Err(error) if error.is_no_space() && self.engine.makes_room(seen) => {
                     self.tree.state.lock().flushing = false;
                     // One that ended between the look and the flag has found the flag set.
                     if !self.engine.is_compacting() {
