@@ -2,6 +2,7 @@
 
 mod corruption;
 mod crash_states;
+mod linearizability;
 mod metamorphic;
 mod nth_call;
 mod power_cut;
@@ -36,4 +37,5 @@ pub(crate) const ALL: &[Harness] = &[
     corruption::CORRUPTION,
     metamorphic::HARNESS,
     threads::HARNESS,
+    linearizability::HARNESS,
 ];
