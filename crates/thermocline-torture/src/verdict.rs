@@ -51,6 +51,24 @@ impl Promise {
             _ => Some(Promise::Right),
         }
     }
+
+    /// Which promise a scan breaks that comes to the record `found` where `wanted` is next.
+    pub fn judge_next(
+        found: Option<(&[u8], &[u8])>,
+        wanted: Option<(&[u8], &[u8])>,
+        forward: bool,
+    ) -> Option<Promise> {
+        match (found, wanted) {
+            // What comes too early should not be there, what comes too late skips a record.
+            (Some(found), Some(wanted)) if found.0 != wanted.0 => {
+                match (found.0 < wanted.0) == forward {
+                    true => Some(Promise::Gone),
+                    false => Some(Promise::Kept),
+                }
+            }
+            _ => Promise::judge(found.map(|r| r.1), wanted.map(|r| r.1)),
+        }
+    }
 }
 
 /// A promise that a case saw broken.
@@ -243,6 +261,20 @@ mod tests {
         assert_eq!(judge("", "a"), Some(Promise::Kept));
         assert_eq!(judge("a", ""), Some(Promise::Gone));
         assert_eq!(judge("b", "a"), Some(Promise::Right));
+    }
+
+    #[test]
+    fn a_scan_that_skips_a_record_has_lost_it_and_one_that_makes_one_up_resurrected_it() {
+        let next = |found: &'static str, wanted: &'static str, forward| {
+            let record = |key: &'static str| Some((key.as_bytes(), &b""[..]));
+            Promise::judge_next(record(found), record(wanted), forward)
+        };
+        assert_eq!(next("b", "b", true), None);
+        assert_eq!(next("c", "b", true), Some(Promise::Kept));
+        assert_eq!(next("a", "b", true), Some(Promise::Gone));
+        assert_eq!(next("c", "b", false), Some(Promise::Gone));
+        let end = Promise::judge_next(None, Some((b"a", b"")), true);
+        assert_eq!(end, Some(Promise::Kept));
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod metamorphic;
 mod nth_call;
 mod power_cut;
 mod recovery_crash;
+mod simulation;
 mod threads;
 
 use crate::cases::Plan;
@@ -38,4 +39,5 @@ pub(crate) const ALL: &[Harness] = &[
     metamorphic::HARNESS,
     threads::HARNESS,
     linearizability::HARNESS,
+    simulation::HARNESS,
 ];

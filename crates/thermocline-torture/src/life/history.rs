@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use thermocline::{Batch, Db, Durability, Error, Result};
+use thermocline::{Batch, Db, Durability, Error, Result, SeqNo};
 
 use super::Stop;
 use crate::verdict::{Promise, Violation};
@@ -43,21 +43,28 @@ impl History {
     /// # Errors
     /// [`Stop::Failed`] when it was refused, [`Stop::Broken`] when it should have been (I9).
     pub fn write(&mut self, db: &Db, write: Write, durability: Durability) -> Result<(), Stop> {
+        let done = batch_of(db, &write).and_then(|batch| db.write_with(batch, durability));
+        self.note(write, durability, &done)?;
+        done.map(|_| ()).map_err(Stop::Failed)
+    }
+
+    /// Notes what the store has said to `write`.
+    ///
+    /// # Errors
+    /// When it was accepted and should not have been (I9).
+    pub(crate) fn note(
+        &mut self,
+        write: Write,
+        durability: Durability,
+        done: &Result<SeqNo>,
+    ) -> Result<(), Violation> {
         let unknown = self.acknowledged < self.writes.len();
-        let mut batch = Batch::new();
-        for (keyspace, key, value) in &write {
-            let keyspace = db.keyspace(keyspace)?;
-            match value {
-                Some(value) => batch.put_in(&keyspace, key, value),
-                None => batch.delete_in(&keyspace, key),
+        match done {
+            Ok(_) if unknown => {
+                let message = "accepted after a write whose fate is unknown (I9)";
+                return Err(Violation::disorder(message));
             }
-        }
-        match db.write_with(batch, durability) {
             Ok(_) => {
-                if unknown {
-                    let message = "accepted after a write whose fate is unknown (I9)";
-                    return Err(Violation::disorder(message).into());
-                }
                 self.writes.push(write);
                 self.acknowledged = self.writes.len();
                 if durability == Durability::Sync {
@@ -65,15 +72,11 @@ impl History {
                 } else if durability == Durability::Buffered {
                     self.handed_over = self.acknowledged;
                 }
-                Ok(())
             }
-            Err(error) => {
-                if matches!(error, Error::Poisoned { .. }) && !unknown {
-                    self.writes.push(write);
-                }
-                Err(error.into())
-            }
+            Err(Error::Poisoned { .. }) if !unknown => self.writes.push(write),
+            Err(_) => {}
         }
+        Ok(())
     }
 
     /// Everything acknowledged so far was made durable.
@@ -170,7 +173,21 @@ fn named(record: Option<Record<'_>>) -> String {
     format!("{keyspace}/{key} of write {write}")
 }
 
-fn apply(write: &Write, contents: &mut Contents) {
+/// `write` as the store takes it.
+pub(crate) fn batch_of(db: &Db, write: &Write) -> Result<Batch> {
+    let mut batch = Batch::new();
+    for (keyspace, key, value) in write {
+        let keyspace = db.keyspace(keyspace)?;
+        match value {
+            Some(value) => batch.put_in(&keyspace, key, value),
+            None => batch.delete_in(&keyspace, key),
+        }
+    }
+    Ok(batch)
+}
+
+/// Does `write` to `contents`.
+pub(crate) fn apply(write: &Write, contents: &mut Contents) {
     for (keyspace, key, value) in write {
         let at = ((*keyspace).to_owned(), key.clone().into_bytes());
         match value {
@@ -186,13 +203,7 @@ pub(crate) fn difference(
     wanted: Option<&Vec<u8>>,
     found: Option<&[u8]>,
 ) -> Option<Violation> {
-    let promise = match (wanted, found) {
-        (Some(wanted), Some(found)) if wanted == found => return None,
-        (None, None) => return None,
-        (Some(_), None) => Promise::Kept,
-        (None, Some(_)) => Promise::Gone,
-        (Some(_), Some(_)) => Promise::Right,
-    };
+    let promise = Promise::judge(found, wanted.map(Vec::as_slice))?;
     let wanted = named(wanted.map(|value| (at, value)));
     let found = named(found.map(<[u8]>::to_vec).as_ref().map(|value| (at, value)));
     let message = format!("a read finds {found} instead of {wanted}");

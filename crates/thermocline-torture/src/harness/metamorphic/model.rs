@@ -88,10 +88,11 @@ pub(super) fn compare(
         if let Some((_, rest)) = wanted {
             left = rest;
         }
-        let wanted = wanted.map(|(record, _)| record);
-        if let Some(promise) = differ(found.as_ref(), wanted, forward) {
-            let found = found.map(|(key, _)| key);
-            let wanted = wanted.map(|(key, _)| key);
+        let found = found.as_ref().map(|(key, value)| (&key[..], &value[..]));
+        let wanted = wanted.map(|((key, value), _)| (&key[..], &value[..]));
+        if let Some(promise) = Promise::judge_next(found, wanted, forward) {
+            let key = |(key, _)| String::from_utf8_lossy(key);
+            let (found, wanted) = (found.map(key), wanted.map(key));
             let message = format!("{walk:?}, step {step}: {found:?} where {wanted:?} is right");
             return Err(Violation::new(promise, message));
         }
@@ -100,19 +101,4 @@ pub(super) fn compare(
         }
     }
     Ok(())
-}
-
-type Record = (Bytes, Bytes);
-
-/// Which promise a scan breaks that comes to `found` where `wanted` is next.
-fn differ(found: Option<&Record>, wanted: Option<&Record>, forward: bool) -> Option<Promise> {
-    match (found, wanted) {
-        (Some(found), Some(wanted)) if found.0 != wanted.0 => {
-            match (found.0 < wanted.0) == forward {
-                true => Some(Promise::Gone),
-                false => Some(Promise::Kept),
-            }
-        }
-        _ => Promise::judge(found.map(|r| &r.1[..]), wanted.map(|r| &r.1[..])),
-    }
 }
