@@ -180,18 +180,6 @@ impl Verdict {
         self.violations.is_empty()
     }
 
-    /// Finds a run of `cases` cases or more wanting unless it counted something of each of `what`:
-    /// a harness that never gets there proves nothing.
-    #[must_use]
-    pub fn require(mut self, cases: u64, what: &[&str]) -> Self {
-        if self.is_clean() && self.cases >= cases {
-            let missing = what.iter().filter(|what| self.tally.get(what) == 0);
-            let never = |what: &&str| Violation::disorder(format!("not one case had {what}"));
-            self.violations = missing.map(|what| (self.seed, never(what))).collect();
-        }
-        self
-    }
-
     /// How often `promise` was broken.
     pub fn broken(&self, promise: Promise) -> usize {
         let of = |(_, violation): &&(u64, Violation)| violation.promise == promise;
@@ -289,10 +277,10 @@ mod tests {
             violations: Vec::new(),
             elapsed: Duration::ZERO,
         };
-        let wanting = verdict.clone().require(5, &["crossings", "flushes"]);
+        let wanting = verdict.clone().having_reached(5, &["crossings", "flushes"]);
         assert_eq!(wanting.broken(Promise::Orderly), 1);
         assert!(wanting.to_string().contains("flushes"), "{wanting}");
-        assert!(verdict.clone().require(5, &["crossings"]).is_clean());
-        assert!(verdict.require(6, &["flushes"]).is_clean());
+        assert!(verdict.clone().having_reached(5, &["crossings"]).is_clean());
+        assert!(verdict.having_reached(6, &["flushes"]).is_clean());
     }
 }

@@ -66,7 +66,7 @@ const TURNS: usize = 900;
 const TWICE: u64 = 32;
 
 fn run(plan: &Plan) -> Verdict {
-    cases::run(HARNESS.name, plan, case).require(HARNESS.small, REACHED)
+    cases::run(HARNESS.name, plan, case).having_reached(HARNESS.small, REACHED)
 }
 
 fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
@@ -97,6 +97,14 @@ fn simulate(seed: u64, tally: &mut Tally) -> Result<u64, Violation> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clients_faults_and_crashes_leave_every_answer_right() {
+        let verdict = run(&Plan::new(1, 100));
+        assert!(verdict.is_clean(), "{verdict}");
+        let reached = |what: &&str| verdict.tally.get(what) > 0;
+        assert!(REACHED.iter().all(reached), "{verdict}");
+    }
 
     /// On two threads at once, so that nothing may follow from the thread, an address or the time.
     #[test]
