@@ -1,5 +1,6 @@
 //! The harnesses, one per file.
 
+mod calls;
 mod corruption;
 mod crash_states;
 mod linearizability;

@@ -8,7 +8,7 @@ use thermocline::storage::{CrashStyle, Fault};
 
 use super::Harness;
 use crate::cases::{self, Plan};
-use crate::life::{Trial, Wild, wild_life};
+use crate::life::{Trial, Wild, wild_cut, wild_life};
 use crate::verdict::{Tally, Verdict, Violation};
 
 pub(crate) const HARNESS: Harness = Harness {
@@ -24,15 +24,6 @@ const DEEP: usize = 5;
 
 /// Calls that a life makes, and so many of them at least.
 const CALLS: std::ops::Range<u64> = 100..2_500;
-
-const STYLES: [CrashStyle; 6] = [
-    CrashStyle::LoseAll,
-    CrashStyle::Keep(25),
-    CrashStyle::Keep(50),
-    CrashStyle::Keep(75),
-    CrashStyle::KeepAll,
-    CrashStyle::Random,
-];
 
 /// How often the power went in a recovery that followed on so many that it had gone in.
 const INTERRUPTED: [&str; DEEP] = [
@@ -55,7 +46,7 @@ fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
     let call = rng.random_range(CALLS);
     trial.disk.fail_nth(call, Fault::PowerLoss);
     trial.name = format!("cut at call {call}");
-    trial.run_until_it_fails(&wild_life(&mut rng))?;
+    trial.run_until_the_power_goes(&wild_life(&mut rng))?;
     for what in INTERRUPTED {
         let how = cut(&mut trial, &mut rng);
         trial.options = wild.options(&mut rng);
@@ -83,7 +74,7 @@ fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
 
 /// Cuts the power, and puts the disk back that is left.
 fn cut(trial: &mut Trial, rng: &mut SmallRng) -> CrashStyle {
-    let how = STYLES[rng.random_range(0..STYLES.len())];
+    let how = wild_cut(rng);
     let disk = trial.disk.crash(how);
     trial.wake(disk);
     how

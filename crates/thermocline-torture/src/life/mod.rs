@@ -8,9 +8,11 @@
 //! | `recovery` | what must hold once it is opened again |
 //! | `history` | what the store was told, and so what it may hold |
 //! | `wild` | lives and options drawn from a seed |
+//! | `impatient` | drives background work, and notices when it goes round in circles |
 //! | `stop` | why a life ended: the store's own error, or a broken promise |
 
 pub mod history;
+mod impatient;
 mod recovery;
 mod step;
 mod stop;
@@ -20,4 +22,4 @@ mod wild;
 pub use step::{LIFE, SIDE, Step, WARMING};
 pub use stop::Stop;
 pub use trial::{FAST, SLOW, Trial, tiny_options};
-pub use wild::{Hotness, Wild, wild_life};
+pub use wild::{Hotness, Wild, wild_cut, wild_life};

@@ -2,7 +2,7 @@
 
 use thermocline::Error;
 
-use crate::verdict::Violation;
+use crate::verdict::{Promise, Violation};
 
 /// What ends a step: a store may fail, as long as it says so and breaks no promise.
 #[derive(Debug, Clone)]
@@ -28,6 +28,10 @@ impl Stop {
     /// As a broken promise: where the store had no reason to fail, at `what`.
     pub(crate) fn unexpected(self, what: &str) -> Violation {
         match self {
+            // What a wait ends in that nothing can end.
+            Stop::Failed(error @ Error::Closed) => {
+                Violation::new(Promise::Alive, format!("{what}: {error}"))
+            }
             Stop::Failed(error) => Violation::disorder(format!("{what}: {error}")),
             Stop::Broken(violation) => violation,
         }

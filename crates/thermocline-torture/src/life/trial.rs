@@ -8,6 +8,7 @@ use thermocline::storage::Faulty;
 use thermocline::{Db, Durability, Error, ManualClock, Options, Points, Result, TierOptions};
 
 use super::history::{After, Contents, History, Write, contents, difference};
+use super::impatient::Impatient;
 use super::{Hotness, SIDE, Step, Stop};
 use crate::verdict::Violation;
 
@@ -132,7 +133,7 @@ impl Trial {
             Arc::new(pool)
         } else {
             self.stepped = Arc::new(Stepped::new(self.seed));
-            self.stepped.clone()
+            Arc::new(Impatient(Arc::clone(&self.stepped)))
         };
         let mut options = self.options.clone();
         for (tier, path) in options.tiers.iter_mut().zip(paths) {
@@ -171,14 +172,15 @@ impl Trial {
         Ok(self.db.insert(db).clone())
     }
 
-    /// `violation`, said to be of this trial.
+    /// `violation`, said to be of this trial unless it says so.
     pub(crate) fn named(&self, violation: Violation) -> Violation {
-        match self.name.as_str() {
-            "" => violation,
-            name => Violation {
-                message: format!("{name}: {}", violation.message),
-                ..violation
-            },
+        if violation.message.starts_with(&self.name) {
+            return violation;
+        }
+        let message = format!("{}: {}", self.name, violation.message);
+        Violation {
+            message,
+            ..violation
         }
     }
 
@@ -195,14 +197,15 @@ impl Trial {
         steps.iter().try_for_each(|step| self.step(*step))
     }
 
-    /// Runs `steps` until the store fails; returns its error, if any did.
+    /// Runs `steps` until the power goes; whether it went.
     ///
     /// # Errors
-    /// The promise that it broke on the way.
-    pub fn run_until_it_fails(&mut self, steps: &[Step]) -> Result<Option<Error>, Violation> {
+    /// The promise that was broken on the way: with the power on, a store has no reason to fail.
+    pub fn run_until_the_power_goes(&mut self, steps: &[Step]) -> Result<bool, Violation> {
         match self.run(steps) {
-            Ok(()) => Ok(None),
-            Err(stop) => stop.error().map(Some),
+            Ok(()) => Ok(false),
+            Err(Stop::Failed(_)) if self.disk.triggered() > 0 => Ok(true),
+            Err(stop) => Err(self.named(stop.unexpected("with the power on"))),
         }
     }
 

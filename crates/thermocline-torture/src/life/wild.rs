@@ -3,6 +3,7 @@
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use thermocline::metrics::Metrics;
+use thermocline::storage::CrashStyle;
 use thermocline::{Compression, HotRapOptions, Options, Placement};
 
 use super::{LIFE, SIDE, Step, WARMING};
@@ -60,6 +61,19 @@ impl Wild {
             return options;
         }
     }
+}
+
+/// What a loss of power leaves: any share of the unsynced pieces, or tears and garbage.
+pub fn wild_cut(rng: &mut SmallRng) -> CrashStyle {
+    let styles = [
+        CrashStyle::LoseAll,
+        CrashStyle::Keep(25),
+        CrashStyle::Keep(50),
+        CrashStyle::Keep(75),
+        CrashStyle::KeepAll,
+        CrashStyle::Random,
+    ];
+    styles[rng.random_range(0..styles.len())]
 }
 
 /// One of the fixed lives, or steps in an order of their own.

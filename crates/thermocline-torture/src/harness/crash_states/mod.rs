@@ -9,15 +9,14 @@
 mod states;
 mod workload;
 
-use std::sync::{Arc, Mutex};
-
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use thermocline::storage::{CrashStyle, Fault, Faulty, Operation};
+use thermocline::storage::{CrashStyle, Fault};
 
 use self::states::{Cover, States};
 use self::workload::{ALL, Action, prepare, workload};
 use super::Harness;
+use super::calls::{Calls, reads};
 use crate::cases::{self, Plan};
 use crate::life::{Stop, Trial};
 use crate::verdict::{Tally, Verdict, Violation};
@@ -48,9 +47,9 @@ fn run(plan: &Plan) -> Verdict {
 fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
     let actions = workload(seed.wrapping_sub(1));
     let mut healthy = before_the_last(&actions, seed)?;
-    let made = watch(&healthy.disk);
+    let made = Calls::of(&healthy.disk);
     last(&actions, &mut healthy).map_err(|stop| stop.unexpected("without a fault"))?;
-    let made = made.lock().unwrap_or_else(|e| e.into_inner()).clone();
+    let made = made.so_far();
     drop(healthy);
     let calls = made.len() as u64;
     // Once more than there are calls: the power goes after the action.
@@ -76,25 +75,6 @@ fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
     }
     tally.add("workloads", 1);
     Ok(())
-}
-
-/// The calls that `disk` sees from now on.
-fn watch(disk: &Faulty) -> Arc<Mutex<Vec<Operation>>> {
-    let made: Arc<Mutex<Vec<Operation>>> = Arc::default();
-    let seen = Arc::clone(&made);
-    let watch = move |operation, _: &str| {
-        seen.lock()
-            .unwrap_or_else(|e| e.into_inner())
-            .push(operation);
-        false
-    };
-    disk.fail_where(watch, Fault::Io);
-    made
-}
-
-fn reads(operation: Operation) -> bool {
-    use Operation::{List, Open, Read};
-    matches!(operation, List | Open | Read)
 }
 
 /// A store that has done all of `actions` but the last.

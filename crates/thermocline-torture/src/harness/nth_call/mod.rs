@@ -94,7 +94,12 @@ fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
                 passes,
                 tally,
             };
-            script.live(call).map_err(|problem| trial.named(problem))?;
+            let lived = script.live(call);
+            if trial.disk.calls() >= TOO_MANY * count {
+                let message = "goes round in circles, calling the disk again and again";
+                return Err(trial.named(Violation::new(Promise::Alive, message)));
+            }
+            lived.map_err(|problem| trial.named(problem))?;
         }
     }
     Ok(())

@@ -1,11 +1,9 @@
 //! What the store does in every case.
 
-use std::sync::{Arc, Mutex};
+use thermocline::storage::Operation;
+use thermocline::{HotRapOptions, Placement};
 
-use thermocline::HotRapOptions;
-use thermocline::Placement;
-use thermocline::storage::{Fault, Operation};
-
+use super::super::calls::Calls;
 use crate::life::{Hotness, SIDE, Step, Trial, tiny_options};
 use crate::verdict::Violation;
 
@@ -60,24 +58,15 @@ pub(super) struct Healthy {
 /// Runs the script without a fault.
 pub(super) fn healthy() -> Result<Healthy, Violation> {
     let mut trial = store();
-    let calls: Arc<Mutex<Vec<Operation>>> = Arc::default();
-    let seen = Arc::clone(&calls);
-    let watch = move |operation, _: &str| {
-        seen.lock()
-            .unwrap_or_else(|e| e.into_inner())
-            .push(operation);
-        false
-    };
-    trial.disk.fail_where(watch, Fault::Io);
+    let calls = Calls::of(&trial.disk);
     trial
         .run(SCRIPT)
         .map_err(|stop| stop.unexpected("without a fault"))?;
     let metrics = trial.db().map(|db| db.metrics());
     let metrics = metrics.map_err(|stop| stop.unexpected("without a fault"))?;
     trial.hotness.note(&metrics);
-    let calls = calls.lock().unwrap_or_else(|e| e.into_inner()).clone();
     Ok(Healthy {
-        calls,
+        calls: calls.so_far(),
         hotness: trial.hotness,
         crossed: metrics.tiers.last().is_some_and(|t| t.table_bytes > 0),
     })

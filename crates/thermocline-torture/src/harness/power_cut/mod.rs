@@ -1,17 +1,19 @@
 //! The power goes, several times in the life of one store: at any call of the disk and at named points.
 //! What comes back is a prefix of the writes across keyspaces with everything synced in it (I5), made
 //! of files that the manifest names (I4).
+//!
+//! Every eighth life runs on real threads: what happens in it does not follow from the seed alone.
 
 mod points;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use thermocline::storage::{CrashStyle, Fault};
+use thermocline::storage::Fault;
 
 use self::points::POINTS;
 use super::Harness;
 use crate::cases::{self, Plan};
-use crate::life::{Hotness, Trial, Wild, wild_life};
+use crate::life::{Hotness, Trial, Wild, wild_cut, wild_life};
 use crate::verdict::{Tally, Verdict, Violation};
 
 pub(crate) const HARNESS: Harness = Harness {
@@ -28,16 +30,6 @@ const CALLS: u64 = 2_500;
 const LIVES: usize = 3;
 /// Images of one loss of power that are opened beside the one that the store goes on from.
 const IMAGES: usize = 4;
-
-/// Every share of the unsynced pieces that may be lost, and tears and garbage besides.
-const STYLES: [CrashStyle; 6] = [
-    CrashStyle::LoseAll,
-    CrashStyle::Keep(25),
-    CrashStyle::Keep(50),
-    CrashStyle::Keep(75),
-    CrashStyle::KeepAll,
-    CrashStyle::Random,
-];
 
 /// What a run must have met with.
 const REACHED: &[&str] = &[
@@ -69,10 +61,11 @@ fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
     for life in 1..=LIVES {
         trial.threads = rng.random_bool(0.125);
         tally.add(ON_THREADS, trial.threads.into());
-        let point = plan_cut(&trial, life, &mut rng);
-        let style = STYLES[rng.random_range(0..STYLES.len())];
-        trial.name = format!("life {life}, cut at {point:?}, {style:?}");
-        let cut_short = trial.run_until_it_fails(&wild_life(&mut rng))?.is_some();
+        trial.name = format!("life {life}");
+        let point = plan_cut(&mut trial, life, &mut rng);
+        let style = wild_cut(&mut rng);
+        trial.name += &format!(", {style:?}");
+        let cut_short = trial.run_until_the_power_goes(&wild_life(&mut rng))?;
         match point {
             None => tally.add(CUT_AT_A_CALL, cut_short.into()),
             Some(point) => {
@@ -95,17 +88,20 @@ fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
 }
 
 /// Plans where the power goes: at a named point, or at a call.
-fn plan_cut(trial: &Trial, life: usize, rng: &mut SmallRng) -> Option<&'static str> {
+fn plan_cut(trial: &mut Trial, life: usize, rng: &mut SmallRng) -> Option<&'static str> {
     if rng.random_bool(0.4) {
         let point = POINTS[rng.random_range(0..POINTS.len())];
         // Most points are reached a few times, some at every write.
         let nth = 1 << rng.random_range(0..6);
-        points::cut_power_at(trial, point, rng.random_range(1..=nth));
+        let nth = rng.random_range(1..=nth);
+        trial.name += &format!(", cut at {point} the {nth}. time");
+        points::cut_power_at(trial, point, nth);
         return Some(point);
     }
     // The first life is to fill the store.
     let least = if life == 1 { CALLS / 3 } else { 1 };
     let call = rng.random_range(least..CALLS);
+    trial.name += &format!(", cut at call {call}");
     trial.disk.fail_nth(call, Fault::PowerLoss);
     None
 }
