@@ -162,6 +162,7 @@ impl CompactionJob {
         let uppers = children.len() - 1;
         let mut router: Box<dyn Router> = Box::new(ByLevel);
         if let Some(promoted) = promoted {
+            point!(self.engine.points, "crossing.claimed")?;
             let hot = self
                 .engine
                 .crossing_router(&self.tree, &self.plan, &promoted);
@@ -309,6 +310,10 @@ impl CompactionJob {
         if self.plan.is_crossing {
             let input = self.plan.upper.iter().map(|table| table.meta.len).sum();
             self.tree.note_crossing(retained, input);
+            let _: Result<()> = point!(self.engine.points, "crossing.installed");
+            if brought > 0 {
+                let _: Result<()> = point!(self.engine.points, "promotion.by_compaction");
+            }
         }
         for table in self.plan.inputs() {
             table.file.mark_obsolete();
@@ -328,6 +333,9 @@ impl CompactionJob {
         };
         let opened = added.into_iter().map(|meta| engine.open_table(meta));
         let opened = opened.collect::<Result<Vec<_>>>()?;
+        if self.plan.is_crossing {
+            point!(engine.points, "crossing.before_edit")?;
+        }
         point!(engine.points, "compaction.before_edit")?;
         let mut manifest = engine.manifest.lock();
         engine.check_not_dropped(&self.tree)?;
@@ -395,12 +403,16 @@ impl Job for CompactionJob {
         // A keyspace dropped meanwhile is no failure: others may wait for this job's place.
         let failed = matches!(&outcome, Err(e) if !matches!(e, Error::UnknownKeyspace { .. }));
         self.report(outcome);
+        if failed {
+            let _: Result<()> = point!(self.engine.points, "compaction.failed");
+        }
         self.written.clear();
         self.end();
         self.engine.update_pressure();
         self.engine.update_hot_room();
-        // After a failure the next change or a stopped writer tries again: no spinning.
-        if !failed {
+        // After a failure the next change or a stopped writer tries again: no spinning. One that has
+        // come since, and forgotten the failure, has found the job's inputs taken.
+        if !failed || self.engine.background.error().is_none() {
             self.engine.schedule();
             self.engine.schedule_promotions();
         }

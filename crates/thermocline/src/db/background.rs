@@ -323,6 +323,7 @@ mod tests {
     use crate::options::{Options, TierOptions};
     use crate::points::Points;
     use crate::storage::Memory;
+    use crate::sync::atomic::AtomicBool;
 
     /// Regression: `compact_range` gave `NoSpace` on a fast tier that was full only for a moment.
     /// Its plan found no room while none ran; before a table of the last fast level was to make
@@ -373,5 +374,49 @@ mod tests {
         assert!(engine.is_compacting(), "it is another's that runs");
         points.clear("compaction.no_crossing");
         engine.background.compactions.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// A writer that is stopped forgets the last failure and queues what is due. One that came when a
+    /// compaction had failed and still held its inputs queued nothing, and the job did not either:
+    /// the writer waited for ever.
+    #[test]
+    fn a_failure_that_is_forgotten_while_its_job_still_ends_is_made_good() {
+        let mut options = Options::with_tiers(vec![TierOptions::fast("/fast")]);
+        options.memory = 4 << 20;
+        options.memtable_size = Some(16 << 10);
+        options.l0_trigger = 2;
+        let (points, stepped) = (Points::default(), Arc::new(Stepped::new(1)));
+        let db = Db::builder(options)
+            .medium(0, Arc::new(Memory::new()))
+            .executor(stepped.clone())
+            .points(points.clone())
+            .open()
+            .unwrap();
+        let has_failed = Arc::new(AtomicBool::new(false));
+        let fails = Arc::clone(&has_failed);
+        points.set("compaction.start", move || {
+            match fails.swap(true, Ordering::Relaxed) {
+                true => Ok(()),
+                false => Err(Error::NoSpace {
+                    operation: "write",
+                    path: "/fast".into(),
+                }),
+            }
+        });
+        let engine = Arc::downgrade(db.engine());
+        points.set("compaction.failed", move || {
+            if let Some(engine) = engine.upgrade() {
+                engine.background.clear();
+                engine.schedule();
+            }
+            Ok(())
+        });
+        while !has_failed.load(Ordering::Relaxed) {
+            db.put("first", [0; 100]).unwrap();
+            db.put("last", [0; 100]).unwrap();
+            db.flush().unwrap();
+            stepped.drain();
+        }
+        assert!(db.engine().is_idle(), "what is due is not queued");
     }
 }
