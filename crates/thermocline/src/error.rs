@@ -4,6 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::io::Errno;
+
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -35,6 +37,22 @@ pub enum Error {
         operation: &'static str,
         /// The file or tier directory that is full.
         path: PathBuf,
+    },
+    /// The process has used up something that the operating system limits.
+    #[error(
+        "cannot {operation} {path}: {source}; raise the limit on {what} or free some, work goes on \
+         without a restart",
+        path = path.display()
+    )]
+    Limit {
+        /// What was attempted.
+        operation: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What there is no more of, and how its limit is called.
+        what: &'static str,
+        /// The system's own words.
+        source: Arc<io::Error>,
     },
     /// A sync failed: what the device holds is unknown, so writing stops (I9).
     #[error(
@@ -139,18 +157,30 @@ pub enum Error {
 
 impl Error {
     /// Wraps an I/O error with what was attempted and where; a full device becomes
-    /// [`Error::NoSpace`].
+    /// [`Error::NoSpace`], a limit of the process [`Error::Limit`].
     pub(crate) fn io(operation: &'static str, path: impl AsRef<Path>, source: io::Error) -> Self {
         let path = path.as_ref().to_path_buf();
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 Error::NoSpace { operation, path }
             }
-            _ => Error::Io {
-                operation,
-                path,
-                source: Arc::new(source),
-            },
+            _ => {
+                let limit = limit(&source);
+                let source = Arc::new(source);
+                match limit {
+                    Some(what) => Error::Limit {
+                        operation,
+                        path,
+                        what,
+                        source,
+                    },
+                    None => Error::Io {
+                        operation,
+                        path,
+                        source,
+                    },
+                }
+            }
         }
     }
 
@@ -168,8 +198,51 @@ impl Error {
         matches!(self, Error::NoSpace { .. })
     }
 
+    /// Whether nothing happened, and the same operation may succeed once there is more of what it
+    /// lacked: space, or what the operating system limits.
+    pub fn may_pass(&self) -> bool {
+        self.is_no_space() || matches!(self, Error::Limit { .. })
+    }
+
     /// Whether bytes on disk are damaged.
     pub fn is_corruption(&self) -> bool {
         matches!(self, Error::Corruption { .. })
+    }
+}
+
+/// What there is no more of, if `error` says so.
+fn limit(error: &io::Error) -> Option<&'static str> {
+    match Errno::from_io_error(error)? {
+        Errno::MFILE => Some("open files (`ulimit -n`)"),
+        Errno::NFILE => Some("open files of the whole system (`fs.file-max`)"),
+        Errno::FBIG => Some("the size of a file (`ulimit -f`)"),
+        // Reads and writes of files never say this; the start of a thread does.
+        Errno::AGAIN => Some("threads or memory (`ulimit -u`, `ulimit -v`)"),
+        Errno::NOMEM => Some("memory (`ulimit -v`)"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_the_process_names_itself_and_may_pass() {
+        for (errno, named) in [
+            (Errno::MFILE, "ulimit -n"),
+            (Errno::NFILE, "file-max"),
+            (Errno::FBIG, "ulimit -f"),
+            (Errno::AGAIN, "ulimit -u"),
+            (Errno::NOMEM, "ulimit -v"),
+        ] {
+            let error = Error::io("create", "1.sst", io::Error::from(errno));
+            assert!(error.may_pass() && !error.is_no_space(), "{error:?}");
+            assert!(error.to_string().contains(named), "{error}");
+        }
+        for errno in [Errno::NOSPC, Errno::DQUOT] {
+            assert!(Error::io("write", "1.sst", io::Error::from(errno)).may_pass());
+        }
+        assert!(!Error::io("write", "1.sst", io::Error::from(Errno::IO)).may_pass());
     }
 }

@@ -3,6 +3,7 @@
 use super::shared::Shared;
 use super::state::State;
 use crate::error::Result;
+use crate::points::point;
 use crate::storage::LogStore;
 use crate::sync::atomic::Ordering;
 
@@ -29,6 +30,7 @@ impl Shared {
         }
         // The tables' names are durable before the state that names them (I4).
         target.sync_dir()?;
+        point!(files.points, "checkpoint.hotness_linked")?;
         let state = State::of(&version, self.now().tick, files.next_id());
         state.save(files, target, &self.model)?;
         Ok(true)

@@ -4,7 +4,7 @@
 use super::RaltParts;
 use super::files::Files;
 use super::limits::Limits;
-use super::removal::remove_files;
+use super::removal::{remove_files, remove_tables};
 use super::scoring::Model;
 use super::sizes::Sizes;
 use super::state::{self, State};
@@ -52,25 +52,33 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
         }
         Err(error) => {
             opened.trouble = Some(format!("begun anew: {error}"));
-            if let Err(error) = remove_all(&files) {
-                // What is left would be in the way of new files.
+            if let Err(error) = skip_numbers(&files) {
                 opened.trouble = Some(error.to_string());
                 return opened;
             }
         }
     }
     if opened.state_len == 0 {
-        // From the first opening on there is one: where it is missing later, it was lost.
+        // From the first opening on there is one: where it is missing later, it was lost. So what is
+        // of no use goes when a new state is in force, not before.
         let state = State::of(&opened.version, opened.tick, files.next_id());
-        match state.save(&files, &*files.log, model) {
-            Ok(len) => opened.state_len = len,
+        let removed = match state.save(&files, &*files.log, model) {
+            Ok(len) => {
+                opened.state_len = len;
+                remove_tables(&*files.log, &files.fast)
+            }
             // The first flush tries again.
-            Err(error) if error.is_no_space() => {}
+            Err(error) if error.may_pass() => remove_files(&*files.log, &files.fast),
             // Which state is in force is not known: nothing may be tried again (I9).
             Err(error) => {
                 opened.trouble.get_or_insert_with(|| error.to_string());
                 return opened;
             }
+        };
+        if let Err(error) = removed {
+            // What is left would be in the way of new files.
+            opened.trouble = Some(error.to_string());
+            return opened;
         }
     }
     let tables = opened.version.tables().map(|table| table.meta.len);
@@ -125,12 +133,12 @@ fn load(
     Ok(Some((version, state.tick, state_len)))
 }
 
-/// Removes RALT's files. Their numbers are not used again (I4).
-fn remove_all(files: &Files) -> Result<()> {
+/// Leaves out the numbers of all tables that are there: none is used again (I4).
+fn skip_numbers(files: &Files) -> Result<()> {
     for file in files.log.list()? {
         if let Some(number) = table_number(&file.name) {
             files.skip_ids(number.saturating_add(1));
         }
     }
-    remove_files(&*files.log, &files.fast)
+    Ok(())
 }

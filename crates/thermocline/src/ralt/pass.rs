@@ -126,7 +126,7 @@ impl Pass {
     /// Merges the next slice and has `install` put the outcome in force; whether it was the last.
     ///
     /// # Errors
-    /// [`crate::Error::NoSpace`]: nothing was changed, and it may be tried again. Damage; I/O errors.
+    /// One that [may pass](crate::Error::may_pass): nothing was changed, and it may be tried again. Damage; I/O errors.
     pub(super) fn step(
         &mut self,
         context: &Context<'_>,
@@ -176,7 +176,7 @@ impl Pass {
         }
         match install(next, removed) {
             // Before the new state was in force, nothing named the new tables.
-            Err(error) if error.is_no_space() => return Err(error),
+            Err(error) if error.may_pass() => return Err(error),
             Err(error) => {
                 writer.keep();
                 return Err(error);

@@ -28,11 +28,24 @@ pub(crate) fn discard(medium: &dyn Medium, dir: &Path, fast: &Tier) -> Result<()
 /// # Errors
 /// As [`discard`].
 pub(super) fn remove_files(store: &dyn LogStore, fast: &Tier) -> Result<()> {
+    remove(store, fast, |name| {
+        [NAME, TEMPORARY].contains(&name) || table_number(name).is_some()
+    })
+}
+
+/// As [`remove_files`], for all but the state.
+///
+/// # Errors
+/// As [`discard`].
+pub(super) fn remove_tables(store: &dyn LogStore, fast: &Tier) -> Result<()> {
+    remove(store, fast, |name| {
+        name == TEMPORARY || table_number(name).is_some()
+    })
+}
+
+fn remove(store: &dyn LogStore, fast: &Tier, goes: impl Fn(&str) -> bool) -> Result<()> {
     let mut files = store.list()?;
-    files.retain(|file| {
-        let is_state = [NAME, TEMPORARY].contains(&&*file.name);
-        is_state || table_number(&file.name).is_some()
-    });
+    files.retain(|file| goes(&file.name));
     // The state goes last: while it is there, its tables' numbers are known.
     files.sort_by_key(|file| file.name == NAME);
     let mut outcome = Ok(());

@@ -237,7 +237,7 @@ impl State {
     /// Writes the state to `log` and puts it in force there; its length.
     ///
     /// # Errors
-    /// [`Error::NoSpace`] before anything changed; any other error leaves open which state is in
+    /// One that [may pass](Error::may_pass) before anything changed; any other leaves open which state is in
     /// force, and nothing may be tried again (I9).
     pub(super) fn save(&self, files: &Files, log: &dyn LogStore, model: &Model) -> Result<u64> {
         point!(files.points, "ralt.before_state")?;
@@ -246,15 +246,17 @@ impl State {
         file.append(&bytes)?;
         files.tier.count_write(Purpose::Hotness, bytes.len() as u64);
         file.sync()?;
+        point!(files.points, "ralt.state_written")?;
         let renamed = log.rename(TEMPORARY, NAME);
         let renamed = renamed.and_then(|()| log.sync_dir());
         renamed.map_err(|error| match error {
             // What is in force now is not known, whatever the cause.
-            Error::NoSpace { path, .. } => Error::Poisoned {
-                cause: format!("no space left to rename {}", path.display()).into(),
+            passing if passing.may_pass() => Error::Poisoned {
+                cause: passing.to_string().into(),
             },
             other => other,
         })?;
+        let _: Result<()> = point!(files.points, "ralt.state_renamed");
         Ok(bytes.len() as u64)
     }
 

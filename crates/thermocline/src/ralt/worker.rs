@@ -114,13 +114,19 @@ impl Shared {
         });
         match stepped {
             Ok(false) => worker.pass = Some(pass),
-            Ok(true) => self.end_pass(worker, &pass),
-            Err(error) if error.is_no_space() && pass.shrink_step(&self.sizes) => {
+            Ok(true) => {
+                self.end_pass(worker, &pass);
+                let _: Result<()> = match pass.eviction {
+                    Some(_) => point!(files.points, "ralt.evicted"),
+                    None => point!(files.points, "ralt.merged"),
+                };
+            }
+            Err(error) if error.may_pass() && pass.shrink_step(&self.sizes) => {
                 worker.pass = Some(pass);
             }
             // Without space it cannot shrink, and while it does not, writers may find none: better
             // that nothing is hot (I7, I8).
-            Err(error) if error.is_no_space() && is_far_over => {
+            Err(error) if error.may_pass() && is_far_over => {
                 return self.clear(files, worker);
             }
             // One that finds no space at all begins anew when there may be some.
@@ -146,7 +152,7 @@ impl Shared {
                     || self.due(worker, &self.version.load()).is_some()
             }
             // Passing: the next full buffer, or more room, tries again.
-            Err(error) if error.is_no_space() => false,
+            Err(error) if error.may_pass() => false,
             Err(error) => {
                 self.stop(&error);
                 false
@@ -261,7 +267,7 @@ impl Shared {
         let flushed = self.write_accesses(files, worker, &chunks);
         match &flushed {
             Ok(()) => worker.flushes += 1,
-            Err(error) if error.is_no_space() => self.buffers.put_back(chunks),
+            Err(error) if error.may_pass() => self.buffers.put_back(chunks),
             Err(_) => self.drop_accesses(&chunks),
         }
         flushed
@@ -298,9 +304,10 @@ impl Shared {
         for table in writer.finish()? {
             next.insert(0, table);
         }
+        point!(files.points, "ralt.flush_written")?;
         let installed = self.install(files, worker, next, Vec::new());
         match &installed {
-            Err(error) if error.is_no_space() => drop(writer),
+            Err(error) if error.may_pass() => drop(writer),
             _ => writer.keep(),
         }
         installed
@@ -382,7 +389,11 @@ impl Shared {
         let Some(files) = &self.files else { return };
         self.retired.lock().retain(|tracked| {
             let in_use = Arc::strong_count(tracked) > 1 || Arc::strong_count(&tracked.table) > 1;
-            in_use || !files.remove(&tracked.meta)
+            if in_use {
+                return true;
+            }
+            let _: Result<()> = point!(files.points, "ralt.before_remove");
+            !files.remove(&tracked.meta)
         });
     }
 
@@ -390,7 +401,7 @@ impl Shared {
     /// before stays in force, and nothing more is written (I9).
     pub(super) fn flush_all(&self, files: &Files, worker: &mut Worker) -> Result<()> {
         match self.flush(files, worker, self.buffers.take_all()) {
-            Err(error) if !error.is_no_space() => {
+            Err(error) if !error.may_pass() => {
                 self.stop(&error);
                 Err(error)
             }
@@ -415,7 +426,7 @@ impl Shared {
         if flushed.is_ok()
             && worker.state_len > 0
             && let Err(error) = self.save(files, &mut worker, &self.version.load())
-            && !error.is_no_space()
+            && !error.may_pass()
         {
             self.stop(&error);
         }

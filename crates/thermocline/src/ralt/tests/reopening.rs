@@ -2,7 +2,7 @@
 
 use super::super::state;
 use super::*;
-use crate::storage::Memory;
+use crate::storage::{CrashStyle, Fault, Faulty, Memory};
 
 /// A store that was read from, evicted once, and closed.
 fn closed() -> (Memory, Fixture) {
@@ -260,4 +260,44 @@ fn another_database_or_other_scores_mean_beginning_anew() {
     assert_begun_anew(&Fixture::on(copied(), CAPACITY, options), "another decay");
     let larger = Fixture::on(copied(), 2 * CAPACITY, HotRapOptions::default());
     assert_eq!(larger.ralt.trouble(), None, "another capacity is fine");
+}
+
+/// Once, a state of other settings was removed before there was a new one. A process that was killed
+/// in between left none where one was expected, and the next opening called that damage.
+#[test]
+fn a_crash_while_other_settings_begin_anew_is_no_damage() {
+    let other = HotRapOptions {
+        decay: 0.9,
+        ..HotRapOptions::default()
+    };
+    let closed = || {
+        let disk = Faulty::new(1);
+        let (medium, options) = (Arc::new(disk.clone()), HotRapOptions::default());
+        let fixture = Fixture::on(medium, CAPACITY, options);
+        (0..3000).for_each(|number| fixture.read(3, number, 200));
+        fixture.ralt.close();
+        drop(fixture);
+        disk
+    };
+    let reopen = |disk: &Faulty| {
+        let medium = Arc::new(disk.clone());
+        Fixture::of(DATABASE, true, medium, CAPACITY, other.clone())
+    };
+    let whole = closed();
+    let before = whole.calls();
+    reopen(&whole);
+    let calls = whole.calls() - before;
+    assert!(calls > 5);
+    for call in 1..=calls {
+        for style in [CrashStyle::KeepAll, CrashStyle::LoseAll] {
+            let disk = closed();
+            disk.fail_nth(call, Fault::PowerLoss);
+            reopen(&disk);
+            let after = reopen(&disk.crash(style));
+            let said = after.ralt.trouble().unwrap_or_default();
+            let is_told = said.is_empty() || said.contains("of other settings");
+            assert!(is_told, "{style:?} at call {call}: {said}");
+            assert_eq!(after.fast.file_bytes(), after.bytes_on_disk());
+        }
+    }
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
 use super::direct::{DirectIo, WRITE_BLOCK};
 use super::directory::Directory;
@@ -104,11 +105,23 @@ impl DiskTableWriter {
         self.gathered.buffer[len..to_write].fill(0);
         self.file
             .write_all_at(&self.gathered.buffer[..to_write], self.written)
-            .map_err(|e| Error::io("write", &self.path, e))?;
+            .map_err(|e| {
+                let cause = match self.written + to_write as u64 > longest_file() {
+                    // A direct write that the limit cuts off inside a block is called invalid.
+                    true => Errno::FBIG.into(),
+                    false => e,
+                };
+                Error::io("write", &self.path, cause)
+            })?;
         self.written += len as u64;
         self.gathered.len = 0;
         Ok(())
     }
+}
+
+/// How long a file of this process may get.
+fn longest_file() -> u64 {
+    getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
 /// Whether an allocation was refused for want of space, which is the only refusal that matters.
