@@ -15,11 +15,17 @@ use crate::error::Result;
 #[cfg(debug_assertions)]
 type PointAction = Arc<dyn Fn() -> Result<()> + Send + Sync>;
 
+/// What runs at every point, with its name.
+#[cfg(debug_assertions)]
+type Watch = Arc<dyn Fn(&'static str) + Send + Sync>;
+
 /// The actions hung on a store's named points. Empty, and without size, in a release build.
 #[derive(Clone, Default)]
 pub struct Points {
     #[cfg(debug_assertions)]
     actions: Arc<Mutex<HashMap<&'static str, PointAction>>>,
+    #[cfg(debug_assertions)]
+    watch: Option<Watch>,
 }
 
 impl std::fmt::Debug for Points {
@@ -36,6 +42,15 @@ impl Points {
         actions.insert(name, Arc::new(action));
     }
 
+    /// Points whose every reaching is told to `watch`, beside what hangs on them: for tests that
+    /// count points, or end the process at one of them.
+    pub fn watched(watch: impl Fn(&'static str) + Send + Sync + 'static) -> Self {
+        Self {
+            watch: Some(Arc::new(watch)),
+            ..Self::default()
+        }
+    }
+
     /// Takes the action off the point `name`.
     pub fn clear(&self, name: &'static str) {
         let mut actions = self.actions.lock().unwrap_or_else(|e| e.into_inner());
@@ -43,6 +58,9 @@ impl Points {
     }
 
     pub(crate) fn hit(&self, name: &'static str) -> Result<()> {
+        if let Some(watch) = &self.watch {
+            watch(name);
+        }
         let action = {
             let actions = self.actions.lock().unwrap_or_else(|e| e.into_inner());
             actions.get(name).cloned()
@@ -54,7 +72,8 @@ impl Points {
     }
 }
 
-/// Marks a named point: `point!(points, "flush.before_edit")?`. Always a `Result<()>`.
+/// Marks a named point: `point!(points, "flush.before_edit")?`. Always a `Result<()>`. Where nothing may
+/// fail any more, `let _: Result<()> = point!(…)` marks a place at which a process may end.
 macro_rules! point {
     ($points:expr, $name:literal) => {{
         #[cfg(debug_assertions)]

@@ -44,7 +44,9 @@ impl Engine {
         self.check_writable()?;
         let targets = self.open_targets(paths)?;
         let (hold, through) = HoldFreezes::after_freezing_all(self)?;
+        point!(self.points, "checkpoint.frozen")?;
         self.flush_frozen(through)?;
+        point!(self.points, "checkpoint.flushed")?;
         // The manifest's lock: no edit is installed while the version is linked.
         let manifest = self.manifest.lock();
         let mut edits = self.snapshot_edits();
@@ -56,6 +58,7 @@ impl Engine {
             point!(self.points, "checkpoint.linked")?;
             target.tables.sync_dir()?;
             identity::write(target, self.database)?;
+            point!(self.points, "checkpoint.identified")?;
         }
         drop(manifest);
         drop(hold);

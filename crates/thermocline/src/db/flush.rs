@@ -78,6 +78,7 @@ impl Engine {
         let (tier, mut space) = self.reserve_for_flush(memtable.bytes())?;
         let meta = self.write_l0_table(tree, memtable, &tier)?;
         space.use_for_file(meta.len);
+        point!(self.points, "flush.written")?;
         let edit = VersionEdit {
             added: vec![meta.clone()],
             flushed_through: vec![(tree.id, memtable.last_seq())],
@@ -92,7 +93,8 @@ impl Engine {
         self.stats.count_flush();
         point!(self.points, "flush.installed")?;
         self.roll_manifest()?;
-        self.trim_log()
+        self.trim_log()?;
+        point!(self.points, "flush.trimmed")
     }
 
     fn install_flush(

@@ -9,6 +9,7 @@ use super::engine::Engine;
 use super::tree::Tree;
 use crate::error::{Error, Result};
 use crate::placement::last_fast_level;
+use crate::points::point;
 use crate::sync::Arc;
 use crate::version::edit::{KeyspaceId, KeyspaceMeta, VersionEdit};
 use crate::version::{Manifest, Version};
@@ -81,6 +82,7 @@ impl Engine {
         manifest
             .append(&edit)
             .inspect_err(|error| self.background.note_poison(error))?;
+        let _: Result<()> = point!(self.points, "keyspace.created");
         let tree = Tree::new(id, meta.name, meta.last_fast_level, Version::default(), 0);
         let tree = Arc::new(tree);
         if let Some(ralt) = &self.ralt {
@@ -115,6 +117,7 @@ impl Engine {
         manifest
             .append(&edit)
             .inspect_err(|error| self.background.note_poison(error))?;
+        let _: Result<()> = point!(self.points, "keyspace.dropped");
         let active = tree.peek().active.bytes();
         self.commit
             .active_bytes

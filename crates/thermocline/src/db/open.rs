@@ -41,6 +41,7 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
     let (tiers, locks) = open_tiers(builder, builder.options.create_if_missing)?;
     let (database, shape, manifest) = match Manifest::recover(&tiers[0])? {
         Some(found) => {
+            point!(builder.points, "recovery.begun")?;
             for tier in &tiers {
                 identity::check(tier, found.database)?;
             }
@@ -54,6 +55,7 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
         }
         None if builder.options.create_if_missing => {
             let database = found_new_store(builder, &tiers)?;
+            point!(builder.points, "recovery.founded")?;
             let manifest = (tiers[0].options.path.clone(), 0);
             (database, new_shape(builder, &sizes), manifest)
         }
@@ -120,6 +122,7 @@ impl Parts<'_> {
             self.database,
             builder.options.recovery,
             self.shape.log_floor,
+            &builder.points,
             &mut |seq, keyspace, kind, key, value| {
                 // I5: what is in tables already is skipped, keyspace by keyspace; what belongs
                 // to a dropped keyspace has no entry here.
@@ -139,7 +142,9 @@ impl Parts<'_> {
                 Ok(())
             },
         )?;
+        point!(builder.points, "recovery.replayed")?;
         let orphans = self.orphans.sweep(&self.tiers)?;
+        point!(builder.points, "recovery.swept")?;
         let last_seq = recovered.last_seq.max(self.shape.last_seq);
         // A manifest of its own for each opening: a torn tail of the old one is left behind.
         // It comes before the first log segment, which would be foreign without it.
@@ -147,6 +152,7 @@ impl Parts<'_> {
         let log_start = recovered.segments.first().map_or(log_file, |s| s.number);
         // Before the manifest, which says that RALT's state is there.
         let ralt = open_ralt(builder, self.database, &self.tiers[0], self.shape.placed_by);
+        point!(builder.points, "recovery.hotness_opened")?;
         let placed_by = placed_by(&builder.options, ralt.as_deref());
         let edits = self.shape.to_edits(last_seq, log_start, placed_by);
         let manifest = Manifest::create(
@@ -156,6 +162,7 @@ impl Parts<'_> {
             &edits,
             builder.points.clone(),
         )?;
+        point!(builder.points, "recovery.manifest_begun")?;
         let wal = Wal::create(
             Arc::clone(&self.tiers[0]),
             self.database,
@@ -164,10 +171,16 @@ impl Parts<'_> {
             builder.options.log_retention,
             builder.points.clone(),
         )?;
+        point!(builder.points, "recovery.log_begun")?;
         let executor = builder.make_executor()?;
         let clock = Arc::clone(&builder.clock);
         let cpu = Arc::new(CpuTimes::default());
-        let graveyard = Graveyard::new(Arc::clone(&executor), Arc::clone(&clock), Arc::clone(&cpu));
+        let graveyard = Graveyard::new(
+            Arc::clone(&executor),
+            Arc::clone(&clock),
+            Arc::clone(&cpu),
+            builder.points.clone(),
+        );
         let hotness = match &ralt {
             Some(ralt) => ralt.trouble(),
             // After the manifest, which no longer says that a state is there.
@@ -217,6 +230,7 @@ impl Parts<'_> {
             locks: Mutex::new(self.locks),
         });
         let trees = build_trees(&engine, &self.shape)?;
+        point!(builder.points, "recovery.tables_opened")?;
         let count = replayed.len() as u64;
         for (seq, keyspace, kind, key, value) in replayed {
             if let Some(tree) = trees.get(&keyspace) {
@@ -396,6 +410,7 @@ impl Engine {
             return Ok(());
         }
         let flushed = self.flush_all();
+        let flushed = flushed.and_then(|_| point!(self.points, "close.flushed"));
         let flushed = {
             // No writer gets between the log's end and the flag: its write would be acknowledged
             // and, when it asked for no durability, lost.
@@ -409,9 +424,11 @@ impl Engine {
         };
         self.executor.notify();
         self.executor.shutdown();
+        let _: Result<()> = point!(self.points, "close.work_ended");
         if let Some(ralt) = &self.ralt {
             self.cpu.measured(Activity::Ralt, || ralt.close());
         }
+        let _: Result<()> = point!(self.points, "close.hotness_kept");
         self.graveyard.sweep();
         self.locks.lock().clear();
         flushed

@@ -90,6 +90,7 @@ impl Engine {
             }
             return Ok(());
         };
+        point!(self.points, "promotion.purged")?;
         let frozen = tree.freeze_promotion();
         let records = frozen.cache.all();
         let flushed = self.flush_promotion(tree, &frozen, &records, space);

@@ -3,6 +3,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
+use crate::points::{Points, point};
 use crate::storage::LogStore;
 use crate::tier::{Purpose, Tier};
 use crate::version::edit::FileId;
@@ -34,13 +35,20 @@ pub(super) fn content(number: FileId) -> String {
 /// # Errors
 /// Before the rename, I/O errors: the old manifest is still in force. From the rename on
 /// [`Error::Poisoned`]: an edit appended to either manifest might be lost (I9).
-pub(super) fn write(tier: &Tier, store: &dyn LogStore, number: FileId) -> Result<()> {
+pub(super) fn write(
+    tier: &Tier,
+    store: &dyn LogStore,
+    number: FileId,
+    points: &Points,
+) -> Result<()> {
     let file = store.create(TEMPORARY)?;
     let content = content(number);
     file.append(content.as_bytes())?;
     tier.count_write(Purpose::Manifest, content.len() as u64);
     file.sync().map_err(poisoned)?;
+    point!(points, "manifest.current_written")?;
     store.rename(TEMPORARY, CURRENT).map_err(poisoned)?;
+    point!(points, "manifest.current_renamed").map_err(poisoned)?;
     store.sync_dir().map_err(poisoned)
 }
 

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use super::edit::{FileId, table_file_name};
 use crate::clock::Clock;
+use crate::error::Result;
 use crate::executor::{Executor, Lane, Step};
 use crate::metrics::{Activity, Counted, CpuTimes};
+use crate::points::{Points, point};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
@@ -18,6 +20,7 @@ pub(crate) struct Graveyard {
     executor: Arc<dyn Executor>,
     clock: Arc<dyn Clock>,
     cpu: Arc<CpuTimes>,
+    points: Points,
     dead: Mutex<BTreeMap<FileId, Dead>>,
 }
 
@@ -35,11 +38,13 @@ impl Graveyard {
         executor: Arc<dyn Executor>,
         clock: Arc<dyn Clock>,
         cpu: Arc<CpuTimes>,
+        points: Points,
     ) -> Self {
         Self {
             executor,
             clock,
             cpu,
+            points,
             dead: Mutex::default(),
         }
     }
@@ -73,10 +78,16 @@ impl Graveyard {
     pub(crate) fn sweep(&self) {
         let mut dead = self.dead.lock();
         dead.retain(|&id, file| {
-            if !file.released || file.tier.tables.remove(&table_file_name(id)).is_err() {
+            if !file.released {
+                return true;
+            }
+            let removed = point!(self.points, "files.before_remove")
+                .and_then(|()| file.tier.tables.remove(&table_file_name(id)));
+            if removed.is_err() {
                 return true;
             }
             file.tier.remove_file_bytes(file.bytes);
+            let _: Result<()> = point!(self.points, "files.removed");
             false
         });
     }

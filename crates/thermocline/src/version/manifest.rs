@@ -76,7 +76,7 @@ impl Manifest {
         file.sync().map_err(poisoned)?;
         store.sync_dir().map_err(poisoned)?;
         point!(points, "manifest.before_current")?;
-        current::write(&tier, &*store, number)?;
+        current::write(&tier, &*store, number, &points)?;
         point!(points, "manifest.after_current").map_err(poisoned)?;
         remove_superseded(&*store, number);
         // Counted while it is in force; its successor's creation removes the file.

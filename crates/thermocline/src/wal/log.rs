@@ -328,6 +328,7 @@ impl Wal {
         let mut state = self.shared.state.lock();
         let state = &mut *state;
         self.shared.flush(state)?;
+        point!(self.shared.points, "wal.rotate.before_create")?;
         let old = state.current.extent;
         let (segment, file) =
             self.shared

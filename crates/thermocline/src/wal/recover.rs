@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::key::{Kind, SeqNo};
 use crate::log_format::{FILE_HEADER_LEN, FileHeader, FileKind, Found, Records};
 use crate::options::RecoveryMode;
+use crate::points::Points;
 use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::tier::{Purpose, Tier};
@@ -65,6 +66,7 @@ pub(crate) fn recover(
     database: u128,
     mode: RecoveryMode,
     from: SeqNo,
+    points: &Points,
     visit: Visit<'_>,
 ) -> Result<Recovered> {
     let store = log_store(tier)?;
@@ -99,7 +101,7 @@ pub(crate) fn recover(
         doomed.push(empty.number);
     }
     let unproven = replay.chain.get(replay.durable..).unwrap_or_default();
-    settle(tier, &*store, doomed, unproven)?;
+    settle(tier, &*store, doomed, unproven, points)?;
     Ok(Recovered {
         last_seq: replay.last_seq.max(from),
         segments: replay.chain,

@@ -6,6 +6,7 @@
 
 use super::segment::{ClosedSegment, segment_file_name};
 use crate::error::{Error, Result};
+use crate::points::{Points, point};
 use crate::storage::LogStore;
 use crate::tier::{Purpose, Tier};
 use crate::version::edit::FileId;
@@ -19,6 +20,7 @@ pub(super) fn settle(
     store: &dyn LogStore,
     mut doomed: Vec<FileId>,
     unproven: &[ClosedSegment],
+    points: &Points,
 ) -> Result<()> {
     for file in store.list()? {
         if file.name.ends_with(TEMPORARY) {
@@ -31,9 +33,10 @@ pub(super) fn settle(
     for number in doomed.into_iter().rev() {
         store.remove(&segment_file_name(number))?;
         store.sync_dir()?;
+        point!(points, "recovery.log_shortened")?;
     }
     for segment in unproven {
-        rewrite(tier, store, segment)?;
+        rewrite(tier, store, segment, points)?;
     }
     if !unproven.is_empty() {
         store.sync_dir()?;
@@ -41,7 +44,12 @@ pub(super) fn settle(
     Ok(())
 }
 
-fn rewrite(tier: &Tier, store: &dyn LogStore, segment: &ClosedSegment) -> Result<()> {
+fn rewrite(
+    tier: &Tier,
+    store: &dyn LogStore,
+    segment: &ClosedSegment,
+    points: &Points,
+) -> Result<()> {
     let name = segment_file_name(segment.number);
     let temporary = format!("{:08}{TEMPORARY}", segment.number);
     let bytes = store.read(&name)?;
@@ -60,5 +68,7 @@ fn rewrite(tier: &Tier, store: &dyn LogStore, segment: &ClosedSegment) -> Result
     }
     tier.count_write(Purpose::Wal, segment.len);
     file.sync()?;
-    store.rename(&temporary, &name)
+    point!(points, "recovery.log_copied")?;
+    store.rename(&temporary, &name)?;
+    point!(points, "recovery.log_settled")
 }

@@ -85,6 +85,7 @@ impl Shared {
             if let Some(changes) = unsynced_removal {
                 self.sync_entries(changes)?;
             }
+            point!(self.points, "wal.before_remove")?;
             self.store.remove(&segment_file_name(victim.number))?;
             self.tier.remove_file_bytes(victim.len);
             let mut state = self.state.lock();
@@ -92,6 +93,8 @@ impl Shared {
             state.entry_changes += 1;
             state.removal = state.entry_changes;
             removed += victim.len;
+            drop(state);
+            point!(self.points, "wal.removed")?;
         }
     }
 }

@@ -47,6 +47,7 @@ pub(super) fn replay(
         DB,
         mode,
         from,
+        &Points::default(),
         &mut |seq, _, _, key, value| {
             assert_eq!(key, format!("key{seq}"));
             assert_eq!(value, format!("value{seq}"));
@@ -258,9 +259,9 @@ fn a_log_shorter_than_the_tables_is_damage() {
 fn a_log_of_another_database_is_refused_in_any_mode() {
     let store = TestStore::new();
     put(&mut fresh(&store), [1]);
-    let other = recover(&store.tier(), DB + 1, Tolerant, 0, &mut |_, _, _, _, _| {
-        Ok(())
-    });
+    let points = Points::default();
+    let mut ignore = |_, _, _, _, _| Ok(());
+    let other = recover(&store.tier(), DB + 1, Tolerant, 0, &points, &mut ignore);
     assert!(other.unwrap_err().is_corruption());
 }
 
