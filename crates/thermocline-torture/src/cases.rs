@@ -2,9 +2,12 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -14,7 +17,7 @@ use crate::verdict::{Promise, Tally, Verdict, Violation};
 const ENOUGH: usize = 10;
 
 /// How much of a harness to run.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Plan {
     /// Seed of the first case; case *i* has the seed plus *i*.
     pub seed: u64,
@@ -24,6 +27,35 @@ pub struct Plan {
     pub jobs: usize,
     /// No case is begun after this time.
     pub limit: Option<Duration>,
+    /// Directories for harnesses that use real ones.
+    pub places: Places,
+}
+
+/// Where harnesses put what they put on disk.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    /// Stores of the harnesses that start processes; by default the system's temporary directory.
+    pub dir: Option<PathBuf>,
+    /// The fast tier of a soak; by default in `dir`.
+    pub fast: Option<PathBuf>,
+    /// The slow tier of a soak; by default in `dir`.
+    pub slow: Option<PathBuf>,
+    /// A file for what a soak measures, a line of JSON a second.
+    pub series: Option<PathBuf>,
+}
+
+impl Places {
+    /// A directory for one store, removed when it is dropped.
+    ///
+    /// # Errors
+    /// What keeps it from being made.
+    pub(crate) fn home(&self) -> Result<TempDir, Violation> {
+        let home = match &self.dir {
+            Some(dir) => std::fs::create_dir_all(dir).and_then(|()| tempfile::tempdir_in(dir)),
+            None => tempfile::tempdir(),
+        };
+        home.map_err(|error| format!("a directory for the store: {error}").into())
+    }
 }
 
 impl Plan {
@@ -34,6 +66,7 @@ impl Plan {
             cases,
             jobs: 1,
             limit: None,
+            places: Places::default(),
         }
     }
 }

@@ -1,11 +1,13 @@
 //! The command line of `thermocline torture`.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 
-use crate::cases::Plan;
+use crate::cases::{Places, Plan};
+use crate::child;
 use crate::harness::{ALL, Harness};
 use crate::verdict::Verdict;
 
@@ -43,6 +45,33 @@ pub struct Args {
     /// Print one line of JSON per harness
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    places: PlaceArgs,
+
+    /// What a harness asks of a process that it starts
+    #[arg(long, hide = true)]
+    child: Option<String>,
+}
+
+/// Directories, for harnesses that use real ones.
+#[derive(Debug, clap::Args)]
+struct PlaceArgs {
+    /// Put stores into this directory instead of the temporary one
+    #[arg(long)]
+    dir: Option<PathBuf>,
+
+    /// Fast tier of a soak
+    #[arg(long)]
+    fast: Option<PathBuf>,
+
+    /// Slow tier of a soak
+    #[arg(long)]
+    slow: Option<PathBuf>,
+
+    /// File for what a soak measures: a line of JSON a second
+    #[arg(long)]
+    series: Option<PathBuf>,
 }
 
 fn names() -> Vec<&'static str> {
@@ -89,6 +118,12 @@ impl Args {
             limit: self
                 .minutes
                 .map(|minutes| Duration::from_secs(60 * minutes)),
+            places: Places {
+                dir: self.places.dir.clone(),
+                fast: self.places.fast.clone(),
+                slow: self.places.slow.clone(),
+                series: self.places.series.clone(),
+            },
         }
     }
 }
@@ -99,6 +134,10 @@ impl Args {
 /// # Errors
 /// Whatever `print` returns.
 pub fn run<E>(args: &Args, mut print: impl FnMut(String) -> Result<(), E>) -> Result<usize, E> {
+    if let Some(task) = &args.child {
+        child::run(task);
+        return Ok(0);
+    }
     let mut broken = 0;
     for harness in ALL {
         if args.harness != EVERY && args.harness != harness.name {

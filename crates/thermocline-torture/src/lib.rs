@@ -8,11 +8,15 @@
 //! |---|---|
 //! | `cases` | runs cases on all cores and adds up what they found |
 //! | `verdict` | broken promises, and the result of a harness |
+//! | `child` | processes that a harness starts: this program, run again |
+//! | `client` | writes that follow from a seed, and what they add up to |
 //! | `life` | a fixed life of a small store, and what it may hold after a crash |
 //! | `harness` | the harnesses, one per file |
 //! | `stores`, `random_options` | small stores that take every way through the engine |
 
 pub mod cases;
+mod child;
+mod client;
 mod command;
 mod harness;
 pub mod life;

@@ -3,12 +3,15 @@
 mod calls;
 mod corruption;
 mod crash_states;
+pub(crate) mod exhaustion;
+pub(crate) mod kill;
 mod linearizability;
 mod metamorphic;
 mod nth_call;
 mod power_cut;
 mod recovery_crash;
 mod simulation;
+mod soak;
 mod threads;
 
 use crate::cases::Plan;
@@ -41,4 +44,7 @@ pub(crate) const ALL: &[Harness] = &[
     threads::HARNESS,
     linearizability::HARNESS,
     simulation::HARNESS,
+    kill::HARNESS,
+    exhaustion::HARNESS,
+    soak::HARNESS,
 ];
