@@ -1,9 +1,11 @@
 //! Small stores in memory that a few thousand records fill to the last level.
 
 use std::sync::Arc;
+#[cfg(debug_assertions)]
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use thermocline::storage::{Medium, Memory};
-use thermocline::{Compression, Db, FilterPolicy, Options, TierOptions};
+use thermocline::{Compression, Db, FilterPolicy, Options, Points, TierOptions};
 
 /// A small two-tier store, so that a few thousand records fill several levels.
 pub fn small_options() -> Options {
@@ -23,6 +25,49 @@ pub fn small_options() -> Options {
 /// Opens a store on `medium` for all tiers.
 pub fn open_on(options: &Options, medium: &Arc<dyn Medium>) -> thermocline::Result<Db> {
     let mut builder = Db::builder(options.clone());
+    for tier in 0..options.tiers.len() {
+        builder = builder.medium(tier, Arc::clone(medium));
+    }
+    builder.open()
+}
+
+/// Places where a thread that stops leaves the others a window: something is half done, or what was
+/// looked at may be overtaken.
+#[cfg(debug_assertions)]
+const WINDOWS: [&str; 12] = [
+    "commit.inserting",
+    "commit.published",
+    "compaction.before_edit",
+    "compaction.claimed",
+    "compaction.installed",
+    "flush.before_edit",
+    "freeze.before_publish",
+    "move.before_edit",
+    "promotion.before_admission",
+    "promotion.before_edit",
+    "promotion.frozen",
+    "wal.after_sync",
+];
+
+/// As [`open_on`], with threads that now and then let the others run in the middle of their work:
+/// windows of microseconds are met in seconds. A build without debug assertions has no such windows.
+///
+/// # Errors
+/// As [`Db::open`].
+pub fn open_with_pauses(options: &Options, medium: &Arc<dyn Medium>) -> thermocline::Result<Db> {
+    let points = Points::default();
+    #[cfg(debug_assertions)]
+    for name in WINDOWS {
+        let arrivals = AtomicU64::new(0);
+        points.set(name, move || {
+            let arrival = arrivals.fetch_add(1, Ordering::Relaxed);
+            if arrival.is_multiple_of(5) {
+                (0..arrival % 8).for_each(|_| std::thread::yield_now());
+            }
+            Ok(())
+        });
+    }
+    let mut builder = Db::builder(options.clone()).points(points);
     for tier in 0..options.tiers.len() {
         builder = builder.medium(tier, Arc::clone(medium));
     }

@@ -19,7 +19,7 @@ use rand::{RngExt, SeedableRng};
 use super::Harness;
 use crate::cases::{self, Plan};
 use crate::random_options::random_hotrap;
-use crate::stores::{memory, open_on};
+use crate::stores::{memory, open_with_pauses};
 use crate::verdict::{Tally, Verdict, Violation};
 
 use self::threads::Race;
@@ -71,7 +71,7 @@ fn options(seed: u64) -> Options {
 }
 
 fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
-    let db = open_on(&options(seed), &memory())?;
+    let db = open_with_pauses(&options(seed), &memory())?;
     let histories = Race::new(&db, seed)?.run(tally)?;
     let metrics = db.metrics();
     tally.add("flushes", metrics.flushes);
