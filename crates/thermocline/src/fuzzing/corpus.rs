@@ -18,45 +18,12 @@ use crate::{Batch, Compression};
 const MUTATIONS: u32 = 1500;
 
 fn corpus(target: &str) -> Vec<Vec<u8>> {
-    let files = std::fs::read_dir(corpus_dir(target)).unwrap();
-    let mut paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
-    paths.sort();
-    paths.iter().map(|p| std::fs::read(p).unwrap()).collect()
-}
-
-fn mutate(bytes: &mut Vec<u8>, rng: &mut SmallRng) {
-    for _ in 0..rng.random_range(1..5) {
-        let at = rng.random_range(0..=bytes.len());
-        match rng.random_range(0..6) {
-            0 => bytes.truncate(at),
-            1 => bytes.insert(at, rng.random()),
-            2 if at < bytes.len() => drop(bytes.remove(at)),
-            3 if at < bytes.len() => {
-                bytes[at] = [0, 1, 0x7f, 0x80, 0xfe, 0xff][rng.random_range(0..6)]
-            }
-            // A number of the largest size.
-            4 => drop(bytes.splice(
-                at..at,
-                [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
-            )),
-            _ if at < bytes.len() => bytes[at] ^= 1 << rng.random_range(0..8),
-            _ => bytes.push(rng.random()),
-        }
-    }
+    thermocline_torture::corpus::read(&corpus_dir(target))
 }
 
 fn run(target: &str, mutations: u32) {
     let (_, entry) = TARGETS.iter().find(|(name, _)| *name == target).unwrap();
-    let corpus = corpus(target);
-    assert!(corpus.len() >= 2, "{target} has a corpus");
-    corpus.iter().for_each(|input| entry(input));
-    let mut rng = SmallRng::seed_from_u64(target.len() as u64);
-    for round in 0..mutations {
-        let mut input = corpus[rng.random_range(0..corpus.len())].clone();
-        mutate(&mut input, &mut rng);
-        let ran = std::panic::catch_unwind(|| entry(&input));
-        assert!(ran.is_ok(), "{target}, mutation {round}: {input:02x?}");
-    }
+    thermocline_torture::corpus::run(&corpus_dir(target), mutations, entry);
 }
 
 macro_rules! corpora {
@@ -81,6 +48,9 @@ corpora! {
     manifest: MUTATIONS,
     manifest_edits: MUTATIONS,
     operations: 60,
+    options: 150,
+    ralt_records: 150,
+    ralt_state: 100,
     table: MUTATIONS,
     table_block: MUTATIONS,
     tier_identity: MUTATIONS,
@@ -100,6 +70,8 @@ fn what_is_intact_in_the_corpora_is_accepted() {
     let tiers = TestTiers::new();
     tiers.put_table(&table_file_name(NUMBER), &bytes);
     super::open_table(&tiers, bytes.len()).unwrap();
+    let refused = crate::ralt::fuzz::refused(&first("ralt_state"), &first("ralt_records"));
+    assert_eq!(refused, [None, None]);
 }
 
 /// Intact inputs of every target. Run by hand to write them anew after a change of format:
@@ -174,6 +146,17 @@ fn intact() -> Vec<(&'static str, usize, Vec<u8>)> {
     let mut script = vec![0; 1200];
     rng.fill(&mut script[..]);
     add("operations", vec![script[..90].to_vec(), script]);
+    // Without a byte everything is as in most tests.
+    let mut settings = vec![0; 120];
+    rng.fill(&mut settings[..]);
+    add("options", vec![vec![0], settings]);
+    let records = crate::ralt::fuzz::intact_records();
+    add(
+        "ralt_records",
+        vec![records.clone(), records[..60].to_vec()],
+    );
+    let state = crate::ralt::fuzz::intact_state();
+    add("ralt_state", vec![state.clone(), state[..100].to_vec()]);
     all
 }
 

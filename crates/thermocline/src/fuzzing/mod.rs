@@ -6,9 +6,11 @@
 #[cfg(test)]
 mod corpus;
 mod operations;
+mod options;
 mod store;
 
 pub use operations::operations;
+pub use options::options;
 
 use bytes::Bytes;
 
@@ -29,11 +31,14 @@ use store::{DATABASE, TestTiers};
 pub type Entry = fn(&[u8]);
 
 /// Every entry point with the name of its target.
-pub const TARGETS: [(&str, Entry); 9] = [
+pub const TARGETS: [(&str, Entry); 12] = [
     ("batch_ops", batch_ops),
     ("manifest", manifest),
     ("manifest_edits", manifest_edits),
     ("operations", operations),
+    ("options", options),
+    ("ralt_records", ralt_records),
+    ("ralt_state", ralt_state),
     ("table", table),
     ("table_block", table_block),
     ("tier_identity", tier_identity),
@@ -186,6 +191,16 @@ fn open_table(tiers: &TestTiers, len: usize) -> crate::Result<Arc<Table>> {
 /// The payload of every kind of block of a table.
 pub fn table_block(bytes: &[u8]) {
     crate::table::fuzz::fuzz_block(bytes);
+}
+
+/// The table of RALT's whose records are these, opened and used.
+pub fn ralt_records(bytes: &[u8]) {
+    crate::ralt::fuzz::fuzz_records(bytes);
+}
+
+/// What RALT's state says behind its header: opened and used.
+pub fn ralt_state(bytes: &[u8]) {
+    crate::ralt::fuzz::fuzz_state(bytes);
 }
 
 /// The file that says which tier a directory is.

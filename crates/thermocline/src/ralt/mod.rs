@@ -12,6 +12,8 @@ mod buffer;
 mod copy;
 mod cursor;
 mod files;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 mod heat;
 mod histogram;
 mod hot_keys;

@@ -31,6 +31,9 @@ pub(super) const TEMPORARY: &str = "RALT.tmp";
 const MAGIC: &[u8; 8] = b"TCLNRALT";
 const FORMAT_VERSION: u32 = 2;
 const CHECKSUM_LEN: usize = 8;
+/// Magic, version, database and the two numbers of the model.
+#[cfg(any(test, feature = "fuzzing"))]
+const SHARED_LEN: usize = 44;
 
 /// What the file says.
 #[derive(Debug, Clone, Default)]
@@ -123,6 +126,22 @@ impl State {
         }
         out.extend_from_slice(&xxh3_64(&out).to_le_bytes());
         out
+    }
+
+    /// A state of any `content` behind what all states of a database and a model begin with.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn sealed(database: u128, model: &Model, content: &[u8]) -> Vec<u8> {
+        let mut out = Self::default().encode(database, model);
+        out.truncate(SHARED_LEN);
+        out.extend_from_slice(content);
+        out.extend_from_slice(&xxh3_64(&out).to_le_bytes());
+        out
+    }
+
+    /// What [`State::sealed`] took.
+    #[cfg(test)]
+    pub(super) fn content(sealed: &[u8]) -> Option<&[u8]> {
+        sealed.get(SHARED_LEN..sealed.len().checked_sub(CHECKSUM_LEN)?)
     }
 
     /// What is wrong is the error, in words.

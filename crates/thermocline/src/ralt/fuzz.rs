@@ -1,0 +1,247 @@
+//! Entry points for fuzzing: they must return, whatever RALT's files say (I7).
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+
+use super::files::Files;
+use super::histogram::Histogram;
+#[cfg(test)]
+use super::record::Record;
+use super::record::tracked_key;
+use super::scoring::Model;
+use super::sizes::Sizes;
+use super::state::{self, State, TableState};
+use super::{Ralt, RaltParts};
+use crate::error::Result;
+use crate::key::{InternalKey, KeyRange, Kind};
+use crate::options::{HotRapOptions, TierOptions};
+use crate::points::Points;
+use crate::storage::{Medium, Memory};
+use crate::sync::Arc;
+use crate::table::{TableBuilder, TableIdentity};
+use crate::tier::{Purpose, Tier};
+
+const DATABASE: u128 = 0xf0_22;
+const CAPACITY: u64 = 1 << 20;
+const DIR: &str = "/fast/ralt";
+/// Number of the table that [`table_of`] writes.
+const NUMBER: u64 = 1;
+/// Steps of background work after which there is no end to it.
+const MOST_STEPS: usize = 10_000;
+
+/// RALT's files, by name.
+type FilesByName = Vec<(String, Vec<u8>)>;
+
+/// What RALT leaves that learnt a few keys, evicted others and was closed.
+static LEFT: LazyLock<FilesByName> = LazyLock::new(|| {
+    let memory = Memory::new();
+    let ralt = Ralt::open(parts(&memory));
+    ralt.set_data(10 * CAPACITY);
+    for number in (0..200).chain(0..200).chain(1000..6000) {
+        if ralt.log(3, &key(number), 200, 1) {
+            work(&ralt);
+        }
+    }
+    ralt.close();
+    files_of(&memory)
+});
+
+fn key(number: u32) -> Vec<u8> {
+    format!("user{number:08}").into_bytes()
+}
+
+fn parts(memory: &Memory) -> RaltParts {
+    let fast = Memory::new();
+    let tables = expect(fast.table_store(Path::new("/fast"), true));
+    let tier = TierOptions::fast("/fast").capacity(CAPACITY);
+    RaltParts {
+        database: DATABASE,
+        options: HotRapOptions::default(),
+        fast: Arc::new(Tier::new(0, tier, tables, None)),
+        medium: Arc::new(memory.clone()),
+        path: PathBuf::from(DIR),
+        points: Points::default(),
+        is_expected: true,
+    }
+}
+
+fn work(ralt: &Ralt) {
+    let steps = (0..MOST_STEPS).take_while(|_| ralt.work()).count();
+    assert!(steps < MOST_STEPS, "the work does not end");
+}
+
+fn files_of(memory: &Memory) -> FilesByName {
+    let log = expect(memory.log_store(Path::new(DIR), true));
+    let files = expect(log.list()).into_iter();
+    files
+        .map(|file| (file.name.clone(), expect(log.read(&file.name))))
+        .collect()
+}
+
+fn put(memory: &Memory, name: &str, bytes: &[u8]) {
+    let log = expect(memory.log_store(Path::new(DIR), true));
+    expect(expect(log.create(name)).append(bytes));
+}
+
+/// RALT is opened whose state says `bytes` behind what every state begins with, beside the tables
+/// of an earlier process.
+pub(crate) fn fuzz_state(bytes: &[u8]) {
+    let memory = Memory::new();
+    lay_out(&memory, bytes);
+    use_it(&memory);
+}
+
+/// The tables that were left, and a state of `bytes` behind the beginning that all states of this
+/// build share.
+fn lay_out(memory: &Memory, bytes: &[u8]) {
+    for (name, content) in LEFT.iter().filter(|(name, _)| name != state::NAME) {
+        put(memory, name, content);
+    }
+    let model = Model::new(&HotRapOptions::default());
+    put(memory, state::NAME, &State::sealed(DATABASE, &model, bytes));
+}
+
+/// RALT is opened whose only table has the records that `bytes` give: length of the key's end,
+/// weight, length of the value, then the key's end and the value.
+pub(crate) fn fuzz_records(bytes: &[u8]) {
+    let memory = Memory::new();
+    if table_of(&memory, bytes).is_ok() {
+        use_it(&memory);
+    }
+}
+
+fn table_of(memory: &Memory, bytes: &[u8]) -> Result<()> {
+    let mut records = std::collections::BTreeMap::new();
+    let mut rest = bytes;
+    while let [key_len, weight, value_len, tail @ ..] = rest {
+        let (end, tail) = tail.split_at(tail.len().min(usize::from(key_len % 24)));
+        let (value, tail) = tail.split_at(tail.len().min(usize::from(*value_len)));
+        records.insert(tracked_key(3, end), (value.to_vec(), u64::from(*weight)));
+        rest = tail;
+    }
+    let (Some((first, _)), Some((last, _))) = (records.first_key_value(), records.last_key_value())
+    else {
+        return Ok(());
+    };
+    let range = KeyRange {
+        first: Bytes::copy_from_slice(first),
+        last: Bytes::copy_from_slice(last),
+    };
+    let parts = parts(memory);
+    let (sizes, model) = (
+        Sizes::new(&parts.options, CAPACITY),
+        Model::new(&parts.options),
+    );
+    let files = Files::new(&parts, &sizes)?;
+    let identity = TableIdentity {
+        database: DATABASE,
+        keyspace: 0,
+        id: NUMBER,
+        level: 1,
+        tier: 0,
+        epoch: 0,
+        replaces: Vec::new(),
+    };
+    let mut builder =
+        TableBuilder::new(&files.tier, identity, sizes.table, Purpose::Hotness)?.weighed();
+    for (key, (value, weight)) in &records {
+        builder.add_weighing(InternalKey::new(key, 0, Kind::Put), value, *weight)?;
+    }
+    let mut meta = builder.finish()?;
+    meta.range = range;
+    let state = State {
+        next_id: NUMBER + 1,
+        tables: vec![TableState {
+            meta,
+            trim: None,
+            histogram: Arc::new(Histogram::new(&mut [], 0)),
+        }],
+        ..State::default()
+    };
+    state.save(&files, &*files.log, &model)?;
+    Ok(())
+}
+
+/// Asks RALT everything that there is to ask, makes all of its work due, and opens it again.
+fn use_it(memory: &Memory) -> Option<String> {
+    let ralt = Ralt::open(parts(memory));
+    let opened = ralt.trouble();
+    ralt.set_data(10 * CAPACITY);
+    let all = KeyRange {
+        first: Bytes::new(),
+        last: Bytes::from_static(&[0xff; 16]),
+    };
+    for keyspace in [0, 3, u32::MAX] {
+        ralt.is_hot(keyspace, &key(5));
+        ralt.hot_bytes(keyspace, &all);
+        let mut hot = ralt.hot_keys(keyspace, &all);
+        for number in 0..300 {
+            hot.is_hot(&key(number));
+        }
+    }
+    let _ = ralt.heat(20, &|keyspace| Some(keyspace.to_string()));
+    ralt.metrics();
+    work(&ralt);
+    // Enough for a flush; less room than there are hot records makes an eviction due.
+    for number in 0..400 {
+        if ralt.log(3, &key(number), 200, 1) {
+            work(&ralt);
+        }
+    }
+    ralt.set_room(1 << 10);
+    work(&ralt);
+    ralt.forget(3);
+    ralt.close();
+    // What it leaves is sound, whatever it found.
+    let again = Ralt::open(parts(memory));
+    assert_eq!(again.trouble(), None, "what was left by {opened:?}");
+    again.close();
+    opened
+}
+
+/// Putting the files together is not what is tested.
+#[allow(clippy::panic, reason = "a fuzz target reports by panicking")]
+fn expect<T>(result: Result<T>) -> T {
+    result.unwrap_or_else(|error| panic!("memory refuses: {error}"))
+}
+
+/// What [`fuzz_state`] takes, as an earlier process left it.
+#[cfg(test)]
+pub(crate) fn intact_state() -> Vec<u8> {
+    let state = LEFT.iter().find(|(name, _)| name == state::NAME);
+    let (_, bytes) = state.expect("RALT leaves a state");
+    State::content(bytes).expect("a whole state").to_vec()
+}
+
+/// What [`fuzz_records`] takes, with sound records.
+#[cfg(test)]
+pub(crate) fn intact_records() -> Vec<u8> {
+    let mut out = Vec::new();
+    for number in 0..12u8 {
+        let record = Record {
+            value_len: 200,
+            tick: u64::from(number),
+            score: 1.5,
+            stable_until: 64 * u64::from(number),
+            again: number % 2 == 0,
+        };
+        let mut value = Vec::new();
+        record.encode(&mut value);
+        let key = key(u32::from(number));
+        out.extend_from_slice(&[key.len() as u8, number, value.len() as u8]);
+        out.extend_from_slice(&key);
+        out.extend_from_slice(&value);
+    }
+    out
+}
+
+/// Why what the targets take would not be used, if so: a corpus that is refused is worthless.
+#[cfg(test)]
+pub(crate) fn refused(state: &[u8], records: &[u8]) -> [Option<String>; 2] {
+    let (with_state, with_records) = (Memory::new(), Memory::new());
+    lay_out(&with_state, state);
+    table_of(&with_records, records).expect("sound records");
+    [use_it(&with_state), use_it(&with_records)]
+}
