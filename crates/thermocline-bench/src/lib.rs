@@ -17,6 +17,9 @@ mod engines;
 #[cfg(feature = "experiments")]
 mod experiments;
 mod freshness;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod host;
 mod keys;
 mod memory_limit;

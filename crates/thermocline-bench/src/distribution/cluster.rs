@@ -63,7 +63,7 @@ impl Cluster {
         self.one_hit_share / self.mean_frequency
     }
 
-    fn find(table: &str, name: &str) -> Result<Self> {
+    pub(super) fn find(table: &str, name: &str) -> Result<Self> {
         let mut lines = (1..).zip(table.lines());
         let (_, header) = lines.next().context("the table is empty")?;
         let columns: Vec<&str> = header.split(',').map(str::trim).collect();

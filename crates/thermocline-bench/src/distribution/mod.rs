@@ -53,3 +53,18 @@ pub enum Shape {
     /// Fitted to the statistics of a cache cluster.
     Cluster(Arc<Cluster>),
 }
+
+/// Takes `text` for a table of ranks and for one of clusters, and draws from what it makes.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn fuzz_tables(text: &str, rng: &mut impl rand::Rng) {
+    if let Ok(ranks) = Ranks::parse("any", text) {
+        assert!(ranks.draw(rng, 3) < 3, "no such record");
+    }
+    if let Ok(cluster) = Cluster::find(text, "1") {
+        let shares = [cluster.write_share(), cluster.entering_share()];
+        assert!(
+            shares.iter().all(|share| (0.0..=1.0).contains(share)),
+            "{cluster:?}"
+        );
+    }
+}

@@ -60,7 +60,7 @@ impl Ranks {
         &self.name
     }
 
-    fn parse(name: &str, text: &str) -> Result<Self> {
+    pub(super) fn parse(name: &str, text: &str) -> Result<Self> {
         let mut steps: Vec<Step> = Vec::new();
         let (mut ranks, mut accesses) = (0u64, 0u64);
         for (number, line) in (1..).zip(text.lines()) {

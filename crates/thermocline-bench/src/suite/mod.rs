@@ -9,6 +9,8 @@ mod disks;
 mod estimate;
 mod fixtures;
 mod flags;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 mod harness;
 mod line;
 mod measure;

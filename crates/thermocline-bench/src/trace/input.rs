@@ -21,7 +21,12 @@ pub(super) type Input = Box<dyn BufRead>;
 
 /// Opens `path`, unpacking it when it is an .xz or a .zst file.
 pub(super) fn open(path: &Path) -> Result<Input> {
-    let mut file = File::open(path).context("cannot open")?;
+    let file = File::open(path).context("cannot open")?;
+    unpack(BufReader::new(file))
+}
+
+/// The bytes of `file`, unpacked when it is an .xz or a .zst file.
+pub(super) fn unpack(mut file: impl BufRead + 'static) -> Result<Input> {
     let mut start = Vec::new();
     let magic = XZ_MAGIC.len() as u64;
     file.by_ref()
@@ -30,7 +35,7 @@ pub(super) fn open(path: &Path) -> Result<Input> {
         .context("cannot read")?;
     // Told by its content: a renamed file must not be taken for an unpacked one.
     let (is_xz, is_zstd) = (start == XZ_MAGIC, start.starts_with(&ZSTD_MAGIC));
-    let whole = std::io::Cursor::new(start).chain(BufReader::new(file));
+    let whole = std::io::Cursor::new(start).chain(file);
     Ok(if is_xz {
         Box::new(BufReader::new(XzReader::new(whole, true)))
     } else if is_zstd {

@@ -2,6 +2,8 @@
 
 mod access;
 mod cache2k;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 mod input;
 mod metakv;
 mod oracle_general;
@@ -60,8 +62,7 @@ pub(crate) struct Trace {
 /// The accesses of a file, one after the other.
 type Accesses = Box<dyn Iterator<Item = Result<Access>>>;
 
-fn accesses(path: &Path, format: Format) -> Result<Accesses> {
-    let input = input::open(path)?;
+fn accesses(input: input::Input, format: Format) -> Result<Accesses> {
     Ok(match format {
         Format::Cache2k => Box::new(cache2k::read(input)),
         Format::Twitter => Box::new(twitter::read(input)),
@@ -76,9 +77,18 @@ impl Trace {
     /// # Errors
     /// The file cannot be read, or is not of that format; the line or offset is named.
     pub(crate) fn read(path: &Path, format: Format) -> Result<Self> {
-        accesses(path, format)
+        input::open(path)
+            .and_then(|input| accesses(input, format))
             .and_then(Self::new)
             .with_context(|| format!("trace {}", path.display()))
+    }
+
+    /// As [`Trace::read`], from the bytes of a file.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn decode(bytes: Vec<u8>, format: Format) -> Result<Self> {
+        input::unpack(std::io::Cursor::new(bytes))
+            .and_then(|input| accesses(input, format))
+            .and_then(Self::new)
     }
 
     fn new(read: Accesses) -> Result<Self> {
@@ -187,7 +197,6 @@ fn unpack(access: u32) -> (Action, usize) {
 mod tests {
     use super::*;
     use clap::ValueEnum;
-    use proptest::prelude::*;
 
     fn file(bytes: &[u8]) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -198,7 +207,7 @@ mod tests {
     /// The accesses in `bytes`, which are a good file.
     pub(super) fn decode(format: Format, bytes: &[u8]) -> Vec<Access> {
         let file = file(bytes);
-        let read = accesses(file.path(), format).unwrap();
+        let read = accesses(input::open(file.path()).unwrap(), format).unwrap();
         read.collect::<Result<_>>().unwrap()
     }
 
@@ -285,33 +294,6 @@ mod tests {
             assert!(format!("{error:#}").contains("/no/such.trace"));
             let error = refusal(*format, b"");
             assert!(error.contains("no accesses"), "{error}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let file = file(&bytes);
-            for format in Format::value_variants() {
-                let _ = Trace::read(file.path(), *format);
-            }
-        }
-
-        /// Files that are nearly right get further in than random bytes.
-        #[test]
-        fn no_damage_panics(at in 0usize..250, byte: u8) {
-            for (format, fixture) in [
-                (Format::Cache2k, &include_bytes!("fixtures/cache2k.trace.xz")[..]),
-                (Format::Twitter, include_bytes!("fixtures/twitter.csv")),
-                (Format::Metakv, include_bytes!("fixtures/metakv.csv")),
-                (Format::OracleGeneral, include_bytes!("fixtures/oracle-general.bin")),
-                (Format::OracleGeneral, include_bytes!("fixtures/oracle-general.bin.zst")),
-            ] {
-                let mut bytes = fixture.to_vec();
-                let len = bytes.len();
-                bytes[at % len] = byte;
-                let _ = Trace::read(file(&bytes).path(), format);
-            }
         }
     }
 }

@@ -112,7 +112,7 @@ fn of_file(args: &TraceStatsArgs) -> Result<TraceStats> {
     Ok(of(&trace, file, args.fast_share, args.record_size))
 }
 
-fn of(trace: &Trace, file: String, fast_share: f64, record_size: u64) -> TraceStats {
+pub(super) fn of(trace: &Trace, file: String, fast_share: f64, record_size: u64) -> TraceStats {
     let lens = trace.value_lens(record_size as usize - KEY_LEN);
     let record_bytes: Vec<u64> = (0..trace.distinct())
         .map(|record| (KEY_LEN + lens.of(record)) as u64)
