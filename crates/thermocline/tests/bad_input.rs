@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
 
 use thermocline::executor::Stepped;
-use thermocline::storage::Faulty;
+use thermocline::storage::{Faulty, Medium};
 use thermocline::{
     Batch, Compression, Db, Durability, Error, MAX_KEY_LEN, MAX_VALUE_LEN, Options, Result,
     TierOptions,
@@ -389,4 +389,55 @@ fn closing_during_a_compaction_loses_nothing_and_leaves_nothing() {
         assert_eq!(db.iter().count(), 250);
         assert!(db.verify(&mut |_| {}).unwrap().problems.is_empty());
     }
+}
+
+/// A stray file whose name is the largest number that fits was taken for the store's: new files
+/// counted on from it, wrapped around to 0, and the edit that said so was refused by the next
+/// opening. What no store gets to use as a number is not the store's.
+#[test]
+fn a_file_with_a_number_beyond_all_numbers_is_not_the_stores() {
+    for name in [
+        "18446744073709551615.sst",
+        "18446744073709551615.wal",
+        "MANIFEST-18446744073709551615",
+    ] {
+        let disk = Faulty::new(1);
+        filled(&disk, [FAST, SLOW]);
+        let medium: &dyn Medium = &disk;
+        let log = medium.log_store(Path::new(FAST), false).unwrap();
+        log.create(name).unwrap().append(b"stray").unwrap();
+        let options = with_paths([FAST, SLOW]);
+        for round in 0..3u8 {
+            let db =
+                open(&disk, &options).unwrap_or_else(|error| panic!("{name}, {round}: {error}"));
+            db.put("key", [round]).unwrap();
+            db.flush().unwrap();
+            assert_eq!(
+                db.get("key").unwrap().as_deref(),
+                Some(&[round][..]),
+                "{name}"
+            );
+            db.close().unwrap();
+        }
+        assert_eq!(log.read(name).unwrap(), b"stray");
+    }
+}
+
+/// All the memory that a number can say was refused by nothing, and ended the process: the block
+/// cache took room for all the blocks that would fit.
+#[test]
+fn a_store_may_be_given_more_memory_than_there_is() {
+    let disk = Faulty::new(1);
+    let mut options = tiny_options();
+    options.memory = u64::MAX;
+    let db = open(&disk, &options).unwrap();
+    db.put("key", "value").unwrap();
+    db.flush().unwrap();
+    assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
+    db.close().unwrap();
+    // As large a memtable as that allows, on a tier without an end.
+    options.tiers[0].capacity = u64::MAX;
+    options.memtable_size = Some(u64::MAX / 4);
+    options.block_cache = Some(0);
+    assert!(options.validate().is_ok());
 }

@@ -118,7 +118,9 @@ impl FromStr for Stages {
                 Length::Open => open += 1,
                 Length::Share(share) => given += share,
                 Length::Time(length) => {
-                    time += *length;
+                    time = time
+                        .checked_add(*length)
+                        .ok_or_else(|| format!("the times of `{text}` add up to too much"))?;
                     timed += 1;
                 }
             }
@@ -241,6 +243,8 @@ mod tests {
             ("dynamic@soon", "or a time"),
             ("uniform,dynamic", "no distribution"),
             ("", "no distribution"),
+            // Twice the longest time there is was a panic.
+            ("dynamic@500000000000y", "add up to too much"),
         ] {
             let error = text.parse::<Stages>().unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");

@@ -13,6 +13,10 @@ const ENTRY_OVERHEAD: u64 = 112;
 /// Size that the number of slots is estimated by.
 const TYPICAL_BLOCK: u64 = 4 << 10;
 
+/// Most slots that are estimated: those of more are made as they are needed, so that a store may
+/// be given all memory there is without taking any of it at once.
+const MOST_SLOTS: u64 = 1 << 22;
+
 /// A block's place. Table numbers are never used twice (I4), so an entry can be stale only
 /// in the sense that nobody asks for it any more.
 pub(crate) type Place = (FileId, u64);
@@ -37,9 +41,9 @@ pub(crate) struct BlockCache {
 impl BlockCache {
     /// A cache of at most `capacity` bytes, overhead included.
     pub(crate) fn new(capacity: u64) -> Self {
-        let slots = usize::try_from(capacity / TYPICAL_BLOCK).unwrap_or(usize::MAX);
+        let slots = (capacity / TYPICAL_BLOCK).clamp(16, MOST_SLOTS) as usize;
         Self {
-            blocks: Cache::with_weighter(slots.max(16), capacity, ByBytes),
+            blocks: Cache::with_weighter(slots, capacity, ByBytes),
             flash: None,
         }
     }

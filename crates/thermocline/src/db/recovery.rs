@@ -11,13 +11,10 @@ use crate::key::{MAX_SEQ, SeqNo};
 use crate::sync::Arc;
 use crate::tier::Tier;
 use crate::version::edit::{
-    FileId, KeyspaceId, KeyspaceMeta, PlacedBy, TableMeta, VersionEdit, table_number,
+    FileId, KeyspaceId, KeyspaceMeta, MAX_NUMBER, PlacedBy, TableMeta, VersionEdit, table_number,
 };
 use crate::version::{TableHandle, Version};
 use crate::wal::{Cut, Recovered};
-
-/// Largest number of a file or an epoch: more than any store gets to use.
-const MAX_NUMBER: u64 = u64::MAX >> 8;
 
 /// What recovery found in the write-ahead log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -156,7 +156,11 @@ fn intact() -> Vec<(&'static str, usize, Vec<u8>)> {
         vec![records.clone(), records[..60].to_vec()],
     );
     let state = crate::ralt::fuzz::intact_state();
-    add("ralt_state", vec![state.clone(), state[..100].to_vec()]);
+    let largest = crate::ralt::fuzz::largest_state();
+    add(
+        "ralt_state",
+        vec![state.clone(), state[..100].to_vec(), largest],
+    );
     all
 }
 

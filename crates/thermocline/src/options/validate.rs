@@ -129,7 +129,7 @@ impl Options {
         if self.hotrap().is_none() {
             return self.l0_trigger;
         }
-        let share = self.tiers[0].capacity as f64 / (16 * memtable_size) as f64;
+        let share = self.tiers[0].capacity as f64 / (16.0 * memtable_size as f64);
         self.l0_trigger.min((share as usize).max(2))
     }
 

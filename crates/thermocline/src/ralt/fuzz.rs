@@ -24,7 +24,8 @@ use crate::table::{TableBuilder, TableIdentity};
 use crate::tier::{Purpose, Tier};
 
 const DATABASE: u128 = 0xf0_22;
-const CAPACITY: u64 = 1 << 20;
+/// Small: a run takes all of RALT's files in.
+const CAPACITY: u64 = 100 << 10;
 const DIR: &str = "/fast/ralt";
 /// Number of the table that [`table_of`] writes.
 const NUMBER: u64 = 1;
@@ -39,7 +40,7 @@ static LEFT: LazyLock<FilesByName> = LazyLock::new(|| {
     let memory = Memory::new();
     let ralt = Ralt::open(parts(&memory));
     ralt.set_data(10 * CAPACITY);
-    for number in (0..200).chain(0..200).chain(1000..6000) {
+    for number in (0..50).chain(0..50).chain(1000..2000) {
         if ralt.log(3, &key(number), 200, 1) {
             work(&ralt);
         }
@@ -177,7 +178,7 @@ fn use_it(memory: &Memory) -> Option<String> {
         ralt.is_hot(keyspace, &key(5));
         ralt.hot_bytes(keyspace, &all);
         let mut hot = ralt.hot_keys(keyspace, &all);
-        for number in 0..300 {
+        for number in 0..60 {
             hot.is_hot(&key(number));
         }
     }
@@ -185,7 +186,7 @@ fn use_it(memory: &Memory) -> Option<String> {
     ralt.metrics();
     work(&ralt);
     // Enough for a flush; less room than there are hot records makes an eviction due.
-    for number in 0..400 {
+    for number in 0..150 {
         if ralt.log(3, &key(number), 200, 1) {
             work(&ralt);
         }
@@ -213,6 +214,23 @@ pub(crate) fn intact_state() -> Vec<u8> {
     let state = LEFT.iter().find(|(name, _)| name == state::NAME);
     let (_, bytes) = state.expect("RALT leaves a state");
     State::content(bytes).expect("a whole state").to_vec()
+}
+
+/// What [`fuzz_state`] takes, well formed, with the largest numbers that fit.
+#[cfg(test)]
+pub(crate) fn largest_state() -> Vec<u8> {
+    let model = Model::new(&HotRapOptions::default());
+    let state = State {
+        tick: u64::MAX,
+        next_id: u64::MAX,
+        limits: super::limits::Limits {
+            generation: u64::MAX,
+            ..Default::default()
+        },
+        ..State::default()
+    };
+    let sealed = state.encode(DATABASE, &model);
+    State::content(&sealed).expect("a whole state").to_vec()
 }
 
 /// What [`fuzz_records`] takes, with sound records.

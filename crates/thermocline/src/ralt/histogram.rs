@@ -81,8 +81,10 @@ impl Histogram {
         }
     }
 
-    /// Reads the stored form; `None` when it is damaged.
-    pub(super) fn decode(from: &mut Decoder<'_>) -> Option<Self> {
+    /// Reads the stored form; `None` when it is damaged, or a bin holds more than `most` records
+    /// or bytes.
+    pub(super) fn decode(from: &mut Decoder<'_>, most: u64) -> Option<Self> {
+        let sound = |number: u64| (number <= most).then_some(number);
         let count = from.varint()?;
         let mut bins = Vec::new();
         for _ in 0..count {
@@ -93,9 +95,9 @@ impl Histogram {
             bins.push(Bin {
                 rank,
                 stable_before: from.varint()?,
-                records: from.varint()?,
-                hot_rap: from.varint()?,
-                physical: from.varint()?,
+                records: sound(from.varint()?)?,
+                hot_rap: sound(from.varint()?)?,
+                physical: sound(from.varint()?)?,
             });
         }
         Some(Self { bins })
@@ -124,11 +126,14 @@ mod tests {
             let sum = |of: fn(&Bin) -> u64| histogram.bins.iter().map(of).sum::<u64>();
             assert_eq!(sum(|bin| bin.records), count);
             assert_eq!(sum(|bin| bin.physical), 50_021);
-            assert_eq!(histogram.hot_rap(), all.iter().map(|s| s.hot_rap).sum());
+            assert_eq!(
+                histogram.hot_rap(),
+                all.iter().map(|s| s.hot_rap).sum::<u64>()
+            );
             assert!(histogram.bins.len() <= 3 * BINS);
             let mut bytes = Vec::new();
             histogram.encode(&mut bytes);
-            let decoded = Histogram::decode(&mut Decoder::new(&bytes));
+            let decoded = Histogram::decode(&mut Decoder::new(&bytes), 50_021 * 104);
             assert_eq!(decoded, Some(histogram));
         }
     }

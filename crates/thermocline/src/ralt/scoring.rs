@@ -68,7 +68,10 @@ impl Model {
                 Scoring::Clock => now.generation as f32,
                 Scoring::Lru => now.fraction,
             },
-            stable_until: self.epoch(now.tick).saturating_mul(UNIT) + counter,
+            stable_until: self
+                .epoch(now.tick)
+                .saturating_mul(UNIT)
+                .saturating_add(counter),
             again: times > 1,
         }
     }

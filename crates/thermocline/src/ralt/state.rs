@@ -22,7 +22,7 @@ use crate::points::point;
 use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::tier::Purpose;
-use crate::version::edit::{FileId, TableMeta};
+use crate::version::edit::{FileId, MAX_NUMBER, TableMeta};
 
 /// The state's name in RALT's directory, and that of one being written.
 pub(super) const NAME: &str = "RALT";
@@ -31,6 +31,9 @@ pub(super) const TEMPORARY: &str = "RALT.tmp";
 const MAGIC: &[u8; 8] = b"TCLNRALT";
 const FORMAT_VERSION: u32 = 2;
 const CHECKSUM_LEN: usize = 8;
+/// Largest size, and largest number of records or of slices, that is taken for sound: more than
+/// any device holds, and few enough for all of a state to add up without an overflow.
+const MOST: u64 = 1 << 46;
 /// Magic, version, database and the two numbers of the model.
 #[cfg(any(test, feature = "fuzzing"))]
 const SHARED_LEN: usize = 44;
@@ -74,7 +77,7 @@ impl State {
         }
     }
 
-    fn encode(&self, database: u128, model: &Model) -> Vec<u8> {
+    pub(super) fn encode(&self, database: u128, model: &Model) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
@@ -199,19 +202,20 @@ impl State {
     }
 
     fn rest(decoder: &mut Decoder<'_>, tier: u8) -> Option<Self> {
+        let sound = |number: u64| (number <= MOST).then_some(number);
         let mut state = Self {
             limits: Limits {
                 hot_set: decoder.varint()?,
                 physical: decoder.varint()?,
-                generation: decoder.varint()?,
+                generation: sound(decoder.varint()?)?,
                 hot: Cut {
                     epoch: decoder.varint()?,
                     ..Cut::NONE
                 },
                 ..Limits::default()
             },
-            tick: decoder.varint()?,
-            next_id: decoder.varint()?,
+            tick: sound(decoder.varint()?)?,
+            next_id: decoder.varint().filter(|id| *id <= MAX_NUMBER)?,
             ..Self::default()
         };
         for _ in 0..decoder.varint()? {
@@ -220,7 +224,8 @@ impl State {
         }
         for _ in 0..decoder.varint()? {
             let level = decoder.u8()?;
-            let (id, len, entries) = (decoder.varint()?, decoder.varint()?, decoder.varint()?);
+            let id = decoder.varint()?;
+            let (len, entries) = (sound(decoder.varint()?)?, sound(decoder.varint()?)?);
             let range = KeyRange {
                 first: Bytes::copy_from_slice(decoder.bytes()?),
                 last: Bytes::copy_from_slice(decoder.bytes()?),
@@ -229,7 +234,8 @@ impl State {
                 0 => None,
                 _ => Some(Bytes::copy_from_slice(decoder.bytes()?)),
             };
-            if id >= state.next_id {
+            // A table that is named twice would be merged away twice.
+            if id >= state.next_id || state.tables.iter().any(|other| other.meta.id == id) {
                 return None;
             }
             state.tables.push(TableState {
@@ -247,7 +253,7 @@ impl State {
                     range,
                 },
                 trim,
-                histogram: Arc::new(Histogram::decode(decoder)?),
+                histogram: Arc::new(Histogram::decode(decoder, MOST)?),
             });
         }
         Some(state)

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::points::{Points, point};
 use crate::storage::LogStore;
 use crate::tier::{Purpose, Tier};
-use crate::version::edit::FileId;
+use crate::version::edit::{FileId, MAX_NUMBER};
 
 pub(super) const CURRENT: &str = "CURRENT";
 const TEMPORARY: &str = "CURRENT.tmp";
@@ -20,7 +20,7 @@ pub(crate) fn manifest_file_name(number: FileId) -> String {
 /// The number of the manifest called `name`, unless it is no manifest's name.
 pub(crate) fn manifest_number(name: &str) -> Option<FileId> {
     let number = name.strip_prefix(PREFIX)?.parse().ok()?;
-    (manifest_file_name(number) == name).then_some(number)
+    (number <= MAX_NUMBER && manifest_file_name(number) == name).then_some(number)
 }
 
 /// What `CURRENT` holds.

@@ -12,6 +12,10 @@ pub(crate) type KeyspaceId = u32;
 /// Number of a file, unique across all tiers of a store and never used twice (I4).
 pub(crate) type FileId = u64;
 
+/// Largest number of a file or an epoch: more than any store gets to use. A file whose name has a
+/// larger one is not the store's; counting on from it would come to an end.
+pub(crate) const MAX_NUMBER: u64 = u64::MAX >> 8;
+
 /// What the manifest knows of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TableMeta {
@@ -100,5 +104,5 @@ pub(crate) struct VersionEdit {
 /// The number of the table file called `name`, if it is one.
 pub(crate) fn table_number(name: &str) -> Option<FileId> {
     let number = name.strip_suffix(".sst")?.parse().ok()?;
-    (table_file_name(number) == name).then_some(number)
+    (number <= MAX_NUMBER && table_file_name(number) == name).then_some(number)
 }

@@ -5,7 +5,7 @@ use crate::key::SeqNo;
 use crate::storage::{LogFile, LogStore};
 use crate::sync::Arc;
 use crate::tier::Tier;
-use crate::version::edit::FileId;
+use crate::version::edit::{FileId, MAX_NUMBER};
 
 const SUFFIX: &str = ".wal";
 
@@ -17,7 +17,7 @@ pub(crate) fn segment_file_name(number: FileId) -> String {
 /// The number of the segment called `name`, unless it is no segment's name.
 pub(crate) fn segment_number(name: &str) -> Option<FileId> {
     let number = name.strip_suffix(SUFFIX)?.parse().ok()?;
-    (segment_file_name(number) == name).then_some(number)
+    (number <= MAX_NUMBER && segment_file_name(number) == name).then_some(number)
 }
 
 /// The log store of the first tier.

@@ -1,6 +1,8 @@
 //! What a restart keeps, and what damage leaves (I7).
 
-use super::super::state;
+use super::super::limits::Limits;
+use super::super::scoring::Model;
+use super::super::state::{self, State};
 use super::*;
 use crate::storage::{CrashStyle, Fault, Faulty, Memory};
 
@@ -299,5 +301,52 @@ fn a_crash_while_other_settings_begin_anew_is_no_damage() {
             assert!(is_told, "{style:?} at call {call}: {said}");
             assert_eq!(after.fast.file_bytes(), after.bytes_on_disk());
         }
+    }
+}
+
+/// A state whose numbers are the largest that fit, with a checksum that is right, had the next access
+/// overflow the count of slices. It is damage like any other.
+#[test]
+fn a_state_of_numbers_that_nothing_can_be_added_to_means_beginning_anew() {
+    let (memory, _) = closed();
+    let model = Model::new(&HotRapOptions::default());
+    let sound = State {
+        next_id: 1000,
+        ..State::default()
+    };
+    let limits = |generation| Limits {
+        generation,
+        ..Limits::default()
+    };
+    let states = [
+        (
+            "slices",
+            State {
+                tick: u64::MAX,
+                ..sound.clone()
+            },
+        ),
+        (
+            "numbers of files",
+            State {
+                next_id: u64::MAX,
+                ..sound.clone()
+            },
+        ),
+        (
+            "evictions",
+            State {
+                limits: limits(u64::MAX),
+                ..sound.clone()
+            },
+        ),
+    ];
+    for (what, state) in states {
+        let bytes = state.encode(DATABASE, &model);
+        let left = copy(&memory, |name, content| match name {
+            state::NAME => Some(bytes.clone()),
+            _ => Some(content),
+        });
+        assert_begun_anew(&reopen(&left), what);
     }
 }
