@@ -4,6 +4,8 @@
 //! checks every answer, and returns a [`Report`]. [`demo`] shows on one screen what a
 //! store over two disks does.
 
+#![forbid(unsafe_code)]
+
 mod accounts;
 mod args;
 mod bench;

@@ -1,5 +1,7 @@
 //! The `thermocline` command: use, inspect, check and measure Thermocline stores.
 
+#![forbid(unsafe_code)]
+
 mod cli;
 mod commands;
 mod failure;

@@ -15,6 +15,8 @@
 //! | `harness` | the harnesses, one per file |
 //! | `stores`, `random_options` | small stores that take every way through the engine |
 
+#![forbid(unsafe_code)]
+
 pub mod cases;
 mod child;
 mod client;

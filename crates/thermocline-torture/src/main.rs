@@ -1,5 +1,7 @@
 //! The harnesses as a program of their own: `thermocline torture` without the other commands.
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 
 use clap::Parser;

@@ -70,6 +70,8 @@
 //! deterministically, [`storage::Faulty`] one that loses power, [`storage::Throttled`] one with
 //! a slow device.
 
+#![forbid(unsafe_code)]
+
 mod batch;
 mod cache;
 mod clock;
