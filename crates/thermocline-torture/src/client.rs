@@ -242,10 +242,15 @@ impl Model {
                     self.check(client, place, Some(&value))?;
                 }
                 _ => {
-                    let key = String::from_utf8_lossy(&key).into_owned();
                     let wanted = next.map(|place| client.key(place));
+                    // Past the wanted key: that one is missing. Before it: this one is too many.
+                    let promise = match &wanted {
+                        Some(wanted) if *key > *wanted.as_bytes() => Promise::Kept,
+                        _ => Promise::Gone,
+                    };
+                    let key = String::from_utf8_lossy(&key).into_owned();
                     let message = format!("a scan has {key} where {wanted:?} is next");
-                    return Err(Violation::new(Promise::Right, message));
+                    return Err(Violation::new(promise, message));
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! The child's side: a store works, runs out of something, gets it back, and works on.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -58,6 +58,7 @@ pub(crate) fn work(task: &Task) -> Result<(), Violation> {
     user.go_on_reading()?;
     say(&Line::Counted("refusals".to_owned(), user.refused));
     limit.lift()?;
+    user.check_as_killed(&options)?;
     user.resume()?;
     user.close_and_reopen(&options)
 }
@@ -164,6 +165,26 @@ impl User<'_> {
             .check_all(self.client, found.get(&0).unwrap_or(&nothing))
     }
 
+    /// Opens a copy of the files as a kill would leave them now: what was refused has not spoilt what
+    /// the log has of memtables.
+    fn check_as_killed(&self, options: &Options) -> Result<(), Violation> {
+        // What ran into the limit may still be under way, and tell of it once.
+        let _ = self.db.wait_idle();
+        // Acknowledged without a hand-over is not for a kill to keep.
+        self.db.sync().map_err(|error| format!("sync: {error}"))?;
+        let killed = self.task.home.join("killed");
+        let mut options = options.clone();
+        for (index, tier) in options.tiers.iter_mut().enumerate() {
+            let copy = killed.join(format!("tier{index}"));
+            copy_files(&tier.path, &copy).map_err(|error| format!("copy a store: {error}"))?;
+            tier.path = copy;
+        }
+        let copy = Db::open(options).map_err(|error| format!("open as killed: {error}"))?;
+        self.check_all(&find_all(&copy)?)?;
+        drop(copy);
+        std::fs::remove_dir_all(&killed).map_err(|error| error.to_string().into())
+    }
+
     /// Everything works again without a restart.
     fn resume(&mut self) -> Result<(), Violation> {
         let said = |what: &'static str| {
@@ -172,8 +193,6 @@ impl User<'_> {
                 Violation::new(Promise::Alive, message)
             }
         };
-        // What ran into the limit may still be under way, and tell of it once.
-        let _ = self.db.wait_idle();
         self.db.flush().map_err(said("flush"))?;
         let refused = self.refused;
         self.write_many()?;
@@ -214,4 +233,18 @@ impl User<'_> {
         self.db = Db::open(options.clone()).map_err(|error| format!("open again: {error}"))?;
         self.go_on_reading()
     }
+}
+
+/// Copies the files in `from`, and in the directories below.
+fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy_files(&entry.path(), &target)?,
+            false => std::fs::copy(entry.path(), target).map(|_| ())?,
+        }
+    }
+    Ok(())
 }
