@@ -155,6 +155,8 @@ impl Running {
         command.args(std::env::args().skip(1).find(|arg| arg == SUBCOMMAND));
         let text = serde_json::to_string(task).map_err(|error| error.to_string())?;
         command.args([harness, "--child", &text]);
+        // Else each thread sets address space aside, and a limit on it is not felt.
+        command.env("MALLOC_ARENA_MAX", "1");
         command.stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(said)?;

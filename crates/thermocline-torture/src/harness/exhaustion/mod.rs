@@ -98,7 +98,7 @@ fn without_memory(plan: &Plan, seed: u64, tally: &mut Tally) -> Result<(), Viola
     let home = plan.places.home()?;
     let mut rng = SmallRng::seed_from_u64(seed);
     for cycle in 0..=CYCLES {
-        let memory = rng.random_range(0..768u64 << 10);
+        let memory = rng.random_range(0..1536u64 << 10);
         let task = kill::Task {
             seed,
             cycle,

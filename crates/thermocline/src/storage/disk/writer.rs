@@ -103,16 +103,19 @@ impl DiskTableWriter {
         };
         // Only the last write is padded; `finish` cuts the padding off.
         self.gathered.buffer[len..to_write].fill(0);
-        self.file
-            .write_all_at(&self.gathered.buffer[..to_write], self.written)
-            .map_err(|e| {
-                let cause = match self.written + to_write as u64 > longest_file() {
-                    // A direct write that the limit cuts off inside a block is called invalid.
-                    true => Errno::FBIG.into(),
-                    false => e,
-                };
-                Error::io("write", &self.path, cause)
-            })?;
+        let bytes = &self.gathered.buffer[..to_write];
+        let write = || self.file.write_all_at(bytes, self.written);
+        write()
+            .or_else(|e| match Errno::from_io_error(&e) {
+                // A direct write that the process's limit cuts off inside a block is called invalid.
+                Some(Errno::INVAL) if self.written + to_write as u64 > longest_file() => {
+                    Err(Errno::FBIG.into())
+                }
+                // The limit may have been raised since.
+                Some(Errno::INVAL) => write(),
+                _ => Err(e),
+            })
+            .map_err(|e| Error::io("write", &self.path, e))?;
         self.written += len as u64;
         self.gathered.len = 0;
         Ok(())
