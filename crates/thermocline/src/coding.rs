@@ -62,6 +62,15 @@ impl<'a> Decoder<'a> {
         Some(u128::from_le_bytes(bytes))
     }
 
+    /// All integers up to the end.
+    pub(crate) fn varints(&mut self) -> Option<Vec<u64>> {
+        let mut values = Vec::new();
+        while !self.is_empty() {
+            values.push(self.varint()?);
+        }
+        Some(values)
+    }
+
     /// A LEB128 integer; more than ten bytes or a value over 64 bits is refused.
     #[inline]
     pub(crate) fn varint(&mut self) -> Option<u64> {

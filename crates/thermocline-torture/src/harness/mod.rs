@@ -10,6 +10,7 @@ mod metamorphic;
 mod nth_call;
 mod power_cut;
 mod recovery_crash;
+mod repair;
 mod simulation;
 mod soak;
 mod threads;
@@ -47,4 +48,5 @@ pub(crate) const ALL: &[Harness] = &[
     kill::HARNESS,
     exhaustion::HARNESS,
     soak::HARNESS,
+    repair::HARNESS,
 ];

@@ -281,6 +281,8 @@ impl CompactionJob {
             tier: output.tier,
             epoch: epoch.unwrap_or(0),
             replaces: self.plan.inputs().map(|table| table.meta.id).collect(),
+            gone: self.engine.graveyard.dead(),
+            keyspace_name: self.tree.name.clone(),
         };
         let expected = self.engine.sizes.table_size;
         TableBuilder::new(tier, identity, expected, Purpose::Compaction)

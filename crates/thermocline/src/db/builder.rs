@@ -1,6 +1,6 @@
 //! Opening with parts of one's own: settings are data, components come by builder.
 
-use super::{Db, open};
+use super::{Db, RepairReport, open, repair};
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, Result};
 use crate::executor::{Executor, ThreadPool};
@@ -84,6 +84,14 @@ impl DbBuilder {
     /// As [`Db::open`].
     pub fn open(self) -> Result<Db> {
         open::open(&self)
+    }
+
+    /// Makes a store that no longer opens one that does.
+    ///
+    /// # Errors
+    /// As [`Db::repair`].
+    pub fn repair(self, dry_run: bool) -> Result<RepairReport> {
+        repair::repair(&self, dry_run)
     }
 
     /// Removes the store's files.

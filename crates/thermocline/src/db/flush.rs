@@ -152,6 +152,8 @@ impl Engine {
             tier: tier.index,
             epoch: memtable.epoch(),
             replaces: Vec::new(),
+            gone: self.graveyard.dead(),
+            keyspace_name: tree.name.clone(),
         };
         let mut builder = TableBuilder::new(tier, identity, memtable.bytes(), Purpose::Flush)?;
         let mut filter = VersionFilter::new(self.snapshots.boundaries(|| self.visible()));

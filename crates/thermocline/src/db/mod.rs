@@ -18,6 +18,7 @@ mod open;
 mod range;
 mod read;
 mod recovery;
+mod repair;
 mod reservations;
 mod room;
 mod snapshot;
@@ -33,6 +34,7 @@ pub use keyspace::Keyspace;
 pub use maintenance::{VerifyProgress, VerifyReport};
 pub use range::Range;
 pub use recovery::RecoveryReport;
+pub use repair::{Loss, RepairReport};
 pub use snapshot::Snapshot;
 
 pub(crate) use engine::Engine;
@@ -270,6 +272,22 @@ impl Db {
     /// What kept the last writes from getting durable. The store is closed in any case.
     pub fn close(&self) -> Result<()> {
         self.engine().close()
+    }
+
+    /// Makes a store that no longer opens one that does: a new manifest, from what is left of the old one,
+    /// the tables and the log. What cannot be saved is in the report, file by file; what is not used
+    /// any more is copied to the directory `lost` of its tier first. A store that is sound is not
+    /// changed, nor is any with `dry_run`. Every file is read.
+    ///
+    /// Where the manifest is whole, so is what it promises, but for the losses reported. Where it is not,
+    /// tables and log decide, and `docs/format.md` says what that can and cannot promise.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is nothing of a store, [`Error::Locked`] when it is open,
+    /// [`Error::WrongTier`] for a directory of another store, [`Error::FormatVersion`] for a file of a newer
+    /// release, [`Error::NoSpace`], and I/O errors.
+    pub fn repair(options: &Options, dry_run: bool) -> Result<RepairReport> {
+        DbBuilder::new(options.clone()).repair(dry_run)
     }
 
     /// Removes the store that `options` describes: its own files, nothing else.

@@ -28,7 +28,7 @@ use crate::version::edit::{KeyspaceMeta, PlacedBy, VersionEdit, table_number};
 use crate::version::{Graveyard, Manifest, identity, manifest_file_name, manifest_number};
 use crate::wal::{self, Wal, segment_number};
 
-const DEFAULT_KEYSPACE: &str = "default";
+pub(super) const DEFAULT_KEYSPACE: &str = "default";
 
 /// More than the log's process buffer holds, in bytes.
 const LOG_BUFFER: u64 = 128 << 10;
@@ -91,7 +91,7 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
 }
 
 /// Held while the store is open: each tier's, and the log's.
-type Locks = Vec<Box<dyn StoreLock>>;
+pub(super) type Locks = Vec<Box<dyn StoreLock>>;
 
 /// Everything needed to bring a store up.
 struct Parts<'a> {
@@ -143,6 +143,13 @@ impl Parts<'_> {
             },
         )?;
         point!(builder.points, "recovery.replayed")?;
+        self.orphans.check(
+            &self.tiers,
+            self.database,
+            &self.shape,
+            &recovered,
+            &self.manifest,
+        )?;
         let orphans = self.orphans.sweep(&self.tiers)?;
         point!(builder.points, "recovery.swept")?;
         let last_seq = recovered.last_seq.max(self.shape.last_seq);
@@ -249,7 +256,8 @@ impl Parts<'_> {
 }
 
 impl Shape {
-    fn to_edits(
+    /// Edits that add up to this shape, for a manifest to begin with.
+    pub(super) fn to_edits(
         &self,
         last_seq: u64,
         log_start: u64,
@@ -273,7 +281,7 @@ impl Shape {
     }
 }
 
-fn open_tiers(builder: &DbBuilder, create: bool) -> Result<(Vec<Arc<Tier>>, Locks)> {
+pub(super) fn open_tiers(builder: &DbBuilder, create: bool) -> Result<(Vec<Arc<Tier>>, Locks)> {
     // What the process buffer of the log may hold, and as much for edits of the manifest.
     let for_logs = 2 * builder.options.resolve()?.memtable_size.min(LOG_BUFFER);
     let mut tiers = Vec::new();
@@ -417,7 +425,10 @@ impl Engine {
             let mut log = self.commit.log.lock();
             // Even when the flush failed, for want of space on a tier perhaps: the log may still
             // keep what was only in the process buffer.
+            // An edit that changes nothing: behind it, damage of the last one that does is no torn end.
             let ended = log.wal.close();
+            let closed = VersionEdit::default();
+            let ended = ended.and_then(|()| self.manifest.lock().append(&closed));
             let ended = ended.and_then(|()| point!(self.points, "close.log_ended"));
             self.closed.store(true, Ordering::Release);
             flushed.and(ended)

@@ -1,6 +1,7 @@
 //! What opening a store finds on its tiers, made into keyspaces again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use bytes::Bytes;
 
@@ -9,6 +10,7 @@ use super::tree::Tree;
 use crate::error::{Error, Result};
 use crate::key::{MAX_SEQ, SeqNo};
 use crate::sync::Arc;
+use crate::table::SelfDescribed;
 use crate::tier::Tier;
 use crate::version::edit::{
     FileId, KeyspaceId, KeyspaceMeta, MAX_NUMBER, PlacedBy, TableMeta, VersionEdit, table_number,
@@ -24,7 +26,7 @@ pub struct RecoveryReport {
     pub replayed: u64,
     /// Where the log ended early, if it did: `(file, offset, bytes given up)`. In strict mode
     /// only a tail torn by a crash is.
-    pub cut: Option<(std::path::PathBuf, u64, u64)>,
+    pub cut: Option<(PathBuf, u64, u64)>,
     /// Whether what was given up had been durable (tolerant mode only).
     pub damaged: bool,
     /// Files that no edit names, left by a crash and removed.
@@ -48,7 +50,7 @@ impl RecoveryReport {
 }
 
 /// The state that the manifest's edits add up to.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Shape {
     pub(crate) keyspaces: BTreeMap<KeyspaceId, KeyspaceMeta>,
     pub(crate) tables: BTreeMap<FileId, TableMeta>,
@@ -148,6 +150,35 @@ fn check_numbers(edit: &VersionEdit) -> Result<(), String> {
 pub(super) struct Orphans(Vec<(usize, String)>);
 
 impl Orphans {
+    /// Refuses where one of them [was named](was_named) by an edit that is lost; `manifest` is where
+    /// that edit was.
+    pub(super) fn check(
+        &self,
+        tiers: &[Arc<Tier>],
+        database: u128,
+        shape: &Shape,
+        log: &Recovered,
+        (manifest, end): &(PathBuf, u64),
+    ) -> Result<()> {
+        for (tier, name) in &self.0 {
+            let Some(id) = table_number(name) else {
+                continue;
+            };
+            match SelfDescribed::read(&tiers[*tier], id) {
+                Ok(table) if table.identity.database != database => {}
+                Ok(table) if was_named(&table, shape, log) => {
+                    let what = format!("the edit that names table {id} is gone");
+                    return Err(Error::corruption(manifest, *end, what));
+                }
+                Ok(_) => {}
+                // Half a table is what a crash leaves of a job.
+                Err(Error::Corruption { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     /// Removes them and gives back how many there were. Called once the log agrees with the
     /// manifest: under a damaged one, tables that belong to the store would look like orphans.
     pub(super) fn sweep(self, tiers: &[Arc<Tier>]) -> Result<u64> {
@@ -156,6 +187,29 @@ impl Orphans {
         }
         Ok(self.0.len() as u64)
     }
+}
+
+/// Whether a table that no edit names was once named by one: what it holds is neither in the tables
+/// that are named nor in the log. An edit at the end of the manifest is lost then, and by the
+/// manifest's bytes alone that looks like one which a crash cut short.
+///
+/// A flush writes its table once the log is synced through it (I5), and the log goes only behind the
+/// edit. A compaction takes over tables that are named.
+pub(crate) fn was_named(table: &SelfDescribed, shape: &Shape, log: &Recovered) -> bool {
+    let meta = &table.meta;
+    let Some(through) = shape.flushed_through.get(&meta.keyspace) else {
+        // Of a keyspace that was dropped, or of one whose making is lost.
+        return u64::from(meta.keyspace) >= shape.next_file;
+    };
+    let log_begins = log
+        .segments
+        .first()
+        .map_or(log.last_seq, |first| first.base_seq);
+    let is_flush = table.identity.replaces.is_empty() && meta.min_seq > *through;
+    let is_logged = meta.max_seq > log_begins
+        && meta.max_seq <= log.last_seq
+        && (!is_flush || meta.min_seq > log_begins);
+    meta.max_seq > *through && !is_logged
 }
 
 /// Checks that the tables that edits name are there and counts their bytes; gives back the orphans

@@ -190,6 +190,7 @@ fn edits() -> [Vec<u8>; 2] {
         last_seq: Some(99),
         log_floor: Some(5),
         placed_by: Some(PlacedBy::Hotness),
+        snapshot: Some(1),
         ..first_edit()
     };
     [first_edit(), full].map(|edit| {
@@ -239,6 +240,8 @@ fn sample_table(records: u32, compression: Compression) -> Vec<u8> {
         tier: 0,
         epoch: 1,
         replaces: vec![1],
+        gone: vec![7],
+        keyspace_name: Bytes::new(),
     };
     let mut builder = TableBuilder::new(&tier, identity, 4096, Purpose::Flush).unwrap();
     for n in 0..records {

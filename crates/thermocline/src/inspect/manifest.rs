@@ -38,7 +38,7 @@ impl ManifestReport {
     }
 }
 
-/// What one edit changes; all of it takes effect at once.
+/// What one edit changes; all of it takes effect at once. The one that a clean close leaves changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     /// In the order in which they apply.
@@ -47,6 +47,9 @@ pub struct Edit {
 
 impl fmt::Display for Edit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.changes.is_empty() {
+            return f.write_str("closed");
+        }
         for (index, change) in self.changes.iter().enumerate() {
             let separator = if index > 0 { "; " } else { "" };
             write!(f, "{separator}{change}")?;
@@ -97,6 +100,8 @@ pub enum Change {
     LogFloor(SeqNo),
     /// Who decides where records live.
     PlacedBy(PlacedBy),
+    /// The manifest was put in force with so many edits.
+    BeganWith(u64),
 }
 
 impl fmt::Display for Change {
@@ -121,6 +126,7 @@ impl fmt::Display for Change {
             Change::NextFile(number) => write!(f, "file numbers go on from {number}"),
             Change::LastSeq(seq) => write!(f, "last sequence {seq}"),
             Change::LogFloor(seq) => write!(f, "the log may be gone through sequence {seq}"),
+            Change::BeganWith(edits) => write!(f, "put in force with {edits} edits"),
             Change::PlacedBy(placed_by) => write!(f, "records live by {placed_by}"),
         }
     }
@@ -146,6 +152,7 @@ impl Edit {
         changes.extend(edit.last_seq.map(Change::LastSeq));
         changes.extend(edit.log_floor.map(Change::LogFloor));
         changes.extend(edit.placed_by.map(Change::PlacedBy));
+        changes.extend(edit.snapshot.map(Change::BeganWith));
         Self { changes }
     }
 }

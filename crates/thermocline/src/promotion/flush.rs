@@ -199,6 +199,8 @@ impl Engine {
             tier: 0,
             epoch,
             replaces: Vec::new(),
+            gone: self.graveyard.dead(),
+            keyspace_name: tree.name.clone(),
         };
         let expected = self.sizes.table_size;
         TableBuilder::new(self.fast(), identity, expected, Purpose::Promotion)

@@ -1,5 +1,7 @@
 //! RALT's files: its own tier over its own directory, with its space charged to the fast tier.
 
+use bytes::Bytes;
+
 use super::RaltParts;
 use super::histogram::{Histogram, Sample};
 use super::limits::Limits;
@@ -168,6 +170,8 @@ impl<'a> Writer<'a> {
                     tier: self.files.tier.index,
                     epoch: 0,
                     replaces: Vec::new(),
+                    gone: Vec::new(),
+                    keyspace_name: Bytes::new(),
                 };
                 let (tier, expected) = (&self.files.tier, self.table_size);
                 let builder = TableBuilder::new(tier, identity, expected, Purpose::Hotness)?;

@@ -34,6 +34,10 @@ pub(crate) struct TableIdentity {
     pub(crate) epoch: u64,
     /// The tables whose records it took over.
     pub(crate) replaces: Vec<FileId>,
+    /// Tables that had been replaced before it was written, and whose files were still there.
+    pub(crate) gone: Vec<FileId>,
+    /// Name of the keyspace, so that a repair can bring it back; empty where it has none.
+    pub(crate) keyspace_name: Bytes,
 }
 
 /// A partition whose blocks wait in memory until all data blocks are written.

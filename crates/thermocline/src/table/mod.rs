@@ -10,6 +10,7 @@ mod block_builder;
 mod block_iter;
 mod builder;
 mod check;
+mod describe;
 mod filter;
 mod footer;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -19,6 +20,7 @@ mod iter;
 mod partitions;
 mod properties;
 mod reader;
+mod salvage;
 mod stored;
 mod tail;
 #[cfg(test)]
@@ -28,6 +30,8 @@ mod tests;
 mod weights;
 
 pub(crate) use builder::{TableBuilder, TableIdentity};
+pub(crate) use describe::SelfDescribed;
 pub(crate) use iter::{ScanOptions, TableIter};
 pub(crate) use reader::{Located, ReadTrace, Record, Table};
+pub(crate) use salvage::{LostPart, Salvage};
 pub(crate) use stored::BlockHandle;

@@ -22,6 +22,13 @@ pub(super) struct PartitionHandle {
     pub(super) filter: Option<BlockHandle>,
 }
 
+impl PartitionHandle {
+    /// A user key that none of the partition's lies behind.
+    pub(super) fn last_key(&self) -> Bytes {
+        self.user_key.clone()
+    }
+}
+
 /// The top-level index, always in memory.
 #[derive(Debug)]
 pub(super) struct TopIndex {

@@ -28,6 +28,8 @@ mod tag {
     pub(super) const FILTER_BYTES: u64 = 17;
     pub(super) const REPLACES: u64 = 18;
     pub(super) const WEIGHT: u64 = 19;
+    pub(super) const KEYSPACE_NAME: u64 = 20;
+    pub(super) const GONE: u64 = 21;
 }
 
 /// A table's description of itself, as of when it was written: level and tier may have
@@ -86,6 +88,16 @@ impl TableProperties {
         let identity = &self.identity;
         field(tag::DATABASE, &identity.database.to_le_bytes());
         let mut number = Vec::new();
+        // What may be missing does not come last: properties that are cut short lack a field.
+        if !identity.keyspace_name.is_empty() {
+            field(tag::KEYSPACE_NAME, &identity.keyspace_name);
+        }
+        if !identity.gone.is_empty() {
+            for id in &identity.gone {
+                put_varint(&mut number, *id);
+            }
+            field(tag::GONE, &number);
+        }
         for (tag, value) in [
             (tag::KEYSPACE, u64::from(identity.keyspace)),
             (tag::LEVEL, u64::from(identity.level)),
@@ -128,7 +140,7 @@ impl TableProperties {
     fn fields(payload: &[u8]) -> Option<Self> {
         let mut numbers = [None; tag::WEIGHT as usize + 1];
         let (mut database, mut first, mut last) = (None, None, None);
-        let mut replaces = None;
+        let (mut replaces, mut gone, mut keyspace_name) = (None, Vec::new(), Bytes::new());
         let mut decoder = Decoder::new(payload);
         while !decoder.is_empty() {
             let tag = decoder.varint()?;
@@ -138,12 +150,9 @@ impl TableProperties {
                 tag::DATABASE => database = Some(value.u128()?),
                 tag::SMALLEST => first = Some(Bytes::copy_from_slice(bytes)),
                 tag::LARGEST => last = Some(Bytes::copy_from_slice(bytes)),
-                tag::REPLACES => {
-                    let ids = replaces.insert(Vec::new());
-                    while !value.is_empty() {
-                        ids.push(value.varint()?);
-                    }
-                }
+                tag::KEYSPACE_NAME => keyspace_name = Bytes::copy_from_slice(bytes),
+                tag::REPLACES => replaces = Some(value.varints()?),
+                tag::GONE => gone = value.varints()?,
                 // A field of a later version is skipped.
                 _ => {
                     if let Some(slot) = usize::try_from(tag).ok().and_then(|t| numbers.get_mut(t)) {
@@ -162,6 +171,8 @@ impl TableProperties {
                 tier: number(tag::TIER)?.try_into().ok()?,
                 epoch: number(tag::EPOCH)?,
                 replaces: replaces?,
+                gone,
+                keyspace_name,
             },
             min_seq: number(tag::MIN_SEQ)?,
             max_seq: number(tag::MAX_SEQ)?,
@@ -194,6 +205,8 @@ mod tests {
             tier: 1,
             epoch: 12,
             replaces: vec![4, 5, 600],
+            gone: vec![3, 1 << 20],
+            keyspace_name: Bytes::from_static(b"names"),
         });
         properties.range.first = Bytes::from_static(b"a");
         properties.range.last = Bytes::from_static(b"z");

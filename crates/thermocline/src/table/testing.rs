@@ -1,5 +1,7 @@
 //! A table store in memory, and tables to read from it.
 
+use bytes::Bytes;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -145,6 +147,8 @@ impl Fixture {
             tier: 0,
             epoch: 1,
             replaces: vec![1, 2],
+            gone: Vec::new(),
+            keyspace_name: Bytes::new(),
         };
         TableBuilder::new(&self.tier, identity, 1 << 20, Purpose::Flush).unwrap()
     }

@@ -99,6 +99,9 @@ pub(crate) struct VersionEdit {
     /// How records were placed when the manifest was begun. By hotness only if RALT's state was
     /// durable by then: where it is missing later, it was lost.
     pub(crate) placed_by: Option<PlacedBy>,
+    /// In the first edit of a manifest: how many edits, itself among them, were there when the manifest
+    /// was put in force. None of them may be missing.
+    pub(crate) snapshot: Option<u64>,
 }
 
 /// The number of the table file called `name`, if it is one.

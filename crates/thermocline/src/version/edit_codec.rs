@@ -19,6 +19,7 @@ const LAST_SEQ: u64 = 7;
 const LOG_FLOOR: u64 = 8;
 const LOG_START: u64 = 9;
 const PLACED_BY: u64 = 10;
+const SNAPSHOT: u64 = 11;
 
 const BY_LEVEL: u8 = 0;
 const BY_HOTNESS: u8 = 1;
@@ -71,6 +72,9 @@ impl VersionEdit {
                 });
             });
         }
+        if let Some(edits) = self.snapshot {
+            field(SNAPSHOT, &|body| put_varint(body, edits));
+        }
     }
 
     /// # Errors
@@ -87,7 +91,7 @@ impl VersionEdit {
             let at = decoder.position();
             let field = decoder.varint().zip(decoder.bytes());
             let (tag, body) = field.ok_or_else(|| format!("the edit ends within byte {at}"))?;
-            if !(CREATED..=PLACED_BY).contains(&tag) {
+            if !(CREATED..=SNAPSHOT).contains(&tag) {
                 return Err(format!(
                     "the edit has a field {tag} written by a newer release"
                 ));
@@ -114,6 +118,7 @@ impl VersionEdit {
             LOG_FLOOR => self.log_floor = Some(body.varint()?),
             LOG_START => self.log_start = Some(body.varint()?),
             PLACED_BY => self.placed_by = Some(decode_placed_by(body)?),
+            SNAPSHOT => self.snapshot = Some(body.varint()?),
             _ => return None,
         }
         Some(())
@@ -235,10 +240,11 @@ mod tests {
             placed_by in prop::option::of(prop::sample::select(vec![
                 PlacedBy::Level, PlacedBy::Hotness,
             ])),
+            snapshot: Option<u64>,
         ) -> VersionEdit {
             VersionEdit {
                 created, dropped, removed, added, flushed_through, next_file, last_seq, log_floor,
-                log_start, placed_by,
+                log_start, placed_by, snapshot,
             }
         }
     }

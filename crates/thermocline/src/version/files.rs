@@ -73,6 +73,11 @@ impl Graveyard {
         self.executor.spawn(Lane::Flush, Box::new(sweep));
     }
 
+    /// Tables that no version names and whose files are still there.
+    pub(crate) fn dead(&self) -> Vec<FileId> {
+        self.dead.lock().keys().copied().collect()
+    }
+
     /// Removes every file that nobody holds. One that cannot be removed stays, counts as
     /// used, and is tried again with the next.
     pub(crate) fn sweep(&self) {

@@ -102,6 +102,18 @@ pub(crate) fn claim(tier: &Arc<Tier>, database: Option<u128>, drawn: u128) -> Re
     Ok(wanted)
 }
 
+/// The database that the tier's directory says it belongs to; none where the file is missing or
+/// damaged.
+///
+/// # Errors
+/// I/O errors.
+pub(crate) fn database(tier: &Arc<Tier>) -> Result<Option<u128>> {
+    Ok(match read(tier)? {
+        Found::Identity { database, .. } => Some(database),
+        Found::Nothing | Found::Damaged => None,
+    })
+}
+
 /// Whether the tier's directory is the one that belongs there.
 ///
 /// # Errors

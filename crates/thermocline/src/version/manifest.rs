@@ -60,7 +60,10 @@ impl Manifest {
             base_seq: 0,
         };
         let mut bytes = header.encode();
-        for edit in snapshot {
+        for (index, edit) in snapshot.iter().enumerate() {
+            let mut edit = edit.clone();
+            // What was synced before CURRENT named it was cut short by no crash.
+            edit.snapshot = (index == 0).then_some(snapshot.len() as u64);
             let offset = bytes.len() as u64;
             put_record(&mut bytes, number, offset, |out| edit.encode(out))?;
         }
@@ -132,11 +135,11 @@ impl Manifest {
                         .map_err(|what| Error::corruption(&path, offset, what))?;
                     recovered.edits.push(edit);
                 }
-                Found::End => return Ok(Some(recovered)),
+                Found::End => break,
                 Found::Torn { offset } => {
                     recovered.len = offset;
                     recovered.torn = true;
-                    return Ok(Some(recovered));
+                    break;
                 }
                 // Each edit was synced before the next was written: no crash does this.
                 Found::Damaged { offset, .. } => {
@@ -145,6 +148,15 @@ impl Manifest {
                 }
             }
         }
+        if lacks_edits(&recovered.edits) {
+            let what = "it ends within the edits that it began with";
+            return Err(Error::corruption(path, recovered.len, what));
+        }
+        if let Some(first) = recovered.edits.first_mut() {
+            // It is about the file, not about the store.
+            first.snapshot = None;
+        }
+        Ok(Some(recovered))
     }
 
     /// Appends `edit` and makes it durable; only then may it be acted upon (I4).
@@ -198,6 +210,12 @@ impl Drop for Manifest {
     fn drop(&mut self) {
         self.tier.remove_file_bytes(self.len);
     }
+}
+
+/// Whether some of the edits are missing that the manifest was put in force with.
+pub(crate) fn lacks_edits(edits: &[VersionEdit]) -> bool {
+    let began_with = edits.first().map_or(1, |first| first.snapshot.unwrap_or(0));
+    (edits.len() as u64) < began_with
 }
 
 /// Removes manifests that are no longer in force. A failure costs space only and is made
@@ -259,6 +277,19 @@ mod tests {
 
     const NAME: &str = "MANIFEST-00000001";
 
+    /// Length of each of [`three_edits`], and of what the first says beside.
+    fn lengths(bytes: &[u8]) -> (usize, usize) {
+        let count = VersionEdit {
+            snapshot: Some(1),
+            ..VersionEdit::default()
+        };
+        let (mut with, mut without) = (Vec::new(), Vec::new());
+        count.encode(&mut with);
+        VersionEdit::default().encode(&mut without);
+        let count = with.len() - without.len();
+        ((bytes.len() - 72 - count) / 3, count)
+    }
+
     #[test]
     fn edits_come_back_and_a_rollover_replaces_the_file() {
         let store = three_edits();
@@ -276,11 +307,15 @@ mod tests {
         let store = three_edits();
         let bytes = store.get(NAME).unwrap();
         let whole = [edit(1), edit(2), edit(3)];
+        let (record, count) = lengths(&bytes);
         for len in 0..bytes.len() {
             store.put(NAME, bytes[..len].to_vec());
             match recover(&store) {
                 Ok(found) => assert!(whole.starts_with(&found.unwrap().edits)),
-                Err(error) => assert!(error.is_corruption() && len < 72, "{len}: {error}"),
+                Err(error) => {
+                    let in_force = len < 72 + record + count;
+                    assert!(error.is_corruption() && in_force, "{len}: {error}");
+                }
             }
         }
     }
@@ -289,7 +324,7 @@ mod tests {
     fn every_flipped_byte_before_the_last_edit_is_an_error() {
         let store = three_edits();
         let bytes = store.get(NAME).unwrap();
-        let record = (bytes.len() - 72) / 3;
+        let (record, _) = lengths(&bytes);
         for at in 0..bytes.len() {
             let mut bad = bytes.clone();
             bad[at] ^= 0x04;

@@ -13,6 +13,6 @@ mod superversion;
 pub(crate) use current::{manifest_file_name, manifest_number, read as current_manifest};
 pub(crate) use files::{FileGuard, Graveyard};
 pub(crate) use level_iter::LevelIter;
-pub(crate) use manifest::Manifest;
+pub(crate) use manifest::{Manifest, lacks_edits};
 pub(crate) use set::{MAX_LEVELS, TableHandle, Version};
 pub(crate) use superversion::{PromotionView, Superversion, newest_below};

@@ -69,6 +69,34 @@ pub(crate) fn recover(
     points: &Points,
     visit: Visit<'_>,
 ) -> Result<Recovered> {
+    let replayed = survey(tier, database, mode, from, visit)?;
+    let segments = &replayed.recovered.segments;
+    let unproven = segments.get(replayed.durable..).unwrap_or_default();
+    settle(tier, &*log_store(tier)?, replayed.doomed, unproven, points)?;
+    Ok(replayed.recovered)
+}
+
+/// What [`recover`] finds before it changes anything.
+#[derive(Debug)]
+pub(crate) struct Surveyed {
+    pub(crate) recovered: Recovered,
+    /// Segments that are going to be removed.
+    pub(crate) doomed: Vec<FileId>,
+    /// Of the segments that stay, how many are proven to be durable.
+    durable: usize,
+}
+
+/// As [`recover`], without changing anything.
+///
+/// # Errors
+/// As [`recover`].
+pub(crate) fn survey(
+    tier: &Arc<Tier>,
+    database: u128,
+    mode: RecoveryMode,
+    from: SeqNo,
+    visit: Visit<'_>,
+) -> Result<Surveyed> {
     let store = log_store(tier)?;
     let mut numbers: Vec<FileId> = Vec::new();
     numbers.extend(store.list()?.iter().filter_map(|f| segment_number(&f.name)));
@@ -100,12 +128,14 @@ pub(crate) fn recover(
     while let Some(empty) = replay.chain.pop_if(|s| is_empty(s)) {
         doomed.push(empty.number);
     }
-    let unproven = replay.chain.get(replay.durable..).unwrap_or_default();
-    settle(tier, &*store, doomed, unproven, points)?;
-    Ok(Recovered {
-        last_seq: replay.last_seq.max(from),
-        segments: replay.chain,
-        cut,
+    Ok(Surveyed {
+        recovered: Recovered {
+            last_seq: replay.last_seq.max(from),
+            segments: replay.chain,
+            cut,
+        },
+        doomed,
+        durable: replay.durable,
     })
 }
 

@@ -45,6 +45,7 @@ pub(super) fn change(change: &Change) -> Json {
         Change::NextFile(number) => json!({"next_file": number}),
         Change::LastSeq(seq) => json!({"last_seq": seq}),
         Change::LogFloor(seq) => json!({"log_floor": seq}),
+        Change::BeganWith(edits) => json!({"began_with": edits}),
         Change::PlacedBy(placed_by) => json!({"placed_by": placed_by.to_string()}),
         // A change of a later release still says what it is.
         other => json!({"change": other.to_string()}),

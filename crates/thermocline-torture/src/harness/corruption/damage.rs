@@ -11,7 +11,7 @@ use super::scene::{File, Scene};
 use crate::verdict::Tally;
 
 /// The kinds of damage that [`draw`] chooses from.
-pub(super) const KINDS: &[&str] = &[
+pub(in crate::harness) const KINDS: &[&str] = &[
     "bytes flipped",
     "files cut",
     "files grown",
@@ -29,14 +29,14 @@ const SECTOR: usize = 512;
 
 /// A store's files after something happened to them.
 #[derive(Debug)]
-pub(super) struct Damage {
-    pub(super) files: Vec<File>,
+pub(in crate::harness) struct Damage {
+    pub(in crate::harness) files: Vec<File>,
     /// Which of them are not what was written; empty if what happened changed nothing.
-    pub(super) touched: BTreeSet<PathBuf>,
+    pub(in crate::harness) touched: BTreeSet<PathBuf>,
     /// Whether it is one flipped bit, so that there is one place to name.
-    pub(super) is_one_bit: bool,
+    pub(in crate::harness) is_one_bit: bool,
     /// In words.
-    pub(super) what: String,
+    pub(in crate::harness) what: String,
 }
 
 impl Damage {
@@ -53,7 +53,7 @@ impl Damage {
 }
 
 /// Flips a bit of byte `at`, counted over all files of the scene.
-pub(super) fn flip_one(scene: &Scene, at: u64) -> Damage {
+pub(in crate::harness) fn flip_one(scene: &Scene, at: u64) -> Damage {
     let mut files = scene.files.clone();
     let mut at = at as usize;
     let mut what = String::new();
@@ -76,7 +76,7 @@ fn path(file: &File) -> String {
 }
 
 /// Damage of a kind drawn from `rng`.
-pub(super) fn draw(scene: &Scene, rng: &mut SmallRng, tally: &mut Tally) -> Damage {
+pub(in crate::harness) fn draw(scene: &Scene, rng: &mut SmallRng, tally: &mut Tally) -> Damage {
     let mut files = scene.files.clone();
     let kind = rng.random_range(0..KINDS.len());
     let one = rng.random_range(0..files.len());

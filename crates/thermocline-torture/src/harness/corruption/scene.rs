@@ -18,37 +18,37 @@ const FOOTER: usize = 64;
 
 /// A file as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct File {
-    pub(super) dir: PathBuf,
-    pub(super) name: String,
-    pub(super) bytes: Vec<u8>,
+pub(in crate::harness) struct File {
+    pub(in crate::harness) dir: PathBuf,
+    pub(in crate::harness) name: String,
+    pub(in crate::harness) bytes: Vec<u8>,
 }
 
 impl File {
-    pub(super) fn path(&self) -> PathBuf {
+    pub(in crate::harness) fn path(&self) -> PathBuf {
         self.dir.join(&self.name)
     }
 }
 
 /// A store that is sound.
 #[derive(Debug)]
-pub(super) struct Scene {
-    pub(super) files: Vec<File>,
+pub(in crate::harness) struct Scene {
+    pub(in crate::harness) files: Vec<File>,
     /// What it may hold when it is opened: after a clean close one thing, else every prefix of what
     /// its log ends in, the longest last.
-    pub(super) states: Vec<Contents>,
+    pub(in crate::harness) states: Vec<Contents>,
     /// Its tables; other table files are left over, and removed when it is opened.
-    pub(super) tables: BTreeSet<PathBuf>,
+    pub(in crate::harness) tables: BTreeSet<PathBuf>,
 }
 
 impl Scene {
-    pub(super) fn bytes(&self) -> u64 {
+    pub(in crate::harness) fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes.len() as u64).sum()
     }
 }
 
 /// The scenes, made once: the same in every run.
-pub(super) fn scenes() -> &'static [Scene] {
+pub(in crate::harness) fn scenes() -> &'static [Scene] {
     static SCENES: OnceLock<Vec<Scene>> = OnceLock::new();
     SCENES.get_or_init(|| {
         vec![
@@ -61,11 +61,15 @@ pub(super) fn scenes() -> &'static [Scene] {
     })
 }
 
-pub(super) fn dirs() -> [PathBuf; 3] {
+pub(in crate::harness) fn dirs() -> [PathBuf; 3] {
     [FAST.into(), SLOW.into(), Path::new(FAST).join("ralt")]
 }
 
-pub(super) fn builder(disk: &Faulty, compression: Compression, create: bool) -> DbBuilder {
+pub(in crate::harness) fn builder(
+    disk: &Faulty,
+    compression: Compression,
+    create: bool,
+) -> DbBuilder {
     let mut options: Options = tiny_options();
     options.create_if_missing = create;
     options.tiers[0].compression = compression;

@@ -1,0 +1,124 @@
+//! The changes of a repair. Up to the rename of `CURRENT` nothing that was there is gone, and a repair
+//! that is cut short may be repeated: tables that it wrote name their sources as replaced, all of which
+//! are still there, so they do not count.
+
+use super::merge;
+use super::plan::Plan;
+use crate::db::builder::DbBuilder;
+use crate::error::{Error, Result};
+use crate::options::RecoveryMode;
+use crate::storage::LogStore;
+use crate::sync::Arc;
+use crate::tier::Tier;
+use crate::version::edit::{table_file_name, table_number};
+use crate::version::{Manifest, identity, manifest_number};
+use crate::wal::{self, log_store};
+
+/// Where files go that are not used any more, in the directory of their tier.
+pub(super) const LOST: &str = "lost";
+
+/// Carries out `plan`; adds to it what is lost on the way and what was set aside.
+///
+/// # Errors
+/// I/O errors, [`Error::NoSpace`] among them: every keyspace that is merged is written once more.
+pub(super) fn carry_out(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Plan) -> Result<()> {
+    let mut written = Vec::new();
+    let mut next = plan.shape.next_file;
+    let mut new_file = || {
+        next += 1;
+        next - 1
+    };
+    for merge in &plan.merges {
+        for meta in merge::write(plan, merge, tiers, &mut new_file)? {
+            written.push(meta);
+        }
+    }
+    set_aside(builder, tiers, plan)?;
+    for tier in &plan.nameless_tiers {
+        let tier = &tiers[*tier];
+        tier.tables.remove(identity::NAME)?;
+        identity::write(tier, plan.database)?;
+    }
+    // What it changes is what an opening would change.
+    wal::recover(
+        &tiers[0],
+        plan.database,
+        RecoveryMode::Tolerant,
+        plan.from,
+        &builder.points,
+        &mut |_, _, _, _, _| Ok(()),
+    )?;
+    let number = new_file();
+    let tables = written.into_iter().map(|meta| (meta.id, meta));
+    plan.shape.tables.extend(tables);
+    plan.shape.next_file = new_file();
+    let (last_seq, log_start) = (plan.shape.last_seq, plan.shape.log_start);
+    let edits = plan
+        .shape
+        .to_edits(last_seq, log_start, plan.shape.placed_by);
+    let points = builder.points.clone();
+    Manifest::create(Arc::clone(&tiers[0]), plan.database, number, &edits, points)?;
+    // An opening would take them for tables of edits that are lost: what they hold is to be replayed.
+    for tier in tiers {
+        for file in tier.tables.list()? {
+            let Some(id) = table_number(&file.name) else {
+                continue;
+            };
+            let named = plan.shape.tables.get(&id);
+            if named.is_none_or(|table| table.tier != tier.index) {
+                tier.tables.remove(&file.name)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gives what is going to be removed or replaced a second name, or a copy, in the directory [`LOST`].
+fn set_aside(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Plan) -> Result<()> {
+    let first = &tiers[0];
+    let from = log_store(first)?;
+    let dir = first.options.path.join(LOST);
+    let to = builder.medium_of(0).log_store(&dir, true)?;
+    let manifests = from.list()?.into_iter().map(|file| file.name);
+    let replaced = manifests.filter(|name| manifest_number(name).is_some() || name == "CURRENT");
+    for name in replaced.chain(plan.logs_aside.clone()) {
+        let bytes = match from.read(&name) {
+            Err(Error::NotFound { .. }) => continue,
+            read => read?,
+        };
+        copy(&*to, &name, &bytes)?;
+        plan.set_aside.push(dir.join(name));
+    }
+    to.sync_dir()?;
+    for tier in tiers {
+        let of_tier = |(index, _): &&(usize, u64)| *index == usize::from(tier.index);
+        let ids: Vec<u64> = plan
+            .tables_aside
+            .iter()
+            .filter(of_tier)
+            .map(|(_, id)| *id)
+            .collect();
+        if ids.is_empty() {
+            continue;
+        }
+        let dir = tier.options.path.join(LOST);
+        let medium = builder.medium_of(usize::from(tier.index));
+        let to = medium.table_store(&dir, true)?;
+        let there: Vec<String> = to.list()?.into_iter().map(|file| file.name).collect();
+        for name in ids.into_iter().map(table_file_name) {
+            // A repair that was cut short has put it there.
+            if !there.contains(&name) {
+                tier.tables.link(&name, &dir)?;
+            }
+            plan.set_aside.push(dir.join(name));
+        }
+        to.sync_dir()?;
+    }
+    Ok(())
+}
+
+fn copy(to: &dyn LogStore, name: &str, bytes: &[u8]) -> Result<()> {
+    let file = to.create(name)?;
+    file.append(bytes)?;
+    file.sync()
+}

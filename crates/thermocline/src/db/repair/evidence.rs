@@ -1,0 +1,256 @@
+//! What is left of a store: the edits of its manifests that can be read, and its tables by their own
+//! properties.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use crate::db::recovery::Shape;
+use crate::error::{Error, Result};
+use crate::log_format::{FileHeader, FileKind, Found, Records};
+use crate::storage::LogStore;
+use crate::sync::Arc;
+use crate::table::SelfDescribed;
+use crate::tier::Tier;
+use crate::version::edit::{FileId, KeyspaceId, VersionEdit, table_number};
+use crate::version::{
+    current_manifest, identity, lacks_edits, manifest_file_name, manifest_number,
+};
+use crate::wal::{self, log_store, segment_number};
+
+/// What the files of a store say.
+#[derive(Debug)]
+pub(super) struct Evidence {
+    pub(super) database: u128,
+    /// The manifest that knows most; none where no edit of any can be read.
+    pub(super) manifest: Option<ReadManifest>,
+    /// What is wrong with `CURRENT` and the manifests.
+    pub(super) problems: Vec<String>,
+    /// Every table file, by number.
+    pub(super) tables: BTreeMap<FileId, FoundTable>,
+    /// Tiers whose `TIER` is missing or damaged.
+    pub(super) nameless_tiers: Vec<usize>,
+    /// Above every number in the name of a file (I4).
+    pub(super) next_file: FileId,
+}
+
+/// What can be read of a manifest.
+#[derive(Debug)]
+pub(super) struct ReadManifest {
+    pub(super) number: FileId,
+    database: Option<u128>,
+    pub(super) edits: Vec<VersionEdit>,
+    /// Whether it ends in bytes that are no edit.
+    pub(super) torn: bool,
+    /// What they add up to, if none is missing.
+    pub(super) shape: Option<Shape>,
+}
+
+/// A table file.
+#[derive(Debug)]
+pub(super) struct FoundTable {
+    pub(super) tier: usize,
+    pub(super) path: PathBuf,
+    pub(super) described: std::result::Result<SelfDescribed, Error>,
+}
+
+impl Evidence {
+    /// Reads manifests and tails of tables. Changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] where there is nothing of a store; [`Error::FormatVersion`] of any file;
+    /// [`Error::WrongTier`] for a tier of another store; I/O errors.
+    pub(super) fn gather(tiers: &[Arc<Tier>]) -> Result<Self> {
+        let store = log_store(&tiers[0])?;
+        let (manifest, problems) = read_manifests(&*store)?;
+        let mut next_file = 1;
+        for file in store.list()? {
+            let segment = segment_number(&file.name);
+            let number = segment.or_else(|| manifest_number(&file.name));
+            next_file = next_file.max(number.map_or(0, |number| number.saturating_add(1)));
+        }
+        let tables = find_tables(tiers)?;
+        if let Some(last) = tables.keys().last() {
+            next_file = next_file.max(last.saturating_add(1));
+        }
+        let mut nameless_tiers = Vec::new();
+        let mut database = manifest.as_ref().and_then(|manifest| manifest.database);
+        for tier in tiers {
+            match identity::database(tier)? {
+                None => nameless_tiers.push(usize::from(tier.index)),
+                found => database = database.or(found),
+            }
+        }
+        let described = tables
+            .values()
+            .filter_map(|table| table.described.as_ref().ok());
+        let database = database.or_else(|| most_common(described.map(|t| t.identity.database)));
+        let log = wal::first_header(&tiers[0])?;
+        let Some(database) = database.or(log.map(|header| header.database)) else {
+            return Err(Error::NotFound {
+                path: tiers[0].options.path.clone(),
+            });
+        };
+        for tier in tiers {
+            if !nameless_tiers.contains(&usize::from(tier.index)) {
+                identity::check(tier, database)?;
+            }
+        }
+        Ok(Self {
+            database,
+            manifest,
+            problems,
+            tables,
+            nameless_tiers,
+            next_file,
+        })
+    }
+}
+
+impl Evidence {
+    /// Keyspaces that an edit drops.
+    pub(super) fn dropped(&self) -> BTreeSet<KeyspaceId> {
+        let edits = self.manifest.iter().flat_map(|manifest| &manifest.edits);
+        edits.flat_map(|edit| &edit.dropped).copied().collect()
+    }
+}
+
+fn most_common(databases: impl Iterator<Item = u128>) -> Option<u128> {
+    let mut counts = BTreeMap::new();
+    for database in databases {
+        *counts.entry(database).or_insert(0u64) += 1;
+    }
+    counts
+        .into_iter()
+        .max_by_key(|(_, count)| *count)
+        .map(|(database, _)| database)
+}
+
+fn find_tables(tiers: &[Arc<Tier>]) -> Result<BTreeMap<FileId, FoundTable>> {
+    let mut tables = BTreeMap::new();
+    for tier in tiers {
+        for file in tier.tables.list()? {
+            let Some(id) = table_number(&file.name) else {
+                continue;
+            };
+            let described = match SelfDescribed::read(tier, id) {
+                Err(error @ Error::Corruption { .. }) => Err(error),
+                described => Ok(described?),
+            };
+            let found = FoundTable {
+                tier: usize::from(tier.index),
+                path: tier.tables.path().join(&file.name),
+                described,
+            };
+            // A number stands for one table; of two files the one that is whole counts.
+            let known = tables.get(&id);
+            if known.is_none_or(|known: &FoundTable| known.described.is_err()) {
+                tables.insert(id, found);
+            }
+        }
+    }
+    Ok(tables)
+}
+
+/// The manifest in force. Where `CURRENT` does not say which that is, the one that got furthest: one that
+/// was begun and never put in force is no further than the one before it.
+fn read_manifests(store: &dyn LogStore) -> Result<(Option<ReadManifest>, Vec<String>)> {
+    let mut problems = Vec::new();
+    let current = match current_manifest(store) {
+        Ok(Some(number)) => Some(number),
+        Ok(None) => {
+            problems.push(format!(
+                "{} is missing",
+                store.path().join("CURRENT").display()
+            ));
+            None
+        }
+        Err(error @ Error::Corruption { .. }) => {
+            problems.push(error.to_string());
+            None
+        }
+        Err(error) => return Err(error),
+    };
+    let files = store.list()?;
+    let mut numbers: Vec<FileId> = files
+        .iter()
+        .filter_map(|f| manifest_number(&f.name))
+        .collect();
+    numbers.sort_unstable();
+    if let Some(number) = current {
+        match numbers.contains(&number) {
+            true => numbers = vec![number],
+            false => {
+                let file = store.path().join(manifest_file_name(number));
+                problems.push(format!("{} is missing", file.display()));
+            }
+        }
+    }
+    let mut best: Option<ReadManifest> = None;
+    for number in numbers {
+        let read = read_manifest(store, number, &mut problems)?;
+        let reach = |manifest: &ReadManifest| {
+            let shape = manifest.shape.as_ref();
+            shape.map(|shape| (shape.next_file, shape.last_seq, manifest.number))
+        };
+        if best.as_ref().is_none_or(|best| reach(best) < reach(&read)) {
+            best = Some(read);
+        }
+    }
+    Ok((best.filter(|manifest| !manifest.edits.is_empty()), problems))
+}
+
+fn read_manifest(
+    store: &dyn LogStore,
+    number: FileId,
+    problems: &mut Vec<String>,
+) -> Result<ReadManifest> {
+    let name = manifest_file_name(number);
+    let path = store.path().join(&name);
+    let bytes = store.read(&name)?;
+    let before = problems.len();
+    let mut damaged = |offset: u64, what: &str| {
+        problems.push(format!("{} at offset {offset}: {what}", path.display()));
+    };
+    let header = FileHeader::decode(&path, FileKind::Manifest, &bytes)?;
+    let header = header.filter(|header| header.number == number);
+    if header.is_none() {
+        damaged(0, "the file header is damaged");
+    }
+    let (mut edits, mut torn) = (Vec::new(), false);
+    let mut records = Records::new(number, &bytes);
+    loop {
+        match records.next() {
+            Found::Record { offset, payload } => {
+                match VersionEdit::decode(bytes.get(payload).unwrap_or_default()) {
+                    Ok(edit) => edits.push(edit),
+                    Err(what) => damaged(offset, &what),
+                }
+            }
+            Found::Damaged { offset, .. } => damaged(offset, "an edit does not match its checksum"),
+            // What a crash leaves is no damage: the edit was not in force.
+            Found::Torn { .. } => {
+                torn = true;
+                break;
+            }
+            Found::End => break,
+        }
+    }
+    if lacks_edits(&edits) {
+        let what = "it ends within the edits that it began with";
+        problems.push(format!("{}: {what}", path.display()));
+    }
+    let mut shape = None;
+    if problems.len() == before {
+        match Shape::from_edits(edits.clone()) {
+            Ok(added_up) => shape = Some(added_up),
+            Err(what) => problems.push(format!("{}: {what}", path.display())),
+        }
+    }
+    Ok(ReadManifest {
+        number,
+        database: header.map(|header| header.database),
+        edits,
+        torn,
+        shape,
+    })
+}
