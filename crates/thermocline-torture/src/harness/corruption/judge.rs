@@ -11,9 +11,12 @@ use super::scene::{Scene, builder, dirs};
 use crate::life::history::Contents;
 use crate::verdict::{Promise, Tally, Violation};
 
-/// A read that failed, and every answer that was given.
+/// Keyspace and key.
+type At = (String, Vec<u8>);
+
+/// Every answer that was given, and every read that failed.
 struct Answers {
-    found: Vec<((String, Vec<u8>), Option<Vec<u8>>)>,
+    found: Vec<(At, Option<Vec<u8>>)>,
     /// What scans gave before they ended or failed, by keyspace, forwards and backwards.
     scans: Vec<Scan>,
     errors: Vec<Error>,

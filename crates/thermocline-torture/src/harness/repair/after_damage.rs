@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use thermocline::storage::{Faulty, Medium};
-use thermocline::{Compression, Loss, RepairReport};
+use thermocline::{Compression, Error, Loss, RepairReport};
 
 use super::{failed, repair, with_old_names};
 use crate::harness::corruption::damage::draw;
@@ -37,7 +37,7 @@ fn check(scene: &Scene, disk: &Faulty, tally: &mut Tally) -> Result<(), Violatio
     let report = match repair(disk, builder, tally) {
         Ok(report) => report,
         // Tiers that are exchanged are for people to put right.
-        Err(error) if matches!(error, thermocline::Error::WrongTier { .. }) => {
+        Err(Error::WrongTier { .. }) => {
             tally.add("refused: another tier", 1);
             return Ok(());
         }
@@ -54,7 +54,7 @@ fn check(scene: &Scene, disk: &Faulty, tally: &mut Tally) -> Result<(), Violatio
     let found = contents(&db).map_err(|e| failed("scan", &e))?;
     let found = with_old_names(found);
     // What a log that was cut held, or one whose end is gone, only its prefixes tell.
-    let log_lost = report.losses.iter().any(|loss| is_log(loss));
+    let log_lost = report.losses.iter().any(is_log);
     let states = scene.states.iter().rev();
     let mut differences = states.map(|state| unexplained(state, &found, &report));
     match differences.find(Vec::is_empty) {
