@@ -1,6 +1,7 @@
 //! One thread: tables that grow and shrink, in every stage.
 
-use super::{Living, Plain, Ring, still};
+use super::rig::still;
+use super::{Living, Plain, Ring};
 use crate::reclaim;
 use crate::rehash::Rehash;
 use crate::{HotRing, Options, TableError};

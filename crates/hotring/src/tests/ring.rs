@@ -2,7 +2,8 @@
 
 use std::sync::atomic::AtomicU32;
 
-use super::{Living, Plain, Ring, still, with};
+use super::rig::{still, with};
+use super::{Living, Plain, Ring};
 use crate::link::order_of;
 use crate::reclaim;
 use crate::{BytesRing, CompareAndSwap, HotRing, Movement, Options, StoreError, TableError};
