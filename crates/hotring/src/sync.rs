@@ -25,7 +25,9 @@ pub(crate) mod atomic {
 
 /// Atomics that only count: the standard ones in every build.
 pub(crate) mod counting {
-    pub(crate) use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use std::sync::atomic::{
+        AtomicIsize, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+    };
 }
 
 /// A lock that nobody waits for.
