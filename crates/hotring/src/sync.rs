@@ -48,6 +48,14 @@ impl<T> TryLock<T> {
             Err(TryLockError::WouldBlock) => None,
         }
     }
+
+    /// What it guards, for who has it alone.
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        match self.0.get_mut() {
+            Ok(value) => value,
+            Err(poisoned) => poisoned.into_inner(),
+        }
+    }
 }
 
 /// Lets other threads run.
