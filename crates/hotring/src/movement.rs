@@ -59,7 +59,7 @@ impl<E: Entry> Core<E> {
     #[cold]
     fn end_period<'g>(&self, spot: Spot<'g>, unserved: Option<At<'g>>, visits: u32) {
         self.note_cost(visits, spot.guard);
-        let Some(item) = unserved.filter(|item| spot.holds(item.order())) else {
+        let Some(item) = unserved else {
             return;
         };
         let head = spot.bucket.head.load(Ordering::SeqCst);

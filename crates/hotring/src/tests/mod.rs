@@ -3,18 +3,17 @@
 mod check;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod history;
-#[cfg(feature = "loom")]
-mod loom_models;
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+mod models;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod random;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod resizing;
-#[cfg(any(feature = "loom", not(feature = "shuttle")))]
+#[cfg(all(feature = "shuttle", not(feature = "loom")))]
+mod resizing_models;
 mod rig;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod ring;
-#[cfg(all(feature = "shuttle", not(feature = "loom")))]
-mod shuttle_models;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod stress;
 

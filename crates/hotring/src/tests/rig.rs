@@ -51,7 +51,7 @@ impl<V: Send + Sync + 'static> Ring<V> {
     }
 
     /// How many items a search for `key` looks at, and whether it finds it.
-    #[cfg(not(feature = "loom"))]
+    #[cfg(not(any(feature = "loom", feature = "shuttle")))]
     pub(super) fn visits(&self, key: u64) -> (u32, bool) {
         let guard = reclaim::pin();
         let spot = self.core.spot(order_of(key), &guard);
