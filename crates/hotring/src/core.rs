@@ -117,10 +117,7 @@ impl<E: Entry> Drop for Core<E> {
     fn drop(&mut self) {
         // Nobody has a guard under which this map was looked at: handles borrow it. So what is
         // still linked, or kept by a head alone, is freed here, and what was retired is the epochs'.
-        let other = self
-            .rehash
-            .try_lock()
-            .and_then(|rehash| rehash.other_table());
+        let other = self.rehash.get_mut().other_table();
         let guard = reclaim::pin();
         let Some(present) = NonNull::new(self.table.load(Ordering::Acquire)) else {
             return;

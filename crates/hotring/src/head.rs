@@ -90,14 +90,15 @@ impl<E: Entry> Core<E> {
         }
     }
 
-    /// Hands the head on, if it points to `old`, which the caller has just marked: to `heir` if it
-    /// is a node of the bucket that is still linked, else to nothing.
+    /// Hands the head on, if it points to `old`, which the caller has just marked: to `heir` if that
+    /// is a node that is still linked, else to nothing. A node that follows `old` is of its bucket, for the
+    /// next bucket's anchor stands between.
     pub(crate) fn inherit<'g>(&self, spot: Spot<'g>, old: At<'g>, heir: Option<At<'g>>) {
         store_before_load();
         if spot.bucket.head.load(Ordering::SeqCst) != old.as_ptr() {
             return;
         }
-        let heir = heir.filter(|heir| heir.is_node() && spot.holds(heir.order()));
+        let heir = heir.filter(|heir| heir.is_node());
         if !heir.is_some_and(|heir| self.swing(spot, Some(old), heir)) {
             self.take_off(spot, old);
         }

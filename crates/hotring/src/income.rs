@@ -68,7 +68,11 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            cases: if cfg!(miri) { 8 } else { 256 },
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
 
         #[test]
         fn agrees_with_walking_every_sample(counts in prop::collection::vec(0u32..50, 1..20)) {

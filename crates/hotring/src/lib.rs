@@ -91,6 +91,7 @@
 //! such people, pass a keyed hash like SipHash ([`HotRing::with_options_and_hasher`]).
 
 mod bytes;
+mod calm;
 mod core;
 mod error;
 mod head;

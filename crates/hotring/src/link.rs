@@ -133,7 +133,7 @@ impl Node {
         (state & LINKED != 0, state & !LINKED)
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
     pub(crate) fn set_count(&self, count: u32) {
         self.count.store(count, Ordering::Relaxed);
     }

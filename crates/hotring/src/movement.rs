@@ -8,6 +8,8 @@
 //! the item itself would be of no use to it. The first item's predecessor is the anchor, which no
 //! head makes quicker to reach; such an update only takes a sample.
 //!
+//! A ring whose rounds gain little is left alone for longer and longer, see [`crate::calm`].
+//!
 //! Misses and new items begin no round and take no sample: there is no item to turn to the head.
 
 use crate::core::{Core, Spot};
@@ -57,7 +59,7 @@ impl<E: Entry> Core<E> {
     #[cold]
     fn end_period<'g>(&self, spot: Spot<'g>, unserved: Option<At<'g>>, visits: u32) {
         self.note_cost(visits, spot.guard);
-        let Some(item) = unserved.filter(|item| spot.holds(item.order())) else {
+        let Some(item) = unserved else {
             return;
         };
         let head = spot.bucket.head.load(Ordering::SeqCst);
@@ -70,6 +72,7 @@ impl<E: Entry> Core<E> {
             _ if head.is_null() => {
                 self.swing(spot, None, item);
             }
+            Movement::Sampling if spot.bucket.calm.passes() => {}
             Movement::Sampling => self.begin_sampling(spot),
             Movement::Random => {
                 if let Head::Live(head, _) = self.head(spot) {
@@ -124,30 +127,36 @@ impl<E: Entry> Core<E> {
     /// Moves the head to the cheapest place by the counts. Called by the one thread that took a
     /// round's last sample.
     pub(crate) fn adjust(&self, spot: Spot<'_>) {
-        let mut total = 0u64;
+        let (mut total, mut cost, mut items) = (0u64, 0i128, 0i128);
         self.walk_ring(spot, |item| {
-            total += u64::from(item.node().map_or(0, |n| n.count()))
+            let count = item.node().map_or(0, |node| node.count());
+            items += 1;
+            total += u64::from(count);
+            cost += items * i128::from(count);
         });
         if total == 0 {
             return;
         }
         let present = spot.bucket.head.load(Ordering::Relaxed);
         let mut income = Income::new(total);
+        // No head costs as much as one at the first item.
         let mut at_present = 0;
         let mut best: Option<(i128, At<'_>)> = None;
         self.walk_ring(spot, |item| {
-            let gain = income.next(item.node().map_or(0, |node| node.count()));
+            let income = income.next(item.node().map_or(0, |node| node.count()));
             if item.as_ptr() == present {
-                at_present = gain;
+                at_present = income;
             }
-            if best.is_none_or(|(least, _)| gain < least) {
-                best = Some((gain, item));
+            if best.is_none_or(|(least, _)| income < least) {
+                best = Some((income, item));
             }
         });
-        // At equal cost the head stays. No head costs as much as one at the first item.
-        if let Some((gain, item)) = best
-            && gain < at_present
-        {
+        let Some((least, item)) = best else { return };
+        spot.bucket
+            .calm
+            .gained(at_present - least, cost + at_present);
+        // At equal cost the head stays.
+        if least < at_present {
             match self.head(spot) {
                 Head::None => self.swing(spot, None, item),
                 Head::Live(head, _) => self.swing(spot, Some(head), item),

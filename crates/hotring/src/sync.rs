@@ -25,7 +25,9 @@ pub(crate) mod atomic {
 
 /// Atomics that only count: the standard ones in every build.
 pub(crate) mod counting {
-    pub(crate) use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use std::sync::atomic::{
+        AtomicIsize, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+    };
 }
 
 /// A lock that nobody waits for.
@@ -44,6 +46,14 @@ impl<T> TryLock<T> {
             Ok(guard) => Some(guard),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// What it guards, for who has it alone.
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        match self.0.get_mut() {
+            Ok(value) => value,
+            Err(poisoned) => poisoned.into_inner(),
         }
     }
 }

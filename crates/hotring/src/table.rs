@@ -7,6 +7,7 @@
 use std::alloc::{self, Layout};
 use std::ptr::{NonNull, null_mut};
 
+use crate::calm::Calm;
 use crate::error::TableError;
 use crate::link::{At, Link};
 use crate::reclaim::Guard;
@@ -21,6 +22,8 @@ pub(crate) struct Bucket {
     pub(crate) head: AtomicPtr<Link>,
     /// How many samples the running round of sampling still lacks; zero when none runs.
     pub(crate) sampling: AtomicU32,
+    /// Keeps rounds apart that gain nothing.
+    pub(crate) calm: Calm,
 }
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
@@ -103,6 +106,7 @@ impl Table {
             anchor: Link::new(self.first(index)),
             head: AtomicPtr::new(null_mut()),
             sampling: AtomicU32::new(0),
+            calm: Calm::default(),
         };
         // SAFETY: in bounds, aligned, and ours alone.
         unsafe { self.place(index).write(bucket) }

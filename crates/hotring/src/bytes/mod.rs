@@ -6,7 +6,7 @@ pub(crate) mod record;
 use std::fmt;
 use std::hash::BuildHasher;
 
-use foldhash::fast::RandomState;
+use foldhash::quality::RandomState;
 
 use crate::core::Core;
 use crate::error::TableError;

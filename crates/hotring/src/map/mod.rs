@@ -8,7 +8,7 @@ mod pinned;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 
-use foldhash::fast::RandomState;
+use foldhash::quality::RandomState;
 
 use crate::core::Core;
 use crate::error::TableError;
@@ -109,7 +109,8 @@ where
 {
     /// An empty map.
     ///
-    /// The hasher's *upper* bits choose the bucket, so those have to be good too. Without a seed that an
+    /// The hasher's *upper* bits choose the bucket, so those have to be good too: `foldhash::fast`, for one, spreads
+    /// consecutive numbers unevenly over them with one seed in fifteen, which is why the default is `foldhash::quality`. Without a seed that an
     /// adversary does not know, keys can be chosen whose hashes are equal: then all are in one
     /// ring, every access to it takes time proportional to their number, and the table grows in vain to two
     /// buckets an item. Nothing else breaks.

@@ -6,16 +6,23 @@
 //!
 //! The models use [`checked`] instead, which frees nothing until the end of a run and fails
 //! the run when a guard reaches what was retired before the guard was taken: exactly the
-//! rule. It also fails when something is retired twice.
+//! rule. It also fails when something is retired twice. Miri, which finds what is used after it was freed, gets
+//! [`locked`].
 
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 mod checked;
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+#[cfg(not(any(feature = "loom", feature = "shuttle", miri)))]
 mod epoch;
+#[cfg(all(miri, not(any(feature = "loom", feature = "shuttle"))))]
+mod locked;
 
 #[cfg(any(feature = "loom", feature = "shuttle"))]
-pub(crate) use checked::{Guard, after_grace, pin, reached, retire};
+use checked as chosen;
+#[cfg(not(any(feature = "loom", feature = "shuttle", miri)))]
+use epoch as chosen;
+#[cfg(all(miri, not(any(feature = "loom", feature = "shuttle"))))]
+use locked as chosen;
+
+pub(crate) use chosen::{Guard, after_grace, pin, reached, retire};
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
-pub(crate) use checked::{begin, end};
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
-pub(crate) use epoch::{Guard, after_grace, pin, reached, retire};
+pub(crate) use chosen::{begin, end};

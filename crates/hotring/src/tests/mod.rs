@@ -3,16 +3,17 @@
 mod check;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod history;
-#[cfg(feature = "loom")]
-mod loom_models;
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+mod models;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod random;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod resizing;
+#[cfg(all(feature = "shuttle", not(feature = "loom")))]
+mod resizing_models;
+mod rig;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod ring;
-#[cfg(all(feature = "shuttle", not(feature = "loom")))]
-mod shuttle_models;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod stress;
 
@@ -20,11 +21,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::head::Head;
-use crate::link::order_of;
-use crate::map::item::Item;
-use crate::reclaim;
-use crate::{HotRing, Movement, Options};
+use crate::HotRing;
 
 /// Hashes a `u64` to itself, so that a test says where a key stands. Keys that differ in the low bit
 /// only have the same order.
@@ -60,22 +57,6 @@ impl Hasher for PlainHasher {
 
 type Ring<V = u64> = HotRing<u64, V, Plain>;
 
-/// A map of few buckets whose heads move only when a test says so, and that never grows.
-fn still<V: Send + Sync + 'static>(buckets: usize) -> Ring<V> {
-    with(
-        Options::default()
-            .buckets(buckets)
-            .movement(Movement::Off)
-            .period(u32::MAX),
-    )
-}
-
-/// A map that never grows by itself.
-fn with<V: Send + Sync + 'static>(options: Options) -> Ring<V> {
-    HotRing::with_options_and_hasher(options.grow_above(f64::INFINITY), Plain)
-        .expect("a small table")
-}
-
 /// Counts how many values of it are alive.
 #[derive(Clone, Debug, Default)]
 struct Living(Arc<AtomicUsize>);
@@ -104,43 +85,5 @@ struct Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         self.living.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl<V: Send + Sync + 'static> Ring<V> {
-    /// The key at the head of the bucket in which `key` would be.
-    fn head_near(&self, key: u64) -> Option<u64> {
-        let guard = reclaim::pin();
-        let spot = self.core.spot(order_of(key), &guard);
-        match self.core.head(spot) {
-            // SAFETY: a node of this map.
-            Head::Live(at, _) => Some(unsafe { *Item::<u64, V>::key(at.node_ptr()) }),
-            Head::None => None,
-        }
-    }
-
-    /// Moves the head of its bucket to `key`; false if it was moved or removed meanwhile.
-    fn point_at(&self, key: u64) -> bool {
-        let guard = reclaim::pin();
-        let spot = self.core.spot(order_of(key), &guard);
-        let old = match self.core.head(spot) {
-            Head::Live(at, _) => Some(at),
-            Head::None => None,
-        };
-        // SAFETY: a node of this map.
-        let is_key = |node| unsafe { *Item::<u64, V>::key(node) == key };
-        let seen = self.core.search(spot, order_of(key), is_key);
-        seen.at
-            .is_some_and(|at| old == Some(at) || self.core.swing(spot, old, at))
-    }
-
-    /// How many items a search for `key` looks at, and whether it finds it.
-    fn visits(&self, key: u64) -> (u32, bool) {
-        let guard = reclaim::pin();
-        let spot = self.core.spot(order_of(key), &guard);
-        // SAFETY: a node of this map.
-        let is_key = |node| unsafe { *Item::<u64, V>::key(node) == key };
-        let seen = self.core.search(spot, order_of(key), is_key);
-        (seen.visits, seen.at.is_some())
     }
 }

@@ -51,7 +51,7 @@ fn movement() -> impl Strategy<Value = Movement> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: if cfg!(miri) { 4 } else { 400 },
+        cases: if cfg!(miri) { 2 } else { 400 },
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
@@ -61,7 +61,7 @@ proptest! {
         movement in movement(),
         period in 1u32..4,
         buckets in 0u32..5,
-        ops in prop::collection::vec(op(), 1..if cfg!(miri) { 60 } else { 300 }),
+        ops in prop::collection::vec(op(), 1..if cfg!(miri) { 40 } else { 300 }),
     ) {
         let options = Options::default()
             .buckets(1 << buckets)
@@ -127,7 +127,7 @@ proptest! {
 
     #[test]
     fn byte_strings_agree_with_the_standard_map(
-        ops in prop::collection::vec((0u8..4, prop::collection::vec(0u8..3, 0..4), prop::collection::vec(any::<u8>(), 0..40)), 1..100),
+        ops in prop::collection::vec((0u8..4, prop::collection::vec(0u8..3, 0..4), prop::collection::vec(any::<u8>(), 0..40)), 1..if cfg!(miri) { 20 } else { 100 }),
     ) {
         let options = Options::default().buckets(1).period(1).window(8).grow_above(1.5);
         let map = BytesRing::with_options(options).expect("a table");

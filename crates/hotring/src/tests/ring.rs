@@ -2,7 +2,8 @@
 
 use std::sync::atomic::AtomicU32;
 
-use super::{Living, Plain, Ring, still, with};
+use super::rig::{still, with};
+use super::{Living, Plain, Ring};
 use crate::link::order_of;
 use crate::reclaim;
 use crate::{BytesRing, CompareAndSwap, HotRing, Movement, Options, StoreError, TableError};
@@ -313,6 +314,34 @@ fn updates_turn_the_ring_to_the_predecessor() {
     assert_eq!(map.head_near(2), Some(8));
     drop(ring);
     map.check();
+}
+
+#[test]
+fn even_accesses_begin_few_rounds() {
+    let map = with(Options::default().buckets(1).period(1));
+    let keys = [2, 4, 6, 8, 10, 12, 14, 16];
+    for key in keys {
+        map.pin().insert(key, key);
+    }
+    let ring = map.pin();
+    let guard = reclaim::pin();
+    let spot = map.core.spot(1, &guard);
+    let running = || {
+        spot.bucket
+            .sampling
+            .load(std::sync::atomic::Ordering::Relaxed)
+            > 0
+    };
+    let mut rounds = 0;
+    for _ in 0..100 {
+        for key in keys {
+            let before = running();
+            ring.get(&key);
+            rounds += usize::from(!before && running());
+        }
+    }
+    // One after the other there would be some ninety.
+    assert!((5..40).contains(&rounds), "{rounds} rounds in 800 accesses");
 }
 
 #[test]

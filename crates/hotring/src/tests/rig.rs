@@ -1,0 +1,63 @@
+//! A map whose heads a test moves by hand.
+
+use super::{Plain, Ring};
+use crate::head::Head;
+use crate::link::order_of;
+use crate::map::item::Item;
+use crate::reclaim;
+use crate::{HotRing, Movement, Options};
+
+/// A map of few buckets whose heads move only when a test says so, and that never grows.
+pub(super) fn still<V: Send + Sync + 'static>(buckets: usize) -> Ring<V> {
+    with(
+        Options::default()
+            .buckets(buckets)
+            .movement(Movement::Off)
+            .period(u32::MAX),
+    )
+}
+
+/// A map that never grows by itself.
+pub(super) fn with<V: Send + Sync + 'static>(options: Options) -> Ring<V> {
+    HotRing::with_options_and_hasher(options.grow_above(f64::INFINITY), Plain)
+        .expect("a small table")
+}
+
+impl<V: Send + Sync + 'static> Ring<V> {
+    /// The key at the head of the bucket in which `key` would be.
+    pub(super) fn head_near(&self, key: u64) -> Option<u64> {
+        let guard = reclaim::pin();
+        let spot = self.core.spot(order_of(key), &guard);
+        match self.core.head(spot) {
+            // SAFETY: a node of this map.
+            Head::Live(at, _) => Some(unsafe { *Item::<u64, V>::key(at.node_ptr()) }),
+            Head::None => None,
+        }
+    }
+
+    /// Moves the head of its bucket to `key`; false if it was moved or removed meanwhile.
+    pub(super) fn point_at(&self, key: u64) -> bool {
+        let guard = reclaim::pin();
+        let spot = self.core.spot(order_of(key), &guard);
+        let old = match self.core.head(spot) {
+            Head::Live(at, _) => Some(at),
+            Head::None => None,
+        };
+        // SAFETY: a node of this map.
+        let is_key = |node| unsafe { *Item::<u64, V>::key(node) == key };
+        let seen = self.core.search(spot, order_of(key), is_key);
+        seen.at
+            .is_some_and(|at| old == Some(at) || self.core.swing(spot, old, at))
+    }
+
+    /// How many items a search for `key` looks at, and whether it finds it.
+    #[cfg(not(any(feature = "loom", feature = "shuttle")))]
+    pub(super) fn visits(&self, key: u64) -> (u32, bool) {
+        let guard = reclaim::pin();
+        let spot = self.core.spot(order_of(key), &guard);
+        // SAFETY: a node of this map.
+        let is_key = |node| unsafe { *Item::<u64, V>::key(node) == key };
+        let seen = self.core.search(spot, order_of(key), is_key);
+        (seen.visits, seen.at.is_some())
+    }
+}
