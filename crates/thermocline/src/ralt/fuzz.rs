@@ -144,6 +144,8 @@ fn table_of(memory: &Memory, bytes: &[u8]) -> Result<()> {
         tier: 0,
         epoch: 0,
         replaces: Vec::new(),
+        gone: Vec::new(),
+        keyspace_name: Bytes::new(),
     };
     let mut builder =
         TableBuilder::new(&files.tier, identity, sizes.table, Purpose::Hotness)?.weighed();
