@@ -19,7 +19,6 @@ use crate::core::{Core, Spot};
 use crate::link::{At, Entry, Next, Node};
 use crate::reclaim;
 use crate::sync::atomic::Ordering;
-use crate::sync::store_before_load;
 
 /// What a bucket's head points to.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +68,6 @@ impl<E: Entry> Core<E> {
         if let Some(old) = old {
             self.release(old);
         }
-        store_before_load();
         if new.is_marked_now() {
             self.take_off(spot, new);
         }
@@ -94,7 +92,6 @@ impl<E: Entry> Core<E> {
     /// is a node that is still linked, else to nothing. A node that follows `old` is of its bucket, for the
     /// next bucket's anchor stands between.
     pub(crate) fn inherit<'g>(&self, spot: Spot<'g>, old: At<'g>, heir: Option<At<'g>>) {
-        store_before_load();
         if spot.bucket.head.load(Ordering::SeqCst) != old.as_ptr() {
             return;
         }

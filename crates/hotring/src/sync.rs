@@ -68,17 +68,6 @@ pub(crate) fn yield_now() {
     std::thread::yield_now();
 }
 
-/// Stands between a `SeqCst` read-modify-write and a `SeqCst` load that have to be seen in
-/// this order by a thread that does the same the other way round.
-///
-/// The accesses' own ordering is enough. Only `loom` treats `SeqCst` accesses as acquire and
-/// release, and needs the fence, which it does model.
-#[inline(always)]
-pub(crate) fn store_before_load() {
-    #[cfg(feature = "loom")]
-    imp::atomic::fence(atomic::Ordering::SeqCst);
-}
-
 #[cfg(feature = "loom")]
 loom::thread_local! {
     static REQUESTS: Cell<u32> = Cell::new(0);
