@@ -186,7 +186,8 @@ impl Draw<'_> {
             counter_max: self.float(usual.counter_max),
             hot_set_initial: self.float(usual.hot_set_initial),
             ralt_initial: self.float(usual.ralt_initial),
-            ..usual
+            #[cfg(feature = "experiments")]
+            switches: usual.switches,
         })
     }
 }
