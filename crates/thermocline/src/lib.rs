@@ -107,8 +107,8 @@ pub use batch::{Batch, Expect};
 pub use bytes::Bytes;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use db::{
-    Db, DbBuilder, Keyspace, LogReader, LoggedBatch, LoggedOp, Loss, Range, RecoveryReport,
-    RepairReport, Snapshot, VerifyProgress, VerifyReport,
+    BackupReport, Backups, Db, DbBuilder, GenerationInfo, Keyspace, LogReader, LoggedBatch,
+    LoggedOp, Loss, Range, RecoveryReport, RepairReport, Snapshot, VerifyProgress, VerifyReport,
 };
 pub use error::{Error, Result};
 pub use key::{Kind, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo};

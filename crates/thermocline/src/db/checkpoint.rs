@@ -11,7 +11,8 @@ use crate::storage::Medium;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::tier::Tier;
-use crate::version::{Manifest, identity};
+use crate::version::edit::VersionEdit;
+use crate::version::{Manifest, Superversion, identity};
 
 /// Keeps memtables from freezing while it lives.
 struct HoldFreezes<'a>(&'a Engine);
@@ -36,7 +37,25 @@ impl Drop for HoldFreezes<'_> {
     }
 }
 
+/// The writes through a sequence number, as edits and the versions that hold their tables.
+pub(super) type Pinned = (SeqNo, Vec<VersionEdit>, Vec<Arc<Superversion>>);
+
 impl Engine {
+    /// As a checkpoint begins: everything through one sequence number is in tables. These stay while what
+    /// comes back is held.
+    pub(super) fn pin_all(&self) -> Result<Pinned> {
+        self.check_writable()?;
+        let (hold, through) = HoldFreezes::after_freezing_all(self)?;
+        self.flush_frozen(through)?;
+        // The manifest's lock: edits and versions are of one moment.
+        let manifest = self.manifest.lock();
+        let edits = self.snapshot_edits();
+        let pinned = self.all_trees().iter().map(|tree| tree.pin()).collect();
+        drop(manifest);
+        drop(hold);
+        Ok((through, edits, pinned))
+    }
+
     /// All memtables freeze at one sequence number and are flushed; none freezes after that
     /// until the tables are linked. So what the tables hold is all keyspaces through that number,
     /// and no log needs to go along.

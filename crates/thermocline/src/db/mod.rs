@@ -1,6 +1,7 @@
 //! The store: opening, writing, reading, iterating, maintaining, closing.
 
 mod background;
+mod backup;
 mod builder;
 mod checkpoint;
 mod commit;
@@ -28,6 +29,7 @@ mod stats;
 mod tracking;
 mod tree;
 
+pub use backup::{BackupReport, Backups, GenerationInfo};
 pub use builder::DbBuilder;
 pub use follow::{LogReader, LoggedBatch, LoggedOp};
 pub use keyspace::Keyspace;

@@ -9,7 +9,7 @@ use super::filter;
 use super::footer::Footer;
 use super::index::{BlockWeight, Separator};
 use super::properties::TableProperties;
-use super::stored::{BlockHandle, Sealer};
+use super::stored::{self, BlockHandle, Sealer};
 use crate::error::{Error, Result};
 use crate::key::{InternalKey, Kind, MAX_KEY_LEN, MAX_VALUE_LEN};
 use crate::options::FilterPolicy;
@@ -70,6 +70,8 @@ pub(crate) struct TableBuilder {
     hashes: Vec<u64>,
     partition_keys: usize,
     partitions: Vec<Partition>,
+    /// Over the checksums of data blocks.
+    data_checksum: u64,
     properties: TableProperties,
 }
 
@@ -105,6 +107,7 @@ impl TableBuilder {
             hashes: Vec::new(),
             partition_keys: 0,
             partitions: Vec::new(),
+            data_checksum: 0,
             properties: TableProperties::new(identity),
         })
     }
@@ -228,6 +231,7 @@ impl TableBuilder {
         self.index_block(None);
         self.properties.range.last = Bytes::copy_from_slice(&self.last_key);
         self.properties.data_bytes = self.offset;
+        self.properties.data_checksum = Some(self.data_checksum);
 
         let partitions = std::mem::take(&mut self.partitions);
         let mut filters = Vec::with_capacity(partitions.len());
@@ -296,6 +300,7 @@ impl TableBuilder {
             before: weight.before.saturating_add(weight.own),
             own: 0,
         };
+        self.data_checksum = stored::chain(self.data_checksum, stored);
         self.writer.append(stored)?;
         self.offset += stored.len() as u64;
         self.block.reset();

@@ -6,7 +6,7 @@ use super::filter;
 use super::index::BlockWeight;
 use super::partitions::Partition;
 use super::reader::{ReadTrace, Table};
-use super::stored::BlockHandle;
+use super::stored::{self, BlockHandle};
 use super::tail::Tail;
 use crate::error::{Error, Result};
 use crate::key::{Kind, SeqNo};
@@ -42,6 +42,8 @@ struct Checker<'a> {
     raw_value_bytes: u64,
     /// What the index says that the blocks so far weigh, in a weighed table.
     weight: u64,
+    /// Over the checksums of the blocks so far.
+    data_checksum: u64,
 }
 
 impl Table {
@@ -97,6 +99,7 @@ impl Table {
             raw_key_bytes: 0,
             raw_value_bytes: 0,
             weight: 0,
+            data_checksum: 0,
         };
         for (number, partition) in self.read_partitions(purpose)?.iter().enumerate() {
             checker.partition(number, partition)?;
@@ -210,9 +213,11 @@ impl Checker<'_> {
         let part = |window: &(u64, IoBuf)| {
             let from = usize::try_from(handle.offset.checked_sub(window.0)?).ok()?;
             let stored = window.1.get(from..from.checked_add(handle.len as usize)?)?;
-            Some(self.table.decode(stored, handle))
+            let chained = stored::chain(self.data_checksum, stored);
+            Some((self.table.decode(stored, handle), chained))
         };
-        if let Some(decoded) = self.window.as_ref().and_then(part) {
+        if let Some((decoded, chained)) = self.window.as_ref().and_then(part) {
+            self.data_checksum = chained;
             return decoded;
         }
         let left = self.table.properties.data_bytes - handle.offset;
@@ -224,6 +229,7 @@ impl Checker<'_> {
             .count_device_read(&read, Purpose::Maintenance, &mut trace);
         let stored = read.get(..handle.len as usize).unwrap_or_default();
         let decoded = self.table.decode(stored, handle);
+        self.data_checksum = stored::chain(self.data_checksum, stored);
         self.window = Some((handle.offset, read));
         decoded
     }
@@ -252,6 +258,11 @@ impl Checker<'_> {
             != (properties.raw_key_bytes, properties.raw_value_bytes)
         {
             "the bytes of keys and values are not those recorded"
+        } else if properties
+            .data_checksum
+            .is_some_and(|sum| sum != self.data_checksum)
+        {
+            "the checksum of the data is not the one recorded"
         } else if self.weight != properties.weight.unwrap_or(0) {
             "the weight is not the one recorded"
         } else {

@@ -30,6 +30,7 @@ mod tag {
     pub(super) const WEIGHT: u64 = 19;
     pub(super) const KEYSPACE_NAME: u64 = 20;
     pub(super) const GONE: u64 = 21;
+    pub(super) const DATA_CHECKSUM: u64 = 22;
 }
 
 /// A table's description of itself, as of when it was written: level and tier may have
@@ -55,6 +56,9 @@ pub(crate) struct TableProperties {
     /// What all records weigh together, in a table whose index tells weights and whose filters
     /// hold only the records that weigh something.
     pub(crate) weight: Option<u64>,
+    /// Chained over the checksums of all data blocks: tells this content from any other. Tables of version 0.1.0
+    /// have none.
+    pub(crate) data_checksum: Option<u64>,
 }
 
 impl TableProperties {
@@ -76,6 +80,7 @@ impl TableProperties {
             filter_bytes: 0,
             index_bytes: 0,
             weight: None,
+            data_checksum: None,
         }
     }
 
@@ -93,10 +98,14 @@ impl TableProperties {
             field(tag::KEYSPACE_NAME, &identity.keyspace_name);
         }
         if !identity.gone.is_empty() {
+            number.clear();
             for id in &identity.gone {
                 put_varint(&mut number, *id);
             }
             field(tag::GONE, &number);
+        }
+        if let Some(checksum) = self.data_checksum {
+            field(tag::DATA_CHECKSUM, &checksum.to_le_bytes());
         }
         for (tag, value) in [
             (tag::KEYSPACE, u64::from(identity.keyspace)),
@@ -140,6 +149,7 @@ impl TableProperties {
     fn fields(payload: &[u8]) -> Option<Self> {
         let mut numbers = [None; tag::WEIGHT as usize + 1];
         let (mut database, mut first, mut last) = (None, None, None);
+        let mut data_checksum = None;
         let (mut replaces, mut gone, mut keyspace_name) = (None, Vec::new(), Bytes::new());
         let mut decoder = Decoder::new(payload);
         while !decoder.is_empty() {
@@ -152,6 +162,7 @@ impl TableProperties {
                 tag::LARGEST => last = Some(Bytes::copy_from_slice(bytes)),
                 tag::KEYSPACE_NAME => keyspace_name = Bytes::copy_from_slice(bytes),
                 tag::REPLACES => replaces = Some(value.varints()?),
+                tag::DATA_CHECKSUM => data_checksum = Some(value.u64()?),
                 tag::GONE => gone = value.varints()?,
                 // A field of a later version is skipped.
                 _ => {
@@ -188,6 +199,7 @@ impl TableProperties {
             filter_bytes: number(tag::FILTER_BYTES)?,
             index_bytes: number(tag::INDEX_BYTES)?,
             weight: number(tag::WEIGHT),
+            data_checksum,
         })
     }
 }
@@ -212,6 +224,7 @@ mod tests {
         properties.range.last = Bytes::from_static(b"z");
         properties.entries = 1000;
         properties.data_bytes = 1 << 33;
+        properties.data_checksum = Some(u64::MAX - 1);
         properties
     }
 

@@ -142,6 +142,13 @@ impl Sealer {
     }
 }
 
+/// The checksum of all blocks up to `stored`, that of those before it being `before`: XXH3 of the
+/// block's own checksum, seeded with `before`.
+pub(super) fn chain(before: u64, stored: &[u8]) -> u64 {
+    let own = stored.last_chunk::<8>().map_or(&[][..], |sum| sum);
+    xxh3_64_with_seed(own, before)
+}
+
 /// Checks a stored block and gives its compression byte and payload.
 fn unseal(stored: &[u8], table: FileId, offset: u64) -> Decoded<(u8, &[u8])> {
     let Some((covered, sum)) = stored.split_last_chunk::<8>() else {

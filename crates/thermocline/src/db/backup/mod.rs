@@ -1,0 +1,258 @@
+//! Incremental backup: a directory of generations, each a whole store, that share their tables.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `generation` | the file that names the tables of a generation |
+//! | `take` | copies what is new of an open store, and puts a generation in force |
+//! | `restore` | makes a store of a generation |
+//! | `copy` | bytes from one place to another, summed on the way |
+//!
+//! A generation counts once its file has been renamed to its name, with everything that it names durable
+//! before (I4 holds for backups as it does for stores). So whatever is cut short, the generations before it
+//! stay whole; what it left is removed by the next backup.
+
+mod copy;
+mod generation;
+mod restore;
+mod take;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::Db;
+use super::DbBuilder;
+use crate::error::{Error, Result};
+use crate::key::SeqNo;
+use crate::storage::{Disk, LogStore, Medium, StoreLock, TableStore};
+use crate::sync::Arc;
+use generation::{BackedUp, Generation};
+
+/// The directory of the tables, in that of the backup.
+const TABLES: &str = "tables";
+
+/// A directory of backups of one store. Locked while this lives.
+///
+/// ```
+/// # fn main() -> thermocline::Result<()> {
+/// # let dir = tempfile::tempdir().expect("a temporary directory");
+/// use thermocline::{Backups, Db, Options};
+/// let db = Db::open(Options::one_tier(dir.path().join("store")))?;
+/// let backups = Backups::open(dir.path().join("backups"))?;
+/// db.put("lake", "deep")?;
+/// let first = backups.take(&db)?;
+/// db.put("lake", "shallow")?;
+/// // Only tables that are new are copied.
+/// let second = backups.take(&db)?;
+/// assert!(second.copied_tables < second.tables);
+///
+/// let restored = Options::one_tier(dir.path().join("restored"));
+/// backups.restore(Some(first.generation), &restored)?;
+/// assert_eq!(Db::open(restored)?.get("lake")?.as_deref(), Some(&b"deep"[..]));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Backups {
+    path: PathBuf,
+    log: Arc<dyn LogStore>,
+    tables: Arc<dyn TableStore>,
+    _lock: Box<dyn StoreLock>,
+}
+
+/// What a backup did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackupReport {
+    /// Its number.
+    pub generation: u64,
+    /// The store's writes up to this one are in it.
+    pub through: SeqNo,
+    /// Tables that it consists of.
+    pub tables: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Tables that no generation before it had.
+    pub copied_tables: u64,
+    /// Their bytes.
+    pub copied_bytes: u64,
+}
+
+/// What a generation consists of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GenerationInfo {
+    /// Its number; higher is newer.
+    pub generation: u64,
+    /// The store's writes up to this one are in it.
+    pub through: SeqNo,
+    /// Tables that it consists of.
+    pub tables: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl GenerationInfo {
+    fn of(generation: &Generation) -> Self {
+        Self {
+            generation: generation.number,
+            through: generation.through,
+            tables: generation.tables.len() as u64,
+            bytes: generation.tables.iter().map(|table| table.len).sum(),
+        }
+    }
+}
+
+impl Backups {
+    /// The backups in the directory `path` of the disk, which is created where it is missing.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] when somebody else works on it; I/O errors.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self> {
+        Self::open_on(&Disk::default(), path)
+    }
+
+    /// As [`Backups::open`], on any medium.
+    ///
+    /// # Errors
+    /// As [`Backups::open`].
+    pub fn open_on(medium: &dyn Medium, path: impl Into<PathBuf>) -> Result<Self> {
+        let path = path.into();
+        let log = medium.log_store(&path, true)?;
+        let lock = log.lock()?;
+        let tables = medium.table_store(&path.join(TABLES), true)?;
+        Ok(Self {
+            path,
+            log,
+            tables,
+            _lock: lock,
+        })
+    }
+
+    /// The generations, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`] where the file of one is damaged; [`Error::FormatVersion`]; I/O errors.
+    pub fn generations(&self) -> Result<Vec<GenerationInfo>> {
+        Ok(self.read_all()?.iter().map(GenerationInfo::of).collect())
+    }
+
+    /// Backs up `db` as it is at one moment during the call, while reads and writes go on. Tables that
+    /// an earlier generation has are not copied again; every table that is copied is verified first. What is
+    /// known of hotness is left out.
+    ///
+    /// # Errors
+    /// [`Error::WrongTier`] when the directory holds backups of another store; [`Error::Corruption`] of the store
+    /// or of a generation; [`Error::NoSpace`]; I/O errors. No generation is added then.
+    pub fn take(&self, db: &Db) -> Result<BackupReport> {
+        self.take_from(db.engine())
+    }
+
+    /// Makes a store of a generation, the newest one unless another is asked for, in the tiers of
+    /// `options`, which hold nothing yet. Every byte is checked on the way.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] without such a generation; [`Error::InvalidOption`] for tiers that are not empty or too
+    /// few; [`Error::Corruption`] naming the file of the backup; I/O errors. There is no store then.
+    pub fn restore(
+        &self,
+        generation: Option<u64>,
+        options: &crate::Options,
+    ) -> Result<GenerationInfo> {
+        self.restore_with(generation, DbBuilder::new(options.clone()))
+    }
+
+    /// As [`Backups::restore`], into the media of `builder`.
+    ///
+    /// # Errors
+    /// As [`Backups::restore`].
+    pub fn restore_with(
+        &self,
+        generation: Option<u64>,
+        builder: DbBuilder,
+    ) -> Result<GenerationInfo> {
+        let generation = self.read_one(generation)?;
+        restore::restore(self, &generation, &builder)?;
+        Ok(GenerationInfo::of(&generation))
+    }
+
+    /// Reads every byte of a generation, the newest one unless another is asked for. Gives back what is
+    /// damaged, one error for each file.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] without such a generation; [`Error::Corruption`] where its own file is damaged;
+    /// I/O errors.
+    pub fn verify(&self, generation: Option<u64>) -> Result<(GenerationInfo, Vec<Error>)> {
+        let generation = self.read_one(generation)?;
+        let mut problems = Vec::new();
+        for table in &generation.tables {
+            match copy::check(&*self.tables, table) {
+                Err(error @ Error::Corruption { .. }) => problems.push(error),
+                checked => checked?,
+            }
+        }
+        Ok((GenerationInfo::of(&generation), problems))
+    }
+
+    /// Removes all generations but the newest `keep`, and the tables that no other has. Gives back the
+    /// numbers of the generations that are gone.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`] where the file of a generation is damaged: which tables it needs is not known
+    /// then, and none is removed; I/O errors.
+    pub fn prune(&self, keep: usize) -> Result<Vec<u64>> {
+        let all = self.read_all()?;
+        let (old, kept) = all.split_at(all.len().saturating_sub(keep.max(1)));
+        for generation in old {
+            self.log.remove(&generation::file_name(generation.number))?;
+        }
+        // Before the tables that only they name (I4).
+        self.log.sync_dir()?;
+        self.remove_unnamed(kept)?;
+        Ok(old.iter().map(|generation| generation.number).collect())
+    }
+
+    fn read_all(&self) -> Result<Vec<Generation>> {
+        let files = self.log.list()?;
+        let numbers = files
+            .iter()
+            .filter_map(|file| generation::number(&file.name));
+        let mut numbers: Vec<u64> = numbers.collect();
+        numbers.sort_unstable();
+        numbers
+            .into_iter()
+            .map(|number| Generation::read(&*self.log, number))
+            .collect()
+    }
+
+    fn read_one(&self, number: Option<u64>) -> Result<Generation> {
+        let files = self.log.list()?;
+        let mut numbers = files
+            .iter()
+            .filter_map(|file| generation::number(&file.name));
+        let found = match number {
+            Some(wanted) => numbers.find(|number| *number == wanted),
+            None => numbers.max(),
+        };
+        match found {
+            Some(number) => Generation::read(&*self.log, number),
+            None => Err(Error::NotFound {
+                path: number.map_or_else(
+                    || self.path.clone(),
+                    |n| self.path.join(generation::file_name(n)),
+                ),
+            }),
+        }
+    }
+
+    /// Removes tables that none of `generations` names: of pruned ones, and of a backup that was cut short.
+    fn remove_unnamed(&self, generations: &[Generation]) -> Result<()> {
+        let tables = generations.iter().flat_map(|generation| &generation.tables);
+        let named: BTreeSet<String> = tables.map(BackedUp::file_name).collect();
+        for file in self.tables.list()? {
+            if generation::is_table(&file.name) && !named.contains(&file.name) {
+                self.tables.remove(&file.name)?;
+            }
+        }
+        Ok(())
+    }
+}
