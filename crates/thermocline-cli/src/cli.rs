@@ -5,8 +5,8 @@ use clap::{Parser, Subcommand};
 #[cfg(feature = "torture")]
 use crate::commands::torture;
 use crate::commands::{
-    bench, checkpoint, compact, completions, delete, demo, destroy, get, hot, inspect, load, put,
-    scan, stats, trace, verify,
+    backup, backups, bench, checkpoint, compact, completions, delete, demo, destroy, get, hot,
+    inspect, load, put, repair, restore, scan, stats, trace, verify,
 };
 use crate::failure::Failure;
 
@@ -57,7 +57,11 @@ pub(crate) enum Command {
     Stats(stats::Args),
     Hot(hot::Args),
     Verify(verify::Args),
+    Repair(repair::Args),
     Checkpoint(checkpoint::Args),
+    Backup(backup::Args),
+    Backups(backups::Args),
+    Restore(restore::Args),
     Compact(compact::Args),
     Inspect(inspect::Args),
     Destroy(destroy::Args),
@@ -80,7 +84,11 @@ impl Command {
             Command::Stats(args) => stats::run(&args),
             Command::Hot(args) => hot::run(&args),
             Command::Verify(args) => verify::run(&args),
+            Command::Repair(args) => repair::run(&args),
             Command::Checkpoint(args) => checkpoint::run(&args),
+            Command::Backup(args) => backup::run(&args),
+            Command::Backups(args) => backups::run(&args),
+            Command::Restore(args) => restore::run(&args),
             Command::Compact(args) => compact::run(&args),
             Command::Inspect(args) => inspect::run(&args),
             Command::Destroy(args) => destroy::run(&args),

@@ -80,7 +80,8 @@ impl StoreArgs {
         }
     }
 
-    fn online_options(&self, create: bool) -> Result<Options, Failure> {
+    /// The options of a store that is going to be worked on.
+    pub(crate) fn online_options(&self, create: bool) -> Result<Options, Failure> {
         // Without a capacity the engine would fill the fast tier with everything.
         if self.slow.is_some() && self.fast_capacity.is_none() {
             return Err(Failure::usage(format!(

@@ -66,7 +66,7 @@ pub enum Error {
     /// Bytes on disk are not what was written.
     #[error(
         "{path} is damaged at offset {offset}: {what}. Run `thermocline verify`, \
-         and restore the file from a checkpoint",
+         then restore the store from a backup, or see what `thermocline repair --dry-run` would save",
         path = path.display()
     )]
     Corruption {

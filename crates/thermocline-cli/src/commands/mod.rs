@@ -1,5 +1,7 @@
 //! One file per subcommand, each with its `Args` and its `run`.
 
+pub(crate) mod backup;
+pub(crate) mod backups;
 pub(crate) mod bench;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
@@ -12,6 +14,8 @@ pub(crate) mod hot;
 pub(crate) mod inspect;
 pub(crate) mod load;
 pub(crate) mod put;
+pub(crate) mod repair;
+pub(crate) mod restore;
 pub(crate) mod scan;
 pub(crate) mod stats;
 #[cfg(feature = "torture")]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value as Json, json};
-use thermocline::{Error, VerifyProgress, VerifyReport};
+use thermocline::{Db, Error, VerifyProgress, VerifyReport};
 
 use crate::failure::Failure;
 use crate::output::Out;
@@ -18,7 +18,8 @@ Examples:
   thermocline verify --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB
   thermocline verify --one-tier --fast /nvme/db --json | jq '.problems'
 
-A damaged file is named with the offset of the damage. Restore it from a checkpoint.")]
+A damaged file is named with the offset of the damage, also in a store that no longer opens. Restore the
+store from a backup, or see what `thermocline repair --dry-run` would save.")]
 pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,
@@ -29,7 +30,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let db = args.store.open()?;
+    let db = match args.store.open() {
+        Ok(db) => db,
+        Err(failure) => return closed(args, failure),
+    };
     let bar = progress::bytes(0, "verifying");
     let mut files: Vec<VerifyProgress> = Vec::new();
     let result = db.verify(&mut |file: VerifyProgress| {
@@ -52,6 +56,40 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         0 => Ok(()),
         problems => Err(Failure::Damaged { problems }),
     }
+}
+
+/// What is wrong with the files of a store that does not open: `failure` says the first thing only.
+fn closed(args: &Args, failure: Failure) -> Result<(), Failure> {
+    let Failure::Store {
+        error: Error::Corruption { .. },
+        ..
+    } = &failure
+    else {
+        return Err(failure);
+    };
+    let found = Db::repair(&args.store.online_options(false)?, true);
+    let problems = match found {
+        Ok(report) if !report.problems.is_empty() => report.problems,
+        _ => return Err(failure),
+    };
+    let mut out = Out::new();
+    if args.json {
+        let problems: Vec<Json> = problems
+            .iter()
+            .map(|problem| json!({"problem": problem}))
+            .collect();
+        out.pretty_json(&json!({"ok": false, "opens": false, "problems": problems}))?;
+    } else {
+        for problem in &problems {
+            out.line(format!("problem: {problem}"))?;
+        }
+        out.line(format!("the store does not open ({failure})"))?;
+        out.line("see `thermocline repair --dry-run` for what can be saved")?;
+    }
+    out.finish()?;
+    Err(Failure::Damaged {
+        problems: problems.len(),
+    })
 }
 
 /// The first problem that names the file.

@@ -285,7 +285,8 @@ impl Db {
     /// tables and log decide, and `docs/format.md` says what that can and cannot promise.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is nothing of a store, [`Error::Locked`] when it is open,
+    /// [`Error::NotFound`] when there is nothing of a store, [`Error::Corruption`] when nothing of it says which
+    /// one it is, [`Error::Locked`] when it is open,
     /// [`Error::WrongTier`] for a directory of another store, [`Error::FormatVersion`] for a file of a newer
     /// release, [`Error::NoSpace`], and I/O errors.
     pub fn repair(options: &Options, dry_run: bool) -> Result<RepairReport> {

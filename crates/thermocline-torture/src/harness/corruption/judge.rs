@@ -98,17 +98,39 @@ fn refused(scene: &Scene, disk: &Faulty, damage: &Damage, error: &Error) -> Resu
             return Err(Violation::new(Promise::Kept, message));
         }
     }
-    Ok(())
+    // A closed store is verified by a dry run of its repair.
+    match builder(disk, Compression::None, false).repair(true) {
+        Ok(report) if report.problems.is_empty() => {
+            Err("opening is refused, and a verification finds nothing".into())
+        }
+        Ok(report) if !report.problems.iter().any(|says| tells(damage, says)) => {
+            let found = report.problems;
+            Err(format!(
+                "{:?} changed, and a verification finds {found:?}",
+                damage.touched
+            )
+            .into())
+        }
+        Ok(_) | Err(Error::WrongTier { .. }) => Ok(()),
+        // Every file that names the database is damaged.
+        Err(Error::Corruption { .. }) if damage.touched.len() > 2 => Ok(()),
+        Err(error) => Err(format!("a verification of the closed store: {error}").into()),
+    }
 }
 
 /// Whether `error` names a file that was changed, or one that shows it.
 fn names(damage: &Damage, error: &Error) -> bool {
-    let says = error.to_string();
+    // A TIER file of another tier is whole; the directory is the wrong one.
+    let is_tier = |path: &PathBuf| name(path) == "TIER";
+    matches!(error, Error::WrongTier { .. }) && damage.touched.iter().any(is_tier)
+        || tells(damage, &error.to_string())
+}
+
+/// Whether a file that was changed is named, or one that shows it.
+fn tells(damage: &Damage, says: &str) -> bool {
     let touched = |wanted: fn(&str) -> bool| damage.touched.iter().any(|path| wanted(name(path)));
     let mut paths = damage.touched.iter();
     paths.any(|path| says.contains(&*path.display().to_string()))
-        // A TIER file of another tier is whole; the directory is the wrong one.
-        || touched(|name| name == "TIER") && matches!(error, Error::WrongTier { .. })
         // Without a log's first bytes the next segment shows the gap.
         || touched(|name| name.ends_with(".wal")) && says.contains(".wal")
         // A manifest that lost its last edits names tables that are gone, or disagrees with the log.

@@ -9,7 +9,7 @@ use thermocline::storage::{Faulty, Medium};
 use thermocline::{Compression, Error, Loss, RepairReport};
 
 use super::{failed, repair, with_old_names};
-use crate::harness::corruption::damage::draw;
+use crate::harness::corruption::damage::{Damage, draw};
 use crate::harness::corruption::scene::{Scene, builder, dirs, scenes};
 use crate::life::history::{Contents, contents};
 use crate::verdict::{Promise, Tally, Violation};
@@ -26,19 +26,28 @@ pub(super) fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
     for file in &damage.files {
         disk.write_raw(&file.dir, &file.name, &file.bytes);
     }
-    check(scene, &disk, tally).map_err(|violation| {
+    check(scene, &damage, &disk, tally).map_err(|violation| {
         let message = format!("{}: {}", damage.what, violation.message);
         Violation::new(violation.promise, message)
     })
 }
 
-fn check(scene: &Scene, disk: &Faulty, tally: &mut Tally) -> Result<(), Violation> {
+fn check(
+    scene: &Scene,
+    damage: &Damage,
+    disk: &Faulty,
+    tally: &mut Tally,
+) -> Result<(), Violation> {
     let builder = || builder(disk, Compression::None, false);
     let report = match repair(disk, builder, tally) {
         Ok(report) => report,
         // Tiers that are exchanged are for people to put right.
         Err(Error::WrongTier { .. }) => {
             tally.add("refused: another tier", 1);
+            return Ok(());
+        }
+        Err(Error::Corruption { .. }) if damage.touched.len() > 2 => {
+            tally.add("refused: nothing says which database", 1);
             return Ok(());
         }
         Err(error) => return Err(failed("repair", &error)),

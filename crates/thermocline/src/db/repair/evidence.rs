@@ -36,13 +36,23 @@ pub(super) struct Evidence {
 /// What can be read of a manifest.
 #[derive(Debug)]
 pub(super) struct ReadManifest {
-    pub(super) number: FileId,
+    path: PathBuf,
+    /// Where its edits end.
+    end: u64,
+    number: FileId,
     database: Option<u128>,
     pub(super) edits: Vec<VersionEdit>,
     /// Whether it ends in bytes that are no edit.
     pub(super) torn: bool,
     /// What they add up to, if none is missing.
     pub(super) shape: Option<Shape>,
+}
+
+impl ReadManifest {
+    /// `what` is missing behind its last edit, in words.
+    pub(super) fn lacks(&self, what: &str) -> String {
+        format!("{} at offset {}: {what}", self.path.display(), self.end)
+    }
 }
 
 /// A table file.
@@ -57,7 +67,8 @@ impl Evidence {
     /// Reads manifests and tails of tables. Changes nothing.
     ///
     /// # Errors
-    /// [`Error::NotFound`] where there is nothing of a store; [`Error::FormatVersion`] of any file;
+    /// [`Error::NotFound`] where there is nothing of a store; [`Error::Corruption`] where nothing says which
+    /// one it is; [`Error::FormatVersion`] of any file;
     /// [`Error::WrongTier`] for a tier of another store; I/O errors.
     pub(super) fn gather(tiers: &[Arc<Tier>]) -> Result<Self> {
         let store = log_store(&tiers[0])?;
@@ -86,9 +97,12 @@ impl Evidence {
         let database = database.or_else(|| most_common(described.map(|t| t.identity.database)));
         let log = wal::first_header(&tiers[0])?;
         let Some(database) = database.or(log.map(|header| header.database)) else {
-            return Err(Error::NotFound {
-                path: tiers[0].options.path.clone(),
-            });
+            let path = tiers[0].options.path.clone();
+            if tables.is_empty() && next_file == 1 {
+                return Err(Error::NotFound { path });
+            }
+            let what = "no file that is whole says which database this is";
+            return Err(Error::corruption(path.join(identity::NAME), 0, what));
         };
         for tier in tiers {
             if !nameless_tiers.contains(&usize::from(tier.index)) {
@@ -216,7 +230,7 @@ fn read_manifest(
     if header.is_none() {
         damaged(0, "the file header is damaged");
     }
-    let (mut edits, mut torn) = (Vec::new(), false);
+    let (mut edits, mut torn, mut end) = (Vec::new(), false, bytes.len() as u64);
     let mut records = Records::new(number, &bytes);
     loop {
         match records.next() {
@@ -228,8 +242,8 @@ fn read_manifest(
             }
             Found::Damaged { offset, .. } => damaged(offset, "an edit does not match its checksum"),
             // What a crash leaves is no damage: the edit was not in force.
-            Found::Torn { .. } => {
-                torn = true;
+            Found::Torn { offset } => {
+                (torn, end) = (true, offset);
                 break;
             }
             Found::End => break,
@@ -247,6 +261,8 @@ fn read_manifest(
         }
     }
     Ok(ReadManifest {
+        path,
+        end,
         number,
         database: header.map(|header| header.database),
         edits,

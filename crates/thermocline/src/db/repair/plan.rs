@@ -20,8 +20,8 @@ use crate::placement::last_fast_level;
 use crate::sync::Arc;
 use crate::table::{LostPart, Salvage, Table};
 use crate::tier::Tier;
+use crate::version::MAX_LEVELS;
 use crate::version::edit::{FileId, KeyspaceId, KeyspaceMeta, TableMeta, table_file_name};
-use crate::version::{MAX_LEVELS, manifest_file_name};
 use crate::wal;
 
 /// Tables that are written anew as one sorted run.
@@ -102,10 +102,8 @@ impl Plan {
             plan.trust_the_manifest(tiers, &evidence)?;
         } else {
             if let Some(manifest) = whole {
-                let name = manifest_file_name(manifest.number);
-                let file = tiers[0].options.path.join(name);
-                plan.problems
-                    .push(format!("{} lacks edits at its end", file.display()));
+                let problem = manifest.lacks("edits are missing at its end");
+                plan.problems.push(problem);
             }
             plan.rebuilt = true;
             plan.rebuild(builder, sizes, tiers, &evidence)?;
@@ -477,8 +475,11 @@ impl Plan {
                 false => u64::from(*keyspace) < next,
             };
             if !was_dropped && !self.shape.keyspaces.contains_key(keyspace) {
-                let what = "the log writes to a keyspace, the edit that made it is gone";
-                self.problems.push(format!("keyspace {keyspace}: {what}"));
+                let what =
+                    format!("the log writes to keyspace {keyspace}, the edit that made it is gone");
+                let manifest = evidence.manifest.as_ref();
+                self.problems
+                    .push(manifest.map_or_else(|| what.clone(), |manifest| manifest.lacks(&what)));
                 self.add_keyspace(builder, sizes, *keyspace, Bytes::new());
             }
         }

@@ -1,0 +1,116 @@
+//! `thermocline repair`.
+
+use serde_json::{Value as Json, json};
+use thermocline::{Db, Loss, RepairReport};
+
+use crate::failure::Failure;
+use crate::output::Out;
+use crate::progress;
+use crate::store::StoreArgs;
+use crate::text::Notation;
+
+/// Make a store that no longer opens one that does, and say what could not be saved
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  thermocline repair --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB --dry-run
+  thermocline repair --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB
+  thermocline repair --one-tier --fast /nvme/db --json | jq '.losses'
+
+The manifest is made anew from what is left of it, the tables and the log. A store that is sound is not
+changed. What the repaired store does not use is in the directory `lost` of each tier: remove it
+once nothing is missed. A backup or a checkpoint that is recent enough is the better choice.
+
+Keys of a loss may be missing, may show an older value, or be back though they were deleted. Exit code 4
+says that there are losses; with --dry-run, that there is something to repair.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    store: StoreArgs,
+
+    /// Say what is wrong and what would be lost; change nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let bar = progress::spinner("reading every file");
+    let result = Db::repair(&args.store.online_options(false)?, args.dry_run);
+    bar.finish_and_clear();
+    let report = result?;
+    let mut out = Out::new();
+    if args.json {
+        out.pretty_json(&to_json(&report))?;
+    } else {
+        print(&mut out, args, &report)?;
+    }
+    out.finish()?;
+    let left = match args.dry_run {
+        true => report.problems.len(),
+        false => report.losses.len(),
+    };
+    match left {
+        0 => Ok(()),
+        problems => Err(Failure::Damaged { problems }),
+    }
+}
+
+fn print(out: &mut Out, args: &Args, report: &RepairReport) -> Result<(), Failure> {
+    for problem in &report.problems {
+        out.line(format!("problem: {problem}"))?;
+    }
+    for loss in &report.losses {
+        out.line(format!("lost: {loss}"))?;
+    }
+    for file in &report.set_aside {
+        out.line(format!("set aside: {}", file.display()))?;
+    }
+    let done = match (report.problems.is_empty(), args.dry_run) {
+        (true, _) => return out.line("the store is sound, nothing was changed"),
+        (false, true) => "would be",
+        (false, false) => "are",
+    };
+    if report.rebuilt {
+        out.line("no manifest can be used: all records are merged anew")?;
+    }
+    out.line(format!(
+        "keyspaces: {}; {} tables {done} kept, {} {done} written anew; the log holds {} writes; {} losses",
+        report.keyspaces.join(", "),
+        report.kept,
+        report.rewritten,
+        report.logged,
+        report.losses.len()
+    ))
+}
+
+fn to_json(report: &RepairReport) -> Json {
+    json!({
+        "repaired": report.repaired,
+        "rebuilt": report.rebuilt,
+        "problems": report.problems,
+        "keyspaces": report.keyspaces,
+        "kept_tables": report.kept,
+        "rewritten_tables": report.rewritten,
+        "logged_writes": report.logged,
+        "losses": report.losses.iter().map(loss_to_json).collect::<Vec<_>>(),
+        "set_aside": report.set_aside,
+    })
+}
+
+/// Keys are in hexadecimal: any bytes may be in them.
+fn loss_to_json(loss: &Loss) -> Json {
+    let hex = |key: &[u8]| Notation::Hex.show(key);
+    json!({
+        "file": loss.file,
+        "offset": loss.offset,
+        "problem": loss.what,
+        "keyspace": loss.keyspace,
+        "first_key_hex": loss.keys.as_ref().map(|(first, _)| hex(first)),
+        "last_key_hex": loss.keys.as_ref().map(|(_, last)| hex(last)),
+        "first_seq": loss.seqs.map(|(first, _)| first),
+        "last_seq": loss.seqs.map(|(_, last)| last),
+    })
+}

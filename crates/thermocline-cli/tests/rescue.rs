@@ -1,0 +1,138 @@
+//! Repair, backup and restore.
+
+mod common;
+
+use std::fs;
+
+use common::{Store, run};
+
+/// The store with its manifest lost.
+fn without_manifest() -> Store {
+    let store = Store::filled(300, 100);
+    for entry in fs::read_dir(store.fast()).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        let name = path
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        if name == "CURRENT" || name.starts_with("MANIFEST") {
+            fs::remove_file(path).expect("removed");
+        }
+    }
+    store
+}
+
+#[test]
+fn a_store_without_a_manifest_is_repaired() {
+    let store = without_manifest();
+    let whole = Store::filled(300, 100).run("scan", &[]).ok();
+    let current = store.fast().join("CURRENT");
+    let current = current.to_str().expect("UTF-8");
+    let run = store.run("verify", &[]).fails(4, &["problem"]);
+    assert!(run.out.contains(current), "{}", run.out);
+    let run = store.run("verify --json", &[]).fails(4, &[]);
+    let json: serde_json::Value = serde_json::from_str(&run.out).expect("JSON");
+    assert_eq!(
+        (&json["ok"], &json["opens"]),
+        (&false.into(), &false.into())
+    );
+    store
+        .run("get", &["key0000"])
+        .fails(4, &[current, "repair"]);
+
+    store.run("repair --dry-run", &[]).fails(4, &["problem"]);
+    store.run("get", &["key0000"]).fails(4, &[]);
+    let json = store.run("repair --json", &[]).json();
+    assert_eq!(
+        (&json["repaired"], &json["rebuilt"]),
+        (&true.into(), &true.into())
+    );
+    assert_eq!(json["losses"].as_array().map(Vec::len), Some(0));
+    assert_eq!(store.run("scan", &[]).ok(), whole);
+    store.run("verify", &[]).ok();
+    let text = store.run("repair", &[]).ok();
+    assert!(text.contains("the store is sound"), "{text}");
+}
+
+#[test]
+fn what_a_repair_cannot_save_is_told_by_file_keys_and_sequence() {
+    let store = Store::filled(300, 100);
+    let table = store.tables().pop().expect("a table");
+    let mut bytes = fs::read(&table).expect("read");
+    bytes[100] ^= 0x40;
+    fs::write(&table, bytes).expect("written");
+    // Of the first block the log has nothing any more.
+    let run = store.run("repair --json", &[]).fails(4, &["problem"]);
+    let json: serde_json::Value = serde_json::from_str(&run.out).expect("JSON");
+    let loss = &json["losses"][0];
+    assert_eq!(loss["file"], table.to_str().expect("UTF-8"));
+    assert_eq!(
+        (&loss["offset"], &loss["keyspace"]),
+        (&0.into(), &"default".into())
+    );
+    let first = loss["first_key_hex"].as_str().expect("a key");
+    assert!(first <= "6b657930303030", "{first}");
+    assert!(loss["first_seq"].as_u64() <= loss["last_seq"].as_u64());
+    let aside = json["set_aside"].as_array().expect("files").iter();
+    let name = table
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
+    let mut aside = aside.filter_map(|file| file.as_str());
+    assert!(aside.any(|file| file.contains("lost") && file.ends_with(&name)));
+    store.run("verify", &[]).ok();
+    store.run("get", &["key0000"]).fails(1, &[]);
+    store.run("get", &["key0299"]).ok();
+}
+
+#[test]
+fn backups_are_incremental_and_each_can_be_restored() {
+    let store = Store::filled(200, 100);
+    let dir = store.path("backups");
+    let dir = dir.to_str().expect("UTF-8");
+    let first = store.run("backup --json", &["--to", dir]).json();
+    assert_eq!(first["generation"], 1);
+    assert_eq!(first["copied_tables"], first["tables"]);
+    store.run("delete", &["key0000"]).ok();
+    let second = store.run("backup --json", &["--to", dir]).json();
+    assert_eq!(
+        (&second["generation"], &second["copied_tables"]),
+        (&2.into(), &1.into())
+    );
+    let list = run(&["backups", "--verify", "--in", dir]).ok();
+    assert!(list.lines().all(|line| line.starts_with("ok")), "{list}");
+
+    let restore = |name: &str, generation: &[&str]| {
+        let (fast, slow) = (
+            store.path(&format!("{name}-fast")),
+            store.path(&format!("{name}-slow")),
+        );
+        let (fast, slow) = (fast.display().to_string(), slow.display().to_string());
+        let tiers = ["--fast", &fast, "--slow", &slow, "--fast-capacity", "64MiB"];
+        run(&[&["restore", "--from", dir], generation, &tiers].concat()).ok();
+        let get = run(&[&["get"], &tiers[..], &["key0000"]].concat());
+        // A store is not written over.
+        run(&[&["restore", "--from", dir], generation, &tiers].concat()).fails(2, &["not empty"]);
+        get.code
+    };
+    assert_eq!(restore("old", &["--generation", "1"]), 0);
+    assert_eq!(restore("new", &[]), 1);
+
+    run(&["backups", "--keep", "1", "--in", dir]).ok();
+    let table = fs::read_dir(store.path("backups").join("tables")).expect("a directory");
+    let table = table
+        .map(|file| file.expect("a file").path())
+        .next()
+        .expect("a table");
+    let mut bytes = fs::read(&table).expect("read");
+    bytes[10] ^= 1;
+    fs::write(&table, bytes).expect("written");
+    let run = run(&["backups", "--verify", "--in", dir]).fails(4, &["1 problem"]);
+    assert!(
+        run.out.contains(table.to_str().expect("UTF-8")),
+        "{}",
+        run.out
+    );
+}
