@@ -32,7 +32,7 @@ pub(super) fn open_ralt(
         medium: builder.medium_of(0),
         path: ralt_dir(&fast.options.path),
         points: builder.points.clone(),
-        is_expected: before == Some(PlacedBy::Hotness),
+        before,
     })))
 }
 

@@ -22,6 +22,7 @@ use crate::storage::{Medium, Memory};
 use crate::sync::Arc;
 use crate::table::{TableBuilder, TableIdentity};
 use crate::tier::{Purpose, Tier};
+use crate::version::edit::PlacedBy;
 
 const DATABASE: u128 = 0xf0_22;
 /// Small: a run takes all of RALT's files in.
@@ -64,7 +65,7 @@ fn parts(memory: &Memory) -> RaltParts {
         medium: Arc::new(memory.clone()),
         path: PathBuf::from(DIR),
         points: Points::default(),
-        is_expected: true,
+        before: Some(PlacedBy::Hotness),
     }
 }
 

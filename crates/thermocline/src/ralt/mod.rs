@@ -48,7 +48,7 @@ use crate::storage::{LogStore, Medium};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::tier::Tier;
-use crate::version::edit::KeyspaceId;
+use crate::version::edit::{KeyspaceId, PlacedBy};
 
 /// What RALT is made of.
 pub(crate) struct RaltParts {
@@ -60,8 +60,9 @@ pub(crate) struct RaltParts {
     /// RALT's own directory.
     pub(crate) path: PathBuf,
     pub(crate) points: Points,
-    /// Whether RALT is known to have had a state there: where there is none, it was lost.
-    pub(crate) is_expected: bool,
+    /// What placed the records until now. By hotness: RALT has a state there, and where there is none, it
+    /// was lost. By level: what is left there was being removed.
+    pub(crate) before: Option<PlacedBy>,
 }
 
 /// The table of recent accesses.

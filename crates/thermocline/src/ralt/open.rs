@@ -11,7 +11,7 @@ use super::state::{self, State};
 use super::version::{Tracked, Version};
 use crate::error::{Error, Result};
 use crate::sync::Arc;
-use crate::version::edit::{table_file_name, table_number};
+use crate::version::edit::{PlacedBy, table_file_name, table_number};
 
 /// What opening came to.
 pub(super) struct Opened {
@@ -42,7 +42,7 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
             return opened;
         }
     };
-    let loaded = load(&files, sizes, model, parts.is_expected);
+    let loaded = load(&files, sizes, model, parts.before);
     match loaded {
         Ok(None) => {}
         Ok(Some((version, tick, state_len))) => {
@@ -88,19 +88,24 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
     opened
 }
 
-/// The version that the state names; `None` when there is nothing at all, and nothing is expected.
+/// The version that the state names; `None` when there is nothing of use, and nothing is expected.
 fn load(
     files: &Files,
     sizes: &Sizes,
     model: &Model,
-    is_expected: bool,
+    before: Option<PlacedBy>,
 ) -> Result<Option<(Version, u64, u64)>> {
+    if before == Some(PlacedBy::Level) {
+        // A crash may have cut the removal short: what it left is neither of use nor damage.
+        skip_numbers(files)?;
+        return Ok(None);
+    }
     let found = files.tier.tables.list()?;
     let numbers = || found.iter().filter_map(|file| table_number(&file.name));
     if !found.iter().any(|file| file.name == state::NAME) {
         // A first state that a crash cut short is nothing.
         files.log.remove(state::TEMPORARY)?;
-        if !is_expected && numbers().next().is_none() {
+        if before != Some(PlacedBy::Hotness) && numbers().next().is_none() {
             return Ok(None);
         }
         let path = files.log.path().join(state::NAME);

@@ -17,7 +17,7 @@ use crate::points::Points;
 use crate::storage::{Medium, Memory};
 use crate::sync::Arc;
 use crate::tier::Tier;
-use crate::version::edit::KeyspaceId;
+use crate::version::edit::{KeyspaceId, PlacedBy};
 
 const DATABASE: u128 = 0xda7a;
 const CAPACITY: u64 = 1 << 20;
@@ -51,12 +51,12 @@ impl Fixture {
     }
 
     fn on(medium: Arc<dyn Medium>, capacity: u64, options: HotRapOptions) -> Self {
-        Self::of(DATABASE, false, medium, capacity, options)
+        Self::of(DATABASE, None, medium, capacity, options)
     }
 
     fn of(
         database: u128,
-        is_expected: bool,
+        before: Option<PlacedBy>,
         medium: Arc<dyn Medium>,
         capacity: u64,
         options: HotRapOptions,
@@ -72,7 +72,7 @@ impl Fixture {
             medium: Arc::clone(&medium),
             path: dir(),
             points: points.clone(),
-            is_expected,
+            before,
         });
         // As much as the tests read from, and more than any hot set.
         ralt.set_data(10 * capacity);

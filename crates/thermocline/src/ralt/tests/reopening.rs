@@ -5,6 +5,7 @@ use super::super::scoring::Model;
 use super::super::state::{self, State};
 use super::*;
 use crate::storage::{CrashStyle, Fault, Faulty, Memory};
+use crate::version::edit::table_number;
 
 /// A store that was read from, evicted once, and closed.
 fn closed() -> (Memory, Fixture) {
@@ -23,10 +24,14 @@ fn reopen(memory: &Memory) -> Fixture {
     Fixture::on(Arc::new(memory.clone()), CAPACITY, HotRapOptions::default())
 }
 
+fn reopen_after(before: PlacedBy, memory: &Memory) -> Fixture {
+    let (before, medium) = (Some(before), Arc::new(memory.clone()));
+    Fixture::of(DATABASE, before, medium, CAPACITY, HotRapOptions::default())
+}
+
 /// Reopens what is known to have been there.
 fn reopen_expecting(memory: &Memory) -> Fixture {
-    let medium = Arc::new(memory.clone());
-    Fixture::of(DATABASE, true, medium, CAPACITY, HotRapOptions::default())
+    reopen_after(PlacedBy::Hotness, memory)
 }
 
 /// A copy of RALT's files, those left out for which `change` gives nothing.
@@ -118,6 +123,29 @@ fn where_everything_is_gone_that_is_told_if_something_is_expected() {
     assert!(trouble.contains("fast/ralt/RALT"), "{trouble}");
     assert_begun_anew(&fixture, "nothing is left");
     fixture.ralt.close();
+}
+
+/// Found by `recovery-crash`: a store was opened with placement by level, and the power went while RALT's
+/// files were removed. The removal of a table had reached the disk, that of the state had not, and the
+/// next opening with placement by hotness called that damage.
+#[test]
+fn what_a_crash_left_of_a_removal_is_no_trouble_and_not_used() {
+    let (memory, _) = closed();
+    for gone in names(&memory) {
+        let left = copy(&memory, |name, content| (name != gone).then_some(content));
+        let highest = names(&left)
+            .iter()
+            .filter_map(|name| table_number(name))
+            .max();
+        let after = reopen_after(PlacedBy::Level, &left);
+        assert_eq!(after.ralt.trouble(), None, "{gone}");
+        assert!(after.ralt.is_young() && !after.ralt.is_hot(3, &key(5)));
+        assert_eq!(names(&left), [state::NAME], "{gone}");
+        let next = after.ralt.shared.files.as_ref().unwrap().next_id();
+        assert!(next > highest.unwrap_or(0), "{gone}");
+        after.ralt.close();
+        assert_eq!(reopen_expecting(&left).ralt.trouble(), None, "{gone}");
+    }
 }
 
 #[test]
@@ -253,7 +281,7 @@ fn a_flipped_bit_anywhere_is_seen_and_survived() {
 fn another_database_or_other_scores_mean_beginning_anew() {
     let (memory, _) = closed();
     let copied = || Arc::new(copy(&memory, |_, content| Some(content)));
-    let other = Fixture::of(1, false, copied(), CAPACITY, HotRapOptions::default());
+    let other = Fixture::of(1, None, copied(), CAPACITY, HotRapOptions::default());
     assert_begun_anew(&other, "another database");
     let options = HotRapOptions {
         decay: 0.9,
@@ -283,7 +311,13 @@ fn a_crash_while_other_settings_begin_anew_is_no_damage() {
     };
     let reopen = |disk: &Faulty| {
         let medium = Arc::new(disk.clone());
-        Fixture::of(DATABASE, true, medium, CAPACITY, other.clone())
+        Fixture::of(
+            DATABASE,
+            Some(PlacedBy::Hotness),
+            medium,
+            CAPACITY,
+            other.clone(),
+        )
     };
     let whole = closed();
     let before = whole.calls();
