@@ -54,9 +54,10 @@ pub enum Error {
         /// The system's own words.
         source: Arc<io::Error>,
     },
-    /// A sync failed: what the device holds is unknown, so writing stops (I9).
+    /// A sync failed, or background work panicked: what the device holds is unknown, so writing stops
+    /// (I9).
     #[error(
-        "writes are refused because a sync failed earlier ({cause}); reads go on. \
+        "writes are refused since an earlier failure ({cause}); reads go on. \
          Check the device, then close and reopen the store"
     )]
     Poisoned {

@@ -16,9 +16,9 @@ use super::tree::Tree;
 use crate::cache::{BlockCache, PinBudget};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::executor::{Executor, Job, Lane};
+use crate::executor::Executor;
 use crate::key::SeqNo;
-use crate::metrics::{Activity, Counted, CpuTimes};
+use crate::metrics::CpuTimes;
 use crate::options::{Options, Resolved};
 use crate::points::Points;
 use crate::promotion::PromotionStats;
@@ -85,12 +85,6 @@ impl Engine {
     /// The engine as jobs hold it; none while it is being torn down.
     pub(crate) fn me(&self) -> Option<Arc<Engine>> {
         self.me.upgrade()
-    }
-
-    /// Queues `job`, whose processor time counts for `activity`.
-    pub(crate) fn spawn(&self, lane: Lane, activity: Activity, job: impl Job + 'static) {
-        let counted = Counted::new(job, activity, Arc::clone(&self.cpu));
-        self.executor.spawn(lane, Box::new(counted));
     }
 
     pub(crate) fn visible(&self) -> SeqNo {

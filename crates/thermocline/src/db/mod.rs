@@ -11,6 +11,7 @@ mod follow;
 mod gather;
 mod group;
 mod hotness;
+mod job;
 mod keyspace;
 mod maintenance;
 mod manifest;

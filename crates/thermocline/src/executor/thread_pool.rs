@@ -1,6 +1,7 @@
 //! Plain threads, one queue per lane.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
 
 use super::{Executor, Job, Lane, Step};
@@ -99,9 +100,11 @@ fn run(shared: &Shared, lane: Lane) {
             }
         };
         drop(state);
-        match job.step() {
-            Step::Again => current = Some(job),
-            Step::Done => {
+        // A job that panicked has said so on standard error. The others still need this thread, and
+        // who waits has to look.
+        match catch_unwind(AssertUnwindSafe(|| job.step())) {
+            Ok(Step::Again) => current = Some(job),
+            Ok(Step::Done) | Err(_) => {
                 drop(job);
                 shared.changed();
             }
@@ -166,7 +169,7 @@ impl Executor for ThreadPool {
         drop(dropped);
         let threads = std::mem::take(&mut *self.threads.lock());
         for thread in threads {
-            // A job that panicked has said so on standard error; there is no one to tell.
+            // Its panic would be this file's own; it has said so on standard error.
             let _ = thread.join();
         }
     }

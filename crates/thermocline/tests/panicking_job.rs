@@ -1,0 +1,51 @@
+//! Background work that panics is a bug of the store; nobody may wait for it for ever.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use thermocline::storage::Memory;
+use thermocline::{Db, Error, Options, Points, TierOptions};
+
+/// A store in memory whose background work runs on threads of its own and panics at `point`.
+fn store(point: &'static str) -> Db {
+    let mut options = Options::with_tiers(vec![
+        TierOptions::fast("/fast").capacity(64 << 20),
+        TierOptions::slow("/slow"),
+    ]);
+    options.memory = 8 << 20;
+    let memory = std::sync::Arc::new(Memory::new());
+    let points = Points::default();
+    points.set(point, || panic!("planted"));
+    let mut builder = Db::builder(options).points(points);
+    for tier in 0..2 {
+        builder = builder.medium(tier, memory.clone());
+    }
+    builder.open().unwrap()
+}
+
+/// A panic ended the thread that it came on, without a word to whoever waited for its work: they
+/// waited for ever.
+#[test]
+fn a_panic_in_background_work_is_told_to_who_waits_and_stops_writing() {
+    for point in ["flush.start", "compaction.start"] {
+        let db = store(point);
+        let (told, hears) = mpsc::channel();
+        let waiting = db.clone();
+        std::thread::spawn(move || {
+            // Two tables that overlap: one alone moves down without being read.
+            let write = || waiting.put("key", "value").and_then(|_| waiting.flush());
+            let written = write().and_then(|()| write());
+            let _ = told.send(written.and_then(|()| waiting.compact_range::<&[u8]>(..)));
+        });
+        let outcome = hears.recv_timeout(Duration::from_secs(60));
+        let outcome = outcome.expect("who waits for a job that panicked waits for ever");
+        let Err(Error::Poisoned { cause }) = outcome else {
+            panic!("{point}: {outcome:?}");
+        };
+        assert!(cause.contains("planted"), "{point}: {cause}");
+        assert!(matches!(db.put("key", "new"), Err(Error::Poisoned { .. })));
+        assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
+        assert!(matches!(db.close(), Err(Error::Poisoned { .. })));
+    }
+}
