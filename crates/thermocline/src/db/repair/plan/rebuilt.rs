@@ -1,0 +1,183 @@
+//! Where it cannot: the tables decide, with what can be read of edits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use bytes::Bytes;
+
+use super::{Merge, Plan};
+use crate::db::builder::DbBuilder;
+use crate::db::open::DEFAULT_KEYSPACE;
+use crate::db::repair::evidence::Evidence;
+use crate::db::repair::live::{Origin, Said, Standing, standings};
+use crate::db::repair::report::Loss;
+use crate::error::{Error, Result};
+use crate::options::Resolved;
+use crate::sync::Arc;
+use crate::tier::Tier;
+use crate::version::MAX_LEVELS;
+use crate::version::edit::{FileId, KeyspaceId, TableMeta, table_file_name};
+
+impl Plan {
+    /// The tables decide, with what can be read of edits: each keyspace becomes one run.
+    pub(super) fn rebuild(
+        &mut self,
+        builder: &DbBuilder,
+        sizes: &Resolved,
+        tiers: &[Arc<Tier>],
+        evidence: &Evidence,
+    ) -> Result<()> {
+        if evidence.manifest.is_none() {
+            self.problems
+                .push("no edit of a manifest can be read".to_owned());
+        }
+        let edits = evidence
+            .manifest
+            .as_ref()
+            .map_or(&[][..], |manifest| &manifest.edits);
+        let said = Said::by(edits);
+        let mut known: BTreeMap<FileId, &TableMeta> = BTreeMap::new();
+        for edit in edits {
+            known.extend(edit.added.iter().map(|table| (table.id, table)));
+        }
+        let (mut origins, mut metas, mut foreign) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        for (id, found) in &evidence.tables {
+            match &found.described {
+                Ok(table) if table.identity.database == self.database => {
+                    let identity = &table.identity;
+                    let origin = Origin {
+                        keyspace: identity.keyspace,
+                        replaces: identity.replaces.clone(),
+                        gone: identity.gone.clone(),
+                    };
+                    origins.insert(*id, origin);
+                    metas.insert(*id, table);
+                }
+                Ok(_) => foreign.push(*id),
+                Err(_) => {}
+            }
+        }
+        let there: BTreeSet<FileId> = evidence.tables.keys().copied().collect();
+        let standings = standings(&origins, &there, &said);
+        let taken_over = |id: &FileId| {
+            origins.iter().any(|(other, origin)| {
+                let counts = standings.get(other) != Some(&Standing::Unproven);
+                counts && origin.replaces.contains(id) || origin.gone.contains(id)
+            })
+        };
+        let names = metas.values().map(|table| {
+            let identity = &table.identity;
+            (identity.keyspace, identity.keyspace_name.clone())
+        });
+        self.name_keyspaces(builder, sizes, evidence, names.collect());
+        let last = u8::try_from(tiers.len() - 1).unwrap_or(u8::MAX);
+        let mut merges: BTreeMap<KeyspaceId, Merge> = BTreeMap::new();
+        for (id, found) in &evidence.tables {
+            if standings.get(id) == Some(&Standing::Live)
+                && let Some(table) = metas.get(id)
+            {
+                let keyspace = table.meta.keyspace;
+                let merge = merges.entry(keyspace).or_insert_with(|| Merge {
+                    keyspace,
+                    sources: Vec::new(),
+                    level: MAX_LEVELS as u8 - 1,
+                    tier: last,
+                    epoch: 0,
+                    table_size: sizes.table_size,
+                });
+                merge.epoch = merge.epoch.max(table.meta.epoch);
+                merge.sources.push(table.meta.clone());
+                self.shape.last_seq = self.shape.last_seq.max(table.meta.max_seq);
+                continue;
+            }
+            self.tables_aside.push((found.tier, *id));
+            let is_gone = said.tables.get(id) == Some(&false) || taken_over(id);
+            if foreign.contains(id) {
+                self.losses.push(whole_file(
+                    found.path.clone(),
+                    "it belongs to another database",
+                ));
+            } else if let (Err(error), false) = (&found.described, is_gone) {
+                self.problems.push(error.to_string());
+                match known.get(id) {
+                    Some(meta) => self.lose_table(found.path.clone(), meta, &words(error)),
+                    None => self
+                        .losses
+                        .push(whole_file(found.path.clone(), &words(error))),
+                }
+            }
+        }
+        for (id, meta) in known {
+            let is_named =
+                said.tables.get(&id) == Some(&true) && !said.dropped.contains(&meta.keyspace);
+            if is_named && !there.contains(&id) && !taken_over(&id) {
+                let dir = tiers
+                    .get(usize::from(meta.tier))
+                    .map(|tier| tier.tables.path());
+                let file = dir.map_or_else(PathBuf::new, |dir| dir.join(table_file_name(id)));
+                self.problems.push(format!("{} is missing", file.display()));
+                let what = "the file is missing, unless an edit that cannot be read replaced it";
+                self.lose_table(file, meta, what);
+            }
+        }
+        self.merges = merges.into_values().collect();
+        Ok(())
+    }
+
+    /// Every keyspace that edits or tables tell of, by the name that they give it.
+    fn name_keyspaces(
+        &mut self,
+        builder: &DbBuilder,
+        sizes: &Resolved,
+        evidence: &Evidence,
+        named: Vec<(KeyspaceId, Bytes)>,
+    ) {
+        let edits = evidence
+            .manifest
+            .iter()
+            .flat_map(|manifest| &manifest.edits);
+        for edit in edits {
+            for keyspace in &edit.created {
+                self.shape.keyspaces.insert(keyspace.id, keyspace.clone());
+            }
+            for keyspace in &edit.dropped {
+                self.shape.keyspaces.remove(keyspace);
+            }
+            let next = edit.next_file.unwrap_or(0);
+            self.shape.next_file = self.shape.next_file.max(next);
+            self.shape.last_seq = self.shape.last_seq.max(edit.last_seq.unwrap_or(0));
+            self.shape.placed_by = edit.placed_by.or(self.shape.placed_by);
+        }
+        let dropped = evidence.dropped();
+        let default = Bytes::from_static(DEFAULT_KEYSPACE.as_bytes());
+        // The newest first: of two keyspaces of one name, the older one had been dropped.
+        let named: BTreeMap<KeyspaceId, Bytes> = named.into_iter().chain([(0, default)]).collect();
+        for (id, name) in named.into_iter().rev() {
+            if !dropped.contains(&id) {
+                self.add_keyspace(builder, sizes, id, name);
+            }
+        }
+        for keyspace in self.shape.keyspaces.keys() {
+            self.shape.flushed_through.insert(*keyspace, 0);
+        }
+    }
+}
+
+fn whole_file(file: PathBuf, what: &str) -> Loss {
+    Loss {
+        file,
+        offset: None,
+        what: what.to_owned(),
+        keyspace: None,
+        keys: None,
+        seqs: None,
+    }
+}
+
+/// What a damage is, without the file.
+fn words(error: &Error) -> String {
+    match error {
+        Error::Corruption { offset, what, .. } => format!("at offset {offset}: {what}"),
+        other => other.to_string(),
+    }
+}

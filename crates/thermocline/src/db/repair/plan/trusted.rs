@@ -1,0 +1,103 @@
+//! Where the manifest can be read to its end: it decides, and tables that are not whole are written
+//! anew in their place.
+
+use super::{Merge, Plan, open};
+use crate::db::recovery::was_named;
+use crate::db::repair::evidence::{Evidence, ReadManifest};
+use crate::error::{Error, Result};
+use crate::options::RecoveryMode;
+use crate::sync::Arc;
+use crate::tier::Tier;
+use crate::version::edit::{FileId, TableMeta};
+use crate::wal;
+
+impl Plan {
+    /// The manifest decides; tables that are not whole are written anew in their place.
+    pub(super) fn trust_the_manifest(
+        &mut self,
+        tiers: &[Arc<Tier>],
+        evidence: &Evidence,
+    ) -> Result<()> {
+        let Some(shape) = evidence.manifest.as_ref().and_then(|m| m.shape.as_ref()) else {
+            return Ok(());
+        };
+        self.shape = shape.clone();
+        for meta in shape.tables.values() {
+            let tier = &tiers
+                .get(usize::from(meta.tier))
+                .ok_or_else(|| too_few_tiers(meta))?;
+            let file = tier.tables.path().join(meta.file_name());
+            match open(tier, meta, self.database).and_then(|table| table.verify()) {
+                Ok(_) => {}
+                Err(error @ Error::Corruption { .. }) => {
+                    self.problems.push(error.to_string());
+                    self.shape.tables.remove(&meta.id);
+                    self.merges.push(Merge {
+                        keyspace: meta.keyspace,
+                        sources: vec![meta.clone()],
+                        level: meta.level,
+                        tier: meta.tier,
+                        epoch: meta.epoch,
+                        table_size: u64::MAX,
+                    });
+                    self.tables_aside.push((usize::from(meta.tier), meta.id));
+                }
+                Err(Error::NotFound { .. }) => {
+                    self.problems.push(format!("{} is missing", file.display()));
+                    self.shape.tables.remove(&meta.id);
+                    self.lose_table(file, meta, "the file is missing");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether edits are missing at the end of a manifest that reads as a whole: it ends early, and so does
+/// one that a crash cut short.
+pub(super) fn lost_an_edit(
+    manifest: &ReadManifest,
+    evidence: &Evidence,
+    first: &Arc<Tier>,
+) -> Result<bool> {
+    let Some(shape) = &manifest.shape else {
+        return Ok(true);
+    };
+    // The log goes away only behind a flush that an edit tells of.
+    if wal::first_header(first)?.is_some_and(|header| header.base_seq > shape.log_floor) {
+        return Ok(true);
+    }
+    let mode = RecoveryMode::Tolerant;
+    let nothing = &mut |_, _, _, _, _| Ok(());
+    let log = wal::survey(first, evidence.database, mode, shape.log_floor, nothing)?;
+    let unnamed = evidence
+        .tables
+        .iter()
+        .filter(|(id, _)| !shape.tables.contains_key(id));
+    let described = unnamed.filter_map(|(_, table)| table.described.as_ref().ok());
+    let described: Vec<_> = described.collect();
+    if described
+        .iter()
+        .any(|table| was_named(table, shape, &log.recovered))
+    {
+        return Ok(true);
+    }
+    let is_missing =
+        |id: &FileId| shape.tables.contains_key(id) && !evidence.tables.contains_key(id);
+    if manifest.torn {
+        return Ok(shape.tables.keys().any(is_missing));
+    }
+    let mut replaced = described.iter().flat_map(|table| &table.identity.replaces);
+    Ok(replaced.any(is_missing))
+}
+
+fn too_few_tiers(meta: &TableMeta) -> Error {
+    Error::InvalidOption {
+        option: "tiers",
+        reason: format!(
+            "the store has tables on tier {}; name all its tiers",
+            meta.tier
+        ),
+    }
+}
