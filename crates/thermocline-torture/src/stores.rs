@@ -1,7 +1,6 @@
 //! Small stores in memory that a few thousand records fill to the last level.
 
 use std::sync::Arc;
-#[cfg(debug_assertions)]
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use thermocline::storage::{Medium, Memory};
@@ -33,7 +32,6 @@ pub fn open_on(options: &Options, medium: &Arc<dyn Medium>) -> thermocline::Resu
 
 /// Places where a thread that stops leaves the others a window: something is half done, or what was
 /// looked at may be overtaken.
-#[cfg(debug_assertions)]
 const WINDOWS: [&str; 12] = [
     "commit.inserting",
     "commit.published",
@@ -56,7 +54,6 @@ const WINDOWS: [&str; 12] = [
 /// As [`Db::open`].
 pub fn open_with_pauses(options: &Options, medium: &Arc<dyn Medium>) -> thermocline::Result<Db> {
     let points = Points::default();
-    #[cfg(debug_assertions)]
     for name in WINDOWS {
         let arrivals = AtomicU64::new(0);
         points.set(name, move || {
