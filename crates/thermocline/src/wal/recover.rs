@@ -241,31 +241,29 @@ impl Replay<'_> {
 
     /// Whether the segment continues the chain, or starts it.
     fn link(&mut self, header: &FileHeader) -> Result<(), &'static str> {
-        if self.chain.is_empty() {
-            return match header.base_seq <= self.from {
-                true => Ok(()),
-                false => Err("the start of the log is missing"),
-            };
-        }
-        // Segments without records at the end of the chain may be rotations that were given
-        // up; the one that counts then continues what was before them.
+        // Segments without records at the end of the chain may be rotations that were given up, or
+        // segments whose removal a loss of power undid; the one that counts then continues what was
+        // before them, or is the first of all.
         let mut at = self.chain.len();
         while let Some(tail) = at.checked_sub(1).and_then(|i| self.chain.get(i)) {
             if header.previous == Some((tail.number, tail.len)) {
                 if header.base_seq < tail.last_seq {
                     return Err("sequence numbers go back");
                 }
-                self.abandoned
-                    .extend(self.chain.drain(at..).map(|s| s.number));
-                self.durable = self.durable.min(at);
-                return Ok(());
+                break;
             }
             if !is_empty(tail) {
-                break;
+                return Err("the log before this segment is missing or too short");
             }
             at -= 1;
         }
-        Err("the log before this segment is missing or too short")
+        if at == 0 && header.base_seq > self.from {
+            return Err("the start of the log is missing");
+        }
+        let given_up = self.chain.drain(at..).map(|segment| segment.number);
+        self.abandoned.extend(given_up);
+        self.durable = self.durable.min(at);
+        Ok(())
     }
 
     fn records(

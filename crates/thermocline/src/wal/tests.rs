@@ -408,6 +408,37 @@ fn a_rotation_that_was_given_up_leaves_no_trace_in_the_replay() {
     }
 }
 
+/// Found by the simulation: the sync behind the removal of an empty segment failed, the store was opened once
+/// more, and later the power went. The segment was back, older than the log by then, and what followed it was
+/// called damage because it did not continue it.
+#[test]
+fn an_empty_segment_whose_removal_was_undone_is_no_part_of_the_log() {
+    let store = TestStore::new();
+    let mut wal = fresh(&store);
+    put(&mut wal, [1]);
+    wal.rotate(2).unwrap();
+    let empty = store.get(&name(2)).unwrap();
+    drop(wal);
+    let recovered = replay(&store, Strict, 0).unwrap().1;
+    assert_eq!(store.names(), [name(1)]);
+    let mut wal = start(&store, 3, &recovered);
+    put(&mut wal, [2]);
+    wal.rotate(4).unwrap();
+    put(&mut wal, [3]);
+    wal.sync().unwrap();
+    put(&mut wal, [4]);
+    wal.remove_obsolete(2).unwrap();
+    assert_eq!(store.names(), [name(4)]);
+    store.put(&name(2), empty);
+    assert_eq!(replay(&store.copy(), Strict, 2).unwrap().0, [3, 4]);
+    assert!(replay(&store.copy(), Strict, 1).is_err(), "2 is missing");
+    // Nor does it come to be a part of it.
+    let recovered = replay(&store, Strict, 2).unwrap().1;
+    assert_eq!(store.names(), [name(4)]);
+    put(&mut start(&store, 5, &recovered), [5]);
+    assert_eq!(replay(&store, Strict, 2).unwrap().0, [3, 4, 5]);
+}
+
 #[test]
 fn obsolete_segments_go_oldest_first_and_the_retention_stays() {
     let store = TestStore::new();
