@@ -7,8 +7,8 @@ use crate::metrics::IoMetrics;
 use crate::options::TierOptions;
 use crate::storage::operation::{Gathered, operations};
 use crate::storage::{IoBuf, LogStore, TableFile, TableStore, TableWriter};
-use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex};
 
 /// Why bytes moved. Counters are kept per tier and purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,6 +93,8 @@ pub(crate) struct Tier {
     in_flight: AtomicU64,
     /// Bytes that no job's output may take: the log and the manifest grow without a reservation.
     kept_free: u64,
+    /// Why names in the directory may have been lost; locked while names are synced.
+    names_lost: Mutex<Option<Arc<str>>>,
 }
 
 impl Tier {
@@ -112,6 +114,7 @@ impl Tier {
             reserved: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
             kept_free: 0,
+            names_lost: Mutex::default(),
         }
     }
 
@@ -120,6 +123,25 @@ impl Tier {
     pub(crate) fn keeping_free(mut self, bytes: u64) -> Self {
         self.kept_free = bytes;
         self
+    }
+
+    /// Runs `sync`, which makes names in the tier's directory durable, and nobody else's meanwhile. The
+    /// system forgets the names that a failed sync has lost, whoever's they were, and the next sync would
+    /// report success: so there is none (I9).
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] once a sync has failed; those of `sync`.
+    pub(crate) fn sync_names(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
+        let mut lost = self.names_lost.lock();
+        if let Some(cause) = &*lost {
+            let cause = Arc::clone(cause);
+            return Err(Error::Poisoned { cause });
+        }
+        sync().inspect_err(|error| {
+            if let Error::Poisoned { cause } = error {
+                *lost = Some(Arc::clone(cause));
+            }
+        })
     }
 
     fn counter(&self, purpose: Purpose) -> &IoCounter {
@@ -334,6 +356,7 @@ impl CountedWriter {
         if rest > 0 {
             self.tier.count_write(self.purpose, rest);
         }
-        self.writer.finish()
+        let writer = self.writer;
+        self.tier.sync_names(|| writer.finish())
     }
 }

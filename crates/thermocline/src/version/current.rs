@@ -49,7 +49,7 @@ pub(super) fn write(
     point!(points, "manifest.current_written")?;
     store.rename(TEMPORARY, CURRENT).map_err(poisoned)?;
     point!(points, "manifest.current_renamed").map_err(poisoned)?;
-    store.sync_dir().map_err(poisoned)
+    tier.sync_names(|| store.sync_dir()).map_err(poisoned)
 }
 
 /// `error` as one after which the device's state is unknown (I9).

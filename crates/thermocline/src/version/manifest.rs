@@ -77,7 +77,7 @@ impl Manifest {
         let len = bytes.len() as u64;
         tier.count_write(Purpose::Manifest, len);
         file.sync().map_err(poisoned)?;
-        store.sync_dir().map_err(poisoned)?;
+        tier.sync_names(|| store.sync_dir()).map_err(poisoned)?;
         point!(points, "manifest.before_current")?;
         current::write(&tier, &*store, number, &points)?;
         point!(points, "manifest.after_current").map_err(poisoned)?;

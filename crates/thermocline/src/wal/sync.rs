@@ -54,7 +54,8 @@ impl Shared {
 
     /// Makes the first `changes` changes of the directory durable.
     fn sync_entries(&self, changes: u64) -> Result<()> {
-        self.store.sync_dir().map_err(|error| self.poison(&error))?;
+        let synced = self.tier.sync_names(|| self.store.sync_dir());
+        synced.map_err(|error| self.poison(&error))?;
         let mut state = self.state.lock();
         state.entries_durable = state.entries_durable.max(changes);
         Ok(())
