@@ -20,6 +20,17 @@ impl<E: Entry> Core<E> {
             next: self.begin(guard).next(),
         }
     }
+
+    /// A walk from the first node whose order is not below `order`.
+    pub(crate) fn walk_from<'g>(&self, order: u64, guard: &'g Guard) -> Walk<'g> {
+        let mut next = self.spot(order, guard).anchor().next();
+        while let Some(at) = next.at()
+            && at.order() < order
+        {
+            next = at.next();
+        }
+        Walk { next }
+    }
 }
 
 impl<'g> Iterator for Walk<'g> {

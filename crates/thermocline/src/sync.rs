@@ -18,7 +18,9 @@ pub(crate) use imp::MutexGuard;
 
 /// Atomics of the chosen implementation.
 pub(crate) mod atomic {
-    pub(crate) use super::imp::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use super::imp::atomic::{
+        AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
 }
 
 /// Lets other threads run.

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::item::Item;
 use crate::core::Core;
-use crate::link::At;
+use crate::link::{At, order_of};
 use crate::reclaim::Guard;
 use crate::walk::Walk;
 
@@ -30,6 +30,13 @@ impl<'p, K, V> Entries<'p, K, V> {
     pub(super) fn new(core: &Core<Item<K, V>>, guard: &'p Guard) -> Self {
         Self {
             walk: core.walk(guard),
+            _entry: PhantomData,
+        }
+    }
+
+    pub(super) fn starting_at(core: &Core<Item<K, V>>, hash: u64, guard: &'p Guard) -> Self {
+        Self {
+            walk: core.walk_from(order_of(hash), guard),
             _entry: PhantomData,
         }
     }
@@ -71,6 +78,13 @@ impl<'p, K, V> EntryRef<'p, K, V> {
     pub fn value(&self) -> &'p V {
         // SAFETY: as for the key.
         unsafe { Item::<K, V>::value(self.at.node_ptr()) }
+    }
+
+    /// The hash of the key, whose lowest bit always counts as set here: what [`Pinned::entries_from`] takes.
+    ///
+    /// [`Pinned::entries_from`]: super::Pinned::entries_from
+    pub fn hash(&self) -> u64 {
+        self.at.order()
     }
 
     /// How often the entry was accessed, as far as it was counted: accesses are counted during rounds of

@@ -205,6 +205,32 @@ impl<K, V, S> Pinned<'_, K, V, S> {
         Entries::new(&self.map.core, &self.guard)
     }
 
+    /// As [`Pinned::entries`], without the entries whose hash is below `hash`: entries come in the order of their
+    /// hashes, so that a walk can be left and taken up again, as the hand of a clock is.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use hotring::HotRing;
+    ///
+    /// let map = HotRing::new();
+    /// let ring = map.pin();
+    /// (0..100).for_each(|i| drop(ring.insert(i, ())));
+    /// let first: Vec<_> = ring.entries().take(60).collect();
+    /// // The lowest bit of a hash does not count: the next one is two further on.
+    /// let rest = ring.entries_from(first[59].hash() + 2);
+    /// assert_eq!(first.len() + rest.count(), 100);
+    /// ```
+    pub fn entries_from(&self, hash: u64) -> Entries<'_, K, V> {
+        Entries::starting_at(&self.map.core, hash, &self.guard)
+    }
+
+    /// Brings the freeing of what was removed forward: what this thread has removed is handed to all threads,
+    /// instead of with the next few dozen, and what no handle can reach any more is freed.
+    pub fn flush(&self) {
+        self.guard.flush();
+    }
+
     /// Lets go of everything seen so far, so that its memory can be given back. No reference
     /// survives it.
     pub fn repin(&mut self) {

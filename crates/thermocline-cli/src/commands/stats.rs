@@ -2,7 +2,8 @@
 
 use serde_json::{Value as Json, json};
 use thermocline::metrics::{
-    CompactionMetrics, HotRapMetrics, LatencyMetrics, LevelMetrics, Metrics, TierMetrics,
+    CompactionMetrics, HotRapMetrics, LatencyMetrics, LevelMetrics, Metrics,
+    RecordCacheMetrics, TierMetrics,
 };
 
 use crate::failure::Failure;
@@ -64,6 +65,7 @@ fn to_json(m: &Metrics) -> Json {
         "reads": {
             "all": m.hits.gets,
             "memtable": m.hits.memtable,
+            "record_cache": m.hits.record_cache,
             "promotion_cache": m.hits.promotion_cache,
             "tier": m.hits.tier,
             "absent": m.hits.absent,
@@ -74,6 +76,7 @@ fn to_json(m: &Metrics) -> Json {
             "filter_skips": m.hits.filter_skips,
             "filter_false_positives": m.hits.filter_false_positives,
         },
+        "record_cache": m.record_cache.as_ref().map(record_cache),
         "hotrap": m.hotrap.as_ref().map(hotrap),
         "background_cpu_seconds": m.cpu.iter()
             .map(|cpu| (cpu.activity.name().to_owned(), json!(cpu.seconds)))
@@ -96,8 +99,23 @@ fn to_json(m: &Metrics) -> Json {
             "budget_bytes": m.memory.budget,
             "memtable_bytes": m.memory.memtables,
             "block_cache_bytes": m.memory.block_cache,
+            "record_cache_bytes": m.memory.record_cache,
             "pinned_bytes": m.memory.pinned,
         },
+    })
+}
+
+fn record_cache(cache: &RecordCacheMetrics) -> Json {
+    json!({
+        "capacity_bytes": cache.capacity_bytes,
+        "bytes": cache.bytes,
+        "entries": cache.entries,
+        "hits": cache.hits,
+        "misses": cache.misses,
+        "fills": cache.fills,
+        "refused_fills": cache.refused_fills,
+        "evictions": cache.evictions,
+        "invalidations": cache.invalidations,
     })
 }
 

@@ -1,12 +1,14 @@
-//! Memory that blocks share: the block cache, with a flash cache below it if there is one, and the
-//! budget for what stays pinned.
+//! What is kept in memory of the tables: the block cache, with a flash cache below it if there is one, the
+//! record cache, and the budget for what stays pinned.
 
 mod block_cache;
 mod flash;
 #[cfg(feature = "flash-cache")]
 mod foyer;
 mod pin_budget;
+mod record_cache;
 
 pub(crate) use block_cache::BlockCache;
 pub(crate) use flash::{Flash, FlashPlan, discard_flash, open_flash};
 pub(crate) use pin_budget::PinBudget;
+pub(crate) use record_cache::{RecordCache, Sought};

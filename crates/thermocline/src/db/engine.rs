@@ -13,7 +13,7 @@ use super::snapshots::Snapshots;
 use super::stall::Stall;
 use super::stats::Stats;
 use super::tree::Tree;
-use crate::cache::{BlockCache, PinBudget};
+use crate::cache::{BlockCache, PinBudget, RecordCache};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
@@ -43,6 +43,8 @@ pub(crate) struct Engine {
     /// What each tier is made of: a checkpoint lands on the same kind of medium.
     pub(crate) media: Vec<Arc<dyn Medium>>,
     pub(crate) cache: Arc<BlockCache>,
+    /// Newest versions below the memtables, record by record, if that is wanted.
+    pub(crate) records: Option<RecordCache>,
     pub(crate) pins: Arc<PinBudget>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) executor: Arc<dyn Executor>,

@@ -106,6 +106,9 @@ impl Engine {
     ) -> Result<()> {
         let table = self.open_table(meta.clone())?;
         point!(self.points, "flush.before_edit")?;
+        // Before any reader can miss the memtable: see `record_cache`.
+        self.invalidate_cached(tree, memtable)?;
+        point!(self.points, "flush.invalidated")?;
         let mut manifest = self.manifest.lock();
         self.check_not_dropped(tree)?;
         manifest.append(edit)?;

@@ -71,8 +71,8 @@ impl Engine {
             return;
         }
         match found {
-            // Counted by the cache, and logged when the record leaves it.
-            Found::PromotionCache | Found::Nowhere => {}
+            // Counted by the caches, and logged by and by.
+            Found::PromotionCache | Found::RecordCache | Found::Nowhere => {}
             Found::Table { level, .. } if level > tree.last_fast_level => {
                 self.offer(tree, seen, seq, key, record);
             }
@@ -117,7 +117,8 @@ impl Engine {
         value_len: usize,
         times: u32,
     ) {
-        if let Some(ralt) = &self.ralt
+        if times > 0
+            && let Some(ralt) = &self.ralt
             && ralt.log(keyspace, key, value_len, times)
         {
             self.schedule_tracking();

@@ -127,7 +127,12 @@ impl Engine {
             trees.remove(&tree.id);
             trees
         });
-        for table in tree.empty().tables() {
+        let before = tree.empty();
+        // After the tree is empty, when no fill is current any more and no read asks.
+        if let Some(records) = &self.records {
+            records.forget(tree.id);
+        }
+        for table in before.tables() {
             table.file.mark_obsolete();
         }
         Ok(())

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::engine::Engine;
 use super::stall::Reason;
+use crate::cache::RecordCache;
 use crate::error::Result;
 use crate::metrics::{
     HeatReport, IoMetrics, LevelMetrics, MemoryMetrics, Metrics, StallMetrics, TierMetrics,
@@ -32,7 +33,6 @@ impl Engine {
                 .map(|tier| self.tier_metrics(tier))
                 .collect(),
             levels: self.level_metrics(&level_hits),
-            hits,
             compactions: self.stats.compactions(),
             compaction_debt_bytes: self.compaction_debt(),
             cpu: self.cpu.metrics(),
@@ -42,12 +42,14 @@ impl Engine {
             memory: self.memory_metrics(),
             user_write_bytes,
             user_writes,
+            record_cache: self.record_cache_metrics(&hits),
             hotrap: self.hotrap_metrics(),
             snapshots: self.snapshots.count() as u64,
             oldest_snapshot: self.snapshots.oldest(),
             last_seq: self.visible(),
             oldest_pin: ages.flatten().max(),
             background_error,
+            hits,
             uptime: self.clock.now().saturating_sub(self.opened),
         }
     }
@@ -172,6 +174,7 @@ impl Engine {
             budget: self.options.memory,
             memtables: self.all_trees().iter().map(memtables).sum(),
             block_cache: self.cache.used_bytes(),
+            record_cache: self.records.as_ref().map_or(0, RecordCache::used_bytes),
             pinned: self.pins.taken(),
         }
     }

@@ -19,6 +19,7 @@ mod measure;
 mod open;
 mod range;
 mod read;
+mod record_cache;
 mod recovery;
 mod repair;
 mod reservations;
@@ -41,6 +42,8 @@ pub use repair::{Loss, RepairReport};
 pub use snapshot::Snapshot;
 
 pub(crate) use engine::Engine;
+#[cfg(test)]
+pub(crate) use record_cache::Moment;
 pub(crate) use recovery::Shape;
 pub(crate) use tree::{FrozenPromotion, Installed, Tree};
 

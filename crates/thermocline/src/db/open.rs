@@ -14,10 +14,10 @@ use super::commit::Commit;
 use super::recovery::{Orphans, RecoveryReport, Shape, build_trees, survey_tables};
 use super::tracking::{discard_ralt, open_ralt, placed_by};
 use super::{Db, Engine};
-use crate::cache::{BlockCache, Flash, FlashPlan, PinBudget, discard_flash, open_flash};
+use crate::cache::{RecordCache, BlockCache, Flash, FlashPlan, PinBudget, discard_flash, open_flash};
 use crate::error::{Error, Result};
 use crate::metrics::{Activity, CpuTimes};
-use crate::options::Resolved;
+use crate::options::{Options, Resolved};
 use crate::placement::{SpacePlan, last_fast_level};
 use crate::points::point;
 use crate::storage::StoreLock;
@@ -210,6 +210,7 @@ impl Parts<'_> {
                 .map(|t| builder.medium_of(t))
                 .collect(),
             cache: Arc::new(cache),
+            records: open_record_cache(&builder.options, &self.sizes),
             pins: Arc::new(PinBudget::new(self.sizes.pinned)),
             clock,
             executor,
@@ -253,6 +254,12 @@ impl Parts<'_> {
         report.hotness = hotness;
         Ok((engine, report))
     }
+}
+
+/// The record cache, if one is wanted and there is memory for its index.
+fn open_record_cache(options: &Options, sizes: &Resolved) -> Option<RecordCache> {
+    let seed = options.seed.unwrap_or_else(rand::random);
+    RecordCache::new(sizes.record_cache, seed)
 }
 
 impl Shape {

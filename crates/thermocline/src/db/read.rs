@@ -1,6 +1,7 @@
 //! The read path: one key through I1's search order, many keys with overlapped disk reads.
 
 use super::engine::Engine;
+use super::record_cache::Moment;
 use super::stats::{Found, sampled};
 use super::tree::Tree;
 use crate::error::Result;
@@ -18,13 +19,13 @@ impl Engine {
     /// newer than the number could have replaced the one it needs.
     pub(crate) fn get(&self, tree: &Tree, key: &[u8]) -> Result<Option<Value>> {
         let superversion = tree.peek();
-        self.get_measured(tree, &superversion, key, self.visible())
+        self.get_measured(tree, &superversion, key, Moment::Latest(self.visible()))
     }
 
     /// The value of `key` at `seq`, which the caller keeps registered.
     pub(crate) fn get_at(&self, tree: &Tree, key: &[u8], seq: SeqNo) -> Result<Option<Value>> {
         let superversion = tree.peek();
-        self.get_measured(tree, &superversion, key, seq)
+        self.get_measured(tree, &superversion, key, Moment::Past(seq))
     }
 
     fn get_measured(
@@ -32,28 +33,37 @@ impl Engine {
         tree: &Tree,
         from: &Superversion,
         key: &[u8],
-        seq: SeqNo,
+        moment: Moment,
     ) -> Result<Option<Value>> {
         if !sampled() {
-            return self.get_in(tree, from, key, seq);
+            return self.get_in(tree, from, key, moment);
         }
         let started = self.clock.now();
-        let found = self.get_in(tree, from, key, seq);
+        let found = self.get_in(tree, from, key, moment);
         let took = self.clock.now().saturating_sub(started);
         self.stats.get_latency.record(took);
         found
     }
 
-    /// The value of `key` at `seq`, by what `from` holds.
+    /// The value of `key` at `moment`, by what `from` holds.
     pub(crate) fn get_in(
         &self,
         tree: &Tree,
         from: &Superversion,
         key: &[u8],
-        seq: SeqNo,
+        moment: Moment,
     ) -> Result<Option<Value>> {
         let mut trace = ReadTrace::default();
-        let (found, record) = search(from, tree.last_fast_level, key, seq, &mut trace)?;
+        let seq = moment.seq();
+        let below = |trace: &mut ReadTrace| search(from, tree.last_fast_level, key, seq, trace);
+        // I1: along this order versions of a key never get newer, so the first hit wins.
+        let (found, record) = match (search_memtables(from, key, seq), &self.records) {
+            (Some(record), _) => (Found::Memtable, Some(record)),
+            (None, None) => below(&mut trace)?,
+            (None, Some(cache)) => {
+                self.get_cached(cache, tree, from, key, moment, || below(&mut trace))?
+            }
+        };
         self.stats.count_read(found, &trace);
         if let Some(record) = &record {
             self.note_access(tree, from, seq, key, found, record);
@@ -75,6 +85,8 @@ impl Engine {
         for lookup in &mut lookups {
             if let Some(record) = search_memtables(&superversion, lookup.key, seq) {
                 lookup.finish(Found::Memtable, record);
+            } else if let Some(record) = self.find_cached(tree, &superversion, lookup.key, seq) {
+                lookup.finish(Found::RecordCache, record);
             }
         }
         let version = &superversion.version;
@@ -203,7 +215,7 @@ fn search_memtables(from: &Superversion, key: &[u8], seq: SeqNo) -> Option<Recor
         .or_else(|| from.immutables.iter().find_map(|m| m.get(key, seq)))
 }
 
-/// I1: along this order versions of a key never get newer, so the first hit wins.
+/// The record of `key` below the memtables: what is found first is newest (I1).
 fn search(
     from: &Superversion,
     f: u8,
@@ -211,9 +223,6 @@ fn search(
     seq: SeqNo,
     trace: &mut ReadTrace,
 ) -> Result<(Found, Option<Record>)> {
-    if let Some(record) = search_memtables(from, key, seq) {
-        return Ok((Found::Memtable, Some(record)));
-    }
     let f = usize::from(f);
     let mut search_tables = |levels| {
         for table in from.version.holding(key, levels) {

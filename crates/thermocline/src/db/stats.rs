@@ -21,6 +21,7 @@ const SAMPLE: u32 = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     Memtable,
+    RecordCache,
     PromotionCache,
     Table { level: u8, tier: u8 },
     Nowhere,
@@ -29,6 +30,7 @@ pub(crate) enum Found {
 #[derive(Debug, Default)]
 struct ReadShard {
     memtable: AtomicU64,
+    record_cache: AtomicU64,
     promotion_cache: AtomicU64,
     nowhere: AtomicU64,
     levels: [AtomicU64; MAX_LEVELS],
@@ -102,6 +104,7 @@ impl Stats {
         };
         match found {
             Found::Memtable => add(&shard.memtable, 1),
+            Found::RecordCache => add(&shard.record_cache, 1),
             Found::PromotionCache => add(&shard.promotion_cache, 1),
             Found::Nowhere => add(&shard.nowhere, 1),
             Found::Table { level, tier } => {
@@ -166,6 +169,7 @@ impl Stats {
         for shard in &self.reads {
             let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
             hits.memtable += get(&shard.memtable);
+            hits.record_cache += get(&shard.record_cache);
             hits.promotion_cache += get(&shard.promotion_cache);
             hits.absent += get(&shard.nowhere);
             hits.without_device += get(&shard.without_device);
@@ -181,8 +185,8 @@ impl Stats {
                 *total += get(level);
             }
         }
-        hits.gets =
-            hits.memtable + hits.promotion_cache + hits.absent + hits.tier.iter().sum::<u64>();
+        let below = hits.promotion_cache + hits.absent + hits.tier.iter().sum::<u64>();
+        hits.gets = hits.memtable + hits.record_cache + below;
         (hits, levels)
     }
 }

@@ -92,6 +92,7 @@ impl Tree {
                 active: Arc::default(),
                 immutables: Vec::new(),
                 newest_below: newest_below(&version, last_fast_level),
+                has_tables: version.last_level().is_some(),
                 version: Arc::new(version),
                 promotion: promotion.view(),
             }),
@@ -116,6 +117,11 @@ impl Tree {
     /// As [`Tree::pin`], for a short read: no shared counter is touched.
     pub(crate) fn peek(&self) -> arc_swap::Guard<Arc<Superversion>> {
         self.superversion.load()
+    }
+
+    /// Whether `seen` is the present state. Of two that are pinned no two are one.
+    pub(crate) fn is_current(&self, seen: &Superversion) -> bool {
+        std::ptr::eq(Arc::as_ptr(&self.peek()), seen)
     }
 
     /// Sequence number of the oldest record that is only in memory and the log; none when
@@ -212,6 +218,7 @@ impl Tree {
                 active: Arc::clone(&now.active),
                 immutables,
                 newest_below: newest_below(&version, self.last_fast_level),
+                has_tables: version.last_level().is_some(),
                 version: Arc::new(version),
                 promotion,
             }));
@@ -261,6 +268,7 @@ impl Tree {
                 immutables: Vec::new(),
                 version: Arc::default(),
                 newest_below: 0,
+                has_tables: false,
                 promotion,
             }));
         });

@@ -165,6 +165,7 @@ impl Draw<'_> {
             0 => RecoveryMode::Strict,
             _ => RecoveryMode::Tolerant,
         };
+        options.record_cache = self.number(usual.record_cache);
         options
     }
 

@@ -17,7 +17,7 @@ pub use hotrap::{HeatPoint, HeatReport, HotKey, HotRapMetrics, RaltMetrics, Refu
 pub(crate) use latency::LatencyRecorder;
 pub use snapshot::{
     CompactionMetrics, HitMetrics, IoMetrics, LatencyMetrics, LevelMetrics, MemoryMetrics, Metrics,
-    StallMetrics, TierMetrics,
+    RecordCacheMetrics, StallMetrics, TierMetrics,
 };
 
 #[cfg(test)]

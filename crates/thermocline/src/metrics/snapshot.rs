@@ -102,6 +102,8 @@ pub struct HitMetrics {
     pub gets: u64,
     /// Answered by a memtable.
     pub memtable: u64,
+    /// Answered by the record cache.
+    pub record_cache: u64,
     /// Answered by the promotion cache.
     pub promotion_cache: u64,
     /// Found in a table of each tier.
@@ -184,8 +186,34 @@ pub struct MemoryMetrics {
     pub memtables: u64,
     /// Block cache.
     pub block_cache: u64,
+    /// Record cache, with its index and what it let go of and readers may still see.
+    pub record_cache: u64,
     /// Index and filter blocks held outside the cache.
     pub pinned: u64,
+}
+
+/// The record cache.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecordCacheMetrics {
+    /// What it may take, in bytes.
+    pub capacity_bytes: u64,
+    /// What it takes, in bytes, everything counted.
+    pub bytes: u64,
+    /// Records in it.
+    pub entries: u64,
+    /// Point reads that it answered.
+    pub hits: u64,
+    /// Point reads that no memtable answered, nor it.
+    pub misses: u64,
+    /// Records taken in.
+    pub fills: u64,
+    /// Records that were to be taken in and were not: for want of room, because they may have been out of
+    /// date, or because another read brought them at the same time.
+    pub refused_fills: u64,
+    /// Records taken out for others.
+    pub evictions: u64,
+    /// Records taken out because a newer version left the memtables, or with their keyspace.
+    pub invalidations: u64,
 }
 
 /// All metrics of a store.
@@ -215,6 +243,8 @@ pub struct Metrics {
     pub user_write_bytes: u64,
     /// Records written.
     pub user_writes: u64,
+    /// The record cache; none when there is none.
+    pub record_cache: Option<RecordCacheMetrics>,
     /// Placement by hotness; none when records live by level.
     pub hotrap: Option<HotRapMetrics>,
     /// Snapshots open.

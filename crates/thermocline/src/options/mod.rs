@@ -43,11 +43,22 @@ pub struct Options {
     pub tiers: Vec<TierOptions>,
     /// Create the store when the directories hold none.
     pub create_if_missing: bool,
-    /// All memory of the store in bytes: memtables, block cache, pinned index and filter
-    /// blocks, and buffers.
+    /// All memory of the store in bytes: memtables, caches of blocks and records, pinned
+    /// index and filter blocks, and buffers.
     pub memory: u64,
     /// Bytes of it for the block cache; by default what the other parts leave.
     pub block_cache: Option<u64>,
+    /// Bytes of the block cache's that a cache of single records takes instead, everything counted:
+    /// 0 for none, else at least 64 KiB. None by default, until it is measured where it pays.
+    ///
+    /// ```
+    /// let mut options = thermocline::Options::one_tier("/db");
+    /// options.block_cache = Some(16 << 20);
+    /// // 8 MiB for blocks and 8 MiB for records.
+    /// options.record_cache = 8 << 20;
+    /// assert!(options.validate().is_ok());
+    /// ```
+    pub record_cache: u64,
     /// Size in bytes at which a memtable is frozen; by default derived from `memory` and
     /// the fast tier's capacity, at most 64 MiB.
     pub memtable_size: Option<u64>,
@@ -121,6 +132,7 @@ impl Options {
             create_if_missing: true,
             memory: 256 << 20,
             block_cache: None,
+            record_cache: 0,
             memtable_size: None,
             table_size: None,
             l0_trigger: 6,

@@ -10,6 +10,9 @@ pub(crate) const MEMTABLES: u64 = 3;
 const MIN_MEMTABLE: u64 = 16 << 10;
 const MAX_DEFAULT_MEMTABLE: u64 = 64 << 20;
 
+/// Smallest record cache: below it, what the index takes without any entry counts.
+const MIN_RECORD_CACHE: u64 = 64 << 10;
+
 /// The fast tier must hold this many memtables: log, L0 and one job's output in flight
 /// besides the levels themselves.
 const MIN_FAST_MEMTABLES: u64 = 24;
@@ -36,6 +39,7 @@ pub(crate) struct Resolved {
     pub(crate) memtable_size: u64,
     pub(crate) table_size: u64,
     pub(crate) block_cache: u64,
+    pub(crate) record_cache: u64,
     /// L0 tables at which they are compacted.
     pub(crate) l0_trigger: usize,
     /// Index and filter blocks that stay in memory outside the block cache.
@@ -113,14 +117,29 @@ impl Options {
                 ),
             ));
         }
+        let record_cache = self.check_record_cache(block_cache)?;
         Ok(Resolved {
             memtable_size,
             table_size,
-            block_cache,
+            block_cache: block_cache - record_cache,
+            record_cache,
             l0_trigger: self.resolve_l0_trigger(memtable_size),
             pinned: pinned.min(rest - block_cache),
             flash_buffer: flash.buffer,
         })
+    }
+
+    /// The record cache takes its bytes from the block cache's, which are `available`.
+    fn check_record_cache(&self, available: u64) -> Result<u64> {
+        let bytes = self.record_cache;
+        let reason = if bytes > available {
+            format!("{bytes} bytes are more than the {available} of the block cache")
+        } else if bytes > 0 && bytes < MIN_RECORD_CACHE {
+            format!("{bytes} bytes is below the minimum of {MIN_RECORD_CACHE}")
+        } else {
+            return Ok(bytes);
+        };
+        Err(invalid("record_cache", reason))
     }
 
     /// Where hot records want the fast tier's room, L0 and as much output of its compaction take an

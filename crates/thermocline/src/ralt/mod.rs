@@ -100,6 +100,11 @@ impl Ralt {
         self.shared.buffers.push(keyspace, key, value_len, times)
     }
 
+    /// The time slice that it is now: accesses of one slice count once for a key's score.
+    pub(crate) fn slice(&self) -> u64 {
+        self.shared.slice()
+    }
+
     /// Whether a record deserves the fast tier that was read once: nothing was ever evicted, so that
     /// there was room for all, or a hotspot is being learnt.
     pub(crate) fn is_generous(&self) -> bool {

@@ -85,6 +85,11 @@ impl Shared {
         }
     }
 
+    /// The time slice that it is now.
+    pub(super) fn slice(&self) -> u64 {
+        self.first_tick + self.buffers.accessed() / self.sizes.slice
+    }
+
     /// RALT's time now.
     pub(super) fn now(&self) -> Moment {
         let generation = self.version.load().limits.generation;

@@ -18,6 +18,9 @@ pub(crate) struct Superversion {
     pub(crate) promotion: PromotionView,
     /// No record below level f has a higher sequence number.
     pub(crate) newest_below: SeqNo,
+    /// Whether there are tables. Where there are none the record cache knows nothing: what it still may
+    /// hold is of a keyspace that was dropped.
+    pub(crate) has_tables: bool,
 }
 
 /// The promotion caches of a keyspace as a reader sees them: between level f and what lies below.

@@ -53,6 +53,9 @@ impl Collector for Exposition {
         out.stalls(metrics)?;
         out.latencies(metrics)?;
         out.writes(metrics)?;
+        if let Some(cache) = &metrics.record_cache {
+            out.record_cache(cache)?;
+        }
         out.health(metrics)
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use prometheus_client::registry::Unit;
 
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, RecordCacheMetrics};
 use crate::metrics::exposition::{Label, Writer, per_tier};
 
 impl Writer<'_> {
@@ -15,6 +15,11 @@ impl Writer<'_> {
             "memtable_hits",
             "Point reads answered by a memtable",
             hits.memtable,
+        )?;
+        self.one_counter(
+            "record_cache_hits",
+            "Point reads answered by the record cache",
+            hits.record_cache,
         )?;
         self.one_counter(
             "promotion_cache_hits",
@@ -62,6 +67,55 @@ impl Writer<'_> {
             "Tables a filter let pass in vain",
             hits.filter_false_positives,
         )
+    }
+
+    pub(super) fn record_cache(&mut self, cache: &RecordCacheMetrics) -> fmt::Result {
+        for (name, unit, help, value) in [
+            (
+                "record_cache_limit",
+                Some(Unit::Bytes),
+                "What the record cache may take",
+                cache.capacity_bytes,
+            ),
+            (
+                "record_cache_entries",
+                None,
+                "Records in the record cache",
+                cache.entries,
+            ),
+        ] {
+            self.one_gauge(name, unit, help, value)?;
+        }
+        for (name, help, value) in [
+            (
+                "record_cache_misses",
+                "Point reads that neither a memtable nor the record cache answered",
+                cache.misses,
+            ),
+            (
+                "record_cache_fills",
+                "Records that the record cache took in",
+                cache.fills,
+            ),
+            (
+                "record_cache_refused_fills",
+                "Records that the record cache was to take in and did not",
+                cache.refused_fills,
+            ),
+            (
+                "record_cache_evictions",
+                "Records that left the record cache for others",
+                cache.evictions,
+            ),
+            (
+                "record_cache_invalidations",
+                "Records that left the record cache for a newer version",
+                cache.invalidations,
+            ),
+        ] {
+            self.one_counter(name, help, value)?;
+        }
+        Ok(())
     }
 
     pub(super) fn latencies(&mut self, metrics: &Metrics) -> fmt::Result {

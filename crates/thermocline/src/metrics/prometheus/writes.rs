@@ -44,6 +44,7 @@ impl Writer<'_> {
             [
                 ("memtables", memory.memtables),
                 ("block_cache", memory.block_cache),
+                ("record_cache", memory.record_cache),
                 ("pinned", memory.pinned),
             ]
             .map(|(part, value)| (vec![("part", part.to_owned())], value)),

@@ -7,7 +7,7 @@ mod tests;
 
 use std::time::Duration;
 
-use super::Metrics;
+use super::{Metrics, RecordCacheMetrics};
 use super::human::{bytes, percent, time};
 use super::section::Section;
 
@@ -40,6 +40,7 @@ impl Metrics {
             sections.push(hotrap.text_hotness());
             sections.push(hotrap.text_promotion());
         }
+        sections.extend(self.record_cache.as_ref().map(text_record_cache));
         sections.extend([
             self.text_cpu(),
             self.text_compactions(),
@@ -182,6 +183,9 @@ impl Metrics {
         };
         line("all".to_owned(), hits.gets);
         line("memtable".to_owned(), hits.memtable);
+        if self.record_cache.is_some() {
+            line("record cache".to_owned(), hits.record_cache);
+        }
         if self.hotrap.is_some() {
             line("promotion cache".to_owned(), hits.promotion_cache);
         }
@@ -281,9 +285,43 @@ impl Metrics {
         section.pair("budget", bytes(memory.budget));
         section.pair("memtables", bytes(memory.memtables));
         section.pair("block cache", bytes(memory.block_cache));
+        if self.record_cache.is_some() {
+            section.pair("record cache", bytes(memory.record_cache));
+        }
         section.pair("pinned index and filters", bytes(memory.pinned));
         section
     }
+}
+
+fn text_record_cache(cache: &RecordCacheMetrics) -> Section {
+    let mut section = Section::new("Record cache");
+    let share = percent(cache.bytes, cache.capacity_bytes);
+    section.pair(
+        "filled",
+        format!(
+            "{} records, {} of {} ({share})",
+            cache.entries,
+            bytes(cache.bytes),
+            bytes(cache.capacity_bytes)
+        ),
+    );
+    let asked = cache.hits + cache.misses;
+    section.pair(
+        "hits",
+        format!("{} of {asked} ({})", cache.hits, percent(cache.hits, asked)),
+    );
+    section.pair(
+        "taken in",
+        format!("{}, {} refused", cache.fills, cache.refused_fills),
+    );
+    section.pair(
+        "taken out",
+        format!(
+            "{} for others, {} for newer versions",
+            cache.evictions, cache.invalidations
+        ),
+    );
+    section
 }
 
 fn seconds(seconds: f64) -> String {

@@ -1,14 +1,14 @@
-//! A small store whose every move the test makes: what the tests of promotion play in.
+//! A small store whose every move the test makes: what the tests of races play in.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
 use crate::compaction::{Manual, Plan};
-use crate::db::{Db, Engine, Keyspace, Snapshot, Tree};
+use crate::db::{Db, Engine, Keyspace, Moment, Snapshot, Tree};
 use crate::error::Result;
 use crate::executor::Stepped;
-use crate::key::{KeyRange, MAX_SEQ, SeqNo};
+use crate::key::{KeyRange, MAX_SEQ};
 use crate::metrics::Refusal;
 use crate::options::{Options, TierOptions};
 use crate::points::Points;
@@ -21,33 +21,33 @@ use crate::value::Value;
 use crate::version::Superversion;
 
 /// Length of every value: ten records are worth a table, and too few to fill the promotion cache.
-const VALUE: usize = 1000;
+pub(crate) const VALUE: usize = 1000;
 
 /// *f* of every scene.
-pub(super) const F: usize = 2;
+pub(crate) const F: usize = 2;
 
 /// The slow level that scenes use.
-pub(super) const SLOW: usize = 6;
+pub(crate) const SLOW: usize = 6;
 
 /// Keys of ten records.
-pub(super) const KEYS: [&str; 10] = [
+pub(crate) const KEYS: [&str; 10] = [
     "k00", "k01", "k02", "k03", "k04", "k05", "k06", "k07", "k08", "k09",
 ];
 
 /// What a store should hold: the version of each key.
-pub(super) type Model = BTreeMap<String, String>;
+pub(crate) type Model = BTreeMap<String, String>;
 
 /// A store in which nothing happens by itself.
 #[derive(Debug, Clone)]
-pub(super) struct Scene {
-    pub(super) db: Db,
-    pub(super) points: Points,
-    pub(super) stepped: Arc<Stepped>,
+pub(crate) struct Scene {
+    pub(crate) db: Db,
+    pub(crate) points: Points,
+    pub(crate) stepped: Arc<Stepped>,
     medium: Arc<dyn Medium>,
 }
 
 /// Tables of 16 KiB, and levels so large that no compaction is due by itself.
-pub(super) fn options() -> Options {
+pub(crate) fn options() -> Options {
     let mut options = Options::with_tiers(vec![
         TierOptions::fast("/fast")
             .capacity(4 << 20)
@@ -63,11 +63,11 @@ pub(super) fn options() -> Options {
 }
 
 impl Scene {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(options())
     }
 
-    pub(super) fn with(options: Options) -> Self {
+    pub(crate) fn with(options: Options) -> Self {
         Self::on(Arc::new(Memory::new()), options)
     }
 
@@ -90,7 +90,7 @@ impl Scene {
     }
 
     /// A scene with all `keys` at the version `old`, on the slow tier alone.
-    pub(super) fn with_old(keys: &[&str]) -> Self {
+    pub(crate) fn with_old(keys: &[&str]) -> Self {
         let scene = Self::new();
         scene.put_all(keys, "old");
         scene.to_slow();
@@ -98,48 +98,48 @@ impl Scene {
     }
 
     /// Closes the store and opens it again with `options`.
-    pub(super) fn reopen(self, options: Options) -> Self {
+    pub(crate) fn reopen(self, options: Options) -> Self {
         self.db.close().unwrap();
         Self::on(Arc::clone(&self.medium), options)
     }
 
-    pub(super) fn engine(&self) -> Arc<Engine> {
+    pub(crate) fn engine(&self) -> Arc<Engine> {
         Arc::clone(Keyspace::engine(&self.db))
     }
 
-    pub(super) fn tree(&self) -> &Arc<Tree> {
+    pub(crate) fn tree(&self) -> &Arc<Tree> {
         self.db.tree()
     }
 
-    pub(super) fn put(&self, key: &str, version: &str) {
+    pub(crate) fn put(&self, key: &str, version: &str) {
         self.db.put(key, value(version)).unwrap();
     }
 
-    pub(super) fn put_all(&self, keys: &[&str], version: &str) {
+    pub(crate) fn put_all(&self, keys: &[&str], version: &str) {
         keys.iter().for_each(|key| self.put(key, version));
     }
 
-    pub(super) fn delete(&self, key: &str) {
+    pub(crate) fn delete(&self, key: &str) {
         self.db.delete(key).unwrap();
     }
 
     /// The version of `key` that a read finds now.
-    pub(super) fn get(&self, key: &str) -> Option<String> {
+    pub(crate) fn get(&self, key: &str) -> Option<String> {
         version(self.db.get(key).unwrap())
     }
 
     /// Runs all background work that is queued.
-    pub(super) fn drain(&self) {
+    pub(crate) fn drain(&self) {
         self.stepped.drain();
     }
 
     /// Freezes the memtable; its flush is queued, and not run.
-    pub(super) fn freeze(&self) {
+    pub(crate) fn freeze(&self) {
         self.engine().freeze_all().unwrap();
     }
 
     /// What a compaction by hand would take of level `from`.
-    pub(super) fn pick(&self, from: usize, range: &KeyRange, is_urgent: bool) -> Option<Plan> {
+    pub(crate) fn pick(&self, from: usize, range: &KeyRange, is_urgent: bool) -> Option<Plan> {
         let state = self.tree().state.lock();
         self.tree()
             .with_picker(&self.engine(), &state, is_urgent, |picker| {
@@ -151,12 +151,12 @@ impl Scene {
     }
 
     /// Starts `plan` without running it.
-    pub(super) fn start(&self, plan: Plan) {
+    pub(crate) fn start(&self, plan: Plan) {
         self.engine().start(self.tree(), plan).unwrap();
     }
 
     /// Brings all of level `from`, one above f, down by one.
-    pub(super) fn lower(&self, from: usize) {
+    pub(crate) fn lower(&self, from: usize) {
         while let Some(plan) = self.pick(from, &everything(), true) {
             self.start(plan);
             self.drain();
@@ -164,18 +164,18 @@ impl Scene {
     }
 
     /// Brings everything down to level f.
-    pub(super) fn to_last_fast(&self) {
+    pub(crate) fn to_last_fast(&self) {
         self.db.flush().unwrap();
         (0..F).for_each(|level| self.lower(level));
     }
 
     /// A crossing of what lies on level f first.
-    pub(super) fn crossing(&self) -> Plan {
+    pub(crate) fn crossing(&self) -> Plan {
         self.pick(F, &everything(), true).expect("a table to cross")
     }
 
     /// Crosses every table that lies on level f now, once.
-    pub(super) fn cross(&self) {
+    pub(crate) fn cross(&self) {
         let pinned = self.tree().pin();
         for table in pinned.version.levels[F].tables.iter() {
             let plan = self.pick(F, &table.meta.range, true);
@@ -185,7 +185,7 @@ impl Scene {
     }
 
     /// Crosses everything on level f to level `to`, where nothing lies below the keys.
-    pub(super) fn cross_to(&self, to: usize) {
+    pub(crate) fn cross_to(&self, to: usize) {
         let mut plan = self.crossing();
         plan.to = to;
         plan.outputs[0].level = to as u8;
@@ -198,13 +198,13 @@ impl Scene {
     }
 
     /// Brings everything down to the slow tier.
-    pub(super) fn to_slow(&self) {
+    pub(crate) fn to_slow(&self) {
         self.to_last_fast();
         self.cross();
     }
 
     /// Makes `keys` hot.
-    pub(super) fn heat(&self, keys: &[&str]) {
+    pub(crate) fn heat(&self, keys: &[&str]) {
         let engine = self.engine();
         let (ralt, id) = (engine.ralt.as_ref().unwrap(), self.tree().id);
         for key in keys {
@@ -227,18 +227,18 @@ impl Scene {
     }
 
     /// Promotes what the cache holds now.
-    pub(super) fn promote(&self) -> Result<()> {
+    pub(crate) fn promote(&self) -> Result<()> {
         self.engine().promote(self.tree())
     }
 
     /// The version of `key` in the promotion caches.
-    pub(super) fn cached(&self, key: &str) -> Option<String> {
+    pub(crate) fn cached(&self, key: &str) -> Option<String> {
         let record = self.tree().pin().promotion.get(key.as_bytes(), MAX_SEQ);
         version(record.map(|record| record.value))
     }
 
     /// Reads `keys` from the slow tier into the promotion cache.
-    pub(super) fn read_into_cache(&self, keys: &[&str]) {
+    pub(crate) fn read_into_cache(&self, keys: &[&str]) {
         for key in keys {
             assert!(self.get(key).is_some());
             assert!(self.cached(key).is_some(), "{key} is not admitted");
@@ -246,7 +246,7 @@ impl Scene {
     }
 
     /// Levels that hold a version of `key`, with the newest there.
-    pub(super) fn levels_of(&self, key: &str) -> Vec<(u8, String)> {
+    pub(crate) fn levels_of(&self, key: &str) -> Vec<(u8, String)> {
         let pinned = self.tree().pin();
         let mut found = Vec::new();
         for table in pinned.version.holding(key.as_bytes(), 0..=SLOW) {
@@ -263,36 +263,36 @@ impl Scene {
     }
 
     /// Takes all space of the fast tier that a job could get.
-    pub(super) fn take_all_space(&self) -> Reservation {
+    pub(crate) fn take_all_space(&self) -> Reservation {
         let engine = self.engine();
         let free = engine.fast().free_for_jobs();
         engine.fast().reserve(free).unwrap()
     }
 
     /// How often the promotion cache refused a record for `why`.
-    pub(super) fn refused(&self, why: Refusal) -> u64 {
+    pub(crate) fn refused(&self, why: Refusal) -> u64 {
         self.engine().promotions.refused[why as usize].load(Ordering::Relaxed)
     }
 
     /// A read that takes what it pins now, and its time.
-    pub(super) fn reader(&self) -> Reader {
+    pub(crate) fn reader(&self) -> Reader {
         Reader {
             scene: self.clone(),
             pinned: self.tree().pin(),
-            seq: self.engine().visible(),
+            moment: Moment::Latest(self.engine().visible()),
         }
     }
 
     /// A read of `snapshot` that takes what it pins now, and its time.
-    pub(super) fn reader_of(&self, snapshot: &Snapshot) -> Reader {
+    pub(crate) fn reader_of(&self, snapshot: &Snapshot) -> Reader {
         Reader {
-            seq: snapshot.seq(),
+            moment: Moment::Past(snapshot.seq()),
             ..self.reader()
         }
     }
 
     /// Lets `action` happen when `point` is reached next.
-    pub(super) fn at(
+    pub(crate) fn at(
         &self,
         point: &'static str,
         action: impl FnOnce(&Scene) -> Result<()> + Send + 'static,
@@ -311,7 +311,7 @@ impl Scene {
     }
 
     /// Whatever reads this store finds exactly `model` among `keys`.
-    pub(super) fn check(&self, model: &Model, keys: &[&str], at: &str) {
+    pub(crate) fn check(&self, model: &Model, keys: &[&str], at: &str) {
         let wanted: Vec<_> = keys.iter().map(|key| model.get(*key).cloned()).collect();
         let single: Vec<_> = keys.iter().map(|key| self.get(key)).collect();
         assert_eq!(single, wanted, "{at}: get");
@@ -322,7 +322,7 @@ impl Scene {
     }
 
     /// As [`Scene::check`], of `snapshot`.
-    pub(super) fn check_snapshot(
+    pub(crate) fn check_snapshot(
         &self,
         snapshot: &Snapshot,
         model: &Model,
@@ -373,31 +373,31 @@ fn check_scan(range: crate::db::Range, model: &Model, at: &str) {
 
 /// A read under way: it has pinned the store's state and goes on later.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     scene: Scene,
-    pub(super) pinned: Arc<Superversion>,
-    seq: SeqNo,
+    pub(crate) pinned: Arc<Superversion>,
+    moment: Moment,
 }
 
 impl Reader {
     /// Reads `key` by what was pinned.
-    pub(super) fn get(&self, key: &str) -> Option<String> {
+    pub(crate) fn get(&self, key: &str) -> Option<String> {
         let (engine, tree) = (self.scene.engine(), self.scene.tree());
-        let found = engine.get_in(tree, &self.pinned, key.as_bytes(), self.seq);
+        let found = engine.get_in(tree, &self.pinned, key.as_bytes(), self.moment);
         version(found.unwrap())
     }
 }
 
 /// Sees to it that what was to happen at a point did.
 #[must_use]
-pub(super) struct Hook {
+pub(crate) struct Hook {
     point: &'static str,
     has_run: Arc<AtomicBool>,
 }
 
 impl Hook {
     /// Whether the point was reached.
-    pub(super) fn has_run(&self) -> bool {
+    pub(crate) fn has_run(&self) -> bool {
         self.has_run.load(Ordering::Relaxed)
     }
 }
@@ -410,12 +410,12 @@ impl Drop for Hook {
 }
 
 /// The range of all keys.
-pub(super) fn everything() -> KeyRange {
+pub(crate) fn everything() -> KeyRange {
     range("", "~")
 }
 
 /// The range of keys from `first` through `last`.
-pub(super) fn range(first: &str, last: &str) -> KeyRange {
+pub(crate) fn range(first: &str, last: &str) -> KeyRange {
     KeyRange {
         first: Bytes::copy_from_slice(first.as_bytes()),
         last: Bytes::copy_from_slice(last.as_bytes()),
@@ -423,19 +423,20 @@ pub(super) fn range(first: &str, last: &str) -> KeyRange {
 }
 
 /// A model with all `keys` at `version`.
-pub(super) fn model(keys: &[&str], version: &str) -> Model {
+pub(crate) fn model(keys: &[&str], version: &str) -> Model {
     let record = |key: &&str| ((*key).to_owned(), version.to_owned());
     keys.iter().map(record).collect()
 }
 
 /// The value that stands for `version`.
-pub(super) fn value(version: &str) -> Vec<u8> {
+pub(crate) fn value(version: &str) -> Vec<u8> {
     let mut value = format!("{version}/").into_bytes();
     value.resize(VALUE, b'.');
     value
 }
 
-fn version(value: Option<Value>) -> Option<String> {
+/// The version that `value` stands for.
+pub(crate) fn version(value: Option<Value>) -> Option<String> {
     let value = value?;
     let end = value.iter().position(|byte| *byte == b'/').unwrap();
     Some(String::from_utf8_lossy(&value[..end]).into_owned())

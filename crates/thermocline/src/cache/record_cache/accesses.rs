@@ -1,0 +1,81 @@
+//! Accesses that the cache answered, gathered for RALT.
+//!
+//! RALT scores a key once for each time slice in which it was accessed, however often that was, and counts
+//! all accesses (`ralt/scoring.rs`). So the first hit of a slice is logged, together with the hits since
+//! the last log, and RALT's scores are the same as if every hit had been logged. Within a slice every
+//! [`MOST_WAITING`]th is: bytes accessed are RALT's clock, which has to go on.
+
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// Hits that may wait before they are logged.
+const MOST_WAITING: u64 = 64;
+
+/// Bits of the word that count hits; the others hold the slice.
+const COUNT_BITS: u32 = 16;
+const COUNT: u64 = (1 << COUNT_BITS) - 1;
+
+/// The slice in which accesses to a record were logged last, and those that wait since.
+#[derive(Debug)]
+pub(super) struct Accesses(AtomicU64);
+
+impl Accesses {
+    /// Of a record whose reader logs its own access, in `slice`.
+    pub(super) fn logged_in(slice: u64) -> Self {
+        Self(AtomicU64::new(slice << COUNT_BITS))
+    }
+
+    /// Counts an access in `slice`; how many are to be logged now, which may be none.
+    #[inline]
+    pub(super) fn count(&self, slice: u64) -> u32 {
+        let fresh = slice << COUNT_BITS;
+        let before = self.0.load(Ordering::Relaxed);
+        let waiting = before & COUNT;
+        if before & !COUNT == fresh && waiting + 1 < MOST_WAITING {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            return 0;
+        }
+        let taken = self
+            .0
+            .compare_exchange(before, fresh, Ordering::Relaxed, Ordering::Relaxed);
+        match taken {
+            Ok(_) => waiting as u32 + 1,
+            // Another reader has logged, or counted, meanwhile: this access waits for the next.
+            Err(_) => {
+                self.0.fetch_add(1, Ordering::Relaxed);
+                0
+            }
+        }
+    }
+
+    /// Takes what still waits, when the record leaves.
+    pub(super) fn take(&self) -> u32 {
+        (self.0.fetch_and(!COUNT, Ordering::Relaxed) & COUNT) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_access_of_each_slice_is_logged_with_those_before_it() {
+        let accesses = Accesses::logged_in(7);
+        assert_eq!([accesses.count(7), accesses.count(7)], [0, 0]);
+        assert_eq!(accesses.count(8), 3);
+        assert_eq!(accesses.count(8), 0);
+        assert_eq!(accesses.count(12), 2);
+        assert_eq!(accesses.take(), 0);
+    }
+
+    /// Else a slice whose accesses are all answered here would never end.
+    #[test]
+    fn no_access_waits_for_ever_and_none_is_lost() {
+        let accesses = Accesses::logged_in(0);
+        let mut logged = 0;
+        for _ in 0..1000 {
+            logged += u64::from(accesses.count(0));
+        }
+        assert!(logged > 1000 - MOST_WAITING);
+        assert_eq!(logged + u64::from(accesses.take()), 1000);
+    }
+}

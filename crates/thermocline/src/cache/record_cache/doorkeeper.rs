@@ -1,0 +1,71 @@
+//! Who may come in: a record that is asked for twice within a while.
+//!
+//! Filling on every miss would copy each record that an even or scanning reader touches once, at the cost
+//! of what others read often.
+
+use crate::sync::atomic::{AtomicU16, Ordering};
+
+/// Fingerprints of the keys missed of late, one a place. A key is forgotten when another takes its
+/// place, so the while is about as many misses as there are places.
+#[derive(Debug)]
+pub(super) struct Doorkeeper(Box<[AtomicU16]>);
+
+impl Doorkeeper {
+    /// One that remembers about `keys`.
+    pub(super) fn new(keys: u64) -> Self {
+        let places = keys.max(16).next_power_of_two();
+        Self((0..places).map(|_| AtomicU16::new(0)).collect())
+    }
+
+    /// Whether the key of this hash was here before; it is remembered.
+    #[inline]
+    pub(super) fn knows(&self, hash: u64) -> bool {
+        // The lower half chooses the place, bits of the upper half are the print: the index of the cache goes
+        // by the upper bits, and neighbours there should not be neighbours here.
+        let place = (hash as usize) & (self.0.len() - 1);
+        // Never 0, which is nobody's.
+        let print = (hash >> 40) as u16 | 1;
+        let Some(place) = self.0.get(place) else {
+            return false;
+        };
+        if place.load(Ordering::Relaxed) == print {
+            return true;
+        }
+        place.store(print, Ordering::Relaxed);
+        false
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        size_of_val(&*self.0) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use xxhash_rust::xxh3::xxh3_64;
+
+    use super::*;
+
+    fn hashes(keys: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
+        keys.map(|key| xxh3_64(&key.to_le_bytes()))
+    }
+
+    #[test]
+    fn a_key_is_known_the_second_time() {
+        let door = Doorkeeper::new(1 << 12);
+        assert!(!door.knows(0) && door.knows(0), "0 is a hash like any");
+        let strangers = hashes(0..200).filter(|&hash| door.knows(hash)).count();
+        assert!(strangers <= 1, "{strangers} of 200 seen once were known");
+        let known = hashes(0..200).filter(|&hash| door.knows(hash)).count();
+        assert!(known > 180, "{known} of 200 seen twice");
+    }
+
+    #[test]
+    fn a_key_is_forgotten_when_many_others_came_since() {
+        let door = Doorkeeper::new(1 << 8);
+        hashes(0..100).for_each(|hash| drop(door.knows(hash)));
+        hashes(100..10_000).for_each(|hash| drop(door.knows(hash)));
+        let known = hashes(0..100).filter(|&hash| door.knows(hash)).count();
+        assert!(known <= 2, "{known}");
+    }
+}

@@ -1,0 +1,66 @@
+//! What the entries' memory comes to.
+//!
+//! The atomics are always the standard ones: entries are freed whenever the epochs let go of them, which is in no
+//! schedule of a model.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Memory of entries that exist, those included that were taken out and may still be read.
+#[derive(Debug, Default)]
+pub(super) struct Ledger(AtomicU64);
+
+impl Ledger {
+    /// Takes `bytes`, if no more than `most` are taken with them.
+    pub(super) fn charge(self: &Arc<Self>, bytes: u64, most: u64) -> Option<Charge> {
+        let grown = |held: u64| held.checked_add(bytes).filter(|sum| *sum <= most);
+        let taken = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown);
+        taken.is_ok().then(|| Charge {
+            bytes,
+            ledger: Arc::clone(self),
+        })
+    }
+
+    /// Bytes taken now.
+    pub(super) fn held(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Bytes that an entry takes, for as long as this lives.
+#[derive(Debug)]
+pub(super) struct Charge {
+    bytes: u64,
+    ledger: Arc<Ledger>,
+}
+
+impl Charge {
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.ledger.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_taken_than_there_may_be_and_all_of_it_comes_back() {
+        let ledger = Arc::new(Ledger::default());
+        let first = ledger.charge(60, 100).unwrap();
+        assert!(ledger.charge(41, 100).is_none());
+        assert!(ledger.charge(u64::MAX, u64::MAX).is_none());
+        let second = ledger.charge(40, 100).unwrap();
+        assert_eq!(ledger.held(), 100);
+        drop((first, second));
+        assert_eq!(ledger.held(), 0);
+    }
+}
