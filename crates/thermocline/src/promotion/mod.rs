@@ -13,7 +13,7 @@ mod gate;
 mod records;
 mod stats;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use cache::PromotionCache;
 pub(crate) use gate::PromotionGate;

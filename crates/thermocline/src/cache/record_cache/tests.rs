@@ -1,0 +1,156 @@
+//! Places, tokens and bytes of the record cache by itself. What may be in it is tested in the engine.
+
+use std::sync::mpsc::channel;
+
+use super::*;
+
+fn record(seq: SeqNo, value: &[u8]) -> Record {
+    Record {
+        seq,
+        kind: Kind::Put,
+        value: Value::new(Bytes::copy_from_slice(value)),
+    }
+}
+
+fn cache(capacity: u64) -> RecordCache {
+    RecordCache::new(capacity, 7).unwrap()
+}
+
+fn fill(cache: &RecordCache, key: &[u8], seq: SeqNo, value: &[u8]) {
+    let sought = cache.sought(0, key);
+    let mut left = |_, _: &[u8], _, _| {};
+    cache.fill(&sought, &record(seq, value), None, || true, &mut left);
+}
+
+fn get(cache: &RecordCache, key: &[u8], seq: SeqNo) -> Option<(SeqNo, Bytes)> {
+    let hit = cache.get(&cache.sought(0, key), seq, None)?;
+    Some((hit.record.seq, hit.record.value.into_bytes()))
+}
+
+#[test]
+fn a_record_is_found_under_its_keyspace_and_key_by_readers_not_before_it() {
+    let cache = cache(1 << 20);
+    fill(&cache, b"k", 5, b"five");
+    assert_eq!(get(&cache, b"k", 5), Some((5, Bytes::from_static(b"five"))));
+    assert_eq!(get(&cache, b"k", 4), None);
+    assert_eq!(get(&cache, b"l", 9), None);
+    assert!(cache.get(&cache.sought(1, b"k"), 9, None).is_none());
+    assert_eq!(cache.invalidate(&cache.sought(0, b"k")), Some((4, 0)));
+    assert_eq!(get(&cache, b"k", 9), None);
+}
+
+/// Two fills of one key, the first of which was invalidated: it must not complete the place that the second has
+/// reserved, for what the second brings is newer.
+#[test]
+fn a_fill_does_not_complete_the_place_of_another() {
+    let cache = cache(1 << 20);
+    std::thread::scope(|scope| {
+        let (is_reserved, reserved) = channel();
+        let (go_on, may_go_on) = channel();
+        let cache = &cache;
+        let late = scope.spawn(move || {
+            let sought = cache.sought(0, b"k");
+            let is_current = || {
+                is_reserved.send(()).unwrap();
+                may_go_on.recv().unwrap();
+                true
+            };
+            let mut left = |_, _: &[u8], _, _| {};
+            cache.fill(&sought, &record(1, b"old"), None, is_current, &mut left);
+        });
+        reserved.recv().unwrap();
+        assert_eq!(cache.invalidate(&cache.sought(0, b"k")), None);
+        let second = || {
+            go_on.send(()).unwrap();
+            late.join().unwrap();
+            assert_eq!(get(cache, b"k", 9), None, "nothing is complete");
+            true
+        };
+        let mut left = |_, _: &[u8], _, _| {};
+        let sought = cache.sought(0, b"k");
+        cache.fill(&sought, &record(2, b"new"), None, second, &mut left);
+    });
+    assert_eq!(get(&cache, b"k", 9), Some((2, Bytes::from_static(b"new"))));
+    let metrics = cache.metrics();
+    assert_eq!((metrics.fills, metrics.refused_fills), (1, 1));
+}
+
+#[test]
+fn a_pending_place_is_no_record_and_holds_off_other_fills() {
+    let cache = cache(1 << 20);
+    let is_current = || {
+        assert_eq!(get(&cache, b"k", 9), None);
+        fill(&cache, b"k", 1, b"meanwhile");
+        assert_eq!(get(&cache, b"k", 9), None);
+        false
+    };
+    let mut left = |_, _: &[u8], _, _| {};
+    let sought = cache.sought(0, b"k");
+    cache.fill(&sought, &record(1, b"v"), None, is_current, &mut left);
+    assert_eq!(cache.metrics().entries, 0, "given up");
+    fill(&cache, b"k", 1, b"v");
+    assert_eq!(cache.metrics().entries, 1);
+}
+
+/// Everything counts: places, dead entries, tables, the door.
+#[test]
+fn the_cache_keeps_its_bound_and_what_is_used() {
+    for (capacity, len) in [(64 << 10, 100), (256 << 10, 1000), (1 << 20, 10)] {
+        let cache = cache(capacity);
+        fill(&cache, b"hot", 1, &vec![1; len]);
+        let mut evicted = 0u64;
+        for i in 0..20_000u32 {
+            let mut left = |_, key: &[u8], value_len: usize, _| {
+                assert_ne!(key, b"hot");
+                assert_eq!(value_len, len);
+                evicted += 1;
+            };
+            let key = i.to_le_bytes();
+            let sought = cache.sought(0, &key);
+            let record = record(1, &vec![0; len]);
+            cache.fill(&sought, &record, None, || true, &mut left);
+            assert!(cache.used_bytes() <= capacity, "{} bytes", cache.used_bytes());
+            assert!(get(&cache, b"hot", 1).is_some(), "at {i}");
+        }
+        let metrics = cache.metrics();
+        assert_eq!(metrics.evictions, evicted);
+        assert!(metrics.bytes > capacity / 2, "{metrics:?}");
+        assert!(metrics.fills > 18_000, "{metrics:?}");
+        let held: u64 = metrics.entries * (len as u64 + NODE);
+        assert!(metrics.bytes >= held, "{metrics:?}");
+    }
+}
+
+#[test]
+fn a_record_too_large_for_the_cache_stays_out() {
+    let cache = cache(64 << 10);
+    fill(&cache, b"k", 1, &[0; 5000]);
+    assert_eq!((cache.metrics().entries, cache.metrics().refused_fills), (0, 1));
+}
+
+#[test]
+fn what_was_not_logged_yet_is_told_when_a_record_leaves() {
+    let cache = cache(1 << 20);
+    let sought = cache.sought(0, b"k");
+    let mut left = |_, _: &[u8], _, _| {};
+    cache.fill(&sought, &record(1, b"v"), Some(3), || true, &mut left);
+    let hits = [3, 3, 4, 4].map(|slice| cache.get(&sought, 9, Some(slice)).unwrap().to_log);
+    assert_eq!(hits, [0, 0, 3, 0]);
+    assert_eq!(cache.invalidate(&sought), Some((1, 1)));
+}
+
+#[test]
+fn a_keyspace_that_is_forgotten_leaves_the_others_alone() {
+    let cache = cache(1 << 20);
+    for keyspace in 0..3 {
+        for key in [b"a", b"b"] {
+            let mut left = |_, _: &[u8], _, _| {};
+            let sought = cache.sought(keyspace, key);
+            cache.fill(&sought, &record(1, b"v"), None, || true, &mut left);
+        }
+    }
+    cache.forget(1);
+    assert_eq!(cache.metrics().entries, 4);
+    assert!(cache.get(&cache.sought(1, b"a"), 9, None).is_none());
+    assert!(cache.get(&cache.sought(2, b"a"), 9, None).is_some());
+}

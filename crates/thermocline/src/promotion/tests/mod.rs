@@ -7,5 +7,5 @@ mod flush;
 mod progress;
 mod reopen;
 mod routing;
-mod scene;
+pub(crate) mod scene;
 mod snapshots;
