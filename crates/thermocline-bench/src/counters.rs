@@ -1,5 +1,7 @@
 //! What engines count, and what follows from two counts.
 
+use serde::Serialize;
+
 use crate::accounts::{ByActivity, ByDisk, Io};
 
 /// An engine's counters. `None` is what the engine cannot tell.
@@ -39,8 +41,48 @@ pub(crate) struct Counters {
     pub(crate) cpu: Option<ByActivity<f64>>,
     /// I/O by what it was for.
     pub(crate) io: Option<ByDisk<ByActivity<Io>>>,
+    /// The record cache, where there is one.
+    pub(crate) record_cache: Option<RecordCacheCounters>,
     /// Placement by hotness, where there is one.
     pub(crate) hotness: Option<HotCounters>,
+}
+
+/// Counters of the cache of single records.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct RecordCacheCounters {
+    /// What it may take.
+    pub capacity_bytes: u64,
+    /// What it takes now.
+    pub bytes: u64,
+    /// Records in it now.
+    pub entries: u64,
+    /// Point reads that it answered.
+    pub hits: u64,
+    /// Point reads that neither a memtable nor it answered.
+    pub misses: u64,
+    /// Records taken in.
+    pub fills: u64,
+    /// Records not taken in.
+    pub refused_fills: u64,
+    /// Records taken out for others.
+    pub evictions: u64,
+    /// Records taken out for newer versions.
+    pub invalidations: u64,
+}
+
+impl RecordCacheCounters {
+    fn since(&self, earlier: &Self) -> Self {
+        let less = u64::saturating_sub;
+        Self {
+            hits: less(self.hits, earlier.hits),
+            misses: less(self.misses, earlier.misses),
+            fills: less(self.fills, earlier.fills),
+            refused_fills: less(self.refused_fills, earlier.refused_fills),
+            evictions: less(self.evictions, earlier.evictions),
+            invalidations: less(self.invalidations, earlier.invalidations),
+            ..*self
+        }
+    }
 }
 
 /// Counters of placement by hotness.
@@ -131,6 +173,10 @@ impl Counters {
             io: self
                 .io
                 .map(|now| now.since(&earlier.io.unwrap_or_default())),
+            record_cache: self
+                .record_cache
+                .zip(earlier.record_cache)
+                .map(|(now, then)| now.since(&then)),
             hotness: self
                 .hotness
                 .zip(earlier.hotness)
@@ -174,6 +220,11 @@ mod tests {
             gets: Some(10),
             gets_without_slow: Some(5),
             fd_bytes: Some(100),
+            record_cache: Some(RecordCacheCounters {
+                entries: 9,
+                hits: 5,
+                ..RecordCacheCounters::default()
+            }),
             hotness: Some(HotCounters {
                 hot_set_bytes: 20,
                 retained_bytes: 4,
@@ -187,6 +238,11 @@ mod tests {
             gets_without_slow: Some(80),
             fd_bytes: Some(70),
             stall_seconds: Some(1.0),
+            record_cache: Some(RecordCacheCounters {
+                entries: 8,
+                hits: 25,
+                ..RecordCacheCounters::default()
+            }),
             hotness: Some(HotCounters {
                 hot_set_bytes: 7,
                 retained_bytes: 9,
@@ -200,6 +256,8 @@ mod tests {
         assert_eq!(run.dram_hit_rate(), None);
         assert_eq!(run.fd_bytes, Some(70));
         assert_eq!(run.stall_seconds, None);
+        let cache = run.record_cache.unwrap();
+        assert_eq!((cache.entries, cache.hits), (8, 20));
         let hotness = run.hotness.unwrap();
         assert_eq!((hotness.hot_set_bytes, hotness.retained_bytes), (7, 5));
         assert_eq!(hotness.ralt_cpu_seconds, 1.5);

@@ -46,6 +46,7 @@ pub use accounts::{Activity, ActivitySeries, Amount, ByActivity, ByDisk, Io, IoS
 pub use args::{BenchArgs, Phase};
 pub use bench::{BadArguments, bench};
 pub use compare::{CompareArgs, Compared, Comparison, Side, Verdict, compare};
+pub use counters::RecordCacheCounters;
 pub use demo::{DemoArgs, demo};
 pub use distribution::{Cluster, Ranks, Shape, Stage, Stages};
 #[cfg(feature = "experiments")]

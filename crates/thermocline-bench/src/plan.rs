@@ -247,6 +247,7 @@ impl BenchArgs {
             fast_capacity,
             memory,
             cache: self.cache.unwrap_or(memory / 8),
+            record_cache: self.record_cache,
             memtable: self
                 .memtable
                 .unwrap_or_else(|| Settings::default_memtable(memory, fast_capacity)),

@@ -149,6 +149,9 @@ pub struct Settings {
     pub memory: u64,
     /// Block cache.
     pub cache: u64,
+    /// What of it is a cache of single records.
+    #[serde(default)]
+    pub record_cache: u64,
     /// One memtable; tables have this size too.
     pub memtable: u64,
     /// Data blocks on the fast tier.
@@ -168,6 +171,19 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Refuses a cache of single records, for an engine that has none.
+    ///
+    /// # Errors
+    /// What to leave out.
+    #[cfg(feature = "peers")]
+    pub(crate) fn refuse_record_cache(&self, engine: &str) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.record_cache == 0,
+            "engine `{engine}`: has no record cache; leave out --record-cache"
+        );
+        Ok(())
+    }
+
     /// The memtable size that follows from the memory and the fast tier's capacity.
     pub(crate) fn default_memtable(memory: u64, fast_capacity: u64) -> u64 {
         (memory / 6)

@@ -41,6 +41,10 @@ pub fn random_options(seed: u64) -> Options {
         0 => Placement::ByLevel,
         _ => Placement::HotRap(random_hotrap(&mut rng)),
     };
+    // So small that records come and go.
+    if options.block_cache.is_none() && rng.random_bool(0.6) {
+        options.record_cache = rng.random_range(64..=256u64) << 10;
+    }
     options
 }
 

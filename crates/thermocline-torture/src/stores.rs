@@ -32,18 +32,22 @@ pub fn open_on(options: &Options, medium: &Arc<dyn Medium>) -> thermocline::Resu
 
 /// Places where a thread that stops leaves the others a window: something is half done, or what was
 /// looked at may be overtaken.
-const WINDOWS: [&str; 12] = [
+const WINDOWS: [&str; 16] = [
     "commit.inserting",
     "commit.published",
     "compaction.before_edit",
     "compaction.claimed",
     "compaction.installed",
     "flush.before_edit",
+    "flush.invalidated",
     "freeze.before_publish",
     "move.before_edit",
     "promotion.before_admission",
     "promotion.before_edit",
     "promotion.frozen",
+    "record_cache.checked",
+    "record_cache.found",
+    "record_cache.reserved",
     "wal.after_sync",
 ];
 
@@ -113,5 +117,6 @@ pub fn option_sets() -> Vec<(&'static str, Options)> {
     add("tiny fast tier", &|o| {
         o.tiers[0].capacity = 24 * (32 << 10);
     });
+    add("record cache", &|o| o.record_cache = 64 << 10);
     sets
 }

@@ -100,6 +100,7 @@ fn plan(engine: &str, seconds: u64) -> Result<Plan> {
         memory,
         // Small, so that it is the disks that are seen and not the memory.
         cache: data / 128,
+        record_cache: 0,
         // Larger than by default: with so little data, loading is syncing tables.
         memtable: fast_capacity / 32,
         block_size_fast: 4 << 10,

@@ -39,6 +39,7 @@ impl EngineKind for Fjall {
     }
 
     fn check(&self, settings: &Settings) -> Result<()> {
+        settings.refuse_record_cache(self.name())?;
         ensure!(
             !settings.slow_device.is_limited(),
             "engine `fjall`: the --slow flags emulate a slow disk inside our engine only; put --slow \

@@ -47,6 +47,7 @@ impl EngineKind for RocksDb {
     }
 
     fn check(&self, settings: &Settings) -> Result<()> {
+        settings.refuse_record_cache(self.name())?;
         ensure!(
             *self == RocksDb::FastOnly || !settings.slow_device.is_limited(),
             "engine `{}`: the --slow flags emulate a slow disk inside our engine only; \

@@ -9,7 +9,7 @@ use thermocline::storage::{Disk, Limits, Throttled};
 use thermocline::{Db, HotRapOptions, Options, Placement, Purpose, SystemClock, TierOptions};
 
 use crate::accounts::{Activity, ByActivity, ByDisk, Io};
-use crate::counters::{Counters, HotCounters};
+use crate::counters::{Counters, HotCounters, RecordCacheCounters};
 use crate::engine::{Engine, EngineKind};
 use crate::settings::{Compression, Dirs, Durability, Settings};
 
@@ -136,6 +136,7 @@ impl Thermocline {
         Options {
             memory: settings.memory,
             block_cache: Some(settings.cache),
+            record_cache: settings.record_cache,
             memtable_size: Some(settings.memtable),
             table_size: Some(settings.memtable),
             placement: match self {
@@ -225,6 +226,20 @@ impl Engine for Store {
     }
 }
 
+fn record_cache(cache: &thermocline::metrics::RecordCacheMetrics) -> RecordCacheCounters {
+    RecordCacheCounters {
+        capacity_bytes: cache.capacity_bytes,
+        bytes: cache.bytes,
+        entries: cache.entries,
+        hits: cache.hits,
+        misses: cache.misses,
+        fills: cache.fills,
+        refused_fills: cache.refused_fills,
+        evictions: cache.evictions,
+        invalidations: cache.invalidations,
+    }
+}
+
 fn counters(metrics: &Metrics) -> Counters {
     let fast = metrics.tiers.first();
     // A store without a slow tier reads nothing from it, which is not unknown.
@@ -253,6 +268,7 @@ fn counters(metrics: &Metrics) -> Counters {
             fast: io(metrics, 0),
             slow: io(metrics, 1),
         }),
+        record_cache: metrics.record_cache.as_ref().map(record_cache),
         hotness: metrics.hotrap.as_ref().map(hotness),
         stall_seconds: Some(metrics.stalls.slowed_seconds + metrics.stalls.stopped_seconds),
     }

@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::accounts::{ActivitySeries, ByActivity, ByDisk, Io};
-use crate::counters::Counters;
+use crate::counters::{Counters, RecordCacheCounters};
 use crate::host::Host;
 use crate::plan::Plan;
 use crate::probe::DiskProbe;
@@ -126,6 +126,8 @@ pub struct Report {
     pub space_amplification: Option<f64>,
     /// Time that writers were held back during the run, in seconds of all threads.
     pub stall_seconds: Option<f64>,
+    /// The cache of single records; none without one.
+    pub record_cache: Option<RecordCacheCounters>,
     /// Placement by hotness.
     #[serde(flatten)]
     pub hotness: Hotness,
@@ -199,6 +201,7 @@ impl Report {
             write_amplification: None,
             space_amplification: None,
             stall_seconds: None,
+            record_cache: None,
             hotness: Hotness::default(),
             wrong_answers: 0,
             wrong_examples: Vec::new(),
@@ -269,6 +272,7 @@ impl Report {
         self.sd_write_bytes = counters.sd_write_bytes;
         self.compaction_read_bytes = counters.compaction_read_bytes;
         self.compaction_write_bytes = counters.compaction_write_bytes;
+        self.record_cache = counters.record_cache;
         self.hotness = Hotness::new(counters, measured.cpu_seconds);
         self.write_amplification = counters.write_amplification();
         self.stall_seconds = counters.stall_seconds;

@@ -80,6 +80,20 @@ impl fmt::Display for Report {
                 ByteSize(slow)
             )?;
         }
+        if let Some(cache) = &self.record_cache {
+            let asked = (cache.hits + cache.misses).max(1);
+            writeln!(
+                f,
+                "  record cache  {} records in {} of {}; {:.1} % hits; {} filled, {} evicted, {} invalidated",
+                cache.entries,
+                ByteSize(cache.bytes),
+                ByteSize(cache.capacity_bytes),
+                cache.hits as f64 * 100.0 / asked as f64,
+                cache.fills,
+                cache.evictions,
+                cache.invalidations
+            )?;
+        }
         write!(f, "{}", self.hotness)?;
         if let Some(amplification) = self.write_amplification {
             let stalls = self.stall_seconds.unwrap_or(0.0);

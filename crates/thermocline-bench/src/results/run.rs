@@ -141,6 +141,9 @@ pub(crate) struct Settings {
     pub(crate) memory: u64,
     /// Block cache.
     pub(crate) cache: u64,
+    /// What of it is a cache of single records.
+    #[serde(default)]
+    pub(crate) record_cache: u64,
     /// One memtable.
     pub(crate) memtable: u64,
     /// Data blocks on the fast tier.

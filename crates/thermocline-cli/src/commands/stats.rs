@@ -2,8 +2,8 @@
 
 use serde_json::{Value as Json, json};
 use thermocline::metrics::{
-    CompactionMetrics, HotRapMetrics, LatencyMetrics, LevelMetrics, Metrics,
-    RecordCacheMetrics, TierMetrics,
+    CompactionMetrics, HotRapMetrics, LatencyMetrics, LevelMetrics, Metrics, RecordCacheMetrics,
+    TierMetrics,
 };
 
 use crate::failure::Failure;

@@ -260,6 +260,9 @@ fn options(seed: u64) -> Options {
     options.l0_trigger = rng.random_range(1..=4);
     options.level_ratio = rng.random_range(2..=8);
     options.block_cache = rng.random_bool(0.5).then_some(0);
+    if options.block_cache.is_none() {
+        options.record_cache = 64 << 10;
+    }
     options.seed = Some(seed);
     options.placement = Placement::HotRap(random_hotrap(&mut rng));
     options

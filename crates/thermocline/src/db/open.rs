@@ -14,7 +14,9 @@ use super::commit::Commit;
 use super::recovery::{Orphans, RecoveryReport, Shape, build_trees, survey_tables};
 use super::tracking::{discard_ralt, open_ralt, placed_by};
 use super::{Db, Engine};
-use crate::cache::{RecordCache, BlockCache, Flash, FlashPlan, PinBudget, discard_flash, open_flash};
+use crate::cache::{
+    BlockCache, Flash, FlashPlan, PinBudget, RecordCache, discard_flash, open_flash,
+};
 use crate::error::{Error, Result};
 use crate::metrics::{Activity, CpuTimes};
 use crate::options::{Options, Resolved};

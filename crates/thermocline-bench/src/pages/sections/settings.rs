@@ -43,8 +43,12 @@ const PHRASES: [Phrase; 8] = [
     |run| Some(format!("fast tier {}", size(run.settings.fast_capacity))),
     |run| {
         let settings = &run.settings;
+        let records = match settings.record_cache {
+            0 => String::new(),
+            bytes => format!(" ({} for records)", size(bytes)),
+        };
         Some(format!(
-            "memory {}, cache {}, memtables {}",
+            "memory {}, cache {}{records}, memtables {}",
             size(settings.memory),
             size(settings.cache),
             size(settings.memtable)

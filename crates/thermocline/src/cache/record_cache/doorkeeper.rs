@@ -63,8 +63,8 @@ mod tests {
     #[test]
     fn a_key_is_forgotten_when_many_others_came_since() {
         let door = Doorkeeper::new(1 << 8);
-        hashes(0..100).for_each(|hash| drop(door.knows(hash)));
-        hashes(100..10_000).for_each(|hash| drop(door.knows(hash)));
+        let came = hashes(0..10_000).filter(|&hash| !door.knows(hash)).count();
+        assert!(came > 9_900);
         let known = hashes(0..100).filter(|&hash| door.knows(hash)).count();
         assert!(known <= 2, "{known}");
     }

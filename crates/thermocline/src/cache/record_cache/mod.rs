@@ -55,6 +55,9 @@ const MOST_PLACES: u64 = 1 << 22;
 /// still be read: they go when the readers of their moment have.
 const DEAD: u64 = 16;
 
+/// Turns of the epochs after which what was handed over is freed, if no reader is in the way.
+const EPOCHS: usize = 3;
+
 /// The part of the capacity, as a divisor, that one record may take.
 const LARGEST: u64 = 16;
 
@@ -278,12 +281,15 @@ impl RecordCache {
     /// Memory for an entry, if there is some left.
     fn charge(&self, bytes: u64) -> Option<Charge> {
         let most = self.capacity.saturating_sub(self.fixed());
-        let charge = self.ledger.charge(bytes, most);
-        if charge.is_none() {
-            // The dead take the room. A few of them this thread alone could free, and it may retire no more.
+        for _ in 0..EPOCHS {
+            if let Some(charge) = self.ledger.charge(bytes, most) {
+                return Some(charge);
+            }
+            // The dead take the room. Some wait for this thread to hand them over, which it does by the
+            // dozen, and would not do again if nothing came in any more.
             self.index.pin().flush();
         }
-        charge
+        self.ledger.charge(bytes, most)
     }
 
     /// Bytes that are not those of entries: the door, and the index's tables.
@@ -318,5 +324,8 @@ impl RecordCache {
 /// Bytes of a pending place, and of an entry.
 fn sizes(sought: &Sought<'_>, record: &Record) -> (u64, u64) {
     let place = NODE + sought.key.len() as u64 + 2 * ALLOCATION;
-    (place, place + record.value.len() as u64 + ALLOCATION + SHARED)
+    (
+        place,
+        place + record.value.len() as u64 + ALLOCATION + SHARED,
+    )
 }

@@ -208,7 +208,11 @@ fn frozen_memtables_hide_the_cache_until_each_is_flushed() {
     let scene = filled();
     scene.put(KEY, "newer");
     scene.freeze();
-    assert_eq!(cached(&scene).as_deref(), Some("old"), "nothing left the memtables");
+    assert_eq!(
+        cached(&scene).as_deref(),
+        Some("old"),
+        "nothing left the memtables"
+    );
     assert_eq!(scene.get(KEY).as_deref(), Some("newer"));
     scene.put(KEY, "newest");
     scene.freeze();

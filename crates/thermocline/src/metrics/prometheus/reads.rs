@@ -4,8 +4,8 @@ use std::fmt;
 
 use prometheus_client::registry::Unit;
 
-use crate::metrics::{Metrics, RecordCacheMetrics};
 use crate::metrics::exposition::{Label, Writer, per_tier};
+use crate::metrics::{Metrics, RecordCacheMetrics};
 
 impl Writer<'_> {
     pub(super) fn hits(&mut self, metrics: &Metrics) -> fmt::Result {

@@ -7,9 +7,9 @@ mod tests;
 
 use std::time::Duration;
 
-use super::{Metrics, RecordCacheMetrics};
 use super::human::{bytes, percent, time};
 use super::section::Section;
+use super::{Metrics, RecordCacheMetrics};
 
 impl Metrics {
     /// The metrics as tables for people: sizes in binary units, times in the unit that

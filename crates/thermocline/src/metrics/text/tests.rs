@@ -42,6 +42,7 @@ fn every_part_is_shown_with_its_units() {
     check(&text, "Processor time", "compaction", &["0h25m02s"]);
     check(&text, "Levels", "L1", &["20001", "20006", "19.54 KiB"]);
     check(&text, "Reads", "memtable", &["502"]);
+    check(&text, "Reads", "record cache", &["513"]);
     check(&text, "Reads", "promotion cache", &["512"]);
     check(&text, "Reads", "tier 1", &["504"]);
     check(&text, "Reads", "block cache", &["508 of 1017 (50.0 %)"]);
@@ -87,6 +88,19 @@ fn placement_by_hotness_shows_what_is_hot_and_what_moved() {
     promotion("offered", &["1405 records", "5630 refused"]);
     promotion("refused: old snapshot", &["1408"]);
     promotion("crossings under way", &["1412"]);
+}
+
+#[test]
+fn the_record_cache_shows_what_it_holds_and_what_it_is_worth() {
+    let text = fixture::metrics().to_text();
+    let cache = |name: &str, words: &[&str]| check(&text, "Record cache", name, words);
+    cache("filled", &["1603 records", "1.56 KiB of 1.56 KiB"]);
+    cache("hits", &["513 of 2117 (24.2 %)"]);
+    cache("taken in", &["1605, 1606 refused"]);
+    cache("taken out", &["1607 for others", "1608 for newer"]);
+    check(&text, "Memory", "record cache", &["1.08 KiB"]);
+    let without = Metrics::default().to_text().to_lowercase();
+    assert!(!without.contains("record cache"), "{without}");
 }
 
 #[test]
