@@ -126,7 +126,7 @@ fn options_that_contradict_each_other_name_the_option() {
         change(&mut options);
         options
     };
-    let cases: [(&str, Options); 16] = [
+    let cases: [(&str, Options); 19] = [
         ("tiers", change(|o| o.tiers.clear())),
         ("tiers", change(|o| o.tiers[1].path = FAST.into())),
         ("tiers", change(|o| o.tiers[1].path = PathBuf::new())),

@@ -135,7 +135,7 @@ impl Engine {
         if !from.has_tables {
             return None;
         }
-        let hit = cache.get(sought, seq, self.slice())?;
+        let hit = cache.get(sought, seq, || self.slice())?;
         let value_len = hit.record.value.len();
         self.log_access(sought.keyspace, sought.key, value_len, hit.to_log);
         Some(hit.record)

@@ -121,10 +121,15 @@ impl RecordCache {
         Sought::new(self.seed, keyspace, key)
     }
 
-    /// The record of a key for a reader at `seq`: never one that is newer. `slice` is RALT's time, if
+    /// The record of a key for a reader at `seq`: never one that is newer. `slice` tells RALT's time, if
     /// it is to hear of accesses.
     #[inline]
-    pub(crate) fn get(&self, sought: &Sought<'_>, seq: SeqNo, slice: Option<u64>) -> Option<Hit> {
+    pub(crate) fn get(
+        &self,
+        sought: &Sought<'_>,
+        seq: SeqNo,
+        slice: impl FnOnce() -> Option<u64>,
+    ) -> Option<Hit> {
         let ring = self.index.pin();
         let cached = ring.get(sought)?.cached.as_ref()?;
         if cached.seq > seq {
@@ -137,7 +142,7 @@ impl RecordCache {
                 kind: Kind::Put,
                 value: Value::new(cached.value.clone()),
             },
-            to_log: slice.map_or(0, |slice| cached.accesses.count(slice)),
+            to_log: slice().map_or(0, |slice| cached.accesses.count(slice)),
         })
     }
 
@@ -148,8 +153,7 @@ impl RecordCache {
     }
 
     /// Copies `record` in, if `is_current` says, once a place is reserved, that nothing newer can be below the
-    /// memtables but what will be invalidated from then on. `slice` as for [`RecordCache::get`]; `left`
-    /// hears of what has to go.
+    /// memtables but what will be invalidated from then on. `slice` is RALT's time; `left` hears of what has to go.
     pub(crate) fn fill(
         &self,
         sought: &Sought<'_>,

@@ -23,7 +23,7 @@ fn fill(cache: &RecordCache, key: &[u8], seq: SeqNo, value: &[u8]) {
 }
 
 fn get(cache: &RecordCache, key: &[u8], seq: SeqNo) -> Option<(SeqNo, Bytes)> {
-    let hit = cache.get(&cache.sought(0, key), seq, None)?;
+    let hit = cache.get(&cache.sought(0, key), seq, || None)?;
     Some((hit.record.seq, hit.record.value.into_bytes()))
 }
 
@@ -34,7 +34,7 @@ fn a_record_is_found_under_its_keyspace_and_key_by_readers_not_before_it() {
     assert_eq!(get(&cache, b"k", 5), Some((5, Bytes::from_static(b"five"))));
     assert_eq!(get(&cache, b"k", 4), None);
     assert_eq!(get(&cache, b"l", 9), None);
-    assert!(cache.get(&cache.sought(1, b"k"), 9, None).is_none());
+    assert!(cache.get(&cache.sought(1, b"k"), 9, || None).is_none());
     assert_eq!(cache.invalidate(&cache.sought(0, b"k")), Some((4, 0)));
     assert_eq!(get(&cache, b"k", 9), None);
 }
@@ -141,7 +141,7 @@ fn what_was_not_logged_yet_is_told_when_a_record_leaves() {
     let sought = cache.sought(0, b"k");
     let mut left = |_, _: &[u8], _, _| {};
     cache.fill(&sought, &record(1, b"v"), Some(3), || true, &mut left);
-    let hits = [3, 3, 4, 4].map(|slice| cache.get(&sought, 9, Some(slice)).unwrap().to_log);
+    let hits = [3, 3, 4, 4].map(|slice| cache.get(&sought, 9, || Some(slice)).unwrap().to_log);
     assert_eq!(hits, [0, 0, 3, 0]);
     assert_eq!(cache.invalidate(&sought), Some((1, 1)));
 }
@@ -158,6 +158,6 @@ fn a_keyspace_that_is_forgotten_leaves_the_others_alone() {
     }
     cache.forget(1);
     assert_eq!(cache.metrics().entries, 4);
-    assert!(cache.get(&cache.sought(1, b"a"), 9, None).is_none());
-    assert!(cache.get(&cache.sought(2, b"a"), 9, None).is_some());
+    assert!(cache.get(&cache.sought(1, b"a"), 9, || None).is_none());
+    assert!(cache.get(&cache.sought(2, b"a"), 9, || None).is_some());
 }

@@ -44,7 +44,7 @@ fn cached(scene: &Scene) -> Option<String> {
     let engine = scene.engine();
     let cache = engine.records.as_ref().unwrap();
     let sought = cache.sought(scene.tree().id, KEY.as_bytes());
-    let hit = cache.get(&sought, MAX_SEQ, None);
+    let hit = cache.get(&sought, MAX_SEQ, || None);
     hit.and_then(|hit| version(Some(hit.record.value)))
 }
 
