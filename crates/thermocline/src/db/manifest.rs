@@ -128,6 +128,7 @@ impl Engine {
             trees
         });
         let before = tree.empty();
+        let _: Result<()> = point!(self.points, "keyspace.emptied");
         // After the tree is empty, when no fill is current any more and no read asks.
         if let Some(records) = &self.records {
             records.forget(tree.id);

@@ -65,6 +65,7 @@ pub(super) const CLASSES: &[Class] = &[
             "flush.start",
             "flush.written",
             "flush.before_edit",
+            "flush.invalidated",
             "flush.installed",
             "flush.trimmed",
         ],
@@ -134,7 +135,7 @@ pub(super) const CLASSES: &[Class] = &[
     Class {
         name: "kills in a change of keyspaces",
         most: 2,
-        points: &["keyspace.created", "keyspace.dropped"],
+        points: &["keyspace.created", "keyspace.dropped", "keyspace.emptied"],
     },
     Class {
         name: "kills in the removal of a table",
@@ -170,13 +171,17 @@ pub(super) const CLASSES: &[Class] = &[
     },
 ];
 
-/// Points where there is no room or something fails, which a healthy store may never reach.
+/// Points where there is no room or something fails, which a healthy store may never reach, and those
+/// of the record cache, which not every store has.
 pub(super) const SELDOM: &[&str] = &[
     "stall.stuck",
     "stall.held",
     "flush.refused",
     "compaction.failed",
     "compaction.no_crossing",
+    "record_cache.found",
+    "record_cache.reserved",
+    "record_cache.checked",
 ];
 
 /// All points with their classes, in order.

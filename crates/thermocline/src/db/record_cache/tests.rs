@@ -337,6 +337,24 @@ fn a_dropped_keyspace_leaves_nothing_in_the_cache() {
     }
 }
 
+/// Once the keyspace is empty for readers, what the cache still holds of it is not found.
+#[test]
+fn a_keyspace_that_is_empty_does_not_ask_the_cache() {
+    let scene = scene();
+    let side = side(&scene);
+    for _ in 0..2 {
+        assert!(side.get(KEY).unwrap().is_some());
+    }
+    let hook = scene.at("keyspace.emptied", move |scene| {
+        assert_eq!(metrics(scene).entries, 1);
+        assert!(side.get(KEY).unwrap().is_none());
+        assert!(side.multi_get(&[KEY]).unwrap()[0].is_none());
+        Ok(())
+    });
+    scene.db.drop_keyspace("side").unwrap();
+    drop(hook);
+}
+
 /// Memory only: an opening begins with nothing, and the records of the log are in memtables.
 #[test]
 fn after_a_reopening_the_cache_is_empty_and_right() {
