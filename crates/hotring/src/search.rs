@@ -134,6 +134,19 @@ impl<E: Entry> Core<E> {
         }
     }
 
+    /// How many links a lookup reads now; that at which it ends without a hit is one of them. The bucket, and with
+    /// it the anchor, is not.
+    pub(crate) fn steps(
+        &self,
+        hash: u64,
+        guard: &Guard,
+        is_key: impl Fn(NonNull<Node>) -> bool,
+    ) -> u32 {
+        let order = order_of(hash);
+        let seen = self.search(self.spot(order, guard), order, is_key);
+        seen.visits + seen.at.is_none() as u32
+    }
+
     /// Finds the node of this order for which `is_key` holds, or where one would have to be inserted:
     /// behind all links of this order. Unlinks every marked link it meets, so that when it
     /// returns none is left that was marked before it began, from where it started up to this order.

@@ -62,6 +62,28 @@ where
         self.get(key).is_some()
     }
 
+    /// How many items a lookup of `key` reads as things stand: 1 if the head serves it. For an absent key, that at
+    /// which the search ends is one of them. Counts no access and moves no head.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use hotring::HotRing;
+    ///
+    /// let map = HotRing::new();
+    /// let ring = map.pin();
+    /// ring.insert("Ada", 1815);
+    /// assert_eq!(ring.steps("Ada"), 1);
+    /// ```
+    pub fn steps<Q>(&self, key: &Q) -> u32
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        self.map
+            .core
+            .steps(self.hash(key), &self.guard, is::<K, V, Q>(key))
+    }
+
     /// Stores a value, whether `key` is there or not, and returns the value it had.
     pub fn insert(&self, key: K, value: V) -> Option<&V> {
         match self.store(key, value, true, |_| true) {

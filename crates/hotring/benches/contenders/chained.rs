@@ -1,0 +1,280 @@
+//! The baseline: a lock-free chained hash table, made of the same parts as the ring.
+//!
+//! Nodes have the layout of the ring's, with the words that the ring keeps statistics in; hashes are
+//! compared before keys; memory is reclaimed by the same epochs. Items are deleted by marking them (Harris) and replaced by one
+//! exchange, as in the ring. New items go to the front of their chain, which is not ordered, as in the
+//! paper's baseline. The number of buckets is fixed.
+
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crossbeam_epoch::{self as epoch, Atomic, Guard, Owned, Shared};
+use foldhash::quality::RandomState;
+
+use super::{Handle, Table, Visits, Wide};
+
+/// The tag of a `next` whose node is deleted.
+const MARK: usize = 1;
+
+#[repr(C)]
+struct Node<V> {
+    next: Atomic<Node<V>>,
+    hash: u64,
+    /// As large as the ring's heads and counts of a node.
+    _room: u64,
+    key: u64,
+    value: V,
+}
+
+/// See the module.
+pub struct Chained<V> {
+    bits: u32,
+    buckets: Box<[Atomic<Node<V>>]>,
+    hasher: RandomState,
+}
+
+/// A handle to a [`Chained`].
+pub struct Pinned<'t, V> {
+    table: &'t Chained<V>,
+    guard: Guard,
+}
+
+/// What a writer's search found.
+struct Place<'g, V> {
+    /// What leads to it.
+    before: &'g Atomic<Node<V>>,
+    /// The key's node, or null.
+    found: Shared<'g, Node<V>>,
+}
+
+impl<V> Chained<V> {
+    /// An empty table with a power of two of buckets.
+    pub fn new(buckets: usize) -> Self {
+        let len = buckets.next_power_of_two();
+        Self {
+            bits: len.trailing_zeros(),
+            buckets: (0..len).map(|_| Atomic::null()).collect(),
+            hasher: RandomState::default(),
+        }
+    }
+
+    fn bucket(&self, hash: u64) -> &Atomic<Node<V>> {
+        &self.buckets[(hash >> 1 >> (63 - self.bits)) as usize]
+    }
+
+    /// The value of `key`, and how many items were looked at.
+    #[inline]
+    fn search<'g>(&'g self, key: u64, guard: &'g Guard) -> (Option<&'g V>, u32) {
+        let hash = self.hasher.hash_one(key);
+        let mut visits = 0;
+        let mut at = self.bucket(hash).load(Ordering::Acquire, guard);
+        // SAFETY: a node that is reached under a guard is not freed while that lives.
+        while let Some(node) = unsafe { at.as_ref() } {
+            visits += 1;
+            let next = node.next.load(Ordering::Acquire, guard);
+            if node.hash == hash && node.key == key && next.tag() != MARK {
+                return (Some(&node.value), visits);
+            }
+            at = next;
+        }
+        (None, visits)
+    }
+
+    /// Finds a key's node, and unlinks the marked ones on the way.
+    fn find<'g>(&'g self, hash: u64, key: u64, guard: &'g Guard) -> Place<'g, V> {
+        'again: loop {
+            let mut before = self.bucket(hash);
+            let mut at = before.load(Ordering::Acquire, guard);
+            // SAFETY: as in `search`.
+            while let Some(node) = unsafe { at.as_ref() } {
+                let next = node.next.load(Ordering::Acquire, guard);
+                if next.tag() == MARK {
+                    if !self.unlink(before, at, guard) {
+                        continue 'again;
+                    }
+                    at = next.with_tag(0);
+                    continue;
+                }
+                if node.hash == hash && node.key == key {
+                    break;
+                }
+                before = &node.next;
+                at = next;
+            }
+            return Place { before, found: at };
+        }
+    }
+
+    /// Leads `before` past the marked `at`.
+    fn unlink<'g>(
+        &self,
+        before: &Atomic<Node<V>>,
+        at: Shared<'g, Node<V>>,
+        guard: &'g Guard,
+    ) -> bool {
+        // SAFETY: as in `search`; a marked node's `next` is frozen.
+        let next = unsafe { at.deref() }.next.load(Ordering::Acquire, guard);
+        let done = before
+            .compare_exchange(
+                at,
+                next.with_tag(0),
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+                guard,
+            )
+            .is_ok();
+        if done {
+            // SAFETY: one exchange unlinks a node, and guards taken from now on do not reach it.
+            unsafe { guard.defer_destroy(at) };
+        }
+        done
+    }
+
+    /// Stores a value; an absent key's only if `insert`.
+    fn store(&self, key: u64, value: V, insert: bool, guard: &Guard) {
+        let hash = self.hasher.hash_one(key);
+        let mut new = Owned::new(Node {
+            next: Atomic::null(),
+            hash,
+            _room: 0,
+            key,
+            value,
+        });
+        loop {
+            let first = self.bucket(hash).load(Ordering::Acquire, guard);
+            let place = self.find(hash, key, guard);
+            // SAFETY: as in `search`.
+            let stored = match unsafe { place.found.as_ref() } {
+                Some(old) => {
+                    let next = old.next.load(Ordering::Acquire, guard);
+                    if next.tag() == MARK {
+                        continue;
+                    }
+                    new.next.store(next, Ordering::Relaxed);
+                    // Deletes the old node and links the new one behind it, at once.
+                    old.next.compare_exchange(
+                        next,
+                        new.with_tag(MARK),
+                        Ordering::AcqRel,
+                        Ordering::Relaxed,
+                        guard,
+                    )
+                }
+                None if !insert => return,
+                None => {
+                    new.next.store(first, Ordering::Relaxed);
+                    // The front has not changed since before the search: nobody has inserted the key.
+                    self.bucket(hash).compare_exchange(
+                        first,
+                        new.with_tag(0),
+                        Ordering::AcqRel,
+                        Ordering::Relaxed,
+                        guard,
+                    )
+                }
+            };
+            match stored {
+                Ok(_) if place.found.is_null() => return,
+                Ok(_) => {
+                    if !self.unlink(place.before, place.found, guard) {
+                        self.find(hash, key, guard);
+                    }
+                    return;
+                }
+                Err(failed) => new = failed.new,
+            }
+        }
+    }
+}
+
+impl<V> Drop for Chained<V> {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has the table.
+        let guard = unsafe { epoch::unprotected() };
+        for bucket in &self.buckets {
+            let mut at = bucket.load(Ordering::Relaxed, guard);
+            while !at.is_null() {
+                // SAFETY: still linked, so not retired, and reached once.
+                let node = unsafe { at.into_owned() };
+                at = node.next.load(Ordering::Relaxed, guard);
+            }
+        }
+    }
+}
+
+impl<V: Send + Sync + 'static> Chained<V> {
+    fn pin(&self) -> Pinned<'_, V> {
+        Pinned {
+            table: self,
+            guard: epoch::pin(),
+        }
+    }
+}
+
+impl Table for Chained<AtomicU64> {
+    type Handle<'t> = Pinned<'t, AtomicU64>;
+
+    fn handle(&self) -> Self::Handle<'_> {
+        self.pin()
+    }
+}
+
+impl Handle for Pinned<'_, AtomicU64> {
+    #[inline]
+    fn get(&self, key: u64) -> Option<u64> {
+        let (value, _) = self.table.search(key, &self.guard);
+        value.map(|value| value.load(Ordering::Acquire))
+    }
+
+    #[inline]
+    fn put(&self, key: u64, value: u64) {
+        if let (Some(present), _) = self.table.search(key, &self.guard) {
+            present.store(value, Ordering::Release);
+        }
+    }
+
+    fn insert(&self, key: u64, value: u64) {
+        self.table
+            .store(key, AtomicU64::new(value), true, &self.guard);
+    }
+
+    fn repin(&mut self) {
+        self.guard.repin();
+    }
+}
+
+impl Visits for Pinned<'_, AtomicU64> {
+    fn visits(&self, key: u64) -> u32 {
+        self.table.search(key, &self.guard).1
+    }
+}
+
+impl Table for Chained<Wide> {
+    type Handle<'t> = Pinned<'t, Wide>;
+
+    fn handle(&self) -> Self::Handle<'_> {
+        self.pin()
+    }
+}
+
+impl Handle for Pinned<'_, Wide> {
+    #[inline]
+    fn get(&self, key: u64) -> Option<u64> {
+        self.table.search(key, &self.guard).0.map(Wide::read)
+    }
+
+    #[inline]
+    fn put(&self, key: u64, value: u64) {
+        self.table
+            .store(key, Wide::holding(value), false, &self.guard);
+    }
+
+    fn insert(&self, key: u64, value: u64) {
+        self.table
+            .store(key, Wide::holding(value), true, &self.guard);
+    }
+
+    fn repin(&mut self) {
+        self.guard.repin();
+    }
+}

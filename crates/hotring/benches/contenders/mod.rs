@@ -1,0 +1,58 @@
+//! The tables that are measured, behind one face, so that the loop that measures is the same for all.
+
+pub mod chained;
+pub mod crates;
+pub mod ring;
+
+/// A table from numbers to numbers.
+pub trait Table: Sync {
+    /// What requests are made by.
+    type Handle<'t>: Handle
+    where
+        Self: 't;
+
+    /// A handle; it keeps memory like a guard.
+    fn handle(&self) -> Self::Handle<'_>;
+}
+
+/// The requests.
+pub trait Handle {
+    /// The value of `key`.
+    fn get(&self, key: u64) -> Option<u64>;
+
+    /// Stores a value of a key that is there.
+    fn put(&self, key: u64, value: u64);
+
+    /// Stores a value of a key that may be absent.
+    fn insert(&self, key: u64, value: u64);
+
+    /// Lets go of what was seen so far.
+    fn repin(&mut self);
+}
+
+/// How many items a lookup looks at, for the tables that know.
+pub trait Visits: Handle {
+    /// Items that a lookup of `key` looks at, that at which a search for an absent key ends included.
+    fn visits(&self, key: u64) -> u32;
+}
+
+/// A value of 100 bytes, which only an exchange of the item can change.
+#[derive(Clone, Copy, Debug)]
+pub struct Wide([u8; 100]);
+
+impl Wide {
+    /// One that begins with `value`.
+    pub fn holding(value: u64) -> Self {
+        let mut bytes = [0; 100];
+        bytes[..8].copy_from_slice(&value.to_le_bytes());
+        Self(bytes)
+    }
+
+    /// What it begins with.
+    pub fn read(&self) -> u64 {
+        self.0[..8]
+            .iter()
+            .rev()
+            .fold(0, |value, &byte| value << 8 | u64::from(byte))
+    }
+}

@@ -1,0 +1,72 @@
+//! The time of single reads.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use hdrhistogram::Histogram;
+use hotring::Movement;
+
+use crate::contenders::{Handle, Table};
+use crate::keys;
+use crate::run::Work;
+use crate::set_up::SetUp;
+
+/// The paper's figure 16.
+pub(crate) fn run(set_up: &SetUp) {
+    println!(
+        "\n## Times of single reads in ns, {} keys per bucket\n",
+        set_up.ratio
+    );
+    println!("What reading the clock takes is in them.\n");
+    println!("| θ | table | 50 % | 99 % | 99.9 % | 99.99 % | 99.999 % | most |");
+    println!("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |");
+    let keys = keys::shuffled(set_up.keys);
+    let chained = set_up.chained(set_up.ratio, &keys);
+    let rings = [Movement::Sampling, Movement::Random]
+        .map(|movement| set_up.ring(set_up.ratio, movement, &keys));
+    for theta in [0.99, 1.22] {
+        let work = set_up.reads(theta);
+        line(theta, "chained", &chained.table, &work);
+        line(theta, "hotring-s", &rings[0].table, &work);
+        line(theta, "hotring-r", &rings[1].table, &work);
+    }
+}
+
+fn line<T: Table>(theta: f64, name: &str, table: &T, work: &Work) {
+    let mut all = times(table, &work.streams[0]);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = work
+            .streams
+            .iter()
+            .map(|stream| scope.spawn(|| times(table, stream)))
+            .collect();
+        // The first pass above warmed up.
+        all.reset();
+        for times in threads.into_iter().flat_map(|thread| thread.join()) {
+            if let Err(error) = all.add(times) {
+                panic!("{error}");
+            }
+        }
+    });
+    print!("| {theta} | {name} ");
+    for quantile in [0.5, 0.99, 0.999, 0.9999, 0.99999] {
+        print!("| {} ", all.value_at_quantile(quantile));
+    }
+    println!("| {} |", all.max());
+}
+
+fn times<T: Table>(table: &T, stream: &[u32]) -> Histogram<u64> {
+    let Ok(mut times) = Histogram::new(3) else {
+        panic!("three digits are allowed");
+    };
+    let mut handle = table.handle();
+    for batch in stream.chunks(64) {
+        for &key in batch {
+            let begun = Instant::now();
+            black_box(handle.get(key.into()));
+            times.saturating_record(begun.elapsed().as_nanos() as u64);
+        }
+        handle.repin();
+    }
+    times
+}

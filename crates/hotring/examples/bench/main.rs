@@ -1,0 +1,46 @@
+//! Measures `hotring` beside a chained table of the same parts and beside other crates.
+//!
+//! ```sh
+//! cargo run --release -p hotring --example bench -- all
+//! cargo run --release -p hotring --example bench -- ratios skew --keys 4000000
+//! ```
+//!
+//! Tables that are compared stand in memory together and take turns, so that what disturbs the machine disturbs all;
+//! times are medians over the turns, of processor time. Keys are drawn beforehand.
+
+#[path = "../../benches/contenders/mod.rs"]
+mod contenders;
+mod experiments;
+#[path = "../../benches/keys.rs"]
+mod keys;
+mod run;
+mod set_up;
+
+use clap::Parser;
+use experiments::Experiment;
+use set_up::SetUp;
+
+#[derive(Parser)]
+struct Arguments {
+    /// What to measure.
+    #[arg(required = true, value_enum)]
+    experiments: Vec<Experiment>,
+    #[command(flatten)]
+    set_up: SetUp,
+}
+
+fn main() {
+    let arguments = Arguments::parse();
+    let set_up = arguments.set_up;
+    println!(
+        "{} keys, {} threads, {} turns of {} ms, handles renewed every {} requests",
+        set_up.keys, set_up.threads, set_up.repeats, set_up.millis, set_up.batch
+    );
+    let mut wanted = arguments.experiments;
+    if wanted.contains(&Experiment::All) {
+        wanted = Experiment::each();
+    }
+    for experiment in wanted {
+        experiment.run(&set_up);
+    }
+}
