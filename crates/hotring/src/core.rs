@@ -4,13 +4,14 @@ use std::marker::PhantomData;
 use std::ptr::{NonNull, null_mut};
 
 use crate::error::TableError;
+use crate::head::Word;
 use crate::link::{At, Entry, Link, Node};
 use crate::options::Options;
 use crate::reclaim::{self, Guard};
 use crate::rehash::Rehash;
 use crate::sync::TryLock;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use crate::table::{Bucket, Table};
+use crate::table::{Bucket, Slot, Table};
 use crate::tally::Tally;
 
 /// See the module.
@@ -31,6 +32,8 @@ pub(crate) struct Core<E: Entry> {
 pub(crate) struct Spot<'g> {
     pub(crate) table: &'g Table,
     pub(crate) index: usize,
+    /// The part of the bucket in which the order is that is accessed.
+    pub(crate) part: usize,
     pub(crate) bucket: &'g Bucket,
     pub(crate) guard: &'g Guard,
 }
@@ -42,12 +45,13 @@ impl<'g> Spot<'g> {
     /// taken, and it is retired only after their being unlinked.
     #[inline(always)]
     pub(crate) unsafe fn new(table: &'g Table, order: u64, guard: &'g Guard) -> Self {
-        let index = table.index_of(order);
-        // SAFETY: by the caller's promise; `index_of` is within the table.
+        let Slot { index, part } = table.slot_of(order);
+        // SAFETY: by the caller's promise; `slot_of` is within the table.
         let bucket = unsafe { table.bucket(index) };
         Self {
             table,
             index,
+            part,
             bucket,
             guard,
         }
@@ -151,7 +155,7 @@ impl<E: Entry> Core<E> {
         for index in 0..len {
             // SAFETY: initialised, as the caller says.
             let head = unsafe { table.bucket(index) }.head.load(Ordering::Acquire);
-            let Some(head) = NonNull::new(head) else {
+            let Some(head) = Word::from(head).link() else {
                 continue;
             };
             let node: NonNull<Node> = NonNull::<Link>::cast(head);

@@ -16,9 +16,63 @@
 use std::ptr::{NonNull, null_mut};
 
 use crate::core::{Core, Spot};
-use crate::link::{At, Entry, Next, Node};
+use crate::link::{At, Entry, Link, Next, Node};
 use crate::reclaim;
 use crate::sync::atomic::Ordering;
+use crate::table::{Bucket, PARTS, Table};
+
+/// A head as the bucket stores it: the node's link, and in the low bits of its address the part of the
+/// bucket in which the node is. So a search for something in a part before it does not touch the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word(*mut Link);
+
+// The alignment leaves the bits free.
+const _: () = assert!(align_of::<Link>() >= PARTS);
+
+impl Word {
+    const NONE: Self = Self(null_mut());
+
+    pub(crate) fn new(table: &Table, at: At<'_>) -> Self {
+        let part = table.slot_of(at.order()).part;
+        Self(at.as_ptr().map_addr(|address| address | part))
+    }
+
+    /// The head that a bucket stores now.
+    #[inline(always)]
+    pub(crate) fn of(bucket: &Bucket) -> Self {
+        Self(bucket.head.load(Ordering::SeqCst))
+    }
+
+    /// Whether there is a node, and it is in this part of the bucket or one before.
+    #[inline(always)]
+    pub(crate) fn is_within(self, part: usize) -> bool {
+        !self.0.is_null() & (self.0.addr() % PARTS <= part)
+    }
+
+    /// The pointer to the node's link, or null.
+    #[inline(always)]
+    pub(crate) fn untagged(self) -> *mut Link {
+        self.0.wrapping_byte_sub(self.0.addr() % PARTS)
+    }
+
+    /// The node's link.
+    pub(crate) fn link(self) -> Option<NonNull<Link>> {
+        NonNull::new(self.untagged())
+    }
+}
+
+impl From<*mut Link> for Word {
+    fn from(stored: *mut Link) -> Self {
+        Self(stored)
+    }
+}
+
+impl Spot<'_> {
+    /// Whether the bucket's head points to `at`.
+    pub(crate) fn heads(self, at: At<'_>) -> bool {
+        Word::of(self.bucket) == Word::new(self.table, at)
+    }
+}
 
 /// What a bucket's head points to.
 #[derive(Clone, Copy, Debug)]
@@ -31,9 +85,23 @@ pub(crate) enum Head<'g> {
 
 impl<E: Entry> Core<E> {
     /// Reads the head. Takes it off if it is stale.
-    #[inline(always)]
     pub(crate) fn head<'g>(&self, spot: Spot<'g>) -> Head<'g> {
-        let Some(head) = NonNull::new(spot.bucket.head.load(Ordering::SeqCst)) else {
+        self.look_at(spot, Word::of(spot.bucket))
+    }
+
+    /// The same, but none if it is in a later part of the bucket than what is accessed, and a search from
+    /// it would be in vain.
+    pub(crate) fn head_towards<'g>(&self, spot: Spot<'g>) -> Head<'g> {
+        let word = Word::of(spot.bucket);
+        if !word.is_within(spot.part) {
+            return Head::None;
+        }
+        self.look_at(spot, word)
+    }
+
+    #[inline(always)]
+    fn look_at<'g>(&self, spot: Spot<'g>, word: Word) -> Head<'g> {
+        let Some(head) = word.link() else {
             return Head::None;
         };
         // SAFETY: the node is counted by the head, so when it was read the node was not retired, and the memory
@@ -42,7 +110,7 @@ impl<E: Entry> Core<E> {
         let at = unsafe { At::new(head, spot.guard) };
         let next = at.next();
         if next.marked() {
-            self.take_off(spot, at);
+            self.take_off(spot.bucket, word, at);
             return Head::None;
         }
         Head::Live(at, next)
@@ -54,13 +122,12 @@ impl<E: Entry> Core<E> {
         if !node.acquire() {
             return false;
         }
-        let from = old.map_or(null_mut(), At::as_ptr);
-        let moved = spot.bucket.head.compare_exchange(
-            from,
-            new.as_ptr(),
-            Ordering::SeqCst,
-            Ordering::Relaxed,
-        );
+        let from = old.map_or(Word::NONE, |old| Word::new(spot.table, old));
+        let to = Word::new(spot.table, new);
+        let moved =
+            spot.bucket
+                .head
+                .compare_exchange(from.0, to.0, Ordering::SeqCst, Ordering::Relaxed);
         if moved.is_err() {
             self.release(new);
             return false;
@@ -69,20 +136,18 @@ impl<E: Entry> Core<E> {
             self.release(old);
         }
         if new.is_marked_now() {
-            self.take_off(spot, new);
+            self.take_off(spot.bucket, to, new);
         }
         true
     }
 
-    /// Takes the head off, if it still points to `at`.
+    /// Takes the head off, if it is still `word`, which points to `at`.
     #[cold]
-    pub(crate) fn take_off<'g>(&self, spot: Spot<'g>, at: At<'g>) {
-        let taken = spot.bucket.head.compare_exchange(
-            at.as_ptr(),
-            null_mut(),
-            Ordering::SeqCst,
-            Ordering::Relaxed,
-        );
+    fn take_off(&self, bucket: &Bucket, word: Word, at: At<'_>) {
+        let taken =
+            bucket
+                .head
+                .compare_exchange(word.0, null_mut(), Ordering::SeqCst, Ordering::Relaxed);
         if taken.is_ok() {
             self.release(at);
         }
@@ -92,12 +157,12 @@ impl<E: Entry> Core<E> {
     /// is a node that is still linked, else to nothing. A node that follows `old` is of its bucket, for the
     /// next bucket's anchor stands between.
     pub(crate) fn inherit<'g>(&self, spot: Spot<'g>, old: At<'g>, heir: Option<At<'g>>) {
-        if spot.bucket.head.load(Ordering::SeqCst) != old.as_ptr() {
+        if !spot.heads(old) {
             return;
         }
         let heir = heir.filter(|heir| heir.is_node());
         if !heir.is_some_and(|heir| self.swing(spot, Some(old), heir)) {
-            self.take_off(spot, old);
+            self.take_off(spot.bucket, Word::new(spot.table, old), old);
         }
     }
 

@@ -2,22 +2,24 @@
 //!
 //! The paper's formula 6 weighs a head at item `t` of `k` by the walk round the ring,
 //! `W_t = Σ n_i/N · ((i − t) mod k)`, with `N·W_{t+1} = N·W_t − N + k·n_t`. Here a search for an
-//! item before the head does not walk round, it jumps from the head to the anchor. With the
-//! items numbered in the order of the ring, `n_i` samples of item `i`, and the head itself visited first,
+//! item before the head does not walk round, it begins at the anchor. That needs no look at the head if the item
+//! is in an earlier *part* of the bucket, see [`crate::head`]; in the same part, the head is read first, in vain.
+//! With the items numbered in the order of the ring, and `n_i` samples of item `i`, a head at `t` makes searches visit
 //!
 //! ```text
-//! C(t) = Σ_{i ≥ t} n_i · (i − t + 1)  +  Σ_{i < t} n_i · (i + 2)
+//! C(t) = Σ_{i ≥ t} n_i · (i − t + 1)  +  Σ_{i < t} n_i · (i + 1)  +  S_t
 //! ```
 //!
-//! items are visited. With `N = Σ n_i` and `P_t = Σ_{i < t} n_i` this is `C(t) = C(0) + G(t)`,
-//! where
+//! items, where `S_t` are the samples of the items before `t` in its part. With `N = Σ n_i` and `P_t = Σ_{i < t} n_i`
+//! this is `C(t) = C(0) + G(t)`, where
 //!
 //! ```text
-//! G(t) = (t + 1) · P_t − t · N
+//! G(t) = S_t − t · (N − P_t)
 //! ```
 //!
-//! So one walk that sums `N` and a second that keeps `P_t` find the best place, in O(k).
-//! `G(0) = 0` is also the cost without a head, when every search begins at the anchor.
+//! So one walk that sums `N` and a second that keeps `P_t` and `S_t` find the best place, in O(k).
+//! `G(0) = 0` is also the cost without a head, when every search begins at the anchor. A ring has two places
+//! that cost one visit: its first item, and the head.
 
 /// The second walk: call [`Income::next`] for the items in the order of the ring.
 #[derive(Debug)]
@@ -25,6 +27,9 @@ pub(crate) struct Income {
     total: i128,
     before: i128,
     index: i128,
+    /// The part of the last item, and the samples of that part so far.
+    part: usize,
+    in_part: i128,
 }
 
 impl Income {
@@ -34,14 +39,20 @@ impl Income {
             total: total.into(),
             before: 0,
             index: 0,
+            part: 0,
+            in_part: 0,
         }
     }
 
-    /// `G` of the next item, which was sampled `count` times. Less is better. The items may be
+    /// `G` of the next item, which is in this part and was sampled `count` times. Less is better. The items may be
     /// other ones than those of the first walk: then the place is no longer the best, but a place.
-    pub(crate) fn next(&mut self, count: u32) -> i128 {
-        let gain = (self.index + 1) * self.before - self.index * self.total;
+    pub(crate) fn next(&mut self, part: usize, count: u32) -> i128 {
+        if part != self.part {
+            (self.part, self.in_part) = (part, 0);
+        }
+        let gain = self.in_part - self.index * (self.total - self.before);
         self.before += i128::from(count);
+        self.in_part += i128::from(count);
         self.index += 1;
         gain
     }
@@ -52,19 +63,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The items visited, by walking: from the head on, or from the head to the anchor.
-    fn visited(head: usize, item: usize) -> i128 {
-        let mut visits = 1;
-        let mut at = head;
-        if item < head {
-            visits += 1;
-            at = 0;
+    /// The items visited, by walking: from the head on, or from the anchor, to which the way leads over the head
+    /// if only its being read shows that it is too far.
+    fn visited(parts: &[usize], head: usize, item: usize) -> i128 {
+        if item >= head {
+            (head..=item).count() as i128
+        } else {
+            let vain = parts[item] == parts[head];
+            (0..=item).count() as i128 + i128::from(vain)
         }
-        while at != item {
-            visits += 1;
-            at += 1;
-        }
-        visits
     }
 
     proptest! {
@@ -75,14 +82,23 @@ mod tests {
         })]
 
         #[test]
-        fn agrees_with_walking_every_sample(counts in prop::collection::vec(0u32..50, 1..20)) {
+        fn agrees_with_walking_every_sample(
+            mut items in prop::collection::vec((0usize..8, 0u32..50), 1..20),
+        ) {
+            items.sort();
+            let (parts, counts): (Vec<usize>, Vec<u32>) = items.into_iter().unzip();
             let total = counts.iter().map(|&n| u64::from(n)).sum();
             let walked = |head| -> i128 {
-                counts.iter().enumerate().map(|(i, &n)| i128::from(n) * visited(head, i)).sum()
+                counts
+                    .iter()
+                    .enumerate()
+                    .map(|(i, &n)| i128::from(n) * visited(&parts, head, i))
+                    .sum()
             };
+            let none: i128 = (1..).zip(&counts).map(|(i, &n)| i * i128::from(n)).sum();
             let mut income = Income::new(total);
             for (head, &n) in counts.iter().enumerate() {
-                prop_assert_eq!(income.next(n), walked(head) - walked(0), "head {}", head);
+                prop_assert_eq!(income.next(parts[head], n), walked(head) - none, "head {}", head);
             }
         }
     }

@@ -29,8 +29,9 @@ use crate::sync::counting;
 
 const MARK: usize = 1;
 
-/// What the list is made of: embedded in a bucket as its anchor, or at the front of a node.
-#[repr(C)]
+/// What the list is made of: embedded in a bucket as its anchor, or at the front of a node. The alignment leaves the low
+/// bits of its address to the mark and to heads.
+#[repr(C, align(8))]
 #[derive(Debug)]
 pub(crate) struct Link {
     /// The next link, and in the low bit the mark of *this* one.
@@ -260,14 +261,26 @@ impl<'g> Next<'g> {
     /// The pointer without the mark.
     #[inline(always)]
     pub(crate) fn as_ptr(self) -> *mut Link {
-        self.word.map_addr(|address| address & !MARK)
+        self.word.wrapping_byte_sub(self.word.addr() & MARK)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unmark(self) -> *mut Link {
+        self.as_ptr()
     }
 
     /// The next link, if the list does not end here.
     #[inline(always)]
     pub(crate) fn at(self) -> Option<At<'g>> {
+        // A mark is rare. Foreseen not to be there, it does not delay the next access.
+        let link = if self.marked() {
+            self.unmark()
+        } else {
+            self.word
+        };
         // SAFETY: L3, as the link it was read from is an `At` of the same guard.
-        NonNull::new(self.as_ptr()).map(|link| unsafe { At::new(link, self.guard) })
+        NonNull::new(link).map(|link| unsafe { At::new(link, self.guard) })
     }
 }
 

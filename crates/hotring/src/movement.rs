@@ -12,31 +12,37 @@
 //!
 //! Misses and new items begin no round and take no sample: there is no item to turn to the head.
 
+use std::ptr::NonNull;
+
 use crate::core::{Core, Spot};
-use crate::head::Head;
+use crate::head::{Head, Word};
 use crate::income::Income;
 use crate::link::{At, Entry};
 use crate::options::Movement;
+use crate::reclaim::Guard;
 use crate::search::Place;
 use crate::sync::atomic::Ordering;
 use crate::sync::ends_period;
 
 impl<E: Entry> Core<E> {
-    /// After an access that found its item. `item` is the one a head should serve: none if no head
-    /// would be of use.
-    #[inline]
-    pub(crate) fn accessed<'g>(
+    /// After a lookup that `ends` a period, or met a round of sampling. What found its item at the first
+    /// step was served: by the head, or because the item is the ring's first.
+    #[cold]
+    pub(crate) fn looked_up<'g>(
         &self,
-        spot: Spot<'g>,
-        item: Option<At<'g>>,
-        at_head: bool,
+        order: u64,
+        guard: &'g Guard,
+        found: Option<At<'g>>,
         visits: u32,
+        ends: bool,
     ) {
-        if spot.bucket.sampling.load(Ordering::Relaxed) != 0 {
-            self.take_sample(spot, item);
+        // By its parts, not as a whole: handing over a spot would cost every lookup.
+        let spot = self.spot(order, guard);
+        if found.is_some() {
+            self.take_sample(spot, found);
         }
-        if ends_period(self.options.period) {
-            self.end_period(spot, item.filter(|_| !at_head), visits);
+        if ends {
+            self.end_period(spot, found.filter(|_| visits > 1), visits);
         }
     }
 
@@ -51,25 +57,27 @@ impl<E: Entry> Core<E> {
     /// After an update that searched for a node and its predecessor.
     pub(crate) fn updated<'g>(&self, spot: Spot<'g>, place: &Place<'g>) {
         let item = Some(place.before).filter(|before| before.is_node());
-        let at_head = spot.bucket.head.load(Ordering::Relaxed) == place.before.as_ptr();
-        self.accessed(spot, item, at_head, place.visits);
+        if spot.bucket.sampling.load(Ordering::Relaxed) != 0 {
+            self.take_sample(spot, item);
+        }
+        if ends_period(self.options.period) {
+            self.end_period(spot, item.filter(|&item| !spot.heads(item)), place.visits);
+        }
     }
 
     /// The last request of a period; `unserved` is the item that the head should have been at.
-    #[cold]
     fn end_period<'g>(&self, spot: Spot<'g>, unserved: Option<At<'g>>, visits: u32) {
         self.note_cost(visits, spot.guard);
         let Some(item) = unserved else {
             return;
         };
-        let head = spot.bucket.head.load(Ordering::SeqCst);
-        if head == item.as_ptr() {
+        if spot.heads(item) {
             return;
         }
         match self.options.movement {
             Movement::Off => {}
             // Without a head there is nothing to lose.
-            _ if head.is_null() => {
+            _ if Word::of(spot.bucket).link().is_none() => {
                 self.swing(spot, None, item);
             }
             Movement::Sampling if spot.bucket.calm.passes() => {}
@@ -102,7 +110,6 @@ impl<E: Entry> Core<E> {
     }
 
     /// Counts an access, and ends the round if its sample was the last.
-    #[cold]
     pub(crate) fn take_sample<'g>(&self, spot: Spot<'g>, item: Option<At<'g>>) {
         let left = spot.bucket.sampling.load(Ordering::Relaxed);
         if left == 0 {
@@ -137,14 +144,15 @@ impl<E: Entry> Core<E> {
         if total == 0 {
             return;
         }
-        let present = spot.bucket.head.load(Ordering::Relaxed);
+        let present = Word::of(spot.bucket).link();
         let mut income = Income::new(total);
         // No head costs as much as one at the first item.
         let mut at_present = 0;
         let mut best: Option<(i128, At<'_>)> = None;
         self.walk_ring(spot, |item| {
-            let income = income.next(item.node().map_or(0, |node| node.count()));
-            if item.as_ptr() == present {
+            let part = spot.table.slot_of(item.order()).part;
+            let income = income.next(part, item.node().map_or(0, |node| node.count()));
+            if Some(item.as_ptr()) == present.map(NonNull::as_ptr) {
                 at_present = income;
             }
             if best.is_none_or(|(least, _)| income < least) {

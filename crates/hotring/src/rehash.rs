@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use crate::core::{Core, Spot};
 use crate::error::TableError;
+use crate::head::{Head, Word};
 use crate::link::{At, Entry};
 use crate::reclaim::{self, Guard};
 use crate::search::Start;
@@ -197,7 +198,7 @@ impl<E: Entry> Core<E> {
             let from = unsafe { Spot::new(old, old.first(from), guard) };
             // SAFETY: the anchor has been put into the list.
             let to = unsafe { Spot::new(new, order, guard) };
-            if let crate::head::Head::Live(head, _) = self.head(from)
+            if let Head::Live(head, _) = self.head(from)
                 && to.holds(head.order())
                 && self.swing(to, None, head)
             {
@@ -211,7 +212,7 @@ impl<E: Entry> Core<E> {
         // SAFETY: all of the table is initialised.
         let bucket = unsafe { old.bucket(index) };
         // Nobody sets it any more.
-        if let Some(head) = NonNull::new(bucket.head.swap(null_mut(), Ordering::AcqRel)) {
+        if let Some(head) = Word::from(bucket.head.swap(null_mut(), Ordering::AcqRel)).link() {
             // SAFETY: counted by the head until now, so not retired when the guard was taken; it is
             // only released.
             self.release(unsafe { At::new(head, guard) });

@@ -24,20 +24,22 @@
 //! the same order; in the end, before the first of this order, behind `wi` of lower order, where `Ti` says
 //! there was nothing.
 
+use std::hint::select_unpredictable;
 use std::ptr::NonNull;
 
 use crate::core::{Core, Spot};
-use crate::head::Head;
-use crate::link::{At, Entry, Next, Node, order_of};
+use crate::head::{Head, Word};
+use crate::link::{At, Entry, Link, Next, Node, order_of};
 use crate::reclaim::Guard;
+use crate::sync::atomic::Ordering;
+use crate::sync::ends_period;
 
 /// What a reader's search found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'g> {
     pub(crate) at: Option<At<'g>>,
-    /// Whether the head was it.
-    pub(crate) at_head: bool,
-    /// How many items were looked at.
+    /// How many links were read, up to it or the last before its place. Anchors of another table count: they are as
+    /// far away.
     pub(crate) visits: u32,
 }
 
@@ -62,10 +64,40 @@ pub(crate) struct Place<'g> {
     pub(crate) visits: u32,
 }
 
+/// Goes on with a search at what `next` leads to, after so many visits.
+#[inline(always)]
+fn walk<'g>(
+    mut next: Next<'g>,
+    order: u64,
+    mut visits: u32,
+    is_key: impl Fn(NonNull<Node>) -> bool,
+) -> Seen<'g> {
+    while let Some(at) = next.at() {
+        let at_order = at.order();
+        if at_order < order {
+            visits += 1;
+            next = at.next();
+            continue;
+        }
+        if at_order > order {
+            break;
+        }
+        visits += 1;
+        next = at.next();
+        // A marked node of the key is one that was replaced, or deleted: the key's next version, if
+        // there is one, stands behind.
+        if !next.marked() && is_key(at.node_ptr()) {
+            let at = Some(at);
+            return Seen { at, visits };
+        }
+    }
+    Seen { at: None, visits }
+}
+
 impl<E: Entry> Core<E> {
     /// Looks a key up: the node with this hash for which `is_key` holds. A hit takes effect when the node's
     /// `next` is read and has no mark; of a miss see the module.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get<'g>(
         &self,
         hash: u64,
@@ -75,63 +107,84 @@ impl<E: Entry> Core<E> {
         let order = order_of(hash);
         let spot = self.spot(order, guard);
         let seen = self.search(spot, order, is_key);
-        match seen.at {
-            Some(at) => self.accessed(spot, Some(at), seen.at_head, seen.visits),
-            None => self.missed(spot, seen.visits),
+        let ends = ends_period(self.options.period);
+        if ends || spot.bucket.sampling.load(Ordering::Relaxed) != 0 {
+            self.looked_up(order, guard, seen.at, seen.visits, ends);
         }
         seen.at
     }
 
     /// Finds the node of this order for which `is_key` holds. Reads only, except that it takes a
     /// stale head off.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn search<'g>(
         &self,
         spot: Spot<'g>,
         order: u64,
         is_key: impl Fn(NonNull<Node>) -> bool,
     ) -> Seen<'g> {
-        let mut visits = 0;
-        let mut next = match self.head(spot) {
-            Head::None => spot.anchor().next(),
-            Head::Live(head, next) => {
-                visits = 1;
-                let head_order = head.order();
-                if head_order < order {
-                    next
-                } else if head_order == order && is_key(head.node_ptr()) {
-                    return Seen {
-                        at: Some(head),
-                        at_head: true,
-                        visits,
-                    };
-                } else {
-                    spot.anchor().next()
-                }
-            }
+        let (first, from_head) = self.first(spot);
+        let Some(at) = first else {
+            return Seen {
+                at: None,
+                visits: 0,
+            };
         };
-        while let Some(at) = next.at() {
-            let at_order = at.order();
-            if at_order > order {
-                break;
-            }
-            visits += at.is_node() as u32;
-            next = at.next();
-            // A marked node of the key is one that was replaced, or deleted: the key's next version, if
-            // there is one, stands behind.
-            if at_order == order && !next.marked() && is_key(at.node_ptr()) {
-                return Seen {
-                    at: Some(at),
-                    at_head: false,
-                    visits,
-                };
-            }
+        let at_order = at.order();
+        let next = at.next();
+        if at_order == order && !next.marked() && is_key(at.node_ptr()) {
+            let at = Some(at);
+            return Seen { at, visits: 1 };
         }
-        Seen {
-            at: None,
-            at_head: false,
-            visits,
+        if from_head && (at_order >= order || next.marked()) {
+            let (at, visits) = self.search_from_anchor(order, spot.guard, is_key);
+            // SAFETY: it was found.
+            let at = at.map(|at| unsafe { At::new(at, spot.guard) });
+            return Seen { at, visits };
         }
+        if at_order > order {
+            return Seen {
+                at: None,
+                visits: 0,
+            };
+        }
+        walk(next, order, 1, is_key)
+    }
+
+    /// Where a reader begins: at the head, unless the ring has none or it is in a later part of the bucket than what
+    /// is sought, else at what the anchor leads to; and whether it is the head.
+    #[inline(always)]
+    fn first<'g>(&self, spot: Spot<'g>) -> (Option<At<'g>>, bool) {
+        let head = Word::of(spot.bucket);
+        let from_head = head.is_within(spot.part);
+        let next = spot.anchor().next();
+        // No branch: which it is cannot be foreseen, and a wrong guess would throw away what the processor has done
+        // ahead, such as the next request, while it waited for the bucket.
+        let first = select_unpredictable(from_head, head.untagged(), next.as_ptr());
+        // SAFETY: the head is counted, so when it was read its node was not retired, and nothing behind it is looked at
+        // before it is seen to be unmarked and thereby linked. The anchor's successor is an `At` by L3.
+        let first = NonNull::new(first).map(|link| unsafe { At::new(link, spot.guard) });
+        (first, from_head)
+    }
+
+    /// The search after one that began at a head that stands behind what is sought, or is stale. Takes
+    /// and returns what fits registers: nothing of it is to burden the searches that do not need it.
+    #[cold]
+    #[inline(never)]
+    fn search_from_anchor(
+        &self,
+        order: u64,
+        guard: &Guard,
+        is_key: impl Fn(NonNull<Node>) -> bool,
+    ) -> (Option<NonNull<Link>>, u32) {
+        let spot = self.spot(order, guard);
+        // Takes it off if it is stale.
+        self.head(spot);
+        let seen = walk(spot.anchor().next(), order, 1, is_key);
+        (
+            seen.at.and_then(|at| NonNull::new(at.as_ptr())),
+            seen.visits,
+        )
     }
 
     /// How many links a lookup reads now; that at which it ends without a hit is one of them. The bucket, and with
@@ -184,7 +237,7 @@ impl<E: Entry> Core<E> {
                         visits,
                     };
                 }
-                visits += at.is_node() as u32;
+                visits += 1;
                 let behind = at.next();
                 if behind.marked() {
                     if !self.unlink(before, at, behind) {
@@ -208,7 +261,7 @@ impl<E: Entry> Core<E> {
     /// The link at which a writer's search begins; with its `next` if it is the head.
     fn start<'g>(&self, spot: Spot<'g>, order: u64, start: Start) -> (At<'g>, Option<Next<'g>>) {
         if start == Start::Head
-            && let Head::Live(head, next) = self.head(spot)
+            && let Head::Live(head, next) = self.head_towards(spot)
             && head.order() < order
         {
             return (head, Some(next));

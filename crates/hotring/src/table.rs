@@ -18,7 +18,7 @@ use crate::sync::atomic::{AtomicPtr, AtomicU32};
 #[derive(Debug)]
 pub(crate) struct Bucket {
     anchor: Link,
-    /// Null, or a node of this bucket, counted in the node's state.
+    /// A [`crate::head::Word`]: null, or a node of this bucket, counted in the node's state.
     pub(crate) head: AtomicPtr<Link>,
     /// How many samples the running round of sampling still lacks; zero when none runs.
     pub(crate) sampling: AtomicU32,
@@ -35,6 +35,18 @@ pub(crate) struct Table {
     bits: u32,
     buckets: NonNull<Bucket>,
 }
+
+/// Where an order belongs in a table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    pub(crate) index: usize,
+    /// Which part of the bucket, of [`PARTS`] equal ones in the order of their hashes.
+    pub(crate) part: usize,
+}
+
+/// In how many parts a bucket is divided, so that a head says roughly where it points: as many as fit
+/// into the bits of a link's address that its alignment leaves free.
+pub(crate) const PARTS: usize = 8;
 
 // SAFETY: the pointer is to memory that the table owns, and all that is done with a shared bucket
 // is done by atomics.
@@ -71,11 +83,20 @@ impl Table {
         self.len() * size_of::<Bucket>()
     }
 
-    /// The bucket of this order, whether of a node or of an anchor.
+    /// Where this order belongs, whether of a node or of an anchor.
     #[inline(always)]
+    pub(crate) fn slot_of(&self, order: u64) -> Slot {
+        // Turned like this, the number of the bucket is at the low end, and what follows it at the high one.
+        let turned = order.rotate_left(self.bits);
+        Slot {
+            index: turned as usize & (self.len() - 1),
+            part: (turned >> (u64::BITS - PARTS.trailing_zeros())) as usize,
+        }
+    }
+
+    /// The bucket of this order.
     pub(crate) fn index_of(&self, order: u64) -> usize {
-        // In two steps, because a shift by 64 is none. At most `bits` bits are left.
-        (order >> 1 >> (63 - self.bits)) as usize
+        self.slot_of(order).index
     }
 
     /// The order of bucket `index`'s anchor.
@@ -92,7 +113,7 @@ impl Table {
     #[inline(always)]
     fn place(&self, index: usize) -> NonNull<Bucket> {
         debug_assert!(index < self.len());
-        // SAFETY: within the array; `index_of` yields no other number.
+        // SAFETY: within the array; `slot_of` yields no other number.
         unsafe { self.buckets.add(index) }
     }
 

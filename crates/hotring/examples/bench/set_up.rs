@@ -49,8 +49,7 @@ impl SetUp {
         Duration::from_millis(self.millis)
     }
 
-    /// Streams of requests: each is for a zipfian key, and does what `kind` says of the two random
-    /// numbers below 100 that it gets with it... one is enough.
+    /// Streams of requests: `kind` makes a request of its number and a zipfian key.
     pub(crate) fn work(&self, theta: f64, kind: impl Fn(usize, u32) -> u32) -> Work {
         let streams = (0..self.threads)
             .map(|thread| {

@@ -37,6 +37,7 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher,
 {
+    #[inline]
     fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
         self.map.hasher.hash_one(key)
     }

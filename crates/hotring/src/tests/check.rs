@@ -5,9 +5,9 @@ use std::hash::{BuildHasher, Hash};
 
 use crate::HotRing;
 use crate::core::Core;
+use crate::head::Word;
 use crate::link::{At, Entry, Link};
 use crate::reclaim::{self, Guard};
-use crate::sync::atomic::Ordering;
 use crate::table::Table;
 
 impl<K, V, S> HotRing<K, V, S>
@@ -105,8 +105,7 @@ impl<E: Entry> Core<E> {
         for index in 0..len {
             // SAFETY: initialised.
             let bucket = unsafe { table.bucket(index) };
-            let head = bucket.head.load(Ordering::Acquire);
-            if let Some(link) = std::ptr::NonNull::new(head) {
+            if let Some(link) = Word::of(bucket).link() {
                 // SAFETY: counted by the head; used for its own fields alone.
                 let at = unsafe { At::new(link, guard) };
                 if other && at.next().marked() {
@@ -118,7 +117,11 @@ impl<E: Entry> Core<E> {
                     index,
                     "a head outside its bucket"
                 );
-                *heads.entry(head).or_default() += 1;
+                assert!(
+                    Word::of(bucket) == Word::new(table, at),
+                    "a head says where its node is"
+                );
+                *heads.entry(link.as_ptr()).or_default() += 1;
             }
         }
     }

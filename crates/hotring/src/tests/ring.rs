@@ -8,13 +8,17 @@ use crate::link::order_of;
 use crate::reclaim;
 use crate::{BytesRing, CompareAndSwap, HotRing, Movement, Options, StoreError, TableError};
 
-/// Keys of four orders in one bucket of a table of any size up to 2^32; 4 and 5 have one order.
+/// Keys of four orders in one bucket of a table of any size up to 2^32, all in its first part; 4 and 5 have one
+/// order.
 const KEYS: [u64; 5] = [2, 4, 5, 8, 12];
+
+/// The eighth part of a table's only bucket.
+const PART: u64 = 1 << 61;
 
 fn ring_of(keys: &[u64]) -> Ring {
     let map = still(1);
     for &key in keys {
-        assert_eq!(map.pin().insert(key, key * 10), None);
+        assert_eq!(map.pin().insert(key, key.wrapping_mul(10)), None);
     }
     map
 }
@@ -120,10 +124,14 @@ fn searches_end_in_rings_of_no_and_of_one_item() {
 
 #[test]
 fn every_search_is_right_from_every_head_and_costs_what_the_formula_says() {
-    for (head, &at) in KEYS.iter().enumerate() {
-        let map = ring_of(&KEYS);
+    let spread = [2, PART + 4, PART + 5, PART + 8, 6 * PART + 12];
+    for (keys, (head, at)) in [KEYS, spread]
+        .into_iter()
+        .flat_map(|keys| keys.into_iter().enumerate().map(move |head| (keys, head)))
+    {
+        let map = ring_of(&keys);
         assert!(map.point_at(at));
-        for (item, &key) in KEYS.iter().enumerate() {
+        for (item, &key) in keys.iter().enumerate() {
             let (visits, found) = map.visits(key);
             assert!(found, "{key} from {}", at);
             // Items of equal order are looked for from the anchor.
@@ -132,20 +140,23 @@ fn every_search_is_right_from_every_head_and_costs_what_the_formula_says() {
             } else if order_of(key) > order_of(at) {
                 item - head + 1
             } else {
-                item + 2
+                // In another part than the head's, the head is not looked at.
+                item + 1 + usize::from(key / PART == at / PART)
             };
             assert_eq!(visits as usize, expected, "{key} from {}", at);
         }
-        for absent in [0, 3, 6, 9, 13, 100] {
+        let between = keys.map(|key| key ^ 1).map(|key| key + 2 * (key & 1));
+        for absent in between.into_iter().filter(|key| !keys.contains(key)) {
             assert!(!map.visits(absent).1, "{absent} from {}", at);
         }
         // Writers begin at the head too.
-        for key in [0, 3, 6, 9, 13] {
+        let others = [0, 3, 6, 9, 13, PART + 6, 3 * PART, 7 * PART];
+        for key in others {
             assert_eq!(map.pin().insert(key, 0), None);
             assert_eq!(map.pin().insert(key, 1), Some(&0));
         }
         map.check();
-        for key in [0, 3, 6, 9, 13].iter().chain(&KEYS) {
+        for key in others.iter().chain(&keys) {
             assert!(map.pin().remove(key).is_some());
             map.check();
         }
@@ -258,10 +269,12 @@ fn sampling_takes_as_many_samples_as_the_ring_has_items_and_turns_it_to_the_best
     }
     let ring = map.pin();
     ring.get(&2);
+    assert_eq!(map.head_near(2), None, "the first item needs no head");
+    ring.get(&4);
     assert_eq!(
         map.head_near(2),
-        Some(2),
-        "without a head the first item asked for gets it"
+        Some(4),
+        "without a head the item that was asked for gets it"
     );
     let left = || {
         let guard = reclaim::pin();
@@ -282,9 +295,10 @@ fn sampling_takes_as_many_samples_as_the_ring_has_items_and_turns_it_to_the_best
         .map(|entry| (*entry.key(), entry.count()))
         .collect();
     assert_eq!(counts, [(2, 1), (4, 0), (5, 0), (8, 1), (12, 2)]);
-    assert_eq!(map.head_near(2), Some(2));
+    assert_eq!(map.head_near(2), Some(4));
     ring.get(&8);
-    // 2: once, 8: twice, 12: twice. From 8 they cost 2 + 2·1 + 2·2, from 12 they would cost 2 + 2·5 + 2.
+    // 2: once, 8: twice, 12: twice. From 8 they cost 2 + 2·1 + 2·2, from 12 they would cost 2 + 2·5 + 2: all are in
+    // one part, so that the head is read in vain for an item before it.
     assert_eq!((left(), map.head_near(2)), (0, Some(8)));
     for entry in ring.entries() {
         entry.clear_count();
@@ -301,7 +315,7 @@ fn updates_turn_the_ring_to_the_predecessor() {
         map.pin().insert(key, key);
     }
     let ring = map.pin();
-    ring.get(&2);
+    ring.get(&4);
     // Begins a round, and then five samples.
     for _ in 0..6 {
         ring.update(12, 0);
@@ -512,4 +526,30 @@ fn rings_of_the_default_hasher_are_as_even_as_chance() {
         // 255 degrees of freedom, deviation 22.6: by chance beyond eight deviations never.
         assert!(chi < 255.0 + 8.0 * 22.6, "{name}: chi square {chi}");
     }
+}
+
+#[test]
+fn a_head_in_a_later_part_costs_nothing() {
+    let keys = [2, 2 * PART + 2, 5 * PART + 2];
+    let map = with(Options::default().buckets(1).period(1));
+    for key in keys {
+        map.pin().insert(key, key);
+    }
+    let ring = map.pin();
+    ring.get(&keys[2]);
+    assert_eq!(map.head_near(2), Some(keys[2]));
+    assert_eq!(keys.map(|key| ring.steps(&key)), [1, 2, 1]);
+    // Absent, before the first and behind the head: the search ends at the next item, and at the list's end.
+    assert_eq!((ring.steps(&0), ring.steps(&(5 * PART + 4))), (1, 2));
+    // Two items at one step each: no round begins, wherever the head is.
+    for _ in 0..20 {
+        ring.get(&keys[0]);
+        ring.get(&keys[2]);
+        assert_eq!(map.head_near(2), Some(keys[2]));
+    }
+    let guard = reclaim::pin();
+    let sampling = &map.core.spot(1, &guard).bucket.sampling;
+    assert_eq!(sampling.load(std::sync::atomic::Ordering::Relaxed), 0);
+    drop(ring);
+    map.check();
 }

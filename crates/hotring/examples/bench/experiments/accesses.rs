@@ -19,7 +19,7 @@ pub(crate) fn run(set_up: &SetUp) {
     let keys = keys::shuffled(set_up.keys);
     for ratio in [2, 8, 16] {
         let chained = set_up.chained(ratio, &keys);
-        let rings = [Movement::Sampling, Movement::Random]
+        let rings = [Movement::Sampling, Movement::Random, Movement::Off]
             .map(|movement| set_up.ring(ratio, movement, &keys));
         for theta in [0.5, 0.99, 1.22] {
             let work = set_up.reads(theta);

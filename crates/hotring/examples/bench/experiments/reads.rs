@@ -24,9 +24,9 @@ pub(crate) fn ratios(set_up: &SetUp) {
 pub(crate) fn skew(set_up: &SetUp) {
     heading(&format!("Reads, {} keys per bucket", set_up.ratio), "θ");
     let keys = keys::shuffled(set_up.keys);
-    let chained = set_up.chained(set_up.ratio, &keys);
     let rings = [Movement::Sampling, Movement::Random, Movement::Off]
         .map(|movement| set_up.ring(set_up.ratio, movement, &keys));
+    let chained = set_up.chained(set_up.ratio, &keys);
     for theta in [0.0, 0.5, 0.7, 0.9, 0.99, 1.11, 1.22] {
         let all: [&dyn Contender; 4] = [&chained, &rings[0], &rings[1], &rings[2]];
         set_up.lines(&theta.to_string(), &all, &set_up.reads(theta));
@@ -57,7 +57,7 @@ pub(crate) fn periods(set_up: &SetUp) {
         "θ",
     );
     let keys = keys::shuffled(set_up.keys);
-    let rings = [5, 1, 2, 10, 20, 50].map(|period| {
+    let rings = [5, 1, 2, 10, 16, 32].map(|period| {
         let set_up = SetUp {
             period,
             ..set_up.clone()
