@@ -7,14 +7,14 @@ use rand_distr::{Distribution, Zipf};
 
 /// The numbers below `keys` in random order. Loaded like this, keys that are hot together are not
 /// neighbours in memory.
-pub fn shuffled(keys: u32) -> Vec<u32> {
+pub(crate) fn shuffled(keys: u32) -> Vec<u32> {
     let mut all: Vec<u32> = (0..keys).collect();
     all.shuffle(&mut StdRng::seed_from_u64(1));
     all
 }
 
 /// `len` keys below `keys`; key 0 is the hottest, with the zipfian exponent `theta`.
-pub fn zipfian(keys: u32, theta: f64, len: usize, seed: u64) -> Vec<u32> {
+pub(crate) fn zipfian(keys: u32, theta: f64, len: usize, seed: u64) -> Vec<u32> {
     let mut random = StdRng::seed_from_u64(seed);
     if theta == 0.0 {
         return (0..len).map(|_| random.random_range(0..keys)).collect();

@@ -21,8 +21,9 @@ use crate::reclaim;
 use crate::sync::atomic::Ordering;
 use crate::table::{Bucket, PARTS, Table};
 
-/// A head as the bucket stores it: the node's link, and in the low bits of its address the part of the
-/// bucket in which the node is. So a search for something in a part before it does not touch the node.
+/// A head as the bucket stores it: the node's link, and in the low bits of its address one more than the part of the
+/// bucket in which the node is, or zero for the last part. So a search for something in a part before it does not touch the
+/// node; and null looks like a head in the last part, which few searches begin at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word(*mut Link);
 
@@ -34,7 +35,10 @@ impl Word {
 
     pub(crate) fn new(table: &Table, at: At<'_>) -> Self {
         let part = table.slot_of(at.order()).part;
-        Self(at.as_ptr().map_addr(|address| address | part))
+        Self(
+            at.as_ptr()
+                .map_addr(|address| address | ((part + 1) % PARTS)),
+        )
     }
 
     /// The head that a bucket stores now.
@@ -43,10 +47,10 @@ impl Word {
         Self(bucket.head.load(Ordering::SeqCst))
     }
 
-    /// Whether there is a node, and it is in this part of the bucket or one before.
+    /// Whether the node is in this part of the bucket or one before. If there is none, the answer may be yes.
     #[inline(always)]
     pub(crate) fn is_within(self, part: usize) -> bool {
-        !self.0.is_null() & (self.0.addr() % PARTS <= part)
+        self.0.addr().wrapping_sub(1) % PARTS <= part
     }
 
     /// The pointer to the node's link, or null.

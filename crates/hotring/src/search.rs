@@ -64,36 +64,6 @@ pub(crate) struct Place<'g> {
     pub(crate) visits: u32,
 }
 
-/// Goes on with a search at what `next` leads to, after so many visits.
-#[inline(always)]
-fn walk<'g>(
-    mut next: Next<'g>,
-    order: u64,
-    mut visits: u32,
-    is_key: impl Fn(NonNull<Node>) -> bool,
-) -> Seen<'g> {
-    while let Some(at) = next.at() {
-        let at_order = at.order();
-        if at_order < order {
-            visits += 1;
-            next = at.next();
-            continue;
-        }
-        if at_order > order {
-            break;
-        }
-        visits += 1;
-        next = at.next();
-        // A marked node of the key is one that was replaced, or deleted: the key's next version, if
-        // there is one, stands behind.
-        if !next.marked() && is_key(at.node_ptr()) {
-            let at = Some(at);
-            return Seen { at, visits };
-        }
-    }
-    Seen { at: None, visits }
-}
-
 impl<E: Entry> Core<E> {
     /// Looks a key up: the node with this hash for which `is_key` holds. A hit takes effect when the node's
     /// `next` is read and has no mark; of a miss see the module.
@@ -107,15 +77,19 @@ impl<E: Entry> Core<E> {
         let order = order_of(hash);
         let spot = self.spot(order, guard);
         let seen = self.search(spot, order, is_key);
-        let ends = ends_period(self.options.period);
-        if ends || spot.bucket.sampling.load(Ordering::Relaxed) != 0 {
-            self.looked_up(order, guard, seen.at, seen.visits, ends);
+        if ends_period(self.options.period) {
+            self.looked_up(order, guard, seen.at, seen.visits, true);
+        } else if spot.bucket.sampling.load(Ordering::Relaxed) != 0 {
+            self.looked_up(order, guard, seen.at, seen.visits, false);
         }
         seen.at
     }
 
     /// Finds the node of this order for which `is_key` holds. Reads only, except that it takes a
     /// stale head off.
+    ///
+    /// What every search does is inlined and has few instructions: while a request waits for
+    /// memory, the processor goes on with the next ones as far as its window reaches.
     #[inline(always)]
     pub(crate) fn search<'g>(
         &self,
@@ -123,68 +97,85 @@ impl<E: Entry> Core<E> {
         order: u64,
         is_key: impl Fn(NonNull<Node>) -> bool,
     ) -> Seen<'g> {
-        let (first, from_head) = self.first(spot);
-        let Some(at) = first else {
-            return Seen {
-                at: None,
-                visits: 0,
-            };
-        };
-        let at_order = at.order();
-        let next = at.next();
-        if at_order == order && !next.marked() && is_key(at.node_ptr()) {
-            let at = Some(at);
-            return Seen { at, visits: 1 };
-        }
-        if from_head && (at_order >= order || next.marked()) {
-            let (at, visits) = self.search_from_anchor(order, spot.guard, is_key);
-            // SAFETY: it was found.
-            let at = at.map(|at| unsafe { At::new(at, spot.guard) });
-            return Seen { at, visits };
-        }
-        if at_order > order {
-            return Seen {
-                at: None,
-                visits: 0,
-            };
-        }
-        walk(next, order, 1, is_key)
-    }
-
-    /// Where a reader begins: at the head, unless the ring has none or it is in a later part of the bucket than what
-    /// is sought, else at what the anchor leads to; and whether it is the head.
-    #[inline(always)]
-    fn first<'g>(&self, spot: Spot<'g>) -> (Option<At<'g>>, bool) {
         let head = Word::of(spot.bucket);
         let from_head = head.is_within(spot.part);
         let next = spot.anchor().next();
         // No branch: which it is cannot be foreseen, and a wrong guess would throw away what the processor has done
         // ahead, such as the next request, while it waited for the bucket.
         let first = select_unpredictable(from_head, head.untagged(), next.as_ptr());
-        // SAFETY: the head is counted, so when it was read its node was not retired, and nothing behind it is looked at
-        // before it is seen to be unmarked and thereby linked. The anchor's successor is an `At` by L3.
-        let first = NonNull::new(first).map(|link| unsafe { At::new(link, spot.guard) });
-        (first, from_head)
+        if let Some(first) = NonNull::new(first) {
+            // SAFETY: the head is counted, so when it was read its node was not retired; nothing behind it is looked
+            // at before it is seen to be unmarked and thereby linked. The anchor's successor is an `At` by L3.
+            let at = unsafe { At::new(first, spot.guard) };
+            let next = at.next();
+            if at.order() == order && !next.marked() && is_key(at.node_ptr()) {
+                let at = Some(at);
+                return Seen { at, visits: 1 };
+            }
+        }
+        let (at, visits) =
+            self.search_on(order, spot.guard, NonNull::new(first), from_head, is_key);
+        // SAFETY: it was found.
+        let at = at.map(|at| unsafe { At::new(at, spot.guard) });
+        Seen { at, visits }
     }
 
-    /// The search after one that began at a head that stands behind what is sought, or is stale. Takes
-    /// and returns what fits registers: nothing of it is to burden the searches that do not need it.
-    #[cold]
+    /// Goes on with a search of which the first item was not what is sought. Takes and returns what fits registers.
     #[inline(never)]
-    fn search_from_anchor(
+    fn search_on(
         &self,
         order: u64,
         guard: &Guard,
+        first: Option<NonNull<Link>>,
+        from_head: bool,
         is_key: impl Fn(NonNull<Node>) -> bool,
     ) -> (Option<NonNull<Link>>, u32) {
-        let spot = self.spot(order, guard);
-        // Takes it off if it is stale.
-        self.head(spot);
-        let seen = walk(spot.anchor().next(), order, 1, is_key);
-        (
-            seen.at.and_then(|at| NonNull::new(at.as_ptr())),
-            seen.visits,
-        )
+        let mut visits = 0;
+        let mut next = None;
+        if let Some(first) = first {
+            // SAFETY: as in `search`.
+            let at = unsafe { At::new(first, guard) };
+            let at_order = at.order();
+            let behind = at.next();
+            if from_head {
+                visits = 1;
+                if at_order < order && !behind.marked() {
+                    next = Some(behind);
+                }
+            } else if at_order > order {
+                return (None, 0);
+            } else {
+                visits = 1;
+                next = Some(behind);
+            }
+        } else if !from_head {
+            return (None, 0);
+        }
+        let mut next = next.unwrap_or_else(|| {
+            let spot = self.spot(order, guard);
+            // Takes it off if it is stale.
+            self.head(spot);
+            spot.anchor().next()
+        });
+        while let Some(at) = next.at() {
+            let at_order = at.order();
+            if at_order < order {
+                visits += 1;
+                next = at.next();
+                continue;
+            }
+            if at_order > order {
+                break;
+            }
+            visits += 1;
+            next = at.next();
+            // A marked node of the key is one that was replaced, or deleted: the key's next version, if
+            // there is one, stands behind.
+            if !next.marked() && is_key(at.node_ptr()) {
+                return (NonNull::new(at.as_ptr()), visits);
+            }
+        }
+        (None, visits)
     }
 
     /// How many links a lookup reads now; that at which it ends without a hit is one of them. The bucket, and with

@@ -87,8 +87,11 @@ pub(crate) fn ends_period(period: u32) -> bool {
     REQUESTS
         .try_with(|requests| {
             let count = requests.get() + 1;
+            requests.set(count);
             let ends = count >= period;
-            requests.set(if ends { 0 } else { count });
+            if ends {
+                requests.set(0);
+            }
             ends
         })
         // The thread is ending and its counter is gone: no period ends any more.

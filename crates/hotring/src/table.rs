@@ -33,6 +33,8 @@ const _: () = assert!(size_of::<Bucket>() == 32 || size_of::<*const ()>() != 8);
 #[derive(Debug)]
 pub(crate) struct Table {
     bits: u32,
+    /// The number of buckets less one.
+    mask: usize,
     buckets: NonNull<Bucket>,
 }
 
@@ -70,13 +72,14 @@ impl Table {
         })?;
         Ok(Box::new(Self {
             bits: len.trailing_zeros(),
+            mask: len - 1,
             buckets,
         }))
     }
 
     /// The number of buckets.
     pub(crate) fn len(&self) -> usize {
-        1 << self.bits
+        self.mask + 1
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -89,7 +92,7 @@ impl Table {
         // Turned like this, the number of the bucket is at the low end, and what follows it at the high one.
         let turned = order.rotate_left(self.bits);
         Slot {
-            index: turned as usize & (self.len() - 1),
+            index: turned as usize & self.mask,
             part: (turned >> (u64::BITS - PARTS.trailing_zeros())) as usize,
         }
     }

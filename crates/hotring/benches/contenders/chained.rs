@@ -27,14 +27,14 @@ struct Node<V> {
 }
 
 /// See the module.
-pub struct Chained<V> {
+pub(crate) struct Chained<V> {
     bits: u32,
     buckets: Box<[Atomic<Node<V>>]>,
     hasher: RandomState,
 }
 
 /// A handle to a [`Chained`].
-pub struct Pinned<'t, V> {
+pub(crate) struct Pinned<'t, V> {
     table: &'t Chained<V>,
     guard: Guard,
 }
@@ -49,7 +49,7 @@ struct Place<'g, V> {
 
 impl<V> Chained<V> {
     /// An empty table with a power of two of buckets.
-    pub fn new(buckets: usize) -> Self {
+    pub(crate) fn new(buckets: usize) -> Self {
         let len = buckets.next_power_of_two();
         Self {
             bits: len.trailing_zeros(),

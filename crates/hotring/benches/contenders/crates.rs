@@ -7,11 +7,11 @@ use foldhash::quality::RandomState;
 use super::{Handle, Table};
 
 /// `dashmap`: shards behind locks.
-pub type Dash = dashmap::DashMap<u64, AtomicU64, RandomState>;
+pub(crate) type Dash = dashmap::DashMap<u64, AtomicU64, RandomState>;
 /// `papaya`: lock-free, open addressing.
-pub type Papaya = papaya::HashMap<u64, AtomicU64, RandomState>;
+pub(crate) type Papaya = papaya::HashMap<u64, AtomicU64, RandomState>;
 /// `scc`'s index for reads.
-pub type Index = scc::HashIndex<u64, AtomicU64, RandomState>;
+pub(crate) type Index = scc::HashIndex<u64, AtomicU64, RandomState>;
 
 impl Table for Dash {
     type Handle<'t> = &'t Self;
@@ -42,7 +42,7 @@ impl Handle for &Dash {
 }
 
 /// A handle to a [`Papaya`].
-pub struct PapayaHandle<'t> {
+pub(crate) struct PapayaHandle<'t> {
     map: &'t Papaya,
     guard: papaya::LocalGuard<'t>,
 }
@@ -81,7 +81,7 @@ impl Handle for PapayaHandle<'_> {
 }
 
 /// A handle to an [`Index`].
-pub struct IndexHandle<'t> {
+pub(crate) struct IndexHandle<'t> {
     map: &'t Index,
     guard: scc::Guard,
 }

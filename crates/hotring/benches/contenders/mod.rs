@@ -1,11 +1,11 @@
 //! The tables that are measured, behind one face, so that the loop that measures is the same for all.
 
-pub mod chained;
-pub mod crates;
-pub mod ring;
+pub(crate) mod chained;
+pub(crate) mod crates;
+pub(crate) mod ring;
 
 /// A table from numbers to numbers.
-pub trait Table: Sync {
+pub(crate) trait Table: Sync {
     /// What requests are made by.
     type Handle<'t>: Handle
     where
@@ -16,7 +16,7 @@ pub trait Table: Sync {
 }
 
 /// The requests.
-pub trait Handle {
+pub(crate) trait Handle {
     /// The value of `key`.
     fn get(&self, key: u64) -> Option<u64>;
 
@@ -31,25 +31,25 @@ pub trait Handle {
 }
 
 /// How many items a lookup looks at, for the tables that know.
-pub trait Visits: Handle {
+pub(crate) trait Visits: Handle {
     /// Items that a lookup of `key` looks at, that at which a search for an absent key ends included.
     fn visits(&self, key: u64) -> u32;
 }
 
 /// A value of 100 bytes, which only an exchange of the item can change.
 #[derive(Clone, Copy, Debug)]
-pub struct Wide([u8; 100]);
+pub(crate) struct Wide([u8; 100]);
 
 impl Wide {
     /// One that begins with `value`.
-    pub fn holding(value: u64) -> Self {
+    pub(crate) fn holding(value: u64) -> Self {
         let mut bytes = [0; 100];
         bytes[..8].copy_from_slice(&value.to_le_bytes());
         Self(bytes)
     }
 
     /// What it begins with.
-    pub fn read(&self) -> u64 {
+    pub(crate) fn read(&self) -> u64 {
         self.0[..8]
             .iter()
             .rev()

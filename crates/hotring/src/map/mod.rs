@@ -1,5 +1,6 @@
 //! The map for keys and values of any type.
 
+mod collect;
 mod in_place;
 pub(crate) mod item;
 mod iter;

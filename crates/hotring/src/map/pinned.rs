@@ -13,7 +13,26 @@ use crate::write::Stored;
 
 /// A handle to a [`HotRing`]: what it returns by reference stays valid as long as it lives.
 ///
-/// A value that was replaced or removed can still be seen by references taken before.
+/// A value that was replaced or removed can still be seen by references taken before. None outlives the
+/// handle, or its [`Pinned::repin`]:
+///
+/// ```compile_fail,E0505
+/// let map = hotring::HotRing::new();
+/// let ring = map.pin();
+/// ring.insert("Ada", 1815);
+/// let born = ring.get("Ada");
+/// drop(ring);
+/// println!("{born:?}");
+/// ```
+///
+/// ```compile_fail,E0502
+/// let map = hotring::HotRing::new();
+/// let mut ring = map.pin();
+/// ring.insert("Ada", 1815);
+/// let born = ring.get("Ada");
+/// ring.repin();
+/// println!("{born:?}");
+/// ```
 #[derive(Debug)]
 pub struct Pinned<'m, K: 'static, V: 'static, S> {
     pub(crate) map: &'m HotRing<K, V, S>,

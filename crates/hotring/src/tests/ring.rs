@@ -553,3 +553,18 @@ fn a_head_in_a_later_part_costs_nothing() {
     drop(ring);
     map.check();
 }
+
+#[test]
+fn a_map_is_made_of_entries_and_extended() {
+    let entries = (0..200u64).map(|key| (key % 100, key));
+    let mut map: HotRing<u64, u64> = entries.collect();
+    assert_eq!(map.len(), 100);
+    assert!((0..100).all(|key| map.pin().get(&key) == Some(&(key + 100))));
+    map.extend([(7, 0), (1000, 1)]);
+    assert_eq!(map.len(), 101);
+    assert_eq!(
+        (map.pin().get(&7), map.pin().get(&1000)),
+        (Some(&0), Some(&1))
+    );
+    map.check();
+}
