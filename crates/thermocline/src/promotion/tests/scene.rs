@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use crate::clock::ManualClock;
 use crate::compaction::{Manual, Plan};
 use crate::db::{Db, Engine, Keyspace, Moment, Snapshot, Tree};
 use crate::error::Result;
@@ -76,6 +77,8 @@ impl Scene {
         let stepped = Arc::new(Stepped::new(1));
         let mut builder = Db::builder(options.clone())
             .executor(stepped.clone())
+            // What is asserted of time must not depend on what else the machine does.
+            .clock(Arc::new(ManualClock::default()))
             .points(points.clone());
         for tier in 0..options.tiers.len() {
             builder = builder.medium(tier, Arc::clone(&medium));
