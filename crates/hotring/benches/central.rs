@@ -119,7 +119,7 @@ mod absent {
     #[divan::bench]
     fn hotring_s(bencher: divan::Bencher) {
         each(bencher, sampling(), 0.0, |handle, key| {
-            black_box(handle.get(key + u64::from(KEYS)));
+            black_box(handle.get(&(key + u64::from(KEYS))));
         });
     }
 }
