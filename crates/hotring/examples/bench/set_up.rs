@@ -13,7 +13,7 @@ use crate::run::{Contender, Entrant, Times, Work, compare};
 /// The sizes of an experiment.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct SetUp {
-    /// Keys in each table. With 48 bytes an item the default takes some twenty times a last-level cache of 36 MiB.
+    /// Keys in each table: a power of two, or buckets have fewer than is said. With 48 bytes an item the default takes some twenty times a last-level cache of 36 MiB.
     #[arg(long, default_value_t = 1 << 24)]
     pub(crate) keys: u32,
     /// Threads that make requests.

@@ -64,27 +64,28 @@ where
     );
 }
 
-/// Loads one table and reads, on one thread, as often as asked. Two runs with different numbers of requests differ by what
-/// the reads take.
+/// Loads one table and goes through the requests on one thread, once for each turn. Two runs with different numbers of turns
+/// differ by what the reads take.
 pub(crate) fn probe(set_up: &SetUp, chained: bool) {
     let keys = keys::shuffled(set_up.keys);
     let stream = keys::zipfian(set_up.keys, set_up.theta, set_up.requests, 100);
     if chained {
-        read_all(&set_up.chained(set_up.ratio, &keys).table, &stream);
+        let chained = set_up.chained(set_up.ratio, &keys);
+        read_all(set_up, &chained.table, &stream);
     } else {
-        read_all(
-            &set_up.ring(set_up.ratio, Movement::Sampling, &keys).table,
-            &stream,
-        );
+        let ring = set_up.ring(set_up.ratio, Movement::Sampling, &keys);
+        read_all(set_up, &ring.table, &stream);
     }
 }
 
-fn read_all<T: Table>(table: &T, stream: &[u32]) {
+fn read_all<T: Table>(set_up: &SetUp, table: &T, stream: &[u32]) {
     let mut handle = table.handle();
-    for batch in stream.chunks(64) {
-        for &key in batch {
-            black_box(handle.get(key.into()));
+    for _ in 0..set_up.repeats {
+        for batch in stream.chunks(set_up.batch) {
+            for &key in batch {
+                black_box(handle.get(key.into()));
+            }
+            handle.repin();
         }
-        handle.repin();
     }
 }
