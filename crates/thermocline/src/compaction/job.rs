@@ -437,8 +437,7 @@ impl CompactionJob {
             self.plan.upper.clear();
             self.plan.lower.clear();
             self.plan.version = Arc::default();
-            let compactions = &self.engine.background.compactions;
-            compactions.fetch_sub(1, Ordering::SeqCst);
+            self.engine.background.compactions.end();
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use super::compactions::{Compactions, Seen};
 use super::engine::Engine;
 use super::flush::FlushJob;
 use super::tree::Tree;
@@ -12,7 +13,6 @@ use crate::metrics::Activity;
 use crate::options::MEMTABLES;
 use crate::placement::SpacePlan;
 use crate::points::point;
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Reservation;
 
@@ -23,11 +23,7 @@ pub(crate) struct Background {
     poison: OnceLock<Arc<str>>,
     /// The last failure that may pass, until a job succeeds or is tried again.
     error: Mutex<Option<Error>>,
-    /// Compactions queued or running, over all keyspaces.
-    pub(crate) compactions: AtomicUsize,
-    /// Compactions ever begun: whoever decides by several looks at the store sees by it that none
-    /// began between them.
-    begun: AtomicU64,
+    pub(crate) compactions: Compactions,
 }
 
 impl Background {
@@ -67,16 +63,6 @@ impl Background {
     /// Forgets a passing failure: a job has succeeded, or is about to be tried again.
     pub(crate) fn clear(&self) {
         *self.error.lock() = None;
-    }
-
-    fn begin_compaction(&self) {
-        self.begun.fetch_add(1, Ordering::SeqCst);
-        self.compactions.fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// How many compactions ever began.
-    pub(super) fn begun(&self) -> u64 {
-        self.begun.load(Ordering::SeqCst)
     }
 
     /// The failure that holds now.
@@ -124,7 +110,7 @@ impl Engine {
     }
 
     fn schedule_compactions(&self) {
-        while self.background.compactions.load(Ordering::Relaxed) < self.options.compaction_threads
+        while self.background.compactions.look().running() < self.options.compaction_threads
             && !self.background.is_poisoned()
             && self.check_open().is_ok()
         {
@@ -169,7 +155,7 @@ impl Engine {
         let engine = self.me().ok_or(Error::Closed)?;
         let number = Tree::start_compaction(&mut state, &plan);
         // With the state locked: who finds the inputs claimed finds the job counted.
-        self.background.begin_compaction();
+        self.background.compactions.begin();
         drop(state);
         let job = CompactionJob::new(engine, Arc::clone(tree), plan, number, space);
         self.spawn(Lane::Compaction, Activity::Compaction, job);
@@ -255,7 +241,7 @@ impl Engine {
     /// Queues a compaction that was picked by hand, unless it has to wait for others to make room
     /// for it.
     pub(crate) fn start_manual(&self, tree: &Arc<Tree>, plan: Plan) -> Result<()> {
-        let seen = self.compacting();
+        let seen = self.background.compactions.look();
         let Err(error) = self.start(tree, plan.clone()) else {
             return Ok(());
         };
@@ -266,27 +252,21 @@ impl Engine {
         Err(error)
     }
 
-    /// Whether a compaction runs, and how many ever began: for [`Engine::makes_room`].
-    pub(crate) fn compacting(&self) -> (bool, u64) {
-        (self.is_compacting(), self.background.begun())
-    }
-
-    /// Whether a compaction makes room, or has made some since it was `seen` whether one ran and how
-    /// many had begun: a reservation that was refused meanwhile may be tried again.
-    pub(crate) fn makes_room(&self, seen: (bool, u64)) -> bool {
-        let (ran, begun) = seen;
-        ran || self.background.begun() != begun
+    /// Whether a compaction makes room, or has made some since the counts were `seen`: a
+    /// reservation that was refused meanwhile may be tried again.
+    pub(crate) fn makes_room(&self, seen: Seen) -> bool {
+        seen.running() > 0 || seen.has_begun_by(self.background.compactions.look())
     }
 
     /// Whether a compaction runs or is queued.
     pub(crate) fn is_compacting(&self) -> bool {
-        self.background.compactions.load(Ordering::SeqCst) > 0
+        self.background.compactions.look().running() > 0
     }
 
     /// Whether nothing runs, waits or wants to run.
     pub(crate) fn is_idle(&self) -> bool {
-        let begun = self.background.begun();
-        let is_idle = !self.is_compacting()
+        let seen = self.background.compactions.look();
+        let is_idle = seen.running() == 0
             && self.all_trees().iter().all(|tree| {
                 tree.peek().immutables.is_empty()
                     && !tree.state.lock().flushing
@@ -294,7 +274,7 @@ impl Engine {
             })
             && !self.is_promoting();
         // What began between these looks is wanted no more, and may have run in none of them.
-        is_idle && self.background.begun() == begun
+        is_idle && self.background.compactions.look() == seen
     }
 }
 
@@ -323,7 +303,7 @@ mod tests {
     use crate::options::{Options, TierOptions};
     use crate::points::Points;
     use crate::storage::Memory;
-    use crate::sync::atomic::AtomicBool;
+    use crate::sync::atomic::{AtomicBool, Ordering};
 
     /// Regression: `compact_range` gave `NoSpace` on a fast tier that was full only for a moment.
     /// Its plan found no room while none ran; before a table of the last fast level was to make
@@ -367,13 +347,13 @@ mod tests {
         let _full = engine.fast().reserve(free).unwrap();
         let other = Arc::clone(engine);
         points.set("compaction.no_crossing", move || {
-            other.background.begin_compaction();
+            other.background.compactions.begin();
             Ok(())
         });
         engine.start_manual(&tree, plan).unwrap();
         assert!(engine.is_compacting(), "it is another's that runs");
         points.clear("compaction.no_crossing");
-        engine.background.compactions.fetch_sub(1, Ordering::SeqCst);
+        engine.background.compactions.end();
     }
 
     /// A writer that is stopped forgets the last failure and queues what is due. One that came when a

@@ -31,7 +31,7 @@ impl Job for FlushJob {
     fn step(&mut self) -> Step {
         let oldest = self.tree.pin().immutables.last().cloned();
         if let Some(memtable) = oldest {
-            let seen = self.engine.compacting();
+            let seen = self.engine.background.compactions.look();
             match self.engine.flush_memtable(&self.tree, &memtable) {
                 Ok(()) => {
                     self.engine.background.clear();

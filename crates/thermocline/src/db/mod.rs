@@ -5,6 +5,7 @@ mod backup;
 mod builder;
 mod checkpoint;
 mod commit;
+mod compactions;
 mod engine;
 mod flush;
 mod follow;

@@ -184,24 +184,29 @@ impl Engine {
         self.graveyard.sweep();
         self.schedule();
         // What began by then is counted before each wait: who began meanwhile is seen.
-        let wait = || (self.background.begun(), self.wait_while_stopped(bytes));
-        let (mut begun, mut ended) = wait();
+        let wait = || {
+            (
+                self.background.compactions.look(),
+                self.wait_while_stopped(bytes),
+            )
+        };
+        let (mut seen, mut ended) = wait();
         if matches!(ended, Ok(Stopped::Stuck)) {
             // What is left to free is the log of the active memtables.
             self.freeze_all()?;
-            (begun, ended) = wait();
+            (seen, ended) = wait();
         }
         // Nothing is due, every level is within its target, and there is no room all the same:
         // the last fast level gives way. What another writer sends down serves this one too.
         while matches!(ended, Ok(Stopped::Stuck)) {
             point!(self.points, "stall.stuck")?;
             if !self.start_crossing()
-                && self.background.begun() == begun
+                && !seen.has_begun_by(self.background.compactions.look())
                 && !self.wait_for_readers(started)?
             {
                 break;
             }
-            (begun, ended) = wait();
+            (seen, ended) = wait();
         }
         let waited = self.clock.now().saturating_sub(started);
         self.stall.count(first, waited, &self.stall.stopped_nanos);

@@ -6,7 +6,6 @@ use super::scene::{F, KEYS, Scene, everything, model, options};
 use crate::compaction::Manual;
 use crate::error::{Error, Result};
 use crate::metrics::Refusal;
-use crate::sync::atomic::Ordering;
 
 #[test]
 fn a_promotion_that_fails_lets_go_of_its_place_and_loses_nothing() {
@@ -86,7 +85,7 @@ fn promotions_without_room_start_one_crossing_between_them() {
         scene.to_last_fast();
     }
     let engine = scene.engine();
-    let running = || engine.background.compactions.load(Ordering::Relaxed);
+    let running = || engine.background.compactions.look().running();
     let before = running();
     let space = scene.take_all_space();
     for _ in 0..3 {
