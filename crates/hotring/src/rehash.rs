@@ -260,6 +260,12 @@ impl<E: Entry> Core<E> {
         !self.rehashing.load(Ordering::Relaxed)
     }
 
+    /// Begins to double the table.
+    pub(crate) fn grow(&self) -> Result<(), TableError> {
+        let guard = reclaim::pin();
+        self.begin_rehash(self.table(&guard).len().saturating_mul(2), &guard)
+    }
+
     /// Changes the table to `buckets`; when this returns, new accesses use it. What is left of the old
     /// one goes by later requests.
     pub(crate) fn resize(&self, buckets: usize) -> Result<(), TableError> {

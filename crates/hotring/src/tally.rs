@@ -90,6 +90,10 @@ impl Tally {
         self.table_bytes.fetch_add(change, Ordering::Relaxed);
     }
 
+    pub(crate) fn table_bytes(&self) -> usize {
+        usize::try_from(self.table_bytes.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
     pub(crate) fn entries(&self) -> usize {
         let sum: isize = self
             .stripes

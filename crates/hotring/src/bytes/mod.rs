@@ -121,6 +121,11 @@ impl<S> BytesRing<S> {
         size_of::<Self>() + self.core.tally.bytes()
     }
 
+    /// See [`HotRing::table_memory`](crate::HotRing::table_memory).
+    pub fn table_memory(&self) -> usize {
+        self.core.tally.table_bytes()
+    }
+
     /// The number of buckets.
     pub fn buckets(&self) -> usize {
         self.core.table(&reclaim::pin()).len()
@@ -129,6 +134,15 @@ impl<S> BytesRing<S> {
     /// How many items an access visited lately, on average over the accesses that end a period.
     pub fn mean_visits(&self) -> f64 {
         self.core.tally.cost().mean()
+    }
+
+    /// See [`HotRing::grow`](crate::HotRing::grow).
+    ///
+    /// # Errors
+    ///
+    /// As for [`HotRing::grow`](crate::HotRing::grow).
+    pub fn grow(&self) -> Result<(), TableError> {
+        self.core.grow()
     }
 
     /// See [`HotRing::reserve`](crate::HotRing::reserve).

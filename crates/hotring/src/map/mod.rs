@@ -154,6 +154,12 @@ impl<K, V, S> HotRing<K, V, S> {
         size_of::<Self>() + self.core.tally.bytes()
     }
 
+    /// The bytes of the table of buckets, which are part of [`HotRing::memory_used`]; of two tables while
+    /// it changes its size.
+    pub fn table_memory(&self) -> usize {
+        self.core.tally.table_bytes()
+    }
+
     /// The number of buckets.
     pub fn buckets(&self) -> usize {
         self.core.table(&reclaim::pin()).len()
@@ -162,6 +168,33 @@ impl<K, V, S> HotRing<K, V, S> {
     /// How many items an access visited lately, on average over the accesses that end a period.
     pub fn mean_visits(&self) -> f64 {
         self.core.tally.cost().mean()
+    }
+
+    /// Begins to double the table. The rest is done piece by piece by the requests that follow, as when it grows by
+    /// itself. For those who turned that off ([`Options::grow_above`]) to see to the memory first: the new
+    /// table takes twice what the present one does, and that goes when the change is over.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError::Busy`] if an earlier change is not over; the other kinds if there is no
+    /// memory. The map stays as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use hotring::{HotRing, Options};
+    ///
+    /// let options = Options::default().buckets(2).grow_above(f64::INFINITY);
+    /// let map: HotRing<u64, u64> = HotRing::with_options(options)?;
+    /// map.pin().extend((0..100).map(|key| (key, key)));
+    /// assert_eq!(map.buckets(), 2);
+    /// map.grow()?;
+    /// assert!(map.settle());
+    /// assert_eq!(map.buckets(), 4);
+    /// # Ok::<(), hotring::TableError>(())
+    /// ```
+    pub fn grow(&self) -> Result<(), TableError> {
+        self.core.grow()
     }
 
     /// Makes the table at least `buckets` large, rounded up to a power of two. When this returns, new

@@ -6,8 +6,7 @@
 //! only in the rounds that turn a ring, of which there are none where the head serves the hottest
 //! item already.
 
-use super::RecordCache;
-use super::entry::Key;
+use super::{Left, RecordCache};
 use crate::sync::atomic::Ordering;
 
 /// Entries that the hand passes for one fill at most.
@@ -16,7 +15,7 @@ const MOST_STEPS: usize = 128;
 impl RecordCache {
     /// Takes entries out until `bytes` find room, or the hand has gone as far as one fill pays for. `left`
     /// hears of each, with the accesses that were not logged yet.
-    pub(super) fn make_room(&self, bytes: u64, left: &mut dyn FnMut(&Key, usize, u32)) {
+    pub(super) fn make_room(&self, bytes: u64, left: &mut Left<'_>) {
         let ring = self.index.pin();
         let room = self.room_for_entries();
         let has_room = || self.live.load(Ordering::Relaxed).saturating_add(bytes) <= room;
@@ -42,7 +41,8 @@ impl RecordCache {
                 if let Some(slot) = ring.remove_if(&key.sought(), is_it) {
                     self.live.fetch_sub(slot.charge.bytes(), Ordering::Relaxed);
                     self.evictions.fetch_add(1, Ordering::Relaxed);
-                    left(key, cached.value.len(), cached.accesses.take());
+                    let accesses = cached.accesses.take();
+                    left(key.keyspace, &key.key, cached.value.len(), accesses);
                 }
             }
             self.hand.store(0, Ordering::Relaxed);

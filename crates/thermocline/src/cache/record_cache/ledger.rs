@@ -1,4 +1,4 @@
-//! What the entries' memory comes to.
+//! What the cache's memory comes to.
 //!
 //! The atomics are always the standard ones: entries are freed whenever the epochs let go of them, which is in no
 //! schedule of a model.
@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Memory of entries that exist, those included that were taken out and may still be read.
+/// Memory of tables and of entries that exist, those included that were taken out and may still be read.
 #[derive(Debug, Default)]
 pub(super) struct Ledger(AtomicU64);
 
@@ -29,7 +29,7 @@ impl Ledger {
     }
 }
 
-/// Bytes that an entry takes, for as long as this lives.
+/// Bytes that an entry takes, or tables, for as long as this lives.
 #[derive(Debug)]
 pub(super) struct Charge {
     bytes: u64,
@@ -39,6 +39,18 @@ pub(super) struct Charge {
 impl Charge {
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Takes `other` in.
+    pub(super) fn add(&mut self, mut other: Self) {
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+
+    /// Gives back what is more than `bytes`.
+    pub(super) fn shrink_to(&mut self, bytes: u64) {
+        let more = self.bytes.saturating_sub(bytes);
+        self.ledger.0.fetch_sub(more, Ordering::Relaxed);
+        self.bytes -= more;
     }
 }
 
@@ -60,7 +72,13 @@ mod tests {
         assert!(ledger.charge(u64::MAX, u64::MAX).is_none());
         let second = ledger.charge(40, 100).unwrap();
         assert_eq!(ledger.held(), 100);
-        drop((first, second));
+        let mut both = first;
+        both.add(second);
+        assert_eq!((both.bytes(), ledger.held()), (100, 100));
+        both.shrink_to(70);
+        both.shrink_to(80);
+        assert_eq!((both.bytes(), ledger.held()), (70, 70));
+        drop(both);
         assert_eq!(ledger.held(), 0);
     }
 }

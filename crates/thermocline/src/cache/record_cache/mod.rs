@@ -10,6 +10,7 @@ mod doorkeeper;
 mod entry;
 mod hand;
 mod ledger;
+mod tables;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,7 @@ use self::entry::{Cached, Carried, Key, Slot, Used};
 use self::ledger::{Charge, Ledger};
 use crate::key::{Kind, SeqNo};
 use crate::metrics::RecordCacheMetrics;
+use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 use crate::table::Record;
 use crate::value::Value;
@@ -58,6 +60,9 @@ const DEAD: u64 = 16;
 /// Turns of the epochs after which what was handed over is freed, if no reader is in the way.
 const EPOCHS: usize = 3;
 
+/// How often it is looked whether the index is to grow.
+const FILLS_BETWEEN: u64 = 256;
+
 /// The part of the capacity, as a divisor, that one record may take.
 const LARGEST: u64 = 16;
 
@@ -80,6 +85,8 @@ pub(crate) struct RecordCache {
     capacity: u64,
     door: Doorkeeper,
     ledger: Arc<Ledger>,
+    /// What the door and the index's tables take.
+    tables: Mutex<Charge>,
     /// Bytes of the entries in the index.
     live: AtomicU64,
     /// Where the hand of eviction stands.
@@ -95,15 +102,26 @@ impl RecordCache {
     /// An empty cache of at most `capacity` bytes, everything counted; none where that is too little
     /// to begin with.
     pub(crate) fn new(capacity: u64, seed: u64) -> Option<Self> {
-        let records = capacity / TYPICAL_RECORD;
-        let options = hotring::Options::default().buckets(records.clamp(1, MOST_BUCKETS) as usize);
+        let buckets = (capacity / TYPICAL_RECORD).clamp(1, MOST_BUCKETS);
+        Self::with_buckets(capacity, seed, buckets as usize)
+    }
+
+    fn with_buckets(capacity: u64, seed: u64, buckets: usize) -> Option<Self> {
+        let options = hotring::Options::default()
+            .buckets(buckets)
+            // Not by itself: see `tables`.
+            .grow_above(f64::INFINITY);
         let index = HotRing::with_options_and_hasher(options, Carried::default()).ok()?;
+        let door = Doorkeeper::new((capacity / TYPICAL_RECORD * PLACES).min(MOST_PLACES));
+        let ledger = Arc::new(Ledger::default());
+        let tables = ledger.charge(door.bytes() + index.table_memory() as u64, capacity)?;
         let cache = Self {
             index,
             seed,
             capacity,
-            door: Doorkeeper::new((records * PLACES).min(MOST_PLACES)),
-            ledger: Arc::default(),
+            door,
+            ledger,
+            tables: Mutex::new(tables),
             live: AtomicU64::new(0),
             hand: AtomicU64::new(0),
             tokens: AtomicU64::new(0),
@@ -167,7 +185,9 @@ impl RecordCache {
             Some(()) => &self.fills,
             None => &self.refused,
         };
-        counter.fetch_add(1, Ordering::Relaxed);
+        if counter.fetch_add(1, Ordering::Relaxed) % FILLS_BETWEEN == 0 {
+            self.tend_tables(left);
+        }
     }
 
     fn try_fill(
@@ -182,9 +202,7 @@ impl RecordCache {
         if whole > self.capacity / LARGEST {
             return None;
         }
-        self.make_room(place + whole, &mut |key, value_len, accesses| {
-            left(key.keyspace, &key.key, value_len, accesses);
-        });
+        self.make_room(place + whole, left);
         let (reserved, charge) = (self.charge(place)?, self.charge(whole)?);
         let token = self.reserve(sought, reserved)?;
         // The place is seen by every invalidation that follows a superversion that `is_current` does not.
@@ -278,34 +296,26 @@ impl RecordCache {
     /// What the entries in the index may take, beside tables and what is dead.
     fn room_for_entries(&self) -> u64 {
         self.capacity
-            .saturating_sub(self.fixed())
+            .saturating_sub(self.fixed_bytes())
             .saturating_sub(self.capacity / DEAD)
     }
 
     /// Memory for an entry, if there is some left.
     fn charge(&self, bytes: u64) -> Option<Charge> {
-        let most = self.capacity.saturating_sub(self.fixed());
         for _ in 0..EPOCHS {
-            if let Some(charge) = self.ledger.charge(bytes, most) {
+            if let Some(charge) = self.ledger.charge(bytes, self.capacity) {
                 return Some(charge);
             }
             // The dead take the room. Some wait for this thread to hand them over, which it does by the
             // dozen, and would not do again if nothing came in any more.
             self.index.pin().flush();
         }
-        self.ledger.charge(bytes, most)
-    }
-
-    /// Bytes that are not those of entries: the door, and the index's tables.
-    fn fixed(&self) -> u64 {
-        let entries = self.index.len() as u64 * NODE;
-        let tables = (self.index.memory_used() as u64).saturating_sub(entries);
-        self.door.bytes() + tables
+        self.ledger.charge(bytes, self.capacity)
     }
 
     /// Bytes of everything: entries, those that are dead and not yet freed, and tables.
     pub(crate) fn used_bytes(&self) -> u64 {
-        self.fixed() + self.ledger.held()
+        self.ledger.held()
     }
 
     /// What it counts, but the hits and misses, which the reads count.

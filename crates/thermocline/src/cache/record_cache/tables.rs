@@ -1,0 +1,37 @@
+//! Memory that is no entry's: the door, and the index's table, which grows with what searches cost.
+//!
+//! The index would grow by itself, whatever the memory. So that the cache keeps its bound, growth is
+//! paid for before it begins, and what an old table took comes back when it is gone.
+
+use super::{Left, RecordCache};
+
+/// Items that a search may visit on average; more are worth a larger table.
+const VISITS: f64 = 2.0;
+
+impl RecordCache {
+    /// Bytes of the door and of the index's tables.
+    pub(super) fn fixed_bytes(&self) -> u64 {
+        self.door.bytes() + self.index.table_memory() as u64
+    }
+
+    /// Doubles the index's table if its searches are long and there is room for the new one; makes some if there
+    /// is not, for the next time.
+    pub(super) fn tend_tables(&self, left: &mut Left<'_>) {
+        let mut tables = self.tables.lock();
+        tables.shrink_to(self.fixed_bytes());
+        let buckets = self.index.buckets();
+        // More than two buckets an entry: then it is keys of one hash that are searched for long.
+        if self.index.mean_visits() <= VISITS || buckets >= 2 * self.index.len() {
+            return;
+        }
+        let larger = 2 * self.index.table_memory() as u64;
+        self.make_room(larger, left);
+        let Some(paid) = self.charge(larger) else {
+            return;
+        };
+        tables.add(paid);
+        if self.index.grow().is_err() {
+            tables.shrink_to(self.fixed_bytes());
+        }
+    }
+}
