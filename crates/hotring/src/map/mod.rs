@@ -185,8 +185,8 @@ impl<K, V, S> HotRing<K, V, S> {
     /// use hotring::{HotRing, Options};
     ///
     /// let options = Options::default().buckets(2).grow_above(f64::INFINITY);
-    /// let map: HotRing<u64, u64> = HotRing::with_options(options)?;
-    /// map.pin().extend((0..100).map(|key| (key, key)));
+    /// let mut map: HotRing<u64, u64> = HotRing::with_options(options)?;
+    /// map.extend((0..100).map(|key| (key, key)));
     /// assert_eq!(map.buckets(), 2);
     /// map.grow()?;
     /// assert!(map.settle());
