@@ -253,10 +253,12 @@ impl Ended {
         Err(Violation::new(Promise::Alive, message))
     }
 
-    /// Whether the child ended as a program does that gets no memory, in its own code or in a library's.
+    /// Whether the child ended as a program does that gets no memory, in its own code, at the start of a
+    /// thread, or in a library's.
     pub(crate) fn had_no_memory(&self) -> bool {
         let said = [
             "memory allocation of",
+            "failed to allocate an alternative stack: Cannot allocate memory",
             "returned null pointer when creating",
         ];
         self.status.signal() == Some(rustix::process::Signal::ABORT.as_raw())
