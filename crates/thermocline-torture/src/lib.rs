@@ -27,6 +27,7 @@ pub mod life;
 pub mod random_options;
 pub mod stores;
 pub mod verdict;
+mod work_done;
 
 pub use command::{Args, run};
 pub use verdict::{Promise, Verdict, Violation};

@@ -48,6 +48,30 @@ pub fn random_options(seed: u64) -> Options {
     options
 }
 
+/// A store with placement by hotness and a fast tier of `capacity` bytes, so small that a few thousand operations take
+/// every way through it.
+pub(crate) fn crowded_options(seed: u64, capacity: u64) -> Options {
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let mut options = Options::with_tiers(vec![
+        TierOptions::fast("/fast")
+            .capacity(capacity)
+            .block_size(1024),
+        TierOptions::slow("/slow").block_size(2048),
+    ]);
+    options.memory = 2 << 20;
+    options.memtable_size = Some(16 << 10);
+    options.table_size = Some(16 << 10);
+    options.l0_trigger = rng.random_range(1..=4);
+    options.level_ratio = rng.random_range(2..=8);
+    options.block_cache = rng.random_bool(0.5).then_some(0);
+    if options.block_cache.is_none() {
+        options.record_cache = 64 << 10;
+    }
+    options.seed = Some(seed);
+    options.placement = Placement::HotRap(random_hotrap(&mut rng));
+    options
+}
+
 /// Settings of hotness with which much is promoted, forgotten and learnt anew within one script; with
 /// the feature `experiments`, any of its techniques on or off.
 pub fn random_hotrap(rng: &mut SmallRng) -> HotRapOptions {

@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use thermocline::{Batch, Db, Options, Placement, Snapshot, TierOptions};
+use thermocline::{Batch, Db, Snapshot};
 
 use super::Harness;
 use crate::cases::{self, Plan};
-use crate::random_options::random_hotrap;
+use crate::random_options::crowded_options;
 use crate::stores::{memory, open_on};
 use crate::verdict::{Promise, Tally, Verdict, Violation};
+use crate::work_done::count_work;
 
 pub(crate) const HARNESS: Harness = Harness {
     name: "threads",
@@ -246,35 +247,13 @@ impl Trial {
     }
 }
 
-fn options(seed: u64) -> Options {
-    let mut rng = SmallRng::seed_from_u64(seed);
-    let mut options = Options::with_tiers(vec![
-        TierOptions::fast("/fast")
-            .capacity(768 << 10)
-            .block_size(1024),
-        TierOptions::slow("/slow").block_size(2048),
-    ]);
-    options.memory = 2 << 20;
-    options.memtable_size = Some(16 << 10);
-    options.table_size = Some(16 << 10);
-    options.l0_trigger = rng.random_range(1..=4);
-    options.level_ratio = rng.random_range(2..=8);
-    options.block_cache = rng.random_bool(0.5).then_some(0);
-    if options.block_cache.is_none() {
-        options.record_cache = 64 << 10;
-    }
-    options.seed = Some(seed);
-    options.placement = Placement::HotRap(random_hotrap(&mut rng));
-    options
-}
-
 fn run(plan: &Plan) -> Verdict {
     cases::run(HARNESS.name, plan, case).having_reached(HARNESS.small, REACHED)
 }
 
 fn case(seed: u64, tally: &mut Tally) -> Checked {
     let trial = Trial {
-        db: open_on(&options(seed), &memory())?,
+        db: open_on(&crowded_options(seed, 768 << 10), &memory())?,
         known: (0..KEYS).map(|_| Known::default()).collect(),
         done: AtomicBool::new(false),
     };
@@ -284,14 +263,7 @@ fn case(seed: u64, tally: &mut Tally) -> Checked {
         let found = trial.db.get(key(number))?;
         trial.check(number, trial.acknowledged(number), found.as_deref())?;
     }
-    if let Some(hotrap) = trial.db.metrics().hotrap {
-        tally.add("bytes promoted by flush", hotrap.promoted_flush_bytes);
-        tally.add(
-            "bytes promoted by compaction",
-            hotrap.promoted_compaction_bytes,
-        );
-        tally.add("bytes retained", hotrap.retained_bytes);
-    }
+    count_work(&trial.db.metrics(), tally);
     Ok(trial.db.close()?)
 }
 

@@ -11,16 +11,12 @@ mod history;
 mod objects;
 mod threads;
 
-use thermocline::{Options, Placement, TierOptions};
-
-use rand::rngs::SmallRng;
-use rand::{RngExt, SeedableRng};
-
 use super::Harness;
 use crate::cases::{self, Plan};
-use crate::random_options::random_hotrap;
+use crate::random_options::crowded_options;
 use crate::stores::{memory, open_with_pauses};
 use crate::verdict::{Tally, Verdict, Violation};
+use crate::work_done::count_work;
 
 use self::threads::Race;
 
@@ -50,47 +46,10 @@ fn run(plan: &Plan) -> Verdict {
     cases::run(HARNESS.name, plan, case).having_reached(HARNESS.small, REACHED)
 }
 
-/// A store so small that a few thousand operations take every way through it.
-fn options(seed: u64) -> Options {
-    let mut rng = SmallRng::seed_from_u64(seed);
-    let mut options = Options::with_tiers(vec![
-        TierOptions::fast("/fast")
-            .capacity(512 << 10)
-            .block_size(1024),
-        TierOptions::slow("/slow").block_size(2048),
-    ]);
-    options.memory = 2 << 20;
-    options.memtable_size = Some(16 << 10);
-    options.table_size = Some(16 << 10);
-    options.l0_trigger = rng.random_range(1..=4);
-    options.level_ratio = rng.random_range(2..=8);
-    options.block_cache = rng.random_bool(0.5).then_some(0);
-    if options.block_cache.is_none() {
-        options.record_cache = 64 << 10;
-    }
-    options.seed = Some(seed);
-    options.placement = Placement::HotRap(random_hotrap(&mut rng));
-    options
-}
-
 fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
-    let db = open_with_pauses(&options(seed), &memory())?;
+    let db = open_with_pauses(&crowded_options(seed, 512 << 10), &memory())?;
     let histories = Race::new(&db, seed)?.run(tally)?;
-    let metrics = db.metrics();
-    tally.add("flushes", metrics.flushes);
-    for job in &metrics.compactions {
-        let slow: u64 = job.write_bytes.iter().skip(1).sum();
-        let from_fast = job.read_bytes.first().is_some_and(|bytes| *bytes > 0);
-        tally.add("crossings", u64::from(from_fast && slow > 0));
-    }
-    if let Some(hotrap) = metrics.hotrap {
-        tally.add("bytes promoted by flush", hotrap.promoted_flush_bytes);
-        tally.add(
-            "bytes promoted by compaction",
-            hotrap.promoted_compaction_bytes,
-        );
-        tally.add("bytes retained", hotrap.retained_bytes);
-    }
+    count_work(&db.metrics(), tally);
     db.close()?;
     histories.iter().try_for_each(|history| {
         tally.add("histories checked", 1);

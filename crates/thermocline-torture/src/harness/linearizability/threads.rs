@@ -239,14 +239,14 @@ impl<'a> Thread<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::linearizability::options;
+    use crate::random_options::crowded_options;
     use crate::stores::{memory, open_on};
 
     /// The proof that a real history convicts: one answer of it, read after all threads had
     /// ended, is replaced by an older one.
     #[test]
     fn one_stale_answer_in_a_real_history_is_caught() {
-        let db = open_on(&options(1), &memory()).unwrap();
+        let db = open_on(&crowded_options(1, 512 << 10), &memory()).unwrap();
         let mut tally = Tally::default();
         let histories = Race::new(&db, 1).unwrap().run(&mut tally).unwrap();
         let mut history = histories.into_iter().max_by_key(|h| h.calls.len()).unwrap();

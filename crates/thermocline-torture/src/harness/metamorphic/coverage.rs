@@ -3,6 +3,7 @@
 use thermocline::{Db, Purpose};
 
 use crate::verdict::Tally;
+use crate::work_done::count_work;
 
 /// What a run is found wanting without.
 pub(super) const REACHED: &[&str] = &[
@@ -35,19 +36,9 @@ pub(super) fn look_at(db: &Db, tally: &mut Tally) {
         if job.to > 0 && usize::from(job.to) + 1 < metrics.levels.len() {
             tally.add("jobs into middle levels", job.jobs);
         }
-        let slow: u64 = job.write_bytes.iter().skip(1).sum();
-        let from_fast = job.read_bytes.first().is_some_and(|bytes| *bytes > 0);
-        tally.add("crossings", u64::from(from_fast && slow > 0));
     }
     if let Some(last) = metrics.tiers.last() {
         tally.add("bytes on the last tier", last.table_bytes);
     }
-    if let Some(hotrap) = metrics.hotrap {
-        tally.add("bytes promoted by flush", hotrap.promoted_flush_bytes);
-        tally.add(
-            "bytes promoted by compaction",
-            hotrap.promoted_compaction_bytes,
-        );
-        tally.add("bytes retained", hotrap.retained_bytes);
-    }
+    count_work(&metrics, tally);
 }

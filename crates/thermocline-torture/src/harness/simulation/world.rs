@@ -17,6 +17,7 @@ use crate::life::history::{After, Contents, History, contents, difference};
 use crate::life::{SIDE, Stop, tiny_options};
 use crate::random_options::random_hotrap;
 use crate::verdict::{Tally, Violation};
+use crate::work_done::count_work;
 
 /// Keyspaces of every store.
 pub(super) const KEYSPACES: [&str; 2] = ["default", SIDE];
@@ -224,24 +225,9 @@ impl World {
 
     /// Counts what the store has done since it was opened.
     pub(super) fn look(&mut self) {
-        let metrics = self.db.metrics();
-        let tally = &mut self.tally;
-        tally.add("flushes", metrics.flushes);
-        for job in &metrics.compactions {
-            let slow: u64 = job.write_bytes.iter().skip(1).sum();
-            let from_fast = job.read_bytes.first().is_some_and(|bytes| *bytes > 0);
-            tally.add("crossings", u64::from(from_fast && slow > 0));
-        }
-        if let Some(hotrap) = metrics.hotrap {
-            tally.add("bytes promoted by flush", hotrap.promoted_flush_bytes);
-            tally.add(
-                "bytes promoted by compaction",
-                hotrap.promoted_compaction_bytes,
-            );
-            tally.add("bytes retained", hotrap.retained_bytes);
-            tally.add("evictions of access records", hotrap.ralt.evictions);
-        }
-        tally.add("faults that hit", self.disk.triggered() - self.hit_before);
+        count_work(&self.db.metrics(), &mut self.tally);
+        self.tally
+            .add("faults that hit", self.disk.triggered() - self.hit_before);
     }
 }
 
