@@ -92,3 +92,37 @@ fn names_that_a_failed_sync_has_lost_are_told_durable_by_nobody() {
         trial.survive(CrashStyle::LoseAll).unwrap();
     }
 }
+
+/// Found by the simulation: the sync of a compaction's edit failed. The store was opened again and still read the
+/// edit, from the system's cache. Before it had written a manifest of its own it removed the tables that the
+/// edit calls obsolete; then the power went, and with it the edit: the tables that counted were gone.
+#[test]
+fn nothing_goes_for_an_edit_that_may_be_lost_before_it_is_written_anew() {
+    for call in 1.. {
+        let mut trial = Trial::new(1);
+        trial.name = format!("power goes at call {call} of the opening");
+        trial.run(&[Step::Write(60), Step::Flush]).unwrap();
+        let db = trial.db().unwrap();
+        let edit =
+            |operation, name: &str| operation == Operation::Sync && name.contains("MANIFEST");
+        trial.disk.fail_where(edit, Fault::SyncFails);
+        let compacted = db.compact_range::<&[u8]>(..);
+        assert!(
+            matches!(compacted, Err(Error::Poisoned { .. })),
+            "{compacted:?}"
+        );
+        let _ = db.close();
+        drop(db);
+        trial.disk.heal();
+        trial.wake(trial.disk.clone());
+        let before = trial.disk.triggered();
+        trial.disk.fail_nth(call, Fault::PowerLoss);
+        let _ = trial.db();
+        let is_over = trial.disk.triggered() == before;
+        trial.survive(CrashStyle::KeepAll).unwrap();
+        if is_over {
+            assert!(call > 20, "an opening makes more calls than that");
+            break;
+        }
+    }
+}

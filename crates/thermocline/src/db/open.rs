@@ -28,7 +28,7 @@ use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
 use crate::version::edit::{KeyspaceMeta, PlacedBy, VersionEdit, table_number};
 use crate::version::{Graveyard, Manifest, identity, manifest_file_name, manifest_number};
-use crate::wal::{self, Wal, segment_number};
+use crate::wal::{self, Bounds, Wal, segment_number};
 
 pub(super) const DEFAULT_KEYSPACE: &str = "default";
 
@@ -118,12 +118,15 @@ impl Parts<'_> {
         let mut replayed: Vec<(u64, u32, crate::key::Kind, Bytes, Bytes)> = Vec::new();
         let flushed = &self.shape.flushed_through;
         let (manifest, manifest_end) = &self.manifest;
-        wal::remove_before(&self.tiers[0], self.shape.log_start)?;
+        let bounds = Bounds {
+            start: self.shape.log_start,
+            floor: self.shape.log_floor,
+        };
         let recovered = wal::recover(
             &self.tiers[0],
             self.database,
             builder.options.recovery,
-            self.shape.log_floor,
+            bounds,
             &builder.points,
             &mut |seq, keyspace, kind, key, value| {
                 // I5: what is in tables already is skipped, keyspace by keyspace; what belongs
@@ -152,8 +155,6 @@ impl Parts<'_> {
             &recovered,
             &self.manifest,
         )?;
-        let orphans = self.orphans.sweep(&self.tiers)?;
-        point!(builder.points, "recovery.swept")?;
         let last_seq = recovered.last_seq.max(self.shape.last_seq);
         // A manifest of its own for each opening: a torn tail of the old one is left behind.
         // It comes before the first log segment, which would be foreign without it.
@@ -172,6 +173,11 @@ impl Parts<'_> {
             builder.points.clone(),
         )?;
         point!(builder.points, "recovery.manifest_begun")?;
+        // Only now: the edits that were read may be in the system's cache only, even where an earlier sync of
+        // them failed. Without them, what they call obsolete would be needed (I4).
+        wal::remove_before(&self.tiers[0], self.shape.log_start)?;
+        let orphans = self.orphans.sweep(&self.tiers)?;
+        point!(builder.points, "recovery.swept")?;
         let wal = Wal::create(
             Arc::clone(&self.tiers[0]),
             self.database,

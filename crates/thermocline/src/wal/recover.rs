@@ -47,16 +47,23 @@ pub(crate) struct Recovered {
     pub(crate) cut: Option<Cut>,
 }
 
+/// What the manifest says of the log.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Bounds {
+    /// Segments with lower numbers are obsolete.
+    pub(crate) start: FileId,
+    /// The highest sequence number that any flush edit names: through it the log was synced (I5), and no
+    /// segment beyond it was removed. A log that starts behind `floor + 1` or ends before
+    /// `floor` is damaged.
+    pub(crate) floor: SeqNo,
+}
+
 /// What receives the writes of the log.
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(SeqNo, KeyspaceId, Kind, Bytes, Bytes) -> Result<()>;
 
 /// Replays the log: `visit` gets every write in order, those included that tables hold too.
 /// On return the segments are durable, cut ones shortened, and later ones removed; a crash
-/// on the way changes nothing that a repeated call would find.
-///
-/// `from` is the highest sequence number that any flush edit names: through it the log was
-/// synced (I5), and no segment beyond it was removed. A log that starts behind `from + 1` or
-/// ends before `from` is damaged.
+/// on the way changes nothing that a repeated call would find. Obsolete segments stay where they are.
 ///
 /// # Errors
 /// [`Error::Corruption`] for damage in strict mode, and in any mode for a log of another
@@ -65,11 +72,11 @@ pub(crate) fn recover(
     tier: &Arc<Tier>,
     database: u128,
     mode: RecoveryMode,
-    from: SeqNo,
+    bounds: Bounds,
     points: &Points,
     visit: Visit<'_>,
 ) -> Result<Recovered> {
-    let replayed = survey(tier, database, mode, from, visit)?;
+    let replayed = survey(tier, database, mode, bounds, visit)?;
     let segments = &replayed.recovered.segments;
     let unproven = segments.get(replayed.durable..).unwrap_or_default();
     settle(tier, &*log_store(tier)?, replayed.doomed, unproven, points)?;
@@ -94,28 +101,35 @@ pub(crate) fn survey(
     tier: &Arc<Tier>,
     database: u128,
     mode: RecoveryMode,
-    from: SeqNo,
+    bounds: Bounds,
     visit: Visit<'_>,
 ) -> Result<Surveyed> {
     let store = log_store(tier)?;
     let mut numbers: Vec<FileId> = Vec::new();
     numbers.extend(store.list()?.iter().filter_map(|f| segment_number(&f.name)));
+    numbers.retain(|number| *number >= bounds.start);
     numbers.sort_unstable();
     let mut replay = Replay {
         tier,
         store: &*store,
         database,
-        from,
+        floor: bounds.floor,
         chain: Vec::new(),
         durable: 0,
         abandoned: Vec::new(),
-        last_seq: from,
+        last_seq: bounds.floor,
     };
     let mut cut = None;
     let mut dropped: &[FileId] = &[];
-    for (index, &number) in numbers.iter().enumerate() {
+    let mut rest = numbers.as_slice();
+    while let Some((&number, later)) = rest.split_first() {
+        rest = later;
         if let Some(trouble) = replay.segment(number, visit)? {
-            dropped = numbers.get(index + 1..).unwrap_or_default();
+            if let Some(skipped) = replay.passed_over_by(number, later)? {
+                rest = later.get(skipped..).unwrap_or_default();
+                continue;
+            }
+            dropped = later;
             cut = Some(replay.judge(trouble, number, dropped, mode)?);
             break;
         }
@@ -130,7 +144,7 @@ pub(crate) fn survey(
     }
     Ok(Surveyed {
         recovered: Recovered {
-            last_seq: replay.last_seq.max(from),
+            last_seq: replay.last_seq.max(bounds.floor),
             segments: replay.chain,
             cut,
         },
@@ -139,7 +153,8 @@ pub(crate) fn survey(
     })
 }
 
-/// Removes segments with numbers below `start`: obsolete ones whose removal did not last.
+/// Removes segments with numbers below `start`, which the manifest in force says are obsolete: their removal did not
+/// last.
 ///
 /// # Errors
 /// I/O errors of the log store.
@@ -171,7 +186,7 @@ struct Replay<'a> {
     tier: &'a Tier,
     store: &'a dyn LogStore,
     database: u128,
-    from: SeqNo,
+    floor: SeqNo,
     chain: Vec<ClosedSegment>,
     /// Segments at the start of the chain that are proven to be durable.
     durable: usize,
@@ -257,13 +272,53 @@ impl Replay<'_> {
             }
             at -= 1;
         }
-        if at == 0 && header.base_seq > self.from {
+        if at == 0 && header.base_seq > self.floor {
             return Err("the start of the log is missing");
         }
         let given_up = self.chain.drain(at..).map(|segment| segment.number);
         self.abandoned.extend(given_up);
         self.durable = self.durable.min(at);
         Ok(())
+    }
+
+    /// Whether one of the `later` segments says that `number`, where the replay cannot go on, is no part of the log, and then
+    /// how many come before that one. Whoever wrote it had given up, or removed as obsolete, what lies between the
+    /// segment that it continues and itself; a loss of power undid the removal.
+    ///
+    /// Nothing of `number` was replayed: of a segment that is given up nothing ever is.
+    fn passed_over_by(&mut self, number: FileId, later: &[FileId]) -> Result<Option<usize>> {
+        let kept = match self.chain.last() {
+            Some(last) if last.number == number && !is_empty(last) => return Ok(None),
+            Some(last) if last.number == number => self.chain.len() - 1,
+            _ => self.chain.len(),
+        };
+        let before = self.chain.get(..kept).unwrap_or_default();
+        // Empty ones at the end may have been given up as well.
+        let full = before.iter().rposition(|segment| !is_empty(segment));
+        let ends = before.get(full.unwrap_or(0)..).unwrap_or_default();
+        for (skipped, &segment) in later.iter().enumerate() {
+            let path = self.path(segment);
+            let header = FileHeader::decode(&path, FileKind::Wal, &self.read(segment)?)?;
+            let is_ours = |h: &FileHeader| h.number == segment && h.database == self.database;
+            let Some((header, (previous, len))) = header
+                .filter(is_ours)
+                .and_then(|header| Some((header, header.previous?)))
+            else {
+                continue;
+            };
+            let continues = ends
+                .iter()
+                .any(|end| (end.number, end.len) == (previous, len));
+            // Obsolete segments go oldest first: `number` went before the one that is named.
+            let begins = full.is_none() && previous > number && header.base_seq <= self.floor;
+            if continues || begins {
+                let given_up = self.chain.drain(kept..).map(|segment| segment.number);
+                self.abandoned.extend(given_up);
+                self.abandoned.extend(later.iter().take(skipped));
+                return Ok(Some(skipped));
+            }
+        }
+        Ok(None)
     }
 
     fn records(
@@ -325,7 +380,7 @@ impl Replay<'_> {
         later: &[FileId],
         mode: RecoveryMode,
     ) -> Result<Cut> {
-        let mut damaged = trouble.proven || self.last_seq < self.from;
+        let mut damaged = trouble.proven || self.last_seq < self.floor;
         let mut bytes = trouble.bytes;
         for &segment in later {
             let content = self.read(segment)?;
@@ -349,7 +404,7 @@ impl Replay<'_> {
         let Some(last) = self.chain.last() else {
             return Ok(None);
         };
-        if self.last_seq >= self.from {
+        if self.last_seq >= self.floor {
             return Ok(None);
         }
         let cut = Cut {
@@ -359,7 +414,7 @@ impl Replay<'_> {
             damaged: true,
             what: format!(
                 "the log ends at sequence {}, flushed through {}",
-                self.last_seq, self.from
+                self.last_seq, self.floor
             ),
         };
         self.decide(cut, mode).map(Some)

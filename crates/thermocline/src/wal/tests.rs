@@ -46,7 +46,10 @@ pub(super) fn replay(
         &store.tier(),
         DB,
         mode,
-        from,
+        Bounds {
+            start: 0,
+            floor: from,
+        },
         &Points::default(),
         &mut |seq, _, _, key, value| {
             assert_eq!(key, format!("key{seq}"));
@@ -261,7 +264,14 @@ fn a_log_of_another_database_is_refused_in_any_mode() {
     put(&mut fresh(&store), [1]);
     let points = Points::default();
     let mut ignore = |_, _, _, _, _| Ok(());
-    let other = recover(&store.tier(), DB + 1, Tolerant, 0, &points, &mut ignore);
+    let other = recover(
+        &store.tier(),
+        DB + 1,
+        Tolerant,
+        Bounds::default(),
+        &points,
+        &mut ignore,
+    );
     assert!(other.unwrap_err().is_corruption());
 }
 
@@ -437,6 +447,73 @@ fn an_empty_segment_whose_removal_was_undone_is_no_part_of_the_log() {
     assert_eq!(store.names(), [name(4)]);
     put(&mut start(&store, 5, &recovered), [5]);
     assert_eq!(replay(&store, Strict, 2).unwrap().0, [3, 4, 5]);
+}
+
+/// Found by the simulation: a segment of which a first loss of power had left no record was given up, and its removal
+/// undone by a failed sync and a second loss of power. It was called damage, because its successor
+/// knew that what was before was durable.
+#[test]
+fn a_torn_segment_whose_removal_was_undone_is_no_part_of_the_log() {
+    let torn = |of: &[u8], kept: usize| {
+        let mut bytes = of.to_vec();
+        bytes.iter_mut().skip(kept).for_each(|byte| *byte = 0xaa);
+        bytes
+    };
+    // All of its records are gone, and its header as well.
+    for kept in [72, 20] {
+        let store = TestStore::new();
+        let mut wal = fresh(&store);
+        put(&mut wal, [1]);
+        wal.sync().unwrap();
+        wal.rotate(2).unwrap();
+        put(&mut wal, [2]);
+        drop(wal);
+        let lost = torn(&store.get(&name(2)).unwrap(), kept);
+        store.put(&name(2), lost.clone());
+        let recovered = replay(&store, Strict, 0).unwrap().1;
+        assert_eq!(store.names(), [name(1)]);
+        let mut wal = start(&store, 3, &recovered);
+        put(&mut wal, [2]);
+        wal.sync().unwrap();
+        put(&mut wal, [3]);
+        store.put(&name(2), lost.clone());
+        assert_eq!(replay(&store.copy(), Strict, 0).unwrap().0, [1, 2, 3]);
+        // Nor if the one before it has become obsolete, and the one after.
+        wal.rotate(4).unwrap();
+        put(&mut wal, [4]);
+        wal.sync().unwrap();
+        put(&mut wal, [5]);
+        wal.remove_obsolete(3).unwrap();
+        assert_eq!(store.names(), [name(2), name(4)]);
+        assert_eq!(replay(&store.copy(), Strict, 3).unwrap().0, [4, 5]);
+        assert!(replay(&store.copy(), Strict, 2).is_err(), "3 is missing");
+        // Damage is one if it is of the segment that is continued.
+        flip(&store, 4, 80);
+        assert!(replay(&store, Strict, 3).is_err());
+    }
+}
+
+/// The same, where the segment before it had lost its end: it was shortened, and all that came after given up.
+#[test]
+fn a_segment_after_a_cut_whose_removal_was_undone_is_no_part_of_the_log() {
+    let store = TestStore::new();
+    let mut wal = fresh(&store);
+    put(&mut wal, [1, 2]);
+    wal.rotate(2).unwrap();
+    put(&mut wal, [3]);
+    drop(wal);
+    let given_up = store.get(&name(2)).unwrap();
+    let len = bounds(&store, 1)[1];
+    cut_file(&store, 1, len + 10);
+    let recovered = replay(&store, Strict, 0).unwrap().1;
+    assert_eq!(store.names(), [name(1)]);
+    let mut wal = start(&store, 3, &recovered);
+    put(&mut wal, [2]);
+    wal.sync().unwrap();
+    put(&mut wal, [3]);
+    store.put(&name(2), given_up);
+    assert_eq!(replay(&store, Strict, 0).unwrap().0, [1, 2, 3]);
+    assert_eq!(store.names(), [name(1), name(3)]);
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub(super) fn carry_out(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Pla
         &tiers[0],
         plan.database,
         RecoveryMode::Tolerant,
-        plan.from,
+        plan.log,
         &builder.points,
         &mut |_, _, _, _, _| Ok(()),
     )?;

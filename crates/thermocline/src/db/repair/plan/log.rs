@@ -31,7 +31,7 @@ impl Plan {
             .iter()
             .filter_map(|merge| Some((merge.keyspace, newest(merge)?)))
             .collect();
-        self.from = match self.rebuilt {
+        self.log.floor = match self.rebuilt {
             // No manifest says where the log may begin: where it does, then.
             true => {
                 let tables = newest.values().copied().max().unwrap_or(0);
@@ -44,7 +44,7 @@ impl Plan {
             &tiers[0],
             self.database,
             RecoveryMode::Tolerant,
-            self.from,
+            self.log,
             &mut |_, keyspace, _, _, _| {
                 *writes.entry(keyspace).or_insert(0) += 1;
                 Ok(())
@@ -115,6 +115,6 @@ impl Plan {
                 *through = 0;
             }
         }
-        self.shape.log_floor = self.from;
+        self.shape.log_floor = self.log.floor;
     }
 }

@@ -15,13 +15,13 @@ use crate::db::recovery::Shape;
 use crate::db::repair::evidence::Evidence;
 use crate::db::repair::report::{Loss, RepairReport};
 use crate::error::{Error, Result};
-use crate::key::SeqNo;
 use crate::options::Resolved;
 use crate::placement::last_fast_level;
 use crate::sync::Arc;
 use crate::table::{LostPart, Salvage, Table};
 use crate::tier::Tier;
 use crate::version::edit::{FileId, KeyspaceId, KeyspaceMeta, TableMeta};
+use crate::wal::Bounds;
 
 /// Tables that are written anew as one sorted run.
 #[derive(Debug)]
@@ -47,8 +47,8 @@ pub(super) struct Plan {
     pub(super) tables_aside: Vec<(usize, FileId)>,
     /// Files beside `CURRENT` in the first tier's directory that are replaced.
     pub(super) logs_aside: Vec<String>,
-    /// Above what the log is to be read from: it is synced through there.
-    pub(super) from: SeqNo,
+    /// From where the log is to be read.
+    pub(super) log: Bounds,
     kept: u64,
     logged: u64,
     rebuilt: bool,
@@ -76,7 +76,7 @@ impl Plan {
             nameless_tiers: evidence.nameless_tiers.clone(),
             tables_aside: Vec::new(),
             logs_aside: Vec::new(),
-            from: 0,
+            log: Bounds::default(),
             kept: 0,
             logged: 0,
             rebuilt: false,

@@ -9,7 +9,7 @@ use crate::options::RecoveryMode;
 use crate::sync::Arc;
 use crate::tier::Tier;
 use crate::version::edit::{FileId, TableMeta};
-use crate::wal;
+use crate::wal::{self, Bounds};
 
 impl Plan {
     /// The manifest decides; tables that are not whole are written anew in their place.
@@ -70,7 +70,11 @@ pub(super) fn lost_an_edit(
     }
     let mode = RecoveryMode::Tolerant;
     let nothing = &mut |_, _, _, _, _| Ok(());
-    let log = wal::survey(first, evidence.database, mode, shape.log_floor, nothing)?;
+    let bounds = Bounds {
+        start: 0,
+        floor: shape.log_floor,
+    };
+    let log = wal::survey(first, evidence.database, mode, bounds, nothing)?;
     let unnamed = evidence
         .tables
         .iter()
