@@ -22,12 +22,16 @@ use crate::options::Movement;
 use crate::reclaim::Guard;
 use crate::search::Place;
 use crate::sync::atomic::Ordering;
-use crate::sync::ends_period;
+use crate::sync::{count_period, ends_period};
+
+/// Every how many periods of a thread the cost of their last request is taken in: growing is not so urgent that
+/// every period would have to pay for it.
+const PERIODS_BETWEEN_COSTS: u32 = 4;
 
 impl<E: Entry> Core<E> {
     /// After a lookup that `ends` a period, or met a round of sampling. What found its item at the first
     /// step was served: by the head, or because the item is the ring's first.
-    #[cold]
+    #[inline(never)]
     pub(crate) fn looked_up<'g>(
         &self,
         order: u64,
@@ -66,21 +70,31 @@ impl<E: Entry> Core<E> {
     }
 
     /// The last request of a period; `unserved` is the item that the head should have been at.
+    #[inline]
     fn end_period<'g>(&self, spot: Spot<'g>, unserved: Option<At<'g>>, visits: u32) {
-        self.note_cost(visits, spot.guard);
-        let Some(item) = unserved else {
-            return;
-        };
-        if spot.heads(item) {
-            return;
+        let period = count_period();
+        if self.rehashing.load(Ordering::Relaxed) {
+            self.work(spot.guard);
         }
+        if period.is_multiple_of(PERIODS_BETWEEN_COSTS) {
+            self.note_cost(visits, spot.guard);
+        }
+        if let Some(item) = unserved {
+            self.turn(spot, item, period);
+        }
+    }
+
+    /// Does what the movement asks for when a period ends with an access to `item`, which the head did not serve.
+    fn turn<'g>(&self, spot: Spot<'g>, item: At<'g>, period: u32) {
         match self.options.movement {
             Movement::Off => {}
             // Without a head there is nothing to lose.
             _ if Word::of(spot.bucket).link().is_none() => {
                 self.swing(spot, None, item);
             }
-            Movement::Sampling if spot.bucket.calm.passes() => {}
+            Movement::Sampling if spot.bucket.calm.passes(period) => {}
+            // Another thread has moved it there meanwhile.
+            _ if spot.heads(item) => {}
             Movement::Sampling => self.begin_sampling(spot),
             Movement::Random => {
                 if let Head::Live(head, _) = self.head(spot) {

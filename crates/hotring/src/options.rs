@@ -45,7 +45,7 @@ impl Default for Options {
             movement: Movement::default(),
             period: 5,
             grow_above: 2.0,
-            window: 512,
+            window: 128,
         }
     }
 }
@@ -67,7 +67,7 @@ impl Options {
     }
 
     /// The paper's R: every how many requests of a thread it is looked at whether the head is right,
-    /// and a sample of the access cost is taken. At least 1. Default: 5.
+    /// and every fourth time a sample of the access cost is taken. At least 1. Default: 5.
     #[must_use]
     pub fn period(mut self, requests: u32) -> Self {
         self.period = requests.max(1);
@@ -85,7 +85,7 @@ impl Options {
         self
     }
 
-    /// Over how many sampled accesses the mean is taken. Default: 512.
+    /// Over how many sampled accesses the mean is taken, of which there is one in four periods. Default: 128.
     #[must_use]
     pub fn window(mut self, samples: u32) -> Self {
         self.window = samples.clamp(1, 1 << 20);

@@ -76,13 +76,12 @@ impl Rehash {
 }
 
 impl<E: Entry> Core<E> {
-    /// Takes in what a request cost; begins to grow if that is too much, and works on a change that
-    /// has begun.
+    /// Takes in what a request cost; begins to grow if that is too much.
     pub(crate) fn note_cost(&self, visits: u32, guard: &Guard) {
         let full = self.tally.sample(visits, self.options.window);
-        if self.rehashing.load(Ordering::Relaxed) {
-            self.work(guard);
-        } else if full.is_some_and(|cost| cost.mean() > self.options.grow_above) {
+        if full.is_some_and(|cost| cost.mean() > self.options.grow_above)
+            && !self.rehashing.load(Ordering::Relaxed)
+        {
             let buckets = self.table(guard).len();
             if buckets < self.tally.entries().saturating_mul(2) {
                 // Without memory for the new table all goes on as before, and the next window tries again.

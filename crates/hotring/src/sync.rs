@@ -26,7 +26,7 @@ pub(crate) mod atomic {
 /// Atomics that only count: the standard ones in every build.
 pub(crate) mod counting {
     pub(crate) use std::sync::atomic::{
-        AtomicIsize, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+        AtomicIsize, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
     };
 }
 
@@ -68,17 +68,34 @@ pub(crate) fn yield_now() {
     std::thread::yield_now();
 }
 
+/// What a thread has asked for.
+struct Requests {
+    /// Since the last period ended.
+    since: Cell<u32>,
+    /// Periods that have ended.
+    periods: Cell<u32>,
+}
+
+impl Requests {
+    const fn none() -> Self {
+        Self {
+            since: Cell::new(0),
+            periods: Cell::new(0),
+        }
+    }
+}
+
 #[cfg(feature = "loom")]
 loom::thread_local! {
-    static REQUESTS: Cell<u32> = Cell::new(0);
+    static REQUESTS: Requests = Requests::none();
 }
 #[cfg(all(feature = "shuttle", not(feature = "loom")))]
 shuttle::thread_local! {
-    static REQUESTS: Cell<u32> = Cell::new(0);
+    static REQUESTS: Requests = Requests::none();
 }
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 std::thread_local! {
-    static REQUESTS: Cell<u32> = const { Cell::new(0) };
+    static REQUESTS: Requests = const { Requests::none() };
 }
 
 /// Counts a request of this thread, and says whether it is the last of a period.
@@ -86,14 +103,22 @@ std::thread_local! {
 pub(crate) fn ends_period(period: u32) -> bool {
     REQUESTS
         .try_with(|requests| {
-            let count = requests.get() + 1;
-            requests.set(count);
+            let count = requests.since.get() + 1;
             let ends = count >= period;
-            if ends {
-                requests.set(0);
-            }
+            requests.since.set(if ends { 0 } else { count });
             ends
         })
         // The thread is ending and its counter is gone: no period ends any more.
         .unwrap_or(false)
+}
+
+/// How many periods of this thread have ended, with the one that does now.
+pub(crate) fn count_period() -> u32 {
+    REQUESTS
+        .try_with(|requests| {
+            let periods = requests.periods.get().wrapping_add(1);
+            requests.periods.set(periods);
+            periods
+        })
+        .unwrap_or(0)
 }

@@ -267,6 +267,7 @@ fn sampling_takes_as_many_samples_as_the_ring_has_items_and_turns_it_to_the_best
     for key in KEYS {
         map.pin().insert(key, key);
     }
+    map.make_restless(2);
     let ring = map.pin();
     ring.get(&2);
     assert_eq!(map.head_near(2), None, "the first item needs no head");
@@ -314,6 +315,7 @@ fn updates_turn_the_ring_to_the_predecessor() {
     for key in KEYS {
         map.pin().insert(key, key);
     }
+    map.make_restless(2);
     let ring = map.pin();
     ring.get(&4);
     // Begins a round, and then five samples.
@@ -337,6 +339,7 @@ fn even_accesses_begin_few_rounds() {
     for key in keys {
         map.pin().insert(key, key);
     }
+    map.make_restless(2);
     let ring = map.pin();
     let guard = reclaim::pin();
     let spot = map.core.spot(1, &guard);
