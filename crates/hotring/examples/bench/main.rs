@@ -33,8 +33,18 @@ fn main() {
     let arguments = Arguments::parse();
     let set_up = arguments.set_up;
     println!(
-        "{} keys, {} threads, {} turns of {} ms, handles renewed every {} requests",
-        set_up.keys, set_up.threads, set_up.repeats, set_up.millis, set_up.batch
+        "{} keys, {} threads, {} turns of {} ms after {} ms, handles renewed every {} requests, requests {}",
+        set_up.keys,
+        set_up.threads,
+        set_up.repeats,
+        set_up.millis,
+        set_up.warm_up,
+        set_up.batch,
+        if set_up.dependent {
+            "wait for one another"
+        } else {
+            "overlap"
+        },
     );
     let mut wanted = arguments.experiments;
     if wanted.contains(&Experiment::All) {

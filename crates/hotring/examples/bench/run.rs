@@ -22,6 +22,8 @@ pub(crate) struct Work {
     pub(crate) streams: Vec<Vec<u32>>,
     /// Requests under one handle before it lets go of what it has seen.
     pub(crate) batch: usize,
+    /// The processor knows a request's key only when the request before it was answered.
+    pub(crate) dependent: bool,
 }
 
 /// A table with a name, whatever its type.
@@ -80,14 +82,24 @@ impl<T: Table> Entrant<T> {
         let mut key = new_key.load(Ordering::Relaxed);
         let mut at = place.load(Ordering::Relaxed) as usize % stream.len();
         let (mut done, mut sum) = (0u64, 0u64);
+        // No bit of an answer remains, but that cannot be known before the answer is there.
+        let kept = black_box(0u32);
+        let mut carried = 0;
         let mut handle = self.table.handle();
         let begun = processor_time();
         while Instant::now() < until {
             for _ in 0..(4096 / work.batch).max(1) {
                 let end = stream.len().min(at + work.batch);
                 for &request in &stream[at..end] {
+                    let request = request ^ carried;
                     match request & !KEY {
-                        READ => sum ^= handle.get((request & KEY).into()).unwrap_or(0),
+                        READ => {
+                            let answer = handle.get((request & KEY).into()).unwrap_or(0);
+                            sum ^= answer;
+                            if work.dependent {
+                                carried = answer as u32 & kept;
+                            }
+                        }
                         PUT => handle.put((request & KEY).into(), done),
                         _ => {
                             handle.insert(key, done);
@@ -149,20 +161,25 @@ impl Times {
     }
 }
 
-/// Every contender in turn, and that `repeats` times, after one turn to warm up.
-pub(crate) fn compare(
-    contenders: &[&dyn Contender],
-    work: &Work,
-    repeats: usize,
-    time: Duration,
-) -> Vec<Times> {
+/// How contenders take turns.
+pub(crate) struct Turns {
+    /// What each does first, and is not measured.
+    pub(crate) warm_up: Duration,
+    /// How often each has its turn.
+    pub(crate) repeats: usize,
+    /// How long a turn takes.
+    pub(crate) time: Duration,
+}
+
+/// Every contender in turn.
+pub(crate) fn compare(contenders: &[&dyn Contender], work: &Work, turns: &Turns) -> Vec<Times> {
     for contender in contenders {
-        contender.run(work, time);
+        contender.run(work, turns.warm_up);
     }
     let mut times: Vec<Vec<f64>> = contenders.iter().map(|_| Vec::new()).collect();
-    for _ in 0..repeats.max(1) {
+    for _ in 0..turns.repeats.max(1) {
         for (contender, times) in contenders.iter().zip(&mut times) {
-            times.push(contender.run(work, time));
+            times.push(contender.run(work, turns.time));
         }
     }
     times

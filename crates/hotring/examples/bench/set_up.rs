@@ -8,7 +8,7 @@ use hotring::{HotRing, Movement, Options};
 use crate::contenders::Table;
 use crate::contenders::chained::Chained;
 use crate::keys;
-use crate::run::{Contender, Entrant, Times, Work, compare};
+use crate::run::{Contender, Entrant, Times, Turns, Work, compare};
 
 /// The sizes of an experiment.
 #[derive(clap::Args, Clone, Debug)]
@@ -25,6 +25,13 @@ pub(crate) struct SetUp {
     /// How long a turn takes.
     #[arg(long, default_value_t = 500)]
     pub(crate) millis: u64,
+    /// How long each table works before its first turn, in milliseconds: some tens of requests a bucket.
+    #[arg(long, default_value_t = 4000)]
+    pub(crate) warm_up: u64,
+    /// Lets no request begin before the one before it is answered, as where a request depends on what was read; else the
+    /// processor overlaps them as far as it can.
+    #[arg(long)]
+    pub(crate) dependent: bool,
     /// Requests under one handle; 1 renews it for each.
     #[arg(long, default_value_t = 64)]
     pub(crate) batch: usize,
@@ -49,6 +56,14 @@ impl SetUp {
         Duration::from_millis(self.millis)
     }
 
+    pub(crate) fn turns(&self) -> Turns {
+        Turns {
+            warm_up: Duration::from_millis(self.warm_up),
+            repeats: self.repeats,
+            time: self.time(),
+        }
+    }
+
     /// Streams of requests: `kind` makes a request of its number and a zipfian key.
     pub(crate) fn work(&self, theta: f64, kind: impl Fn(usize, u32) -> u32) -> Work {
         let streams = (0..self.threads)
@@ -64,6 +79,7 @@ impl SetUp {
         Work {
             streams,
             batch: self.batch,
+            dependent: self.dependent,
         }
     }
 
@@ -103,7 +119,7 @@ impl SetUp {
 
     /// Compares and prints a line for each contender; ratios are to the first one.
     pub(crate) fn lines(&self, label: &str, contenders: &[&dyn Contender], work: &Work) {
-        let times = compare(contenders, work, self.repeats, self.time());
+        let times = compare(contenders, work, &self.turns());
         let first = times.first().map_or(f64::NAN, Times::median);
         for (contender, times) in contenders.iter().zip(&times) {
             let (least, most) = (times.0[0], times.0[times.0.len() - 1]);

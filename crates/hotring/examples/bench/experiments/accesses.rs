@@ -26,9 +26,7 @@ pub(crate) fn run(set_up: &SetUp) {
             let label = format!("{ratio}, {theta}");
             line(set_up, &label, &chained, &work.streams[0]);
             for ring in &rings {
-                for _ in 0..4 {
-                    ring.run(&work, set_up.time());
-                }
+                ring.run(&work, set_up.turns().warm_up);
                 line(set_up, &label, ring, &work.streams[0]);
             }
         }

@@ -85,7 +85,7 @@ pub(crate) fn limits(set_up: &SetUp) {
             made.push((limit, window, last.1, table));
         }
         let all: Vec<&dyn Contender> = made.iter().map(|(.., table)| table as _).collect();
-        let times = compare(&all, &work, set_up.repeats, set_up.time());
+        let times = compare(&all, &work, &set_up.turns());
         for ((limit, window, grown, table), times) in made.iter().zip(times) {
             let per_bucket = f64::from(set_up.keys) / table.table.buckets() as f64;
             println!(

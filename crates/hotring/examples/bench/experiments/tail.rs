@@ -8,7 +8,7 @@ use hotring::Movement;
 
 use crate::contenders::{Handle, Table};
 use crate::keys;
-use crate::run::Work;
+use crate::run::{Contender, Entrant, Work};
 use crate::set_up::SetUp;
 
 /// The paper's figure 16.
@@ -26,29 +26,28 @@ pub(crate) fn run(set_up: &SetUp) {
         .map(|movement| set_up.ring(set_up.ratio, movement, &keys));
     for theta in [0.99, 1.22] {
         let work = set_up.reads(theta);
-        line(theta, "chained", &chained.table, &work);
-        line(theta, "hotring-s", &rings[0].table, &work);
-        line(theta, "hotring-r", &rings[1].table, &work);
+        line(theta, &chained, &work, set_up);
+        line(theta, &rings[0], &work, set_up);
+        line(theta, &rings[1], &work, set_up);
     }
 }
 
-fn line<T: Table>(theta: f64, name: &str, table: &T, work: &Work) {
-    let mut all = times(table, &work.streams[0]);
-    std::thread::scope(|scope| {
+fn line<T: Table>(theta: f64, entrant: &Entrant<T>, work: &Work, set_up: &SetUp) {
+    entrant.run(work, set_up.turns().warm_up);
+    let table = &entrant.table;
+    let all = std::thread::scope(|scope| {
         let threads: Vec<_> = work
             .streams
             .iter()
             .map(|stream| scope.spawn(|| times(table, stream)))
             .collect();
-        // The first pass above warmed up.
-        all.reset();
-        for times in threads.into_iter().flat_map(|thread| thread.join()) {
-            if let Err(error) = all.add(times) {
-                panic!("{error}");
-            }
-        }
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join())
+            .reduce(|one, other| one + other)
     });
-    print!("| {theta} | {name} ");
+    let Some(all) = all else { return };
+    print!("| {theta} | {} ", entrant.name);
     for quantile in [0.5, 0.99, 0.999, 0.9999, 0.99999] {
         print!("| {} ", all.value_at_quantile(quantile));
     }
