@@ -60,16 +60,16 @@ pub struct Options {
     /// ```
     pub record_cache: u64,
     /// Size in bytes at which a memtable is frozen; by default derived from `memory` and
-    /// the fast tier's capacity, at most 64 MiB.
+    /// the fast tier's capacity, at most 64 MiB. A quarter of `memory` and 1 TiB are the most.
     pub memtable_size: Option<u64>,
     /// Size in bytes at which a table is closed and the next one begun; by default the
-    /// memtable's size.
+    /// memtable's size. At most 1 TiB.
     pub table_size: Option<u64>,
     /// L0 tables at which they are compacted into the next level.
     pub l0_trigger: usize,
     /// L0 tables at which writers begin to be slowed.
     pub l0_slowdown: usize,
-    /// L0 tables at which writers stop.
+    /// L0 tables at which writers stop; at most 65,536.
     pub l0_stop: usize,
     /// Size ratio of neighbouring levels. A smaller one writes less per level and keeps more data
     /// outside the last: 8 gives about an eighth.

@@ -10,6 +10,10 @@ pub(crate) const MEMTABLES: u64 = 3;
 const MIN_MEMTABLE: u64 = 16 << 10;
 const MAX_DEFAULT_MEMTABLE: u64 = 64 << 20;
 
+/// Largest memtable and table: several of them, and L0 full of them, are counted in 64 bits.
+const MAX_TABLE: u64 = 1 << 40;
+const MAX_L0_TABLES: usize = 1 << 16;
+
 /// Smallest record cache: below it, what the index takes without any entry counts.
 const MIN_RECORD_CACHE: u64 = 64 << 10;
 
@@ -91,12 +95,7 @@ impl Options {
             let share = self.tiers[0].capacity / DEFAULT_FAST_TABLES;
             memtable_size.min(share).max(MIN_MEMTABLE)
         });
-        if table_size < MIN_MEMTABLE {
-            return Err(invalid(
-                "table_size",
-                format!("{table_size} bytes is below the minimum of {MIN_MEMTABLE}"),
-            ));
-        }
+        check_table("table_size", table_size)?;
         self.check_fast_capacity(memtable_size, table_size)?;
         let flash = self.flash_memory(memtable_size);
         let rest = self.memory - memtable_size * MEMTABLES - flash.total();
@@ -179,12 +178,7 @@ impl Options {
                 size
             }
         });
-        if size < MIN_MEMTABLE {
-            return Err(invalid(
-                "memtable_size",
-                format!("{size} bytes is below the minimum of {MIN_MEMTABLE}"),
-            ));
-        }
+        check_table("memtable_size", size)?;
         if size > most {
             return Err(invalid(
                 "memtable_size",
@@ -283,6 +277,15 @@ impl Options {
                 format!("must be below `l0_stop` ({})", self.l0_stop),
             ));
         }
+        if self.l0_stop > MAX_L0_TABLES {
+            return Err(invalid(
+                "l0_stop",
+                format!(
+                    "{} tables are above the maximum of {MAX_L0_TABLES}",
+                    self.l0_stop
+                ),
+            ));
+        }
         if !(2..=100).contains(&self.level_ratio) {
             return Err(invalid("level_ratio", "must be 2 to 100"));
         }
@@ -291,6 +294,15 @@ impl Options {
         }
         Ok(())
     }
+}
+
+fn check_table(option: &'static str, size: u64) -> Result<()> {
+    let reason = match size {
+        ..MIN_MEMTABLE => format!("{size} bytes is below the minimum of {MIN_MEMTABLE}"),
+        MIN_MEMTABLE..=MAX_TABLE => return Ok(()),
+        _ => format!("{size} bytes is above the maximum of {MAX_TABLE}"),
+    };
+    Err(invalid(option, reason))
 }
 
 fn check_tier(tier: &TierOptions) -> Result<()> {
@@ -339,6 +351,31 @@ mod tests {
         options.placement = Placement::ByLevel;
         let without = options.resolve().unwrap();
         assert!(ample.pinned < without.pinned && ample.block_cache < without.block_cache);
+    }
+
+    /// Found by the fuzz target `options`: what was planned for a job of so large tables was more than 64 bits hold.
+    #[test]
+    fn sizes_that_cannot_be_multiplied_are_refused() {
+        let mut options = Options::two_tiers("/f", u64::MAX - 1, "/s");
+        options.memory = u64::MAX;
+        let refused = |set: &dyn Fn(&mut Options)| {
+            let mut options = options.clone();
+            set(&mut options);
+            match options.validate() {
+                Err(Error::InvalidOption { option, .. }) => Some(option),
+                _ => None,
+            }
+        };
+        assert_eq!(refused(&|_| {}), None);
+        let tables = |size| move |options: &mut Options| options.table_size = Some(size);
+        assert_eq!(refused(&tables(1 << 40)), None);
+        assert_eq!(refused(&tables((1 << 40) + 1)), Some("table_size"));
+        let memtables = |size| move |options: &mut Options| options.memtable_size = Some(size);
+        assert_eq!(refused(&memtables(1 << 40)), None);
+        assert_eq!(refused(&memtables(u64::MAX / 4)), Some("memtable_size"));
+        let stop = |tables| move |options: &mut Options| options.l0_stop = tables;
+        assert_eq!(refused(&stop(1 << 16)), None);
+        assert_eq!(refused(&stop(usize::MAX)), Some("l0_stop"));
     }
 
     /// The last number of the message.
