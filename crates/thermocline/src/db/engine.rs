@@ -28,7 +28,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::table::Table;
 use crate::tier::Tier;
-use crate::version::edit::{FileId, KeyspaceId, TableMeta};
+use crate::version::edit::{FileId, FoundLog, KeyspaceId, TableMeta};
 use crate::version::{FileGuard, Graveyard, Manifest, TableHandle};
 
 /// An open store.
@@ -57,6 +57,8 @@ pub(crate) struct Engine {
     /// The highest sequence number that any flush named: the log is never trimmed beyond it,
     /// and recovery expects the log to reach it (I5).
     pub(crate) log_floor: AtomicU64,
+    /// What the opening took over of the log.
+    pub(crate) found_log: FoundLog,
     pub(crate) snapshots: Snapshots,
     pub(crate) manifest: Mutex<Manifest>,
     pub(crate) next_file: AtomicU64,

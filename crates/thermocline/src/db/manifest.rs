@@ -42,7 +42,10 @@ impl Engine {
         if manifest.len() < ROLL_AT {
             return Ok(());
         }
-        let edits = self.snapshot_edits();
+        let mut edits = self.snapshot_edits();
+        if let Some(first) = edits.first_mut() {
+            first.found_log = Some(self.found_log.clone());
+        }
         let tier = Arc::clone(self.fast());
         let points = self.points.clone();
         *manifest = Manifest::create(tier, self.database, self.new_file(), &edits, points)?;

@@ -26,9 +26,9 @@ use crate::storage::StoreLock;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
-use crate::version::edit::{KeyspaceMeta, PlacedBy, VersionEdit, table_number};
+use crate::version::edit::{FoundLog, KeyspaceMeta, PlacedBy, VersionEdit, table_number};
 use crate::version::{Graveyard, Manifest, identity, manifest_file_name, manifest_number};
-use crate::wal::{self, Bounds, Wal, segment_number};
+use crate::wal::{self, Wal, segment_number};
 
 pub(super) const DEFAULT_KEYSPACE: &str = "default";
 
@@ -118,15 +118,12 @@ impl Parts<'_> {
         let mut replayed: Vec<(u64, u32, crate::key::Kind, Bytes, Bytes)> = Vec::new();
         let flushed = &self.shape.flushed_through;
         let (manifest, manifest_end) = &self.manifest;
-        let bounds = Bounds {
-            start: self.shape.log_start,
-            floor: self.shape.log_floor,
-        };
+        let bounds = self.shape.log_bounds();
         let recovered = wal::recover(
             &self.tiers[0],
             self.database,
             builder.options.recovery,
-            bounds,
+            &bounds,
             &builder.points,
             &mut |seq, keyspace, kind, key, value| {
                 // I5: what is in tables already is skipped, keyspace by keyspace; what belongs
@@ -164,7 +161,10 @@ impl Parts<'_> {
         let ralt = open_ralt(builder, self.database, &self.tiers[0], self.shape.placed_by);
         point!(builder.points, "recovery.hotness_opened")?;
         let placed_by = placed_by(&builder.options, ralt.as_deref());
-        let edits = self.shape.to_edits(last_seq, log_start, placed_by);
+        let found_log = recovered.found_log(log_file);
+        let edits = self
+            .shape
+            .to_edits(last_seq, log_start, placed_by, &found_log);
         let manifest = Manifest::create(
             Arc::clone(&self.tiers[0]),
             self.database,
@@ -175,7 +175,7 @@ impl Parts<'_> {
         point!(builder.points, "recovery.manifest_begun")?;
         // Only now: the edits that were read may be in the system's cache only, even where an earlier sync of
         // them failed. Without them, what they call obsolete would be needed (I4).
-        wal::remove_before(&self.tiers[0], self.shape.log_start)?;
+        wal::remove_others(&self.tiers[0], &found_log, &builder.points)?;
         let orphans = self.orphans.sweep(&self.tiers)?;
         point!(builder.points, "recovery.swept")?;
         let wal = Wal::create(
@@ -228,6 +228,7 @@ impl Parts<'_> {
             commit: Commit::new(wal, last_seq),
             visible: AtomicU64::new(last_seq),
             log_floor: AtomicU64::new(self.shape.log_floor),
+            found_log,
             snapshots: Default::default(),
             manifest: Mutex::new(manifest),
             next_file,
@@ -277,6 +278,7 @@ impl Shape {
         last_seq: u64,
         log_start: u64,
         placed_by: Option<PlacedBy>,
+        found_log: &FoundLog,
     ) -> Vec<VersionEdit> {
         let mut edits = vec![VersionEdit {
             created: self.keyspaces.values().cloned().collect(),
@@ -284,6 +286,7 @@ impl Shape {
             last_seq: Some(last_seq),
             log_floor: Some(self.log_floor),
             log_start: Some(log_start),
+            found_log: Some(found_log.clone()),
             placed_by,
             flushed_through: self.flushed_through.iter().map(|(k, s)| (*k, *s)).collect(),
             ..VersionEdit::default()

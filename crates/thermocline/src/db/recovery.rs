@@ -13,10 +13,11 @@ use crate::sync::Arc;
 use crate::table::SelfDescribed;
 use crate::tier::Tier;
 use crate::version::edit::{
-    FileId, KeyspaceId, KeyspaceMeta, MAX_NUMBER, PlacedBy, TableMeta, VersionEdit, table_number,
+    FileId, FoundLog, KeyspaceId, KeyspaceMeta, MAX_NUMBER, PlacedBy, TableMeta, VersionEdit,
+    table_number,
 };
 use crate::version::{TableHandle, Version};
-use crate::wal::{Cut, Recovered};
+use crate::wal::{Bounds, Cut, Recovered};
 
 /// What recovery found in the write-ahead log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,6 +62,8 @@ pub(crate) struct Shape {
     pub(crate) log_floor: SeqNo,
     /// Log segments with lower numbers are obsolete.
     pub(crate) log_start: FileId,
+    /// What the latest opening took over of the log; unknown where none was yet, or one of an older build.
+    pub(crate) found_log: Option<FoundLog>,
     /// How records were placed when the store was opened last, if that is known.
     pub(crate) placed_by: Option<PlacedBy>,
 }
@@ -73,6 +76,15 @@ impl Shape {
             shape.apply(edit)?;
         }
         Ok(shape)
+    }
+
+    /// What is known of the log.
+    pub(crate) fn log_bounds(&self) -> Bounds {
+        Bounds {
+            start: self.log_start,
+            floor: self.log_floor,
+            found: self.found_log.clone(),
+        }
     }
 
     /// Adds one edit; `Err` says why it cannot follow from those before it.
@@ -123,6 +135,11 @@ impl Shape {
         self.log_floor = self.log_floor.max(edit.log_floor.unwrap_or(0));
         self.log_start = self.log_start.max(edit.log_start.unwrap_or(0));
         self.placed_by = edit.placed_by.or(self.placed_by);
+        if let Some(found) = edit.found_log {
+            // What it leaves out must not come to be named again.
+            self.next_file = self.next_file.max(found.next);
+            self.found_log = Some(found);
+        }
         Ok(())
     }
 }
@@ -130,7 +147,10 @@ impl Shape {
 /// Counting on from a number of an edit must not overflow.
 fn check_numbers(edit: &VersionEdit) -> Result<(), String> {
     let tables = edit.added.iter().flat_map(|t| [t.id, t.epoch]);
-    let files = tables.chain(edit.next_file).find(|n| *n > MAX_NUMBER);
+    let found = edit.found_log.as_ref();
+    let found = found.map(|log| log.next);
+    let mut files = tables.chain(edit.next_file).chain(found);
+    let files = files.find(|n| *n > MAX_NUMBER);
     let flushed = edit.flushed_through.iter().map(|(_, seq)| *seq);
     let seqs = edit.added.iter().flat_map(|t| [t.min_seq, t.max_seq]);
     let mut seqs = seqs

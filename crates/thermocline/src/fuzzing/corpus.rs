@@ -10,7 +10,7 @@ use crate::key::{InternalKey, Kind};
 use crate::log_format::FileKind;
 use crate::table::{TableBuilder, TableIdentity};
 use crate::tier::Purpose;
-use crate::version::edit::{PlacedBy, VersionEdit, table_file_name};
+use crate::version::edit::{FoundLog, PlacedBy, VersionEdit, table_file_name};
 use crate::version::identity;
 use crate::{Batch, Compression};
 
@@ -191,6 +191,10 @@ fn edits() -> [Vec<u8>; 2] {
         log_floor: Some(5),
         placed_by: Some(PlacedBy::Hotness),
         snapshot: Some(1),
+        found_log: Some(FoundLog {
+            segments: vec![(1, 500)],
+            next: 3,
+        }),
         ..first_edit()
     };
     [first_edit(), full].map(|edit| {

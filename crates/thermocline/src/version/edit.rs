@@ -94,6 +94,8 @@ pub(crate) struct VersionEdit {
     /// Log segments with lower numbers are obsolete. Most are gone; one whose removal was lost with
     /// a failed sync may come back with a loss of power (I9).
     pub(crate) log_start: Option<FileId>,
+    /// What the opening that began the manifest took over of the log.
+    pub(crate) found_log: Option<FoundLog>,
     /// No record of the store has a higher number than this or than what the log holds.
     pub(crate) last_seq: Option<SeqNo>,
     /// How records were placed when the manifest was begun. By hotness only if RALT's state was
@@ -102,6 +104,16 @@ pub(crate) struct VersionEdit {
     /// In the first edit of a manifest: how many edits, itself among them, were there when the manifest
     /// was put in force. None of them may be missing.
     pub(crate) snapshot: Option<u64>,
+}
+
+/// What an opening took over of the log. A segment that is not named and has a lower number than `next` is no part of
+/// the log: it was obsolete or given up, and a loss of power undid its removal.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct FoundLog {
+    /// Segments and their lengths in bytes, in their order. All of it was durable.
+    pub(crate) segments: Vec<(FileId, u64)>,
+    /// Segments that were begun since have this number or a higher one.
+    pub(crate) next: FileId,
 }
 
 /// The number of the table file called `name`, if it is one.

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 
-use super::edit::{KeyspaceId, KeyspaceMeta, PlacedBy, TableMeta, VersionEdit};
+use super::edit::{FoundLog, KeyspaceId, KeyspaceMeta, PlacedBy, TableMeta, VersionEdit};
 use crate::coding::{Decoder, put_bytes, put_varint};
 use crate::key::KeyRange;
 
@@ -20,6 +20,7 @@ const LOG_FLOOR: u64 = 8;
 const LOG_START: u64 = 9;
 const PLACED_BY: u64 = 10;
 const SNAPSHOT: u64 = 11;
+const FOUND_LOG: u64 = 12;
 
 const BY_LEVEL: u8 = 0;
 const BY_HOTNESS: u8 = 1;
@@ -75,6 +76,9 @@ impl VersionEdit {
         if let Some(edits) = self.snapshot {
             field(SNAPSHOT, &|body| put_varint(body, edits));
         }
+        if let Some(found) = &self.found_log {
+            field(FOUND_LOG, &|body| encode_found_log(found, body));
+        }
     }
 
     /// # Errors
@@ -91,7 +95,7 @@ impl VersionEdit {
             let at = decoder.position();
             let field = decoder.varint().zip(decoder.bytes());
             let (tag, body) = field.ok_or_else(|| format!("the edit ends within byte {at}"))?;
-            if !(CREATED..=SNAPSHOT).contains(&tag) {
+            if !(CREATED..=FOUND_LOG).contains(&tag) {
                 return Err(format!(
                     "the edit has a field {tag} written by a newer release"
                 ));
@@ -119,6 +123,7 @@ impl VersionEdit {
             LOG_START => self.log_start = Some(body.varint()?),
             PLACED_BY => self.placed_by = Some(decode_placed_by(body)?),
             SNAPSHOT => self.snapshot = Some(body.varint()?),
+            FOUND_LOG => self.found_log = Some(decode_found_log(body)?),
             _ => return None,
         }
         Some(())
@@ -140,6 +145,23 @@ fn decode_placed_by(body: &mut Decoder<'_>) -> Option<PlacedBy> {
         BY_HOTNESS => Some(PlacedBy::Hotness),
         _ => None,
     }
+}
+
+fn encode_found_log(found: &FoundLog, out: &mut Vec<u8>) {
+    put_varint(out, found.next);
+    for &(number, len) in &found.segments {
+        put_varint(out, number);
+        put_varint(out, len);
+    }
+}
+
+fn decode_found_log(body: &mut Decoder<'_>) -> Option<FoundLog> {
+    let next = body.varint()?;
+    let mut segments = Vec::new();
+    while !body.is_empty() {
+        segments.push((body.varint()?, body.varint()?));
+    }
+    Some(FoundLog { segments, next })
 }
 
 fn encode_keyspace(keyspace: &KeyspaceMeta, out: &mut Vec<u8>) {
@@ -241,10 +263,12 @@ mod tests {
                 PlacedBy::Level, PlacedBy::Hotness,
             ])),
             snapshot: Option<u64>,
+            found_log: Option<(u64, Vec<(u64, u64)>)>,
         ) -> VersionEdit {
             VersionEdit {
                 created, dropped, removed, added, flushed_through, next_file, last_seq, log_floor,
                 log_start, placed_by, snapshot,
+                found_log: found_log.map(|(next, segments)| FoundLog { segments, next }),
             }
         }
     }
@@ -274,6 +298,24 @@ mod tests {
             let problem = VersionEdit::decode(bytes).unwrap_err();
             assert!(problem.contains("newer release"), "{problem}");
         }
+    }
+
+    /// The bytes are the format's (docs/format.md), not only what this build reads back.
+    #[test]
+    fn a_found_log_is_the_next_number_and_each_segment_with_its_length() {
+        let found_log = FoundLog {
+            segments: vec![(3, 72), (5, 300)],
+            next: 9,
+        };
+        let edit = VersionEdit {
+            found_log: Some(found_log),
+            ..VersionEdit::default()
+        };
+        let mut bytes = Vec::new();
+        edit.encode(&mut bytes);
+        assert_eq!(bytes, [ENCODING, 12, 6, 9, 3, 72, 5, 0xac, 0x02]);
+        let half = [ENCODING, 12, 2, 9, 3];
+        assert!(VersionEdit::decode(&half).unwrap_err().contains("field 12"));
     }
 
     /// The bytes are the format's (docs/format.md), not only what this build reads back.

@@ -6,6 +6,7 @@
 //! acknowledged as synced) from what can only be damage (I5). The byte format and the crash
 //! argument are in `docs/format.md`.
 
+mod bounds;
 #[cfg(test)]
 mod crash_tests;
 mod log;
@@ -21,11 +22,12 @@ pub(crate) mod test_store;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use bounds::{Bounds, remove_others};
 pub(crate) use log::Wal;
 pub(crate) use reader::LogReader;
 #[cfg(test)]
 pub(crate) use record::encode_group;
-pub(crate) use recover::{Bounds, Cut, Recovered, recover, remove_before, survey};
+pub(crate) use recover::{Cut, Recovered, recover, survey};
 pub(crate) use segment::{log_store, segment_file_name, segment_number};
 pub(crate) use survey::{first_header, last_readable};
 pub(crate) use sync::WalSync;

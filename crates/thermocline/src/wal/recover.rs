@@ -3,12 +3,14 @@
 //! What lies behind a bad or missing place is told apart by evidence. Records say which bytes
 //! were durable when they were written. If a place that was durable is bad, that is damage.
 //! Otherwise a crash may have taken it, together with everything after it, none of which was
-//! acknowledged as synced: the log is cut there, and what is left is a prefix (I5).
+//! acknowledged as synced: the log is cut there, and what is left is a prefix (I5). What an earlier opening has
+//! found ([`Bounds`]) was durable, whatever records say.
 
 use std::path::PathBuf;
 
 use bytes::Bytes;
 
+use super::bounds::Bounds;
 use super::record::Group;
 use super::segment::{ClosedSegment, log_store, segment_file_name, segment_number};
 use super::settle::settle;
@@ -21,7 +23,7 @@ use crate::points::Points;
 use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::tier::{Purpose, Tier};
-use crate::version::edit::{FileId, KeyspaceId};
+use crate::version::edit::{FileId, FoundLog, KeyspaceId};
 
 /// Where the replay ended before the log did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,23 +49,23 @@ pub(crate) struct Recovered {
     pub(crate) cut: Option<Cut>,
 }
 
-/// What the manifest says of the log.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Bounds {
-    /// Segments with lower numbers are obsolete.
-    pub(crate) start: FileId,
-    /// The highest sequence number that any flush edit names: through it the log was synced (I5), and no
-    /// segment beyond it was removed. A log that starts behind `floor + 1` or ends before
-    /// `floor` is damaged.
-    pub(crate) floor: SeqNo,
+impl Recovered {
+    /// What an opening takes over that begins segments of its own with number `next`.
+    pub(crate) fn found_log(&self, next: FileId) -> FoundLog {
+        let segments = self.segments.iter();
+        FoundLog {
+            segments: segments.map(|s| (s.number, s.len)).collect(),
+            next,
+        }
+    }
 }
 
 /// What receives the writes of the log.
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(SeqNo, KeyspaceId, Kind, Bytes, Bytes) -> Result<()>;
 
 /// Replays the log: `visit` gets every write in order, those included that tables hold too.
-/// On return the segments are durable, cut ones shortened, and later ones removed; a crash
-/// on the way changes nothing that a repeated call would find. Obsolete segments stay where they are.
+/// On return the segments are durable and cut ones shortened; a crash on the way changes nothing that a repeated
+/// call would find. Segments that are obsolete or given up stay where they are, for [`super::remove_others`].
 ///
 /// # Errors
 /// [`Error::Corruption`] for damage in strict mode, and in any mode for a log of another
@@ -72,14 +74,14 @@ pub(crate) fn recover(
     tier: &Arc<Tier>,
     database: u128,
     mode: RecoveryMode,
-    bounds: Bounds,
+    bounds: &Bounds,
     points: &Points,
     visit: Visit<'_>,
 ) -> Result<Recovered> {
     let replayed = survey(tier, database, mode, bounds, visit)?;
     let segments = &replayed.recovered.segments;
     let unproven = segments.get(replayed.durable..).unwrap_or_default();
-    settle(tier, &*log_store(tier)?, replayed.doomed, unproven, points)?;
+    settle(tier, &*log_store(tier)?, unproven, points)?;
     Ok(replayed.recovered)
 }
 
@@ -87,7 +89,7 @@ pub(crate) fn recover(
 #[derive(Debug)]
 pub(crate) struct Surveyed {
     pub(crate) recovered: Recovered,
-    /// Segments that are going to be removed.
+    /// Segments that are given up.
     pub(crate) doomed: Vec<FileId>,
     /// Of the segments that stay, how many are proven to be durable.
     durable: usize,
@@ -101,19 +103,23 @@ pub(crate) fn survey(
     tier: &Arc<Tier>,
     database: u128,
     mode: RecoveryMode,
-    bounds: Bounds,
+    bounds: &Bounds,
     visit: Visit<'_>,
 ) -> Result<Surveyed> {
     let store = log_store(tier)?;
-    let mut numbers: Vec<FileId> = Vec::new();
-    numbers.extend(store.list()?.iter().filter_map(|f| segment_number(&f.name)));
-    numbers.retain(|number| *number >= bounds.start);
-    numbers.sort_unstable();
+    let files = store.list()?;
+    let there = files.iter().filter_map(|file| segment_number(&file.name));
+    let numbers = bounds.segments(there.clone());
     let mut replay = Replay {
         tier,
         store: &*store,
         database,
-        floor: bounds.floor,
+        bounds,
+        missing: numbers
+            .iter()
+            .filter(|n| !there.clone().any(|t| t == **n))
+            .copied()
+            .collect(),
         chain: Vec::new(),
         durable: 0,
         abandoned: Vec::new(),
@@ -125,8 +131,7 @@ pub(crate) fn survey(
     while let Some((&number, later)) = rest.split_first() {
         rest = later;
         if let Some(trouble) = replay.segment(number, visit)? {
-            if let Some(skipped) = replay.passed_over_by(number, later)? {
-                rest = later.get(skipped..).unwrap_or_default();
+            if replay.is_continued(number, later)? {
                 continue;
             }
             dropped = later;
@@ -153,21 +158,6 @@ pub(crate) fn survey(
     })
 }
 
-/// Removes segments with numbers below `start`, which the manifest in force says are obsolete: their removal did not
-/// last.
-///
-/// # Errors
-/// I/O errors of the log store.
-pub(crate) fn remove_before(tier: &Tier, start: FileId) -> Result<()> {
-    let store = log_store(tier)?;
-    for file in store.list()? {
-        if segment_number(&file.name).is_some_and(|number| number < start) {
-            store.remove(&file.name)?;
-        }
-    }
-    Ok(())
-}
-
 fn is_empty(segment: &ClosedSegment) -> bool {
     segment.len <= FILE_HEADER_LEN as u64
 }
@@ -186,7 +176,9 @@ struct Replay<'a> {
     tier: &'a Tier,
     store: &'a dyn LogStore,
     database: u128,
-    floor: SeqNo,
+    bounds: &'a Bounds,
+    /// Segments that should be there and are not.
+    missing: Vec<FileId>,
     chain: Vec<ClosedSegment>,
     /// Segments at the start of the chain that are proven to be durable.
     durable: usize,
@@ -201,13 +193,46 @@ impl Replay<'_> {
     }
 
     fn read(&self, number: FileId) -> Result<Bytes> {
-        let bytes = self.store.read(&segment_file_name(number))?;
+        if self.missing.contains(&number) {
+            return Ok(Bytes::new());
+        }
+        let mut bytes = self.store.read(&segment_file_name(number))?;
         self.tier.count_read(Purpose::Open, bytes.len() as u64);
+        if let Some(len) = self.bounds.found_len(number) {
+            // A cut that was undone.
+            bytes.truncate(usize::try_from(len).unwrap_or(usize::MAX));
+        }
         Ok(Bytes::from(bytes))
     }
 
-    /// Replays one segment and links it to the chain.
+    /// Replays one segment and links it to the chain. What an opening has found was durable: if anything of it is bad,
+    /// that is damage.
     fn segment(&mut self, number: FileId, visit: Visit<'_>) -> Result<Option<Trouble>> {
+        let trouble = self.content(number, visit)?;
+        let Some(len) = self.bounds.found_len(number) else {
+            return Ok(trouble);
+        };
+        let own = self.chain.last().filter(|segment| segment.number == number);
+        let reached = own.map_or(0, |segment| segment.len);
+        if trouble.is_none() && reached == len {
+            self.durable = self.chain.len();
+            return Ok(None);
+        }
+        let trouble = trouble.unwrap_or_else(|| Trouble {
+            offset: reached,
+            bytes: 0,
+            what: format!(
+                "the segment is missing or shorter than the {len} bytes that were found before"
+            ),
+            proven: true,
+        });
+        Ok(Some(Trouble {
+            proven: true,
+            ..trouble
+        }))
+    }
+
+    fn content(&mut self, number: FileId, visit: Visit<'_>) -> Result<Option<Trouble>> {
         let bytes = self.read(number)?;
         let path = self.path(number);
         let header = FileHeader::decode(&path, FileKind::Wal, &bytes)?;
@@ -256,9 +281,8 @@ impl Replay<'_> {
 
     /// Whether the segment continues the chain, or starts it.
     fn link(&mut self, header: &FileHeader) -> Result<(), &'static str> {
-        // Segments without records at the end of the chain may be rotations that were given up, or
-        // segments whose removal a loss of power undid; the one that counts then continues what was
-        // before them, or is the first of all.
+        // Segments without records at the end of the chain may be rotations that were given up; the one
+        // that counts then continues what was before them, or is the first of all.
         let mut at = self.chain.len();
         while let Some(tail) = at.checked_sub(1).and_then(|i| self.chain.get(i)) {
             if header.previous == Some((tail.number, tail.len)) {
@@ -272,7 +296,7 @@ impl Replay<'_> {
             }
             at -= 1;
         }
-        if at == 0 && header.base_seq > self.floor {
+        if at == 0 && header.base_seq > self.bounds.floor {
             return Err("the start of the log is missing");
         }
         let given_up = self.chain.drain(at..).map(|segment| segment.number);
@@ -281,44 +305,25 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Whether one of the `later` segments says that `number`, where the replay cannot go on, is no part of the log, and then
-    /// how many come before that one. Whoever wrote it had given up, or removed as obsolete, what lies between the
-    /// segment that it continues and itself; a loss of power undid the removal.
-    ///
-    /// Nothing of `number` was replayed: of a segment that is given up nothing ever is.
-    fn passed_over_by(&mut self, number: FileId, later: &[FileId]) -> Result<Option<usize>> {
-        let kept = match self.chain.last() {
-            Some(last) if last.number == number && !is_empty(last) => return Ok(None),
-            Some(last) if last.number == number => self.chain.len() - 1,
-            _ => self.chain.len(),
+    /// Whether one of the `later` segments continues segment `number` exactly where its valid records end. What is behind them
+    /// was cut off before that one was begun, because it could not be written whole, and a loss of power undid that.
+    fn is_continued(&self, number: FileId, later: &[FileId]) -> Result<bool> {
+        let Some(end) = self.chain.last().filter(|last| last.number == number) else {
+            return Ok(false);
         };
-        let before = self.chain.get(..kept).unwrap_or_default();
-        // Empty ones at the end may have been given up as well.
-        let full = before.iter().rposition(|segment| !is_empty(segment));
-        let ends = before.get(full.unwrap_or(0)..).unwrap_or_default();
-        for (skipped, &segment) in later.iter().enumerate() {
-            let path = self.path(segment);
-            let header = FileHeader::decode(&path, FileKind::Wal, &self.read(segment)?)?;
-            let is_ours = |h: &FileHeader| h.number == segment && h.database == self.database;
-            let Some((header, (previous, len))) = header
-                .filter(is_ours)
-                .and_then(|header| Some((header, header.previous?)))
-            else {
-                continue;
+        for &segment in later {
+            let header =
+                FileHeader::decode(&self.path(segment), FileKind::Wal, &self.read(segment)?)?;
+            let continues = |header: FileHeader| {
+                (header.number, header.database) == (segment, self.database)
+                    && (header.previous, header.base_seq)
+                        == (Some((end.number, end.len)), end.last_seq)
             };
-            let continues = ends
-                .iter()
-                .any(|end| (end.number, end.len) == (previous, len));
-            // Obsolete segments go oldest first: `number` went before the one that is named.
-            let begins = full.is_none() && previous > number && header.base_seq <= self.floor;
-            if continues || begins {
-                let given_up = self.chain.drain(kept..).map(|segment| segment.number);
-                self.abandoned.extend(given_up);
-                self.abandoned.extend(later.iter().take(skipped));
-                return Ok(Some(skipped));
+            if header.is_some_and(continues) {
+                return Ok(true);
             }
         }
-        Ok(None)
+        Ok(false)
     }
 
     fn records(
@@ -380,7 +385,7 @@ impl Replay<'_> {
         later: &[FileId],
         mode: RecoveryMode,
     ) -> Result<Cut> {
-        let mut damaged = trouble.proven || self.last_seq < self.floor;
+        let mut damaged = trouble.proven || self.last_seq < self.bounds.floor;
         let mut bytes = trouble.bytes;
         for &segment in later {
             let content = self.read(segment)?;
@@ -404,7 +409,7 @@ impl Replay<'_> {
         let Some(last) = self.chain.last() else {
             return Ok(None);
         };
-        if self.last_seq >= self.floor {
+        if self.last_seq >= self.bounds.floor {
             return Ok(None);
         }
         let cut = Cut {
@@ -414,7 +419,7 @@ impl Replay<'_> {
             damaged: true,
             what: format!(
                 "the log ends at sequence {}, flushed through {}",
-                self.last_seq, self.floor
+                self.last_seq, self.bounds.floor
             ),
         };
         self.decide(cut, mode).map(Some)

@@ -9,16 +9,14 @@ use crate::error::{Error, Result};
 use crate::points::{Points, point};
 use crate::storage::LogStore;
 use crate::tier::{Purpose, Tier};
-use crate::version::edit::FileId;
 
 const TEMPORARY: &str = ".wal.tmp";
 
-/// Removes `doomed` segments and makes `unproven` ones durable at their valid length. May be
-/// cut short anywhere: a replay then finds the same prefix.
+/// Makes `unproven` segments durable at their valid length. May be cut short anywhere: a replay then finds the same
+/// prefix.
 pub(super) fn settle(
     tier: &Tier,
     store: &dyn LogStore,
-    mut doomed: Vec<FileId>,
     unproven: &[ClosedSegment],
     points: &Points,
 ) -> Result<()> {
@@ -26,14 +24,6 @@ pub(super) fn settle(
         if file.name.ends_with(TEMPORARY) {
             store.remove(&file.name)?;
         }
-    }
-    // Newest first and each durable before the next: a chain with a hole would read as
-    // damage, a shorter one does not.
-    doomed.sort_unstable();
-    for number in doomed.into_iter().rev() {
-        store.remove(&segment_file_name(number))?;
-        store.sync_dir()?;
-        point!(points, "recovery.log_shortened")?;
     }
     for segment in unproven {
         rewrite(tier, store, segment, points)?;

@@ -11,6 +11,7 @@ use crate::log_format::{FILE_HEADER_LEN, Found, Records};
 use crate::options::RecoveryMode::{self, Strict, Tolerant};
 use crate::points::Points;
 use crate::sync::Arc;
+use crate::version::edit::FoundLog;
 
 const DB: u128 = 77;
 
@@ -35,20 +36,32 @@ pub(super) fn put(wal: &mut Wal, seqs: impl IntoIterator<Item = SeqNo>) {
     }
 }
 
-/// Replays and checks that every record is the one that was written; returns their numbers.
+/// Replays as the first opening there ever was, and removes what is no part of the log. Checks that every record is the one that
+/// was written; returns their numbers.
 pub(super) fn replay(
     store: &Arc<TestStore>,
     mode: RecoveryMode,
     from: SeqNo,
+) -> Result<(Vec<SeqNo>, Recovered)> {
+    replay_found(store, mode, from, None)
+}
+
+/// As [`replay`], after an opening that found so much of the log.
+fn replay_found(
+    store: &Arc<TestStore>,
+    mode: RecoveryMode,
+    floor: SeqNo,
+    found: Option<FoundLog>,
 ) -> Result<(Vec<SeqNo>, Recovered)> {
     let mut seqs = Vec::new();
     let recovered = recover(
         &store.tier(),
         DB,
         mode,
-        Bounds {
+        &Bounds {
             start: 0,
-            floor: from,
+            floor,
+            found,
         },
         &Points::default(),
         &mut |seq, _, _, key, value| {
@@ -58,6 +71,10 @@ pub(super) fn replay(
             Ok(())
         },
     )?;
+    let names = store.names();
+    let next = names.iter().filter_map(|name| segment_number(name));
+    let found = recovered.found_log(next.max().map_or(0, |newest| newest + 1));
+    remove_others(&store.tier(), &found, &Points::default())?;
     Ok((seqs, recovered))
 }
 
@@ -268,7 +285,7 @@ fn a_log_of_another_database_is_refused_in_any_mode() {
         &store.tier(),
         DB + 1,
         Tolerant,
-        Bounds::default(),
+        &Bounds::default(),
         &points,
         &mut ignore,
     );
@@ -418,102 +435,119 @@ fn a_rotation_that_was_given_up_leaves_no_trace_in_the_replay() {
     }
 }
 
-/// Found by the simulation: the sync behind the removal of an empty segment failed, the store was opened once
-/// more, and later the power went. The segment was back, older than the log by then, and what followed it was
-/// called damage because it did not continue it.
+/// Found by the simulation: the sync behind the removal of a segment that recovery had given up failed, the store was opened
+/// once more, and later the power went. The segment was back, older than the log by then, and was called
+/// damage: because what followed did not continue it, or because the log ended with it where all the rest was flushed.
 #[test]
-fn an_empty_segment_whose_removal_was_undone_is_no_part_of_the_log() {
+fn a_given_up_segment_that_is_back_is_no_part_of_the_log() {
+    // With all of its record, with none, and with half a header.
+    for kept in [usize::MAX, FILE_HEADER_LEN, 20] {
+        let store = TestStore::new();
+        let mut wal = fresh(&store);
+        put(&mut wal, [1]);
+        wal.rotate(2).unwrap();
+        put(&mut wal, [2]);
+        drop(wal);
+        let mut given_up = store.get(&name(2)).unwrap();
+        given_up.iter_mut().skip(kept).for_each(|byte| *byte = 0xaa);
+        // The first loses its record, so the second cannot be a part of what comes back.
+        cut_file(&store, 1, FILE_HEADER_LEN + 10);
+        let recovered = replay(&store, Strict, 0).unwrap().1;
+        assert_eq!(recovered.last_seq, 0);
+        let mut wal = start(&store, 3, &recovered);
+        let found = Some(recovered.found_log(3));
+        put(&mut wal, [1, 2]);
+        wal.rotate(4).unwrap();
+        put(&mut wal, [3]);
+        wal.sync().unwrap();
+        put(&mut wal, [4]);
+        let again = |floor: SeqNo| {
+            let store = store.copy();
+            store.put(&name(2), given_up.clone());
+            let replayed = replay_found(&store, Strict, floor, found.clone());
+            replayed.map(|(seqs, _)| (seqs, store.names()))
+        };
+        assert_eq!(
+            again(0).unwrap(),
+            (vec![1, 2, 3, 4], vec![name(3), name(4)])
+        );
+        // What it came before has become obsolete.
+        wal.remove_obsolete(2).unwrap();
+        assert_eq!(again(2).unwrap(), (vec![3, 4], vec![name(4)]));
+        assert!(again(1).is_err(), "2 is missing");
+        LogRemove::remove(&*store, 4);
+        assert_eq!(again(4).unwrap(), (vec![], vec![]));
+    }
+}
+
+/// What an opening has found was durable. A record of it may be the last that there is, and its loss would pass for
+/// a crash's work.
+#[test]
+fn a_loss_in_what_an_opening_found_is_damage() {
     let store = TestStore::new();
     let mut wal = fresh(&store);
     put(&mut wal, [1]);
     wal.rotate(2).unwrap();
-    let empty = store.get(&name(2)).unwrap();
+    put(&mut wal, [2]);
     drop(wal);
     let recovered = replay(&store, Strict, 0).unwrap().1;
-    assert_eq!(store.names(), [name(1)]);
-    let mut wal = start(&store, 3, &recovered);
-    put(&mut wal, [2]);
-    wal.rotate(4).unwrap();
-    put(&mut wal, [3]);
-    wal.sync().unwrap();
-    put(&mut wal, [4]);
-    wal.remove_obsolete(2).unwrap();
-    assert_eq!(store.names(), [name(4)]);
-    store.put(&name(2), empty);
-    assert_eq!(replay(&store.copy(), Strict, 2).unwrap().0, [3, 4]);
-    assert!(replay(&store.copy(), Strict, 1).is_err(), "2 is missing");
-    // Nor does it come to be a part of it.
-    let recovered = replay(&store, Strict, 2).unwrap().1;
-    assert_eq!(store.names(), [name(4)]);
-    put(&mut start(&store, 5, &recovered), [5]);
-    assert_eq!(replay(&store, Strict, 2).unwrap().0, [3, 4, 5]);
-}
-
-/// Found by the simulation: a segment of which a first loss of power had left no record was given up, and its removal
-/// undone by a failed sync and a second loss of power. It was called damage, because its successor
-/// knew that what was before was durable.
-#[test]
-fn a_torn_segment_whose_removal_was_undone_is_no_part_of_the_log() {
-    let torn = |of: &[u8], kept: usize| {
-        let mut bytes = of.to_vec();
-        bytes.iter_mut().skip(kept).for_each(|byte| *byte = 0xaa);
-        bytes
+    let found = recovered.found_log(3);
+    put(&mut start(&store, 3, &recovered), [3]);
+    let again = |change: &dyn Fn(&TestStore)| {
+        let store = store.copy();
+        change(&store);
+        replay_found(&store, Strict, 0, Some(found.clone())).map(|(seqs, _)| seqs)
     };
-    // All of its records are gone, and its header as well.
-    for kept in [72, 20] {
-        let store = TestStore::new();
-        let mut wal = fresh(&store);
-        put(&mut wal, [1]);
-        wal.sync().unwrap();
-        wal.rotate(2).unwrap();
-        put(&mut wal, [2]);
-        drop(wal);
-        let lost = torn(&store.get(&name(2)).unwrap(), kept);
-        store.put(&name(2), lost.clone());
-        let recovered = replay(&store, Strict, 0).unwrap().1;
-        assert_eq!(store.names(), [name(1)]);
-        let mut wal = start(&store, 3, &recovered);
-        put(&mut wal, [2]);
-        wal.sync().unwrap();
-        put(&mut wal, [3]);
-        store.put(&name(2), lost.clone());
-        assert_eq!(replay(&store.copy(), Strict, 0).unwrap().0, [1, 2, 3]);
-        // Nor if the one before it has become obsolete, and the one after.
-        wal.rotate(4).unwrap();
-        put(&mut wal, [4]);
-        wal.sync().unwrap();
-        put(&mut wal, [5]);
-        wal.remove_obsolete(3).unwrap();
-        assert_eq!(store.names(), [name(2), name(4)]);
-        assert_eq!(replay(&store.copy(), Strict, 3).unwrap().0, [4, 5]);
-        assert!(replay(&store.copy(), Strict, 2).is_err(), "3 is missing");
-        // Damage is one if it is of the segment that is continued.
-        flip(&store, 4, 80);
-        assert!(replay(&store, Strict, 3).is_err());
+    assert_eq!(again(&|_| {}).unwrap(), [1, 2, 3]);
+    // A cut that was undone is none of it.
+    let longer = |store: &TestStore| {
+        let bytes = store.get(&name(2)).unwrap();
+        store.put(&name(2), [bytes.as_slice(), &[0xaa; 40]].concat());
+    };
+    assert_eq!(again(&longer).unwrap(), [1, 2, 3]);
+    for number in [1, 2] {
+        for has_newest in [true, false] {
+            let without = |store: &TestStore| {
+                cut_file(store, number, FILE_HEADER_LEN);
+                if !has_newest {
+                    LogRemove::remove(store, 3);
+                }
+            };
+            assert!(again(&without).unwrap_err().is_corruption());
+        }
     }
+    let missing = |store: &TestStore| {
+        LogRemove::remove(store, 2);
+        LogRemove::remove(store, 3);
+    };
+    assert!(again(&missing).unwrap_err().is_corruption());
+    // Obsolete ones are removed oldest first.
+    let store = store.copy();
+    LogRemove::remove(&*store, 1);
+    let replayed = replay_found(&store, Strict, 1, Some(found)).unwrap();
+    assert_eq!(replayed.0, [2, 3]);
 }
 
-/// The same, where the segment before it had lost its end: it was shortened, and all that came after given up.
+/// Found by the simulation: a record that could not be written whole was cut off, its segment closed, and a loss of power undid the
+/// cut. The half record was called damage, because later segments knew that what was before them was durable.
 #[test]
-fn a_segment_after_a_cut_whose_removal_was_undone_is_no_part_of_the_log() {
+fn half_a_record_that_is_back_behind_the_end_of_a_closed_segment_is_no_part_of_the_log() {
     let store = TestStore::new();
     let mut wal = fresh(&store);
-    put(&mut wal, [1, 2]);
+    put(&mut wal, [1]);
+    let cut_off = store.get(&name(1)).unwrap();
     wal.rotate(2).unwrap();
-    put(&mut wal, [3]);
-    drop(wal);
-    let given_up = store.get(&name(2)).unwrap();
-    let len = bounds(&store, 1)[1];
-    cut_file(&store, 1, len + 10);
-    let recovered = replay(&store, Strict, 0).unwrap().1;
-    assert_eq!(store.names(), [name(1)]);
-    let mut wal = start(&store, 3, &recovered);
     put(&mut wal, [2]);
     wal.sync().unwrap();
     put(&mut wal, [3]);
-    store.put(&name(2), given_up);
-    assert_eq!(replay(&store, Strict, 0).unwrap().0, [1, 2, 3]);
-    assert_eq!(store.names(), [name(1), name(3)]);
+    let half = [cut_off.as_slice(), &cut_off[FILE_HEADER_LEN..][..30]].concat();
+    store.put(&name(1), half.clone());
+    assert_eq!(replay(&store.copy(), Strict, 0).unwrap().0, [1, 2, 3]);
+    // Elsewhere it is damage.
+    let mut torn = half;
+    torn.drain(FILE_HEADER_LEN + 5..FILE_HEADER_LEN + 9);
+    store.put(&name(1), torn);
+    assert!(replay(&store, Strict, 0).unwrap_err().is_corruption());
 }
 
 #[test]

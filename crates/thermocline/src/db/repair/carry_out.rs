@@ -40,11 +40,11 @@ pub(super) fn carry_out(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Pla
         identity::write(tier, plan.database)?;
     }
     // What it changes is what an opening would change.
-    wal::recover(
+    let recovered = wal::recover(
         &tiers[0],
         plan.database,
         RecoveryMode::Tolerant,
-        plan.log,
+        &plan.log,
         &builder.points,
         &mut |_, _, _, _, _| Ok(()),
     )?;
@@ -53,11 +53,13 @@ pub(super) fn carry_out(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Pla
     plan.shape.tables.extend(tables);
     plan.shape.next_file = new_file();
     let (last_seq, log_start) = (plan.shape.last_seq, plan.shape.log_start);
+    let found_log = recovered.found_log(plan.shape.next_file);
     let edits = plan
         .shape
-        .to_edits(last_seq, log_start, plan.shape.placed_by);
+        .to_edits(last_seq, log_start, plan.shape.placed_by, &found_log);
     let points = builder.points.clone();
     Manifest::create(Arc::clone(&tiers[0]), plan.database, number, &edits, points)?;
+    wal::remove_others(&tiers[0], &found_log, &builder.points)?;
     // An opening would take them for tables of edits that are lost: what they hold is to be replayed.
     for tier in tiers {
         for file in tier.tables.list()? {

@@ -39,12 +39,13 @@ impl Plan {
             }
             false => self.shape.log_floor,
         };
+        self.log.found = self.shape.found_log.clone();
         let mut writes: BTreeMap<KeyspaceId, u64> = BTreeMap::new();
         let surveyed = wal::survey(
             &tiers[0],
             self.database,
             RecoveryMode::Tolerant,
-            self.log,
+            &self.log,
             &mut |_, keyspace, _, _, _| {
                 *writes.entry(keyspace).or_insert(0) += 1;
                 Ok(())

@@ -72,9 +72,9 @@ pub(super) fn lost_an_edit(
     let nothing = &mut |_, _, _, _, _| Ok(());
     let bounds = Bounds {
         start: 0,
-        floor: shape.log_floor,
+        ..shape.log_bounds()
     };
-    let log = wal::survey(first, evidence.database, mode, bounds, nothing)?;
+    let log = wal::survey(first, evidence.database, mode, &bounds, nothing)?;
     let unnamed = evidence
         .tables
         .iter()

@@ -1,0 +1,69 @@
+//! Which segments are the log's.
+//!
+//! A removal of a segment, or of its end, may be undone: a sync fails, the store is opened again on what the system's
+//! cache shows, and later the power goes. So each opening writes down in its manifest what it has found to be the log.
+
+use super::segment::{log_store, segment_number};
+use crate::error::Result;
+use crate::key::SeqNo;
+use crate::points::{Points, point};
+use crate::tier::Tier;
+use crate::version::edit::{FileId, FoundLog};
+
+/// What the manifest says of the log.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bounds {
+    /// Segments with lower numbers are obsolete.
+    pub(crate) start: FileId,
+    /// The highest sequence number that any flush edit names: through it the log was synced (I5), and no
+    /// segment beyond it was removed. A log that starts behind `floor + 1` or ends before
+    /// `floor` is damaged.
+    pub(crate) floor: SeqNo,
+    /// What the latest opening took over.
+    pub(crate) found: Option<FoundLog>,
+}
+
+impl Bounds {
+    /// How long the segment was when it was taken over; all of that was durable.
+    pub(super) fn found_len(&self, number: FileId) -> Option<u64> {
+        let found = self.found.as_ref()?.segments.iter();
+        found.copied().find(|f| f.0 == number).map(|(_, len)| len)
+    }
+
+    /// Of the segments that are there those that are the log's, and those that should be there, in their order.
+    pub(super) fn segments(&self, there: impl Iterator<Item = FileId>) -> Vec<FileId> {
+        let is_own = |number: &FileId| {
+            let found = self.found.as_ref();
+            *number >= self.start
+                && found.is_none_or(|f| *number >= f.next || self.found_len(*number).is_some())
+        };
+        let mut numbers: Vec<FileId> = there.filter(is_own).collect();
+        numbers.sort_unstable();
+        // Obsolete ones go oldest first, each for good before the next: none may be missing between.
+        let first = numbers.first().copied().unwrap_or(FileId::MAX);
+        let found = self.found.iter().flat_map(|found| &found.segments);
+        numbers.extend(found.map(|(number, _)| *number).filter(|n| *n > first));
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+}
+
+/// Removes segments that are older than what was found and no part of it, as the manifest in force says: they were given
+/// up, or their removal did not last.
+///
+/// # Errors
+/// I/O errors of the log store.
+pub(crate) fn remove_others(tier: &Tier, found: &FoundLog, points: &Points) -> Result<()> {
+    let store = log_store(tier)?;
+    for file in store.list()? {
+        let is_other = |number: FileId| {
+            number < found.next && found.segments.iter().all(|(own, _)| *own != number)
+        };
+        if segment_number(&file.name).is_some_and(is_other) {
+            store.remove(&file.name)?;
+            point!(points, "recovery.log_shortened")?;
+        }
+    }
+    Ok(())
+}
