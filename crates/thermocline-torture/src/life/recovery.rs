@@ -1,7 +1,9 @@
 //! What must hold once a store is opened again after what happened to it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use thermocline::metrics::TierMetrics;
 use thermocline::storage::{CrashStyle, Faulty};
 use thermocline::{Db, Points};
 
@@ -89,17 +91,35 @@ impl Trial {
         if !report.problems.is_empty() {
             return Err(format!("verify found {:?}", report.problems).into());
         }
-        for (dir, metrics) in self.paths().iter().zip(&db.metrics().tiers) {
-            let files = self.disk.list_raw(dir);
-            let tables = files.iter().filter(|f| f.name.ends_with(".sst"));
-            let there: u64 = tables.map(|f| f.len).sum();
-            let named = metrics.table_bytes + metrics.pinned_obsolete_bytes;
-            if there != named {
-                let dir = dir.display();
-                return Err(format!("{dir} holds {there} bytes of tables, {named} named").into());
+        let named = || -> Vec<u64> {
+            let bytes = |tier: &TierMetrics| tier.table_bytes + tier.pinned_obsolete_bytes;
+            db.metrics().tiers.iter().map(bytes).collect()
+        };
+        // A thread that has just ended its work may let go of the last obsolete table in between: then what was named
+        // before the listing is not what is named after it.
+        loop {
+            let before = named();
+            let there: Vec<u64> = self
+                .paths()
+                .iter()
+                .map(|dir| self.table_bytes(dir))
+                .collect();
+            if named() != before {
+                continue;
             }
+            if there != before {
+                return Err(
+                    format!("tiers hold {there:?} bytes of tables, {before:?} named").into(),
+                );
+            }
+            return Ok(());
         }
-        Ok(())
+    }
+
+    fn table_bytes(&self, dir: &Path) -> u64 {
+        let files = self.disk.list_raw(dir);
+        let tables = files.iter().filter(|f| f.name.ends_with(".sst"));
+        tables.map(|f| f.len).sum()
     }
 
     /// A checkpoint that was acknowledged is there and whole; one that was cut short is not a
