@@ -104,17 +104,17 @@ impl SetUp {
             .grow_above(f64::INFINITY)
     }
 
-    pub(crate) fn ring(&self, ratio: u32, movement: Movement, keys: &[u32]) -> Entrant<Ring> {
+    pub(crate) fn ring(&self, ratio: u32, movement: Movement) -> Entrant<Ring> {
         let name = match movement {
             Movement::Sampling => "hotring-s",
             Movement::Random => "hotring-r",
             _ => "hotring, heads off",
         };
-        Entrant::loaded(name, ring(self.options(ratio, movement)), keys)
+        Entrant::new(name, ring(self.options(ratio, movement)))
     }
 
-    pub(crate) fn chained(&self, ratio: u32, keys: &[u32]) -> Entrant<Chained<AtomicU64>> {
-        Entrant::loaded("chained", Chained::new(self.buckets(ratio)), keys)
+    pub(crate) fn chained(&self, ratio: u32) -> Entrant<Chained<AtomicU64>> {
+        Entrant::new("chained", Chained::new(self.buckets(ratio)))
     }
 
     /// Compares and prints a line for each contender; ratios are to the first one.

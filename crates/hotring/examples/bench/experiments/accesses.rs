@@ -6,7 +6,7 @@ use hotring::Movement;
 
 use crate::contenders::{Handle, Table, Visits};
 use crate::keys;
-use crate::run::{Contender, Entrant};
+use crate::run::{Contender, Entrant, load};
 use crate::set_up::SetUp;
 
 /// Memory accesses of a lookup as the paper counts them: the bucket is one, and every item that is read.
@@ -18,9 +18,10 @@ pub(crate) fn run(set_up: &SetUp) {
     println!("| --- | --- | ---: | ---: | ---: | ---: |");
     let keys = keys::shuffled(set_up.keys);
     for ratio in [2, 8, 16] {
-        let chained = set_up.chained(ratio, &keys);
+        let chained = set_up.chained(ratio);
         let rings = [Movement::Sampling, Movement::Random, Movement::Off]
-            .map(|movement| set_up.ring(ratio, movement, &keys));
+            .map(|movement| set_up.ring(ratio, movement));
+        load(&[&chained, &rings[0], &rings[1], &rings[2]], &keys);
         for theta in [0.5, 0.99, 1.22] {
             let work = set_up.reads(theta);
             let label = format!("{ratio}, {theta}");
@@ -68,10 +69,12 @@ pub(crate) fn probe(set_up: &SetUp, chained: bool) {
     let keys = keys::shuffled(set_up.keys);
     let stream = keys::zipfian(set_up.keys, set_up.theta, set_up.requests, 100);
     if chained {
-        let chained = set_up.chained(set_up.ratio, &keys);
+        let chained = set_up.chained(set_up.ratio);
+        load(&[&chained], &keys);
         read_all(set_up, &chained.table, &stream);
     } else {
-        let ring = set_up.ring(set_up.ratio, Movement::Sampling, &keys);
+        let ring = set_up.ring(set_up.ratio, Movement::Sampling);
+        load(&[&ring], &keys);
         read_all(set_up, &ring.table, &stream);
     }
 }

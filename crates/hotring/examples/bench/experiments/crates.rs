@@ -7,7 +7,7 @@ use hotring::Movement;
 
 use crate::contenders::crates::{Dash, Index, Papaya};
 use crate::keys;
-use crate::run::{Contender, Entrant, PUT, READ};
+use crate::run::{Contender, Entrant, PUT, READ, load};
 use crate::set_up::{SetUp, heading, ring};
 
 /// One key a bucket, as tables of these crates have.
@@ -19,23 +19,15 @@ pub(crate) fn run(set_up: &SetUp) {
     let keys = keys::shuffled(set_up.keys);
     let len = set_up.keys as usize;
     let hasher = RandomState::default;
-    let hot = Entrant::loaded(
+    let hot = Entrant::new(
         "hotring-s",
         ring::<AtomicU64>(set_up.options(1, Movement::Sampling)),
-        &keys,
     );
-    let dash = Entrant::loaded(
-        "dashmap",
-        Dash::with_capacity_and_hasher(len, hasher()),
-        &keys,
-    );
-    let papaya = Entrant::loaded(
-        "papaya",
-        Papaya::with_capacity_and_hasher(len, hasher()),
-        &keys,
-    );
-    let index = Entrant::loaded("scc", Index::with_capacity_and_hasher(len, hasher()), &keys);
+    let dash = Entrant::new("dashmap", Dash::with_capacity_and_hasher(len, hasher()));
+    let papaya = Entrant::new("papaya", Papaya::with_capacity_and_hasher(len, hasher()));
+    let index = Entrant::new("scc", Index::with_capacity_and_hasher(len, hasher()));
     let all: [&dyn Contender; 4] = [&hot, &dash, &papaya, &index];
+    load(&all, &keys);
     for theta in [0.0, 0.99, 1.22] {
         set_up.lines(&format!("reads, {theta}"), &all, &set_up.reads(theta));
     }

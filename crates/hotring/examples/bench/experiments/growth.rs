@@ -6,7 +6,7 @@ use hotring::{Movement, Options};
 
 use crate::contenders::Table;
 use crate::keys;
-use crate::run::{Contender, Entrant, INSERT, READ, compare};
+use crate::run::{Contender, Entrant, INSERT, READ, compare, load};
 use crate::set_up::{Ring, SetUp, ring};
 
 /// The paper's figure 17: half of the requests read, half bring new keys.
@@ -24,8 +24,9 @@ pub(crate) fn run(set_up: &SetUp) {
     println!("| ---: | ---: | ---: | ---: | ---: | ---: |");
     let keys = keys::shuffled(set_up.keys);
     let options = Options::default().buckets(buckets);
-    let grows: Entrant<Ring> = Entrant::loaded("grows", ring(options), &keys);
-    let stays = set_up.ring(set_up.ratio, Movement::Sampling, &keys);
+    let grows: Entrant<Ring> = Entrant::new("grows", ring(options));
+    let stays = set_up.ring(set_up.ratio, Movement::Sampling);
+    load(&[&grows, &stays], &keys);
     let work = set_up.work(set_up.theta, |index, key| {
         key | if index % 2 == 0 { READ } else { INSERT }
     });
@@ -72,7 +73,8 @@ pub(crate) fn limits(set_up: &SetUp) {
                 .grow_above(limit)
                 .window(window)
                 .period(set_up.period);
-            let table: Entrant<Ring> = Entrant::loaded("", ring(options), &keys);
+            let table: Entrant<Ring> = Entrant::new("", ring(options));
+            load(&[&table], &keys);
             let begun = Instant::now();
             let mut last = (table.table.buckets(), Duration::ZERO);
             // Until a second brings no more buckets.

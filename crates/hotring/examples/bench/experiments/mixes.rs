@@ -5,7 +5,7 @@ use hotring::{HotRing, Movement};
 use crate::contenders::Wide;
 use crate::contenders::chained::Chained;
 use crate::keys;
-use crate::run::{Contender, Entrant, INSERT, PUT, READ, Work};
+use crate::run::{Contender, Entrant, INSERT, PUT, READ, Work, load};
 use crate::set_up::{SetUp, heading, ring};
 
 const MOVEMENTS: [(&str, Movement); 2] = [
@@ -16,10 +16,11 @@ const MOVEMENTS: [(&str, Movement); 2] = [
 /// The paper's figures 10 and 12.
 pub(crate) fn run(set_up: &SetUp) {
     let keys = keys::shuffled(set_up.keys);
-    let chained = set_up.chained(set_up.ratio, &keys);
-    let rings = MOVEMENTS.map(|(_, movement)| set_up.ring(set_up.ratio, movement, &keys));
+    let chained = set_up.chained(set_up.ratio);
+    let rings = MOVEMENTS.map(|(_, movement)| set_up.ring(set_up.ratio, movement));
     heading("Values of 8 bytes, changed in place", "requests, θ");
     let all: [&dyn Contender; 3] = [&chained, &rings[0], &rings[1]];
+    load(&all, &keys);
     for theta in [0.99, 1.22] {
         for percent in [5, 50, 100] {
             let work = mixed(set_up, theta, percent, PUT);
@@ -37,15 +38,15 @@ pub(crate) fn run(set_up: &SetUp) {
     };
     let keys = keys::shuffled(wide.keys);
     let buckets = wide.buckets(wide.ratio);
-    let chained = Entrant::loaded("chained", Chained::<Wide>::new(buckets), &keys);
-    let rings: [Entrant<HotRing<u64, Wide>>; 2] = MOVEMENTS.map(|(name, movement)| {
-        Entrant::loaded(name, ring(wide.options(wide.ratio, movement)), &keys)
-    });
+    let chained = Entrant::new("chained", Chained::<Wide>::new(buckets));
+    let rings: [Entrant<HotRing<u64, Wide>>; 2] = MOVEMENTS
+        .map(|(name, movement)| Entrant::new(name, ring(wide.options(wide.ratio, movement))));
     heading(
         &format!("Values of 100 bytes, {} keys", wide.keys),
         "requests, θ",
     );
     let all: [&dyn Contender; 3] = [&chained, &rings[0], &rings[1]];
+    load(&all, &keys);
     for theta in [0.99, 1.22] {
         for percent in [0, 50, 100] {
             let work = mixed(&wide, theta, percent, PUT);

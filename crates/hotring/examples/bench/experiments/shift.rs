@@ -6,18 +6,19 @@ use hotring::Movement;
 
 use crate::contenders::{Table, Visits};
 use crate::keys;
-use crate::run::{Contender, Entrant};
+use crate::run::{Contender, Entrant, load};
 use crate::set_up::{Ring, SetUp, heading};
 
 /// The paper's figure 14.
 pub(crate) fn run(set_up: &SetUp) {
     let keys = keys::shuffled(set_up.keys);
-    let chained = set_up.chained(set_up.ratio, &keys);
-    let rings = [Movement::Sampling, Movement::Random]
-        .map(|movement| set_up.ring(set_up.ratio, movement, &keys));
+    let chained = set_up.chained(set_up.ratio);
+    let rings =
+        [Movement::Sampling, Movement::Random].map(|movement| set_up.ring(set_up.ratio, movement));
     let before = set_up.reads(set_up.theta);
     let after = set_up.work(set_up.theta, |_, key| (key + set_up.keys / 2) % set_up.keys);
     let all: [&dyn Contender; 3] = [&chained, &rings[0], &rings[1]];
+    load(&all, &keys);
     heading("Before the shift", "");
     set_up.lines("", &all, &before);
 

@@ -8,7 +8,7 @@ use hotring::Movement;
 
 use crate::contenders::{Handle, Table};
 use crate::keys;
-use crate::run::{Contender, Entrant, Work};
+use crate::run::{Contender, Entrant, Work, load};
 use crate::set_up::SetUp;
 
 /// The paper's figure 16.
@@ -21,9 +21,10 @@ pub(crate) fn run(set_up: &SetUp) {
     println!("| θ | table | 50 % | 99 % | 99.9 % | 99.99 % | 99.999 % | most |");
     println!("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |");
     let keys = keys::shuffled(set_up.keys);
-    let chained = set_up.chained(set_up.ratio, &keys);
-    let rings = [Movement::Sampling, Movement::Random]
-        .map(|movement| set_up.ring(set_up.ratio, movement, &keys));
+    let chained = set_up.chained(set_up.ratio);
+    let rings =
+        [Movement::Sampling, Movement::Random].map(|movement| set_up.ring(set_up.ratio, movement));
+    load(&[&chained, &rings[0], &rings[1]], &keys);
     for theta in [0.99, 1.22] {
         let work = set_up.reads(theta);
         line(theta, &chained, &work, set_up);
