@@ -88,8 +88,9 @@ impl<E: Entry> Core<E> {
     /// Finds the node of this order for which `is_key` holds. Reads only, except that it takes a
     /// stale head off.
     ///
-    /// What every search does is inlined and has few instructions: while a request waits for
-    /// memory, the processor goes on with the next ones as far as its window reaches.
+    /// What every search does is inlined and has few instructions, and one branch in it cannot be foreseen: while a
+    /// request waits for memory, the processor goes on with the next ones as far as its guesses hold and its window
+    /// reaches.
     #[inline(always)]
     pub(crate) fn search<'g>(
         &self,
@@ -98,72 +99,75 @@ impl<E: Entry> Core<E> {
         is_key: impl Fn(NonNull<Node>) -> bool,
     ) -> Seen<'g> {
         let head = Word::of(spot.bucket);
-        let from_head = head.is_within(spot.part);
-        let next = spot.anchor().next();
+        let mut from_head = head.is_within(spot.part);
+        let first = spot.anchor().next();
         // No branch: which it is cannot be foreseen, and a wrong guess would throw away what the processor has done
         // ahead, such as the next request, while it waited for the bucket.
-        let first = select_unpredictable(from_head, head.untagged(), next.as_ptr());
-        if let Some(first) = NonNull::new(first) {
-            // SAFETY: the head is counted, so when it was read its node was not retired; nothing behind it is looked
-            // at before it is seen to be unmarked and thereby linked. The anchor's successor is an `At` by L3.
-            let at = unsafe { At::new(first, spot.guard) };
-            let next = at.next();
-            if at.order() == order && !next.marked() && is_key(at.node_ptr()) {
-                let at = Some(at);
-                return Seen { at, visits: 1 };
+        let mut link = select_unpredictable(from_head, head.untagged(), first.as_ptr());
+        let mut visits = 1;
+        loop {
+            if let Some(at) = NonNull::new(link) {
+                // SAFETY: the head is counted, so when it was read its node was not retired; nothing behind it is looked
+                // at before it is seen to be unmarked and thereby linked. The anchor's successor is an `At` by L3, and so
+                // is that of every link from then on.
+                let at = unsafe { At::new(at, spot.guard) };
+                let next = at.next();
+                if next.marked() {
+                    break;
+                }
+                let at_order = at.order();
+                if at_order < order {
+                    visits += 1;
+                    link = next.as_ptr();
+                    continue;
+                }
+                if at_order == order {
+                    if is_key(at.node_ptr()) {
+                        let at = Some(at);
+                        return Seen { at, visits };
+                    }
+                    // Before a head of this order there may be others.
+                    if !from_head || visits > 1 {
+                        visits += 1;
+                        link = next.as_ptr();
+                        continue;
+                    }
+                }
             }
+            // Behind what is sought, or the list's end.
+            if !from_head || visits > 1 {
+                let visits = visits - 1;
+                return Seen { at: None, visits };
+            }
+            // There is no head, or it was read in vain: it is in the same part of the bucket.
+            visits += u32::from(!link.is_null());
+            from_head = false;
+            link = first.as_ptr();
         }
-        let (at, visits) =
-            self.search_on(order, spot.guard, NonNull::new(first), from_head, is_key);
+        let (at, more) = self.search_from_anchor(order, spot.guard, is_key);
         // SAFETY: it was found.
         let at = at.map(|at| unsafe { At::new(at, spot.guard) });
+        let visits = visits + more;
         Seen { at, visits }
     }
 
-    /// Goes on with a search of which the first item was not what is sought. Takes and returns what fits registers.
+    /// The search for those that met a marked link, which is rare: behind one that is still linked they may go on, behind a
+    /// stale head not. Takes and returns what fits registers.
+    #[cold]
     #[inline(never)]
-    fn search_on(
+    fn search_from_anchor(
         &self,
         order: u64,
         guard: &Guard,
-        first: Option<NonNull<Link>>,
-        from_head: bool,
         is_key: impl Fn(NonNull<Node>) -> bool,
     ) -> (Option<NonNull<Link>>, u32) {
+        let spot = self.spot(order, guard);
+        // Takes it off if it is stale.
+        self.head(spot);
         let mut visits = 0;
-        let mut next = None;
-        if let Some(first) = first {
-            // SAFETY: as in `search`.
-            let at = unsafe { At::new(first, guard) };
-            let at_order = at.order();
-            let behind = at.next();
-            if from_head {
-                visits = 1;
-                if at_order < order && !behind.marked() {
-                    next = Some(behind);
-                }
-            } else if at_order > order {
-                return (None, 0);
-            } else {
-                visits = 1;
-                next = Some(behind);
-            }
-        } else if !from_head {
-            return (None, 0);
-        }
-        let mut next = next.unwrap_or_else(|| {
-            let spot = self.spot(order, guard);
-            // Takes it off if it is stale.
-            self.head(spot);
-            spot.anchor().next()
-        });
+        let mut next = spot.anchor().next();
         while let Some(at) = next.at() {
             let at_order = at.order();
-            if at_order < order {
-                visits += 1;
-                next = at.next();
-                continue;
-            }
             if at_order > order {
                 break;
             }
@@ -171,7 +175,7 @@ impl<E: Entry> Core<E> {
             next = at.next();
             // A marked node of the key is one that was replaced, or deleted: the key's next version, if
             // there is one, stands behind.
-            if !next.marked() && is_key(at.node_ptr()) {
+            if at_order == order && !next.marked() && is_key(at.node_ptr()) {
                 return (NonNull::new(at.as_ptr()), visits);
             }
         }
