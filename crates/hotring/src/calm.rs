@@ -3,7 +3,8 @@
 //! A round costs three walks round the ring and a write to every item. When accesses are even, or the head is already right
 //! and the rest of the accesses go elsewhere, one after the other would be begun for nothing. So after a round
 //! that gained little, half as many of the requests that could begin one do so as after the one before; after one that
-//! gained much, all.
+//! gained much, four times as many. The samples of a ring with even accesses are few, and some place always looks
+//! better than the present one: half of the cost is much.
 //!
 //! Which ones do is decided by the thread's count of periods, not by a count in the bucket: a request that begins nothing
 //! writes nothing. Its bucket's cache line would have to go back to memory for that.
@@ -16,8 +17,11 @@ use crate::sync::counting::{AtomicU8, Ordering};
 const MOST: u8 = 7;
 
 /// Where a ring begins, whose accesses nobody knows yet: most rings are cold, and would be sampled for nothing; a hot one
-/// has its first round some forty accesses later.
-const FIRST: u8 = 3;
+/// has its first round some 160 accesses later. Until then its head moves at random, which takes no walk.
+const FIRST: u8 = 5;
+
+/// Set until the first round has ended.
+const UNSAMPLED: u8 = 1 << 7;
 
 /// See the module.
 #[derive(Debug)]
@@ -25,25 +29,33 @@ pub(crate) struct Calm(AtomicU8);
 
 impl Default for Calm {
     fn default() -> Self {
-        Self(AtomicU8::new(FIRST))
+        Self(AtomicU8::new(FIRST | UNSAMPLED))
     }
 }
 
 impl Calm {
     /// Whether the request that ends a thread's `period`, of which this is the number, begins no round.
     pub(crate) fn passes(&self, period: u32) -> bool {
-        let level = self.0.load(Ordering::Relaxed);
-        period & ((1 << level) - 1) != 0
+        period & ((1 << self.level()) - 1) != 0
+    }
+
+    /// Whether no round has ended yet.
+    pub(crate) fn is_unsampled(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & UNSAMPLED != 0
     }
 
     /// Notes what a round gained, of what its samples cost before.
     pub(crate) fn gained(&self, gain: i128, cost: i128) {
-        let level = if gain.saturating_mul(4) >= cost {
-            0
+        let level = if gain.saturating_mul(2) >= cost {
+            self.level().saturating_sub(2)
         } else {
-            MOST.min(self.0.load(Ordering::Relaxed) + 1)
+            MOST.min(self.level() + 1)
         };
         self.0.store(level, Ordering::Relaxed);
+    }
+
+    fn level(&self) -> u8 {
+        self.0.load(Ordering::Relaxed) & !UNSAMPLED
     }
 }
 
@@ -55,17 +67,34 @@ mod tests {
     fn rounds_that_gain_little_are_begun_by_half_as_many_requests_each_time_down_to_a_fewest() {
         let calm = Calm::default();
         let begun = |calm: &Calm| (1..=512).filter(|period| !calm.passes(*period)).count();
-        assert_eq!(begun(&calm), 64, "who knows yet");
-        calm.gained(1, 4);
-        assert_eq!(begun(&calm), 512);
-        let begun_after = [1, 2, 3, 4, 5, 6, 7, 8].map(|_| {
-            calm.gained(1, 5);
+        assert_eq!(begun(&calm), 16, "who knows yet");
+        let begun_after = [1, 2, 3, 4].map(|_| {
+            calm.gained(49, 100);
             begun(&calm)
         });
-        assert_eq!(begun_after, [256, 128, 64, 32, 16, 8, 4, 4]);
-        calm.gained(1, 4);
-        assert_eq!(begun(&calm), 512);
-        calm.gained(0, 4);
+        assert_eq!(begun_after, [8, 4, 4, 4]);
+    }
+
+    #[test]
+    fn rounds_that_gain_much_are_begun_by_four_times_as_many_requests_up_to_all() {
+        let calm = Calm::default();
+        let begun = |calm: &Calm| (1..=512).filter(|period| !calm.passes(*period)).count();
+        let begun_after = [1, 2, 3, 4].map(|_| {
+            calm.gained(50, 100);
+            begun(&calm)
+        });
+        assert_eq!(begun_after, [64, 256, 512, 512]);
+        calm.gained(0, 100);
         assert_eq!(begun(&calm), 256);
+    }
+
+    #[test]
+    fn the_first_round_that_ends_makes_a_ring_sampled_whatever_it_gained() {
+        for gain in [0, 100] {
+            let calm = Calm::default();
+            assert!(calm.is_unsampled());
+            calm.gained(gain, 100);
+            assert!(!calm.is_unsampled(), "{gain}");
+        }
     }
 }

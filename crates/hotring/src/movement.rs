@@ -8,7 +8,8 @@
 //! the item itself would be of no use to it. The first item's predecessor is the anchor, which no
 //! head makes quicker to reach; such an update only takes a sample.
 //!
-//! A ring whose rounds gain little is left alone for longer and longer, see [`crate::calm`].
+//! A ring whose rounds gain little is left alone for longer and longer, and until its first round has ended its head moves as
+//! in HotRing-r, see [`crate::calm`].
 //!
 //! Misses and new items begin no round and take no sample: there is no item to turn to the head.
 
@@ -92,11 +93,11 @@ impl<E: Entry> Core<E> {
             _ if Word::of(spot.bucket).link().is_none() => {
                 self.swing(spot, None, item);
             }
-            Movement::Sampling if spot.bucket.calm.passes(period) => {}
             // Another thread has moved it there meanwhile.
             _ if spot.heads(item) => {}
-            Movement::Sampling => self.begin_sampling(spot),
-            Movement::Random => {
+            Movement::Sampling if !spot.bucket.calm.passes(period) => self.begin_sampling(spot),
+            Movement::Sampling if !spot.bucket.calm.is_unsampled() => {}
+            _ => {
                 if let Head::Live(head, _) = self.head(spot) {
                     self.swing(spot, Some(head), item);
                 }

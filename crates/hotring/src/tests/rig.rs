@@ -35,13 +35,23 @@ impl<V: Send + Sync + 'static> Ring<V> {
         }
     }
 
-    /// Has every request that may begin a round do so, as after a round that gained much, in the bucket of
+    /// Has every request that may begin a round do so, as after rounds that gained much, in the bucket of
     /// `key`.
     #[cfg(not(any(feature = "loom", feature = "shuttle")))]
     pub(super) fn make_restless(&self, key: u64) {
         let guard = reclaim::pin();
         let spot = self.core.spot(order_of(key), &guard);
-        spot.bucket.calm.gained(1, 1);
+        for _ in 0..8 {
+            spot.bucket.calm.gained(1, 1);
+        }
+    }
+
+    /// Notes a round that gained nothing in the bucket of `key`.
+    #[cfg(not(any(feature = "loom", feature = "shuttle")))]
+    pub(super) fn make_calm(&self, key: u64) {
+        let guard = reclaim::pin();
+        let spot = self.core.spot(order_of(key), &guard);
+        spot.bucket.calm.gained(0, 1);
     }
 
     /// Moves the head of its bucket to `key`; false if it was moved or removed meanwhile.

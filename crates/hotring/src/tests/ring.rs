@@ -333,6 +333,27 @@ fn updates_turn_the_ring_to_the_predecessor() {
 }
 
 #[test]
+fn a_head_moves_at_once_until_the_first_round_has_ended() {
+    let map = with(Options::default().buckets(1).period(1));
+    for key in KEYS {
+        map.pin().insert(key, key);
+    }
+    let ring = map.pin();
+    // This thread's periods are too few for one of them to begin a round.
+    for key in [4, 12, 8] {
+        ring.get(&key);
+        assert_eq!(map.head_near(2), Some(key));
+    }
+    map.make_calm(2);
+    for key in [4, 12] {
+        ring.get(&key);
+        assert_eq!(map.head_near(2), Some(8));
+    }
+    drop(ring);
+    map.check();
+}
+
+#[test]
 fn even_accesses_begin_few_rounds() {
     let map = with(Options::default().buckets(1).period(1));
     let keys = [2, 4, 6, 8, 10, 12, 14, 16];
