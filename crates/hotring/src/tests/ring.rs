@@ -232,6 +232,29 @@ fn a_head_that_is_moved_to_a_deleted_node_is_taken_off() {
 }
 
 #[test]
+fn a_search_past_a_marked_link_compares_keys_of_its_own_order_only() {
+    let map = ring_of(&KEYS);
+    let guard = reclaim::pin();
+    let spot = map.core.spot(order_of(8), &guard);
+    let at = map.core.search(spot, order_of(4), |_| true).at;
+    let marked = at.expect("it is there");
+    assert!(marked.mark(marked.next().as_ptr()));
+    let compared = std::cell::Cell::new(0);
+    let seen = map.core.search(spot, order_of(8), |_| {
+        compared.set(compared.get() + 1);
+        true
+    });
+    assert_eq!(seen.at.map(|at| at.order()), Some(order_of(8)));
+    assert_eq!(compared.get(), 1);
+    // An insertion unlinks what was marked.
+    map.core
+        .tally
+        .went(size_of::<crate::map::item::Item<u64, u64>>());
+    map.pin().insert(9, 9);
+    map.check();
+}
+
+#[test]
 fn random_movement_turns_the_ring_to_the_item_that_was_asked_for() {
     let map = with(
         Options::default()
