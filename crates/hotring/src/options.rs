@@ -6,6 +6,7 @@
 pub enum Movement {
     /// HotRing-s: when the last request of a period was not served by the head, as many accesses
     /// are counted as the ring has items, and the head goes where these would have been cheapest.
+    /// Until a ring has been counted for the first time its head moves as by [`Movement::Random`].
     #[default]
     Sampling,
     /// HotRing-r: when the last request of a period was not served by the head, the head goes to the
