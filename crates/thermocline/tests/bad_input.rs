@@ -373,17 +373,21 @@ fn closing_during_a_compaction_loses_nothing_and_leaves_nothing() {
         db.wait_idle().unwrap();
         db.put("key00000", "newer than what is below").unwrap();
         let (reached, compacting) = mpsc::channel();
-        let (reached, store) = (Mutex::new(reached), db.clone());
+        let (refused, let_go) = mpsc::channel::<()>();
+        let (reached, let_go) = (Mutex::new(reached), Mutex::new(let_go));
         trial.points.set(point, move || {
             let _ = reached.lock().unwrap().send(());
-            // It stands here until the store is closed under it.
-            while !matches!(store.get(""), Err(Error::Closed)) {
-                std::thread::yield_now();
-            }
+            // It stands here until the store is closed under it, and who asked for it has been refused:
+            // one that still looks for work holds the version that it looks at, and with it its files.
+            let _ = let_go.lock().unwrap().recv();
             Ok(())
         });
         let compactor = db.clone();
-        let compacted = std::thread::spawn(move || compactor.compact_range::<&[u8]>(..));
+        let compacted = std::thread::spawn(move || {
+            let outcome = compactor.compact_range::<&[u8]>(..);
+            drop(refused);
+            outcome
+        });
         compacting.recv().unwrap();
         db.close().unwrap();
         let outcome = compacted.join().unwrap();

@@ -110,10 +110,13 @@ impl Engine {
     ) -> Result<()> {
         self.flush_all()?;
         let range = inclusive(bounds);
-        let superversion = tree.pin();
-        // L0 alone is brought down too: its tables overlap.
-        let last = superversion.version.last_level().unwrap_or(0).max(1);
-        let last_fast = tree.targets(self, &superversion.version).last_fast();
+        let (last, last_fast) = {
+            // Let go before the work starts: a version held through it holds the files it replaces.
+            let version = &tree.pin().version;
+            // L0 alone is brought down too: its tables overlap.
+            let last = version.last_level().unwrap_or(0).max(1);
+            (last, tree.targets(self, version).last_fast())
+        };
         for level in (0..last).filter(|level| *level != last_fast) {
             self.compact_level(tree, level, &range)?;
         }

@@ -273,7 +273,8 @@ impl Db {
     }
 
     /// Flushes, waits for running work to stop, and closes the store for all its handles.
-    /// Reads and writes fail from then on.
+    /// Reads and writes fail from then on. Replaced files that an iterator or a call in another thread
+    /// still holds are removed by the next opening.
     ///
     /// # Errors
     /// What kept the last writes from getting durable. The store is closed in any case.
