@@ -136,6 +136,9 @@ impl Used {
     /// Passes of the hand that a record can earn: what was hot once is not kept for ever.
     const MOST: u32 = 7;
 
+    /// Set by the first access, and never taken back; the bits below it count.
+    const FOUND: u32 = 1 << 31;
+
     /// A new record has one pass: it may come in just before the hand.
     pub(super) fn new() -> Self {
         Self(AtomicU32::new(1))
@@ -146,15 +149,22 @@ impl Used {
     #[inline]
     pub(super) fn touch(&self) {
         let used = self.0.load(Ordering::Relaxed);
-        if used < Self::MOST {
-            self.0.store(used + 1, Ordering::Relaxed);
+        if used & !Self::FOUND < Self::MOST {
+            self.0.store((used + 1) | Self::FOUND, Ordering::Relaxed);
         }
     }
 
     /// The hand passes: halves the count; whether there was one.
     pub(super) fn halve(&self) -> bool {
-        let used = self.0.load(Ordering::Relaxed);
-        self.0.store(used / 2, Ordering::Relaxed);
+        let word = self.0.load(Ordering::Relaxed);
+        let used = word & !Self::FOUND;
+        self.0
+            .store(word & Self::FOUND | used / 2, Ordering::Relaxed);
         used > 0
+    }
+
+    /// Whether there was an access at all.
+    pub(super) fn was_found(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & Self::FOUND != 0
     }
 }

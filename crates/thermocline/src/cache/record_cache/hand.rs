@@ -41,6 +41,7 @@ impl RecordCache {
                 if let Some(slot) = ring.remove_if(&key.sought(), is_it) {
                     self.live.fetch_sub(slot.charge.bytes(), Ordering::Relaxed);
                     self.evictions.fetch_add(1, Ordering::Relaxed);
+                    self.gate.has_left(cached.used.was_found());
                     let accesses = cached.accesses.take();
                     left(key.keyspace, &key.key, cached.value.len(), accesses);
                 }

@@ -8,6 +8,7 @@
 mod accesses;
 mod doorkeeper;
 mod entry;
+mod gate;
 mod hand;
 mod ledger;
 mod tables;
@@ -22,6 +23,7 @@ use hotring::{CompareAndSwap, HotRing};
 use self::accesses::Accesses;
 use self::doorkeeper::Doorkeeper;
 use self::entry::{Cached, Carried, Key, Slot, Used};
+use self::gate::Gate;
 use self::ledger::{Charge, Ledger};
 use crate::key::{Kind, SeqNo};
 use crate::metrics::RecordCacheMetrics;
@@ -57,6 +59,9 @@ const MOST_PLACES: u64 = 1 << 22;
 /// still be read: they go when the readers of their moment have.
 const DEAD: u64 = 16;
 
+/// The part of the capacity, as a divisor, that may be free in a full cache: more than is left to the dead.
+const SPARE: u64 = 8;
+
 /// Turns of the epochs after which what was handed over is freed, if no reader is in the way.
 const EPOCHS: usize = 3;
 
@@ -84,6 +89,7 @@ pub(crate) struct RecordCache {
     seed: u64,
     capacity: u64,
     door: Doorkeeper,
+    gate: Gate,
     ledger: Arc<Ledger>,
     /// What the door and the index's tables take.
     tables: Mutex<Charge>,
@@ -120,6 +126,7 @@ impl RecordCache {
             seed,
             capacity,
             door,
+            gate: Gate::default(),
             ledger,
             tables: Mutex::new(tables),
             live: AtomicU64::new(0),
@@ -164,10 +171,16 @@ impl RecordCache {
         })
     }
 
-    /// Whether a key that was missed has been missed before, not long ago.
+    /// Whether a key that was missed is to be taken in: it has been missed before, not long ago, and there
+    /// is room, or what was taken in of late was of use.
     #[inline]
     pub(crate) fn is_wanted(&self, sought: &Sought<'_>) -> bool {
-        self.door.knows(sought.hash)
+        self.door.knows(sought.hash) && (self.has_room() || self.gate.lets_in())
+    }
+
+    /// Whether a fill evicts nobody. What is dead and not freed yet takes room too.
+    fn has_room(&self) -> bool {
+        self.used_bytes() < self.capacity - self.capacity / SPARE
     }
 
     /// Copies `record` in, if `is_current` says, once a place is reserved, that nothing newer can be below the
