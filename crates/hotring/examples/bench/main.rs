@@ -21,6 +21,9 @@ use experiments::Experiment;
 use set_up::SetUp;
 
 #[derive(Parser)]
+#[command(
+    about = "Measures hotring beside a chained table of the same parts and beside other crates"
+)]
 struct Arguments {
     /// What to measure.
     #[arg(required = true, value_enum)]
