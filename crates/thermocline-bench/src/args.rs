@@ -122,8 +122,9 @@ pub struct BenchArgs {
     pub cache: Option<u64>,
 
     /// Bytes of the block cache's that a cache of single records takes instead (thermocline's engines only)
-    #[arg(long, value_parser = size, value_name = "SIZE", default_value = "0")]
-    pub record_cache: u64,
+    /// [default: half of them]
+    #[arg(long, value_parser = size, value_name = "SIZE")]
+    pub record_cache: Option<u64>,
 
     /// Memtable, and table [default: the least of a sixth of the memory, a 128th of the
     /// fast capacity, and 64MiB]

@@ -69,6 +69,11 @@ pub(crate) trait EngineKind: Sync {
         false
     }
 
+    /// What of a block cache of `cache` bytes it keeps single records in, unless it is told.
+    fn usual_record_cache(&self, _cache: u64) -> u64 {
+        0
+    }
+
     /// Refuses settings that this engine cannot honour.
     ///
     /// # Errors

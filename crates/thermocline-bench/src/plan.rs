@@ -125,7 +125,7 @@ impl BenchArgs {
             Source::Generated { .. } => ValueLens::all(usual),
             Source::Trace { trace, .. } => trace.value_lens(usual),
         };
-        let settings = self.settings(records * value_lens.record_bytes());
+        let settings = self.settings(engine, records * value_lens.record_bytes());
         let slow_device = settings.slow_device;
         engine.check(&settings)?;
         #[cfg(feature = "experiments")]
@@ -240,14 +240,17 @@ impl BenchArgs {
         Ok(End { ops, duration })
     }
 
-    fn settings(&self, data: u64) -> Settings {
+    fn settings(&self, engine: &dyn EngineKind, data: u64) -> Settings {
         let fast_capacity = self.fast_capacity.unwrap_or((data / 4).max(2 << 20));
         let memory = self.memory.unwrap_or((data / 4).max(16 << 20));
+        let cache = self.cache.unwrap_or(memory / 8);
         Settings {
             fast_capacity,
             memory,
-            cache: self.cache.unwrap_or(memory / 8),
-            record_cache: self.record_cache,
+            cache,
+            record_cache: self
+                .record_cache
+                .unwrap_or_else(|| engine.usual_record_cache(cache)),
             memtable: self
                 .memtable
                 .unwrap_or_else(|| Settings::default_memtable(memory, fast_capacity)),

@@ -41,10 +41,12 @@ pub fn random_options(seed: u64) -> Options {
         0 => Placement::ByLevel,
         _ => Placement::HotRap(random_hotrap(&mut rng)),
     };
-    // So small that records come and go.
-    if options.block_cache.is_none() && rng.random_bool(0.6) {
-        options.record_cache = rng.random_range(64..=256u64) << 10;
-    }
+    options.record_cache = match rng.random_range(0..10) {
+        // So small that records come and go.
+        0..=5 if options.block_cache.is_none() => Some(rng.random_range(64..=256u64) << 10),
+        6..=7 => Some(0),
+        _ => None,
+    };
     options
 }
 
@@ -65,7 +67,7 @@ pub(crate) fn crowded_options(seed: u64, capacity: u64) -> Options {
     options.level_ratio = rng.random_range(2..=8);
     options.block_cache = rng.random_bool(0.5).then_some(0);
     if options.block_cache.is_none() {
-        options.record_cache = 64 << 10;
+        options.record_cache = Some(64 << 10);
     }
     options.seed = Some(seed);
     options.placement = Placement::HotRap(random_hotrap(&mut rng));

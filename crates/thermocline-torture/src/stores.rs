@@ -117,6 +117,6 @@ pub fn option_sets() -> Vec<(&'static str, Options)> {
     add("tiny fast tier", &|o| {
         o.tiers[0].capacity = 24 * (32 << 10);
     });
-    add("record cache", &|o| o.record_cache = 64 << 10);
+    add("record cache", &|o| o.record_cache = Some(64 << 10));
     sets
 }

@@ -141,11 +141,11 @@ fn options_that_contradict_each_other_name_the_option() {
         ("tiers", change(|o| o.table_size = Some(1 << 20))),
         ("table_size", change(|o| o.table_size = Some(1))),
         ("block_cache", change(|o| o.block_cache = Some(1 << 30))),
-        ("record_cache", change(|o| o.record_cache = 1 << 30)),
-        ("record_cache", change(|o| o.record_cache = 1000)),
+        ("record_cache", change(|o| o.record_cache = Some(1 << 30))),
+        ("record_cache", change(|o| o.record_cache = Some(1000))),
         (
             "record_cache",
-            change(|o| (o.block_cache, o.record_cache) = (Some(0), 64 << 10)),
+            change(|o| (o.block_cache, o.record_cache) = (Some(0), Some(64 << 10))),
         ),
         ("block_size", change(|o| o.tiers[0].block_size = 1)),
         (

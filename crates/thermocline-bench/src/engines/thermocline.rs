@@ -58,6 +58,10 @@ impl EngineKind for Thermocline {
         }
     }
 
+    fn usual_record_cache(&self, cache: u64) -> u64 {
+        Options::default_record_cache(cache)
+    }
+
     fn check(&self, settings: &Settings) -> Result<()> {
         let names = Dirs {
             fast: "fast".into(),
@@ -136,7 +140,7 @@ impl Thermocline {
         Options {
             memory: settings.memory,
             block_cache: Some(settings.cache),
-            record_cache: settings.record_cache,
+            record_cache: Some(settings.record_cache),
             memtable_size: Some(settings.memtable),
             table_size: Some(settings.memtable),
             placement: match self {

@@ -165,7 +165,7 @@ impl Draw<'_> {
             0 => RecoveryMode::Strict,
             _ => RecoveryMode::Tolerant,
         };
-        options.record_cache = self.number(usual.record_cache);
+        options.record_cache = self.maybe(usual.record_cache);
         options
     }
 

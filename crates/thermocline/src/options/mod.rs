@@ -49,16 +49,17 @@ pub struct Options {
     /// Bytes of it for the block cache; by default what the other parts leave.
     pub block_cache: Option<u64>,
     /// Bytes of the block cache's that a cache of single records takes instead, everything counted:
-    /// 0 for none, else at least 64 KiB. None by default, until it is measured where it pays.
+    /// 0 for none, else at least 64 KiB. By default half of them, if that is enough. Scans do not use it: a
+    /// store that is mostly scanned is better off without.
     ///
     /// ```
     /// let mut options = thermocline::Options::one_tier("/db");
     /// options.block_cache = Some(16 << 20);
-    /// // 8 MiB for blocks and 8 MiB for records.
-    /// options.record_cache = 8 << 20;
+    /// // 4 MiB for blocks and 12 MiB for records.
+    /// options.record_cache = Some(12 << 20);
     /// assert!(options.validate().is_ok());
     /// ```
-    pub record_cache: u64,
+    pub record_cache: Option<u64>,
     /// Size in bytes at which a memtable is frozen; by default derived from `memory` and
     /// the fast tier's capacity, at most 64 MiB. A quarter of `memory` and 1 TiB are the most.
     pub memtable_size: Option<u64>,
@@ -132,7 +133,7 @@ impl Options {
             create_if_missing: true,
             memory: 256 << 20,
             block_cache: None,
-            record_cache: 0,
+            record_cache: None,
             memtable_size: None,
             table_size: None,
             l0_trigger: 6,

@@ -128,9 +128,23 @@ impl Options {
         })
     }
 
+    /// Bytes of a block cache of `block_cache` bytes that go to the record cache where
+    /// [`Options::record_cache`] does not say.
+    ///
+    /// ```
+    /// assert_eq!(thermocline::Options::default_record_cache(16 << 20), 8 << 20);
+    /// assert_eq!(thermocline::Options::default_record_cache(1 << 10), 0);
+    /// ```
+    pub fn default_record_cache(block_cache: u64) -> u64 {
+        let half = block_cache / 2;
+        if half < MIN_RECORD_CACHE { 0 } else { half }
+    }
+
     /// The record cache takes its bytes from the block cache's, which are `available`.
     fn check_record_cache(&self, available: u64) -> Result<u64> {
-        let bytes = self.record_cache;
+        let Some(bytes) = self.record_cache else {
+            return Ok(Self::default_record_cache(available));
+        };
         let reason = if bytes > available {
             format!("{bytes} bytes are more than the {available} of the block cache")
         } else if bytes > 0 && bytes < MIN_RECORD_CACHE {

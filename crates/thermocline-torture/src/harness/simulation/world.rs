@@ -260,7 +260,7 @@ fn draw(rng: &mut SmallRng) -> Options {
     options.block_cache = [None, Some(0), Some(32 << 10)][rng.random_range(0..3)];
     if options.block_cache.is_none() {
         // More than ever comes in: what is evicted, and when memory is free again, depends on other threads.
-        options.record_cache = 1 << 20;
+        options.record_cache = Some(1 << 20);
     }
     options.log_retention = [0, 64 << 10][rng.random_range(0..2)];
     options.seed = Some(rng.random());

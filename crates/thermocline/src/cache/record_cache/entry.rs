@@ -157,9 +157,8 @@ impl Used {
     /// The hand passes: halves the count; whether there was one.
     pub(super) fn halve(&self) -> bool {
         let word = self.0.load(Ordering::Relaxed);
-        let used = word & !Self::FOUND;
-        self.0
-            .store(word & Self::FOUND | used / 2, Ordering::Relaxed);
+        let (found, used) = (word & Self::FOUND, word & !Self::FOUND);
+        self.0.store(found | (used / 2), Ordering::Relaxed);
         used > 0
     }
 

@@ -12,7 +12,7 @@ const KEY: &str = "k05";
 
 fn with_cache() -> Options {
     let mut options = options();
-    options.record_cache = 256 << 10;
+    options.record_cache = Some(256 << 10);
     options
 }
 
@@ -369,7 +369,7 @@ fn after_a_reopening_the_cache_is_empty_and_right() {
 /// accessed too. Its score by RALT afterwards, and the scene.
 fn read_for_long(record_cache: u64) -> (f64, Scene) {
     let mut options = options();
-    options.record_cache = record_cache;
+    options.record_cache = Some(record_cache);
     options.placement = Placement::HotRap(HotRapOptions {
         slice: 0.01,
         decay: 0.9,
