@@ -355,6 +355,26 @@ fn a_keyspace_that_is_empty_does_not_ask_the_cache() {
     drop(hook);
 }
 
+#[test]
+fn half_of_the_block_cache_is_for_records_unless_it_is_told_or_too_little() {
+    for (block_cache, told, wanted) in [
+        (512 << 10, None, Some(256 << 10)),
+        (512 << 10, Some(100 << 10), Some(100 << 10)),
+        (512 << 10, Some(0), None),
+        (100 << 10, None, None),
+    ] {
+        let mut options = options();
+        options.block_cache = Some(block_cache);
+        options.record_cache = told;
+        let scene = Scene::with(options);
+        let cache = scene.db.metrics().record_cache;
+        let capacity = cache.map(|cache| cache.capacity_bytes);
+        assert_eq!(capacity, wanted, "{told:?} of {block_cache}");
+        let blocks = scene.engine().sizes.block_cache;
+        assert_eq!(blocks + wanted.unwrap_or(0), block_cache);
+    }
+}
+
 /// Memory only: an opening begins with nothing, and the records of the log are in memtables.
 #[test]
 fn after_a_reopening_the_cache_is_empty_and_right() {
