@@ -30,24 +30,28 @@ use crate::sync::{count_period, ends_period};
 const PERIODS_BETWEEN_COSTS: u32 = 4;
 
 impl<E: Entry> Core<E> {
-    /// After a lookup that `ends` a period, or met a round of sampling. What found its item at the first
-    /// step was served: by the head, or because the item is the ring's first.
-    #[inline(never)]
+    /// After a lookup that ends a period. What found its item at the first step was served: by the head, or
+    /// because the item is the ring's first.
     pub(crate) fn looked_up<'g>(
         &self,
         order: u64,
         guard: &'g Guard,
         found: Option<At<'g>>,
         visits: u32,
-        ends: bool,
     ) {
-        // By its parts, not as a whole: handing over a spot would cost every lookup.
         let spot = self.spot(order, guard);
         if found.is_some() {
             self.take_sample(spot, found);
         }
-        if ends {
-            self.end_period(spot, found.filter(|_| visits > 1), visits);
+        self.end_period(spot, found.filter(|_| visits > 1), visits);
+    }
+
+    /// After another lookup that met a round of sampling.
+    #[inline(never)]
+    pub(crate) fn sample_lookup<'g>(&self, order: u64, guard: &'g Guard, found: Option<At<'g>>) {
+        if found.is_some() {
+            // By its parts, not as a whole: handing over a spot would cost every lookup.
+            self.take_sample(self.spot(order, guard), found);
         }
     }
 

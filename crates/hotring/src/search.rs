@@ -76,12 +76,27 @@ impl<E: Entry> Core<E> {
     ) -> Option<At<'g>> {
         let order = order_of(hash);
         let spot = self.spot(order, guard);
-        let seen = self.search(spot, order, is_key);
         if ends_period(self.options.period) {
-            self.looked_up(order, guard, seen.at, seen.visits, true);
-        } else if spot.bucket.sampling.load(Ordering::Relaxed) != 0 {
-            self.looked_up(order, guard, seen.at, seen.visits, false);
+            return self.get_and_account(order, guard, is_key);
         }
+        // Nobody asks for the visits, so the compiler does not count them.
+        let Seen { at, .. } = self.search(spot, order, is_key);
+        if spot.bucket.sampling.load(Ordering::Relaxed) != 0 {
+            self.sample_lookup(order, guard, at);
+        }
+        at
+    }
+
+    /// The lookup that ends a period.
+    #[inline(never)]
+    fn get_and_account<'g>(
+        &self,
+        order: u64,
+        guard: &'g Guard,
+        is_key: impl Fn(NonNull<Node>) -> bool,
+    ) -> Option<At<'g>> {
+        let seen = self.search(self.spot(order, guard), order, is_key);
+        self.looked_up(order, guard, seen.at, seen.visits);
         seen.at
     }
 
@@ -99,12 +114,15 @@ impl<E: Entry> Core<E> {
         is_key: impl Fn(NonNull<Node>) -> bool,
     ) -> Seen<'g> {
         let head = Word::of(spot.bucket);
-        let mut from_head = head.is_within(spot.part);
+        let from_head = head.is_within(spot.part);
         let first = spot.anchor().next();
         // No branch: which it is cannot be foreseen, and a wrong guess would throw away what the processor has done
         // ahead, such as the next request, while it waited for the bucket.
         let mut link = select_unpredictable(from_head, head.untagged(), first.as_ptr());
         let mut visits = 1;
+        // Whether no link of the order sought can stand before the present one: the walk began at the anchor, or has
+        // passed a link of lower order.
+        let mut none_before = !from_head;
         loop {
             if let Some(at) = NonNull::new(link) {
                 // SAFETY: the head is counted, so when it was read its node was not retired; nothing behind it is looked
@@ -118,6 +136,7 @@ impl<E: Entry> Core<E> {
                 let at_order = at.order();
                 if at_order < order {
                     visits += 1;
+                    none_before = true;
                     link = next.as_ptr();
                     continue;
                 }
@@ -127,7 +146,7 @@ impl<E: Entry> Core<E> {
                         return Seen { at, visits };
                     }
                     // Before a head of this order there may be others.
-                    if !from_head || visits > 1 {
+                    if none_before {
                         visits += 1;
                         link = next.as_ptr();
                         continue;
@@ -135,13 +154,13 @@ impl<E: Entry> Core<E> {
                 }
             }
             // Behind what is sought, or the list's end.
-            if !from_head || visits > 1 {
+            if none_before {
                 let visits = visits - 1;
                 return Seen { at: None, visits };
             }
             // There is no head, or it was read in vain: it is in the same part of the bucket.
             visits += u32::from(!link.is_null());
-            from_head = false;
+            none_before = true;
             link = first.as_ptr();
         }
         let (at, more) = self.search_from_anchor(order, spot.guard, is_key);

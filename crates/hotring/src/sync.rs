@@ -70,8 +70,8 @@ pub(crate) fn yield_now() {
 
 /// What a thread has asked for.
 struct Requests {
-    /// Since the last period ended.
-    since: Cell<u32>,
+    /// How many are left of the period, with the one that ends it; zero before the first.
+    left: Cell<u32>,
     /// Periods that have ended.
     periods: Cell<u32>,
 }
@@ -79,7 +79,7 @@ struct Requests {
 impl Requests {
     const fn none() -> Self {
         Self {
-            since: Cell::new(0),
+            left: Cell::new(0),
             periods: Cell::new(0),
         }
     }
@@ -98,18 +98,33 @@ std::thread_local! {
     static REQUESTS: Requests = const { Requests::none() };
 }
 
-/// Counts a request of this thread, and says whether it is the last of a period.
+/// Counts a request of this thread, and says whether it is the last of a period. It counts down, so that most requests
+/// only compare with a constant.
 #[inline(always)]
 pub(crate) fn ends_period(period: u32) -> bool {
     REQUESTS
         .try_with(|requests| {
-            let count = requests.since.get() + 1;
-            let ends = count >= period;
-            requests.since.set(if ends { 0 } else { count });
+            let left = requests.left.get();
+            if left > 1 {
+                requests.left.set(left - 1);
+                return false;
+            }
+            let (ends, left) = next_period(left, period);
+            requests.left.set(left);
             ends
         })
         // The thread is ending and its counter is gone: no period ends any more.
         .unwrap_or(false)
+}
+
+/// Whether a request ends a period before which `left` were left, and how many are left for the next one. A thread's
+/// first request begins a period, every other one that comes here ends one.
+#[cold]
+fn next_period(left: u32, period: u32) -> (bool, u32) {
+    match left == 1 || period <= 1 {
+        true => (true, period.max(1)),
+        false => (false, period - 1),
+    }
 }
 
 /// How many periods of this thread have ended, with the one that does now.

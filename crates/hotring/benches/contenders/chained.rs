@@ -63,7 +63,7 @@ impl<V> Chained<V> {
     }
 
     /// The value of `key`, and how many items were looked at.
-    #[inline]
+    #[inline(always)]
     fn search<'g>(&'g self, key: u64, guard: &'g Guard) -> (Option<&'g V>, u32) {
         let hash = self.hasher.hash_one(key);
         let mut visits = 0;
@@ -220,13 +220,13 @@ impl Table for Chained<AtomicU64> {
 }
 
 impl Handle for Pinned<'_, AtomicU64> {
-    #[inline]
+    #[inline(always)]
     fn get(&self, key: u64) -> Option<u64> {
         let (value, _) = self.table.search(key, &self.guard);
         value.map(|value| value.load(Ordering::Acquire))
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&self, key: u64, value: u64) {
         if let (Some(present), _) = self.table.search(key, &self.guard) {
             present.store(value, Ordering::Release);
@@ -258,12 +258,12 @@ impl Table for Chained<Wide> {
 }
 
 impl Handle for Pinned<'_, Wide> {
-    #[inline]
+    #[inline(always)]
     fn get(&self, key: u64) -> Option<u64> {
         self.table.search(key, &self.guard).0.map(Wide::read)
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&self, key: u64, value: u64) {
         self.table
             .store(key, Wide::holding(value), false, &self.guard);

@@ -22,12 +22,12 @@ impl Table for Dash {
 }
 
 impl Handle for &Dash {
-    #[inline]
+    #[inline(always)]
     fn get(&self, key: u64) -> Option<u64> {
         Some(Dash::get(self, &key)?.load(Ordering::Acquire))
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&self, key: u64, value: u64) {
         if let Some(present) = Dash::get(self, &key) {
             present.store(value, Ordering::Release);
@@ -59,12 +59,12 @@ impl Table for Papaya {
 }
 
 impl Handle for PapayaHandle<'_> {
-    #[inline]
+    #[inline(always)]
     fn get(&self, key: u64) -> Option<u64> {
         Some(self.map.get(&key, &self.guard)?.load(Ordering::Acquire))
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&self, key: u64, value: u64) {
         if let Some(present) = self.map.get(&key, &self.guard) {
             present.store(value, Ordering::Release);
@@ -98,12 +98,12 @@ impl Table for Index {
 }
 
 impl Handle for IndexHandle<'_> {
-    #[inline]
+    #[inline(always)]
     fn get(&self, key: u64) -> Option<u64> {
         Some(self.map.peek(&key, &self.guard)?.load(Ordering::Acquire))
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&self, key: u64, value: u64) {
         if let Some(present) = self.map.peek(&key, &self.guard) {
             present.store(value, Ordering::Release);

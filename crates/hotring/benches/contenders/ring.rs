@@ -16,12 +16,12 @@ impl Table for HotRing<u64, AtomicU64> {
 }
 
 impl Handle for Pinned<'_, u64, AtomicU64, RandomState> {
-    #[inline]
+    #[inline(always)]
     fn get(&self, key: u64) -> Option<u64> {
         Pinned::get(self, &key).map(|value| value.load(Ordering::Acquire))
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&self, key: u64, value: u64) {
         if let Some(present) = Pinned::get(self, &key) {
             present.store(value, Ordering::Release);
@@ -52,12 +52,12 @@ impl Table for HotRing<u64, Wide> {
 }
 
 impl Handle for Pinned<'_, u64, Wide, RandomState> {
-    #[inline]
+    #[inline(always)]
     fn get(&self, key: u64) -> Option<u64> {
         Pinned::get(self, &key).map(Wide::read)
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&self, key: u64, value: u64) {
         Pinned::update(self, key, Wide::holding(value));
     }
