@@ -11,8 +11,10 @@ use crate::options::Switches;
 use crate::ralt::HotKeys;
 
 /// The part of its input from level f that a crossing leaves on the fast tier, or brings there, at
-/// most, whatever is hot: so that it makes room even where all is hot.
-const MOST_UP: f64 = 0.75;
+/// most, whatever is hot: so that it makes room even where all is hot. Not less, for beside a
+/// stream of new records a hotspot may be more than three quarters of level f: what is sent down for room's
+/// sake is read back at once.
+const MOST_UP: f64 = 0.9;
 
 /// Where a record goes when it stays on, or comes to, the fast tier: the second output.
 const UP: usize = 1;

@@ -9,7 +9,7 @@ fn last_fast(db: &Db) -> u64 {
     db.metrics().levels[F].bytes
 }
 
-/// A crossing of a table whose every record is hot brings a quarter of it down at least. With small
+/// A crossing of a table whose every record is hot brings a tenth of it down at least. With small
 /// tables the allowance for runs of hot records was larger than a table: nothing went down, level f
 /// stayed over its target, and compactions never came to an end.
 #[test]
@@ -25,7 +25,7 @@ fn a_crossing_makes_room_even_where_all_is_hot() {
         scene.cross();
         let after = last_fast(&scene.db);
         assert!(after > 0, "hot records stay");
-        assert!(after * 5 < before * 4, "{after} of {before}");
+        assert!(after * 20 < before * 19, "{after} of {before}");
         before = after;
     }
 }
