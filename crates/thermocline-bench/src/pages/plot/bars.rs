@@ -113,6 +113,13 @@ impl Draw<'_, '_, '_> {
     fn heading(&mut self, label: &str, y: f64) -> Result<()> {
         let label = shortened(label, self.frame.width - 8.0, 12.5);
         let style = text(12.5, Ink::Text).pos(Pos::new(HPos::Left, VPos::Center));
+        // The grid's lines do not go through the words.
+        let half = units(HEADING / 2.0 - 2.0);
+        let end = units(text_width(&label, 12.5) - self.labels);
+        let ground = [(units(-2.0), -half), (end.max(0), half)];
+        let ground = Rectangle::new(ground, rgb(Ink::Ground).filled());
+        let element = EmptyElement::at((0.0, y)) + ground;
+        self.chart.plotting_area().draw(&element).map_err(failed)?;
         self.words(label, (0.0, y), -self.labels - 4.0, style)
     }
 

@@ -262,6 +262,29 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn the_grid_does_not_go_through_a_heading_that_is_longer_than_the_labels() {
+        let svg = bars().themed_svg(WIDE).unwrap();
+        let document = roxmltree::Document::parse(&svg).unwrap();
+        let number = |node: roxmltree::Node<'_, '_>, name| -> f64 {
+            node.attribute(name).unwrap().parse().unwrap()
+        };
+        let heading = document.descendants().find(|node| {
+            let text = node.text().unwrap_or_default();
+            node.has_tag_name("text") && text.starts_with("ro <script>")
+        });
+        let y = number(heading.unwrap(), "y");
+        let covers = |node: roxmltree::Node<'_, '_>| {
+            let (top, height) = (number(node, "y"), number(node, "height"));
+            node.attribute("fill") == Some("var(--ground)") && (top..top + height).contains(&y)
+        };
+        assert!(
+            document
+                .descendants()
+                .any(|n| n.has_tag_name("rect") && covers(n))
+        );
+    }
+
+    #[test]
     fn empty_plots_are_drawn_too() {
         let none = plot(
             Unit::Bytes,
