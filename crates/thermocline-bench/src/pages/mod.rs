@@ -191,6 +191,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_finished_is_counted_and_named_on_demand() {
+        let (_, html) = page(&[
+            ("a", &["6"], vec![value("hotrap", "uniform", 9.0)]),
+            ("b", &["6"], vec![]),
+            ("c", &["6"], vec![]),
+        ]);
+        let folded = select(&html, "details");
+        let text = folded.iter().map(|d| d.text().collect::<String>());
+        let text: Vec<_> = text.filter(|t| t.starts_with("Not finished")).collect();
+        assert_eq!(text, ["Not finished: 2 cellsb, c."]);
+    }
+
+    #[test]
     fn hostile_names_are_text() {
         let (_, html) = page(&[(
             "a",

@@ -23,7 +23,11 @@ pub(super) fn summary(results: &Results) -> Markup {
             @else { strong { (wrong) " answers were wrong." } }
         }
         @if !results.missing.is_empty() {
-            p.note { "Not finished: " (results.missing.join(", ")) "." }
+            // Of a large suite that was begun they are many.
+            details {
+                summary { "Not finished: " (results.missing.len()) @if results.missing.len() == 1 { " cell" } @else { " cells" } }
+                p.note { (results.missing.join(", ")) "." }
+            }
         }
     }
 }
