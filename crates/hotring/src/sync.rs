@@ -137,3 +137,21 @@ pub(crate) fn count_period() -> u32 {
         })
         .unwrap_or(0)
 }
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threads_first_period_is_as_long_as_every_other() {
+        for (period, expected) in [
+            (5, vec![5, 10]),
+            (4, vec![4, 8, 12]),
+            (1, (1..=12).collect()),
+        ] {
+            let ends = move || -> Vec<u32> { (1..=12).filter(|_| ends_period(period)).collect() };
+            // A thread of its own: one that has asked for nothing yet.
+            assert_eq!(std::thread::spawn(ends).join().unwrap(), expected);
+        }
+    }
+}
