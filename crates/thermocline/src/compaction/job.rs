@@ -3,6 +3,7 @@
 use super::cut::Cutter;
 use super::filter::VersionFilter;
 use super::plan::Plan;
+use super::readahead::readahead;
 use crate::db::{Engine, Installed, Tree};
 use crate::error::{Error, Result};
 use crate::executor::{Job, Step};
@@ -18,10 +19,6 @@ use crate::table::{ScanOptions, TableBuilder, TableIdentity};
 use crate::tier::{Purpose, Reservation};
 use crate::version::LevelIter;
 use crate::version::edit::{TableMeta, VersionEdit};
-
-/// Bytes read from an input in one I/O: a slow device gives its bandwidth only to few large
-/// reads, and every small one delays a reader.
-const READAHEAD: usize = 1 << 20;
 
 /// Tables of the next level that a table of a fast level meets about at most.
 const MOST_MET: u64 = 4;
@@ -141,25 +138,22 @@ impl CompactionJob {
         let promoted = self.claim();
         point!(self.engine.points, "compaction.claimed")?;
 
+        let upper = &self.plan.upper;
+        let mut runs: Vec<_> = match self.plan.from {
+            0 => upper.iter().map(|table| vec![Arc::clone(table)]).collect(),
+            _ => vec![upper.clone()],
+        };
+        let uppers = runs.len();
+        runs.push(self.plan.lower.clone());
         let how = ScanOptions {
             purpose: Purpose::Compaction,
-            readahead: READAHEAD,
+            readahead: readahead(runs.len()),
             fill_cache: false,
         };
         let mut children: Vec<Box<dyn InternalIterator>> = Vec::new();
-        let mut run = |tables: Vec<_>| {
+        for tables in runs {
             children.push(Box::new(LevelIter::new(Arc::new(tables), how)));
-        };
-        if self.plan.from == 0 {
-            self.plan
-                .upper
-                .iter()
-                .for_each(|t| run(vec![Arc::clone(t)]));
-        } else {
-            run(self.plan.upper.clone());
         }
-        run(self.plan.lower.clone());
-        let uppers = children.len() - 1;
         let mut router: Box<dyn Router> = Box::new(ByLevel);
         if let Some(promoted) = promoted {
             point!(self.engine.points, "crossing.claimed")?;

@@ -5,6 +5,7 @@ mod filter;
 mod job;
 mod picker;
 mod plan;
+mod readahead;
 mod targets;
 
 pub(crate) use filter::VersionFilter;

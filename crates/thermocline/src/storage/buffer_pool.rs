@@ -4,11 +4,15 @@
 //! random read must not pay for clearing a fresh page. The pool is one per process and
 //! bounded; it uses a channel per size class and not the locks of [`crate::sync`], because
 //! it outlives every run of a model checker and holds nothing that a model is about.
+//!
+//! Large buffers are mappings of their own: compactions have many for a short time, by many threads, and
+//! an allocator keeps what those leave behind in each thread's heap.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
+use memmap2::MmapMut;
 
 /// Every buffer starts at a multiple of this: the page size, and at least the logical block
 /// size of every device that direct I/O is done on.
@@ -21,19 +25,57 @@ const CLASSES: usize = (LARGEST / SMALLEST).ilog2() as usize + 1;
 const SPARE_BYTES: usize = 512 << 10;
 /// Of the large classes, whose single buffer exceeds [`SPARE_BYTES`], a few are kept.
 const MIN_SPARES: usize = 2;
+/// Buffers from this size on are mappings.
+const MAPPED: usize = 128 << 10;
 
 /// Memory at a multiple of [`ALIGNMENT`] that goes back to the pool when dropped. Its content
 /// is whatever its last user left.
 pub(super) struct AlignedBuf {
-    memory: Vec<u8>,
-    start: usize,
+    memory: Memory,
     capacity: usize,
+}
+
+/// Where a buffer's bytes are.
+enum Memory {
+    /// Aligned from `start` on.
+    Heap { bytes: Vec<u8>, start: usize },
+    /// Aligned to the system's pages.
+    Mapped(MmapMut),
+}
+
+impl Default for Memory {
+    /// None.
+    fn default() -> Self {
+        Self::Heap {
+            bytes: Vec::new(),
+            start: 0,
+        }
+    }
+}
+
+impl Memory {
+    /// At least `len` bytes.
+    fn new(len: usize) -> Self {
+        // A system that maps no more may still have room in the heap.
+        match (len >= MAPPED).then(|| MmapMut::map_anon(len)) {
+            Some(Ok(mapped)) => Self::Mapped(mapped),
+            Some(Err(_)) | None => Self::heap(len),
+        }
+    }
+
+    fn heap(len: usize) -> Self {
+        // Safe code cannot ask for an alignment, so a page more is allocated.
+        let bytes = vec![0; len + ALIGNMENT];
+        let address = bytes.as_ptr().addr();
+        let start = address.next_multiple_of(ALIGNMENT) - address;
+        Self::Heap { bytes, start }
+    }
 }
 
 /// The spare memory of one size class.
 struct Class {
-    give: Sender<Vec<u8>>,
-    take: Receiver<Vec<u8>>,
+    give: Sender<Memory>,
+    take: Receiver<Memory>,
 }
 
 static SPARES: LazyLock<[Class; CLASSES]> = LazyLock::new(|| {
@@ -57,23 +99,15 @@ impl AlignedBuf {
         let capacity = class.map_or(len, |class| SMALLEST << class);
         let memory = class
             .and_then(|class| SPARES.get(class)?.take.try_recv().ok())
-            // Safe code cannot ask for an alignment, so a page more is allocated.
-            .unwrap_or_else(|| vec![0; capacity + ALIGNMENT]);
-        let start = memory.as_ptr().addr().next_multiple_of(ALIGNMENT) - memory.as_ptr().addr();
-        Self {
-            memory,
-            start,
-            capacity,
-        }
+            .unwrap_or_else(|| Memory::new(capacity));
+        Self { memory, capacity }
     }
 }
 
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
-        let Some(class) = class_of(self.capacity) else {
-            return;
-        };
-        if let Some(class) = SPARES.get(class) {
+        let class = class_of(self.capacity).and_then(|class| SPARES.get(class));
+        if let Some(class) = class {
             // A full class means enough spares: the memory is freed.
             let _ = class.give.try_send(std::mem::take(&mut self.memory));
         }
@@ -84,13 +118,19 @@ impl Deref for AlignedBuf {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.memory[self.start..self.start + self.capacity]
+        match &self.memory {
+            Memory::Heap { bytes, start } => &bytes[*start..*start + self.capacity],
+            Memory::Mapped(mapped) => &mapped[..self.capacity],
+        }
     }
 }
 
 impl DerefMut for AlignedBuf {
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.memory[self.start..self.start + self.capacity]
+        match &mut self.memory {
+            Memory::Heap { bytes, start } => &mut bytes[*start..*start + self.capacity],
+            Memory::Mapped(mapped) => &mut mapped[..self.capacity],
+        }
     }
 }
 
@@ -127,6 +167,14 @@ mod tests {
         distinct.sort_unstable();
         distinct.dedup();
         assert!(distinct.len() < seen.len(), "nothing was reused");
+    }
+
+    /// Regression: buffers that compactions had read into stayed in the heaps of their threads when they were freed.
+    #[test]
+    fn large_buffers_are_the_systems_and_not_the_allocators() {
+        let is_mapped = |len| matches!(AlignedBuf::take(len).memory, Memory::Mapped(_));
+        assert!(![1, 4096, 16 << 10, 64 << 10].into_iter().any(is_mapped));
+        assert!([65 << 10, 1 << 20, 3 << 20].into_iter().all(is_mapped));
     }
 
     #[test]
