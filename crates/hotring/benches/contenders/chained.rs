@@ -26,16 +26,22 @@ struct Node<V> {
     value: V,
 }
 
-/// See the module.
-pub(crate) struct Chained<V> {
+#[repr(C)]
+struct Bucket<V, const ROOM: usize> {
+    first: Atomic<Node<V>>,
+    _room: [u64; ROOM],
+}
+
+/// See the module. A bucket takes `ROOM` words more than it needs, to see what larger ones cost.
+pub(crate) struct Chained<V, const ROOM: usize = 0> {
     bits: u32,
-    buckets: Box<[Atomic<Node<V>>]>,
+    buckets: Box<[Bucket<V, ROOM>]>,
     hasher: RandomState,
 }
 
 /// A handle to a [`Chained`].
-pub(crate) struct Pinned<'t, V> {
-    table: &'t Chained<V>,
+pub(crate) struct Pinned<'t, V, const ROOM: usize = 0> {
+    table: &'t Chained<V, ROOM>,
     guard: Guard,
 }
 
@@ -47,19 +53,23 @@ struct Place<'g, V> {
     found: Shared<'g, Node<V>>,
 }
 
-impl<V> Chained<V> {
+impl<V, const ROOM: usize> Chained<V, ROOM> {
     /// An empty table with a power of two of buckets.
     pub(crate) fn new(buckets: usize) -> Self {
         let len = buckets.next_power_of_two();
+        let empty = || Bucket {
+            first: Atomic::null(),
+            _room: [0; ROOM],
+        };
         Self {
             bits: len.trailing_zeros(),
-            buckets: (0..len).map(|_| Atomic::null()).collect(),
+            buckets: (0..len).map(|_| empty()).collect(),
             hasher: RandomState::default(),
         }
     }
 
     fn bucket(&self, hash: u64) -> &Atomic<Node<V>> {
-        &self.buckets[(hash >> 1 >> (63 - self.bits)) as usize]
+        &self.buckets[(hash >> 1 >> (63 - self.bits)) as usize].first
     }
 
     /// The value of `key`, and how many items were looked at.
@@ -187,12 +197,12 @@ impl<V> Chained<V> {
     }
 }
 
-impl<V> Drop for Chained<V> {
+impl<V, const ROOM: usize> Drop for Chained<V, ROOM> {
     fn drop(&mut self) {
         // SAFETY: nobody else has the table.
         let guard = unsafe { epoch::unprotected() };
         for bucket in &self.buckets {
-            let mut at = bucket.load(Ordering::Relaxed, guard);
+            let mut at = bucket.first.load(Ordering::Relaxed, guard);
             while !at.is_null() {
                 // SAFETY: still linked, so not retired, and reached once.
                 let node = unsafe { at.into_owned() };
@@ -202,8 +212,8 @@ impl<V> Drop for Chained<V> {
     }
 }
 
-impl<V: Send + Sync + 'static> Chained<V> {
-    fn pin(&self) -> Pinned<'_, V> {
+impl<V: Send + Sync + 'static, const ROOM: usize> Chained<V, ROOM> {
+    fn pin(&self) -> Pinned<'_, V, ROOM> {
         Pinned {
             table: self,
             guard: epoch::pin(),
@@ -211,15 +221,15 @@ impl<V: Send + Sync + 'static> Chained<V> {
     }
 }
 
-impl Table for Chained<AtomicU64> {
-    type Handle<'t> = Pinned<'t, AtomicU64>;
+impl<const ROOM: usize> Table for Chained<AtomicU64, ROOM> {
+    type Handle<'t> = Pinned<'t, AtomicU64, ROOM>;
 
     fn handle(&self) -> Self::Handle<'_> {
         self.pin()
     }
 }
 
-impl Handle for Pinned<'_, AtomicU64> {
+impl<const ROOM: usize> Handle for Pinned<'_, AtomicU64, ROOM> {
     #[inline(always)]
     fn get(&self, key: u64) -> Option<u64> {
         let (value, _) = self.table.search(key, &self.guard);
@@ -243,7 +253,7 @@ impl Handle for Pinned<'_, AtomicU64> {
     }
 }
 
-impl Visits for Pinned<'_, AtomicU64> {
+impl<const ROOM: usize> Visits for Pinned<'_, AtomicU64, ROOM> {
     fn visits(&self, key: u64) -> u32 {
         self.table.search(key, &self.guard).1
     }

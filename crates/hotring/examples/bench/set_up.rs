@@ -117,6 +117,12 @@ impl SetUp {
         Entrant::new("chained", Chained::new(self.buckets(ratio)))
     }
 
+    /// A chained table whose buckets have so many empty words.
+    pub(crate) fn roomy<const ROOM: usize>(&self, ratio: u32) -> Entrant<Chained<AtomicU64, ROOM>> {
+        let name = format!("chained, buckets of {} bytes", 8 * (1 + ROOM));
+        Entrant::new(name, Chained::new(self.buckets(ratio)))
+    }
+
     /// Compares and prints a line for each contender; ratios are to the first one.
     pub(crate) fn lines(&self, label: &str, contenders: &[&dyn Contender], work: &Work) {
         let times = compare(contenders, work, &self.turns());

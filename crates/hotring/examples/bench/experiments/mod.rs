@@ -23,6 +23,8 @@ pub(crate) enum Experiment {
     Periods,
     /// Reads, with as many bytes of index for the chained table as for the ring.
     Memory,
+    /// Reads of chained tables, by the size of a bucket.
+    Buckets,
     /// Reads of absent keys, by keys per bucket.
     Misses,
     /// Reads, updates and new keys together.
@@ -51,12 +53,12 @@ impl Experiment {
     /// All that `All` stands for.
     pub(crate) fn each() -> Vec<Self> {
         use Experiment::{
-            Accesses, Crates, Growth, Limits, Memory, Misses, Mixes, Periods, Pins, Ratios, Shift,
-            Skew, Tail,
+            Accesses, Buckets, Crates, Growth, Limits, Memory, Misses, Mixes, Periods, Pins,
+            Ratios, Shift, Skew, Tail,
         };
         vec![
-            Ratios, Skew, Pins, Periods, Memory, Misses, Mixes, Growth, Limits, Shift, Tail,
-            Crates, Accesses,
+            Ratios, Skew, Pins, Periods, Memory, Buckets, Misses, Mixes, Growth, Limits, Shift,
+            Tail, Crates, Accesses,
         ]
     }
 
@@ -67,6 +69,7 @@ impl Experiment {
             Self::Pins => reads::pins(set_up),
             Self::Periods => reads::periods(set_up),
             Self::Memory => reads::memory(set_up),
+            Self::Buckets => reads::buckets(set_up),
             Self::Misses => reads::misses(set_up),
             Self::Mixes => mixes::run(set_up),
             Self::Growth => growth::run(set_up),

@@ -92,6 +92,20 @@ pub(crate) fn memory(set_up: &SetUp) {
     }
 }
 
+/// What the size of a bucket costs: a ring's has 32 bytes.
+pub(crate) fn buckets(set_up: &SetUp) {
+    heading(&format!("Reads, {} keys per bucket", set_up.ratio), "θ");
+    let keys = keys::shuffled(set_up.keys);
+    let chained = set_up.chained(set_up.ratio);
+    let of_16_bytes = set_up.roomy::<1>(set_up.ratio);
+    let of_32_bytes = set_up.roomy::<3>(set_up.ratio);
+    let all: [&dyn Contender; 3] = [&chained, &of_16_bytes, &of_32_bytes];
+    load(&all, &keys);
+    for theta in [0.0, 0.99, 1.22] {
+        set_up.lines(&theta.to_string(), &all, &set_up.reads(theta));
+    }
+}
+
 /// The paper's figure 15(a).
 pub(crate) fn misses(set_up: &SetUp) {
     heading("Absent keys", "keys per bucket, θ");
