@@ -100,6 +100,8 @@ pub(super) struct Tick {
 /// A run over time.
 pub(super) struct Timeline {
     pub(super) latencies: Latencies,
+    /// Empty, and exchanged for a client's: fresh ones every second would leave holes in the clients' heaps.
+    spare: Latencies,
     pub(super) series: Vec<Second>,
     /// What each entry of `series` took.
     pub(super) spent_by_second: Vec<Spent>,
@@ -118,6 +120,7 @@ impl Timeline {
     pub(super) fn new(before: &Counters, clock: Clock) -> Self {
         Self {
             latencies: no_latencies(),
+            spare: no_latencies(),
             series: Vec::new(),
             spent_by_second: Vec::new(),
             clocks: [clock; 2],
@@ -189,10 +192,11 @@ impl Timeline {
     fn take_latencies(&mut self, shared: &Shared<'_>) -> Result<Histogram<u64>> {
         let mut all = histogram();
         for tally in &shared.tallies {
-            let taken = std::mem::replace(&mut *tally.latencies(), no_latencies());
-            for (sum, part) in self.latencies.iter_mut().zip(&taken) {
-                sum.add(part)?;
-                all.add(part)?;
+            std::mem::swap(&mut *tally.latencies(), &mut self.spare);
+            for (sum, part) in self.latencies.iter_mut().zip(&mut self.spare) {
+                sum.add(&*part)?;
+                all.add(&*part)?;
+                part.reset();
             }
         }
         Ok(all)
