@@ -85,7 +85,7 @@ impl Engine {
     /// Offers a record that was found below level f to the promotion cache.
     fn offer(&self, tree: &Tree, seen: &Superversion, seq: SeqNo, key: &[u8], record: &Record) {
         self.promotions.attempts.fetch_add(1, Ordering::Relaxed);
-        let full = self.sizes.table_size;
+        let full = self.promotion_capacity();
         // A point that fails stands for nothing here: a read does not fail for want of promotion.
         let _: Result<()> = point!(self.points, "promotion.before_admission");
         let admitted = tree.promotion.admit(

@@ -64,10 +64,16 @@ impl Engine {
         self.spawn(Lane::Hotness, Activity::Promotion, job);
     }
 
+    /// Bytes at which a promotion cache is full. Half a table's: there are two caches at times, a frozen
+    /// one and the next, and L0 is content with small tables.
+    pub(crate) fn promotion_capacity(&self) -> u64 {
+        self.sizes.table_size / 2
+    }
+
     /// Queues the promotion of every full cache: one that found no room may find some now.
     pub(crate) fn schedule_promotions(&self) {
         for tree in self.all_trees() {
-            if tree.promotion.mutable().bytes() >= self.sizes.table_size {
+            if tree.promotion.mutable().bytes() >= self.promotion_capacity() {
                 self.schedule_promotion(&tree);
             }
         }
@@ -78,7 +84,7 @@ impl Engine {
         self.check_writable()?;
         point!(self.points, "promotion.start")?;
         self.purge_cold(tree);
-        let worth_a_table = tree.promotion.mutable().bytes() >= self.sizes.table_size / 2;
+        let worth_a_table = tree.promotion.mutable().bytes() >= self.promotion_capacity() / 2;
         if !worth_a_table || !self.switches().promotion_by_flush {
             return Ok(());
         }
@@ -202,7 +208,7 @@ impl Engine {
             gone: self.graveyard.dead(),
             keyspace_name: tree.name.clone(),
         };
-        let expected = self.sizes.table_size;
+        let expected = self.promotion_capacity();
         TableBuilder::new(self.fast(), identity, expected, Purpose::Promotion)
     }
 

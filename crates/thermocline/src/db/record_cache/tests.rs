@@ -405,7 +405,7 @@ fn read_for_long(record_cache: u64) -> (f64, Scene) {
             scene.get(KEY);
         }
         // About a slice of 1 % of 4 MiB.
-        for other in 0..42 {
+        for other in 0..84 {
             let other = format!("z{turn}/{other}");
             if ralt.log(scene.tree().id, other.as_bytes(), VALUE, 1) {
                 while ralt.work() {}

@@ -37,9 +37,10 @@ fn a_crossing_makes_room_even_where_all_is_hot() {
 /// not even that keeps all.
 #[test]
 fn a_held_snapshot_never_keeps_writers_from_going_on() {
+    const CAPACITY: u64 = 512 << 10;
     for is_all_hot in [false, true] {
         let mut options = options();
-        options.tiers[0].capacity = 1 << 20;
+        options.tiers[0].capacity = CAPACITY;
         options.memtable_size = Some(16 << 10);
         (options.l0_trigger, options.l0_slowdown, options.l0_stop) = (2, 8, 12);
         options.level_ratio = 4;
@@ -68,11 +69,11 @@ fn a_held_snapshot_never_keeps_writers_from_going_on() {
             .filter(|c| usize::from(c.from) == F)
             .map(|c| c.jobs)
             .sum();
-        // 2800 records of a kilobyte came in, 16 or so to a table.
+        // 2800 records of half a kilobyte came in, 32 or so to a table.
         assert!((20..2000).contains(&crossings), "{crossings}");
         let level = &metrics.levels[F];
         assert!(level.bytes <= level.target_bytes, "{level:?}");
-        assert!(metrics.tiers[0].file_bytes <= 1 << 20);
+        assert!(metrics.tiers[0].file_bytes <= CAPACITY);
         assert_eq!(metrics.stalls.stopped_seconds as u64, 0);
         for n in (0..400).step_by(7) {
             assert_eq!(scene.get(&key(n)).as_deref(), Some("round 5"));

@@ -22,7 +22,7 @@ use crate::value::Value;
 use crate::version::Superversion;
 
 /// Length of every value: ten records are worth a table, and too few to fill the promotion cache.
-pub(crate) const VALUE: usize = 1000;
+pub(crate) const VALUE: usize = 500;
 
 /// *f* of every scene.
 pub(crate) const F: usize = 2;
