@@ -123,11 +123,15 @@ impl Cut {
         for class in order {
             (cut.ranks[class], target) = threshold(&classes[class], target, size);
         }
-        // Records that come after a new epoch has begun are of a class that is not there yet.
-        let top = classes.iter().rposition(|bins| !bins.is_empty());
-        let top = top.unwrap_or(CLASSES - 1);
-        let highest = cut.ranks[top];
-        cut.ranks[top..].fill(highest);
+        // Records that are read after a new epoch has begun are of a class that is not there yet.
+        // As good as the best: who was not read since is of a class that is.
+        let has_records = |class: &usize| !classes[*class].is_empty();
+        let best = order.into_iter().find(has_records);
+        let above = classes.iter().rposition(|bins| !bins.is_empty());
+        if let Some((best, top)) = best.zip(above) {
+            let rank = cut.ranks[best];
+            cut.ranks[top + 1..].fill(rank);
+        }
         cut
     }
 }
@@ -242,4 +246,35 @@ fn threshold(bins: &[Bin], target: u64, size: fn(&Bin) -> u64) -> (f64, u64) {
         above = Some(bin.rank);
     }
     (f64::NEG_INFINITY, left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is read after the eviction is stable for longer than anything was: the worst class, in which a
+    /// hotspot of yesterday is stable for longest, says nothing of it.
+    #[test]
+    fn records_that_become_stable_for_longer_are_judged_as_those_of_the_best_class() {
+        let (best, worst) = (4, 6);
+        let mut classes: [Vec<Bin>; CLASSES] = Default::default();
+        for class in [best, worst] {
+            classes[class] = vec![Bin {
+                rank: 3.0,
+                records: 1,
+                stable_before: 0,
+                hot_rap: 100,
+                physical: 10,
+            }];
+        }
+        let order = [7, best, 5, 3, 2, 1, 0, worst];
+        let cut = |target| Cut::through(&classes, order, 0, target, |bin| bin.hot_rap);
+        let tight = cut(150);
+        assert!(!tight.admits(worst as u64 - 1, 3.0));
+        assert!(tight.admits(best as u64 - 1, 3.0) && tight.admits(7, 3.0));
+        assert!(
+            !cut(50).admits(7, 3.0),
+            "not all of the best class has room"
+        );
+    }
 }

@@ -90,36 +90,55 @@ fn a_hotspot_is_found_kept_and_followed_when_it_moves() {
 /// Records of the old spot stay stable for five epochs, 3.5 times the fast tier's bytes of reads, and
 /// have scores that the new spot's need far longer for. By Algorithm 1 they kept their place all that
 /// while, and what little room there was beside them went from one part of the new spot to another.
+///
+/// With one run in ten it was the same here, and for good with some: what is read after a new epoch has
+/// begun is stable for longer than anything was at the last eviction, and was held against the worst
+/// of what had been there. So a record ceased to be hot by being read again.
 #[test]
 fn a_large_hotspot_that_moves_is_followed_before_the_old_ones_counters_run_out() {
-    let fixture = Fixture::new();
-    let mut rng = StdRng::seed_from_u64(5);
     let all = of(10.0);
     let spot = of(0.5);
-    hotspot(&fixture, &mut rng, of(12.0), 0..spot, all);
-    hotspot(&fixture, &mut rng, of(2.5), all - spot..all, all);
-    check_limits(&fixture);
-    let hot = fixture.hot(0, 0..all);
-    let new = hot.iter().filter(|n| **n >= all - spot).count() as u64;
-    assert!(new * 100 >= spot * 85, "{new} of {spot}");
+    for seed in 1..25 {
+        let fixture = Fixture::new();
+        let mut rng = StdRng::seed_from_u64(seed);
+        hotspot(&fixture, &mut rng, of(12.0), 0..spot, all);
+        for (reads, share) in [(2.5, 85), (2.5, 95)] {
+            hotspot(&fixture, &mut rng, of(reads), all - spot..all, all);
+            check_limits(&fixture);
+            let hot = fixture.hot(0, 0..all);
+            let new = hot.iter().filter(|n| **n >= all - spot).count() as u64;
+            assert!(new * 100 >= spot * share, "seed {seed}: {new} of {spot}");
+        }
+    }
 }
 
 /// Under a zipfian distribution few records are read often enough to be stable. By Algorithm 1 the
 /// limit followed those, and half of the fast tier went to records that happened to lie there.
+///
+/// And with one run in ten the best were the least hot: see
+/// [`a_large_hotspot_that_moves_is_followed_before_the_old_ones_counters_run_out`].
 #[test]
 fn what_is_read_often_without_being_stable_has_its_place() {
-    let fixture = Fixture::new();
-    let mut rng = StdRng::seed_from_u64(6);
-    let zipfian = Zipf::new(of(10.0) as f64, 0.99).unwrap();
-    for _ in 0..of(14.0) {
-        fixture.read(0, zipfian.sample(&mut rng) as u64, VALUE);
+    let mut limits = Vec::new();
+    for seed in 1..17 {
+        let fixture = Fixture::new();
+        let mut rng = StdRng::seed_from_u64(seed);
+        let zipfian = Zipf::new(of(10.0) as f64, 0.99).unwrap();
+        for _ in 0..of(20.0) {
+            fixture.read(0, zipfian.sample(&mut rng) as u64, VALUE);
+        }
+        check_limits(&fixture);
+        limits.push(fixture.ralt.metrics().hot_set_limit_bytes as f64 / CAPACITY as f64);
+        let best = fixture.hot(0, 0..of(0.2)).len() as u64;
+        assert!(
+            best * 100 > of(0.2) * 80,
+            "seed {seed}: {best} of the best {}",
+            of(0.2)
+        );
     }
-    check_limits(&fixture);
-    let metrics = fixture.ralt.metrics();
-    let limit = metrics.hot_set_limit_bytes as f64 / CAPACITY as f64;
-    assert!(limit > 0.69, "all that it may be: {limit}");
-    let best = fixture.hot(0, 0..of(0.2)).len() as u64;
-    assert!(best * 100 > of(0.2) * 90, "{best} of the best {}", of(0.2));
+    // In so small a store chance decides now and then.
+    let all = limits.iter().filter(|limit| **limit > 0.69).count();
+    assert!(all >= 12, "all that it may be: {limits:?}");
 }
 
 /// The first eviction used to take everything that had been read once: a hotspot that has only just
