@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use crossbeam_utils::CachePadded;
 
-use super::record::{PREFIX_LEN, tracked_key};
+use super::record::{PREFIX_LEN, put_tracked_key};
 use super::sizes::Sizes;
 use crate::key::MAX_KEY_LEN;
 use crate::sync::Mutex;
@@ -22,7 +22,6 @@ const SLICE_PARTS: u64 = 64;
 struct Access {
     /// Bytes accessed in the store before it: RALT's time.
     at: u64,
-    keyspace: KeyspaceId,
     key_start: u32,
     key_len: u32,
     value_len: u32,
@@ -33,37 +32,64 @@ struct Access {
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
     accesses: Vec<Access>,
+    /// As RALT's tables hold them.
     keys: Vec<u8>,
 }
 
 /// An access that comes out again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Logged {
-    pub(super) key: Vec<u8>,
+pub(super) struct Logged<'a> {
+    /// As RALT's tables hold it.
+    pub(super) key: &'a [u8],
     pub(super) at: u64,
     pub(super) value_len: u32,
     pub(super) times: u32,
 }
 
 impl Chunk {
+    /// Half for the accesses, half for their keys: about even for keys of 20 bytes.
     fn with_room(bytes: usize) -> Self {
         Self {
-            accesses: Vec::with_capacity(bytes / (2 * size_of::<Access>())),
+            accesses: Vec::with_capacity(bytes / 2 / size_of::<Access>()),
             keys: Vec::with_capacity(bytes / 2),
         }
+    }
+
+    /// Takes in accesses to `key` of `keyspace` at `at`.
+    fn push(&mut self, at: u64, keyspace: KeyspaceId, key: &[u8], value_len: usize, times: u32) {
+        self.accesses.push(Access {
+            at,
+            key_start: self.keys.len() as u32,
+            key_len: (PREFIX_LEN + key.len()) as u32,
+            value_len: u32::try_from(value_len).unwrap_or(u32::MAX),
+            times,
+        });
+        put_tracked_key(&mut self.keys, keyspace, key);
+    }
+
+    /// Whether it would have to grow for another access like the last.
+    fn is_full(&self) -> bool {
+        let last = self.accesses.last().map_or(0, |last| last.key_len as usize);
+        self.accesses.len() == self.accesses.capacity()
+            || self.keys.capacity() - self.keys.len() < last
+    }
+
+    /// Number of accesses.
+    pub(super) fn count(&self) -> usize {
+        self.accesses.len()
     }
 
     fn bytes(&self) -> u64 {
         (self.accesses.len() * size_of::<Access>() + self.keys.len()) as u64
     }
 
-    /// The accesses, with keys as RALT's tables hold them.
-    pub(super) fn logged(&self) -> impl Iterator<Item = Logged> {
+    /// The accesses.
+    pub(super) fn logged(&self) -> impl Iterator<Item = Logged<'_>> {
         self.accesses.iter().filter_map(|access| {
             let start = access.key_start as usize;
             let key = self.keys.get(start..start + access.key_len as usize)?;
             Some(Logged {
-                key: tracked_key(access.keyspace, key),
+                key,
                 at: access.at,
                 value_len: access.value_len,
                 times: access.times,
@@ -143,19 +169,14 @@ impl Buffers {
                 shard.accessed = 0;
             }
             let chunk = &mut shard.chunk;
-            chunk.accesses.push(Access {
-                at,
-                keyspace,
-                key_start: chunk.keys.len() as u32,
-                key_len: key.len() as u32,
-                value_len: u32::try_from(value_len).unwrap_or(u32::MAX),
-                times,
-            });
-            chunk.keys.extend_from_slice(key);
-            if chunk.bytes() < self.chunk as u64 {
+            if chunk.accesses.is_empty() {
+                *chunk = Chunk::with_room(self.chunk);
+            }
+            chunk.push(at, keyspace, key, value_len, times);
+            if !chunk.is_full() {
                 return false;
             }
-            std::mem::replace(chunk, Chunk::with_room(self.chunk))
+            std::mem::take(chunk)
         };
         self.enqueue(full)
     }
@@ -250,6 +271,7 @@ fn thread_number() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::record::tracked_key;
     use super::*;
     use crate::options::HotRapOptions;
 
@@ -261,7 +283,7 @@ mod tests {
         chunks
             .iter()
             .flat_map(Chunk::logged)
-            .map(|l| l.key)
+            .map(|l| l.key.to_vec())
             .collect()
     }
 
@@ -269,16 +291,32 @@ mod tests {
     fn what_goes_in_comes_out_once_and_in_order() {
         let buffers = buffers();
         let mut expected = Vec::new();
-        for i in 0..100u32 {
+        for i in 0..103u32 {
             buffers.push(i % 3, &i.to_be_bytes(), 10, 1);
             expected.push(tracked_key(i % 3, &i.to_be_bytes()));
         }
         let mut found = keys(&buffers.take_full());
-        assert!(found.len() < 100, "the last buffer is not full");
+        assert!(found.len() < 103, "the last buffer is not full");
         found.extend(keys(&buffers.take_all()));
         assert_eq!(found, expected);
         assert!(keys(&buffers.take_all()).is_empty());
-        assert_eq!(buffers.accessed(), 1400);
+        assert_eq!(buffers.accessed(), 1442);
+    }
+
+    /// Regression: with keys of 24 bytes the half for the accesses was full first, and doubled.
+    #[test]
+    fn a_buffer_is_full_before_it_has_to_grow() {
+        for len in [4, 24, 100] {
+            let buffers = buffers();
+            while !buffers.push(0, &vec![7; len], 10, 1) {}
+            let full = buffers.take_full();
+            assert!(!full.is_empty());
+            for chunk in full {
+                let accesses = chunk.accesses.capacity() * size_of::<Access>();
+                let bytes = accesses + chunk.keys.capacity();
+                assert!(bytes <= buffers.chunk, "{bytes} for keys of {len}");
+            }
+        }
     }
 
     #[test]

@@ -66,9 +66,14 @@ pub(super) fn stored_size(key: &[u8], value: &[u8]) -> u64 {
 /// A user key as RALT's tables hold it: keyspaces lie one behind the other.
 pub(super) fn tracked_key(keyspace: KeyspaceId, key: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(PREFIX_LEN + key.len());
+    put_tracked_key(&mut out, keyspace, key);
+    out
+}
+
+/// Appends what [`tracked_key`] returns.
+pub(super) fn put_tracked_key(out: &mut Vec<u8>, keyspace: KeyspaceId, key: &[u8]) {
     out.extend_from_slice(&keyspace.to_be_bytes());
     out.extend_from_slice(key);
-    out
 }
 
 /// The keyspace and user key that [`tracked_key`] put together.

@@ -275,11 +275,13 @@ impl Shared {
 
     fn write_accesses(&self, files: &Files, worker: &mut Worker, chunks: &[Chunk]) -> Result<()> {
         point!(files.points, "ralt.flush")?;
-        let mut accesses: Vec<Logged> = chunks.iter().flat_map(Chunk::logged).collect();
+        let mut accesses: Vec<Logged<'_>> =
+            Vec::with_capacity(chunks.iter().map(Chunk::count).sum());
+        accesses.extend(chunks.iter().flat_map(Chunk::logged));
         if accesses.is_empty() {
             return Ok(());
         }
-        accesses.sort_by(|a, b| a.key.cmp(&b.key));
+        accesses.sort_by(|a, b| a.key.cmp(b.key));
         if worker.state_len == 0 {
             // Tables without a state that could name them would look like damage.
             self.save(files, worker, &self.version.load())?;
@@ -295,9 +297,9 @@ impl Shared {
             let record = same.iter().map(|access| self.record(access, &version));
             let record = record.reduce(|older, newer| self.model.merge(older, newer));
             if let Some((record, access)) = record.zip(same.first())
-                && !version.is_forgotten(&access.key)
+                && !version.is_forgotten(access.key)
             {
-                writer.add(&access.key, &record)?;
+                writer.add(access.key, &record)?;
             }
         }
         let mut next = Version::clone(&version);
@@ -313,7 +315,7 @@ impl Shared {
         installed
     }
 
-    fn record(&self, access: &Logged, version: &Version) -> Record {
+    fn record(&self, access: &Logged<'_>, version: &Version) -> Record {
         let moment = self.moment(access.at, version.limits.generation);
         self.model.first(moment, access.value_len, access.times)
     }
