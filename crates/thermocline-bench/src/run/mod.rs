@@ -221,6 +221,16 @@ mod tests {
         }
     }
 
+    /// Each stage's begin takes a sample, with histograms that have held those of other clients before.
+    #[test]
+    fn an_operation_is_recorded_once_however_often_there_are_samples() {
+        let flags = "--distribution uniform@200ms,hotspot-5@200ms,uniform@200ms";
+        let measured = run(flags, Lie::None);
+        assert!(measured.stages.len() > 1);
+        let recorded: u64 = measured.latencies.iter().map(Histogram::len).sum();
+        assert_eq!(recorded, measured.ops);
+    }
+
     #[test]
     fn fitted_workloads_get_right_answers_and_do_not_grow() {
         for name in [

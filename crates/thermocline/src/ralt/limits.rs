@@ -123,12 +123,12 @@ impl Cut {
         for class in order {
             (cut.ranks[class], target) = threshold(&classes[class], target, size);
         }
-        // Records that are read after a new epoch has begun are of a class that is not there yet.
-        // As good as the best: who was not read since is of a class that is.
+        // Records that are read after a new epoch has begun are of a class that is not there yet. They
+        // are judged as the best: a record that nobody reads stays in a class that is there.
         let has_records = |class: &usize| !classes[*class].is_empty();
         let best = order.into_iter().find(has_records);
-        let above = classes.iter().rposition(|bins| !bins.is_empty());
-        if let Some((best, top)) = best.zip(above) {
+        let top = (0..CLASSES).rfind(has_records);
+        if let Some((best, top)) = best.zip(top) {
             let rank = cut.ranks[best];
             cut.ranks[top + 1..].fill(rank);
         }

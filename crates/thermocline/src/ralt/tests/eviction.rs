@@ -115,7 +115,7 @@ fn a_large_hotspot_that_moves_is_followed_before_the_old_ones_counters_run_out()
 /// Under a zipfian distribution few records are read often enough to be stable. By Algorithm 1 the
 /// limit followed those, and half of the fast tier went to records that happened to lie there.
 ///
-/// And with one run in ten the best were the least hot: see
+/// And with two seeds of these the best were the least hot: see
 /// [`a_large_hotspot_that_moves_is_followed_before_the_old_ones_counters_run_out`].
 #[test]
 fn what_is_read_often_without_being_stable_has_its_place() {
