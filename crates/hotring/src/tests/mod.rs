@@ -6,6 +6,10 @@ mod history;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 mod models;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
+mod moving;
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+mod operations;
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod random;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod resizing;

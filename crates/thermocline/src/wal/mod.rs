@@ -7,8 +7,6 @@
 //! argument are in `docs/format.md`.
 
 mod bounds;
-#[cfg(test)]
-mod crash_tests;
 mod log;
 mod reader;
 pub(crate) mod record;

@@ -2,10 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::segment_file_name;
-use super::test_store::TestStore;
-use super::tests::{batch, fresh, put, replay, start};
-use crate::options::RecoveryMode::Strict;
+use super::*;
 
 #[test]
 fn what_was_replayed_is_durable_before_the_log_goes_on() {

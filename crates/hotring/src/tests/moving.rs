@@ -1,0 +1,183 @@
+//! One thread: when a head moves, and where to.
+
+use super::rig::with;
+use super::ring::{KEYS, ring_of};
+use crate::reclaim;
+use crate::{Movement, Options};
+
+#[test]
+fn random_movement_turns_the_ring_to_the_item_that_was_asked_for() {
+    let map = with(
+        Options::default()
+            .buckets(1)
+            .movement(Movement::Random)
+            .period(2),
+    );
+    for key in KEYS {
+        map.pin().insert(key, key);
+    }
+    let ring = map.pin();
+    // Whatever this thread's counter stands at, one of two requests ends a period.
+    for key in [8, 2, 12, 5] {
+        ring.get(&key);
+        ring.get(&key);
+        assert_eq!(map.head_near(key), Some(key));
+    }
+    // Misses move nothing.
+    ring.get(&9);
+    ring.get(&9);
+    assert_eq!(map.head_near(5), Some(5));
+    // An update wants the predecessor at the head.
+    ring.update(8, 1);
+    ring.update(8, 1);
+    assert_eq!(map.head_near(8), Some(5));
+    drop(ring);
+    map.check();
+}
+
+#[test]
+fn sampling_takes_as_many_samples_as_the_ring_has_items_and_turns_it_to_the_best() {
+    let map = with(Options::default().buckets(1).period(1));
+    for key in KEYS {
+        map.pin().insert(key, key);
+    }
+    map.make_restless(2);
+    let ring = map.pin();
+    ring.get(&2);
+    assert_eq!(map.head_near(2), None, "the first item needs no head");
+    ring.get(&4);
+    assert_eq!(
+        map.head_near(2),
+        Some(4),
+        "without a head the item that was asked for gets it"
+    );
+    let left = || {
+        let guard = reclaim::pin();
+        map.core
+            .spot(1, &guard)
+            .bucket
+            .sampling
+            .load(std::sync::atomic::Ordering::Relaxed)
+    };
+    ring.get(&12);
+    assert_eq!(left(), 5, "one sample an item");
+    for (key, expected) in [(12, 4), (8, 3), (12, 2), (2, 1)] {
+        ring.get(&key);
+        assert_eq!(left(), expected);
+    }
+    let counts: Vec<_> = ring
+        .entries()
+        .map(|entry| (*entry.key(), entry.count()))
+        .collect();
+    assert_eq!(counts, [(2, 1), (4, 0), (5, 0), (8, 1), (12, 2)]);
+    assert_eq!(map.head_near(2), Some(4));
+    ring.get(&8);
+    // 2: once, 8: twice, 12: twice. From 8 they cost 2 + 2·1 + 2·2, from 12 they would cost 2 + 2·5 + 2: all are in
+    // one part, so that the head is read in vain for an item before it.
+    assert_eq!((left(), map.head_near(2)), (0, Some(8)));
+    for entry in ring.entries() {
+        entry.clear_count();
+    }
+    assert!(ring.entries().all(|entry| entry.count() == 0));
+    drop(ring);
+    map.check();
+}
+
+#[test]
+fn updates_turn_the_ring_to_the_predecessor() {
+    let map = with(Options::default().buckets(1).period(1));
+    for key in KEYS {
+        map.pin().insert(key, key);
+    }
+    map.make_restless(2);
+    let ring = map.pin();
+    ring.get(&4);
+    // Begins a round, and then five samples.
+    for _ in 0..6 {
+        ring.update(12, 0);
+    }
+    assert_eq!(map.head_near(2), Some(8));
+    // The first item's predecessor is the anchor: from any head it costs the same, so none moves.
+    for _ in 0..20 {
+        ring.update(2, 0);
+    }
+    assert_eq!(map.head_near(2), Some(8));
+    drop(ring);
+    map.check();
+}
+
+#[test]
+fn a_head_moves_at_once_until_the_first_round_has_ended() {
+    let map = with(Options::default().buckets(1).period(1));
+    for key in KEYS {
+        map.pin().insert(key, key);
+    }
+    let ring = map.pin();
+    // This thread's periods are too few for one of them to begin a round.
+    for key in [4, 12, 8] {
+        ring.get(&key);
+        assert_eq!(map.head_near(2), Some(key));
+    }
+    map.make_calm(2);
+    for key in [4, 12] {
+        ring.get(&key);
+        assert_eq!(map.head_near(2), Some(8));
+    }
+    drop(ring);
+    map.check();
+}
+
+#[test]
+fn even_accesses_begin_few_rounds() {
+    let map = with(Options::default().buckets(1).period(1));
+    let keys = [2, 4, 6, 8, 10, 12, 14, 16];
+    for key in keys {
+        map.pin().insert(key, key);
+    }
+    map.make_restless(2);
+    let ring = map.pin();
+    let guard = reclaim::pin();
+    let spot = map.core.spot(1, &guard);
+    let running = || {
+        spot.bucket
+            .sampling
+            .load(std::sync::atomic::Ordering::Relaxed)
+            > 0
+    };
+    let mut rounds = 0;
+    for _ in 0..100 {
+        for key in keys {
+            let before = running();
+            ring.get(&key);
+            rounds += usize::from(!before && running());
+        }
+    }
+    // One after the other there would be some ninety.
+    assert!((5..40).contains(&rounds), "{rounds} rounds in 800 accesses");
+}
+
+#[test]
+fn a_round_without_counts_moves_nothing() {
+    let map = ring_of(&KEYS);
+    assert!(map.point_at(5));
+    let guard = reclaim::pin();
+    map.core.adjust(map.core.spot(1, &guard));
+    assert_eq!(map.head_near(5), Some(5));
+}
+
+#[test]
+fn counts_stop_before_they_overflow() {
+    let map = ring_of(&[2]);
+    let ring = map.pin();
+    let guard = reclaim::pin();
+    let at = map.core.begin(&guard).next().at().expect("an item");
+    let node = at.node().expect("no anchor");
+    node.set_count(u32::MAX / 2 - 1);
+    node.count_access();
+    node.count_access();
+    assert_eq!(
+        ring.entries().next().map(|entry| entry.count()),
+        Some(u32::MAX / 2)
+    );
+    assert_eq!(map.visits(2), (1, true));
+}
