@@ -1,42 +1,39 @@
-//! Opening, closing and destroying a store.
+//! Opening a store.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use rand::rngs::SmallRng;
-use rand::{RngExt, SeedableRng};
 
 use super::background::Background;
 use super::builder::DbBuilder;
 use super::commit::Commit;
-use super::recovery::{Orphans, RecoveryReport, Shape, build_trees, survey_tables};
+use super::founding::{FIRST_FILE, found_new_store, new_shape};
+use super::orphans::{Orphans, survey_tables};
+use super::recovery::{RecoveryReport, build_trees};
+use super::shape::Shape;
 use super::tracking::{discard_ralt, open_ralt, placed_by};
 use super::{Db, Engine};
 use crate::cache::{
     BlockCache, Flash, FlashPlan, PinBudget, RecordCache, discard_flash, open_flash,
 };
 use crate::error::{Error, Result};
-use crate::metrics::{Activity, CpuTimes};
+use crate::key::{Kind, SeqNo};
+use crate::metrics::CpuTimes;
 use crate::options::{Options, Resolved};
-use crate::placement::{SpacePlan, last_fast_level};
+use crate::placement::SpacePlan;
 use crate::points::point;
 use crate::storage::StoreLock;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
-use crate::version::edit::{FoundLog, KeyspaceMeta, PlacedBy, VersionEdit, table_number};
+use crate::version::edit::KeyspaceId;
 use crate::version::{Graveyard, Manifest, identity, manifest_file_name, manifest_number};
-use crate::wal::{self, Wal, segment_number};
-
-pub(super) const DEFAULT_KEYSPACE: &str = "default";
+use crate::wal::{self, Recovered, Wal, segment_number};
 
 /// More than the log's process buffer holds, in bytes.
 const LOG_BUFFER: u64 = 128 << 10;
-
-/// File numbers start here; 0 would be a keyspace's.
-const FIRST_FILE: u64 = 1;
 
 pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
     let sizes = builder.options.resolve()?;
@@ -109,22 +106,21 @@ struct Parts<'a> {
     next_file: u64,
 }
 
+/// A record of the log that is not in tables yet.
+type Replayed = (SeqNo, KeyspaceId, Kind, Bytes, Bytes);
+
 impl Parts<'_> {
-    /// Replays the log, begins a new segment and a new manifest, and opens the tables.
-    fn start(self) -> Result<(Arc<Engine>, RecoveryReport)> {
-        let builder = self.builder;
-        let next_file = AtomicU64::new(self.next_file);
-        let new_file = || next_file.fetch_add(1, Ordering::Relaxed);
-        let mut replayed: Vec<(u64, u32, crate::key::Kind, Bytes, Bytes)> = Vec::new();
+    /// Reads the log: what it holds, and the records of it that are not in tables.
+    fn replay(&self) -> Result<(Recovered, Vec<Replayed>)> {
+        let mut replayed = Vec::new();
         let flushed = &self.shape.flushed_through;
         let (manifest, manifest_end) = &self.manifest;
-        let bounds = self.shape.log_bounds();
         let recovered = wal::recover(
             &self.tiers[0],
             self.database,
-            builder.options.recovery,
-            &bounds,
-            &builder.points,
+            self.builder.options.recovery,
+            &self.shape.log_bounds(),
+            &self.builder.points,
             &mut |seq, keyspace, kind, key, value| {
                 // I5: what is in tables already is skipped, keyspace by keyspace; what belongs
                 // to a dropped keyspace has no entry here.
@@ -144,6 +140,15 @@ impl Parts<'_> {
                 Ok(())
             },
         )?;
+        Ok((recovered, replayed))
+    }
+
+    /// Replays the log, begins a new segment and a new manifest, and opens the tables.
+    fn start(self) -> Result<(Arc<Engine>, RecoveryReport)> {
+        let builder = self.builder;
+        let next_file = AtomicU64::new(self.next_file);
+        let new_file = || next_file.fetch_add(1, Ordering::Relaxed);
+        let (recovered, replayed) = self.replay()?;
         point!(builder.points, "recovery.replayed")?;
         self.orphans.check(
             &self.tiers,
@@ -271,34 +276,6 @@ fn open_record_cache(options: &Options, sizes: &Resolved) -> Option<RecordCache>
     RecordCache::new(sizes.record_cache, seed)
 }
 
-impl Shape {
-    /// Edits that add up to this shape, for a manifest to begin with.
-    pub(super) fn to_edits(
-        &self,
-        last_seq: u64,
-        log_start: u64,
-        placed_by: Option<PlacedBy>,
-        found_log: &FoundLog,
-    ) -> Vec<VersionEdit> {
-        let mut edits = vec![VersionEdit {
-            created: self.keyspaces.values().cloned().collect(),
-            next_file: Some(self.next_file),
-            last_seq: Some(last_seq),
-            log_floor: Some(self.log_floor),
-            log_start: Some(log_start),
-            found_log: Some(found_log.clone()),
-            placed_by,
-            flushed_through: self.flushed_through.iter().map(|(k, s)| (*k, *s)).collect(),
-            ..VersionEdit::default()
-        }];
-        edits.extend(self.tables.values().map(|table| VersionEdit {
-            added: vec![table.clone()],
-            ..VersionEdit::default()
-        }));
-        edits
-    }
-}
-
 pub(super) fn open_tiers(builder: &DbBuilder, create: bool) -> Result<(Vec<Arc<Tier>>, Locks)> {
     // What the process buffer of the log may hold, and as much for edits of the manifest.
     let for_logs = 2 * builder.options.resolve()?.memtable_size.min(LOG_BUFFER);
@@ -322,48 +299,6 @@ pub(super) fn open_tiers(builder: &DbBuilder, create: bool) -> Result<(Vec<Arc<T
         }));
     }
     Ok((tiers, locks))
-}
-
-/// Founds a store: its number, and the identity of each tier. A crash on the way leaves
-/// identities without a manifest; the next attempt takes them up again.
-fn found_new_store(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Result<u128> {
-    let mut rng = match builder.options.seed {
-        Some(seed) => SmallRng::seed_from_u64(seed),
-        None => rand::make_rng(),
-    };
-    let drawn = rng.random::<u128>();
-    let mut database = None;
-    for tier in tiers {
-        refuse_foreign_tables(tier)?;
-        database = Some(identity::claim(tier, database, drawn)?);
-    }
-    Ok(database.unwrap_or(drawn))
-}
-
-fn refuse_foreign_tables(tier: &Tier) -> Result<()> {
-    let tables = tier.tables.list()?;
-    if tables.iter().any(|file| table_number(&file.name).is_some()) {
-        return Err(Error::WrongTier {
-            tier: usize::from(tier.index),
-            path: tier.options.path.clone(),
-            problem: "the directory holds tables, but no store; choose an empty directory".into(),
-        });
-    }
-    Ok(())
-}
-
-fn new_shape(builder: &DbBuilder, sizes: &Resolved) -> Shape {
-    let default = KeyspaceMeta {
-        id: 0,
-        name: Bytes::from_static(DEFAULT_KEYSPACE.as_bytes()),
-        last_fast_level: last_fast_level(&builder.options, sizes),
-    };
-    Shape {
-        keyspaces: BTreeMap::from([(0, default)]),
-        flushed_through: BTreeMap::from([(0, 0)]),
-        next_file: FIRST_FILE,
-        ..Shape::default()
-    }
 }
 
 fn check_tier_count(shape: &Shape, tiers: usize) -> Result<()> {
@@ -427,75 +362,4 @@ fn highest_log_number(tier: &Tier) -> Result<u64> {
         .filter_map(|file| number(&file.name))
         .max()
         .unwrap_or(0))
-}
-
-impl Engine {
-    /// Flushes, stops background work, and lets go of the tiers.
-    pub(crate) fn close(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        let flushed = self.flush_all();
-        let flushed = flushed.and_then(|_| point!(self.points, "close.flushed"));
-        let flushed = {
-            // No writer gets between the log's end and the flag: its write would be acknowledged
-            // and, when it asked for no durability, lost.
-            let mut log = self.commit.log.lock();
-            // Even when the flush failed, for want of space on a tier perhaps: the log may still
-            // keep what was only in the process buffer.
-            // An edit that changes nothing: behind it, damage of the last one that does is no torn end.
-            let ended = log.wal.close();
-            let closed = VersionEdit::default();
-            let ended = ended.and_then(|()| self.manifest.lock().append(&closed));
-            let ended = ended.and_then(|()| point!(self.points, "close.log_ended"));
-            self.closed.store(true, Ordering::Release);
-            flushed.and(ended)
-        };
-        self.executor.notify();
-        self.executor.shutdown();
-        let _: Result<()> = point!(self.points, "close.work_ended");
-        if let Some(ralt) = &self.ralt {
-            self.cpu.measured(Activity::Ralt, || ralt.close());
-        }
-        let _: Result<()> = point!(self.points, "close.hotness_kept");
-        self.graveyard.sweep();
-        self.locks.lock().clear();
-        flushed
-    }
-}
-
-/// Removes the store's own files, the manifest first: a crash on the way leaves no store
-/// that names files that are gone.
-pub(super) fn destroy(builder: &DbBuilder) -> Result<()> {
-    builder.options.validate()?;
-    let (tiers, locks) = open_tiers(builder, false)?;
-    let Some(found) = Manifest::recover(&tiers[0])? else {
-        return Err(Error::NotFound {
-            path: tiers[0].options.path.clone(),
-        });
-    };
-    for tier in &tiers {
-        identity::check(tier, found.database)?;
-    }
-    if let Some(log) = &tiers[0].log {
-        log.remove("CURRENT")?;
-        log.sync_dir()?;
-        for file in log.list()? {
-            let name = &file.name;
-            if segment_number(name).is_some() || manifest_number(name).is_some() {
-                log.remove(name)?;
-            }
-        }
-    }
-    discard_ralt(builder, &tiers[0])?;
-    discard_flash(&tiers[0].options.path)?;
-    for tier in &tiers {
-        for file in tier.tables.list()? {
-            if table_number(&file.name).is_some() || file.name == identity::NAME {
-                tier.tables.remove(&file.name)?;
-            }
-        }
-    }
-    drop(locks);
-    Ok(())
 }

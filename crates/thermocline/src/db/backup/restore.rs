@@ -3,8 +3,8 @@
 use super::generation::Generation;
 use super::{Backups, copy};
 use crate::db::DbBuilder;
+use crate::db::Shape;
 use crate::db::open::open_tiers;
-use crate::db::recovery::Shape;
 use crate::error::{Error, Result};
 use crate::sync::Arc;
 use crate::tier::{Purpose, Tier};

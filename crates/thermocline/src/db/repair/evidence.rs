@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use crate::db::recovery::Shape;
+use crate::db::Shape;
 use crate::error::{Error, Result};
 use crate::log_format::{FileHeader, FileKind, Found, Records};
 use crate::storage::LogStore;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::{Merge, Plan};
 use crate::db::builder::DbBuilder;
-use crate::db::open::DEFAULT_KEYSPACE;
+use crate::db::founding::DEFAULT_KEYSPACE;
 use crate::db::repair::evidence::Evidence;
 use crate::db::repair::live::{Origin, Said, Standing, standings};
 use crate::db::repair::report::Loss;

@@ -2,7 +2,7 @@
 //! anew in their place.
 
 use super::{Merge, Plan, open};
-use crate::db::recovery::was_named;
+use crate::db::orphans::was_named;
 use crate::db::repair::evidence::{Evidence, ReadManifest};
 use crate::error::{Error, Result};
 use crate::options::RecoveryMode;

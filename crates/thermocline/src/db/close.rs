@@ -1,0 +1,85 @@
+//! Closing a store, and removing one.
+
+use super::Engine;
+use super::builder::DbBuilder;
+use super::open::open_tiers;
+use super::tracking::discard_ralt;
+use crate::cache::discard_flash;
+use crate::error::{Error, Result};
+use crate::metrics::Activity;
+use crate::points::point;
+use crate::sync::atomic::Ordering;
+use crate::version::edit::{VersionEdit, table_number};
+use crate::version::{Manifest, identity, manifest_number};
+use crate::wal::segment_number;
+
+impl Engine {
+    /// Flushes, stops background work, and lets go of the tiers.
+    pub(crate) fn close(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let flushed = self.flush_all();
+        let flushed = flushed.and_then(|_| point!(self.points, "close.flushed"));
+        let flushed = {
+            // No writer gets between the log's end and the flag: its write would be acknowledged
+            // and, when it asked for no durability, lost.
+            let mut log = self.commit.log.lock();
+            // Even when the flush failed, for want of space on a tier perhaps: the log may still
+            // keep what was only in the process buffer.
+            // An edit that changes nothing: behind it, damage of the last one that does is no torn end.
+            let ended = log.wal.close();
+            let closed = VersionEdit::default();
+            let ended = ended.and_then(|()| self.manifest.lock().append(&closed));
+            let ended = ended.and_then(|()| point!(self.points, "close.log_ended"));
+            self.closed.store(true, Ordering::Release);
+            flushed.and(ended)
+        };
+        self.executor.notify();
+        self.executor.shutdown();
+        let _: Result<()> = point!(self.points, "close.work_ended");
+        if let Some(ralt) = &self.ralt {
+            self.cpu.measured(Activity::Ralt, || ralt.close());
+        }
+        let _: Result<()> = point!(self.points, "close.hotness_kept");
+        self.graveyard.sweep();
+        self.locks.lock().clear();
+        flushed
+    }
+}
+
+/// Removes the store's own files, the manifest first: a crash on the way leaves no store
+/// that names files that are gone.
+pub(super) fn destroy(builder: &DbBuilder) -> Result<()> {
+    builder.options.validate()?;
+    let (tiers, locks) = open_tiers(builder, false)?;
+    let Some(found) = Manifest::recover(&tiers[0])? else {
+        return Err(Error::NotFound {
+            path: tiers[0].options.path.clone(),
+        });
+    };
+    for tier in &tiers {
+        identity::check(tier, found.database)?;
+    }
+    if let Some(log) = &tiers[0].log {
+        log.remove("CURRENT")?;
+        log.sync_dir()?;
+        for file in log.list()? {
+            let name = &file.name;
+            if segment_number(name).is_some() || manifest_number(name).is_some() {
+                log.remove(name)?;
+            }
+        }
+    }
+    discard_ralt(builder, &tiers[0])?;
+    discard_flash(&tiers[0].options.path)?;
+    for tier in &tiers {
+        for file in tier.tables.list()? {
+            if table_number(&file.name).is_some() || file.name == identity::NAME {
+                tier.tables.remove(&file.name)?;
+            }
+        }
+    }
+    drop(locks);
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! The tables that lie on the tiers against those that edits name.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::shape::Shape;
+use crate::error::{Error, Result};
+use crate::sync::Arc;
+use crate::table::SelfDescribed;
+use crate::tier::Tier;
+use crate::version::edit::{FileId, table_number};
+use crate::wal::Recovered;
+
+/// Tables that no edit names: outputs that a crash cut short, and tables whose removal did.
+#[derive(Debug, Default)]
+pub(super) struct Orphans(Vec<(usize, String)>);
+
+impl Orphans {
+    /// Refuses where one of them [was named](was_named) by an edit that is lost; `manifest` is where
+    /// that edit was.
+    pub(super) fn check(
+        &self,
+        tiers: &[Arc<Tier>],
+        database: u128,
+        shape: &Shape,
+        log: &Recovered,
+        (manifest, end): &(PathBuf, u64),
+    ) -> Result<()> {
+        for (tier, name) in &self.0 {
+            let Some(id) = table_number(name) else {
+                continue;
+            };
+            match SelfDescribed::read(&tiers[*tier], id) {
+                Ok(table) if table.identity.database != database => {}
+                Ok(table) if was_named(&table, shape, log) => {
+                    let what = format!("the edit that names table {id} is gone");
+                    return Err(Error::corruption(manifest, *end, what));
+                }
+                Ok(_) => {}
+                // Half a table is what a crash leaves of a job.
+                Err(Error::Corruption { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes them and gives back how many there were. Called once the log agrees with the
+    /// manifest: under a damaged one, tables that belong to the store would look like orphans.
+    pub(super) fn sweep(self, tiers: &[Arc<Tier>]) -> Result<u64> {
+        for (tier, name) in &self.0 {
+            tiers[*tier].tables.remove(name)?;
+        }
+        Ok(self.0.len() as u64)
+    }
+}
+
+/// Whether a table that no edit names was once named by one: what it holds is neither in the tables
+/// that are named nor in the log. An edit at the end of the manifest is lost then, and by the
+/// manifest's bytes alone that looks like one which a crash cut short.
+///
+/// A flush writes its table once the log is synced through it (I5), and the log goes only behind the
+/// edit. A compaction takes over tables that are named.
+pub(crate) fn was_named(table: &SelfDescribed, shape: &Shape, log: &Recovered) -> bool {
+    let meta = &table.meta;
+    let Some(through) = shape.flushed_through.get(&meta.keyspace) else {
+        // Of a keyspace that was dropped, or of one whose making is lost.
+        return u64::from(meta.keyspace) >= shape.next_file;
+    };
+    let log_begins = log
+        .segments
+        .first()
+        .map_or(log.last_seq, |first| first.base_seq);
+    let is_flush = table.identity.replaces.is_empty() && meta.min_seq > *through;
+    let is_logged = meta.max_seq > log_begins
+        && meta.max_seq <= log.last_seq
+        && (!is_flush || meta.min_seq > log_begins);
+    meta.max_seq > *through && !is_logged
+}
+
+/// Checks that the tables that edits name are there and counts their bytes; gives back the orphans
+/// and the highest file number seen (I4).
+pub(super) fn survey_tables(tiers: &[Arc<Tier>], shape: &Shape) -> Result<(Orphans, FileId)> {
+    let mut orphans = Orphans::default();
+    let mut highest = 0;
+    let mut found = BTreeSet::new();
+    for tier in tiers {
+        for file in tier.tables.list()? {
+            let Some(id) = table_number(&file.name) else {
+                continue;
+            };
+            highest = highest.max(id);
+            let named = shape.tables.get(&id).filter(|t| t.tier == tier.index);
+            let Some(meta) = named else {
+                orphans.0.push((usize::from(tier.index), file.name));
+                continue;
+            };
+            if file.len != meta.len {
+                let path = tier.tables.path().join(&file.name);
+                let what = format!(
+                    "the table is {} bytes long and should be {}",
+                    file.len, meta.len
+                );
+                return Err(Error::corruption(path, file.len.min(meta.len), what));
+            }
+            tier.add_file_bytes(file.len);
+            found.insert(id);
+        }
+    }
+    let missing = shape
+        .tables
+        .values()
+        .find(|table| !found.contains(&table.id));
+    match missing {
+        Some(meta) => {
+            let tier = &tiers[usize::from(meta.tier)];
+            let path = tier.tables.path().join(meta.file_name());
+            Err(Error::corruption(
+                path,
+                0,
+                "the manifest names this table, but the file is missing",
+            ))
+        }
+        None => Ok((orphans, highest)),
+    }
+}

@@ -1,0 +1,150 @@
+//! What the manifest's edits add up to.
+
+use std::collections::BTreeMap;
+
+use crate::key::{MAX_SEQ, SeqNo};
+use crate::version::edit::{
+    FileId, FoundLog, KeyspaceId, KeyspaceMeta, MAX_NUMBER, PlacedBy, TableMeta, VersionEdit,
+};
+use crate::wal::Bounds;
+
+/// The state that the manifest's edits add up to.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Shape {
+    pub(crate) keyspaces: BTreeMap<KeyspaceId, KeyspaceMeta>,
+    pub(crate) tables: BTreeMap<FileId, TableMeta>,
+    pub(crate) flushed_through: BTreeMap<KeyspaceId, SeqNo>,
+    pub(crate) next_file: FileId,
+    pub(crate) last_seq: SeqNo,
+    /// The highest sequence number that any flush named, dropped keyspaces included.
+    pub(crate) log_floor: SeqNo,
+    /// Log segments with lower numbers are obsolete.
+    pub(crate) log_start: FileId,
+    /// What the latest opening took over of the log; unknown where none was yet, or one of an older build.
+    pub(crate) found_log: Option<FoundLog>,
+    /// How records were placed when the store was opened last, if that is known.
+    pub(crate) placed_by: Option<PlacedBy>,
+}
+
+impl Shape {
+    /// Adds up `edits`; `Err` says which of them cannot follow from those before it.
+    pub(super) fn from_edits(edits: Vec<VersionEdit>) -> Result<Self, String> {
+        let mut shape = Shape::default();
+        for edit in edits {
+            shape.apply(edit)?;
+        }
+        Ok(shape)
+    }
+
+    /// Edits that add up to this shape, for a manifest to begin with.
+    pub(super) fn to_edits(
+        &self,
+        last_seq: u64,
+        log_start: u64,
+        placed_by: Option<PlacedBy>,
+        found_log: &FoundLog,
+    ) -> Vec<VersionEdit> {
+        let mut edits = vec![VersionEdit {
+            created: self.keyspaces.values().cloned().collect(),
+            next_file: Some(self.next_file),
+            last_seq: Some(last_seq),
+            log_floor: Some(self.log_floor),
+            log_start: Some(log_start),
+            found_log: Some(found_log.clone()),
+            placed_by,
+            flushed_through: self.flushed_through.iter().map(|(k, s)| (*k, *s)).collect(),
+            ..VersionEdit::default()
+        }];
+        edits.extend(self.tables.values().map(|table| VersionEdit {
+            added: vec![table.clone()],
+            ..VersionEdit::default()
+        }));
+        edits
+    }
+
+    /// What is known of the log.
+    pub(crate) fn log_bounds(&self) -> Bounds {
+        Bounds {
+            start: self.log_start,
+            floor: self.log_floor,
+            found: self.found_log.clone(),
+        }
+    }
+
+    /// Adds one edit; `Err` says why it cannot follow from those before it.
+    pub(crate) fn apply(&mut self, edit: VersionEdit) -> Result<(), String> {
+        check_numbers(&edit)?;
+        for keyspace in edit.created {
+            let f = keyspace.last_fast_level;
+            if !(1..crate::version::MAX_LEVELS).contains(&usize::from(f)) {
+                let id = keyspace.id;
+                return Err(format!("keyspace {id} has L{f} as its last fast level"));
+            }
+            // An entry from the start: replay takes a keyspace without one for a dropped one.
+            self.flushed_through.entry(keyspace.id).or_insert(0);
+            self.keyspaces.insert(keyspace.id, keyspace);
+        }
+        for (_, table) in edit.removed {
+            if self.tables.remove(&table).is_none() {
+                return Err(format!("an edit removes table {table}, which is not there"));
+            }
+        }
+        for table in edit.added {
+            if !self.keyspaces.contains_key(&table.keyspace) {
+                let (id, keyspace) = (table.id, table.keyspace);
+                return Err(format!(
+                    "table {id} belongs to keyspace {keyspace}, which is not there"
+                ));
+            }
+            if usize::from(table.level) >= crate::version::MAX_LEVELS {
+                return Err(format!("table {} is of level {}", table.id, table.level));
+            }
+            self.next_file = self.next_file.max(table.id + 1);
+            self.last_seq = self.last_seq.max(table.max_seq);
+            self.tables.insert(table.id, table);
+        }
+        for (keyspace, through) in edit.flushed_through {
+            let flushed = self.flushed_through.entry(keyspace).or_insert(0);
+            *flushed = (*flushed).max(through);
+            self.last_seq = self.last_seq.max(through);
+            self.log_floor = self.log_floor.max(through);
+        }
+        for keyspace in edit.dropped {
+            self.keyspaces.remove(&keyspace);
+            self.flushed_through.remove(&keyspace);
+            self.tables.retain(|_, table| table.keyspace != keyspace);
+        }
+        self.next_file = self.next_file.max(edit.next_file.unwrap_or(0));
+        self.last_seq = self.last_seq.max(edit.last_seq.unwrap_or(0));
+        self.log_floor = self.log_floor.max(edit.log_floor.unwrap_or(0));
+        self.log_start = self.log_start.max(edit.log_start.unwrap_or(0));
+        self.placed_by = edit.placed_by.or(self.placed_by);
+        if let Some(found) = edit.found_log {
+            // What it leaves out must not come to be named again.
+            self.next_file = self.next_file.max(found.next);
+            self.found_log = Some(found);
+        }
+        Ok(())
+    }
+}
+
+/// Counting on from a number of an edit must not overflow.
+fn check_numbers(edit: &VersionEdit) -> Result<(), String> {
+    let tables = edit.added.iter().flat_map(|t| [t.id, t.epoch]);
+    let found = edit.found_log.as_ref();
+    let found = found.map(|log| log.next);
+    let mut files = tables.chain(edit.next_file).chain(found);
+    let files = files.find(|n| *n > MAX_NUMBER);
+    let flushed = edit.flushed_through.iter().map(|(_, seq)| *seq);
+    let seqs = edit.added.iter().flat_map(|t| [t.min_seq, t.max_seq]);
+    let mut seqs = seqs
+        .chain(flushed)
+        .chain(edit.last_seq)
+        .chain(edit.log_floor);
+    match files.or_else(|| seqs.find(|seq| *seq > MAX_SEQ)) {
+        Some(number) => Err(format!(
+            "an edit holds the number {number}, which is out of range"
+        )),
+        None => Ok(()),
+    }
+}
