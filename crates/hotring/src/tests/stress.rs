@@ -26,7 +26,8 @@ fn stress(threads: u64, keys: u64, time: Duration, movement: Movement, seed: u64
             scope.spawn(move || {
                 let mut random = SmallRng::seed_from_u64(seed ^ thread);
                 let mut own = vec![None; keys as usize];
-                while !stop.load(Ordering::Relaxed) {
+                // A hundred at least, however late the thread begins.
+                loop {
                     for _ in 0..100 {
                         done.fetch_add(1, Ordering::Relaxed);
                         let i = random
@@ -53,6 +54,9 @@ fn stress(threads: u64, keys: u64, time: Duration, movement: Movement, seed: u64
                             }
                             _ => assert_eq!(ring.get(&key).map(|there| there.value), *now),
                         }
+                    }
+                    if stop.load(Ordering::Relaxed) {
+                        break;
                     }
                 }
                 let left = own.iter().flatten().count() as u64;
