@@ -1,21 +1,19 @@
 //! RocksDB, with the sizes of our engine: level tiering by `db_paths`, on the fast disk alone, and
 //! on the slow one alone. Direct I/O on both sides, so that neither has the page cache as a second cache.
 
-use std::cell::OnceCell;
+mod counters;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result, ensure};
-use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
-use rocksdb::statistics::Ticker;
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, DBPath, Options, WaitForCompactOptions,
     WriteOptions,
 };
 
-use crate::accounts::ByDisk;
-use crate::block_device::{self, DeviceIo};
+use self::counters::{BlockReads, Reads};
 use crate::counters::Counters;
 use crate::engine::{Engine, EngineKind};
 use crate::settings::{Compression, Dirs, Durability, Settings};
@@ -81,6 +79,7 @@ impl EngineKind for RocksDb {
             dirs: dirs.clone(),
             kind: *self,
             gets_without_device: AtomicU64::new(0),
+            reads: Reads::default(),
         }))
     }
 
@@ -148,28 +147,14 @@ struct Store {
     dirs: Dirs,
     kind: RocksDb,
     gets_without_device: AtomicU64,
-}
-
-thread_local! {
-    /// Counts this thread's block reads.
-    static PERF: OnceCell<PerfContext> = const { OnceCell::new() };
-}
-
-fn block_reads() -> u64 {
-    PERF.with(|perf| {
-        perf.get_or_init(|| {
-            set_perf_stats(PerfStatsLevel::EnableCount);
-            PerfContext::default()
-        })
-        .metric(PerfMetric::BlockReadCount)
-    })
+    reads: Reads,
 }
 
 impl Engine for Store {
     fn get(&self, key: &[u8], found: &mut dyn FnMut(Option<&[u8]>)) -> Result<()> {
-        let before = block_reads();
+        let before = BlockReads::of_this_thread();
         let value = self.db.get_pinned(key)?;
-        if block_reads() == before {
+        if !self.reads.add_since(before) {
             self.gets_without_device.fetch_add(1, Ordering::Relaxed);
         }
         found(value.as_deref());
@@ -185,6 +170,7 @@ impl Engine for Store {
     }
 
     fn scan(&self, start: &[u8], limit: usize, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
+        let before = BlockReads::of_this_thread();
         let mut records = self.db.raw_iterator();
         records.seek(start);
         for _ in 0..limit {
@@ -194,6 +180,7 @@ impl Engine for Store {
             each(key, value);
             records.next();
         }
+        self.reads.add_since(before);
         Ok(records.status()?)
     }
 
@@ -205,49 +192,7 @@ impl Engine for Store {
     }
 
     fn counters(&self) -> Result<Counters> {
-        let ticker = |ticker| self.options.get_ticker_count(ticker);
-        let written = ticker(Ticker::WalFileBytes)
-            + ticker(Ticker::FlushWriteBytes)
-            + ticker(Ticker::CompactWriteBytes);
-        let mut counters = Counters {
-            gets: Some(ticker(Ticker::NumberKeysRead)),
-            gets_without_device: Some(self.gets_without_device.load(Ordering::Relaxed)),
-            written_bytes: Some(written),
-            user_write_bytes: Some(ticker(Ticker::BytesWritten)),
-            compaction_read_bytes: Some(ticker(Ticker::CompactReadBytes)),
-            compaction_write_bytes: Some(ticker(Ticker::CompactWriteBytes)),
-            stall_seconds: Some(ticker(Ticker::StallMicros) as f64 / 1e6),
-            ..Counters::default()
-        };
-        // RocksDB does not count by path; the kernel counts by device. Its tickers of reads
-        // by temperature or of the last level tell no hit rate either: paths have no
-        // temperature, more than one level may lie on the slow one, and compactions count.
-        if let Some([fast, slow]) = block_device::of_two(&self.dirs.fast, &self.dirs.slow) {
-            by_device(&mut counters, fast, slow);
-        }
-        (counters.fd_bytes, counters.sd_bytes) = (Some(0), Some(0));
-        for dir in self.kind.used(&self.dirs) {
-            let bytes = Some(size(dir)?);
-            if dir == self.dirs.fast {
-                counters.fd_bytes = bytes;
-            } else {
-                counters.sd_bytes = bytes;
-            }
-        }
-        match self.kind {
-            RocksDb::Tiered => {}
-            RocksDb::FastOnly => {
-                counters.gets_without_slow = counters.gets;
-                counters.fd_write_bytes = Some(written);
-                no_slow_disk(&mut counters);
-            }
-            RocksDb::SlowOnly => {
-                counters.gets_without_slow = counters.gets_without_device;
-                counters.sd_write_bytes = Some(written);
-                (counters.fd_read_bytes, counters.fd_write_bytes) = (Some(0), Some(0));
-            }
-        }
-        Ok(counters)
+        counters::counters(self)
     }
 
     fn close(self: Box<Self>) -> Result<()> {
@@ -255,35 +200,6 @@ impl Engine for Store {
         self.db.cancel_all_background_work(true);
         Ok(())
     }
-}
-
-fn by_device(counters: &mut Counters, fast: DeviceIo, slow: DeviceIo) {
-    counters.fd_read_bytes = Some(fast.read_bytes);
-    counters.fd_write_bytes = Some(fast.write_bytes);
-    counters.sd_read_bytes = Some(slow.read_bytes);
-    counters.sd_read_ops = Some(slow.read_ops);
-    counters.sd_write_bytes = Some(slow.write_bytes);
-    counters.io = Some(ByDisk {
-        fast: fast.unattributed(),
-        slow: slow.unattributed(),
-    });
-}
-
-/// There is no slow disk: nothing is read from it, which is not unknown.
-fn no_slow_disk(counters: &mut Counters) {
-    counters.sd_read_bytes = Some(0);
-    counters.sd_read_ops = Some(0);
-    counters.sd_write_bytes = Some(0);
-}
-
-/// Bytes of the files in `dir`; one that is removed meanwhile counts nothing.
-fn size(dir: &Path) -> Result<u64> {
-    let entries = fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))?;
-    Ok(entries
-        .flatten()
-        .filter_map(|entry| entry.metadata().ok())
-        .map(|metadata| metadata.len())
-        .sum())
 }
 
 /// Copies a closed store's directory: tables never change and are linked, the rest is copied.
@@ -311,6 +227,7 @@ fn link(from: &Path, to: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::accounts::{Activity, Io};
     use crate::plan::tests::parse;
     use crate::run;
 
@@ -364,6 +281,40 @@ mod tests {
         assert!(counters.fd_hit_rate() < Some(1.0));
         engine.close().unwrap();
         assert!(!dirs.fast.exists(), "the log too is on the slow disk");
+    }
+
+    #[test]
+    fn on_one_disk_it_tells_what_its_io_is_for() {
+        let flags =
+            "--engine rocksdb-fast-only --data-size 8MiB --memory 4MiB --ops 2000 --workload uh";
+        let plan = parse(flags).unwrap().plan().unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let dirs = dirs(root.path());
+        let engine = plan.engine.open(&plan.settings, &dirs).unwrap();
+        run::load(&plan, engine.as_ref(), &mut ()).unwrap();
+        let loaded = engine.counters().unwrap();
+        let io = loaded.io.unwrap();
+        let of = |activity| io.fast.get(activity).unwrap();
+        for activity in [Activity::Write, Activity::Flush] {
+            assert!(of(activity).write_bytes > 8 << 20, "{activity:?}: {io:?}");
+        }
+        let compaction = of(Activity::Compaction);
+        assert!(compaction.read_bytes > 1 << 20 && compaction.read_ops > 0);
+        assert!(compaction.write_bytes > 1 << 20, "{io:?}");
+        assert_eq!(of(Activity::Read), Io::default(), "nothing was asked for");
+        assert_eq!(io.slow.iter().count(), 0);
+
+        let measured = run::measure(&plan, engine.as_ref(), &mut ()).unwrap();
+        let counters = measured.counters;
+        let read = counters.io.unwrap().fast.get(Activity::Read).unwrap();
+        let missed = counters.gets.unwrap() - counters.gets_without_device.unwrap();
+        assert!(missed > 0 && read.read_ops >= missed, "{missed}, {read:?}");
+        assert!(read.read_bytes / read.read_ops > 1 << 10, "{read:?}");
+        assert_eq!(
+            (counters.sd_read_ops, counters.sd_write_bytes),
+            (Some(0), Some(0))
+        );
+        engine.close().unwrap();
     }
 
     #[test]

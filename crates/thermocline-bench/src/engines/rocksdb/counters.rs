@@ -1,0 +1,163 @@
+//! What RocksDB did, as far as it can tell: not by disk, but where all of it is on one, by what it was for.
+
+use std::cell::OnceCell;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Context, Result};
+use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
+use rocksdb::statistics::{Histogram, Ticker};
+
+use super::{RocksDb, Store};
+use crate::accounts::{Activity, ByActivity, ByDisk, Io};
+use crate::block_device::{self, DeviceIo};
+use crate::counters::Counters;
+
+/// Blocks that clients read from a device.
+#[derive(Debug, Default)]
+pub(super) struct Reads {
+    blocks: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// Blocks that one thread has read from a device so far.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BlockReads {
+    blocks: u64,
+    bytes: u64,
+}
+
+impl BlockReads {
+    pub(super) fn of_this_thread() -> Self {
+        thread_local! {
+            static PERF: OnceCell<PerfContext> = const { OnceCell::new() };
+        }
+        PERF.with(|perf| {
+            let perf = perf.get_or_init(|| {
+                set_perf_stats(PerfStatsLevel::EnableCount);
+                PerfContext::default()
+            });
+            Self {
+                blocks: perf.metric(PerfMetric::BlockReadCount),
+                bytes: perf.metric(PerfMetric::BlockReadByte),
+            }
+        })
+    }
+}
+
+impl Reads {
+    /// Counts what this thread has read since `before`; whether that is anything.
+    pub(super) fn add_since(&self, before: BlockReads) -> bool {
+        let now = BlockReads::of_this_thread();
+        let blocks = now.blocks - before.blocks;
+        if blocks > 0 {
+            let bytes = now.bytes - before.bytes;
+            self.blocks.fetch_add(blocks, Ordering::Relaxed);
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        blocks > 0
+    }
+}
+
+pub(super) fn counters(store: &Store) -> Result<Counters> {
+    let ticker = |ticker| store.options.get_ticker_count(ticker);
+    let io = by_activity(store);
+    let all = io.sum();
+    let mut counters = Counters {
+        gets: Some(ticker(Ticker::NumberKeysRead)),
+        gets_without_device: Some(store.gets_without_device.load(Ordering::Relaxed)),
+        written_bytes: Some(all.write_bytes),
+        user_write_bytes: Some(ticker(Ticker::BytesWritten)),
+        compaction_read_bytes: Some(ticker(Ticker::CompactReadBytes)),
+        compaction_write_bytes: Some(ticker(Ticker::CompactWriteBytes)),
+        stall_seconds: Some(ticker(Ticker::StallMicros) as f64 / 1e6),
+        ..Counters::default()
+    };
+    (counters.fd_bytes, counters.sd_bytes) = (Some(0), Some(0));
+    for dir in store.kind.used(&store.dirs) {
+        let bytes = Some(size(dir)?);
+        if dir == store.dirs.fast {
+            counters.fd_bytes = bytes;
+        } else {
+            counters.sd_bytes = bytes;
+        }
+    }
+    match store.kind {
+        // RocksDB does not count by path; the kernel counts by device. Its tickers of reads
+        // by temperature or of the last level tell no hit rate either: paths have no
+        // temperature, more than one level may lie on the slow one, and compactions count.
+        RocksDb::Tiered => {
+            if let Some([fast, slow]) = block_device::of_two(&store.dirs.fast, &store.dirs.slow) {
+                by_device(&mut counters, fast, slow);
+            }
+        }
+        RocksDb::FastOnly => {
+            counters.gets_without_slow = counters.gets;
+            on_disks(&mut counters, io, ByActivity::default());
+        }
+        RocksDb::SlowOnly => {
+            counters.gets_without_slow = counters.gets_without_device;
+            on_disks(&mut counters, ByActivity::default(), io);
+        }
+    }
+    Ok(counters)
+}
+
+/// The I/O of all disks together. It does not count the operations of what it writes, nor what opening
+/// takes.
+fn by_activity(store: &Store) -> ByActivity<Io> {
+    let ticker = |ticker| store.options.get_ticker_count(ticker);
+    let compaction_reads = Histogram::FileReadCompactionMicros;
+    let compaction_reads = store.options.get_histogram_data(compaction_reads).count();
+    let read = |read_ops, read_bytes| Io {
+        read_ops,
+        read_bytes,
+        ..Io::default()
+    };
+    let write = |write_bytes| Io {
+        write_bytes,
+        ..Io::default()
+    };
+    let clients = read(
+        store.reads.blocks.load(Ordering::Relaxed),
+        store.reads.bytes.load(Ordering::Relaxed),
+    );
+    let mut io = ByActivity::default();
+    io.add(Activity::Read, clients);
+    io.add(Activity::Write, write(ticker(Ticker::WalFileBytes)));
+    io.add(Activity::Flush, write(ticker(Ticker::FlushWriteBytes)));
+    io.add(
+        Activity::Compaction,
+        read(compaction_reads, ticker(Ticker::CompactReadBytes)),
+    );
+    io.add(
+        Activity::Compaction,
+        write(ticker(Ticker::CompactWriteBytes)),
+    );
+    io
+}
+
+fn on_disks(counters: &mut Counters, fast: ByActivity<Io>, slow: ByActivity<Io>) {
+    let (on_fast, on_slow) = (fast.sum(), slow.sum());
+    counters.fd_read_bytes = Some(on_fast.read_bytes);
+    counters.fd_write_bytes = Some(on_fast.write_bytes);
+    counters.sd_read_bytes = Some(on_slow.read_bytes);
+    counters.sd_read_ops = Some(on_slow.read_ops);
+    counters.sd_write_bytes = Some(on_slow.write_bytes);
+    counters.io = Some(ByDisk { fast, slow });
+}
+
+fn by_device(counters: &mut Counters, fast: DeviceIo, slow: DeviceIo) {
+    on_disks(counters, fast.unattributed(), slow.unattributed());
+}
+
+/// Bytes of the files in `dir`; one that is removed meanwhile counts nothing.
+fn size(dir: &Path) -> Result<u64> {
+    let entries = fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))?;
+    Ok(entries
+        .flatten()
+        .filter_map(|entry| entry.metadata().ok())
+        .map(|metadata| metadata.len())
+        .sum())
+}
