@@ -1,6 +1,7 @@
 //! The store: opening, writing, reading, iterating, maintaining, closing.
 
 mod background;
+mod backlog;
 mod backup;
 mod builder;
 mod checkpoint;

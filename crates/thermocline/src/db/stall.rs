@@ -40,15 +40,18 @@ pub(crate) enum Reason {
     L0,
     /// Levels are far above their targets.
     Debt,
+    /// Hot records have no room for what waits above them.
+    HotSet,
     /// The fast tier is nearly full.
     FastTier,
 }
 
 impl Reason {
-    pub(crate) const ALL: [Reason; 4] = [
+    pub(crate) const ALL: [Reason; 5] = [
         Reason::Memtables,
         Reason::L0,
         Reason::Debt,
+        Reason::HotSet,
         Reason::FastTier,
     ];
 
@@ -57,6 +60,7 @@ impl Reason {
             Reason::Memtables => "memtables",
             Reason::L0 => "l0 tables",
             Reason::Debt => "compaction debt",
+            Reason::HotSet => "hot set's room",
             Reason::FastTier => "fast tier full",
         }
     }
@@ -293,6 +297,7 @@ impl Engine {
         let pressures = [
             (self.l0_pressure(), Reason::L0),
             (self.debt_pressure(), Reason::Debt),
+            (self.hot_set_pressure(), Reason::HotSet),
             (self.fast_tier_pressure(), Reason::FastTier),
         ];
         let highest = pressures.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));

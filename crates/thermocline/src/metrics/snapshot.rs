@@ -152,7 +152,7 @@ pub struct StallMetrics {
     pub stopped_seconds: f64,
     /// Longest single wait in seconds.
     pub longest_seconds: f64,
-    /// Seconds by reason ("memtables", "l0 tables", "compaction debt", "fast tier full").
+    /// Seconds by reason ("memtables", "l0 tables", "compaction debt", "hot set's room", "fast tier full").
     pub by_reason: Vec<(&'static str, f64)>,
     /// The reason that holds now, if any.
     pub current: Option<&'static str>,

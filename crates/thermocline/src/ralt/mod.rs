@@ -151,6 +151,15 @@ impl Ralt {
         }
     }
 
+    /// Bytes of keys and values that are worth the fast tier, whether it has room for them or not.
+    pub(crate) fn worth(&self) -> u64 {
+        let version = self.shared.version.load();
+        match version.limits.generation {
+            0 => version.hot_set(),
+            _ => version.limits.hot_set,
+        }
+    }
+
     /// Says how many bytes of keys and values the store holds, about: what was not accessed, and
     /// might have been.
     pub(crate) fn set_data(&self, bytes: u64) {
