@@ -147,7 +147,7 @@ impl Engine {
     pub(crate) fn update_hot_room(&self) {
         let Some(ralt) = &self.ralt else { return };
         let (mut room, mut used) = (0, 0);
-        let (mut stored, mut raw, mut data) = (0u64, 0u64, 0u64);
+        let mut data = 0u64;
         for tree in self.all_trees() {
             let pinned = tree.pin();
             let f = usize::from(tree.last_fast_level);
@@ -156,18 +156,9 @@ impl Engine {
             used += tree.bytes_on(0)[..=f].iter().sum::<u64>();
             let levels = &pinned.version.levels;
             data += levels.iter().map(|level| level.bytes).sum::<u64>();
-            for table in pinned.version.levels[f].tables.iter() {
-                let properties = table.table.properties();
-                stored += table.meta.len;
-                raw += properties.raw_key_bytes + properties.raw_value_bytes;
-            }
         }
         // The hot set is counted as keys and values before compression.
-        let expansion = if stored == 0 {
-            1.0
-        } else {
-            raw as f64 / stored as f64
-        };
+        let expansion = self.expansion();
         let room_now = (room as f64 * HOT_SHARE * expansion) as u64;
         ralt.set_room(self.hot_room.settle(room_now));
         ralt.set_data((data as f64 * expansion) as u64);
@@ -178,6 +169,25 @@ impl Engine {
         self.has_spare_room.store(spare, Ordering::Relaxed);
         if ralt.has_work() {
             self.schedule_tracking();
+        }
+    }
+
+    /// Bytes of keys and values for each byte of the last fast levels' tables.
+    pub(super) fn expansion(&self) -> f64 {
+        let (mut stored, mut raw) = (0u64, 0u64);
+        for tree in self.all_trees() {
+            let pinned = tree.pin();
+            let f = usize::from(tree.last_fast_level);
+            for table in pinned.version.levels[f].tables.iter() {
+                let properties = table.table.properties();
+                stored += table.meta.len;
+                raw += properties.raw_key_bytes + properties.raw_value_bytes;
+            }
+        }
+        if stored == 0 {
+            1.0
+        } else {
+            raw as f64 / stored as f64
         }
     }
 
