@@ -2,6 +2,7 @@
 //! offered to the promotion cache.
 
 use super::engine::Engine;
+use super::room::JOB_TABLES;
 use super::stats::Found;
 use super::tree::Tree;
 use crate::error::Result;
@@ -22,8 +23,8 @@ use crate::version::edit::KeyspaceId;
 /// have most cold records, however few there are on average.
 const HOT_SHARE: f64 = 0.97;
 
-/// Tables by which Lf must be below its target for everything that is read to be promoted: an empty
-/// fast tier helps nobody.
+/// Tables by which the levels down to Lf must stay below Lf's target while everything that is read is promoted: an
+/// empty fast tier helps nobody.
 const SPARE_TABLES: u64 = 2;
 
 /// A size that follows its measurements slowly: room comes and goes with each flush and each
@@ -165,7 +166,8 @@ impl Engine {
         // Of late: right after a compaction there is always some, and it does not last. All that lies
         // above Lf will be part of it.
         let spare = self.least_room.settle_low(room).saturating_sub(used);
-        let spare = spare > SPARE_TABLES * self.sizes.table_size;
+        let had = self.has_spare_room.load(Ordering::Relaxed);
+        let spare = is_spare(spare / self.sizes.table_size, had);
         self.has_spare_room.store(spare, Ordering::Relaxed);
         if ralt.has_work() {
             self.schedule_tracking();
@@ -235,6 +237,14 @@ impl Engine {
     }
 }
 
+/// Whether `tables` of room are to be filled with whatever is read, which was so before or not. What
+/// fills the room comes down through the levels above Lf, and their next compaction is set aside and
+/// given back with it: begun for that much, filling would never end, and the levels would be rewritten
+/// for records that nobody asks for again.
+fn is_spare(tables: u64, had: bool) -> bool {
+    tables > SPARE_TABLES + if had { 0 } else { JOB_TABLES }
+}
+
 /// RALT's background work, a part a step.
 struct TrackingJob {
     engine: Arc<Engine>,
@@ -279,6 +289,64 @@ impl Drop for TrackingJob {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::promotion::tests::scene::{self, Scene};
+    use crate::tier::Reservation;
+
+    /// A store whose Lf holds more than the least room that it is ever given.
+    fn scene_with_much_in_lf() -> Scene {
+        let scene = Scene::new();
+        for key in 0..3000 {
+            let value: [u8; scene::VALUE] = rand::random();
+            scene.db.put(format!("{key:05}"), value).unwrap();
+            if key % 100 == 99 {
+                scene.freeze();
+                scene.drain();
+            }
+        }
+        scene.to_last_fast();
+        scene
+    }
+
+    /// Takes so much of the fast tier that Lf has room for `tables` more, and looks until that has settled.
+    fn leave_room_for(scene: &Scene, tables: u64) -> Option<Reservation> {
+        let (engine, tree) = (scene.engine(), scene.tree());
+        let room = || engine.fast_room(tree).last;
+        let used = tree.bytes_on(0).iter().sum::<u64>();
+        let step = engine.sizes.table_size / 4;
+        let wanted = used + tables * engine.sizes.table_size + step;
+        // What is set aside for jobs goes first.
+        let mut taken = 0;
+        let mut held = None;
+        while room() > wanted {
+            taken += step;
+            drop(held.take());
+            held = Some(engine.fast().reserve(taken).unwrap());
+        }
+        (0..1000).for_each(|_| engine.update_hot_room());
+        held
+    }
+
+    /// Under uniform reads the room for the next compaction, which comes and goes, was filled with
+    /// promoted records each time it came: their compactions took it away again, and gave it back.
+    #[test]
+    fn room_for_the_next_compaction_is_not_filled_when_it_comes() {
+        let scene = scene_with_much_in_lf();
+        let engine = scene.engine();
+        let is_filled = || engine.has_spare_room.load(Ordering::Relaxed);
+        assert!(is_filled(), "half of the fast tier is empty");
+
+        let held = leave_room_for(&scene, SPARE_TABLES + 1);
+        assert!(is_filled(), "not yet full");
+        drop(held);
+        let held = leave_room_for(&scene, SPARE_TABLES);
+        assert!(!is_filled(), "full");
+        drop(held);
+        let held = leave_room_for(&scene, SPARE_TABLES + JOB_TABLES);
+        assert!(!is_filled(), "no more than a compaction takes");
+        drop(held);
+        let _held = leave_room_for(&scene, SPARE_TABLES + JOB_TABLES + 2);
+        assert!(is_filled(), "emptied");
+    }
 
     #[test]
     fn a_settled_size_follows_slowly_and_arrives() {

@@ -8,7 +8,7 @@ use crate::version::MAX_LEVELS;
 
 /// Tables that a compaction from one fast level to the next writes at most, but for that of L0: its
 /// input, and the tables it meets.
-const JOB_TABLES: u64 = 6;
+pub(super) const JOB_TABLES: u64 = 6;
 
 impl Engine {
     /// The room of `tree`'s levels on the fast tier.
@@ -47,8 +47,8 @@ impl Engine {
     }
 
     /// What the largest compaction between fast levels writes that `tree` is close to, when its
-    /// levels hold `bytes` there; a crossing's part at least. Close to, and not only due: room that comes and goes with each
-    /// compaction is filled with promoted records and emptied again in turn.
+    /// levels hold `bytes` there; a crossing's part at least. Close to, and not only due: what is due must find room,
+    /// which crossings take a while to make.
     fn next_job(&self, tree: &Tree, bytes: &[u64; MAX_LEVELS]) -> u64 {
         let f = usize::from(tree.last_fast_level);
         let table = self.sizes.table_size;
