@@ -6,8 +6,6 @@
 //! backlog and hot records have less room than they are worth.
 
 use super::engine::Engine;
-use crate::compaction::LevelTargets;
-use crate::placement::SpacePlan;
 use crate::version::MAX_LEVELS;
 
 /// The part of what hot records are worth that a backlog may take before writers are all but stopped.
@@ -17,22 +15,22 @@ impl Engine {
     /// How much a backlog costs the hot records: 0 for nothing, 1 for as much as may be.
     pub(super) fn hot_set_pressure(&self) -> f64 {
         let Some(ralt) = &self.ralt else { return 0.0 };
-        let plan = SpacePlan::new(&self.options, &self.sizes).levels;
+        let shares = self.shares();
         let (mut waits, mut last) = (0, 0);
         for tree in self.all_trees() {
             let f = usize::from(tree.last_fast_level);
-            let planned = LevelTargets::planned(&self.options, &self.sizes, plan, f);
+            let planned = self.planned_levels(&tree, &shares);
             // L0 when it is due, and as much again, which is what it has brought down last.
             let l0 = 2 * self.sizes.l0_trigger as u64 * self.sizes.memtable_size;
             waits += backlog(&tree.bytes_on(0), &planned, f, l0);
-            last = planned[f];
+            last += planned[f];
         }
         if waits == 0 {
             return 0.0;
         }
         // Counted as keys and values before compression.
         let worth = (ralt.worth() as f64 / self.expansion()) as u64;
-        pressure(waits, worth.min(last), self.room_of_last_levels())
+        pressure(waits, worth.min(last), self.room_of_last_levels(&shares))
     }
 }
 

@@ -10,12 +10,56 @@ use crate::version::MAX_LEVELS;
 /// input, and the tables it meets.
 pub(super) const JOB_TABLES: u64 = 6;
 
+/// How the fast tier is divided between keyspaces: in proportion to their data.
+pub(super) struct Shares {
+    /// Bytes of all keyspaces' tables.
+    all: u64,
+    /// The part of one that has none: a little room to grow into.
+    least: f64,
+}
+
+impl Shares {
+    /// The part of the fast tier that is `tree`'s, 0 to 1.
+    fn of(&self, tree: &Tree) -> f64 {
+        match self.all {
+            0 => 1.0,
+            all => (table_bytes(tree) as f64 / all as f64).clamp(self.least, 1.0),
+        }
+    }
+}
+
+fn table_bytes(tree: &Tree) -> u64 {
+    let levels = &tree.peek().version.levels;
+    levels.iter().map(|level| level.bytes).sum()
+}
+
 impl Engine {
+    pub(super) fn shares(&self) -> Shares {
+        let trees = self.trees.load();
+        Shares {
+            all: trees.values().map(|tree| table_bytes(tree)).sum(),
+            least: 0.05 / trees.len() as f64,
+        }
+    }
+
+    /// What the levels down to Lf of all keyspaces are to hold in the long run, in bytes.
+    fn planned_room(&self) -> u64 {
+        SpacePlan::new(&self.options, &self.sizes).levels
+    }
+
+    /// What each of `tree`'s levels down to Lf is to hold in the long run, in bytes.
+    pub(super) fn planned_levels(&self, tree: &Tree, shares: &Shares) -> [u64; MAX_LEVELS] {
+        let planned = (self.planned_room() as f64 * shares.of(tree)) as u64;
+        let f = usize::from(tree.last_fast_level);
+        LevelTargets::planned(&self.options, &self.sizes, planned, f)
+    }
+
     /// The room of `tree`'s levels on the fast tier.
     pub(crate) fn fast_room(&self, tree: &Tree) -> FastRoom {
-        let share = self.fast_share(tree);
+        let shares = self.shares();
+        let share = shares.of(tree);
         let of_share = |bytes: u64| (bytes as f64 * share) as u64;
-        let planned = of_share(SpacePlan::new(&self.options, &self.sizes).levels);
+        let planned = of_share(self.planned_room());
         if self.ralt.is_none() {
             return FastRoom {
                 planned,
@@ -25,20 +69,20 @@ impl Engine {
         }
         FastRoom {
             planned,
-            last: of_share(self.room_of_last_levels()).max(planned / 4),
+            last: of_share(self.room_of_last_levels(&shares)).max(planned / 4),
             cold: tree.cold_fraction(),
         }
     }
 
     /// What the last fast levels of all keyspaces may take: the capacity less everything else on
     /// the tier, and less what the next compactions need while their inputs are still there.
-    pub(super) fn room_of_last_levels(&self) -> u64 {
+    pub(super) fn room_of_last_levels(&self, shares: &Shares) -> u64 {
         let tier = self.fast();
         let (mut last, mut job) = (0, 0);
         for tree in self.all_trees() {
             let bytes = tree.bytes_on(tier.index);
             last += bytes[usize::from(tree.last_fast_level)];
-            job = job.max(self.next_job(&tree, &bytes));
+            job = job.max(self.next_job(&tree, &bytes, shares));
         }
         let headroom = self.compaction_margin() + job;
         // What jobs have written, and inputs that are about to go, are headroom in use.
@@ -49,12 +93,11 @@ impl Engine {
     /// What the largest compaction between fast levels writes that `tree` is close to, when its
     /// levels hold `bytes` there; a crossing's part at least. Close to, and not only due: what is due must find room,
     /// which crossings take a while to make.
-    fn next_job(&self, tree: &Tree, bytes: &[u64; MAX_LEVELS]) -> u64 {
+    fn next_job(&self, tree: &Tree, bytes: &[u64; MAX_LEVELS], shares: &Shares) -> u64 {
         let f = usize::from(tree.last_fast_level);
         let table = self.sizes.table_size;
         let l0 = if bytes[0] > 0 { bytes[0] + bytes[1] } else { 0 };
-        let planned = SpacePlan::new(&self.options, &self.sizes).levels;
-        let planned = LevelTargets::planned(&self.options, &self.sizes, planned, f);
+        let planned = self.planned_levels(tree, shares);
         let is_near = |level: usize| bytes[level] > planned[level] / 4 * 3;
         let between = if (1..f).any(is_near) {
             JOB_TABLES * table
@@ -63,35 +106,11 @@ impl Engine {
         };
         l0.max(between).max(2 * table)
     }
-
-    /// The part of the fast tier that is `tree`'s, 0 to 1: in proportion to its data.
-    pub(crate) fn fast_share(&self, tree: &Tree) -> f64 {
-        let bytes = |tree: &Tree| {
-            tree.peek()
-                .version
-                .levels
-                .iter()
-                .map(|l| l.bytes)
-                .sum::<u64>() as f64
-        };
-        let trees = self.trees.load();
-        if trees.len() < 2 {
-            return 1.0;
-        }
-        let all: f64 = trees.values().map(|tree| bytes(tree)).sum();
-        // A small keyspace keeps a little room to grow into.
-        let least = 0.05 / trees.len() as f64;
-        if all == 0.0 {
-            1.0
-        } else {
-            (bytes(tree) / all).max(least)
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
-
+    use super::*;
     use crate::storage::Memory;
     use crate::sync::Arc;
     use crate::{Db, Options, Placement};
@@ -146,6 +165,32 @@ mod tests {
         assert!(room(&db) < before, "more than was set aside");
         drop((small, large));
         assert_eq!(room(&db), before);
+    }
+
+    /// Each was measured against what all were planned to hold together, and never seen to be close.
+    #[test]
+    fn a_keyspaces_levels_are_full_at_its_share() {
+        let db = open(Placement::default());
+        let other = db.create_keyspace("other").unwrap();
+        let mut table = [0; 30 << 10];
+        for key in 0..20 {
+            rand::fill(&mut table);
+            db.put([key], table).unwrap();
+            other.put([key], table).unwrap();
+        }
+        db.flush().unwrap();
+        let (engine, shares) = (db.engine(), db.engine().shares());
+        let f = usize::from(db.tree().last_fast_level);
+        let planned = engine.planned_levels(db.tree(), &shares);
+        let whole =
+            engine.planned_room() / engine.options.level_ratio * (engine.options.level_ratio - 1);
+        assert!(planned[f] < whole / 5 * 3, "{} of {whole}", planned[f]);
+
+        let mut bytes = [0; MAX_LEVELS];
+        let least = 2 * engine.sizes.table_size;
+        assert_eq!(engine.next_job(db.tree(), &bytes, &shares), least);
+        bytes[f - 1] = planned[f - 1];
+        assert!(engine.next_job(db.tree(), &bytes, &shares) > least);
     }
 
     #[test]
