@@ -1,23 +1,26 @@
 //! How long a ring is left alone after a round of sampling that gained little.
 //!
-//! A round costs three walks round the ring and a write to every item. When accesses are even, or the head is already right
-//! and the rest of the accesses go elsewhere, one after the other would be begun for nothing. So after a round
-//! that gained little, half as many of the requests that could begin one do so as after the one before; after one that
-//! gained much, four times as many. The samples of a ring with even accesses are few, and some place always looks
-//! better than the present one: half of the cost is much.
+//! A round costs three walks round the ring and a write to every item. When accesses are even, or
+//! the head is already right and the rest of the accesses go elsewhere, one after the other would
+//! be begun for nothing. So after a round that gained little, half as many of the requests that
+//! could begin one do so as after the one before; after one that gained much, four times as many.
+//! The samples of a ring with even accesses are few, and some place always looks better than the
+//! present one: half of the cost is much.
 //!
-//! Which ones do is decided by the thread's count of periods, not by a count in the bucket: a request that begins nothing
-//! writes nothing. Its bucket's cache line would have to go back to memory for that.
+//! Which ones do is decided by the thread's count of periods, not by a count in the bucket: a
+//! request that begins nothing writes nothing. Its bucket's cache line would have to go back to
+//! memory for that.
 
 use crate::sync::counting::{AtomicU8, Ordering};
 
-/// The fewest that begin one are one of two to this power. A hotspot that comes to a calm ring waits for so many periods whose
-/// last request goes to this ring and is not served by its head, on average; with the default
-/// period that is some 600 accesses.
+/// The fewest that begin one are one of two to this power. A hotspot that comes to a calm ring
+/// waits for so many periods whose last request goes to this ring and is not served by its head, on
+/// average; with the default period that is some 600 accesses.
 const MOST: u8 = 7;
 
-/// Where a ring begins, whose accesses nobody knows yet: most rings are cold, and would be sampled for nothing; a hot one
-/// has its first round some 160 accesses later. Until then its head moves at random, which takes no walk.
+/// Where a ring begins, whose accesses nobody knows yet: most rings are cold, and would be sampled
+/// for nothing; a hot one has its first round some 160 accesses later. Until then its head moves at
+/// random, which takes no walk.
 const FIRST: u8 = 5;
 
 /// Set until the first round has ended.

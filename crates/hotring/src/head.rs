@@ -4,9 +4,10 @@
 //! a node counts the heads that point to it, and is retired when it is neither linked nor pointed
 //! to. Who moves a head counts the new node first, which works only while that is linked.
 //!
-//! Whoever reads a head reads the node's `next` before anything else. Unmarked, the node is
-//! linked (L1), and it and its successor may be followed. Marked, it may have been unlinked long ago, and what
-//! it leads to freed: then the head is *stale*, it is taken off, and nothing behind it is looked at.
+//! Whoever reads a head reads the node's `next` before anything else. Unmarked, the node is linked
+//! (L1), and it and its successor may be followed. Marked, it may have been unlinked long ago, and
+//! what it leads to freed: then the head is *stale*, it is taken off, and nothing behind it is
+//! looked at.
 //!
 //! A node is marked, then its marker looks whether the head points to it; a head is moved, then the
 //! mover looks whether the node is marked. All four accesses are `SeqCst`: one of the two sees
@@ -21,9 +22,10 @@ use crate::reclaim;
 use crate::sync::atomic::Ordering;
 use crate::table::{Bucket, PARTS, Table};
 
-/// A head as the bucket stores it: the node's link, and in the low bits of its address one more than the part of the
-/// bucket in which the node is, or zero for the last part. So a search for something in a part before it does not touch the
-/// node; and null looks like a head in the last part, which few searches begin at.
+/// A head as the bucket stores it: the node's link, and in the low bits of its address one more
+/// than the part of the bucket in which the node is, or zero for the last part. So a search for
+/// something in a part before it does not touch the node; and null looks like a head in the last
+/// part, which few searches begin at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word(*mut Link);
 
@@ -108,9 +110,9 @@ impl<E: Entry> Core<E> {
         let Some(head) = word.link() else {
             return Head::None;
         };
-        // SAFETY: the node is counted by the head, so when it was read the node was not retired, and the memory
-        // stays. If the node is not marked it is linked, as `At` asks; else nothing behind it is
-        // looked at.
+        // SAFETY: the node is counted by the head, so when it was read the node was not retired,
+        // and the memory stays. If the node is not marked it is linked, as `At` asks; else nothing
+        // behind it is looked at.
         let at = unsafe { At::new(head, spot.guard) };
         let next = at.next();
         if next.marked() {

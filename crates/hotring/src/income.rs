@@ -1,17 +1,18 @@
 //! Where a ring's head would have served a round of samples best.
 //!
-//! The paper's formula 6 weighs a head at item `t` of `k` by the walk round the ring,
-//! `W_t = Σ n_i/N · ((i − t) mod k)`, with `N·W_{t+1} = N·W_t − N + k·n_t`. Here a search for an
-//! item before the head does not walk round, it begins at the anchor. That needs no look at the head if the item
-//! is in an earlier *part* of the bucket, see [`crate::head`]; in the same part, the head is read first, in vain.
-//! With the items numbered in the order of the ring, and `n_i` samples of item `i`, a head at `t` makes searches visit
+//! The paper's formula 6 weighs a head at item `t` of `k` by the walk round the ring, `W_t = Σ
+//! n_i/N · ((i − t) mod k)`, with `N·W_{t+1} = N·W_t − N + k·n_t`. Here a search for an item before
+//! the head does not walk round, it begins at the anchor. That needs no look at the head if the
+//! item is in an earlier *part* of the bucket, see [`crate::head`]; in the same part, the head is
+//! read first, in vain. With the items numbered in the order of the ring, and `n_i` samples of item
+//! `i`, a head at `t` makes searches visit
 //!
 //! ```text
 //! C(t) = Σ_{i ≥ t} n_i · (i − t + 1)  +  Σ_{i < t} n_i · (i + 1)  +  S_t
 //! ```
 //!
-//! items, where `S_t` are the samples of the items before `t` in its part. With `N = Σ n_i` and `P_t = Σ_{i < t} n_i`
-//! this is `C(t) = C(0) + G(t)`, where
+//! items, where `S_t` are the samples of the items before `t` in its part. With `N = Σ n_i` and
+//! `P_t = Σ_{i < t} n_i` this is `C(t) = C(0) + G(t)`, where
 //!
 //! ```text
 //! G(t) = S_t − t · (N − P_t)
@@ -44,8 +45,9 @@ impl Income {
         }
     }
 
-    /// `G` of the next item, which is in this part and was sampled `count` times. Less is better. The items may be
-    /// other ones than those of the first walk: then the place is no longer the best, but a place.
+    /// `G` of the next item, which is in this part and was sampled `count` times. Less is better.
+    /// The items may be other ones than those of the first walk: then the place is no longer the
+    /// best, but a place.
     pub(crate) fn next(&mut self, part: usize, count: u32) -> i128 {
         if part != self.part {
             (self.part, self.in_part) = (part, 0);
@@ -63,8 +65,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The items visited, by walking: from the head on, or from the anchor, to which the way leads over the head
-    /// if only its being read shows that it is too far.
+    /// The items visited, by walking: from the head on, or from the anchor, to which the way leads
+    /// over the head if only its being read shows that it is too far.
     fn visited(parts: &[usize], head: usize, item: usize) -> i128 {
         if item >= head {
             (head..=item).count() as i128

@@ -1,9 +1,10 @@
 //! A concurrent in-memory hash map that bends toward its hotspots.
 //!
-//! In a chained table a hot item is found as slowly as its place in the chain demands. Here every bucket's items
-//! form a *ring* with a movable *head*: where the accesses are, there the head goes, and the item that is
-//! asked for most is found first. The idea is that of the paper *HotRing: A Hotspot-Aware In-Memory Key-Value
-//! Store* (FAST 2020); the structure underneath is another one, see below.
+//! In a chained table a hot item is found as slowly as its place in the chain demands. Here every
+//! bucket's items form a *ring* with a movable *head*: where the accesses are, there the head goes,
+//! and the item that is asked for most is found first. The idea is that of the paper *HotRing: A
+//! Hotspot-Aware In-Memory Key-Value Store* (FAST 2020); the structure underneath is another one,
+//! see below.
 //!
 //! ```text
 //!      bucket: one half of a cache line
@@ -37,9 +38,10 @@
 //! assert_eq!(ring.iter().count(), 1);
 //! ```
 //!
-//! [`HotRing`] holds keys and values of any type, and changes values of up to eight bytes
-//! in place if they are atomics ([`InPlace`]). [`BytesRing`] holds byte strings without a second indirection. All
-//! use is through a handle ([`HotRing::pin`]), and values are seen by reference as long as it lives.
+//! [`HotRing`] holds keys and values of any type, and changes values of up to eight bytes in place
+//! if they are atomics ([`InPlace`]). [`BytesRing`] holds byte strings without a second
+//! indirection. All use is through a handle ([`HotRing::pin`]), and values are seen by reference as
+//! long as it lives.
 //!
 //! # How it works
 //!
@@ -77,18 +79,20 @@
 //!
 //! # Memory
 //!
-//! A bucket takes 32 bytes. An entry takes one allocation of 24 bytes, the key and the value; for byte strings
-//! 32 bytes and both strings. A lookup that finds its key at the head touches one line of the table and the entry.
+//! A bucket takes 32 bytes. An entry takes one allocation of 24 bytes, the key and the value; for
+//! byte strings 32 bytes and both strings. A lookup that finds its key at the head touches one line
+//! of the table and the entry.
 //!
-//! Running out of memory for an entry aborts the process for [`HotRing`], as `std`'s collections do, and is an
-//! error for [`BytesRing`]. A table that cannot be allocated is an error; growth by itself is then
-//! put off.
+//! Running out of memory for an entry aborts the process for [`HotRing`], as `std`'s collections
+//! do, and is an error for [`BytesRing`]. A table that cannot be allocated is an error; growth by
+//! itself is then put off.
 //!
 //! # Adversaries
 //!
-//! The default hasher has a random seed for each map. Someone who knows it, or can measure time well enough to find out, can choose keys of equal
-//! hash; each access to those costs time proportional to their number. Where keys come from
-//! such people, pass a keyed hash like SipHash ([`HotRing::with_options_and_hasher`]).
+//! The default hasher has a random seed for each map. Someone who knows it, or can measure time
+//! well enough to find out, can choose keys of equal hash; each access to those costs time
+//! proportional to their number. Where keys come from such people, pass a keyed hash like SipHash
+//! ([`HotRing::with_options_and_hasher`]).
 
 mod bytes;
 mod calm;

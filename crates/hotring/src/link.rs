@@ -29,8 +29,8 @@ use crate::sync::counting;
 
 const MARK: usize = 1;
 
-/// What the list is made of: embedded in a bucket as its anchor, or at the front of a node. The alignment leaves the low
-/// bits of its address to the mark and to heads.
+/// What the list is made of: embedded in a bucket as its anchor, or at the front of a node. The
+/// alignment leaves the low bits of its address to the mark and to heads.
 #[repr(C, align(8))]
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -94,9 +94,9 @@ impl Node {
         false
     }
 
-    /// Takes a head off; says whether the node is unreachable from now on. True for one call in a node's life,
-    /// of this or of [`Node::unlinked`]: from zero the state does not rise again, because
-    /// [`Node::acquire`] needs the bit that is gone.
+    /// Takes a head off; says whether the node is unreachable from now on. True for one call in a
+    /// node's life, of this or of [`Node::unlinked`]: from zero the state does not rise again,
+    /// because [`Node::acquire`] needs the bit that is gone.
     #[must_use]
     pub(crate) fn release(&self) -> bool {
         self.state.fetch_sub(1, Ordering::AcqRel) == 1

@@ -8,8 +8,8 @@
 //! the item itself would be of no use to it. The first item's predecessor is the anchor, which no
 //! head makes quicker to reach; such an update only takes a sample.
 //!
-//! A ring whose rounds gain little is left alone for longer and longer, and until its first round has ended its head moves as
-//! in HotRing-r, see [`crate::calm`].
+//! A ring whose rounds gain little is left alone for longer and longer, and until its first round
+//! has ended its head moves as in HotRing-r, see [`crate::calm`].
 //!
 //! Misses and new items begin no round and take no sample: there is no item to turn to the head.
 
@@ -25,8 +25,8 @@ use crate::search::Place;
 use crate::sync::atomic::Ordering;
 use crate::sync::{count_period, ends_period};
 
-/// Every how many periods of a thread the cost of their last request is taken in: growing is not so urgent that
-/// every period would have to pay for it.
+/// Every how many periods of a thread the cost of their last request is taken in: growing is not so
+/// urgent that every period would have to pay for it.
 const PERIODS_BETWEEN_COSTS: u32 = 4;
 
 impl<E: Entry> Core<E> {
@@ -89,7 +89,8 @@ impl<E: Entry> Core<E> {
         }
     }
 
-    /// Does what the movement asks for when a period ends with an access to `item`, which the head did not serve.
+    /// Does what the movement asks for when a period ends with an access to `item`, which the head
+    /// did not serve.
     fn turn<'g>(&self, spot: Spot<'g>, item: At<'g>, period: u32) {
         match self.options.movement {
             Movement::Off => {}

@@ -38,8 +38,8 @@ use crate::sync::ends_period;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'g> {
     pub(crate) at: Option<At<'g>>,
-    /// How many links were read, up to it or the last before its place. Anchors of another table count: they are as
-    /// far away.
+    /// How many links were read, up to it or the last before its place. Anchors of another table
+    /// count: they are as far away.
     pub(crate) visits: u32,
 }
 
@@ -103,9 +103,9 @@ impl<E: Entry> Core<E> {
     /// Finds the node of this order for which `is_key` holds. Reads only, except that it takes a
     /// stale head off.
     ///
-    /// What every search does is inlined and has few instructions, and one branch in it cannot be foreseen: while a
-    /// request waits for memory, the processor goes on with the next ones as far as its guesses hold and its window
-    /// reaches.
+    /// What every search does is inlined and has few instructions, and one branch in it cannot be
+    /// foreseen: while a request waits for memory, the processor goes on with the next ones as far
+    /// as its guesses hold and its window reaches.
     #[inline(always)]
     pub(crate) fn search<'g>(
         &self,
@@ -116,18 +116,19 @@ impl<E: Entry> Core<E> {
         let head = Word::of(spot.bucket);
         let from_head = head.is_within(spot.part);
         let first = spot.anchor().next();
-        // No branch: which it is cannot be foreseen, and a wrong guess would throw away what the processor has done
-        // ahead, such as the next request, while it waited for the bucket.
+        // No branch: which it is cannot be foreseen, and a wrong guess would throw away what the
+        // processor has done ahead, such as the next request, while it waited for the bucket.
         let mut link = select_unpredictable(from_head, head.untagged(), first.as_ptr());
         let mut visits = 1;
-        // Whether no link of the order sought can stand before the present one: the walk began at the anchor, or has
-        // passed a link of lower order.
+        // Whether no link of the order sought can stand before the present one: the walk began at
+        // the anchor, or has passed a link of lower order.
         let mut none_before = !from_head;
         loop {
             if let Some(at) = NonNull::new(link) {
-                // SAFETY: the head is counted, so when it was read its node was not retired; nothing behind it is looked
-                // at before it is seen to be unmarked and thereby linked. The anchor's successor is an `At` by L3, and so
-                // is that of every link from then on.
+                // SAFETY: the head is counted, so when it was read its node was not retired;
+                // nothing behind it is looked at before it is seen to be unmarked and thereby
+                // linked. The anchor's successor is an `At` by L3, and so is that of every link
+                // from then on.
                 let at = unsafe { At::new(at, spot.guard) };
                 let next = at.next();
                 if next.marked() {
@@ -170,8 +171,8 @@ impl<E: Entry> Core<E> {
         Seen { at, visits }
     }
 
-    /// The search for those that met a marked link, which is rare: behind one that is still linked they may go on, behind a
-    /// stale head not. Takes and returns what fits registers.
+    /// The search for those that met a marked link, which is rare: behind one that is still linked
+    /// they may go on, behind a stale head not. Takes and returns what fits registers.
     #[cold]
     #[inline(never)]
     fn search_from_anchor(
@@ -201,8 +202,8 @@ impl<E: Entry> Core<E> {
         (None, visits)
     }
 
-    /// How many links a lookup reads now; that at which it ends without a hit is one of them. The bucket, and with
-    /// it the anchor, is not.
+    /// How many links a lookup reads now; that at which it ends without a hit is one of them. The
+    /// bucket, and with it the anchor, is not.
     pub(crate) fn steps(
         &self,
         hash: u64,

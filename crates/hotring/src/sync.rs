@@ -98,8 +98,8 @@ std::thread_local! {
     static REQUESTS: Requests = const { Requests::none() };
 }
 
-/// Counts a request of this thread, and says whether it is the last of a period. It counts down, so that most requests
-/// only compare with a constant.
+/// Counts a request of this thread, and says whether it is the last of a period. It counts down, so
+/// that most requests only compare with a constant.
 #[inline(always)]
 pub(crate) fn ends_period(period: u32) -> bool {
     REQUESTS
@@ -117,8 +117,8 @@ pub(crate) fn ends_period(period: u32) -> bool {
         .unwrap_or(false)
 }
 
-/// Whether a request ends a period before which `left` were left, and how many are left for the next one. A thread's
-/// first request begins a period, every other one that comes here ends one.
+/// Whether a request ends a period before which `left` were left, and how many are left for the
+/// next one. A thread's first request begins a period, every other one that comes here ends one.
 #[cold]
 fn next_period(left: u32, period: u32) -> (bool, u32) {
     match left == 1 || period <= 1 {

@@ -116,8 +116,8 @@ impl Tally {
     pub(crate) fn sample(&self, visits: u32, window: u32) -> Option<Cost> {
         let stripe = self.stripe();
         let added = Cost::one(visits);
-        // Two instructions: an atomic addition would hold back the loads of the thread's next requests. If another
-        // thread of the stripe comes between them, a sample is lost.
+        // Two instructions: an atomic addition would hold back the loads of the thread's next
+        // requests. If another thread of the stripe comes between them, a sample is lost.
         let word = stripe.running.load(Ordering::Relaxed) + added;
         stripe.running.store(word, Ordering::Relaxed);
         let cost = Cost::unpack(word);

@@ -15,8 +15,8 @@ const CHUNK: usize = 64;
 
 /// Writes of the followed records.
 ///
-/// The memory of a chunk is taken at its first write, as it is memory of the process that is measured: where nothing is
-/// written there is none.
+/// The memory of a chunk is taken at its first write, as it is memory of the process that is
+/// measured: where nothing is written there is none.
 #[derive(Debug)]
 pub(crate) struct Freshness {
     /// How many records are followed: the last chunk may have room for more.
@@ -54,8 +54,8 @@ impl Freshness {
         Some((self.chunks.get(number / CHUNK)?, number % CHUNK))
     }
 
-    /// A number that the slot of a record has; 0 before the first write of its chunk, and `None` for a record that is not
-    /// followed. Who reads what a write wrote sees its chunk.
+    /// A number that the slot of a record has; 0 before the first write of its chunk, and `None`
+    /// for a record that is not followed. Who reads what a write wrote sees its chunk.
     fn number(&self, record: u64, of: impl Fn(&Slot) -> &AtomicU64) -> Option<u64> {
         let (chunk, at) = self.place(record)?;
         let slot = chunk.get().map(|slots| &slots[at]);
@@ -183,7 +183,8 @@ mod tests {
         );
     }
 
-    /// Regression: 22 MB of a process that read 11 million records, in which nothing was written, were these numbers.
+    /// Regression: 22 MB of a process that read 11 million records, in which nothing was written,
+    /// were these numbers.
     #[test]
     fn memory_is_taken_where_something_is_written() {
         let freshness = Freshness::new(1 << 20);

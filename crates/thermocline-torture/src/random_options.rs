@@ -50,8 +50,8 @@ pub fn random_options(seed: u64) -> Options {
     options
 }
 
-/// A store with placement by hotness and a fast tier of `capacity` bytes, so small that a few thousand operations take
-/// every way through it.
+/// A store with placement by hotness and a fast tier of `capacity` bytes, so small that a few
+/// thousand operations take every way through it.
 pub(crate) fn crowded_options(seed: u64, capacity: u64) -> Options {
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut options = Options::with_tiers(vec![

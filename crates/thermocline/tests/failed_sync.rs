@@ -61,10 +61,10 @@ fn after_one_failed_sync_nothing_is_acknowledged_until_the_store_is_reopened() {
     }
 }
 
-/// Found by the simulation: the sync of the directory behind a new table failed, and with it the name of a
-/// new segment of the log was lost. The log synced the directory once more, heard of success, and
-/// recorded that the segment was durable; so opening the store once more did not write it anew. After a loss of
-/// power its successor was damage.
+/// Found by the simulation: the sync of the directory behind a new table failed, and with it the
+/// name of a new segment of the log was lost. The log synced the directory once more, heard of
+/// success, and recorded that the segment was durable; so opening the store once more did not write
+/// it anew. After a loss of power its successor was damage.
 #[test]
 fn names_that_a_failed_sync_has_lost_are_told_durable_by_nobody() {
     for nth in 1.. {
@@ -93,9 +93,10 @@ fn names_that_a_failed_sync_has_lost_are_told_durable_by_nobody() {
     }
 }
 
-/// Found by the simulation: the sync of a compaction's edit failed. The store was opened again and still read the
-/// edit, from the system's cache. Before it had written a manifest of its own it removed the tables that the
-/// edit calls obsolete; then the power went, and with it the edit: the tables that counted were gone.
+/// Found by the simulation: the sync of a compaction's edit failed. The store was opened again and
+/// still read the edit, from the system's cache. Before it had written a manifest of its own it
+/// removed the tables that the edit calls obsolete; then the power went, and with it the edit: the
+/// tables that counted were gone.
 #[test]
 fn nothing_goes_for_an_edit_that_may_be_lost_before_it_is_written_anew() {
     for call in 1.. {

@@ -1,9 +1,9 @@
 //! The baseline: a lock-free chained hash table, made of the same parts as the ring.
 //!
-//! Nodes have the layout of the ring's, with the words that the ring keeps statistics in; hashes are
-//! compared before keys; memory is reclaimed by the same epochs. Items are deleted by marking them (Harris) and replaced by one
-//! exchange, as in the ring. New items go to the front of their chain, which is not ordered, as in the
-//! paper's baseline. The number of buckets is fixed.
+//! Nodes have the layout of the ring's, with the words that the ring keeps statistics in; hashes
+//! are compared before keys; memory is reclaimed by the same epochs. Items are deleted by marking
+//! them (Harris) and replaced by one exchange, as in the ring. New items go to the front of their
+//! chain, which is not ordered, as in the paper's baseline. The number of buckets is fixed.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};

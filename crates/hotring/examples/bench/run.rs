@@ -155,8 +155,9 @@ impl Times {
     }
 }
 
-/// Loads all of them by two threads, some keys each in turn, so that their items lie mixed in memory. Loaded one after the
-/// other, equal tables differed by a quarter, the first being the slowest.
+/// Loads all of them by two threads, some keys each in turn, so that their items lie mixed in
+/// memory. Loaded one after the other, equal tables differed by a quarter, the first being the
+/// slowest.
 pub(crate) fn load(contenders: &[&dyn Contender], keys: &[u32]) {
     std::thread::scope(|scope| {
         for half in keys.chunks(keys.len().div_ceil(2).max(1)) {

@@ -13,7 +13,8 @@ use crate::run::{Contender, Entrant, Times, Turns, Work, compare};
 /// The sizes of an experiment.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct SetUp {
-    /// Keys in each table: a power of two, or buckets have fewer than is said. With 48 bytes an item the default takes some twenty times a last-level cache of 36 MiB.
+    /// Keys in each table: a power of two, or buckets have fewer than is said. With 48 bytes an
+    /// item the default takes some twenty times a last-level cache of 36 MiB.
     #[arg(long, default_value_t = 1 << 24)]
     pub(crate) keys: u32,
     /// Threads that make requests.
@@ -28,8 +29,8 @@ pub(crate) struct SetUp {
     /// How long each table works before its first turn, in milliseconds: some tens of requests a bucket.
     #[arg(long, default_value_t = 4000)]
     pub(crate) warm_up: u64,
-    /// Lets no request begin before the one before it is answered, as where a request depends on what was read; else the
-    /// processor overlaps them as far as it can.
+    /// Lets no request begin before the one before it is answered, as where a request depends on
+    /// what was read; else the processor overlaps them as far as it can.
     #[arg(long)]
     pub(crate) dependent: bool,
     /// Requests under one handle; 1 renews it for each.

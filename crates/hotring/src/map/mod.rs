@@ -110,11 +110,12 @@ where
 {
     /// An empty map.
     ///
-    /// The hasher's *upper* bits choose the bucket, so those have to be good too: `foldhash::fast`, for one, spreads
-    /// consecutive numbers unevenly over them with one seed in fifteen, which is why the default is `foldhash::quality`. Without a seed that an
-    /// adversary does not know, keys can be chosen whose hashes are equal: then all are in one
-    /// ring, every access to it takes time proportional to their number, and the table grows in vain to two
-    /// buckets an item. Nothing else breaks.
+    /// The hasher's *upper* bits choose the bucket, so those have to be good too: `foldhash::fast`,
+    /// for one, spreads consecutive numbers unevenly over them with one seed in fifteen, which is
+    /// why the default is `foldhash::quality`. Without a seed that an adversary does not know, keys
+    /// can be chosen whose hashes are equal: then all are in one ring, every access to it takes
+    /// time proportional to their number, and the table grows in vain to two buckets an item.
+    /// Nothing else breaks.
     ///
     /// # Errors
     ///
@@ -170,9 +171,10 @@ impl<K, V, S> HotRing<K, V, S> {
         self.core.tally.cost().mean()
     }
 
-    /// Begins to double the table. The rest is done piece by piece by the requests that follow, as when it grows by
-    /// itself. For those who turned that off ([`Options::grow_above`]) to see to the memory first: the new
-    /// table takes twice what the present one does, and that goes when the change is over.
+    /// Begins to double the table. The rest is done piece by piece by the requests that follow, as
+    /// when it grows by itself. For those who turned that off ([`Options::grow_above`]) to see to
+    /// the memory first: the new table takes twice what the present one does, and that goes when
+    /// the change is over.
     ///
     /// # Errors
     ///

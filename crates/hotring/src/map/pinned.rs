@@ -83,8 +83,9 @@ where
         self.get(key).is_some()
     }
 
-    /// How many items a lookup of `key` reads as things stand: 1 if the head serves it. For an absent key, that at
-    /// which the search ends is one of them. Counts no access and moves no head.
+    /// How many items a lookup of `key` reads as things stand: 1 if the head serves it. For an
+    /// absent key, that at which the search ends is one of them. Counts no access and moves no
+    /// head.
     ///
     /// # Examples
     ///
@@ -248,8 +249,9 @@ impl<K, V, S> Pinned<'_, K, V, S> {
         Entries::new(&self.map.core, &self.guard)
     }
 
-    /// As [`Pinned::entries`], without the entries whose hash is below `hash`: entries come in the order of their
-    /// hashes, so that a walk can be left and taken up again, as the hand of a clock is.
+    /// As [`Pinned::entries`], without the entries whose hash is below `hash`: entries come in the
+    /// order of their hashes, so that a walk can be left and taken up again, as the hand of a clock
+    /// is.
     ///
     /// # Examples
     ///

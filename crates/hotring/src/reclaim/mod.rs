@@ -4,9 +4,9 @@
 //! existed at that moment is gone (epochs, by `crossbeam-epoch`). The rule a caller keeps is:
 //! *retire only what no access that begins later can reach*.
 //!
-//! The models use [`checked`] instead, which frees nothing until the end of a run and fails
-//! the run when a guard reaches what was retired before the guard was taken: exactly the
-//! rule. It also fails when something is retired twice. Miri, which finds what is used after it was freed, gets
+//! The models use [`checked`] instead, which frees nothing until the end of a run and fails the run
+//! when a guard reaches what was retired before the guard was taken: exactly the rule. It also
+//! fails when something is retired twice. Miri, which finds what is used after it was freed, gets
 //! [`locked`].
 
 #[cfg(any(feature = "loom", feature = "shuttle"))]

@@ -1,13 +1,15 @@
 //! Small models of the protocol, under both model checkers.
 //!
-//! One for each of the holes that the paper's description leaves and this structure still has. Every model ends
-//! with the check of what holds at rest; reclamation is the checked one, which fails a run when
-//! something retired is reached or retired twice, and every run counts that all values were dropped.
+//! One for each of the holes that the paper's description leaves and this structure still has.
+//! Every model ends with the check of what holds at rest; reclamation is the checked one, which
+//! fails a run when something retired is reached or retired twice, and every run counts that all
+//! values were dropped.
 //!
-//! `loom` lets loads return every value that the memory model allows, and looks for interleavings systematically; but it
-//! compares an access only with the last one to the same object, and so passes some over. `shuttle` runs many random
-//! schedules, in which memory is sequentially consistent. Each finds mutants that the other does not.
-//! For `loom` those who only read stand last.
+//! `loom` lets loads return every value that the memory model allows, and looks for interleavings
+//! systematically; but it compares an access only with the last one to the same object, and so
+//! passes some over. `shuttle` runs many random schedules, in which memory is sequentially
+//! consistent. Each finds mutants that the other does not. For `loom` those who only read stand
+//! last.
 //!
 //! Of the ten holes, without a model of its own: 1 (the wrap of a ring of one item) is not about threads,
 //! `tests::ring` has it; and of 7 (a counter that overflows into flags, or whose change makes a pointer's

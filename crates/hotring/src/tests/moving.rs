@@ -72,8 +72,8 @@ fn sampling_takes_as_many_samples_as_the_ring_has_items_and_turns_it_to_the_best
     assert_eq!(counts, [(2, 1), (4, 0), (5, 0), (8, 1), (12, 2)]);
     assert_eq!(map.head_near(2), Some(4));
     ring.get(&8);
-    // 2: once, 8: twice, 12: twice. From 8 they cost 2 + 2·1 + 2·2, from 12 they would cost 2 + 2·5 + 2: all are in
-    // one part, so that the head is read in vain for an item before it.
+    // 2: once, 8: twice, 12: twice. From 8 they cost 2 + 2·1 + 2·2, from 12 they would cost 2 + 2·5
+    // + 2: all are in one part, so that the head is read in vain for an item before it.
     assert_eq!((left(), map.head_near(2)), (0, Some(8)));
     for entry in ring.entries() {
         entry.clear_count();

@@ -6,8 +6,8 @@ use crate::Options;
 use crate::link::order_of;
 use crate::reclaim;
 
-/// Keys of four orders in one bucket of a table of any size up to 2^32, all in its first part; 4 and 5 have one
-/// order.
+/// Keys of four orders in one bucket of a table of any size up to 2^32, all in its first part; 4
+/// and 5 have one order.
 pub(super) const KEYS: [u64; 5] = [2, 4, 5, 8, 12];
 
 /// The eighth part of a table's only bucket.

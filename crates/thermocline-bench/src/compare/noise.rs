@@ -1,9 +1,10 @@
 //! How far two medians may be apart by chance.
 //!
 //! Each side has a standard error. With repeats it follows from their spread, which knows what
-//! differs from run to run. Of a single run, the second half of its seconds is cut into blocks, and the spread of
-//! the blocks' means is taken (batch means): seconds in a row depend on each other, blocks
-//! hardly. That does not know what differs from run to run, so it is too small rather than too large.
+//! differs from run to run. Of a single run, the second half of its seconds is cut into blocks, and
+//! the spread of the blocks' means is taken (batch means): seconds in a row depend on each other,
+//! blocks hardly. That does not know what differs from run to run, so it is too small rather than
+//! too large.
 //!
 //! The noise of a ratio is the width of the 95 % interval of Welch's test: both errors together, times
 //! Student's t for the degrees of freedom that few values leave.
@@ -79,7 +80,8 @@ fn blocks(run: &Run) -> Option<Vec<f64>> {
     Some(even.chunks(length).map(mean).collect())
 }
 
-/// The 97.5 % quantile of Student's t. Between the degrees of the table, that of fewer is taken: it is larger.
+/// The 97.5 % quantile of Student's t. Between the degrees of the table, that of fewer is taken: it
+/// is larger.
 fn students_t(degrees: f64) -> f64 {
     const TABLE: [(f64, f64); 14] = [
         (1.0, 12.706),

@@ -1,11 +1,12 @@
 //! Which records operations touch, and how that changes while a run goes on.
 //!
-//! Syntax: stages separated by commas, each `NAME` or `NAME@SHARE%`; stages without a share
-//! split what the others leave. Or each `NAME@TIME`: the run is as long as all of them. Names: `hotspot-N` (95 % of operations uniform on N % of the
-//! records; `hotspot-N+M` puts that part M % further on, so that a stage can have another hot
-//! set of the same size), `zipfian:THETA`, `shifting-zipfian:THETA/N` (N % of the ranks pass to
-//! other records in a million operations), `uniform`, `latest`, and two fitted to
-//! recorded traffic: `ranks:FILE` and `cluster:NAME`. `dynamic` stands for seven stages.
+//! Syntax: stages separated by commas, each `NAME` or `NAME@SHARE%`; stages without a share split
+//! what the others leave. Or each `NAME@TIME`: the run is as long as all of them. Names:
+//! `hotspot-N` (95 % of operations uniform on N % of the records; `hotspot-N+M` puts that part M %
+//! further on, so that a stage can have another hot set of the same size), `zipfian:THETA`,
+//! `shifting-zipfian:THETA/N` (N % of the ranks pass to other records in a million operations),
+//! `uniform`, `latest`, and two fitted to recorded traffic: `ranks:FILE` and `cluster:NAME`.
+//! `dynamic` stands for seven stages.
 
 mod chooser;
 mod cluster;

@@ -29,8 +29,8 @@ pub struct ReportArgs {
     pub dir: PathBuf,
 }
 
-/// Writes `report.html`, one file that needs no other and no network, and `plots/*.png` into a result directory. Returns
-/// what was written.
+/// Writes `report.html`, one file that needs no other and no network, and `plots/*.png` into a
+/// result directory. Returns what was written.
 ///
 /// # Errors
 /// [`BadArguments`] when there is no such directory, or one of another format; when no run has finished, and when the

@@ -27,8 +27,8 @@ pub(crate) trait Watch {
 
 impl Watch for () {}
 
-/// Watches, `timeline` growing, until all clients have dropped their end of `finished`; tells them to stop when
-/// time is up.
+/// Watches, `timeline` growing, until all clients have dropped their end of `finished`; tells them
+/// to stop when time is up.
 pub(super) fn watch(
     shared: &Shared<'_>,
     end: End,

@@ -60,7 +60,8 @@ pub struct SuiteArgs {
     #[arg(long, value_name = "DIR")]
     pub slow: Option<PathBuf>,
 
-    /// Measure these cells only: names, in which `*` stands for anything and `?` for one character; may be repeated
+    /// Measure these cells only: names, in which `*` stands for anything and `?` for one character;
+    /// may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub only: Vec<String>,
 

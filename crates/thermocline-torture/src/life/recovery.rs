@@ -95,8 +95,8 @@ impl Trial {
             let bytes = |tier: &TierMetrics| tier.table_bytes + tier.pinned_obsolete_bytes;
             db.metrics().tiers.iter().map(bytes).collect()
         };
-        // A thread that has just ended its work may let go of the last obsolete table in between: then what was named
-        // before the listing is not what is named after it.
+        // A thread that has just ended its work may let go of the last obsolete table in between:
+        // then what was named before the listing is not what is named after it.
         loop {
             let before = named();
             let there: Vec<u64> = self

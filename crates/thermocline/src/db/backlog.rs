@@ -1,9 +1,10 @@
 //! What waits above the last fast levels, and what it costs them.
 //!
-//! Lf has the room that is left on the fast tier. A backlog above it takes twice its size of that: once as it is, and once as
-//! the output of the compaction that brings it down. Without more, hot records would go to the slow disk to make room
-//! for writes that follow them anyway, which makes the compactions behind still more to do. So writers are slowed while there is such a
-//! backlog and hot records have less room than they are worth.
+//! Lf has the room that is left on the fast tier. A backlog above it takes twice its size of that:
+//! once as it is, and once as the output of the compaction that brings it down. Without more, hot
+//! records would go to the slow disk to make room for writes that follow them anyway, which makes
+//! the compactions behind still more to do. So writers are slowed while there is such a backlog and
+//! hot records have less room than they are worth.
 
 use super::engine::Engine;
 use crate::version::MAX_LEVELS;
@@ -34,7 +35,8 @@ impl Engine {
     }
 }
 
-/// Bytes above Lf beyond what lies there between one compaction and the next: what levels are `planned` to hold, and `l0`.
+/// Bytes above Lf beyond what lies there between one compaction and the next: what levels are
+/// `planned` to hold, and `l0`.
 fn backlog(bytes: &[u64; MAX_LEVELS], planned: &[u64; MAX_LEVELS], f: usize, l0: u64) -> u64 {
     let above = |levels: &[u64; MAX_LEVELS]| levels[..f].iter().sum::<u64>();
     above(bytes).saturating_sub(above(planned) + l0)
@@ -57,7 +59,8 @@ mod tests {
     use crate::options::Compression;
     use crate::promotion::tests::scene::{self, Scene, everything};
 
-    /// Why writers are slowed when 1.5 MB wait in L0 on a fast tier of 4 MiB, and records of `hot` bytes are hot.
+    /// Why writers are slowed when 1.5 MB wait in L0 on a fast tier of 4 MiB, and records of `hot`
+    /// bytes are hot.
     fn slowed_by_a_backlog(hot: usize, compression: Compression) -> Option<Reason> {
         let mut options = scene::options();
         options.l0_trigger = 4;

@@ -68,9 +68,9 @@ mod model {
     use super::*;
     use crate::sync::Arc;
 
-    /// Regression: a flush and a compaction by hand gave `NoSpace` while a compaction that made room was under
-    /// way. That had begun by one count and did not run yet by the other when they looked first, and ran
-    /// when they looked again: neither look had seen it begin.
+    /// Regression: a flush and a compaction by hand gave `NoSpace` while a compaction that made
+    /// room was under way. That had begun by one count and did not run yet by the other when they
+    /// looked first, and ran when they looked again: neither look had seen it begin.
     fn one_looks_twice_while_another_begins() {
         let compactions = Arc::new(Compactions::default());
         let begins = Arc::clone(&compactions);

@@ -23,8 +23,8 @@ use crate::version::edit::KeyspaceId;
 /// have most cold records, however few there are on average.
 const HOT_SHARE: f64 = 0.97;
 
-/// Tables by which the levels down to Lf must stay below Lf's target while everything that is read is promoted: an
-/// empty fast tier helps nobody.
+/// Tables by which the levels down to Lf must stay below Lf's target while everything that is read
+/// is promoted: an empty fast tier helps nobody.
 const SPARE_TABLES: u64 = 2;
 
 /// A size that follows its measurements slowly: room comes and goes with each flush and each

@@ -43,7 +43,8 @@ impl Keyspace {
         String::from_utf8_lossy(&self.tree.name).into_owned()
     }
 
-    /// The value of `key`. It shares the memory of what it was found in: a block, a memtable, or a cached record.
+    /// The value of `key`. It shares the memory of what it was found in: a block, a memtable, or a
+    /// cached record.
     ///
     /// # Errors
     /// [`crate::Error::Corruption`] and I/O errors of the tables that may hold the key.

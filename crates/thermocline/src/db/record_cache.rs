@@ -2,19 +2,21 @@
 //!
 //! # What holds
 //!
-//! An entry stands for the newest version of its key *below the memtables*. Write N(S) for the newest version of
-//! a key, deletes included, in the tables of a superversion S; it never gets older from one
-//! superversion to the next, since flushes add versions, and compactions and promotions drop or bring up only what
-//! is shadowed, or a delete together with all that it shadows. The cache keeps this:
+//! An entry stands for the newest version of its key *below the memtables*. Write N(S) for the
+//! newest version of a key, deletes included, in the tables of a superversion S; it never gets
+//! older from one superversion to the next, since flushes add versions, and compactions and
+//! promotions drop or bring up only what is shadowed, or a delete together with all that it
+//! shadows. The cache keeps this:
 //!
 //! > A reader that has pinned S and finds an entry e has e ≥ N(S) (I1).
 //!
-//! From which follow both uses. A read at the *latest* moment has seen that the memtables of S hold no version
-//! that it may see, so what was written before it began is in tables, and e is not older; e was published before the
-//! read took its sequence number, or it is a miss: so e was the newest version at some time during the read. A
-//! read of a *snapshot* s wants the newest version ≤ s, all of which S holds, and those in memtables were ruled
-//! out. An entry > s is a miss and the search goes on below. An entry e ≤ s is a version that the snapshot sees, and not
-//! older than N(S); so e = N(S), which is the answer.
+//! From which follow both uses. A read at the *latest* moment has seen that the memtables of S hold
+//! no version that it may see, so what was written before it began is in tables, and e is not
+//! older; e was published before the read took its sequence number, or it is a miss: so e was the
+//! newest version at some time during the read. A read of a *snapshot* s wants the newest version ≤
+//! s, all of which S holds, and those in memtables were ruled out. An entry > s is a miss and the
+//! search goes on below. An entry e ≤ s is a version that the snapshot sees, and not older than
+//! N(S); so e = N(S), which is the answer.
 //!
 //! # Filling
 //!
@@ -37,23 +39,25 @@
 //!   M, or M's table. In M it found the key, and was through before it came here; in the table it found
 //!   N(S_p) or newer.
 //!
-//! So the invalidation may be done at any time between freeze and publication, without any lock. After the
-//! publication would be too late: a reader of S_p would find what M supersedes. That the check is no part of the
-//! exchange does no harm, as the first case shows; that the place is seen before the check is what matters, and two
-//! fences see to that (`cache/record_cache`). The place need not be there while the tables are read, so a key that is not found
-//! costs no place.
+//! So the invalidation may be done at any time between freeze and publication, without any lock.
+//! After the publication would be too late: a reader of S_p would find what M supersedes. That the
+//! check is no part of the exchange does no harm, as the first case shows; that the place is seen
+//! before the check is what matters, and two fences see to that (`cache/record_cache`). The place
+//! need not be there while the tables are read, so a key that is not found costs no place.
 //!
-//! Compactions, crossings and promotions by flush change the superversion and not N, and invalidate nothing; a fill that
-//! they overtake is refused without need, and made by a later read. A keyspace that is dropped gets an empty superversion,
-//! whose readers do not ask the cache, and then its entries go; identities of keyspaces are not used again. Iterators do not ask the cache.
-//! It is memory only: after a crash there is nothing to recover, and replayed records are in memtables.
+//! Compactions, crossings and promotions by flush change the superversion and not N, and invalidate
+//! nothing; a fill that they overtake is refused without need, and made by a later read. A keyspace
+//! that is dropped gets an empty superversion, whose readers do not ask the cache, and then its
+//! entries go; identities of keyspaces are not used again. Iterators do not ask the cache. It is
+//! memory only: after a crash there is nothing to recover, and replayed records are in memtables.
 //!
 //! Absent keys have no entries: filters answer for them without a block.
 //!
 //! # Hotness
 //!
-//! What the cache answers is accessed all the same, and RALT has to know, or the hottest records would lose
-//! their place on the fast tier. `cache/record_cache/accesses.rs` gathers hits by time slices; here they are logged.
+//! What the cache answers is accessed all the same, and RALT has to know, or the hottest records
+//! would lose their place on the fast tier. `cache/record_cache/accesses.rs` gathers hits by time
+//! slices; here they are logged.
 
 use super::engine::Engine;
 use super::stats::Found;

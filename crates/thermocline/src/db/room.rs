@@ -91,8 +91,8 @@ impl Engine {
     }
 
     /// What the largest compaction between fast levels writes that `tree` is close to, when its
-    /// levels hold `bytes` there; a crossing's part at least. Close to, and not only due: what is due must find room,
-    /// which crossings take a while to make.
+    /// levels hold `bytes` there; a crossing's part at least. Close to, and not only due: what is
+    /// due must find room, which crossings take a while to make.
     fn next_job(&self, tree: &Tree, bytes: &[u64; MAX_LEVELS], shares: &Shares) -> u64 {
         let f = usize::from(tree.last_fast_level);
         let table = self.sizes.table_size;

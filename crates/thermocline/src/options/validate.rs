@@ -367,7 +367,8 @@ mod tests {
         assert!(ample.pinned < without.pinned && ample.block_cache < without.block_cache);
     }
 
-    /// Found by the fuzz target `options`: what was planned for a job of so large tables was more than 64 bits hold.
+    /// Found by the fuzz target `options`: what was planned for a job of so large tables was more
+    /// than 64 bits hold.
     #[test]
     fn sizes_that_cannot_be_multiplied_are_refused() {
         let mut options = Options::two_tiers("/f", u64::MAX - 1, "/s");

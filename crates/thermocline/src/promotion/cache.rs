@@ -166,7 +166,8 @@ mod tests {
         assert_eq!(cache.bytes(), 0, "what comes in is what goes out");
     }
 
-    /// Regression: records that a crossing took along stayed in memory for good. A soak grew by 13 MiB a minute.
+    /// Regression: records that a crossing took along stayed in memory for good. A soak grew by 13
+    /// MiB a minute.
     #[test]
     fn records_that_are_taken_out_are_freed() {
         let cache = PromotionCache::default();
@@ -178,7 +179,8 @@ mod tests {
             .map(|(_, promoted)| Arc::downgrade(&promoted))
             .collect();
         left.push(Arc::downgrade(&cache.remove(b"c").unwrap()));
-        // Freed when the readers of their time are gone, those of other tests among them, and others have come in.
+        // Freed when the readers of their time are gone, those of other tests among them, and
+        // others have come in.
         for _ in 0..10_000_000 {
             if left.iter().all(|record| record.strong_count() == 0) {
                 return;

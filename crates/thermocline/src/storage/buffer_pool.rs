@@ -169,7 +169,8 @@ mod tests {
         assert!(distinct.len() < seen.len(), "nothing was reused");
     }
 
-    /// Regression: buffers that compactions had read into stayed in the heaps of their threads when they were freed.
+    /// Regression: buffers that compactions had read into stayed in the heaps of their threads when
+    /// they were freed.
     #[test]
     fn large_buffers_are_the_systems_and_not_the_allocators() {
         let is_mapped = |len| matches!(AlignedBuf::take(len).memory, Memory::Mapped(_));

@@ -56,8 +56,8 @@ pub(crate) struct TableProperties {
     /// What all records weigh together, in a table whose index tells weights and whose filters
     /// hold only the records that weigh something.
     pub(crate) weight: Option<u64>,
-    /// Chained over the checksums of all data blocks: tells this content from any other. Tables of version 0.1.0
-    /// have none.
+    /// Chained over the checksums of all data blocks: tells this content from any other. Tables of
+    /// version 0.1.0 have none.
     pub(crate) data_checksum: Option<u64>,
 }
 

@@ -106,8 +106,9 @@ pub(crate) struct VersionEdit {
     pub(crate) snapshot: Option<u64>,
 }
 
-/// What an opening took over of the log. A segment that is not named and has a lower number than `next` is no part of
-/// the log: it was obsolete or given up, and a loss of power undid its removal.
+/// What an opening took over of the log. A segment that is not named and has a lower number than
+/// `next` is no part of the log: it was obsolete or given up, and a loss of power undid its
+/// removal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FoundLog {
     /// Segments and their lengths in bytes, in their order. All of it was durable.

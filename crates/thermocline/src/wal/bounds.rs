@@ -1,7 +1,8 @@
 //! Which segments are the log's.
 //!
-//! A removal of a segment, or of its end, may be undone: a sync fails, the store is opened again on what the system's
-//! cache shows, and later the power goes. So each opening writes down in its manifest what it has found to be the log.
+//! A removal of a segment, or of its end, may be undone: a sync fails, the store is opened again on
+//! what the system's cache shows, and later the power goes. So each opening writes down in its
+//! manifest what it has found to be the log.
 
 use super::segment::{log_store, segment_number};
 use crate::error::Result;
@@ -30,7 +31,8 @@ impl Bounds {
         found.copied().find(|f| f.0 == number).map(|(_, len)| len)
     }
 
-    /// Of the segments that are there those that are the log's, and those that should be there, in their order.
+    /// Of the segments that are there those that are the log's, and those that should be there, in
+    /// their order.
     pub(super) fn segments(&self, there: impl Iterator<Item = FileId>) -> Vec<FileId> {
         let is_own = |number: &FileId| {
             let found = self.found.as_ref();
@@ -49,8 +51,8 @@ impl Bounds {
     }
 }
 
-/// Removes segments that are older than what was found and no part of it, as the manifest in force says: they were given
-/// up, or their removal did not last.
+/// Removes segments that are older than what was found and no part of it, as the manifest in force
+/// says: they were given up, or their removal did not last.
 ///
 /// # Errors
 /// I/O errors of the log store.

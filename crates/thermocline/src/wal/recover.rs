@@ -1,9 +1,9 @@
 //! Replaying the log when a store is opened.
 //!
-//! What lies behind a bad or missing place is told apart by evidence. Records say which bytes
-//! were durable when they were written. If a place that was durable is bad, that is damage.
-//! Otherwise a crash may have taken it, together with everything after it, none of which was
-//! acknowledged as synced: the log is cut there, and what is left is a prefix (I5). What an earlier opening has
+//! What lies behind a bad or missing place is told apart by evidence. Records say which bytes were
+//! durable when they were written. If a place that was durable is bad, that is damage. Otherwise a
+//! crash may have taken it, together with everything after it, none of which was acknowledged as
+//! synced: the log is cut there, and what is left is a prefix (I5). What an earlier opening has
 //! found ([`Bounds`]) was durable, whatever records say.
 
 use std::path::PathBuf;
@@ -63,9 +63,10 @@ impl Recovered {
 /// What receives the writes of the log.
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(SeqNo, KeyspaceId, Kind, Bytes, Bytes) -> Result<()>;
 
-/// Replays the log: `visit` gets every write in order, those included that tables hold too.
-/// On return the segments are durable and cut ones shortened; a crash on the way changes nothing that a repeated
-/// call would find. Segments that are obsolete or given up stay where they are, for [`super::remove_others`].
+/// Replays the log: `visit` gets every write in order, those included that tables hold too. On
+/// return the segments are durable and cut ones shortened; a crash on the way changes nothing that
+/// a repeated call would find. Segments that are obsolete or given up stay where they are, for
+/// [`super::remove_others`].
 ///
 /// # Errors
 /// [`Error::Corruption`] for damage in strict mode, and in any mode for a log of another
@@ -205,8 +206,8 @@ impl Replay<'_> {
         Ok(Bytes::from(bytes))
     }
 
-    /// Replays one segment and links it to the chain. What an opening has found was durable: if anything of it is bad,
-    /// that is damage.
+    /// Replays one segment and links it to the chain. What an opening has found was durable: if
+    /// anything of it is bad, that is damage.
     fn segment(&mut self, number: FileId, visit: Visit<'_>) -> Result<Option<Trouble>> {
         let trouble = self.content(number, visit)?;
         let Some(len) = self.bounds.found_len(number) else {
@@ -305,8 +306,9 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Whether one of the `later` segments continues segment `number` exactly where its valid records end. What is behind them
-    /// was cut off before that one was begun, because it could not be written whole, and a loss of power undid that.
+    /// Whether one of the `later` segments continues segment `number` exactly where its valid
+    /// records end. What is behind them was cut off before that one was begun, because it could not
+    /// be written whole, and a loss of power undid that.
     fn is_continued(&self, number: FileId, later: &[FileId]) -> Result<bool> {
         let Some(end) = self.chain.last().filter(|last| last.number == number) else {
             return Ok(false);

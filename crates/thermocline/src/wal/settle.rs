@@ -12,8 +12,8 @@ use crate::tier::{Purpose, Tier};
 
 const TEMPORARY: &str = ".wal.tmp";
 
-/// Makes `unproven` segments durable at their valid length. May be cut short anywhere: a replay then finds the same
-/// prefix.
+/// Makes `unproven` segments durable at their valid length. May be cut short anywhere: a replay
+/// then finds the same prefix.
 pub(super) fn settle(
     tier: &Tier,
     store: &dyn LogStore,

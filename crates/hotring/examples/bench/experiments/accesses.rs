@@ -63,8 +63,8 @@ where
     );
 }
 
-/// Loads one table and goes through the requests on one thread, once for each turn. Two runs with different numbers of turns
-/// differ by what the reads take.
+/// Loads one table and goes through the requests on one thread, once for each turn. Two runs with
+/// different numbers of turns differ by what the reads take.
 pub(crate) fn probe(set_up: &SetUp, chained: bool) {
     let keys = keys::shuffled(set_up.keys);
     let stream = keys::zipfian(set_up.keys, set_up.theta, set_up.requests, 100);

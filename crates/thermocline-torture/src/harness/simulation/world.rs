@@ -100,8 +100,8 @@ impl World {
         Ok(())
     }
 
-    /// Whether half of the fast tier is taken by removed files that an iterator or a snapshot's reader still has
-    /// open. A client that writes does not wait for itself to let go of them.
+    /// Whether half of the fast tier is taken by removed files that an iterator or a snapshot's
+    /// reader still has open. A client that writes does not wait for itself to let go of them.
     fn readers_hold_room(&self) -> bool {
         let metrics = self.db.metrics();
         let held = |tier: &TierMetrics| tier.pinned_obsolete_bytes >= tier.capacity / 2;

@@ -1,10 +1,10 @@
 //! How many of those who may come in do: taking a record in costs a copy, an eviction and some
 //! allocations, and pays where it is found in the cache before it has to go.
 //!
-//! A hot set far larger than the cache passes the door all the time, and leaves again unused. Of what leaves, half is
-//! to have been found at least once. While less is, half as many come in, down to one of sixteen: those that
-//! stay stay longer, and who is asked for most often still comes in first. While seven eighths were found, twice as
-//! many come in.
+//! A hot set far larger than the cache passes the door all the time, and leaves again unused. Of
+//! what leaves, half is to have been found at least once. While less is, half as many come in, down
+//! to one of sixteen: those that stay stay longer, and who is asked for most often still comes in
+//! first. While seven eighths were found, twice as many come in.
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,7 +1,7 @@
 //! What the cache's memory comes to.
 //!
-//! The atomics are always the standard ones: entries are freed whenever the epochs let go of them, which is in no
-//! schedule of a model.
+//! The atomics are always the standard ones: entries are freed whenever the epochs let go of them,
+//! which is in no schedule of a model.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

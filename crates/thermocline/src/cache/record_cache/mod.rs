@@ -183,8 +183,9 @@ impl RecordCache {
         self.used_bytes() < self.capacity - self.capacity / SPARE
     }
 
-    /// Copies `record` in, if `is_current` says, once a place is reserved, that nothing newer can be below the
-    /// memtables but what will be invalidated from then on. `slice` is RALT's time; `left` hears of what has to go.
+    /// Copies `record` in, if `is_current` says, once a place is reserved, that nothing newer can
+    /// be below the memtables but what will be invalidated from then on. `slice` is RALT's time;
+    /// `left` hears of what has to go.
     pub(crate) fn fill(
         &self,
         sought: &Sought<'_>,
@@ -279,8 +280,8 @@ impl RecordCache {
         }
     }
 
-    /// Takes out what there is of a key, a pending place too. Of a record that leaves, its value's length and the
-    /// accesses that were not logged yet.
+    /// Takes out what there is of a key, a pending place too. Of a record that leaves, its value's
+    /// length and the accesses that were not logged yet.
     pub(crate) fn invalidate(&self, sought: &Sought<'_>) -> Option<(usize, u32)> {
         // Whoever reserves a place that is not seen here sees the superversions published before.
         fence(Ordering::SeqCst);

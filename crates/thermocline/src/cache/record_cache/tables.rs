@@ -14,8 +14,8 @@ impl RecordCache {
         self.door.bytes() + self.index.table_memory() as u64
     }
 
-    /// Doubles the index's table if its searches are long and there is room for the new one; makes some if there
-    /// is not, for the next time.
+    /// Doubles the index's table if its searches are long and there is room for the new one; makes
+    /// some if there is not, for the next time.
     pub(super) fn tend_tables(&self, left: &mut Left<'_>) {
         let mut tables = self.tables.lock();
         tables.shrink_to(self.fixed_bytes());

@@ -41,8 +41,8 @@ fn a_record_is_found_under_its_keyspace_and_key_by_readers_not_before_it() {
     assert_eq!(get(&cache, b"k", 9), None);
 }
 
-/// Two fills of one key, the first of which was invalidated: it must not complete the place that the second has
-/// reserved, for what the second brings is newer.
+/// Two fills of one key, the first of which was invalidated: it must not complete the place that
+/// the second has reserved, for what the second brings is newer.
 #[test]
 fn a_fill_does_not_complete_the_place_of_another() {
     let cache = cache(1 << 20);
@@ -149,8 +149,8 @@ fn the_index_grows_with_what_searches_cost_and_growth_is_paid_for() {
     assert!(cache.index.buckets() >= 1024);
 }
 
-/// Reads keys of which each is as hot as the others, and fills what is missed and wanted; what share of the reads
-/// was found, and was wanted.
+/// Reads keys of which each is as hot as the others, and fills what is missed and wanted; what
+/// share of the reads was found, and was wanted.
 fn read_evenly(cache: &RecordCache, keys: u32, reads: u32) -> (f64, f64) {
     let (mut found, mut wanted) = (0, 0);
     for i in 0..reads {
@@ -166,7 +166,8 @@ fn read_evenly(cache: &RecordCache, keys: u32, reads: u32) -> (f64, f64) {
     (share(found), share(wanted))
 }
 
-/// Once each miss of a hot set four times as large as the cache was a fill, most of which were gone before they were read.
+/// Once each miss of a hot set four times as large as the cache was a fill, most of which were gone
+/// before they were read.
 #[test]
 fn a_hot_set_that_does_not_fit_is_taken_in_slowly_and_found_as_often() {
     let cache = cache(1 << 20);

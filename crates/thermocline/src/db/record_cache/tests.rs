@@ -183,8 +183,8 @@ fn a_reader_of_old_does_not_fill_between_invalidation_and_publication() {
     }
 }
 
-/// As soon as the table is published nothing that it supersedes is found, and the old reader finds it too late
-/// to fill.
+/// As soon as the table is published nothing that it supersedes is found, and the old reader finds
+/// it too late to fill.
 #[test]
 fn nothing_superseded_is_found_once_the_table_is_published() {
     for is_delete in [false, true] {
@@ -307,8 +307,8 @@ fn a_key_of_another_keyspace_is_another_key() {
     assert_eq!(metrics(&scene).entries, 1);
 }
 
-/// Whatever moment of a fill a drop of its keyspace meets, handles to it find nothing from then on, nor does the
-/// keyspace that is created under its name.
+/// Whatever moment of a fill a drop of its keyspace meets, handles to it find nothing from then on,
+/// nor does the keyspace that is created under its name.
 #[test]
 fn a_dropped_keyspace_leaves_nothing_in_the_cache() {
     for point in [

@@ -11,8 +11,9 @@ fn last_fast(db: &Db) -> u64 {
 
 /// A crossing of a table whose every record is hot brings a tenth of it down at least. With small
 /// tables the allowance for runs of hot records was larger than a table: nothing went down, level f
-/// stayed over its target, and compactions never came to an end. And not much more than a tenth: when it was a
-/// quarter, a hotspot beside a stream of new records lost records with each crossing, and read them back.
+/// stayed over its target, and compactions never came to an end. And not much more than a tenth:
+/// when it was a quarter, a hotspot beside a stream of new records lost records with each crossing,
+/// and read them back.
 #[test]
 fn a_crossing_makes_room_even_where_all_is_hot() {
     let keys: Vec<String> = (0..60).map(|n| format!("m{n:02}")).collect();

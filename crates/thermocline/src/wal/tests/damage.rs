@@ -174,9 +174,10 @@ fn a_log_of_another_database_is_refused_in_any_mode() {
     assert!(other.unwrap_err().is_corruption());
 }
 
-/// Found by the simulation: the sync behind the removal of a segment that recovery had given up failed, the store was opened
-/// once more, and later the power went. The segment was back, older than the log by then, and was called
-/// damage: because what followed did not continue it, or because the log ended with it where all the rest was flushed.
+/// Found by the simulation: the sync behind the removal of a segment that recovery had given up
+/// failed, the store was opened once more, and later the power went. The segment was back, older
+/// than the log by then, and was called damage: because what followed did not continue it, or
+/// because the log ended with it where all the rest was flushed.
 #[test]
 fn a_given_up_segment_that_is_back_is_no_part_of_the_log() {
     // With all of its record, with none, and with half a header.
@@ -219,8 +220,8 @@ fn a_given_up_segment_that_is_back_is_no_part_of_the_log() {
     }
 }
 
-/// What an opening has found was durable. A record of it may be the last that there is, and its loss would pass for
-/// a crash's work.
+/// What an opening has found was durable. A record of it may be the last that there is, and its
+/// loss would pass for a crash's work.
 #[test]
 fn a_loss_in_what_an_opening_found_is_damage() {
     let store = TestStore::new();
@@ -267,8 +268,9 @@ fn a_loss_in_what_an_opening_found_is_damage() {
     assert_eq!(replayed.0, [2, 3]);
 }
 
-/// Found by the simulation: a record that could not be written whole was cut off, its segment closed, and a loss of power undid the
-/// cut. The half record was called damage, because later segments knew that what was before them was durable.
+/// Found by the simulation: a record that could not be written whole was cut off, its segment
+/// closed, and a loss of power undid the cut. The half record was called damage, because later
+/// segments knew that what was before them was durable.
 #[test]
 fn half_a_record_that_is_back_behind_the_end_of_a_closed_segment_is_no_part_of_the_log() {
     let store = TestStore::new();

@@ -40,8 +40,8 @@ fn put(wal: &mut Wal, seqs: impl IntoIterator<Item = SeqNo>) {
     }
 }
 
-/// Replays as the first opening there ever was, and removes what is no part of the log. Checks that every record is the one that
-/// was written; returns their numbers.
+/// Replays as the first opening there ever was, and removes what is no part of the log. Checks that
+/// every record is the one that was written; returns their numbers.
 fn replay(
     store: &Arc<TestStore>,
     mode: RecoveryMode,
