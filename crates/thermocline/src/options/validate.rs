@@ -99,10 +99,11 @@ impl Options {
         self.check_fast_capacity(memtable_size, table_size)?;
         let flash = self.flash_memory(memtable_size);
         let rest = self.memory - memtable_size * MEMTABLES - flash.total();
-        // A quarter of what memtables leave is kept for index and filter blocks, an eighth
-        // for compaction and read buffers.
-        let pinned = rest / 4;
-        let block_cache = self.block_cache.unwrap_or(rest - pinned - rest / 8);
+        // An eighth of what memtables leave is kept for compaction and read buffers. Index and
+        // filter blocks may have a quarter, and whatever a block cache of a size given leaves:
+        // a table whose blocks find no room costs a lookup two more reads of its tier.
+        let buffers = rest / 8;
+        let block_cache = self.block_cache.unwrap_or(rest - rest / 4 - buffers);
         if block_cache > rest {
             return Err(invalid(
                 "block_cache",
@@ -123,7 +124,7 @@ impl Options {
             block_cache: block_cache - record_cache,
             record_cache,
             l0_trigger: self.resolve_l0_trigger(memtable_size),
-            pinned: pinned.min(rest - block_cache),
+            pinned: (rest - block_cache).saturating_sub(buffers),
             flash_buffer: flash.buffer,
         })
     }
@@ -365,6 +366,23 @@ mod tests {
         options.placement = Placement::ByLevel;
         let without = options.resolve().unwrap();
         assert!(ample.pinned < without.pinned && ample.block_cache < without.block_cache);
+    }
+
+    /// Regression: index and filter blocks had a quarter at most, and what a small block cache left
+    /// was nobody's. With 56 million small records and 256 MiB every other lookup read them from the slow
+    /// tier.
+    #[test]
+    fn what_a_small_block_cache_leaves_is_for_index_and_filter_blocks() {
+        let mut options = Options::two_tiers("/f", 1 << 30, "/s");
+        options.memory = 256 << 20;
+        options.memtable_size = Some(16 << 20);
+        let rest = (256 - 3 * 16) << 20;
+        let pinned = |options: &Options| options.resolve().unwrap().pinned;
+        assert_eq!(pinned(&options), rest / 4, "by default");
+        options.block_cache = Some(16 << 20);
+        assert_eq!(pinned(&options), rest - rest / 8 - (16 << 20));
+        options.block_cache = Some(rest);
+        assert_eq!(pinned(&options), 0, "all was given away");
     }
 
     /// Found by the fuzz target `options`: what was planned for a job of so large tables was more
