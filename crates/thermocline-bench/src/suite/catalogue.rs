@@ -51,6 +51,7 @@ mod tests {
             fast: "F".into(),
             slow: "S".into(),
             data: data.path().to_owned(),
+            limit_slow: Some("limit".to_owned()),
         };
         for (name, _) in BUILT_IN {
             let definition = find(name).unwrap();
@@ -79,6 +80,7 @@ mod tests {
             fast: "F".into(),
             slow: "S".into(),
             data: "D".into(),
+            limit_slow: None,
         };
         for (name, hours) in [("paper-small", 12.0), ("smoke", 2.0 / 60.0)] {
             let definition = find(name).unwrap();

@@ -20,6 +20,8 @@ pub(crate) struct Places {
     pub(crate) fast: PathBuf,
     pub(crate) slow: PathBuf,
     pub(crate) data: PathBuf,
+    /// Sets limits of the slow disk: operations and bytes a second are added to it.
+    pub(crate) limit_slow: Option<String>,
 }
 
 /// What is measured in one go.
@@ -41,6 +43,8 @@ pub(crate) struct Cell {
     /// The loaded state it runs on, by name of its directories; empty if there is one at a time.
     pub(crate) state: String,
     pub(crate) slow: Option<SlowLimits>,
+    /// Whether it warms up without those limits.
+    pub(crate) warm_up_unlimited: bool,
     pub(crate) repeats: u32,
     /// Whether loading is what is measured, so that no loaded state is needed.
     pub(crate) load: bool,
@@ -133,6 +137,9 @@ impl Cell {
                 ", slow disk of {} operations and {bandwidth} a second",
                 slow.iops
             );
+            if self.warm_up_unlimited {
+                about += " after the warm-up";
+            }
         }
         about
     }

@@ -137,6 +137,14 @@ fn cell(definition: &Definition, group: &Group, places: &Places, axes: &Axes<'_>
             bandwidth.to_string(),
         ];
         words.extend(expected);
+        if let Some(command) = places
+            .limit_slow
+            .as_ref()
+            .filter(|_| group.warm_up_unlimited)
+        {
+            let command = format!("{command} {iops} {bandwidth}");
+            words.extend(["--after-warm-up".to_owned(), command]);
+        }
     }
     let rest: &[&str] = match group.load {
         true => &["--phase", "load"],
@@ -155,6 +163,7 @@ fn cell(definition: &Definition, group: &Group, places: &Places, axes: &Axes<'_>
         words,
         state,
         slow,
+        warm_up_unlimited: group.warm_up_unlimited,
         repeats: group.repeats.unwrap_or(definition.repeats),
         load: group.load,
         needs_data,
@@ -199,6 +208,7 @@ pub(crate) mod tests {
             fast: "/fast".into(),
             slow: "/slow".into(),
             data: "/data".into(),
+            limit_slow: Some("limit /slow".to_owned()),
         }
     }
 
@@ -244,7 +254,8 @@ pub(crate) mod tests {
             "thermocline bench --engine leveled --workload ro --distribution uniform --cache 4MiB \
              --data-size 20MB --duration 5s --threads 2 --warm-up 2s \
              --fast /fast/other-20MB-leveled --slow /slow/other-20MB-leveled \
-             --expect-slow-iops 400 --expect-slow-bandwidth 5000000 --keep"
+             --expect-slow-iops 400 --expect-slow-bandwidth 5000000 \
+             --after-warm-up 'limit /slow 400 5000000' --keep"
         );
         assert_eq!((cells[8].seconds, cells[8].load_bytes), (7.0, 20_000_000));
     }

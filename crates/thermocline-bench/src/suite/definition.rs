@@ -88,6 +88,9 @@ pub(crate) struct Group {
     pub(crate) load: bool,
     pub(crate) repeats: Option<u32>,
     pub(crate) slow: Option<SlowLimits>,
+    /// Whether the slow disk gets its limits after the warm-up only: where it would take hours under them.
+    #[serde(default)]
+    pub(crate) warm_up_unlimited: bool,
     /// Groups of one name share loaded states; by default none does.
     pub(crate) state: Option<String>,
     #[serde(default)]
@@ -241,6 +244,7 @@ workloads = ["ro"]
 distributions = ["uniform"]
 sizes = ["20MB"]
 slow = { iops = 400, bandwidth = "5MB" }
+warm-up-unlimited = true
 settings = { memory = false, warm-up = "2s" }
 engine.leveled = { cache = "4MiB" }
 "#;

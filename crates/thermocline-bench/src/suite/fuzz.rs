@@ -32,6 +32,7 @@ pub(crate) fn fuzz_suite(text: &str) -> anyhow::Result<()> {
         fast: PathBuf::from("F"),
         slow: PathBuf::from("S"),
         data: PathBuf::from("D"),
+        limit_slow: Some("limit".to_owned()),
     };
     let cells = cells(&definition, &places)?;
     let all: Vec<usize> = (0..cells.len()).collect();

@@ -96,7 +96,7 @@ impl Work<'_> {
         if !self.load(cell, &name, later(self))? {
             return Ok(());
         }
-        self.limit(cell.slow)?;
+        self.limit(cell.slow.filter(|_| !cell.warm_up_unlimited))?;
         self.progress
             .begin(name.clone(), self.estimate.run(cell), later(self));
         let mut words = cell.words.clone();
@@ -104,7 +104,12 @@ impl Work<'_> {
         let part = part.into_os_string().into_string();
         let part = part.map_err(|part| anyhow!("{part:?}: a file's name must be UTF-8"))?;
         words.extend(["--json".to_owned(), part]);
-        if self.bench(cell, &words, &name)? {
+        let went_well = self.bench(cell, &words, &name)?;
+        if cell.warm_up_unlimited {
+            // It sets them itself, and may have ended before it came to that.
+            self.limits = None;
+        }
+        if went_well {
             let finished = results::accept(self.task.out, cell, run)?;
             self.outcome.measured += 1;
             self.progress
@@ -453,6 +458,30 @@ mod tests {
                 "uh hotrap",
                 "uh leveled"
             ]
+        );
+    }
+    #[test]
+    fn a_cell_that_warms_up_without_limits_sets_them_itself() {
+        let mut suite = Suite::new(2, States::Kept);
+        suite.cells[0].slow = Some(SlowLimits {
+            iops: 400,
+            bandwidth: 260,
+        });
+        suite.cells[0].warm_up_unlimited = true;
+        suite.limit_slow = Some("limit /slow");
+        let mut fake = Fake::default();
+        suite.measure(&mut fake).unwrap();
+        assert_eq!(
+            fake.log,
+            [
+                "limit /slow 0 0",
+                "load hotrap",
+                "ro hotrap",
+                "limit /slow 0 0",
+                "load leveled",
+                "ro leveled"
+            ],
+            "after the first, who knows what is set"
         );
     }
 }

@@ -233,5 +233,6 @@ fn places(args: &SuiteArgs, definition: &Definition) -> Result<Places> {
         fast,
         slow,
         data: out.join(DATA),
+        limit_slow: args.limit_slow.clone(),
     })
 }
