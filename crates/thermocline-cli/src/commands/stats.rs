@@ -101,6 +101,7 @@ fn to_json(m: &Metrics) -> Json {
             "block_cache_bytes": m.memory.block_cache,
             "record_cache_bytes": m.memory.record_cache,
             "pinned_bytes": m.memory.pinned,
+            "unpinned_bytes": m.memory.unpinned,
         },
     })
 }

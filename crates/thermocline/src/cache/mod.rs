@@ -10,5 +10,5 @@ mod record_cache;
 
 pub(crate) use block_cache::BlockCache;
 pub(crate) use flash::{Flash, FlashPlan, discard_flash, open_flash};
-pub(crate) use pin_budget::PinBudget;
+pub(crate) use pin_budget::{Pin, PinBudget};
 pub(crate) use record_cache::{RecordCache, Sought};

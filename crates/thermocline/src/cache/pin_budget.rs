@@ -1,5 +1,6 @@
 //! How much memory index and filter partitions may hold on to.
 
+use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that open tables may keep pinned together (I8). A table that finds no room reads
@@ -8,6 +9,15 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct PinBudget {
     limit: u64,
     taken: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// What one table asked for, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Pin {
+    budget: Arc<PinBudget>,
+    bytes: u64,
+    granted: bool,
 }
 
 impl PinBudget {
@@ -15,27 +25,52 @@ impl PinBudget {
         Self {
             limit,
             taken: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
         }
     }
 
-    /// Takes `bytes` if there is room for all of them.
-    pub(crate) fn try_take(&self, bytes: u64) -> bool {
-        self.taken
+    /// Asks for `bytes`, which are granted if there is room for all of them.
+    pub(crate) fn ask(self: Arc<Self>, bytes: u64) -> Pin {
+        let granted = self
+            .taken
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
                 taken.checked_add(bytes).filter(|sum| *sum <= self.limit)
             })
-            .is_ok()
+            .is_ok();
+        if !granted {
+            self.refused.fetch_add(bytes, Ordering::Relaxed);
+        }
+        Pin {
+            budget: self,
+            bytes,
+            granted,
+        }
     }
 
-    /// Returns what [`PinBudget::try_take`] gave.
-    pub(crate) fn give_back(&self, bytes: u64) {
-        let before = self.taken.fetch_sub(bytes, Ordering::Relaxed);
-        debug_assert!(before >= bytes, "more is given back than was taken");
-    }
-
-    /// Bytes taken now.
+    /// Bytes granted now.
     pub(crate) fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that were asked for and found no room, of those who are still there.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+}
+
+impl Pin {
+    pub(crate) fn is_granted(&self) -> bool {
+        self.granted
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        let counter = match self.granted {
+            true => &self.budget.taken,
+            false => &self.budget.refused,
+        };
+        counter.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -45,13 +80,29 @@ mod tests {
 
     #[test]
     fn the_budget_is_never_exceeded_and_comes_back() {
-        let budget = PinBudget::new(100);
-        assert!(budget.try_take(60));
-        assert!(!budget.try_take(41));
-        assert!(!budget.try_take(u64::MAX), "an overflow is not room");
-        assert!(budget.try_take(40));
-        budget.give_back(60);
+        let budget = Arc::new(PinBudget::new(100));
+        let ask = |bytes| Arc::clone(&budget).ask(bytes);
+        let first = ask(60);
+        assert!(first.is_granted());
+        assert!(!ask(41).is_granted());
+        assert!(!ask(u64::MAX).is_granted(), "an overflow is not room");
+        let second = ask(40);
+        assert!(second.is_granted());
+        drop(first);
         assert_eq!(budget.taken(), 40);
-        assert!(budget.try_take(60));
+        assert!(ask(60).is_granted());
+    }
+
+    #[test]
+    fn what_found_no_room_is_counted_while_it_is_there() {
+        let budget = Arc::new(PinBudget::new(100));
+        let ask = |bytes| Arc::clone(&budget).ask(bytes);
+        let granted = ask(80);
+        let refused = [ask(30), ask(50)];
+        assert_eq!((budget.taken(), budget.refused()), (80, 80));
+        drop(granted);
+        assert_eq!((budget.taken(), budget.refused()), (0, 80));
+        drop(refused);
+        assert_eq!((budget.taken(), budget.refused()), (0, 0));
     }
 }

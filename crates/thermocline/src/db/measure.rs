@@ -176,6 +176,38 @@ impl Engine {
             block_cache: self.cache.used_bytes(),
             record_cache: self.records.as_ref().map_or(0, RecordCache::used_bytes),
             pinned: self.pins.taken(),
+            unpinned: self.pins.refused(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::options::MEMTABLES;
+    use crate::storage::Memory;
+    use crate::sync::Arc;
+    use crate::{Db, Options};
+
+    #[test]
+    fn index_and_filter_blocks_without_room_are_counted() {
+        let medium = Arc::new(Memory::new());
+        let mut options = Options::one_tier("/db");
+        options.memory = 8 << 20;
+        options.memtable_size = Some(64 << 10);
+        let open = |options: &Options| {
+            let builder = Db::builder(options.clone()).medium(0, Arc::clone(&medium) as Arc<_>);
+            builder.open().unwrap()
+        };
+        let db = open(&options);
+        db.put("key", "value").unwrap();
+        db.flush().unwrap();
+        let ample = db.metrics().memory;
+        assert!(ample.pinned > 0 && ample.unpinned == 0, "{ample:?}");
+        db.close().unwrap();
+
+        // The block cache has all that memtables leave.
+        options.block_cache = Some((8 << 20) - MEMTABLES * (64 << 10));
+        let short = open(&options).metrics().memory;
+        assert_eq!((short.pinned, short.unpinned), (0, ample.pinned));
     }
 }

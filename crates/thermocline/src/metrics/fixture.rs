@@ -135,6 +135,7 @@ pub(super) fn metrics() -> Metrics {
             block_cache: 1103,
             record_cache: 1105,
             pinned: 1104,
+            unpinned: 1106,
         },
         user_write_bytes: 1201,
         user_writes: 1202,

@@ -190,6 +190,9 @@ pub struct MemoryMetrics {
     pub record_cache: u64,
     /// Index and filter blocks held outside the cache.
     pub pinned: u64,
+    /// Index and filter blocks of open tables that found no room outside the cache. A lookup that
+    /// misses them there reads them first: more memory, or a smaller block cache, saves these reads.
+    pub unpinned: u64,
 }
 
 /// The record cache.

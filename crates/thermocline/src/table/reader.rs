@@ -13,7 +13,7 @@ use super::partitions::{Partition, PartitionHandle, TopIndex};
 use super::properties::TableProperties;
 use super::stored::{self, BlockHandle, Damage};
 use super::tail::Tail;
-use crate::cache::{BlockCache, PinBudget};
+use crate::cache::{BlockCache, Pin, PinBudget};
 use crate::error::{Error, Result};
 use crate::key::{InternalKey, Kind, MAX_SEQ, SeqNo};
 use crate::options::MAX_TIERS;
@@ -87,12 +87,11 @@ pub(crate) struct Table {
     /// Every partition, when the pin budget had room; loaded at first use, so that opening a
     /// store reads only the tails of its tables.
     pinned: OnceLock<Vec<Partition>>,
-    /// Bytes taken from the pin budget; 0 when partitions are read through the cache.
-    pinned_bytes: u64,
+    /// Room for the partitions; if it was not granted they are read through the cache.
+    pin: Pin,
     /// Held while the partitions are loaded, so that they are read once.
     loading: Mutex<()>,
     pub(super) cache: Arc<BlockCache>,
-    pins: Arc<PinBudget>,
 }
 
 impl Table {
@@ -118,13 +117,11 @@ impl Table {
             properties: tail.properties,
             top: tail.top,
             pinned: OnceLock::new(),
-            pinned_bytes: 0,
+            pin: pins.ask(region),
             loading: Mutex::new(()),
             cache,
-            pins,
         };
-        if table.pins.try_take(region) {
-            table.pinned_bytes = region;
+        if table.pin.is_granted() {
             // A small table's partitions have come with the tail. Copied, because the tail
             // holds more than the budget was asked for.
             let start = table.properties.data_bytes;
@@ -146,10 +143,10 @@ impl Table {
         &self.properties
     }
 
-    /// Bytes of index and filter partitions that it may hold in memory.
+    /// Whether it may hold its index and filter partitions in memory.
     #[cfg(test)]
-    pub(crate) fn pinned_bytes(&self) -> u64 {
-        self.pinned_bytes
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.pin.is_granted()
     }
 
     /// The newest version of `key` that a reader at `seq` sees.
@@ -445,7 +442,7 @@ impl Table {
     pub(super) fn pinned(&self) -> Result<Option<&[Partition]>> {
         match self.pinned.get() {
             Some(partitions) => Ok(Some(partitions)),
-            None if self.pinned_bytes == 0 => Ok(None),
+            None if !self.pin.is_granted() => Ok(None),
             None => self.load_pinned().map(Some),
         }
     }
@@ -476,12 +473,6 @@ impl Table {
 
     pub(super) fn partition(&self, number: usize) -> Option<&PartitionHandle> {
         self.top.get(number)
-    }
-}
-
-impl Drop for Table {
-    fn drop(&mut self) {
-        self.pins.give_back(self.pinned_bytes);
     }
 }
 

@@ -123,7 +123,7 @@ proptest! {
         let meta = fixture.write(7, &rows);
         prop_assert_eq!(meta.entries, rows.len() as u64);
         let table = fixture.open(&meta).unwrap();
-        prop_assert_eq!(table.pinned_bytes() > 0, pinned);
+        prop_assert_eq!(table.is_pinned(), pinned);
         prop_assert_eq!(table.verify().unwrap().entries, meta.entries);
 
         let how = ScanOptions { readahead, ..SCAN };
@@ -357,8 +357,8 @@ fn opening_is_one_read_and_a_pinned_get_at_most_one_more() {
     }
     assert!(skipped.filter_skips > 980, "{skipped:?}");
     assert_eq!(skipped.filter_skips + skipped.filter_false_positives, 1000);
-    let taken = fixture.pins.taken();
-    assert_eq!(taken, table.pinned_bytes());
+    let region = table.properties().filter_bytes + table.properties().index_bytes;
+    assert_eq!(fixture.pins.taken(), region);
     drop(table);
     assert_eq!(fixture.pins.taken(), 0, "the budget gets its bytes back");
 }
@@ -368,7 +368,7 @@ fn without_room_to_pin_partitions_go_through_the_cache() {
     let rows = simple(20_000, 100);
     let fixture = Fixture::new(options(4096), 1 << 20, 0);
     let table = fixture.open(&fixture.write(1, &rows)).unwrap();
-    assert_eq!(table.pinned_bytes(), 0);
+    assert!(!table.is_pinned());
     let mut trace = ReadTrace::default();
     for _ in 0..2 {
         assert!(

@@ -48,6 +48,12 @@ impl Writer<'_> {
                 ("pinned", memory.pinned),
             ]
             .map(|(part, value)| (vec![("part", part.to_owned())], value)),
+        )?;
+        self.one_gauge(
+            "memory_unpinned",
+            bytes(),
+            "Index and filter blocks of open tables that found no room outside the block cache",
+            memory.unpinned,
         )
     }
 

@@ -289,6 +289,9 @@ impl Metrics {
             section.pair("record cache", bytes(memory.record_cache));
         }
         section.pair("pinned index and filters", bytes(memory.pinned));
+        if memory.unpinned > 0 {
+            section.pair("unpinned for want of room", bytes(memory.unpinned));
+        }
         section
     }
 }

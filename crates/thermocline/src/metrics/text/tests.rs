@@ -67,6 +67,14 @@ fn every_part_is_shown_with_its_units() {
 }
 
 #[test]
+fn a_lack_of_memory_for_indexes_is_shown_where_there_is_one() {
+    let unpinned = "unpinned for want of room";
+    let text = fixture::metrics().to_text();
+    check(&text, "Memory", unpinned, &["1.08 KiB"]);
+    assert!(!Metrics::default().to_text().contains(unpinned));
+}
+
+#[test]
 fn placement_by_hotness_shows_what_is_hot_and_what_moved() {
     let text = fixture::metrics().to_text();
     let hotness = |name: &str, words: &[&str]| check(&text, "Hotness", name, words);
