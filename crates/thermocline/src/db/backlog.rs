@@ -77,14 +77,7 @@ mod tests {
         ralt.log(scene.tree().id, b"hot", hot, 1);
         scene.heat(&["small"]);
         assert!((hot as u64..hot as u64 + 4096).contains(&ralt.worth()));
-        for key in 0..3000 {
-            let value: [u8; scene::VALUE] = rand::random();
-            scene.db.put(format!("{key:05}"), value).unwrap();
-            if key % 100 == 99 {
-                scene.freeze();
-                scene.drain();
-            }
-        }
+        scene.fill_l0(3000);
         assert!(scene.tree().bytes_on(0)[0] > 1_400_000);
         scene.engine().stall.reason()
     }

@@ -289,20 +289,13 @@ impl Drop for TrackingJob {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::promotion::tests::scene::{self, Scene};
+    use crate::promotion::tests::scene::Scene;
     use crate::tier::Reservation;
 
     /// A store whose Lf holds more than the least room that it is ever given.
     fn scene_with_much_in_lf() -> Scene {
         let scene = Scene::new();
-        for key in 0..3000 {
-            let value: [u8; scene::VALUE] = rand::random();
-            scene.db.put(format!("{key:05}"), value).unwrap();
-            if key % 100 == 99 {
-                scene.freeze();
-                scene.drain();
-            }
-        }
+        scene.fill_l0(3000);
         scene.to_last_fast();
         scene
     }

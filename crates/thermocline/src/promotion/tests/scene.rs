@@ -122,6 +122,18 @@ impl Scene {
         keys.iter().for_each(|key| self.put(key, version));
     }
 
+    /// Writes `records` that do not compress, a hundred to a table of L0.
+    pub(crate) fn fill_l0(&self, records: usize) {
+        for key in 1..=records {
+            let value: [u8; VALUE] = rand::random();
+            self.db.put(format!("{key:05}"), value).unwrap();
+            if key % 100 == 0 {
+                self.freeze();
+                self.drain();
+            }
+        }
+    }
+
     pub(crate) fn delete(&self, key: &str) {
         self.db.delete(key).unwrap();
     }
