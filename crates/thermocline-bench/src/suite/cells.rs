@@ -129,6 +129,10 @@ fn cell(definition: &Definition, group: &Group, places: &Places, axes: &Axes<'_>
         words.extend([name.to_owned(), directory(dir, &state)?]);
     }
     let slow = group.slow.or(definition.slow).filter(|_| !group.load);
+    ensure!(
+        slow.is_some() || !group.warm_up_unlimited,
+        "warm-up-unlimited: there are no limits (`slow`) that a run could have"
+    );
     if let Some(SlowLimits { iops, bandwidth }) = slow {
         let expected = [
             "--expect-slow-iops".to_owned(),
@@ -258,6 +262,11 @@ pub(crate) mod tests {
              --after-warm-up 'limit /slow 400 5000000' --keep"
         );
         assert_eq!((cells[8].seconds, cells[8].load_bytes), (7.0, 20_000_000));
+        let about = cells[8].about();
+        assert!(
+            about.ends_with("5.0 MB a second after the warm-up"),
+            "{about}"
+        );
     }
 
     #[test]
@@ -309,6 +318,11 @@ pub(crate) mod tests {
                 "name = \"other\"",
                 "name = \"reads\"",
                 ["reads-leveled-ro-uniform", "group of its own"],
+            ),
+            (
+                "slow = { iops = 400, bandwidth = \"5MB\" }\n",
+                "",
+                ["group other", "there are no limits"],
             ),
         ] {
             let mut text = SMALL.replace(from, to);

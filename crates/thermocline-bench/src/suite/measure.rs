@@ -211,6 +211,11 @@ mod tests {
     use crate::suite::definition::tests::small;
     use crate::suite::schedule::order;
 
+    const LIMITS: SlowLimits = SlowLimits {
+        iops: 400,
+        bandwidth: 260,
+    };
+
     /// Does what is asked without doing it.
     #[derive(Default)]
     struct Fake {
@@ -410,10 +415,7 @@ mod tests {
     #[test]
     fn a_refusal_ends_the_suite_and_says_how_to_set_the_limits() {
         let mut suite = Suite::new(2, States::Kept);
-        suite.cells[0].slow = Some(SlowLimits {
-            iops: 400,
-            bandwidth: 260,
-        });
+        suite.cells[0].slow = Some(LIMITS);
         let reason = "--expect-slow-iops 400: the slow disk is faster".to_owned();
         let mut fake = Fake {
             ends: vec![("--json", Ended::Refused(reason))],
@@ -436,10 +438,7 @@ mod tests {
     fn limits_are_set_for_runs_and_lifted_for_loads() {
         let mut suite = Suite::new(4, States::Kept);
         for cell in &mut suite.cells {
-            cell.slow = Some(SlowLimits {
-                iops: 400,
-                bandwidth: 260,
-            });
+            cell.slow = Some(LIMITS);
         }
         suite.limit_slow = Some("limit /slow");
         let mut fake = Fake::default();
@@ -460,13 +459,11 @@ mod tests {
             ]
         );
     }
+
     #[test]
     fn a_cell_that_warms_up_without_limits_sets_them_itself() {
         let mut suite = Suite::new(2, States::Kept);
-        suite.cells[0].slow = Some(SlowLimits {
-            iops: 400,
-            bandwidth: 260,
-        });
+        suite.cells[0].slow = Some(LIMITS);
         suite.cells[0].warm_up_unlimited = true;
         suite.limit_slow = Some("limit /slow");
         let mut fake = Fake::default();

@@ -166,8 +166,8 @@ impl Engine {
         // Of late: right after a compaction there is always some, and it does not last. All that lies
         // above Lf will be part of it.
         let spare = self.least_room.settle_low(room).saturating_sub(used);
-        let had = self.has_spare_room.load(Ordering::Relaxed);
-        let spare = is_spare(spare / self.sizes.table_size, had);
+        let was = self.has_spare_room.load(Ordering::Relaxed);
+        let spare = is_spare(spare / self.sizes.table_size, was);
         self.has_spare_room.store(spare, Ordering::Relaxed);
         if ralt.has_work() {
             self.schedule_tracking();
@@ -237,12 +237,12 @@ impl Engine {
     }
 }
 
-/// Whether `tables` of room are to be filled with whatever is read, which was so before or not. What
-/// fills the room comes down through the levels above Lf, and their next compaction is set aside and
-/// given back with it: begun for that much, filling would never end, and the levels would be rewritten
-/// for records that nobody asks for again.
-fn is_spare(tables: u64, had: bool) -> bool {
-    tables > SPARE_TABLES + if had { 0 } else { JOB_TABLES }
+/// Whether room for so many whole `tables` is to be filled with whatever is read; `was` says whether
+/// it was being filled. What fills it comes down through the levels above Lf, and room for their next
+/// compaction is set aside and given back with that: begun for so little, filling would never end,
+/// and each turn of it rewrites the levels.
+fn is_spare(tables: u64, was: bool) -> bool {
+    tables > SPARE_TABLES + if was { 0 } else { JOB_TABLES }
 }
 
 /// RALT's background work, a part a step.
@@ -300,7 +300,8 @@ mod tests {
         scene
     }
 
-    /// Takes so much of the fast tier that Lf has room for `tables` more, and looks until that has settled.
+    /// Takes so much of the fast tier that Lf has room for `tables` more, and looks until that has
+    /// settled.
     fn leave_room_for(scene: &Scene, tables: u64) -> Option<Reservation> {
         let (engine, tree) = (scene.engine(), scene.tree());
         let room = || engine.fast_room(tree).last;

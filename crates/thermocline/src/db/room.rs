@@ -12,7 +12,7 @@ pub(super) const JOB_TABLES: u64 = 6;
 
 /// How the fast tier is divided between keyspaces: in proportion to their data.
 pub(super) struct Shares {
-    /// Bytes of all keyspaces' tables.
+    /// Bytes of all keyspaces' tables; 0 if there is nothing to divide.
     all: u64,
     /// The part of one that has none: a little room to grow into.
     least: f64,
@@ -23,7 +23,10 @@ impl Shares {
     fn of(&self, tree: &Tree) -> f64 {
         match self.all {
             0 => 1.0,
-            all => (table_bytes(tree) as f64 / all as f64).clamp(self.least, 1.0),
+            // Compactions may have come between the two counts.
+            all => (table_bytes(tree) as f64 / all as f64)
+                .max(self.least)
+                .min(1.0),
         }
     }
 }
@@ -36,8 +39,12 @@ fn table_bytes(tree: &Tree) -> u64 {
 impl Engine {
     pub(super) fn shares(&self) -> Shares {
         let trees = self.trees.load();
+        let all = match trees.len() {
+            0 | 1 => 0,
+            _ => trees.values().map(|tree| table_bytes(tree)).sum(),
+        };
         Shares {
-            all: trees.values().map(|tree| table_bytes(tree)).sum(),
+            all,
             least: 0.05 / trees.len() as f64,
         }
     }

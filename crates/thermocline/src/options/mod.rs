@@ -46,7 +46,8 @@ pub struct Options {
     /// All memory of the store in bytes: memtables, caches of blocks and records, pinned
     /// index and filter blocks, and buffers.
     pub memory: u64,
-    /// Bytes of it for the block cache; by default what the other parts leave.
+    /// Bytes of it for the block cache; by default what the other parts leave. What a smaller one
+    /// leaves is for index and filter blocks.
     pub block_cache: Option<u64>,
     /// Bytes of the block cache's that a cache of single records takes instead, everything counted:
     /// 0 for none, else at least 64 KiB. By default half of them, if that is enough. Scans do not use it: a

@@ -99,11 +99,12 @@ impl Options {
         self.check_fast_capacity(memtable_size, table_size)?;
         let flash = self.flash_memory(memtable_size);
         let rest = self.memory - memtable_size * MEMTABLES - flash.total();
-        // An eighth of what memtables leave is kept for compaction and read buffers. Index and
-        // filter blocks may have a quarter, and whatever a block cache of a size given leaves:
-        // a table whose blocks find no room costs a lookup two more reads of its tier.
-        let buffers = rest / 8;
-        let block_cache = self.block_cache.unwrap_or(rest - rest / 4 - buffers);
+        // An eighth of what memtables leave is for compaction and read buffers, a quarter for
+        // index and filter blocks, and with it whatever a small block cache leaves: a table whose
+        // blocks find no room costs a lookup up to two more reads of its tier. A large block cache
+        // takes from the buffers first.
+        let (buffers, pinned) = (rest / 8, rest / 4);
+        let block_cache = self.block_cache.unwrap_or(rest - pinned - buffers);
         if block_cache > rest {
             return Err(invalid(
                 "block_cache",
@@ -117,6 +118,7 @@ impl Options {
                 ),
             ));
         }
+        let left = rest - block_cache;
         let record_cache = self.check_record_cache(block_cache)?;
         Ok(Resolved {
             memtable_size,
@@ -124,7 +126,7 @@ impl Options {
             block_cache: block_cache - record_cache,
             record_cache,
             l0_trigger: self.resolve_l0_trigger(memtable_size),
-            pinned: (rest - block_cache).saturating_sub(buffers),
+            pinned: left.saturating_sub(buffers).max(left.min(pinned)),
             flash_buffer: flash.buffer,
         })
     }
@@ -369,8 +371,8 @@ mod tests {
     }
 
     /// Regression: index and filter blocks had a quarter at most, and what a small block cache left
-    /// was nobody's. With 56 million small records and 256 MiB every other lookup read them from the slow
-    /// tier.
+    /// was nobody's. With 56 million small records and 256 MiB about every other lookup read them
+    /// from the slow tier.
     #[test]
     fn what_a_small_block_cache_leaves_is_for_index_and_filter_blocks() {
         let mut options = Options::two_tiers("/f", 1 << 30, "/s");
@@ -381,6 +383,8 @@ mod tests {
         assert_eq!(pinned(&options), rest / 4, "by default");
         options.block_cache = Some(16 << 20);
         assert_eq!(pinned(&options), rest - rest / 8 - (16 << 20));
+        options.block_cache = Some(rest / 4 * 3);
+        assert_eq!(pinned(&options), rest / 4, "before the buffers");
         options.block_cache = Some(rest);
         assert_eq!(pinned(&options), 0, "all was given away");
     }
