@@ -28,6 +28,7 @@ mod memory_limit;
 mod pages;
 mod plan;
 mod probe;
+mod program;
 mod progress;
 mod record_sizes;
 mod report;

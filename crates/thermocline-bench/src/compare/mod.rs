@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::bench::BadArguments;
 use crate::pages;
-use crate::results::{Cell, Results};
+use crate::results::{Cell, Commits, Results};
 pub use verdict::{Compared, Verdict};
 
 /// Compares throughput, cell by cell: B against A.
@@ -60,6 +60,8 @@ pub struct Side {
     pub suite: String,
     /// Version of the program that measured.
     pub version: String,
+    /// The commits that it was built from, in words.
+    pub built_from: String,
 }
 
 /// B against A.
@@ -159,6 +161,7 @@ fn read(path: &Path) -> Result<Results> {
 
 fn side(results: Results) -> Side {
     Side {
+        built_from: Commits::of(&results.cells).to_string(),
         path: results.path,
         suite: results.suite,
         version: results.version,
@@ -264,6 +267,10 @@ mod tests {
         assert!(comparison.warnings.is_empty(), "{:?}", comparison.warnings);
         let text = comparison.to_string();
         assert!(text.contains("0.800") && text.contains("slower"), "{text}");
+        assert!(
+            text.contains("version 0.1.0, commit not recorded)"),
+            "{text}"
+        );
         let json = serde_json::to_value(&comparison).unwrap();
         assert_eq!(json["cells"][1]["verdict"], "within_noise");
     }

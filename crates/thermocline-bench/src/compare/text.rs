@@ -71,7 +71,12 @@ pub(super) fn named(side: &Side) -> String {
     } else {
         format!(", version {}", side.version)
     };
-    format!("{} ({}{version})", side.path.display(), side.suite)
+    format!(
+        "{} ({}{version}, {})",
+        side.path.display(),
+        side.suite,
+        side.built_from
+    )
 }
 
 /// Names to the left, numbers to the right.

@@ -204,6 +204,28 @@ mod tests {
     }
 
     #[test]
+    fn cells_of_different_programs_are_told_apart() {
+        let of = |commit: &str| {
+            let mut run = value("hotrap", "uniform", 9.0);
+            run["commit"] = commit.into();
+            vec![run]
+        };
+        let text = |html: &Html| html.root_element().text().collect::<String>();
+        let (_, html) = page(&[("a", &["6"], of("first")), ("b", &["6"], of("first"))]);
+        let same = text(&html);
+        assert!(
+            same.contains("commit first. ") && !same.contains("different"),
+            "{same}"
+        );
+        let (_, html) = page(&[("a", &["6"], of("first")), ("b", &["6"], of("second"))]);
+        let summary = "commits first (1 run), second (1 run). Cells of different commits";
+        assert!(text(&html).contains(summary), "{}", text(&html));
+        let last = select(&html, "#cells td:last-child");
+        let last: Vec<String> = last.iter().map(|cell| cell.text().collect()).collect();
+        assert_eq!(last, ["commit first", "commit second"]);
+    }
+
+    #[test]
     fn hostile_names_are_text() {
         let (_, html) = page(&[(
             "a",

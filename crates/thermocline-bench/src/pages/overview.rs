@@ -6,11 +6,12 @@ use serde_json::Value;
 use super::document::{anchor, table};
 use super::plot::{Table, Unit};
 use super::sections::{engine_label, work_label};
-use crate::results::{Cell, Results, Run};
+use crate::results::{Cell, Commits, Results, Run};
 
 /// The head of a report.
 pub(super) fn summary(results: &Results) -> Markup {
     let runs: usize = results.cells.iter().map(|cell| cell.runs.len()).sum();
+    let commits = Commits::of(&results.cells);
     let wrong = |cell: &Cell| -> u64 {
         let answers = cell.runs.iter().map(|run| run.wrong_answers);
         answers.fold(0, u64::saturating_add)
@@ -18,7 +19,8 @@ pub(super) fn summary(results: &Results) -> Markup {
     let wrong = results.cells.iter().map(wrong).fold(0, u64::saturating_add);
     html! {
         p {
-            (results.cells.len()) " cells, " (runs) " runs, version " (results.version) ". "
+            (results.cells.len()) " cells, " (runs) " runs, version " (results.version) ", " (commits) ". "
+            @if commits.differ() { "Cells of different commits are of different programs: the table says which. " }
             @if wrong == 0 { "Every answer was checked; none was wrong." }
             @else { strong { (wrong) " answers were wrong." } }
         }
@@ -54,8 +56,16 @@ pub(super) fn cells(results: &Results) -> Markup {
         "memory",
         "write amplification",
     ]);
+    let by_commit = Commits::of(&results.cells).differ();
+    if by_commit {
+        all.head.push("commit".to_owned());
+    }
     for cell in &results.cells {
-        all.rows.push(row(cell));
+        let mut row = row(cell);
+        if by_commit {
+            row.push(Commits::of(std::slice::from_ref(cell)).to_string());
+        }
+        all.rows.push(row);
     }
     html! {
         section id="cells" {

@@ -14,6 +14,7 @@ use crate::counters::{Counters, RecordCacheCounters};
 use crate::host::Host;
 use crate::plan::Plan;
 use crate::probe::DiskProbe;
+use crate::program;
 use crate::run::{LastTenth, Load, Measured, Second, StageResult, histogram};
 use crate::settings::Settings;
 use crate::usage::Usage;
@@ -43,6 +44,8 @@ pub struct OperationLatency {
 pub struct Report {
     /// Version of this program.
     pub version: &'static str,
+    /// The commit that it was built from, "-modified" behind it where files were; none outside of a repository.
+    pub commit: Option<&'static str>,
     /// The engine.
     pub engine: String,
     /// The workload; "trace" for a replay.
@@ -160,6 +163,7 @@ impl Report {
     pub(crate) fn new(plan: &Plan, kept_state: bool, load: Option<Load>) -> anyhow::Result<Self> {
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
+            commit: program::commit(),
             engine: plan.engine.name().to_owned(),
             workload: plan.source.workload_name(),
             distribution: plan.source.distribution_name(),

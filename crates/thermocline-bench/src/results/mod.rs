@@ -10,11 +10,13 @@
 //! tell is simply missing. Nothing in these files is trusted: they may come from another machine.
 
 mod cell;
+mod commits;
 mod directory;
 mod run;
 mod summary;
 
 pub(crate) use cell::Cell;
+pub(crate) use commits::Commits;
 pub(crate) use directory::Results;
 pub(crate) use run::{Io, Latency, Run, Second, Stage};
 pub(crate) use summary::Summary;

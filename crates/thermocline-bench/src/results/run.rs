@@ -11,6 +11,8 @@ use serde_json::Value;
 /// The parts of a benchmark's JSON that are shown or compared.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Run {
+    /// The commit that the program was built from, if it was recorded.
+    pub(crate) commit: Option<String>,
     /// The engine.
     pub(crate) engine: String,
     /// The workload; "trace" for a replay.
