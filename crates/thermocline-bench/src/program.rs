@@ -2,7 +2,8 @@
 
 use git_version::git_version;
 
-/// The commit that it was built from, "-modified" behind it where files were; none outside of a repository.
+/// The commit of the repository that its sources lay in when it was built, "-modified" behind it where files were;
+/// none outside of one.
 pub(crate) fn commit() -> Option<&'static str> {
     // Never a tag: the version is told beside it.
     let commit = git_version!(

@@ -44,7 +44,8 @@ pub struct OperationLatency {
 pub struct Report {
     /// Version of this program.
     pub version: &'static str,
-    /// The commit that it was built from, "-modified" behind it where files were; none outside of a repository.
+    /// The commit of the repository that its sources lay in when it was built, "-modified" behind it where files
+    /// were; none outside of one.
     pub commit: Option<&'static str>,
     /// The engine.
     pub engine: String,
