@@ -173,6 +173,8 @@ mod tests {
         let report = on_new_state(&args, &plan, &place, &mut ()).unwrap();
         let json = serde_json::to_value(&report).unwrap();
         for field in [
+            "version",
+            "commit",
             "engine",
             "workload",
             "distribution",
@@ -249,6 +251,7 @@ mod tests {
                 "settings.{field} is missing"
             );
         }
+        assert_eq!(json["commit"].as_str(), crate::program::commit());
         assert_eq!(json["ops"], 1000);
         assert_eq!(json["series"][0]["fd_hit_rate"], json["fd_hit_rate"]);
         assert_eq!(json["stages"][0]["ops"], 1000);
