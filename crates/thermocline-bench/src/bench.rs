@@ -175,6 +175,7 @@ mod tests {
         for field in [
             "version",
             "commit",
+            "command",
             "engine",
             "workload",
             "distribution",

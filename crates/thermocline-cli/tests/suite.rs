@@ -166,6 +166,30 @@ fn another_definition_is_refused_and_its_results_stay() {
     assert_eq!(suite.results(), before);
 }
 
+/// A file that was copied in was once taken for the cell's own, as long as engine and workload were the same.
+#[test]
+fn a_result_of_another_command_is_neither_taken_nor_overwritten() {
+    let once = TINY.replace("repeats = 3", "repeats = 1");
+    let suite = Suite::new(&once);
+    suite.run(&["--only", "*-leveled-*"]).ok();
+    let (path, foreign) = suite.results().remove(0);
+    assert_eq!(
+        json(&path)["command"],
+        json(&suite.out().join("suite.json"))["cells"][1]["command"]
+    );
+    fs::remove_dir_all(suite.out()).expect("removed");
+    let longer = once.replace("300ms", "400ms");
+    fs::write(suite.dir.path().join("tiny.toml"), longer).expect("written");
+    suite.run(&["--only", "*-hotrap-*"]).ok();
+    fs::write(&path, &foreign).expect("written");
+    suite
+        .run(&[])
+        .fails(2, &["reads-leveled-ro", "300ms", "400ms", "move it"]);
+    assert_eq!(fs::read(&path).expect("a file"), foreign);
+    fs::remove_file(&path).expect("removed");
+    assert!(suite.run(&[]).ok().contains("1 runs measured, 1 were"));
+}
+
 #[test]
 fn mistakes_are_found_before_anything_runs() {
     let refused = |from: &str, to: &str, rest: &[&str], words: &[&str]| {

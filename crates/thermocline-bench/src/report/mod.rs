@@ -47,6 +47,8 @@ pub struct Report {
     /// The commit of the repository that its sources lay in when it was built, "-modified" behind it where files
     /// were; none outside of one.
     pub commit: Option<&'static str>,
+    /// The command line of this process, without where the results go.
+    pub command: String,
     /// The engine.
     pub engine: String,
     /// The workload; "trace" for a replay.
@@ -165,6 +167,7 @@ impl Report {
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
             commit: program::commit(),
+            command: program::command(),
             engine: plan.engine.name().to_owned(),
             workload: plan.source.workload_name(),
             distribution: plan.source.distribution_name(),

@@ -148,7 +148,7 @@ impl Results {
             cells: vec![Cell {
                 id: format!("{} {} {}", run.engine, run.workload, run.distribution),
                 figures: Vec::new(),
-                command: String::new(),
+                command: run.command.clone().unwrap_or_default(),
                 runs: vec![run],
             }],
             missing: Vec::new(),
@@ -171,16 +171,17 @@ impl Results {
             }
             runs.push(Run::read(&file)?);
         }
-        if runs.is_empty() {
+        let Some(first) = runs.first() else {
             self.missing.push(cell.id);
-        } else {
-            self.cells.push(Cell {
-                id: cell.id,
-                figures: cell.figures,
-                command: cell.command,
-                runs,
-            });
-        }
+            return Ok(());
+        };
+        self.cells.push(Cell {
+            id: cell.id,
+            figures: cell.figures,
+            // What was done counts, not what was planned.
+            command: first.command.clone().unwrap_or(cell.command),
+            runs,
+        });
         Ok(())
     }
 }
@@ -225,6 +226,25 @@ pub(crate) mod tests {
         fs::write(home.path().join("probe.json"), "{\"fast\": {}}").unwrap();
         let results = Results::read(home.path()).unwrap();
         assert!(results.probe["fast"].is_object());
+    }
+
+    #[test]
+    fn the_command_that_measured_is_shown_where_it_is_known() {
+        let home = tempfile::tempdir().unwrap();
+        let (old, mut new) = (
+            value("hotrap", "uniform", 1.0),
+            value("hotrap", "uniform", 1.0),
+        );
+        new["command"] = "thermocline bench --ops 5".into();
+        write(
+            home.path(),
+            &[("old", &[], vec![old]), ("new", &[], vec![new])],
+        );
+        let commands = Results::read(home.path()).unwrap().cells;
+        let commands = commands.iter().map(|cell| cell.command.as_str());
+        assert!(commands.eq(["thermocline bench --cell old", "thermocline bench --ops 5"]));
+        let one = Results::of_one_run(&home.path().join("runs/new.1.json")).unwrap();
+        assert_eq!(one.cells[0].command, "thermocline bench --ops 5");
     }
 
     #[test]

@@ -13,6 +13,8 @@ use serde_json::Value;
 pub(crate) struct Run {
     /// The commit that the program was built from, if it was recorded.
     pub(crate) commit: Option<String>,
+    /// The command line that measured it, if it was recorded.
+    pub(crate) command: Option<String>,
     /// The engine.
     pub(crate) engine: String,
     /// The workload; "trace" for a replay.

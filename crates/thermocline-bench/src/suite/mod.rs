@@ -33,6 +33,7 @@ use harness::{Harness, Processes};
 use measure::{Outcome, Task};
 use progress::Progress;
 use record::Record;
+use schedule::Run;
 
 /// Where files that come with the binary lie, in the directory of the results.
 const DATA: &str = "data";
@@ -136,6 +137,11 @@ impl Prepared {
     fn begin(&self, args: &SuiteArgs, out: &Path) -> Result<()> {
         let host = disks::host(args)?;
         Record::new(&self.definition, &self.cells, &host)?.begin(out)?;
+        for run in self.runs_of_all() {
+            if let Some(cell) = self.cells.get(run.cell) {
+                results::check(out, cell, run)?;
+            }
+        }
         if self.cells.iter().any(|cell| cell.needs_data) {
             fixtures::unpack(&out.join(DATA))?;
         }
@@ -178,12 +184,16 @@ impl Prepared {
 
     /// Whether every run of every cell is there.
     fn is_complete(&self, out: &Path) -> bool {
-        let all: Vec<usize> = (0..self.cells.len()).collect();
-        let runs = schedule::order(&self.cells, &all, self.definition.states);
-        runs.iter().all(|run| {
+        self.runs_of_all().iter().all(|run| {
             let cell = self.cells.get(run.cell);
             cell.is_some_and(|cell| results::finished(out, cell, *run).is_some())
         })
+    }
+
+    /// Every run of every cell, wanted or not.
+    fn runs_of_all(&self) -> Vec<Run> {
+        let all: Vec<usize> = (0..self.cells.len()).collect();
+        schedule::order(&self.cells, &all, self.definition.states)
     }
 }
 
