@@ -206,6 +206,7 @@ mod tests {
             "write_amplification",
             "space_amplification",
             "stall_seconds",
+            "stall_by_reason",
             "last_tenth",
             "seconds_to_90_percent",
             "cpu_us_per_op",

@@ -1,11 +1,16 @@
 //! What engines count, and what follows from two counts.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::accounts::{ByActivity, ByDisk, Io};
 
+/// Seconds of all threads by the reason for which they were held back.
+pub(crate) type Reasons = BTreeMap<&'static str, f64>;
+
 /// An engine's counters. `None` is what the engine cannot tell.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Counters {
     /// Point reads.
     pub(crate) gets: Option<u64>,
@@ -37,6 +42,8 @@ pub(crate) struct Counters {
     pub(crate) compaction_write_bytes: Option<u64>,
     /// Time that writers were held back, in seconds of all threads.
     pub(crate) stall_seconds: Option<f64>,
+    /// The same by reason.
+    pub(crate) stall_by_reason: Option<Reasons>,
     /// Processor time of the engine's own threads, by what they did.
     pub(crate) cpu: Option<ByActivity<f64>>,
     /// I/O by what it was for.
@@ -167,6 +174,11 @@ impl Counters {
                 .stall_seconds
                 .zip(earlier.stall_seconds)
                 .map(|(now, then)| (now - then).max(0.0)),
+            stall_by_reason: self
+                .stall_by_reason
+                .as_ref()
+                .zip(earlier.stall_by_reason.as_ref())
+                .map(|(now, then)| reasons_since(now, then)),
             cpu: self
                 .cpu
                 .map(|now| now.since(&earlier.cpu.unwrap_or_default())),
@@ -206,6 +218,14 @@ impl Counters {
     }
 }
 
+fn reasons_since(now: &Reasons, then: &Reasons) -> Reasons {
+    let since = |(reason, now): (&&'static str, &f64)| {
+        let then = then.get(reason).unwrap_or(&0.0);
+        (*reason, (now - then).max(0.0))
+    };
+    now.iter().map(since).collect()
+}
+
 fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
@@ -220,6 +240,7 @@ mod tests {
             gets: Some(10),
             gets_without_slow: Some(5),
             fd_bytes: Some(100),
+            stall_by_reason: Some([("l0 tables", 2.0)].into()),
             record_cache: Some(RecordCacheCounters {
                 entries: 9,
                 hits: 5,
@@ -238,6 +259,7 @@ mod tests {
             gets_without_slow: Some(80),
             fd_bytes: Some(70),
             stall_seconds: Some(1.0),
+            stall_by_reason: Some([("l0 tables", 2.5), ("memtables", 0.25)].into()),
             record_cache: Some(RecordCacheCounters {
                 entries: 8,
                 hits: 25,
@@ -256,6 +278,8 @@ mod tests {
         assert_eq!(run.dram_hit_rate(), None);
         assert_eq!(run.fd_bytes, Some(70));
         assert_eq!(run.stall_seconds, None);
+        let by_reason = [("l0 tables", 0.5), ("memtables", 0.25)];
+        assert_eq!(run.stall_by_reason, Some(by_reason.into()));
         let cache = run.record_cache.unwrap();
         assert_eq!((cache.entries, cache.hits), (8, 20));
         let hotness = run.hotness.unwrap();

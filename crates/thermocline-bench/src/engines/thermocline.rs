@@ -275,6 +275,7 @@ fn counters(metrics: &Metrics) -> Counters {
         record_cache: metrics.record_cache.as_ref().map(record_cache),
         hotness: metrics.hotrap.as_ref().map(hotness),
         stall_seconds: Some(metrics.stalls.slowed_seconds + metrics.stalls.stopped_seconds),
+        stall_by_reason: Some(metrics.stalls.by_reason.iter().copied().collect()),
     }
 }
 

@@ -6,6 +6,8 @@
 mod hotness;
 mod text;
 
+use std::collections::BTreeMap;
+
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
@@ -132,6 +134,8 @@ pub struct Report {
     pub space_amplification: Option<f64>,
     /// Time that writers were held back during the run, in seconds of all threads.
     pub stall_seconds: Option<f64>,
+    /// The same by reason.
+    pub stall_by_reason: Option<BTreeMap<&'static str, f64>>,
     /// The cache of single records; none without one.
     pub record_cache: Option<RecordCacheCounters>,
     /// Placement by hotness.
@@ -209,6 +213,7 @@ impl Report {
             write_amplification: None,
             space_amplification: None,
             stall_seconds: None,
+            stall_by_reason: None,
             record_cache: None,
             hotness: Hotness::default(),
             wrong_answers: 0,
@@ -284,6 +289,7 @@ impl Report {
         self.hotness = Hotness::new(counters, measured.cpu_seconds);
         self.write_amplification = counters.write_amplification();
         self.stall_seconds = counters.stall_seconds;
+        self.stall_by_reason.clone_from(&counters.stall_by_reason);
         self.wrong_answers = measured.wrongs.count();
         self.wrong_examples = measured.wrongs.examples();
         self.slow_probe = measured.slow_probe;

@@ -97,10 +97,19 @@ impl fmt::Display for Report {
         write!(f, "{}", self.hotness)?;
         if let Some(amplification) = self.write_amplification {
             let stalls = self.stall_seconds.unwrap_or(0.0);
-            writeln!(
+            write!(
                 f,
                 "  writes        amplified {amplification:.1} times, held back {stalls:.1} s"
             )?;
+            let reasons = self.stall_by_reason.iter().flatten();
+            let worth_saying = reasons.filter(|(_, seconds)| **seconds >= 0.05);
+            let said: Vec<String> = worth_saying
+                .map(|(why, s)| format!("{why} {s:.1} s"))
+                .collect();
+            if !said.is_empty() {
+                write!(f, " ({})", said.join(", "))?;
+            }
+            writeln!(f)?;
         }
         if let (Some(cpu), Some(each)) = (self.cpu_seconds, self.cpu_us_per_op) {
             writeln!(

@@ -125,7 +125,7 @@ impl Timeline {
             spent_by_second: Vec::new(),
             clocks: [clock; 2],
             ticks: vec![Tick::default()],
-            samples: vec![(0.0, *before)],
+            samples: vec![(0.0, before.clone())],
             stages: vec![(0, Tick::default())],
         }
     }
@@ -147,7 +147,7 @@ impl Timeline {
         let now = self.end();
         let before: u64 = self.series.iter().map(|second| second.ops).sum();
         let ops = now.ops - before;
-        let (then, earlier) = self.samples.last().copied().unwrap_or_default();
+        let (then, earlier) = self.samples.last().cloned().unwrap_or_default();
         let part = counters.since(&earlier);
         let second = Second {
             second: (now.at * 1000.0).round() / 1000.0,
