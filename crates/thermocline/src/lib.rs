@@ -98,6 +98,7 @@ mod ralt;
 pub mod storage;
 mod sync;
 mod table;
+mod thread_time;
 mod tier;
 mod value;
 mod version;

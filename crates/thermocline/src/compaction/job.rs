@@ -149,6 +149,7 @@ impl CompactionJob {
             purpose: Purpose::Compaction,
             readahead: readahead(runs.len()),
             fill_cache: false,
+            to_end: true,
         };
         let mut children: Vec<Box<dyn InternalIterator>> = Vec::new();
         for tables in runs {

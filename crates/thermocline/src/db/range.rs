@@ -106,6 +106,7 @@ impl Range {
             purpose: Purpose::UserRead,
             readahead: READAHEAD,
             fill_cache: true,
+            to_end: false,
         };
         let mut children: Vec<Box<dyn InternalIterator>> = Vec::new();
         let memtables = std::iter::once(&self.superversion.active)

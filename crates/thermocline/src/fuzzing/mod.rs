@@ -162,6 +162,7 @@ pub fn table(bytes: &[u8]) {
         purpose: Purpose::UserRead,
         readahead: 4096,
         fill_cache: false,
+        to_end: false,
     };
     let mut iter = table.iter(how);
     let most = bytes.len() + 2;

@@ -3,6 +3,7 @@
 use crate::executor::{Job, Step};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::thread_time;
 
 /// What background work is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,12 +55,12 @@ pub(crate) struct CpuTimes {
 }
 
 impl CpuTimes {
-    /// Does `work` for `activity`, the processor time of this thread counted. What is counted
+    /// Does `work` for `activity`, the processor time of this thread and of those that help it counted. What is counted
     /// inside of it is counted twice: only whole pieces of background work are measured.
     pub(crate) fn measured<T>(&self, activity: Activity, work: impl FnOnce() -> T) -> T {
-        let before = thread_nanos();
+        let before = thread_time::used();
         let outcome = work();
-        let took = thread_nanos().saturating_sub(before);
+        let took = thread_time::used().saturating_sub(before);
         self.nanos[activity as usize].fetch_add(took, Ordering::Relaxed);
         outcome
     }
@@ -103,27 +104,10 @@ impl<J: Job> Job for Counted<J> {
     }
 }
 
-/// Processor time that this thread has used.
-fn thread_nanos() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    let nanos = time
-        .tv_sec
-        .saturating_mul(1_000_000_000)
-        .saturating_add(time.tv_nsec);
-    u64::try_from(nanos).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Uses the processor until this thread's clock says so.
-    fn burn(nanos: u64) {
-        let end = thread_nanos() + nanos;
-        while thread_nanos() < end {
-            std::hint::black_box(0);
-        }
-    }
+    use crate::thread_time::burn;
 
     #[test]
     fn the_steps_of_a_job_count_for_its_activity_and_waiting_does_not() {

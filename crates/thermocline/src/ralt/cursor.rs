@@ -27,6 +27,7 @@ impl Run {
             purpose: Purpose::Hotness,
             readahead,
             fill_cache: false,
+            to_end: false,
         };
         Self {
             level,

@@ -218,6 +218,12 @@ pub trait TableFile: Send + Sync + Debug {
     /// I/O errors of the medium; [`crate::Error::Corruption`] for a range past the end: whoever
     /// asks for it was led there by damaged bytes, or the file was cut.
     fn read(&self, offset: u64, len: usize) -> Result<IoBuf>;
+
+    /// Whether its reads wait for a device, so that who reads on does well to have the next range read while
+    /// going through the last one. Not by default: where reading is copying, other threads are only in the way.
+    fn waits_for_a_device(&self) -> bool {
+        false
+    }
 }
 
 /// One range of [`TableStore::read_many`].
@@ -231,9 +237,11 @@ pub struct ReadRequest {
     pub len: usize,
 }
 
+pub(crate) mod background;
 mod buffer_pool;
 mod disk;
 mod faulty;
+mod helpers;
 mod io_buf;
 mod memory;
 pub(crate) mod operation;

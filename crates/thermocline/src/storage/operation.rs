@@ -1,7 +1,8 @@
 //! What a device does at once.
 
-/// A device moves at most this much in one operation; the writers gather as much.
-pub(crate) const MAX_OPERATION: u64 = 1 << 20;
+/// A device moves at most this much in one operation; the writers gather as much. Twice that would be no
+/// faster where the next operation is under way during the last, and takes twice the memory.
+pub(crate) const MAX_OPERATION: u64 = 512 << 10;
 
 /// Operations that moving `bytes` at once takes.
 pub(crate) fn operations(bytes: u64) -> u64 {
@@ -41,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_moves_a_mebibyte_at_most() {
+    fn what_is_longer_than_an_operation_takes_several() {
         let moved = [0, 1, MAX_OPERATION, MAX_OPERATION + 1];
         assert_eq!(moved.map(operations), [1, 1, 1, 2]);
     }

@@ -4,20 +4,17 @@
 //! threads claim ranges from a shared batch until none is left, so a batch gets done even
 //! when every helper is busy or none could be started.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 // Real threads outside any model checker's run, hence the standard atomic.
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use crossbeam_channel::unbounded;
 
+use super::helpers::{HELPERS, Helpers};
 use super::{IoBuf, ReadRequest};
 use crate::error::{Error, Result};
 
-/// Helping threads of the process; about what a disk's queue rewards.
-const HELPERS: usize = 8;
-/// Calls for help that wait; past this the callers read alone.
-const QUEUED: usize = 8 * HELPERS;
+static READERS: LazyLock<Helpers> = LazyLock::new(|| Helpers::start("thermocline-read"));
 
 /// Ranges to read; whoever raises `next` past one reads it.
 struct Batch {
@@ -25,43 +22,10 @@ struct Batch {
     next: AtomicUsize,
 }
 
-/// A call for help: take ranges of the batch and send what was read.
-struct Call {
-    batch: Arc<Batch>,
-    results: Sender<(usize, Result<IoBuf>)>,
-}
-
 impl Batch {
     fn claim(&self) -> Option<(usize, &ReadRequest)> {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         Some((index, self.requests.get(index)?))
-    }
-}
-
-static CALLS: LazyLock<Sender<Call>> = LazyLock::new(|| {
-    let (calls, inbox) = bounded(QUEUED);
-    for number in 0..HELPERS {
-        let inbox = inbox.clone();
-        // A thread that cannot be started leaves more to the others and to the callers.
-        let _ = std::thread::Builder::new()
-            .name(format!("thermocline-read-{number}"))
-            .spawn(move || help(&inbox));
-    }
-    calls
-});
-
-fn help(inbox: &Receiver<Call>) {
-    while let Ok(call) = inbox.recv() {
-        // A helper serves every store of the process: one medium's bug must not end it.
-        // The caller sees that a result is missing.
-        let _ = catch_unwind(AssertUnwindSafe(|| {
-            while let Some((index, request)) = call.batch.claim() {
-                let result = request.file.read(request.offset, request.len);
-                if call.results.send((index, result)).is_err() {
-                    return;
-                }
-            }
-        }));
     }
 }
 
@@ -79,11 +43,16 @@ pub(super) fn read_overlapped(requests: &[ReadRequest]) -> Vec<Result<IoBuf>> {
     });
     let (results, finished) = unbounded();
     for _ in 1..requests.len().min(HELPERS + 1) {
-        let call = Call {
-            batch: Arc::clone(&batch),
-            results: results.clone(),
-        };
-        if CALLS.try_send(call).is_err() {
+        let (batch, results) = (Arc::clone(&batch), results.clone());
+        let is_called = READERS.call(move || {
+            while let Some((index, request)) = batch.claim() {
+                let result = request.file.read(request.offset, request.len);
+                if results.send((index, result)).is_err() {
+                    return;
+                }
+            }
+        });
+        if !is_called {
             break;
         }
     }

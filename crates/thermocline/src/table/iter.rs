@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::iter::InternalIterator;
 use crate::key::{InternalKey, Kind};
 use crate::storage::IoBuf;
+use crate::storage::background::Background;
 use crate::sync::Arc;
 use crate::tier::Purpose;
 
@@ -23,6 +24,8 @@ pub(crate) struct ScanOptions {
     pub(crate) readahead: usize,
     /// Whether blocks that were read stay in the block cache.
     pub(crate) fill_cache: bool,
+    /// Whether tables are read to their ends: then the next read is begun while what was read is gone through.
+    pub(crate) to_end: bool,
 }
 
 /// Consecutive stored blocks, read in one I/O.
@@ -40,6 +43,14 @@ impl Window {
     }
 }
 
+/// The window after this one, while it is read.
+#[derive(Debug)]
+struct Upcoming {
+    start: u64,
+    end: u64,
+    read: Background<Result<IoBuf>>,
+}
+
 /// A cursor over a table's records, in both directions.
 #[derive(Debug)]
 pub(crate) struct TableIter {
@@ -53,6 +64,7 @@ pub(crate) struct TableIter {
     offset: u64,
     kind: Kind,
     window: Option<Window>,
+    upcoming: Option<Upcoming>,
     /// Bytes to read at the next miss.
     ahead: usize,
     /// Where the block read last ended: a miss there means that the scan goes on forward.
@@ -78,6 +90,7 @@ impl TableIter {
             offset: 0,
             kind: Kind::Delete,
             window: None,
+            upcoming: None,
             ahead: 0,
             expected: u64::MAX,
             trace: ReadTrace::default(),
@@ -188,11 +201,21 @@ impl TableIter {
         } else {
             single
         };
-        let end = self.window_end(handle, self.ahead)?;
         // The old window's buffer goes back to its pool before the next is taken.
         self.window = None;
-        let len = (end - handle.offset) as usize;
-        let stored = self.table.file.file.read(handle.offset, len)?;
+        let (end, stored) = match self.upcoming.take() {
+            Some(upcoming) if upcoming.start == handle.offset => {
+                (upcoming.end, self.wait_for(upcoming)?)
+            }
+            _ => {
+                let end = self.window_end(handle, self.ahead)?;
+                (end, self.read(handle.offset, end)?)
+            }
+        };
+        if self.how.to_end && self.table.file.file.waits_for_a_device() {
+            let after = self.window_end(handle, (end - handle.offset) as usize + self.ahead)?;
+            self.upcoming = (after > end).then(|| self.begin_read(end, after));
+        }
         self.table
             .count_miss(&stored, self.how.purpose, &mut self.trace);
         self.window = Some(Window {
@@ -200,6 +223,22 @@ impl TableIter {
             stored,
         });
         Ok(())
+    }
+
+    fn read(&self, start: u64, end: u64) -> Result<IoBuf> {
+        self.table.file.file.read(start, (end - start) as usize)
+    }
+
+    fn begin_read(&self, start: u64, end: u64) -> Upcoming {
+        let file = Arc::clone(&self.table.file.file);
+        let read = Background::begin(move || file.read(start, (end - start) as usize));
+        Upcoming { start, end, read }
+    }
+
+    fn wait_for(&self, upcoming: Upcoming) -> Result<IoBuf> {
+        // One that panicked may say more when it is done here.
+        let again = || self.read(upcoming.start, upcoming.end);
+        upcoming.read.wait().unwrap_or_else(again)
     }
 
     /// Where the last block ends that begins at or after `handle` and lies within `ahead`

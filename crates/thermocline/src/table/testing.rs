@@ -19,17 +19,37 @@ pub(super) const DATABASE: u128 = 0xdb;
 
 type Objects = Arc<Mutex<HashMap<String, Arc<Vec<u8>>>>>;
 
-#[derive(Debug, Default)]
+/// Asked before each read, with its offset.
+type OnRead = dyn Fn(u64) -> Result<()> + Send + Sync;
+
+/// Its files are said to wait for a device, so that all that is done about that is done here.
+#[derive(Default)]
 pub(super) struct TestStore {
     objects: Objects,
     path: PathBuf,
+    on_read: Arc<Mutex<Option<Arc<OnRead>>>>,
+}
+
+impl std::fmt::Debug for TestStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a store of tests")
+    }
 }
 
 #[derive(Debug)]
 struct TestWriter(Objects, String, Vec<u8>);
 
-#[derive(Debug)]
-struct TestFile(PathBuf, Arc<Vec<u8>>);
+struct TestFile {
+    path: PathBuf,
+    content: Arc<Vec<u8>>,
+    on_read: Arc<Mutex<Option<Arc<OnRead>>>>,
+}
+
+impl std::fmt::Debug for TestFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.path.display())
+    }
+}
 
 impl TestStore {
     pub(super) fn content(&self, name: &str) -> Vec<u8> {
@@ -40,6 +60,11 @@ impl TestStore {
         self.objects
             .lock()
             .insert(name.to_owned(), Arc::new(content));
+    }
+
+    /// From now on each read asks `on_read` before it reads.
+    pub(super) fn on_read(&self, on_read: impl Fn(u64) -> Result<()> + Send + Sync + 'static) {
+        *self.on_read.lock() = Some(Arc::new(on_read));
     }
 }
 
@@ -60,7 +85,11 @@ impl TableStore for TestStore {
     fn open(&self, name: &str) -> Result<Arc<dyn TableFile>> {
         let path = self.path.join(name);
         match self.objects.lock().get(name) {
-            Some(content) => Ok(Arc::new(TestFile(path, Arc::clone(content)))),
+            Some(content) => Ok(Arc::new(TestFile {
+                path,
+                content: Arc::clone(content),
+                on_read: Arc::clone(&self.on_read),
+            })),
             None => Err(Error::NotFound { path }),
         }
     }
@@ -97,20 +126,26 @@ impl TableWriter for TestWriter {
 
 impl TableFile for TestFile {
     fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     fn len(&self) -> u64 {
-        self.1.len() as u64
+        self.content.len() as u64
+    }
+
+    fn waits_for_a_device(&self) -> bool {
+        true
     }
 
     fn read(&self, offset: u64, len: usize) -> Result<IoBuf> {
+        let on_read = self.on_read.lock().clone();
+        on_read.map_or(Ok(()), |ask| ask(offset))?;
         let from = offset as usize;
-        match self.1.get(from..from.saturating_add(len)) {
+        match self.content.get(from..from.saturating_add(len)) {
             Some(bytes) => Ok(IoBuf::copy_from(bytes)),
             None => {
                 let past = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
-                Err(Error::io("read", &self.0, past))
+                Err(Error::io("read", &self.path, past))
             }
         }
     }

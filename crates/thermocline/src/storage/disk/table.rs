@@ -185,6 +185,10 @@ impl TableFile for DiskTable {
         }
         Ok(IoBuf::window(memory, skipped, len, whole as u64))
     }
+
+    fn waits_for_a_device(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
@@ -14,6 +14,7 @@ use super::directory::Directory;
 use super::sync_failed;
 use crate::error::{Error, Result};
 use crate::storage::TableWriter;
+use crate::storage::background::Background;
 use crate::storage::buffer_pool::AlignedBuf;
 use crate::storage::operation::MAX_OPERATION;
 use crate::sync::Arc;
@@ -29,10 +30,12 @@ pub(super) struct DiskTableWriter {
     directory: Arc<Directory>,
     path: PathBuf,
     name: String,
-    file: File,
+    file: Arc<File>,
     direct: DirectIo,
     gathered: Gathered,
-    /// Bytes handed to the system so far: the offset of the next write.
+    /// A write under way, at the same time as whoever appends goes on; its buffer comes back with it.
+    behind: Option<Background<(Gathered, Result<()>)>>,
+    /// Bytes written or on their way: the offset of the next write.
     written: u64,
     finished: bool,
 }
@@ -68,12 +71,10 @@ impl DiskTableWriter {
             directory: Arc::clone(directory),
             path,
             name: name.to_owned(),
-            file,
+            file: Arc::new(file),
             direct,
-            gathered: Gathered {
-                buffer: AlignedBuf::take(GATHER),
-                len: 0,
-            },
+            gathered: Gathered::new(),
+            behind: None,
             written: 0,
             finished: false,
         };
@@ -95,30 +96,74 @@ impl DiskTableWriter {
         }
     }
 
-    fn write_gathered(&mut self) -> Result<()> {
-        let len = self.gathered.len;
-        let to_write = match self.direct.is_on() {
-            true => len.next_multiple_of(WRITE_BLOCK),
-            false => len,
+    /// Writes what is gathered while the caller goes on. One write at a time: memory for more would be of
+    /// no use, the device is what is waited for.
+    fn write_behind(&mut self) -> Result<()> {
+        let spare = self.catch_up()?.unwrap_or_else(Gathered::new);
+        let mut full = std::mem::replace(&mut self.gathered, spare);
+        let (file, path, offset) = (Arc::clone(&self.file), self.path.clone(), self.written);
+        let is_direct = self.direct.is_on();
+        self.written += full.len as u64;
+        self.behind = Some(Background::begin(move || {
+            let written = full.write(&file, &path, offset, is_direct);
+            (full, written)
+        }));
+        Ok(())
+    }
+
+    /// Waits for the write under way; its buffer comes back empty.
+    fn catch_up(&mut self) -> Result<Option<Gathered>> {
+        let Some(behind) = self.behind.take() else {
+            return Ok(None);
+        };
+        let (buffer, written) = behind.wait().ok_or_else(|| {
+            let cause = io::Error::other("the writing thread panicked");
+            Error::io("write", &self.path, cause)
+        })?;
+        written.map(|()| Some(buffer))
+    }
+
+    /// Writes everything that is left.
+    fn write_all(&mut self) -> Result<()> {
+        self.catch_up()?;
+        let (offset, len) = (self.written, self.gathered.len as u64);
+        self.gathered
+            .write(&self.file, &self.path, offset, self.direct.is_on())?;
+        self.written += len;
+        Ok(())
+    }
+}
+
+impl Gathered {
+    fn new() -> Self {
+        Self {
+            buffer: AlignedBuf::take(GATHER),
+            len: 0,
+        }
+    }
+
+    /// Writes it to `offset`, and is empty.
+    fn write(&mut self, file: &File, path: &Path, offset: u64, is_direct: bool) -> Result<()> {
+        let len = match is_direct {
+            true => self.len.next_multiple_of(WRITE_BLOCK),
+            false => self.len,
         };
         // Only the last write is padded; `finish` cuts the padding off.
-        self.gathered.buffer[len..to_write].fill(0);
-        let bytes = &self.gathered.buffer[..to_write];
-        let write = || self.file.write_all_at(bytes, self.written);
+        self.buffer[self.len..len].fill(0);
+        self.len = 0;
+        let bytes = &self.buffer[..len];
+        let write = || file.write_all_at(bytes, offset);
         write()
             .or_else(|e| match Errno::from_io_error(&e) {
                 // A direct write that the process's limit cuts off inside a block is called invalid.
-                Some(Errno::INVAL) if self.written + to_write as u64 > longest_file() => {
+                Some(Errno::INVAL) if offset + len as u64 > longest_file() => {
                     Err(Errno::FBIG.into())
                 }
                 // The limit may have been raised since.
                 Some(Errno::INVAL) => write(),
                 _ => Err(e),
             })
-            .map_err(|e| Error::io("write", &self.path, e))?;
-        self.written += len as u64;
-        self.gathered.len = 0;
-        Ok(())
+            .map_err(|e| Error::io("write", path, e))
     }
 }
 
@@ -141,14 +186,14 @@ impl TableWriter for DiskTableWriter {
             self.gathered.len += now.len();
             bytes = later;
             if self.gathered.len == GATHER {
-                self.write_gathered()?;
+                self.write_behind()?;
             }
         }
         Ok(())
     }
 
     fn finish(mut self: Box<Self>) -> Result<()> {
-        self.write_gathered()?;
+        self.write_all()?;
         // Padding, and what was allocated beyond the end, go back.
         self.file
             .set_len(self.written)
@@ -203,6 +248,42 @@ mod tests {
                 assert!(written == bytes, "direct {direct}, {len} bytes");
             }
         }
+    }
+
+    /// A writer whose every write fails: its file is open for reading only.
+    fn broken(home: &Path) -> DiskTableWriter {
+        let direct = DirectIo::OFF;
+        let directory = Arc::new(Directory::open(home, true).unwrap());
+        let mut writer = DiskTableWriter::create(&directory, "1.sst", 0, direct).unwrap();
+        writer.file = Arc::new(File::open(&writer.path).unwrap());
+        writer
+    }
+
+    /// Such a write may have been begun for an append that succeeded: it must not be forgotten.
+    #[test]
+    fn a_write_that_failed_behind_is_reported_by_the_next_call() {
+        let home = tempfile::tempdir().unwrap();
+        let failed = |result: Result<()>| {
+            let error = result.unwrap_err();
+            assert!(
+                matches!(&error, Error::Io { path, .. } if path.ends_with("1.sst")),
+                "{error}"
+            );
+            assert!(
+                std::fs::read_dir(home.path()).unwrap().next().is_none(),
+                "it is still there"
+            );
+        };
+
+        let mut writer = broken(home.path());
+        writer.append(&pattern(GATHER)).unwrap();
+        failed(Box::new(writer).finish());
+
+        let mut writer = broken(home.path());
+        writer.append(&pattern(GATHER)).unwrap();
+        let result = writer.append(&pattern(GATHER));
+        drop(writer);
+        failed(result);
     }
 
     #[test]

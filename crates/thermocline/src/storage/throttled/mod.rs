@@ -76,6 +76,7 @@ mod tests {
     use super::device::BURST;
     use super::*;
     use crate::clock::ManualClock;
+    use crate::storage::operation::MAX_OPERATION;
     use crate::storage::{Memory, ReadRequest, TableFile};
 
     struct Bench {
@@ -159,13 +160,14 @@ mod tests {
 
     #[test]
     fn small_appends_are_gathered_and_large_ones_split() {
-        for chunk in [4096, 5 << 20] {
+        let operations = 5 * MAX_OPERATION as usize;
+        for chunk in [4096, operations] {
             let bench = Bench::new(Limits {
                 write_iops: 10,
                 ..Limits::default()
             });
             // Five whole operations, and one for the sync at the end.
-            let elapsed = bench.time(|| drop(bench.write("/slow", 5 << 20, chunk)));
+            let elapsed = bench.time(|| drop(bench.write("/slow", operations, chunk)));
             assert_eq!(elapsed, Duration::from_millis(600), "chunks of {chunk}");
         }
     }

@@ -193,4 +193,8 @@ impl TableFile for ThrottledTable {
         self.device.read(bytes.device_bytes());
         Ok(bytes)
     }
+
+    fn waits_for_a_device(&self) -> bool {
+        self.inner.waits_for_a_device()
+    }
 }
