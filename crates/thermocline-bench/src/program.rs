@@ -32,8 +32,13 @@ fn repeatable(words: impl Iterator<Item = String>) -> String {
             command.push(word);
         }
     }
+    command_line(command.iter().map(String::as_str))
+}
+
+/// `words` as a shell would have to be given them.
+pub(crate) fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     // Only a zero byte cannot be quoted, and no command line can have one.
-    shlex::try_join(command.iter().map(String::as_str)).unwrap_or_default()
+    shlex::try_join(words).unwrap_or_default()
 }
 
 #[cfg(test)]

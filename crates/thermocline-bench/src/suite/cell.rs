@@ -11,8 +11,8 @@ use super::flags::Flags;
 use super::line;
 use crate::args::{DEFAULT_DATA_SIZE, DEFAULT_DURATION};
 use crate::distribution::Stages;
-use crate::engine;
 use crate::warm_up::WarmUpLength;
+use crate::{engine, program};
 
 /// The directories that command lines name.
 #[derive(Debug, Clone)]
@@ -147,9 +147,7 @@ impl Cell {
     /// The command line, for people to repeat.
     pub(crate) fn command(&self) -> String {
         let words = ["thermocline", "bench"].into_iter();
-        let words = words.chain(self.words.iter().map(String::as_str));
-        // Only a zero byte cannot be quoted, and no command line can have one.
-        shlex::try_join(words).unwrap_or_default()
+        program::command_line(words.chain(self.words.iter().map(String::as_str)))
     }
 }
 
