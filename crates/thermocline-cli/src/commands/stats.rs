@@ -133,6 +133,7 @@ fn hotrap(hotrap: &HotRapMetrics) -> Json {
             "memory_bytes": ralt.memory_bytes,
             "records": ralt.records,
             "young": ralt.is_young,
+            "generous": ralt.is_generous,
             "slice": ralt.tick,
             "accesses": ralt.accesses,
             "dropped_accesses": ralt.dropped_accesses,

@@ -289,7 +289,7 @@ impl Drop for TrackingJob {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::promotion::tests::scene::Scene;
+    use crate::promotion::tests::scene::{Scene, options};
     use crate::tier::Reservation;
 
     /// A store whose Lf holds more than the least room that it is ever given.
@@ -340,6 +340,28 @@ mod tests {
         drop(held);
         let _held = leave_room_for(&scene, SPARE_TABLES + JOB_TABLES + 2);
         assert!(is_filled(), "emptied");
+    }
+
+    /// What a store has no use for when it is opened stayed empty, if it was no more than a compaction takes.
+    #[test]
+    fn little_room_is_filled_once_after_opening() {
+        let scene = scene_with_much_in_lf();
+        let spare = |scene: &Scene| {
+            let used = scene.tree().bytes_on(0).iter().sum::<u64>();
+            let room = scene.engine().fast_room(scene.tree()).last;
+            room.saturating_sub(used) / scene.engine().sizes.table_size
+        };
+        let table = scene.engine().sizes.table_size;
+        let wanted = SPARE_TABLES + JOB_TABLES / 2;
+        let mut options = options();
+        options.tiers[0].capacity -= (spare(&scene) - wanted) * table;
+        let scene = scene.reopen(options);
+        let (engine, spare) = (scene.engine(), spare(&scene));
+        assert!(spare > SPARE_TABLES && spare <= SPARE_TABLES + JOB_TABLES);
+        let is_filled = || engine.has_spare_room.load(Ordering::Relaxed);
+        assert!(is_filled(), "room for {spare} tables");
+        let _held = leave_room_for(&scene, SPARE_TABLES);
+        assert!(!is_filled(), "full");
     }
 
     #[test]

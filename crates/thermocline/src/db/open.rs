@@ -244,7 +244,8 @@ impl Parts<'_> {
             promotions: Default::default(),
             hot_room: Default::default(),
             least_room: Default::default(),
-            has_spare_room: AtomicBool::new(false),
+            // Room that is there from the start comes from no compaction: it is worth filling down to little.
+            has_spare_room: AtomicBool::new(true),
             stats: Default::default(),
             cpu,
             closed: AtomicBool::new(false),

@@ -55,6 +55,7 @@ fn hotrap() -> HotRapMetrics {
             hot_threshold: 1307.5,
             evicted_threshold: 1308.5,
             is_young: true,
+            is_generous: true,
             tick: 1309,
             accesses: 1310,
             dropped_accesses: 1311,

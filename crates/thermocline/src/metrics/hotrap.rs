@@ -53,8 +53,11 @@ pub struct RaltMetrics {
     pub hot_threshold: f64,
     /// The score, as of now, below which the last eviction forgot records.
     pub evicted_threshold: f64,
-    /// Whether nothing was ever evicted: RALT still learns, and every record read counts as hot.
+    /// Whether nothing was ever evicted: RALT has had room for every record read so far.
     pub is_young: bool,
+    /// Whether every record that is read counts as hot: RALT is young, and has not seen yet that all are read
+    /// alike; or what is read was read before so often that a hotspot is being learnt.
+    pub is_generous: bool,
     /// The time slice: bytes accessed so far by the slice's size.
     pub tick: u64,
     /// Accesses logged since the store was opened.

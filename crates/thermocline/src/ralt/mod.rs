@@ -106,14 +106,9 @@ impl Ralt {
     }
 
     /// Whether a record deserves the fast tier that was read once: nothing was ever evicted, so that
-    /// there was room for all, or a hotspot is being learnt.
+    /// there was room for all, and it is not shown that all are read alike; or a hotspot is being learnt.
     pub(crate) fn is_generous(&self) -> bool {
-        self.is_young() || self.shared.learning.load(Ordering::Relaxed)
-    }
-
-    /// Whether nothing was ever evicted: there was room for every record read so far.
-    pub(crate) fn is_young(&self) -> bool {
-        self.shared.version.load().limits.generation == 0
+        self.shared.is_generous(&self.shared.version.load())
     }
 
     /// Whether `key` is hot. Filters only, no I/O; errs towards yes, rarely.

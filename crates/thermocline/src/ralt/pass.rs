@@ -35,6 +35,8 @@ pub(super) struct Pass {
     /// HotRAP size of what lies above the lowest run, and what of it was merged away.
     above: u64,
     merged_away: u64,
+    /// Whether it was due early, for what it shows.
+    pub(super) is_early: bool,
     /// What it has shown so far, if it tells of the lowest run.
     pub(super) census: Option<Census>,
     /// Bytes of input of one step; less after one found no space.
@@ -54,6 +56,14 @@ impl Pass {
         let is_full = from == 0 && version.bottom() <= 1;
         let levels = (from, from + 1, from + 1);
         Self::new(version, sizes, levels, (below, epoch), is_full)
+    }
+
+    /// From level 0 into the next, for what it shows: a fourth as much as waits there otherwise.
+    pub(super) fn early(version: &Version, sizes: &Sizes, began: (FileId, u64)) -> Self {
+        Self {
+            is_early: true,
+            ..Self::leveling(version, sizes, 0, began)
+        }
     }
 
     /// All tables into one run.
@@ -102,6 +112,7 @@ impl Pass {
             eviction: None,
             above: version.split_sum(|table| table.histogram.hot_rap()).1,
             merged_away: 0,
+            is_early: false,
             // Tables of level 0 are no run of all that is known.
             census: (is_full && lowest > 0).then(|| Census::new(lowest, epoch)),
             step: sizes.step,

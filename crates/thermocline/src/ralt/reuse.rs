@@ -178,6 +178,17 @@ impl Reuse {
         self.is_measured() && self.density(ONCE) >= LEARNING
     }
 
+    /// Whether it is shown that a record that was read once is read no more than others. A hotspot
+    /// is taken to be learnt until then: to find out costs little, and to miss the beginning of one much.
+    pub(super) fn is_flat(&self) -> bool {
+        if !self.is_measured() {
+            return false;
+        }
+        let Density { read, could } = self.classes[ONCE];
+        let alike = could * self.untracked.read / self.untracked.could;
+        read + self.doubt * LEARNING < (alike + self.doubt) * WORTH
+    }
+
     /// The classes, the one that draws most reads first.
     pub(super) fn order(&self) -> [usize; CLASSES] {
         let mut order: [usize; CLASSES] = std::array::from_fn(|place| CLASSES - 1 - place);
@@ -267,6 +278,17 @@ mod tests {
         // A tenth of everything was read.
         let reuse = reuse(&census(&[(0, 60_000, 6_000), (5, 2_000, 200)], 93_800));
         assert!((0..CLASSES).all(|class| !reuse.is_worth(class)));
+    }
+
+    #[test]
+    fn reads_are_alike_once_enough_of_them_have_shown_it() {
+        let once =
+            |size: u64, again| reuse(&census(&[(0, size, again)], 100_000 - again)).is_flat();
+        // 60 reads of a record that had been read before, as chance would have it; then 10.
+        assert!(once(60_000, 6_000) && !once(10_000, 1_000));
+        // A zipfian distribution, and a hotspot.
+        assert!(!once(60_000, 24_000) && !once(60_000, 50_000));
+        assert!(!Reuse::default().is_flat());
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub(super) struct Shared {
     pub(super) data: AtomicU64,
     /// A hotspot is being learnt.
     pub(super) learning: AtomicBool,
+    /// Nothing is read more than the rest, as far as records tell that were read once.
+    pub(super) flat: AtomicBool,
     /// A step of work was found due.
     pub(super) pending: AtomicBool,
     /// Nothing is written any more.
@@ -64,6 +66,7 @@ impl Shared {
             room: AtomicU64::new(u64::MAX),
             data: AtomicU64::new(0),
             learning: AtomicBool::new(false),
+            flat: AtomicBool::new(false),
             pending: AtomicBool::new(false),
             stopped: AtomicBool::new(opened.files.is_none()),
             files: opened.files,
@@ -134,6 +137,12 @@ impl Shared {
         sum
     }
 
+    /// Whether all that is read counts as hot, by what is known in `version`.
+    pub(super) fn is_generous(&self, version: &Version) -> bool {
+        let may_be_hot = || !self.flat.load(Ordering::Relaxed);
+        version.is_young() && may_be_hot() || self.learning.load(Ordering::Relaxed)
+    }
+
     /// What is counted, as of now.
     pub(super) fn metrics(&self) -> RaltMetrics {
         let version = self.version.load();
@@ -152,7 +161,8 @@ impl Shared {
             records: version.tables().map(|table| table.meta.entries).sum(),
             hot_threshold: self.model.score_at(version.limits.hot.boundary(), now),
             evicted_threshold: self.model.score_at(version.limits.evicted, now),
-            is_young: version.limits.generation == 0,
+            is_young: version.is_young(),
+            is_generous: self.is_generous(&version),
             tick: now.tick,
             accesses,
             dropped_accesses,

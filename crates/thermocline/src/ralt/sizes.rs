@@ -7,6 +7,10 @@ use crate::options::HotRapOptions;
 /// rewritten for them.
 pub(super) const LEVEL0_TABLES: usize = 8;
 
+/// The same before the first eviction, while little lies below: what it means that a record was read once shows in
+/// merges only, and until then all that is read is promoted.
+pub(super) const FIRST_TABLES: usize = 2;
+
 /// By how much each level is larger than the one above (§3.2).
 const LEVEL_RATIO: u64 = 10;
 

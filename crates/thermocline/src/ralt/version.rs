@@ -154,6 +154,11 @@ impl Version {
         1.0 - self.duplicates
     }
 
+    /// Whether nothing was ever evicted: there was room for every record read so far.
+    pub(super) fn is_young(&self) -> bool {
+        self.limits.generation == 0
+    }
+
     /// About the HotRAP size of all hot records; exact when there is one run.
     pub(super) fn hot_set(&self) -> u64 {
         let (lowest, above) = self.split_sum(|table| table.hot);

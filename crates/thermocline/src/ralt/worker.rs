@@ -8,7 +8,7 @@ use super::record::Record;
 use super::reuse::Reuse;
 use super::scoring::Model;
 use super::shared::Shared;
-use super::sizes::{LEVEL0_TABLES, Sizes};
+use super::sizes::{FIRST_TABLES, LEVEL0_TABLES, Sizes};
 use super::state::State;
 use super::version::{Tracked, Version};
 use crate::error::{Error, Result};
@@ -56,6 +56,7 @@ impl Worker {
 /// A walk over the tables that is due.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Due {
+    First,
     Leveling(usize),
     Merge,
     Eviction,
@@ -169,6 +170,7 @@ impl Shared {
         let below = files.next_id();
         let epoch = self.model.epoch(self.now().tick);
         Some(match due? {
+            Due::First => Pass::early(&version, &self.sizes, (below, epoch)),
             Due::Leveling(from) => Pass::leveling(&version, &self.sizes, from, (below, epoch)),
             Due::Merge => Pass::full(&version, &self.sizes, (below, epoch)),
             Due::Eviction => {
@@ -207,9 +209,15 @@ impl Shared {
     fn end_pass(&self, worker: &mut Worker, pass: &Pass) {
         if let Some(census) = &pass.census {
             let data = self.data.load(Ordering::Relaxed);
-            worker.reuse.take(census, data);
-            let learning = worker.reuse.is_learning();
-            self.learning.store(learning, Ordering::Relaxed);
+            // What is worth its place is no question for so few.
+            let mut early = Reuse::default();
+            let reuse = match pass.is_early {
+                true => &mut early,
+                false => &mut worker.reuse,
+            };
+            reuse.take(census, data);
+            self.flat.store(reuse.is_flat(), Ordering::Relaxed);
+            self.learning.store(reuse.is_learning(), Ordering::Relaxed);
         }
         if pass.eviction.is_some() {
             self.evictions.fetch_add(1, Ordering::Relaxed);
@@ -250,7 +258,15 @@ impl Shared {
                 },
             );
         }
-        if version.level(0).len() >= LEVEL0_TABLES {
+        let below: u64 = (1..version.levels.len())
+            .map(|level| version.level_bytes(level))
+            .sum();
+        let is_first = version.is_young() && below < self.sizes.unmerged;
+        let waiting = version.level(0).len();
+        if is_first && waiting >= FIRST_TABLES {
+            return Some(Due::First);
+        }
+        if waiting >= LEVEL0_TABLES {
             return Some(Due::Leveling(0));
         }
         let full = |level: &usize| version.level_bytes(*level) > self.sizes.level_target(*level);
@@ -360,6 +376,7 @@ impl Shared {
         worker.evicted = None;
         worker.reuse = Reuse::default();
         self.learning.store(false, Ordering::Relaxed);
+        self.flat.store(false, Ordering::Relaxed);
         let version = self.version.load_full();
         let empty = Version {
             limits: Limits::initial(&self.sizes),

@@ -110,8 +110,14 @@ impl Writer<'_> {
             (
                 "ralt_young",
                 None,
-                "1 while nothing was evicted and every record read counts as hot",
+                "1 while nothing was ever evicted",
                 u64::from(ralt.is_young),
+            ),
+            (
+                "ralt_generous",
+                None,
+                "1 while every record that is read counts as hot",
+                u64::from(ralt.is_generous),
             ),
             (
                 "ralt_trouble",

@@ -125,6 +125,7 @@ fn every_field_appears_with_its_labels_and_nothing_else() {
         ("ralt_hot_threshold", 1307.5),
         ("ralt_evicted_threshold", 1308.5),
         ("ralt_young", 1.0),
+        ("ralt_generous", 1.0),
         ("ralt_slices_total", 1309.0),
         ("ralt_accesses_total", 1310.0),
         ("ralt_dropped_accesses_total", 1311.0),

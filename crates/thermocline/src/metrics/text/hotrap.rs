@@ -33,10 +33,11 @@ impl HotRapMetrics {
                 ralt.hot_threshold, ralt.evicted_threshold
             ),
         );
-        let state = if ralt.is_young {
-            "young: every record read counts as hot"
-        } else {
-            "has told hot from cold"
+        let state = match (ralt.is_young, ralt.is_generous) {
+            (true, true) => "young: every record read counts as hot",
+            (true, false) => "young: no record is read more than others so far",
+            (false, true) => "learning a hotspot: every record read counts as hot",
+            (false, false) => "has told hot from cold",
         };
         section.pair("state", state.to_owned());
         section.pair(

@@ -82,11 +82,22 @@ fn placement_by_hotness_shows_what_is_hot_and_what_moved() {
     hotness("access records", &["1306", "1.27 KiB of 1.27 KiB"]);
     hotness("memory", &["1.27 KiB"]);
     hotness("scores", &["hot from 1307.500", "forgotten below 1308.500"]);
-    hotness("state", &["young"]);
+    hotness("state", &["young: every record read counts as hot"]);
     hotness("accesses", &["1310", "1311 dropped", "slice 1309"]);
     hotness("evictions", &["1312"]);
     hotness("work", &["0h21m53s", "1.28 KiB read", "1.28 KiB written"]);
     hotness("TROUBLE", &["its manifest was damaged"]);
+    for (young, generous, words) in [
+        (true, false, "young: no record is read more"),
+        (false, true, "learning a hotspot"),
+        (false, false, "has told hot from cold"),
+    ] {
+        let mut metrics = fixture::metrics();
+        let ralt = metrics.hotrap.as_mut().map(|hotrap| &mut hotrap.ralt);
+        let ralt = ralt.expect("placed by hotness");
+        (ralt.is_young, ralt.is_generous) = (young, generous);
+        check(&metrics.to_text(), "Hotness", "state", &[words]);
+    }
     let promotion = |name: &str, words: &[&str]| check(&text, "Promotion", name, words);
     promotion("waiting in memory", &["1.37 KiB"]);
     promotion("by flush", &["1.37 KiB", "1411 voided"]);

@@ -7,6 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Zipf};
 
 use super::*;
+use crate::ralt::reuse::Reuse;
 
 /// HotRAP size of a record here.
 const VALUE: usize = 500;
@@ -66,7 +67,7 @@ fn a_hotspot_is_found_kept_and_followed_when_it_moves() {
     let spot = of(0.3);
     hotspot(&fixture, &mut rng, of(12.0), 0..spot, all);
     check_limits(&fixture);
-    assert!(!fixture.ralt.is_young());
+    assert!(!fixture.is_young());
     let hot = fixture.hot(0, 0..all);
     let inside = hot.iter().filter(|n| **n < spot).count() as u64;
     assert!(inside * 100 >= spot * 95, "{inside} of {spot}");
@@ -150,7 +151,7 @@ fn the_first_eviction_takes_the_oldest_of_what_was_read_once_and_leaves_the_limi
     // Each key is read once, in order: nothing is stable.
     let all = of(2.0);
     let mut read = 0;
-    while fixture.ralt.is_young() {
+    while fixture.is_young() {
         fixture.read(0, read, VALUE);
         read += 1;
         assert!(read < all, "nothing was evicted");
@@ -207,6 +208,46 @@ fn without_a_hotspot_little_is_tracked() {
     assert!(hot * 100 < of(20.0) * 3, "{hot} of {}", of(20.0));
 }
 
+/// While RALT is young, a record is promoted for having been read once. Under uniform reads of small records
+/// that went on for ten minutes, with every record that was read, for nothing.
+#[test]
+fn a_young_ralt_ceases_to_be_generous_where_all_is_read_alike_and_only_there() {
+    // Of a fast tier large enough for chance to have a say.
+    const TIMES: u64 = 64;
+    let (all, spot) = (TIMES * of(10.0), TIMES * of(0.7));
+    for seed in 0..3 {
+        let reads = |next: &dyn Fn(&mut StdRng) -> u64| {
+            let disk = Arc::new(Memory::new());
+            let fixture = Fixture::on(disk, TIMES * CAPACITY, HotRapOptions::default());
+            let mut rng = StdRng::seed_from_u64(seed);
+            let (mut generous, mut young) = (0, 0);
+            while fixture.is_young() {
+                fixture.read(0, next(&mut rng), VALUE);
+                if fixture.is_young() {
+                    generous += u64::from(fixture.ralt.is_generous());
+                    young += 1;
+                }
+            }
+            (generous, young)
+        };
+        let (generous, young) = reads(&|rng| rng.random_range(0..all));
+        assert!(
+            generous * 2 < young,
+            "seed {seed}: {generous} of {young} uniform reads"
+        );
+        let zipfian = Zipf::new(all as f64, 0.99).unwrap();
+        for (generous, young) in [
+            reads(&|rng| zipfian.sample(rng) as u64),
+            reads(&|rng| match rng.random_bool(0.95) {
+                true => rng.random_range(0..spot),
+                false => rng.random_range(0..all),
+            }),
+        ] {
+            assert_eq!(generous, young, "seed {seed}");
+        }
+    }
+}
+
 #[test]
 fn without_auto_tuning_the_best_by_score_stay() {
     let fixture = Fixture::new();
@@ -232,7 +273,8 @@ fn without_auto_tuning_the_best_by_score_stay() {
     };
     assert_eq!(scores.len() as u64, count);
     assert!(scores[&key(29)] > scores[&key(5)], "{scores:?}");
-    // Room for half of it.
+    // Room for half of it, and as if nothing had been measured: the scores decide.
+    shared.worker.lock().reuse = Reuse::default();
     fixture.ralt.set_room(before.hot_set_bytes / 2);
     assert!(fixture.ralt.has_work());
     fixture.work();

@@ -158,9 +158,10 @@ fn damage_takes_with_it_what_was_measured() {
     }
     assert_ne!(shared.worker.lock().reuse, Reuse::default());
     shared.learning.store(true, Ordering::Relaxed);
+    shared.flat.store(true, Ordering::Relaxed);
     shared.damaged.store(true, Ordering::Relaxed);
     fixture.work();
     assert_eq!(shared.worker.lock().reuse, Reuse::default());
-    assert!(!shared.learning.load(Ordering::Relaxed));
+    assert!(!shared.learning.load(Ordering::Relaxed) && !shared.flat.load(Ordering::Relaxed));
     assert!(fixture.hot(0, 0..80).is_empty());
 }

@@ -123,6 +123,10 @@ impl Fixture {
 }
 
 impl Fixture {
+    fn is_young(&self) -> bool {
+        self.ralt.shared.version.load().is_young()
+    }
+
     /// Has the next steps merge all tables into one run.
     fn begin_full_merge(&self) {
         let shared = &self.ralt.shared;

@@ -60,7 +60,7 @@ fn assert_begun_anew(fixture: &Fixture, what: &str) {
         "{what}: the place is told"
     );
     assert!(!fixture.ralt.is_hot(3, &key(5)), "{what}");
-    assert!(fixture.ralt.is_young(), "{what}");
+    assert!(fixture.is_young(), "{what}");
     let files = fixture.medium.log_store(&dir(), true).unwrap().list();
     let files: Vec<String> = files.unwrap().into_iter().map(|f| f.name).collect();
     assert_eq!(files, [state::NAME], "{what}");
@@ -139,7 +139,7 @@ fn what_a_crash_left_of_a_removal_is_no_trouble_and_not_used() {
             .max();
         let after = reopen_after(PlacedBy::Level, &left);
         assert_eq!(after.ralt.trouble(), None, "{gone}");
-        assert!(after.ralt.is_young() && !after.ralt.is_hot(3, &key(5)));
+        assert!(after.is_young() && !after.ralt.is_hot(3, &key(5)));
         assert_eq!(names(&left), [state::NAME], "{gone}");
         let next = after.ralt.shared.files.as_ref().unwrap().next_id();
         assert!(next > highest.unwrap_or(0), "{gone}");

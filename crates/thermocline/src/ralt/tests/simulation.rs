@@ -28,7 +28,7 @@ proptest! {
         }
         fixture.flush();
         fixture.work();
-        prop_assert!(fixture.ralt.is_young());
+        prop_assert!(fixture.is_young());
         for keyspace in 0..2 {
             let tracked = expected.range((keyspace, 0)..=(keyspace, u64::MAX));
             let numbers: Vec<u64> = tracked.map(|((_, number), _)| *number).collect();
