@@ -1,0 +1,111 @@
+//! How a scan reads: few large reads, the next one early, and what becomes of one that fails.
+
+use super::*;
+
+#[test]
+fn compactions_read_in_few_large_reads_and_leave_the_cache_alone() {
+    let rows = simple(20_000, 100);
+    let fixture = Fixture::new(options(4096), 8 << 20, 1 << 20);
+    let table = fixture.open(&fixture.write(1, &rows)).unwrap();
+    assert_eq!(forward(&mut table.iter(COMPACTION)).unwrap(), rows);
+    let expected = table.properties().data_bytes.div_ceil(AHEAD as u64);
+    assert_eq!(fixture.purpose_ops(Purpose::Compaction), expected);
+    assert_eq!(fixture.cache.used_bytes(), 0);
+}
+
+/// The helping threads are the process's: other tests may keep all of them busy for a moment, and a scan then
+/// reads when it comes there.
+#[test]
+fn a_scan_to_the_end_has_its_next_read_begun_while_it_goes_through_the_last() {
+    let rows = simple(20_000, 100);
+    let fixture = Fixture::new(options(4096), 0, 1 << 20);
+    let table = fixture.open(&fixture.write(1, &rows)).unwrap();
+    let (reads, read) = std::sync::mpsc::channel();
+    fixture.store.on_read(move |offset| {
+        reads.send(offset).unwrap();
+        Ok(())
+    });
+    // One that may end anywhere reads nothing that nobody asked for.
+    let mut iter = table.iter(ScanOptions {
+        to_end: false,
+        ..COMPACTION
+    });
+    iter.seek_to_first().unwrap();
+    assert_eq!(read.try_iter().collect::<Vec<_>>(), [0]);
+
+    // One that goes to the end never asks for its second window here.
+    let is_begun = (0..100).any(|_| {
+        let mut iter = table.iter(COMPACTION);
+        iter.seek_to_first().unwrap();
+        let next = || read.recv_timeout(std::time::Duration::from_millis(100));
+        std::iter::from_fn(|| next().ok()).any(|offset| offset > 0 && offset <= AHEAD as u64)
+    });
+    assert!(
+        is_begun,
+        "the second window was never read before it was needed"
+    );
+}
+
+#[test]
+fn an_error_of_a_read_begun_early_comes_where_its_records_would() {
+    let rows = simple(20_000, 100);
+    let fixture = Fixture::new(options(4096), 0, 1 << 20);
+    let table = fixture.open(&fixture.write(1, &rows)).unwrap();
+    fixture.store.on_read(|offset| match offset {
+        0 => Ok(()),
+        _ => Err(Error::io("read", "1.sst", std::io::Error::other("planted"))),
+    });
+    let mut iter = table.iter(COMPACTION);
+    iter.seek_to_first().unwrap();
+    let mut seen = 0;
+    let error = loop {
+        assert_eq!(row(&iter), rows.get(seen).cloned());
+        seen += 1;
+        if let Err(error) = iter.next() {
+            break error;
+        }
+    };
+    assert!(error.to_string().contains("planted"), "{error}");
+    // All of the first window, of which each record has its 100 bytes and at most as many more.
+    assert!((AHEAD / 200..AHEAD / 100).contains(&seen), "{seen}");
+}
+
+#[test]
+fn a_read_that_panics_in_a_helper_is_done_again_by_the_scan() {
+    let rows = simple(20_000, 100);
+    let fixture = Fixture::new(options(4096), 0, 1 << 20);
+    let table = fixture.open(&fixture.write(1, &rows)).unwrap();
+    fixture.store.on_read(|_| {
+        let thread = std::thread::current();
+        assert!(
+            !thread
+                .name()
+                .unwrap_or_default()
+                .starts_with("thermocline-io"),
+            "planted"
+        );
+        Ok(())
+    });
+    assert_eq!(forward(&mut table.iter(COMPACTION)).unwrap(), rows);
+}
+
+#[test]
+fn a_users_scan_reads_ahead_more_and_more() {
+    let rows = simple(20_000, 100);
+    let fixture = Fixture::new(options(4096), 8 << 20, 1 << 20);
+    let table = fixture.open(&fixture.write(1, &rows)).unwrap();
+    let mut iter = table.iter(ScanOptions {
+        readahead: 256 << 10,
+        ..SCAN
+    });
+    iter.seek(InternalKey::seek_to(&rows[100].0, MAX_SEQ))
+        .unwrap();
+    let bytes = fixture.tier.io(Purpose::UserRead).read_bytes;
+    assert!(
+        bytes < 5000,
+        "a short scan costs a block, not {bytes} bytes"
+    );
+    assert_eq!(forward(&mut iter).unwrap(), rows);
+    let blocks = table.verify().unwrap().blocks;
+    assert!(u64::from(iter.trace().device_reads[0]) < blocks / 10);
+}
