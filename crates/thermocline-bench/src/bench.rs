@@ -288,6 +288,24 @@ mod tests {
     }
 
     #[test]
+    fn the_text_says_why_writers_were_held_back_if_they_were() {
+        let (args, plan) = plan("--workload uh");
+        let place = Place::temporary().unwrap();
+        let mut report = on_new_state(&args, &plan, &place, &mut ()).unwrap();
+        report.write_amplification = Some(3.0);
+        report.stall_seconds = Some(2.5);
+        report.stall_by_reason = Some([("l0 tables", 2.5), ("memtables", 0.01)].into());
+        let text = report.to_string();
+        assert!(
+            text.contains("held back 2.5 s (l0 tables 2.5 s)\n"),
+            "{text}"
+        );
+        report.stall_by_reason = None;
+        let text = report.to_string();
+        assert!(text.contains("held back 2.5 s\n"), "{text}");
+    }
+
+    #[test]
     fn a_kept_state_is_loaded_once_and_never_changed() {
         let (args, plan) = plan("--workload uh");
         let place = Place::temporary().unwrap();
