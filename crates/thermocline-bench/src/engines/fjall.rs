@@ -3,14 +3,15 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use fjall::compaction::Leveled;
 use fjall::config::{BlockSizePolicy, CompressionPolicy};
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::{Database, DatabaseBuilder, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use crate::accounts::{ByActivity, ByDisk};
 use crate::block_device;
@@ -25,6 +26,11 @@ const WORKERS: usize = 3;
 /// It has nothing to wait for its background work with: none seen in so many looks is none.
 const QUIET_LOOKS: u32 = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+/// With 30 tables in L0 fjall 3.1.13 halts writers until a compaction comes, but only a flush asks for one, and what it
+/// asks for is forgotten if a compaction has L0 or the queue is full: then they wait for ever. So they wait here before
+/// it comes to that.
+const FULL_L0: usize = 28;
 
 /// One keyspace on the slow disk.
 pub(super) struct Fjall;
@@ -62,19 +68,11 @@ impl EngineKind for Fjall {
         fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
         // As cold as every engine begins, and no page of loading or copying left to read from.
         drop_page_cache(dir)?;
-        let db = Database::builder(dir)
-            .cache_size(settings.cache)
-            .worker_threads(WORKERS)
-            .open()?;
-        let keyspace = db.keyspace("bench", || options(settings))?;
-        Ok(Box::new(Store {
-            db,
-            keyspace,
-            dirs: dirs.clone(),
-            durability: settings.durability,
-            gets: AtomicU64::new(0),
-            user_write_bytes: AtomicU64::new(0),
-        }))
+        Ok(Box::new(Store::open(
+            Database::builder(dir),
+            settings,
+            dirs,
+        )?))
     }
 
     fn copy(&self, _settings: &Settings, from: &Dirs, to: &Dirs) -> Result<()> {
@@ -98,8 +96,48 @@ struct Store {
     keyspace: Keyspace,
     dirs: Dirs,
     durability: Durability,
+    /// Held by the writer that asks for a compaction.
+    asking: Mutex<()>,
     gets: AtomicU64,
     user_write_bytes: AtomicU64,
+}
+
+impl Store {
+    fn open(builder: DatabaseBuilder<Database>, settings: &Settings, dirs: &Dirs) -> Result<Self> {
+        let db = builder
+            .cache_size(settings.cache)
+            .worker_threads(WORKERS)
+            .open()?;
+        let keyspace = db.keyspace("bench", || options(settings))?;
+        Ok(Self {
+            db,
+            keyspace,
+            dirs: dirs.clone(),
+            durability: settings.durability,
+            asking: Mutex::new(()),
+            gets: AtomicU64::new(0),
+            user_write_bytes: AtomicU64::new(0),
+        })
+    }
+
+    fn is_busy(&self) -> bool {
+        self.db.active_compactions() > 0 || self.db.outstanding_flushes() > 0
+    }
+
+    /// Waits while L0 is full, and has it compacted when nobody does: by a flush, which asks for that.
+    fn wait_for_room(&self) -> Result<()> {
+        while self.keyspace.l0_table_count() >= FULL_L0 {
+            if let Ok(_one) = self.asking.try_lock()
+                && !self.is_busy()
+                && !self.keyspace.rotate_memtable()?
+            {
+                // Nothing to flush: this write brings it.
+                return Ok(());
+            }
+            thread::sleep(BETWEEN_LOOKS);
+        }
+        Ok(())
+    }
 }
 
 impl Engine for Store {
@@ -110,6 +148,7 @@ impl Engine for Store {
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.wait_for_room()?;
         self.keyspace.insert(key, value)?;
         if self.durability == Durability::Sync {
             self.db.persist(PersistMode::SyncData)?;
@@ -120,6 +159,7 @@ impl Engine for Store {
     }
 
     fn delete(&self, key: &[u8]) -> Result<()> {
+        self.wait_for_room()?;
         self.keyspace.remove(key)?;
         if self.durability == Durability::Sync {
             self.db.persist(PersistMode::SyncData)?;
@@ -142,10 +182,9 @@ impl Engine for Store {
         let mut quiet = 0;
         let mut completed = self.db.compactions_completed();
         while quiet < QUIET_LOOKS {
-            std::thread::sleep(BETWEEN_LOOKS);
+            thread::sleep(BETWEEN_LOOKS);
             let now = self.db.compactions_completed();
-            let is_busy = self.db.active_compactions() > 0 || self.db.outstanding_flushes() > 0;
-            quiet = if is_busy || now != completed {
+            quiet = if self.is_busy() || now != completed {
                 0
             } else {
                 quiet + 1
@@ -207,6 +246,14 @@ fn link(from: &Path, to: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Barrier;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc::{Sender, channel};
+
+    use fjall::compaction::filter::{
+        CompactionFilter, CompactionFilterResult, Context, Factory, ItemAccessor, Verdict,
+    };
+
     use crate::plan::tests::parse;
     use crate::run;
 
@@ -239,6 +286,88 @@ mod tests {
             engine.close().unwrap();
             assert!(!dirs.fast.exists());
         }
+    }
+
+    /// Holds the first compaction until it is let go.
+    struct Held {
+        begun: Sender<()>,
+        until: Arc<Barrier>,
+        is_first: Arc<AtomicBool>,
+    }
+
+    impl Factory for Held {
+        fn name(&self) -> &str {
+            "held"
+        }
+
+        fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
+            Box::new(Self {
+                begun: self.begun.clone(),
+                until: Arc::clone(&self.until),
+                is_first: Arc::clone(&self.is_first),
+            })
+        }
+    }
+
+    impl CompactionFilter for Held {
+        fn filter_item(&mut self, _: ItemAccessor<'_>, _: &Context) -> CompactionFilterResult {
+            if self.is_first.swap(false, Ordering::Relaxed) {
+                self.begun.send(()).unwrap();
+                self.until.wait();
+            }
+            Ok(Verdict::Keep)
+        }
+    }
+
+    /// A load of 11 GB stood still after 6.6: L0 was full, and every flush had asked for a compaction already. That state,
+    /// from tables that come while a compaction has L0.
+    #[test]
+    fn writers_are_not_halted_for_good() {
+        let flags = "--engine fjall --data-size 4MiB --memory 4MiB";
+        let plan = parse(flags).unwrap().plan().unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let (begun, begins) = channel();
+        let until = Arc::new(Barrier::new(2));
+        let held: Arc<dyn Factory> = Arc::new(Held {
+            begun,
+            until: Arc::clone(&until),
+            is_first: Arc::new(AtomicBool::new(true)),
+        });
+        let builder = Database::builder(root.path())
+            .with_compaction_filter_factories(Arc::new(move |_| Some(Arc::clone(&held))));
+        let store = Store::open(builder, &plan.settings, &dirs(root.path())).unwrap();
+        let add_tables = |count| {
+            for _ in 0..count {
+                let mut table = store.keyspace.start_ingestion().unwrap();
+                table.write("key", "value").unwrap();
+                table.finish().unwrap();
+            }
+        };
+        // Into an empty tree tables are moved, which nothing could hold.
+        add_tables(4);
+        store.settle().unwrap();
+        add_tables(4);
+        begins.recv_timeout(Duration::from_secs(30)).unwrap();
+        add_tables(40);
+        // What is asked for is answered in turn: once this is flushed, nothing of it is left.
+        let other = store.db.keyspace("other", KeyspaceCreateOptions::default);
+        let other = other.unwrap();
+        other.insert("key", "value").unwrap();
+        other.rotate_memtable_and_wait().unwrap();
+        until.wait();
+        store.settle().unwrap();
+        assert!(store.keyspace.l0_table_count() >= 30);
+
+        let store = Arc::new(store);
+        let (done, end) = channel();
+        for _ in 0..2 {
+            let (store, done) = (Arc::clone(&store), done.clone());
+            thread::spawn(move || done.send(store.put(b"key", b"value").is_ok()));
+        }
+        for _ in 0..2 {
+            assert!(end.recv_timeout(Duration::from_secs(30)).unwrap());
+        }
+        assert!(store.keyspace.l0_table_count() < FULL_L0);
     }
 
     #[test]
