@@ -3,8 +3,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -96,8 +96,8 @@ struct Store {
     keyspace: Keyspace,
     dirs: Dirs,
     durability: Durability,
-    /// Held by the writer that asks for a compaction.
-    asking: Mutex<()>,
+    /// Whether a writer writes though L0 is full.
+    is_bringing: AtomicBool,
     gets: AtomicU64,
     user_write_bytes: AtomicU64,
 }
@@ -114,7 +114,7 @@ impl Store {
             keyspace,
             dirs: dirs.clone(),
             durability: settings.durability,
-            asking: Mutex::new(()),
+            is_bringing: AtomicBool::new(false),
             gets: AtomicU64::new(0),
             user_write_bytes: AtomicU64::new(0),
         })
@@ -124,19 +124,28 @@ impl Store {
         self.db.active_compactions() > 0 || self.db.outstanding_flushes() > 0
     }
 
-    /// Waits while L0 is full, and has it compacted when nobody does: by a flush, which asks for that.
-    fn wait_for_room(&self) -> Result<()> {
+    /// Waits while L0 is full, and has it compacted when nobody does: by a flush, which asks for that. If there is nothing
+    /// to flush, one writer goes on to bring it; fjall may halt that one until others have had it flushed.
+    fn wait_for_room(&self) -> Result<Option<Bringing<'_>>> {
         while self.keyspace.l0_table_count() >= FULL_L0 {
-            if let Ok(_one) = self.asking.try_lock()
-                && !self.is_busy()
+            if !self.is_busy()
                 && !self.keyspace.rotate_memtable()?
+                && !self.is_bringing.swap(true, Ordering::Relaxed)
             {
-                // Nothing to flush: this write brings it.
-                return Ok(());
+                return Ok(Some(Bringing(&self.is_bringing)));
             }
             thread::sleep(BETWEEN_LOOKS);
         }
-        Ok(())
+        Ok(None)
+    }
+}
+
+/// The turn of the writer that writes though L0 is full, for as long as it does.
+struct Bringing<'a>(&'a AtomicBool);
+
+impl Drop for Bringing<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
     }
 }
 
@@ -148,7 +157,7 @@ impl Engine for Store {
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.wait_for_room()?;
+        let _turn = self.wait_for_room()?;
         self.keyspace.insert(key, value)?;
         if self.durability == Durability::Sync {
             self.db.persist(PersistMode::SyncData)?;
@@ -159,7 +168,7 @@ impl Engine for Store {
     }
 
     fn delete(&self, key: &[u8]) -> Result<()> {
-        self.wait_for_room()?;
+        let _turn = self.wait_for_room()?;
         self.keyspace.remove(key)?;
         if self.durability == Durability::Sync {
             self.db.persist(PersistMode::SyncData)?;
@@ -247,7 +256,6 @@ fn link(from: &Path, to: &Path) -> Result<()> {
 mod tests {
     use super::*;
     use std::sync::Barrier;
-    use std::sync::atomic::AtomicBool;
     use std::sync::mpsc::{Sender, channel};
 
     use fjall::compaction::filter::{
@@ -288,11 +296,11 @@ mod tests {
         }
     }
 
-    /// Holds the first compaction until it is let go.
+    /// Holds a compaction until it is let go, once that is wanted.
     struct Held {
         begun: Sender<()>,
         until: Arc<Barrier>,
-        is_first: Arc<AtomicBool>,
+        is_wanted: Arc<AtomicBool>,
     }
 
     impl Factory for Held {
@@ -304,14 +312,14 @@ mod tests {
             Box::new(Self {
                 begun: self.begun.clone(),
                 until: Arc::clone(&self.until),
-                is_first: Arc::clone(&self.is_first),
+                is_wanted: Arc::clone(&self.is_wanted),
             })
         }
     }
 
     impl CompactionFilter for Held {
         fn filter_item(&mut self, _: ItemAccessor<'_>, _: &Context) -> CompactionFilterResult {
-            if self.is_first.swap(false, Ordering::Relaxed) {
+            if self.is_wanted.swap(false, Ordering::Relaxed) {
                 self.begun.send(()).unwrap();
                 self.until.wait();
             }
@@ -328,10 +336,11 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (begun, begins) = channel();
         let until = Arc::new(Barrier::new(2));
+        let is_wanted = Arc::new(AtomicBool::new(false));
         let held: Arc<dyn Factory> = Arc::new(Held {
             begun,
             until: Arc::clone(&until),
-            is_first: Arc::new(AtomicBool::new(true)),
+            is_wanted: Arc::clone(&is_wanted),
         });
         let builder = Database::builder(root.path())
             .with_compaction_filter_factories(Arc::new(move |_| Some(Arc::clone(&held))));
@@ -346,17 +355,20 @@ mod tests {
         // Into an empty tree tables are moved, which nothing could hold.
         add_tables(4);
         store.settle().unwrap();
-        add_tables(4);
-        begins.recv_timeout(Duration::from_secs(30)).unwrap();
-        add_tables(40);
-        // What is asked for is answered in turn: once this is flushed, nothing of it is left.
         let other = store.db.keyspace("other", KeyspaceCreateOptions::default);
         let other = other.unwrap();
-        other.insert("key", "value").unwrap();
-        other.rotate_memtable_and_wait().unwrap();
-        until.wait();
-        store.settle().unwrap();
-        assert!(store.keyspace.l0_table_count() >= 30);
+        // Again, should one that asked late have been heard.
+        while store.keyspace.l0_table_count() < 30 {
+            is_wanted.store(true, Ordering::Relaxed);
+            add_tables(4);
+            begins.recv_timeout(Duration::from_secs(30)).unwrap();
+            add_tables(40);
+            // What is asked for is answered in turn: once this is flushed, little of it is left.
+            other.insert("key", "value").unwrap();
+            other.rotate_memtable_and_wait().unwrap();
+            until.wait();
+            store.settle().unwrap();
+        }
 
         let store = Arc::new(store);
         let (done, end) = channel();
