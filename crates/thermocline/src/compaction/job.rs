@@ -10,7 +10,7 @@ use crate::executor::{Job, Step};
 use crate::iter::InternalIterator;
 use crate::merge::MergingIter;
 use crate::metrics::CompactionMetrics;
-use crate::placement::{ByLevel, Output, Router, Source};
+use crate::placement::{Brought, ByLevel, Output, Router, Source};
 use crate::points::point;
 use crate::promotion::RecordsIter;
 use crate::sync::Arc;
@@ -37,6 +37,7 @@ pub(crate) struct CompactionJob {
     merge: Option<Merge>,
     /// Bytes of records that stay on the fast tier, and that come up to it.
     moved: (u64, u64),
+    brought: Brought,
     /// Tables written so far; emptied when they are installed.
     written: Vec<TableMeta>,
     metrics: CompactionMetrics,
@@ -103,6 +104,7 @@ impl CompactionJob {
             space,
             merge: None,
             moved: (0, 0),
+            brought: Brought::default(),
             written: Vec::new(),
             metrics,
         }
@@ -190,9 +192,9 @@ impl CompactionJob {
     }
 
     /// What is to be installed, for the tree.
-    fn installed(&self) -> Installed<'static> {
+    fn installed(&self) -> Installed<'_> {
         if self.plan.is_crossing {
-            Installed::Crossing(self.number)
+            Installed::Crossing(self.number, &self.brought)
         } else {
             Installed::Compaction
         }
@@ -244,6 +246,7 @@ impl CompactionJob {
             self.finish_table(builder)?;
         }
         self.moved = merge.router.moved();
+        self.brought = merge.router.brought();
         Ok(false)
     }
 
@@ -338,8 +341,11 @@ impl CompactionJob {
         engine.check_not_dropped(&self.tree)?;
         manifest.append(&edit)?;
         let mut state = self.tree.state.lock();
-        self.tree
+        let taken = self
+            .tree
             .install(&mut state, &edit, opened, self.installed());
+        drop((state, manifest));
+        engine.count_reads_of(&self.tree, &taken);
         Ok(())
     }
 
@@ -363,8 +369,11 @@ impl CompactionJob {
         engine.check_not_dropped(&self.tree)?;
         manifest.append(&edit)?;
         let mut state = self.tree.state.lock();
-        self.tree
+        let taken = self
+            .tree
             .install(&mut state, &edit, moved, self.installed());
+        drop((state, manifest));
+        engine.count_reads_of(&self.tree, &taken);
         Ok(())
     }
 

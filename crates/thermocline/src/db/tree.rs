@@ -9,8 +9,9 @@ use crate::compaction::{Hotness, LevelTargets, Picker, Plan, Running};
 use crate::error::Result;
 use crate::key::{Kind, SeqNo};
 use crate::memtable::Memtable;
+use crate::placement::Brought;
 use crate::points::point;
-use crate::promotion::{PromotionCache, PromotionGate};
+use crate::promotion::{PromotionCache, PromotionGate, Taken};
 use crate::ralt::Ralt;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
@@ -43,8 +44,8 @@ pub(crate) enum Installed<'a> {
     Flush(&'a Arc<Memtable>),
     /// A compaction on one side of level f.
     Compaction,
-    /// The compaction of this number, from level f to one below it.
-    Crossing(u64),
+    /// The compaction of this number, from level f to one below it, which brought these up.
+    Crossing(u64, &'a Brought),
     /// This promotion cache became a table.
     Promotion(&'a FrozenPromotion),
 }
@@ -196,14 +197,16 @@ impl Tree {
     }
 
     /// Replaces tables, and what became tables. The edit that says so is durable (I4). Called with
-    /// the manifest's lock held, so that versions follow the manifest's order.
+    /// the manifest's lock held, so that versions follow the manifest's order. Records that a crossing takes out of
+    /// the promotion caches come back, to be counted as read.
     pub(crate) fn install(
         &self,
         state: &mut TreeState,
         edit: &VersionEdit,
         added: Vec<Arc<TableHandle>>,
         what: Installed<'_>,
-    ) {
+    ) -> Taken {
+        let mut taken = Taken::new();
         let now = self.pin();
         let removed: Vec<_> = edit.removed.iter().map(|&(_, id)| id).collect();
         let version = now.version.with(&removed, added);
@@ -225,7 +228,9 @@ impl Tree {
         };
         match what {
             // I6: from running to installed under the gate's lock.
-            Installed::Crossing(job) => self.promotion.install(job, publish),
+            Installed::Crossing(job, brought) => {
+                taken = self.promotion.install(job, brought, publish);
+            }
             Installed::Promotion(frozen) => {
                 state.reservations.release(frozen.epoch);
                 self.promotion.drop_frozen(&frozen.cache);
@@ -236,6 +241,7 @@ impl Tree {
         for &(_, through) in &edit.flushed_through {
             state.flushed_through = state.flushed_through.max(through);
         }
+        taken
     }
 
     /// One edit that adds up to the present state.

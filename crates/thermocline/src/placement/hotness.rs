@@ -5,7 +5,7 @@ use std::iter::Peekable;
 
 use bytes::Bytes;
 
-use super::{Router, Source};
+use super::{Brought, Router, Source};
 use crate::key::{InternalKey, KeyRange, Kind};
 use crate::options::Switches;
 use crate::ralt::HotKeys;
@@ -38,6 +38,7 @@ pub(crate) struct HotRouter {
     most_up: u64,
     retained: u64,
     brought: u64,
+    brought_keys: Brought,
 }
 
 impl HotRouter {
@@ -60,6 +61,7 @@ impl HotRouter {
             most_up: (input as f64 * MOST_UP) as u64,
             retained: 0,
             brought: 0,
+            brought_keys: Brought::default(),
         }
     }
 
@@ -99,12 +101,19 @@ impl Router for HotRouter {
         self.up += size;
         match source {
             Source::Upper => self.retained += size,
-            Source::Lower => self.brought += size,
+            Source::Lower => {
+                self.brought += size;
+                self.brought_keys.insert(key.user_key);
+            }
         }
         UP
     }
 
     fn moved(&self) -> (u64, u64) {
         (self.retained, self.brought)
+    }
+
+    fn brought(&mut self) -> Brought {
+        std::mem::take(&mut self.brought_keys)
     }
 }

@@ -1,9 +1,11 @@
 //! Who lives where: which tier a level's tables belong on, and where a record goes that a
 //! compaction writes.
 
+mod brought;
 mod hotness;
 mod levels;
 
+pub(crate) use brought::Brought;
 pub(crate) use hotness::HotRouter;
 pub(crate) use levels::{SpacePlan, last_fast_level};
 
@@ -24,6 +26,9 @@ pub(crate) trait Router: Send {
 
     /// Bytes of records so far that stayed on the fast tier, and that came up to it.
     fn moved(&self) -> (u64, u64);
+
+    /// The records that came up to it; asked for once, at the end.
+    fn brought(&mut self) -> Brought;
 }
 
 /// Which of a job's inputs a record came from.
@@ -46,5 +51,9 @@ impl Router for ByLevel {
 
     fn moved(&self) -> (u64, u64) {
         (0, 0)
+    }
+
+    fn brought(&mut self) -> Brought {
+        Brought::default()
     }
 }

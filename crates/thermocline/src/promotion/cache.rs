@@ -5,6 +5,7 @@ use std::ops::Bound;
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
 
+use super::gate::Taken;
 use crate::key::{KeyRange, Kind, SeqNo};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -86,9 +87,9 @@ impl PromotionCache {
         Some(promoted)
     }
 
-    /// Removes and gives back every record with a key in `range`, in key order.
-    pub(crate) fn take_range(&self, range: &KeyRange) -> Vec<(Bytes, Arc<Promoted>)> {
-        let mut taken = Vec::new();
+    /// Removes and gives back every record with a `wanted` key in `range`, in key order.
+    pub(super) fn take(&self, range: &KeyRange, wanted: impl Fn(&[u8]) -> bool) -> Taken {
+        let mut taken = Taken::new();
         // Entry by entry, not by the map's `range`: that (crossbeam-skiplist 0.1.3) keeps a reference to
         // each entry that it passes, and none of them is ever freed.
         let mut next = self.records.lower_bound(Bound::Included(&range.first));
@@ -96,7 +97,9 @@ impl PromotionCache {
             next = entry.next();
             let key = entry.key().clone();
             drop(entry);
-            if let Some(promoted) = self.remove(&key) {
+            if wanted(&key)
+                && let Some(promoted) = self.remove(&key)
+            {
                 taken.push((key, promoted));
             }
         }
@@ -157,12 +160,12 @@ mod tests {
         for key in ["a", "b", "c", "cc", "d"] {
             cache.insert(key.as_bytes(), 1, b"value");
         }
-        let taken = cache.take_range(&range("b", "c"));
+        let taken = cache.take(&range("b", "c"), |_| true);
         let keys: Vec<_> = taken.iter().map(|(key, _)| &key[..]).collect();
         assert_eq!(keys, [b"b", b"c"]);
         let left: Vec<_> = cache.all().into_iter().map(|(key, _)| key).collect();
         assert_eq!(left, ["a", "cc", "d"]);
-        cache.take_range(&range("", "z"));
+        cache.take(&range("", "z"), |_| true);
         assert_eq!(cache.bytes(), 0, "what comes in is what goes out");
     }
 
@@ -174,7 +177,7 @@ mod tests {
         for key in ["a", "b", "c"] {
             cache.insert(key.as_bytes(), 1, b"value");
         }
-        let taken = cache.take_range(&range("a", "b")).into_iter();
+        let taken = cache.take(&range("a", "b"), |_| true).into_iter();
         let mut left: Vec<_> = taken
             .map(|(_, promoted)| Arc::downgrade(&promoted))
             .collect();

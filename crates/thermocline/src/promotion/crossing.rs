@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::cache::Promoted;
-use super::gate::Claim;
+use super::gate::{Claim, Taken};
 use super::records::RecordsIter;
 use crate::compaction::Plan;
 use crate::db::{Engine, Tree};
@@ -34,6 +34,13 @@ impl Engine {
             hot
         });
         RecordsIter::new(hot.collect::<Vec<(Bytes, Arc<Promoted>)>>())
+    }
+
+    /// Tells RALT of the reads of records that are no longer in a promotion cache.
+    pub(crate) fn count_reads_of(&self, tree: &Tree, taken: &Taken) {
+        for (key, promoted) in taken {
+            self.log_access(tree.id, key, promoted.value.len(), promoted.reads());
+        }
     }
 
     /// Whether a record that was read from the slow tier is worth promoting.

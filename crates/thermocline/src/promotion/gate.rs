@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::cache::{Promoted, PromotionCache};
 use crate::key::{KeyRange, SeqNo};
 use crate::metrics::Refusal;
+use crate::placement::Brought;
 use crate::sync::{Arc, Mutex};
 use crate::table::Record;
 use crate::version::edit::FileId;
@@ -36,6 +37,9 @@ impl Claim {
         !table.is_some_and(|table| has_seen_all(table))
     }
 }
+
+/// Records that were taken out of the caches.
+pub(crate) type Taken = Vec<(Bytes, Arc<Promoted>)>;
 
 /// The promotion caches of a keyspace, and the rule of who may add to them.
 ///
@@ -73,6 +77,13 @@ impl Default for PromotionGate {
 }
 
 impl State {
+    /// Takes the `wanted` records of `range` out of all caches, newest cache first.
+    fn take(&self, range: &KeyRange, wanted: impl Fn(&[u8]) -> bool) -> Taken {
+        let caches = std::iter::once(&self.mutable).chain(&self.frozen);
+        let taken = caches.flat_map(|cache| cache.take(range, &wanted));
+        taken.collect()
+    }
+
     fn view(&self) -> PromotionView {
         let caches = std::iter::once(&self.mutable).chain(&self.frozen);
         PromotionView {
@@ -119,11 +130,9 @@ impl PromotionGate {
 
     /// Starts a crossing: claims its keys and takes their records out of every cache, newest cache
     /// first.
-    pub(crate) fn claim(&self, claim: Claim) -> Vec<(Bytes, Arc<Promoted>)> {
+    pub(crate) fn claim(&self, claim: Claim) -> Taken {
         let mut state = self.state.lock();
-        let caches = std::iter::once(&state.mutable).chain(&state.frozen);
-        let taken = caches.flat_map(|cache| cache.take_range(&claim.range));
-        let taken = taken.collect();
+        let taken = state.take(&claim.range, |_| true);
         state.claims.push(claim);
         taken
     }
@@ -136,11 +145,26 @@ impl PromotionGate {
     /// Ends the claim of `job`, which is being installed: from here on readers of an earlier
     /// superversion are refused. `publish` stores the new superversion before anyone can be
     /// admitted.
-    pub(crate) fn install(&self, job: u64, publish: impl FnOnce(PromotionView)) {
+    ///
+    /// What was admitted meanwhile and `brought` up to level f comes back, out of every cache. Left there it would lie
+    /// nowhere below, so that a deletion that reaches level f would find nothing to delete there, be dropped,
+    /// and leave the record to be found (I1, I6).
+    #[must_use]
+    pub(crate) fn install(
+        &self,
+        job: u64,
+        brought: &Brought,
+        publish: impl FnOnce(PromotionView),
+    ) -> Taken {
         let mut state = self.state.lock();
-        state.claims.retain(|claim| claim.job != job);
+        let ended = state.claims.iter().position(|claim| claim.job == job);
+        let ended = ended.map(|at| state.claims.swap_remove(at));
+        let ended = ended.filter(|_| !brought.is_empty());
+        let taken = ended.map(|claim| state.take(&claim.range, |key| brought.may_contain(key)));
+        let taken = taken.unwrap_or_default();
         state.installed += 1;
         publish(state.view());
+        taken
     }
 
     /// Freezes the mutable cache and begins an empty one; the frozen one comes back. `publish`

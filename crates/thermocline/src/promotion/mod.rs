@@ -16,6 +16,6 @@ mod stats;
 pub(crate) mod tests;
 
 pub(crate) use cache::PromotionCache;
-pub(crate) use gate::PromotionGate;
+pub(crate) use gate::{PromotionGate, Taken};
 pub(crate) use records::RecordsIter;
 pub(crate) use stats::PromotionStats;

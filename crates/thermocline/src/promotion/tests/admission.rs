@@ -263,3 +263,26 @@ fn a_cached_record_hides_nothing_of_what_is_above_it() {
     scene.check(&wanted, &KEYS, "a cached record under each level");
     assert_eq!(scene.levels_of("k05").last().unwrap().0, SLOW as u8);
 }
+
+/// A crossing may bring up the very record that a read admits while it runs: afterwards the cache held a record that lies nowhere
+/// below level f. When it was deleted, and the deletion had come to level f, nothing below was left to delete: both were
+/// dropped, and reads found the record in the cache again. A promotion then made that last.
+#[test]
+fn a_record_that_a_crossing_brings_up_is_not_left_in_the_cache() {
+    let scene = Scene::with_old(&["k05"]);
+    scene.put_all(&["k00", "k01", "k02", "k08", "k09"], "old");
+    scene.to_last_fast();
+    scene.heat(&["k05", "k08", "k09"]);
+    let hook = scene.at("compaction.before_edit", |scene| {
+        scene.read_into_cache(&["k05"]);
+        Ok(())
+    });
+    scene.cross();
+    drop(hook);
+    assert_eq!(scene.levels_of("k05"), [(F as u8, "old".into())]);
+    assert_eq!(scene.cached("k05"), None);
+    scene.delete("k05");
+    scene.to_last_fast();
+    assert_eq!(scene.levels_of("k05"), [], "nothing is left to delete");
+    assert_eq!(scene.get("k05"), None);
+}
