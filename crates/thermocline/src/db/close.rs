@@ -16,6 +16,8 @@ use crate::wal::segment_number;
 impl Engine {
     /// Flushes, stops background work, and lets go of the tiers.
     pub(crate) fn close(&self) -> Result<()> {
+        // One at a time: whoever comes second finds the store closed, and not only about to be.
+        let _closing = self.closing.lock();
         if self.closed.load(Ordering::Acquire) {
             return Ok(());
         }

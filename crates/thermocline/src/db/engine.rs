@@ -79,6 +79,8 @@ pub(crate) struct Engine {
     /// Processor time of background work.
     pub(crate) cpu: Arc<CpuTimes>,
     pub(crate) closed: AtomicBool,
+    /// Held by whoever closes the store.
+    pub(crate) closing: Mutex<()>,
     /// When the store was opened, by its clock.
     pub(crate) opened: Duration,
     /// Held until the store is closed; dropped last.

@@ -249,6 +249,7 @@ impl Parts<'_> {
             stats: Default::default(),
             cpu,
             closed: AtomicBool::new(false),
+            closing: Mutex::default(),
             opened: builder.clock.now(),
             locks: Mutex::new(self.locks),
         });

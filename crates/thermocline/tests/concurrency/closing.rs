@@ -156,3 +156,57 @@ fn what_was_acknowledged_before_the_store_was_closed_is_there_afterwards() {
         }
     }
 }
+
+/// Of two who closed the store at once, the second found no background thread left to wait for and gave the store free,
+/// while a compaction went on that the first still waited for. Whoever opened the store then lost the tables that this one
+/// replaced.
+#[test]
+fn a_store_is_not_given_free_while_another_closes_it() {
+    let medium = memory();
+    let (db, points) = open_with_points(&small_options(), &medium);
+    let (entered, entering) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let held = Mutex::new(Some((entered, released)));
+    points.set("compaction.before_edit", move || {
+        if let Some((entered, released)) = held.lock().unwrap().take() {
+            entered.send(()).unwrap();
+            let _ = released.recv();
+        }
+        Ok(())
+    });
+    let mut n = 0;
+    while entering.try_recv().is_err() {
+        db.put(key(n), [7; 400]).unwrap();
+        n += 1;
+        assert!(n < 100_000, "no compaction has started");
+    }
+    // Both get as far as they can before one of them goes on.
+    let flushed = AtomicU64::new(0);
+    points.set("close.flushed", move || {
+        flushed.fetch_add(1, Ordering::SeqCst);
+        let started = Instant::now();
+        while flushed.load(Ordering::SeqCst) < 2 && started.elapsed() < A_MOMENT {
+            thread::yield_now();
+        }
+        Ok(())
+    });
+    let (closed, closing) = mpsc::channel();
+    for _ in 0..2 {
+        let (db, closed) = (db.clone(), closed.clone());
+        thread::spawn(move || closed.send(db.close()).unwrap());
+    }
+    let early = closing.recv_timeout(4 * A_MOMENT);
+    assert!(early.is_err(), "it is not closed yet");
+    let opened = open_on(&small_options(), &medium);
+    assert!(matches!(opened, Err(Error::Locked { .. })), "{opened:?}");
+    release.send(()).unwrap();
+    for _ in 0..2 {
+        closing.recv_timeout(LONG).unwrap().unwrap();
+    }
+    points.clear("compaction.before_edit");
+    points.clear("close.flushed");
+    drop(db);
+    let db = open_on(&small_options(), &medium).unwrap();
+    assert_eq!(db.iter().count() as u32, n);
+    assert!(db.verify(&mut |_| {}).unwrap().problems.is_empty());
+}
