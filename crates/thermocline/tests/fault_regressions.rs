@@ -187,3 +187,41 @@ fn drop_while_compacting(seed: u64) {
     assert_eq!(db.keyspaces(), ["default", "second"]);
     assert_eq!(db.metrics().levels[0].tables, 0, "the second has compacted");
 }
+
+/// Someone asked for the log while there was no space for what was still in the process's buffer. The newest group there
+/// was taken back as if its writers had been told of a failure; but it was acknowledged. Then `sync` said that all was durable
+/// when it was not, or the next write stopped the store, or one that was closed cleanly did not open.
+#[test]
+fn asking_for_the_log_takes_nothing_back() {
+    let log = |operation, name: &str| operation == Operation::Append && name.ends_with(".wal");
+    let refused = |trial: &mut Trial| {
+        let db = trial.db().unwrap();
+        db.put_with("key", "value", Durability::None).unwrap();
+        trial.disk.fail_where(log, Fault::NoSpace);
+        let error = db.log_since(1).unwrap_err();
+        assert!(error.is_no_space(), "{error}");
+        trial.disk.heal();
+        db
+    };
+    let after_a_crash = |mut trial: Trial, how| {
+        let disk = trial.disk.crash(how);
+        trial.db = None;
+        trial.disk = disk;
+        let db = trial.open_at([FAST, SLOW]).unwrap();
+        assert!(db.get("key").unwrap().is_some());
+    };
+
+    let mut trial = Trial::new(1);
+    refused(&mut trial).sync().unwrap();
+    after_a_crash(trial, CrashStyle::LoseAll);
+
+    let mut trial = Trial::new(1);
+    let db = refused(&mut trial);
+    db.put_with("next", "value", Durability::Sync).unwrap();
+    drop(db);
+    after_a_crash(trial, CrashStyle::LoseAll);
+
+    let mut trial = Trial::new(1);
+    refused(&mut trial).close().unwrap();
+    after_a_crash(trial, CrashStyle::KeepAll);
+}

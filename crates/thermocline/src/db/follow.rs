@@ -118,8 +118,13 @@ impl LoggedBatch {
 impl Engine {
     pub(crate) fn log_since(&self, seq: SeqNo) -> Result<LogReader> {
         self.check_open()?;
-        self.commit.log.lock().wal.hand_over()?;
-        let log = self.commit.log_sync.read_since(seq)?;
+        let log = {
+            // The log's lock until it is known how far to read: a group that is handed over but not synced yet, as its
+            // writers asked for, is nothing to follow.
+            let mut log = self.commit.log.lock();
+            log.wal.hand_over_all()?;
+            self.commit.log_sync.read_since(seq)?
+        };
         // Taken after the log, so that no keyspace is missing that the log writes into, but
         // for those that were dropped.
         let name = |name: &Bytes| String::from_utf8_lossy(name).into();

@@ -300,6 +300,16 @@ impl Wal {
             .inspect_err(|_| state.withdraw_newest())
     }
 
+    /// As [`Wal::hand_over`] for a caller who appended nothing: no group is withdrawn on failure,
+    /// because all of them were acknowledged.
+    ///
+    /// # Errors
+    /// As [`Wal::hand_over`].
+    pub(crate) fn hand_over_all(&mut self) -> Result<()> {
+        self.shared.check()?;
+        self.shared.flush(&mut self.shared.state.lock())
+    }
+
     /// Makes everything appended so far durable, older segments first (I5).
     ///
     /// # Errors
@@ -309,8 +319,7 @@ impl Wal {
         self.shared.sync_through(SeqNo::MAX)
     }
 
-    /// As [`Wal::sync`] for a caller who appended nothing: no group is withdrawn on failure,
-    /// because all of them were acknowledged.
+    /// As [`Wal::sync`] for a caller who appended nothing, as [`Wal::hand_over_all`].
     ///
     /// # Errors
     /// As [`Wal::sync`].
