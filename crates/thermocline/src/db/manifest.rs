@@ -48,7 +48,13 @@ impl Engine {
         }
         let tier = Arc::clone(self.fast());
         let points = self.points.clone();
-        *manifest = Manifest::create(tier, self.database, self.new_file(), &edits, points)?;
+        match Manifest::create(tier, self.database, self.new_file(), &edits, points) {
+            Ok(created) => *manifest = created,
+            // Which of the two is in force is unknown: an edit of the old one could be lost (I9), and jobs that wait for
+            // the lock would act on theirs.
+            Err(error @ Error::Poisoned { .. }) => return Err(manifest.poison(error)),
+            Err(error) => return Err(error),
+        }
         Ok(())
     }
 
@@ -140,5 +146,52 @@ impl Engine {
             table.file.mark_obsolete();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::promotion::tests::scene::{KEYS, Scene, everything, options};
+    use crate::version::edit::FoundLog;
+
+    /// From the moment at which `CURRENT` names another manifest, an edit of the one before is in force no more. A rollover
+    /// that failed after that left the old one open: a compaction that was about to end wrote its edit there,
+    /// and removed its inputs. The store did not open again, its manifest named tables that were gone.
+    #[test]
+    fn a_rollover_that_failed_too_late_lets_no_edit_go_to_the_old_manifest() {
+        // A manifest counts as well.
+        let mut options = options();
+        options.tiers[0].capacity = 64 << 20;
+        let scene = Scene::with(options.clone());
+        scene.put_all(&KEYS, "old");
+        scene.db.flush().unwrap();
+        scene.put_all(&KEYS, "new");
+        scene.db.flush().unwrap();
+        let long = VersionEdit {
+            found_log: Some(FoundLog {
+                segments: (0..1 << 20).map(|number| (number, 1 << 20)).collect(),
+                next: 0,
+            }),
+            ..VersionEdit::default()
+        };
+        scene.engine().manifest.lock().append(&long).unwrap();
+        let hook = scene.at("compaction.before_edit", |scene| {
+            let renamed = scene.at("manifest.current_renamed", |_| Err(Error::Closed));
+            let rolled = scene.engine().roll_manifest();
+            assert!(matches!(rolled, Err(Error::Poisoned { .. })), "{rolled:?}");
+            drop(renamed);
+            Ok(())
+        });
+        let plan = scene.pick(0, &everything(), true);
+        scene.start(plan.expect("a compaction of L0"));
+        scene.drain();
+        drop(hook);
+        assert!(
+            scene.db.close().is_err(),
+            "the manifest is not to be relied on"
+        );
+        let scene = scene.reopen(options);
+        assert_eq!(scene.get(KEYS[0]).as_deref(), Some("new"));
     }
 }

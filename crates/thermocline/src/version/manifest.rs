@@ -192,7 +192,8 @@ impl Manifest {
             .map_err(|error| self.poison(error))
     }
 
-    fn poison(&mut self, error: Error) -> Error {
+    /// Refuses every later edit (I9).
+    pub(crate) fn poison(&mut self, error: Error) -> Error {
         let error = poisoned(error);
         if let Error::Poisoned { cause } = &error {
             self.poison = Some(Arc::clone(cause));
