@@ -188,6 +188,53 @@ fn drop_while_compacting(seed: u64) {
     assert_eq!(db.metrics().levels[0].tables, 0, "the second has compacted");
 }
 
+/// A manifest that had grown long was replaced by one that named the newest sequence number in memory. The power went, and took
+/// with it what was not synced: commits then counted on from a number that the log had never come to, and the
+/// store refused every write.
+#[test]
+fn writes_go_on_after_a_new_manifest_and_a_loss_of_power() {
+    let mut trial = Trial::new(1);
+    trial.options.tiers[0].capacity = 64 << 20;
+    let db = trial.db().unwrap();
+    let name = "k".repeat(255);
+    let (filled, writer) = (AtomicBool::new(false), db.clone());
+    // 4 MiB of edits, and then one more flush.
+    for _ in 0..14_000 {
+        db.create_keyspace(&name).unwrap();
+        db.drop_keyspace(&name).unwrap();
+    }
+    db.put_with("synced", "value", Durability::Sync).unwrap();
+    trial.points.set("flush.installed", move || {
+        if !filled.swap(true, Ordering::SeqCst) {
+            writer.put("lost", "value").unwrap();
+        }
+        Ok(())
+    });
+    let manifest = |trial: &Trial| {
+        let files = trial.disk.list_raw(FAST.as_ref());
+        files
+            .into_iter()
+            .find(|file| file.name.starts_with("MANIFEST"))
+    };
+    let before = manifest(&trial);
+    db.flush().unwrap();
+    let after = manifest(&trial);
+    assert_ne!(
+        after.map(|m| m.name),
+        before.map(|m| m.name),
+        "no new manifest"
+    );
+    trial.points.clear("flush.installed");
+    drop(db);
+    let disk = trial.disk.crash(CrashStyle::LoseAll);
+    trial.db = None;
+    trial.disk = disk;
+    let db = trial.open_at([FAST, SLOW]).unwrap();
+    assert!(db.get("lost").unwrap().is_none());
+    db.put("after", "value").unwrap();
+    assert!(db.get("synced").unwrap().is_some());
+}
+
 /// Someone asked for the log while there was no space for what was still in the process's buffer. The newest group there
 /// was taken back as if its writers had been told of a failure; but it was acknowledged. Then `sync` said that all was durable
 /// when it was not, or the next write stopped the store, or one that was closed cleanly did not open.

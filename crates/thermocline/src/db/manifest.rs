@@ -26,7 +26,8 @@ impl Engine {
     pub(super) fn snapshot_edits(&self) -> Vec<VersionEdit> {
         let mut edits = vec![VersionEdit {
             next_file: Some(self.next_file.load(Ordering::Relaxed)),
-            last_seq: Some(self.visible()),
+            // What is visible may be in no table yet, and its log be lost or left behind (I5).
+            last_seq: Some(self.log_floor.load(Ordering::Acquire)),
             log_floor: Some(self.log_floor.load(Ordering::Acquire)),
             log_start: Some(self.commit.log_sync.first_segment()),
             placed_by: self.placed_by(),

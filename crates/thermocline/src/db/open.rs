@@ -157,7 +157,9 @@ impl Parts<'_> {
             &recovered,
             &self.manifest,
         )?;
-        let last_seq = recovered.last_seq.max(self.shape.last_seq);
+        // Not what the manifest names: that may be a write which no log holds, of before a loss of power, or of the store
+        // that this one is a copy of. Nothing has its number (I5), and the log has to go on without a gap.
+        let last_seq = recovered.last_seq;
         // A manifest of its own for each opening: a torn tail of the old one is left behind.
         // It comes before the first log segment, which would be foreign without it.
         let (manifest_file, log_file) = (new_file(), new_file());
