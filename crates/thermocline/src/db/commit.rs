@@ -22,7 +22,7 @@ use crate::key::{MAX_SEQ, SeqNo};
 use crate::options::Durability;
 use crate::points::point;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Arc, Mutex};
+use crate::sync::{Arc, Mutex, MutexGuard};
 use crate::wal::{Wal, WalSync};
 
 /// The queue of writers, and the log that the leader of each group writes.
@@ -255,15 +255,21 @@ impl Engine {
 
     /// As [`Engine::freeze_all`]; runs `then` before any other memtable can freeze.
     pub(crate) fn freeze_all_then(&self, then: impl FnOnce()) -> Result<SeqNo> {
+        let mut log = self.lock_unheld_log()?;
+        for tree in self.all_trees() {
+            self.freeze(&mut log, &tree)?;
+        }
+        then();
+        Ok(log.last_seq)
+    }
+
+    /// The log's lock, at a time when no checkpoint holds freezes off.
+    pub(super) fn lock_unheld_log(&self) -> Result<MutexGuard<'_, Log>> {
         loop {
-            let mut log = self.commit.log.lock();
+            let log = self.commit.log.lock();
             self.check_writable()?;
             if !self.commit.freezes_held() {
-                for tree in self.all_trees() {
-                    self.freeze(&mut log, &tree)?;
-                }
-                then();
-                return Ok(log.last_seq);
+                return Ok(log);
             }
             drop(log);
             let free = || !self.commit.freezes_held() || self.check_writable().is_err();

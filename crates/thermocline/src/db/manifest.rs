@@ -114,8 +114,9 @@ impl Engine {
                 reason: "the default keyspace cannot be dropped".into(),
             });
         }
-        // The log's lock: no group is half way into the keyspace's memtable.
-        let _log = self.commit.log.lock();
+        // The log's lock: no group is half way into the keyspace's memtable. And not during a checkpoint: what was
+        // written before would be missing from the copy, where the keyspace would be gone.
+        let _log = self.lock_unheld_log()?;
         let mut manifest = self.manifest.lock();
         if self.tree(tree.id).is_none() {
             return Ok(());
