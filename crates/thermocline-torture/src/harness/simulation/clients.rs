@@ -267,6 +267,7 @@ impl Clients {
         let stepped = Arc::new(Stepped::new(1));
         let copy = open(&options, &world.disk, &world.trace, &world.clock, &stepped)?;
         world.compare(&copy)?;
+        copy.delete("none of the keys")?;
         copy.close()?;
         world.tally.add("checkpoints", 1);
         Ok(())
