@@ -49,7 +49,7 @@ impl Limits {
             0 => Self::initial(sizes),
             _ => Self {
                 hot_set: self.hot_set.clamp(sizes.hot_set_min, sizes.hot_set_max),
-                physical: self.physical.max(sizes.physical_min),
+                physical: self.physical.clamp(sizes.physical_min, sizes.physical_max),
                 ..self
             },
         }
@@ -225,9 +225,10 @@ impl EvictionRule {
         let hot_set = self.hot_set_limit(hot_rap, sizes);
         // As many access records as the hot set may have beside those that are worth it.
         let others = (ratio * hot_set.saturating_sub(hot_rap) as f64) as u64;
+        let physical = physical + others + sizes.unmerged;
         Limits {
             hot_set,
-            physical: (physical + others + sizes.unmerged).max(sizes.physical_min),
+            physical: physical.clamp(sizes.physical_min, sizes.physical_max),
             ..version.limits
         }
     }

@@ -56,7 +56,7 @@ impl Shared {
         let sizes = Sizes::new(&parts.options, parts.fast.options.capacity);
         let model = Model::new(&parts.options);
         let opened = open::open(&parts, &sizes, &model);
-        Self {
+        let shared = Self {
             options: parts.options,
             model,
             buffers: Buffers::new(&sizes),
@@ -75,7 +75,12 @@ impl Shared {
             worker: Mutex::new(Worker::new(opened.state_len)),
             retired: Mutex::default(),
             evictions: AtomicU64::new(0),
-        }
+        };
+        // Of a capacity that is less than it was. Writes may find no space until it is seen to, and no
+        // read may come.
+        let is_over = shared.is_over(&shared.version.load());
+        shared.pending.store(is_over, Ordering::Relaxed);
+        shared
     }
 
     /// RALT's time after `accessed` bytes of this process.

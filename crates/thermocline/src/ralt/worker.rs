@@ -229,16 +229,17 @@ impl Shared {
         }
     }
 
-    fn is_over(&self, version: &Version) -> bool {
+    pub(super) fn is_over(&self, version: &Version) -> bool {
         version.hot_set() > self.hot_set_limit(version)
             || version.physical() > version.limits.physical
     }
 
-    /// Whether access records take twice what they may: more come than are merged, or merging finds
-    /// no space.
+    /// Whether access records take twice what they may, or most of the tier: more come than are merged, or
+    /// merging finds no space.
     fn is_far_over(&self) -> bool {
         let version = self.version.load();
-        version.physical() > version.limits.physical.saturating_mul(2)
+        let twice = version.limits.physical.saturating_mul(2);
+        version.physical() > twice.min(self.sizes.physical_most)
     }
 
     fn due(&self, worker: &Worker, version: &Version) -> Option<Due> {

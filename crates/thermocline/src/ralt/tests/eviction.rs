@@ -403,3 +403,22 @@ fn where_records_are_small_their_own_size_is_what_is_limited() {
     let early = hot.iter().filter(|number| **number < 100).count();
     assert!(early < 50 && hot.len() > 1000, "{early} of {}", hot.len());
 }
+
+/// What follows from the hot set was all that bounded the limit of access records. Where keys and values are no
+/// larger than what is kept of them, that came to the whole fast tier after the first eviction.
+#[test]
+fn access_records_of_small_records_leave_most_of_the_tier_to_the_records() {
+    let fixture = Fixture::new();
+    // Nothing is read again here, and is not to count for worthless.
+    fixture.ralt.set_data(0);
+    let mut number = 0;
+    while fixture.is_young() {
+        fixture.read(0, number, 8);
+        number += 1;
+        assert!(number < 100_000, "nothing was evicted");
+    }
+    fixture.work();
+    check_limits(&fixture);
+    let metrics = fixture.ralt.metrics();
+    assert!(metrics.physical_limit_bytes < CAPACITY / 2, "{metrics:?}");
+}

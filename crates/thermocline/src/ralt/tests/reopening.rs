@@ -292,6 +292,61 @@ fn another_database_or_other_scores_mean_beginning_anew() {
     assert_eq!(larger.ralt.trouble(), None, "another capacity is fine");
 }
 
+/// Reopens access records that have been evicted from with a fast tier so small that they are `share` of its
+/// capacity, other files take the rest, and `initial` of it is theirs at first.
+fn reopen_on_a_full_tier(share: f64, initial: f64) -> Fixture {
+    let medium = Arc::new(Memory::new());
+    let capacity = 4 * CAPACITY;
+    let before = Fixture::on(medium.clone(), capacity, HotRapOptions::default());
+    let mut read = 0;
+    while before.is_young() {
+        before.read(3, read, 8);
+        read += 1;
+        assert!(read < 100_000, "nothing was evicted");
+    }
+    before.work();
+    before.ralt.close();
+    let physical = before.ralt.metrics().physical_bytes;
+    let options = HotRapOptions {
+        ralt_initial: initial,
+        ..HotRapOptions::default()
+    };
+    let after = Fixture::on(medium, (physical as f64 / share) as u64, options);
+    assert_eq!(after.ralt.trouble(), None);
+    assert_eq!(after.ralt.metrics().physical_bytes, physical);
+    after.fast.add_file_bytes(after.fast.free_bytes());
+    assert_eq!(after.fast.free_bytes(), 0);
+    after
+}
+
+/// A limit outlived the capacity that it followed from. Where the fast tier was smaller after a restart than
+/// the access records on it, no merge of them found space, and they never took twice their limit, so that they
+/// were not given up either: every write was refused for want of space, for good.
+#[test]
+fn access_records_that_leave_no_space_on_the_tier_of_now_are_given_up() {
+    for (share, initial) in [(4.0, 0.15), (0.9, 0.5)] {
+        let fixture = reopen_on_a_full_tier(share, initial);
+        (0..2000).for_each(|number| fixture.read(3, number, 8));
+        fixture.work();
+        let (tier, free) = (&fixture.fast.options, fixture.fast.free_bytes());
+        assert!(free > tier.capacity / 4, "{share}: {free} of {tier:?}");
+        (50_000..50_050).for_each(|number| fixture.read(3, number, 8));
+        fixture.flush();
+        assert_eq!(fixture.hot(3, 50_000..50_050).len(), 50);
+        assert_eq!(fixture.ralt.trouble(), None);
+    }
+}
+
+/// And only a full buffer of accesses had them looked at: a store that is only written to has none.
+#[test]
+fn access_records_over_their_limit_are_due_from_the_opening_on() {
+    let fixture = reopen_on_a_full_tier(4.0, 0.15);
+    assert!(fixture.ralt.has_work());
+    fixture.work();
+    assert!(fixture.fast.file_bytes() < fixture.fast.options.capacity);
+    assert!(!fixture.ralt.has_work());
+}
+
 /// Once, a state of other settings was removed before there was a new one. A process that was killed
 /// in between left none where one was expected, and the next opening called that damage.
 #[test]
