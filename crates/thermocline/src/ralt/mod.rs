@@ -162,6 +162,12 @@ impl Ralt {
     }
 
     /// Whether a step of the background work is due.
+    /// What [`Ralt::set_data`] said last.
+    #[cfg(test)]
+    pub(crate) fn data(&self) -> u64 {
+        self.shared.data.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn has_work(&self) -> bool {
         let due = self.shared.pending.load(Ordering::Relaxed) || self.shared.buffers.is_flush_due();
         due && !self.shared.stopped.load(Ordering::Relaxed)
