@@ -107,6 +107,7 @@ impl Ralt {
 
     /// Whether a record deserves the fast tier that was read once: nothing was ever evicted, so that
     /// there was room for all, and it is not shown that all are read alike; or a hotspot is being learnt.
+    /// Not when RALT has stopped.
     pub(crate) fn is_generous(&self) -> bool {
         self.shared.is_generous(&self.shared.version.load())
     }
@@ -161,13 +162,13 @@ impl Ralt {
         self.shared.data.store(bytes, Ordering::Relaxed);
     }
 
-    /// Whether a step of the background work is due.
     /// What [`Ralt::set_data`] said last.
     #[cfg(test)]
     pub(crate) fn data(&self) -> u64 {
         self.shared.data.load(Ordering::Relaxed)
     }
 
+    /// Whether a step of the background work is due.
     pub(crate) fn has_work(&self) -> bool {
         let due = self.shared.pending.load(Ordering::Relaxed) || self.shared.buffers.is_flush_due();
         due && !self.shared.stopped.load(Ordering::Relaxed)

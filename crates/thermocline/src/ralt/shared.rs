@@ -142,8 +142,12 @@ impl Shared {
         sum
     }
 
-    /// Whether all that is read counts as hot, by what is known in `version`.
+    /// Whether all that is read counts as hot, by what is known in `version`. Not once nothing is learnt any
+    /// more: it would be so for good.
     pub(super) fn is_generous(&self, version: &Version) -> bool {
+        if self.stopped.load(Ordering::Relaxed) {
+            return false;
+        }
         let may_be_hot = || !self.flat.load(Ordering::Relaxed);
         version.is_young() && may_be_hot() || self.learning.load(Ordering::Relaxed)
     }

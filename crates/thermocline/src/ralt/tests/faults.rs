@@ -53,12 +53,15 @@ fn any_call_may_fail() {
     }
 }
 
+/// A young RALT that had stopped counted everything that was read as hot for the rest of the process's life, since
+/// it would never evict: every record read from the slow tier was promoted.
 #[test]
 fn after_a_failed_sync_nothing_is_written_and_what_is_known_stays_in_use() {
     let disk = Faulty::new(1);
     let fixture = fixture(&disk);
     (0..100).for_each(|number| fixture.read(0, number, 10));
     fixture.flush();
+    assert!(fixture.ralt.is_generous());
     disk.fail_where(
         |operation, _| operation == Operation::Sync,
         Fault::SyncFails,
@@ -75,6 +78,7 @@ fn after_a_failed_sync_nothing_is_written_and_what_is_known_stays_in_use() {
     fixture.ralt.close();
     assert_eq!(disk.calls(), calls, "not a call to the disk");
     assert!(!fixture.ralt.has_work());
+    assert!(!fixture.ralt.is_generous());
     assert!((0..100).all(|number| fixture.ralt.is_hot(0, &key(number))));
     let metrics = fixture.ralt.metrics();
     assert!(metrics.dropped_accesses >= 5000, "{metrics:?}");
@@ -134,6 +138,7 @@ fn want_of_space_passes() {
     assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk());
 }
 
+/// It was young for good as well, and so everything that was read counted as hot.
 #[test]
 fn a_directory_that_cannot_be_had_leaves_a_ralt_that_knows_nothing() {
     let disk = Faulty::new(1);
@@ -143,6 +148,7 @@ fn a_directory_that_cannot_be_had_leaves_a_ralt_that_knows_nothing() {
     (0..1000).for_each(|number| fixture.read(0, number, 10));
     fixture.ralt.close();
     assert!(!fixture.ralt.is_hot(0, &key(1)) && !fixture.ralt.work());
+    assert!(!fixture.ralt.is_generous());
     assert_eq!(self::fixture(&gone).ralt.trouble(), None);
 }
 
