@@ -274,6 +274,33 @@ fn a_record_promoted_twice_is_one_record() {
     }
 }
 
+/// A crossing logs the reads of what it takes out of a cache. The promotion that had frozen that cache logged them
+/// again: a record that had been read once was stable, as one that is read again and again.
+#[test]
+fn reads_are_logged_once_whether_a_crossing_takes_the_record_up_or_not() {
+    for crosses in [false, true] {
+        let scene = Scene::with_old(&KEYS);
+        // A table of level f over all of them.
+        scene.put_all(&["k", "l"], "old");
+        scene.to_last_fast();
+        scene.read_into_cache(&KEYS);
+        scene.heat(&KEYS);
+        let logged = || scene.db.metrics().hotrap.unwrap().ralt.accesses;
+        let before = logged();
+        let cached = scene.tree().promotion.mutable().all();
+        let reads = cached.iter().map(|(_, record)| u64::from(record.reads()));
+        let hook = crosses.then(|| {
+            scene.at("promotion.frozen", |scene| {
+                scene.cross();
+                Ok(())
+            })
+        });
+        scene.promote().unwrap();
+        drop(hook);
+        assert_eq!(logged() - before, reads.sum::<u64>(), "crosses: {crosses}");
+    }
+}
+
 /// Nothing keeps the next promotion, or a compaction of L0, from going ahead.
 pub(super) fn check_released(scene: &Scene) {
     let state = scene.tree().state.lock();
