@@ -116,6 +116,8 @@ pub(super) struct Writer<'a> {
     files: &'a Files,
     model: Model,
     limits: Limits,
+    /// The counters' epoch when writing began.
+    epoch: u64,
     level: usize,
     table_size: u64,
     space: Reservation,
@@ -125,7 +127,7 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Writes tables for `level`, hot by `limits`.
+    /// Writes tables for `level`, hot by `limits`, in the counters' epoch `epoch`.
     ///
     /// # Errors
     /// [`crate::Error::NoSpace`] when the fast tier has no room.
@@ -133,6 +135,7 @@ impl<'a> Writer<'a> {
         files: &'a Files,
         model: Model,
         limits: Limits,
+        epoch: u64,
         level: usize,
         space: Space,
     ) -> Result<Self> {
@@ -140,6 +143,7 @@ impl<'a> Writer<'a> {
             files,
             model,
             limits,
+            epoch,
             level,
             table_size: space.table,
             space: files.fast.reserve(space.expected)?,
@@ -192,7 +196,11 @@ impl<'a> Writer<'a> {
         builder.add_weighing(stored, &self.value, weight)?;
         samples.push(Sample {
             rank,
-            stable_before,
+            // Since when a record is not stable any more tells nothing: it is of one class with the others.
+            stable_before: match stable_before {
+                0 => 0,
+                epoch => epoch.max(self.epoch),
+            },
             hot_rap,
             stored: stored_size(key, &self.value),
         });

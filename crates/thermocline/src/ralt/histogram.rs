@@ -3,14 +3,15 @@
 use crate::coding::{Decoder, put_varint};
 
 /// Most bins of the records that cease to be stable in one epoch.
-const BINS: usize = 16;
+pub(super) const BINS: usize = 16;
 
 /// Records of about one rank.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Bin {
     /// Their mean rank.
     pub(super) rank: f64,
-    /// The epoch in which they cease to be stable; 0 if they never were.
+    /// The epoch in which they cease to be stable, or that of their table if they had ceased before; 0 if
+    /// they never were.
     pub(super) stable_before: u64,
     pub(super) records: u64,
     /// Their HotRAP size, hot or not.

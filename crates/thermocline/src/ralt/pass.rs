@@ -28,6 +28,8 @@ pub(super) struct Pass {
     to: usize,
     /// Tables of level 0 from this number on came after it began, and are newer than its output.
     below: FileId,
+    /// The counters' epoch when it began.
+    epoch: u64,
     /// Whether it takes every table that there was: its output is then one run.
     pub(super) is_full: bool,
     /// The eviction that it carries out, and the mean of physical by HotRAP size before it.
@@ -108,6 +110,7 @@ impl Pass {
             through,
             to,
             below,
+            epoch,
             is_full,
             eviction: None,
             above: version.split_sum(|table| table.histogram.hot_rap()).1,
@@ -164,7 +167,8 @@ impl Pass {
             table: sizes.table,
             expected: inputs.iter().map(|(_, table)| table.meta.len).sum(),
         };
-        let mut writer = Writer::new(files, *model, version.limits, self.to, space)?;
+        let (limits, epoch) = (version.limits, self.epoch);
+        let mut writer = Writer::new(files, *model, limits, epoch, self.to, space)?;
         let mut merged = Merged::new(version, *model, READAHEAD, &[], in_slice)?;
         merged.census = self.census.map(|census| census.anew());
         while let Some((key, record)) = merged.next(end.as_deref())? {

@@ -309,7 +309,8 @@ impl Shared {
             table: u64::MAX,
             expected: keys as u64 + (4 << 10),
         };
-        let mut writer = Writer::new(files, self.model, version.limits, 0, space)?;
+        let epoch = self.model.epoch(self.now().tick);
+        let mut writer = Writer::new(files, self.model, version.limits, epoch, 0, space)?;
         for same in accesses.chunk_by(|a, b| a.key == b.key) {
             let record = same.iter().map(|access| self.record(access, &version));
             let record = record.reduce(|older, newer| self.model.merge(older, newer));

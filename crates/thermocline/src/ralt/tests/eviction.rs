@@ -7,6 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Zipf};
 
 use super::*;
+use crate::ralt::histogram::BINS;
 use crate::ralt::reuse::Reuse;
 
 /// HotRAP size of a record here.
@@ -421,4 +422,41 @@ fn access_records_of_small_records_leave_most_of_the_tier_to_the_records() {
     check_limits(&fixture);
     let metrics = fixture.ralt.metrics();
     assert!(metrics.physical_limit_bytes < CAPACITY / 2, "{metrics:?}");
+}
+
+/// Bins told records apart by the epoch in which they ceased to be stable, however long ago: what an eviction
+/// goes by took more memory, and the state more bytes to write with each flush, the older the store was.
+#[test]
+fn histograms_do_not_grow_with_the_epochs_that_a_store_has_seen() {
+    const EPOCHS: u64 = 300;
+    const FRESH: u64 = 10;
+    // An epoch is a slice, and one record's bytes.
+    let options = HotRapOptions {
+        hot_set_min: 0.01,
+        hot_set_max: 0.02,
+        slice: 0.02,
+        ..HotRapOptions::default()
+    };
+    let fixture = Fixture::on(Arc::new(Memory::new()), CAPACITY, options);
+    let slice = fixture.ralt.shared.sizes.slice;
+    for number in 0..EPOCHS * FRESH {
+        // All over the key range, so that each table has some of each epoch's.
+        let key = key(number * 7919 % 1_000_003);
+        if fixture.ralt.log(0, &key, 8, 2) {
+            fixture.work();
+        }
+        if number % FRESH == 0 {
+            fixture.read(0, 2_000_000, slice as usize);
+        }
+    }
+    fixture.flush();
+    fixture.merge_all();
+    let version = fixture.ralt.shared.version.load();
+    assert!(version.tables().count() > 1);
+    let records: u64 = version.tables().map(|table| table.meta.entries).sum();
+    assert!(records > EPOCHS * FRESH, "all are tracked: {records}");
+    for table in version.tables() {
+        let bins = table.histogram.bins.len();
+        assert!(bins <= 3 * BINS, "{bins} of {}", table.meta.entries);
+    }
 }
