@@ -124,7 +124,7 @@ pub enum Error {
     /// A key, a value or a batch is larger than the engine takes.
     #[error("{what} of {len} bytes is over the limit of {limit} bytes")]
     TooLarge {
-        /// "key", "value", "batch" or "keyspace name".
+        /// "key", "value", "batch", "keyspace name", or what of a file grew too long.
         what: &'static str,
         /// Its size in bytes.
         len: usize,

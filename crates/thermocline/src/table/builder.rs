@@ -70,6 +70,8 @@ pub(crate) struct TableBuilder {
     hashes: Vec<u64>,
     partition_keys: usize,
     partitions: Vec<Partition>,
+    /// Bytes that the cut partitions will take, with their entries in the top-level index.
+    partition_bytes: usize,
     /// Over the checksums of data blocks.
     data_checksum: u64,
     properties: TableProperties,
@@ -107,6 +109,7 @@ impl TableBuilder {
             hashes: Vec::new(),
             partition_keys: 0,
             partitions: Vec::new(),
+            partition_bytes: 0,
             data_checksum: 0,
             properties: TableProperties::new(identity),
         })
@@ -199,14 +202,14 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// Bytes so far, the current block included.
+    /// Bytes so far: what is written, the current block, and the index and filters, which are written last.
+    /// Of long keys the index is longer than the records.
     pub(crate) fn estimated_len(&self) -> u64 {
-        let block = if self.block.is_empty() {
-            0
-        } else {
-            self.block.len()
-        };
-        self.offset + block as u64
+        let begun = [&self.block, &self.index].map(|block| match block.is_empty() {
+            true => 0,
+            false => block.len(),
+        });
+        self.offset + (begun[0] + begun[1] + self.partition_bytes) as u64
     }
 
     /// Records so far.
@@ -219,7 +222,8 @@ impl TableBuilder {
     ///
     /// # Errors
     /// [`Error::Corruption`] when no record was added: a table without a range cannot be
-    /// named in the manifest. I/O errors of the tier.
+    /// named in the manifest. [`Error::TooLarge`] when the top-level index has 4 GiB. I/O errors of
+    /// the tier.
     pub(crate) fn finish(mut self) -> Result<TableMeta> {
         if self.properties.entries == 0 {
             let what = "a table without records was to be finished";
@@ -309,9 +313,15 @@ impl TableBuilder {
 
     fn write_sealed(&mut self, payload: &[u8]) -> Result<BlockHandle> {
         let stored = self.sealer.seal(payload, self.offset);
+        // The top-level index alone can be that long, and its restart points would not reach further.
+        let len = u32::try_from(stored.len()).map_err(|_| Error::TooLarge {
+            what: "top-level index of a table",
+            len: stored.len(),
+            limit: u32::MAX as usize,
+        })?;
         let handle = BlockHandle {
             offset: self.offset,
-            len: stored.len() as u32,
+            len,
         };
         self.writer.append(stored)?;
         self.offset += stored.len() as u64;
@@ -339,10 +349,13 @@ impl TableBuilder {
             let index = self.index.finish().to_vec();
             self.index.reset();
             self.partition_keys = 0;
+            let filter = filter::build(&mut self.hashes, self.filter);
+            let filter_len = filter.as_ref().map_or(0, Vec::len);
+            self.partition_bytes += index.len() + filter_len + separator.user_key.len();
             self.partitions.push(Partition {
                 last: separator,
                 index,
-                filter: filter::build(&mut self.hashes, self.filter),
+                filter,
             });
         }
     }

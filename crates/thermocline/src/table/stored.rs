@@ -12,13 +12,16 @@ use crate::version::edit::FileId;
 /// Compression byte and checksum.
 pub(super) const ENVELOPE_LEN: usize = 9;
 
-/// Longest payload: one record of the largest sizes behind an almost full block of 1 MiB.
-/// What claims more is damaged, and must not make us allocate for it.
+/// Longest payload of every block but the top-level index: one record of the largest sizes behind
+/// an almost full block of 1 MiB. What claims more is damaged, and must not make us allocate
+/// for it.
 pub(super) const MAX_PAYLOAD_LEN: usize = MAX_VALUE_LEN + MAX_KEY_LEN + (4 << 20);
 
 const RAW: u8 = 0;
 const LZ4: u8 = 1;
 const ZSTD: u8 = 2;
+
+const OUTSIDE: Damage = Damage("a block handle points outside of the file");
 
 /// What does not hold in bytes already in memory; the reader adds file and offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,9 +56,17 @@ impl BlockHandle {
 
     /// The handle, if it can be a block of a file whose blocks end at `limit`.
     pub(super) fn within(self, limit: u64) -> Decoded<Self> {
-        let len = self.len as usize;
-        if self.end() > limit || !(ENVELOPE_LEN..=MAX_PAYLOAD_LEN + ENVELOPE_LEN).contains(&len) {
-            return Err(Damage("a block handle points outside of the file"));
+        if self.len as usize > MAX_PAYLOAD_LEN + ENVELOPE_LEN {
+            return Err(OUTSIDE);
+        }
+        self.of_any_len_within(limit)
+    }
+
+    /// As [`BlockHandle::within`], for the top-level index, which long keys make as long as all records
+    /// together. The file's length bounds what a damaged handle makes us allocate.
+    pub(super) fn of_any_len_within(self, limit: u64) -> Decoded<Self> {
+        if self.end() > limit || (self.len as usize) < ENVELOPE_LEN {
+            return Err(OUTSIDE);
         }
         Ok(self)
     }
