@@ -19,11 +19,25 @@ use crate::version::edit::{TableMeta, VersionEdit};
 pub(crate) struct FlushJob {
     engine: Arc<Engine>,
     tree: Arc<Tree>,
+    /// Set once the flag is another job's.
+    has_ended: bool,
 }
 
 impl FlushJob {
     pub(crate) fn new(engine: Arc<Engine>, tree: Arc<Tree>) -> Self {
-        Self { engine, tree }
+        Self {
+            engine,
+            tree,
+            has_ended: false,
+        }
+    }
+
+    /// Lets another job have the flag.
+    fn end(&mut self) {
+        if !self.has_ended {
+            self.has_ended = true;
+            self.tree.state.lock().flushing = false;
+        }
     }
 }
 
@@ -41,7 +55,7 @@ impl Job for FlushJob {
                 // Not a failure: a compaction is making room, and queues this flush again when it
                 // ends.
                 Err(error) if error.is_no_space() && self.engine.makes_room(seen) => {
-                    self.tree.state.lock().flushing = false;
+                    self.end();
                     // One that ended between the look and the flag has found the flag set.
                     if !self.engine.is_compacting() {
                         self.engine.schedule_flush(&self.tree);
@@ -52,7 +66,7 @@ impl Job for FlushJob {
                 Err(error) => self.engine.background.note(&error),
             }
         }
-        self.tree.state.lock().flushing = false;
+        self.end();
         // A memtable that froze between the look and the flag has found the flag set.
         if self.engine.background.error().is_none() {
             self.engine.schedule_flush(&self.tree);
@@ -65,7 +79,7 @@ impl Job for FlushJob {
 impl Drop for FlushJob {
     fn drop(&mut self) {
         // A job dropped by a shutdown must not leave the flag set.
-        self.tree.state.lock().flushing = false;
+        self.end();
     }
 }
 
@@ -208,5 +222,53 @@ impl Engine {
         self.update_hot_room();
         self.schedule();
         self.executor.notify();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Db;
+    use crate::executor::Stepped;
+    use crate::options::Options;
+    use crate::storage::Memory;
+
+    /// A flush that had ended took the next one's flag away when it was dropped, and while that one waited
+    /// or ran a third could be queued. The store's own threads flush one after the other. An executor that
+    /// has two for flushes would have written one memtable twice, and installed what was frozen
+    /// later first (I2).
+    #[test]
+    fn a_flush_that_has_ended_leaves_the_flag_to_the_next() {
+        let stepped = Arc::new(Stepped::new(1));
+        let db = Db::builder(Options::one_tier("/fast"))
+            .medium(0, Arc::new(Memory::new()))
+            .executor(stepped.clone())
+            .open()
+            .unwrap();
+        let (engine, tree) = (db.engine(), db.tree());
+        let is_flushing = || tree.state.lock().flushing;
+        // As one that is queued.
+        tree.state.lock().flushing = true;
+        let mut first = FlushJob::new(Arc::clone(engine), Arc::clone(tree));
+        assert_eq!(first.step(), Step::Done);
+        assert!(!is_flushing(), "the first is over");
+
+        db.put("key", "value").unwrap();
+        engine.freeze_all().unwrap();
+        assert!(is_flushing(), "the second is queued");
+        drop(first);
+        assert!(is_flushing(), "the second is queued still");
+        stepped.drain();
+        assert!(!is_flushing() && engine.immutables() == 0);
+    }
+
+    #[test]
+    fn a_flush_that_a_shutdown_drops_leaves_no_flag() {
+        let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(Memory::new()));
+        let db = builder.open().unwrap();
+        let (engine, tree) = (db.engine(), db.tree());
+        tree.state.lock().flushing = true;
+        drop(FlushJob::new(Arc::clone(engine), Arc::clone(tree)));
+        assert!(!tree.state.lock().flushing);
     }
 }
