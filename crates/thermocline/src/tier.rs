@@ -290,6 +290,11 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
+    /// Bytes that are not a file's yet.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
     /// Turns `bytes` of the reservation into a file's; a file larger than the rest counts
     /// in full.
     pub(crate) fn use_for_file(&mut self, bytes: u64) {

@@ -268,6 +268,7 @@ impl CompactionJob {
     }
 
     fn new_builder(&self, output: usize) -> Result<TableBuilder> {
+        let reserved = self.space.get(output).map_or(0, Reservation::left);
         let output = self.plan.outputs[output];
         let tier = &self.engine.tiers[usize::from(output.tier)];
         let epoch = self.plan.inputs().map(|table| table.meta.epoch).max();
@@ -282,7 +283,8 @@ impl CompactionJob {
             gone: self.engine.graveyard.dead(),
             keyspace_name: self.tree.name.clone(),
         };
-        let expected = self.engine.sizes.table_size;
+        // A disk with room for what was reserved must not refuse a small job a whole table's.
+        let expected = self.engine.sizes.table_size.min(reserved);
         TableBuilder::new(tier, identity, expected, Purpose::Compaction)
     }
 

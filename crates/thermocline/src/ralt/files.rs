@@ -177,7 +177,7 @@ impl<'a> Writer<'a> {
                     gone: Vec::new(),
                     keyspace_name: Bytes::new(),
                 };
-                let (tier, expected) = (&self.files.tier, self.table_size);
+                let (tier, expected) = (&self.files.tier, self.table_size.min(self.space.left()));
                 let builder = TableBuilder::new(tier, identity, expected, Purpose::Hotness)?;
                 none.insert((builder.weighed(), Vec::new()))
             }

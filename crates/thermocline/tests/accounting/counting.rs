@@ -15,9 +15,15 @@ use thermocline::storage::{
 pub(crate) struct Passed {
     read: AtomicU64,
     written: AtomicU64,
+    expected: AtomicU64,
 }
 
 impl Passed {
+    /// Bytes that tables so far were expected to have when they were begun.
+    pub(crate) fn expected(&self) -> u64 {
+        self.expected.load(Ordering::Relaxed)
+    }
+
     /// Bytes read and written so far.
     pub(crate) fn now(&self) -> (u64, u64) {
         (
@@ -139,6 +145,9 @@ impl TableStore for Counted<Arc<dyn TableStore>> {
     }
 
     fn create(&self, name: &str, expected_len: u64) -> Result<Box<dyn TableWriter>> {
+        self.passed
+            .expected
+            .fetch_add(expected_len, Ordering::Relaxed);
         let writer = self.inner.create(name, expected_len)?;
         Ok(Box::new(self.with(writer)))
     }

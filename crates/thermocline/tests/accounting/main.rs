@@ -8,7 +8,7 @@ use std::sync::Arc;
 use counting::Counting;
 use thermocline::executor::Stepped;
 use thermocline::metrics::{Activity, IoMetrics, Metrics};
-use thermocline::{Db, Purpose};
+use thermocline::{Db, Options, Purpose};
 use thermocline_torture::stores::small_options;
 
 const RECORDS: u32 = 10_000;
@@ -103,6 +103,30 @@ fn tables_are_written_in_large_operations() {
     let flushed = io(&metrics, 0, Purpose::Flush);
     // Tables of 32 KiB: the writer gathers the blocks of 1 KiB.
     assert_eq!(flushed.write_ops, metrics.flushes, "{flushed:?}");
+}
+
+/// Each table of a compaction asked its disk for the room of a whole one, however little there was to
+/// compact. Where less was free the job failed, although what it had to write would have fitted.
+#[test]
+fn a_small_compaction_asks_for_little_room() {
+    let medium = Counting::default();
+    let options = Options::one_tier("/fast");
+    let builder = Db::builder(options).medium(0, Arc::new(medium.clone()));
+    let db = builder.executor(Arc::new(Stepped::new(3))).open().unwrap();
+    for life in 0..2 {
+        for n in 0..100 {
+            db.put(key(n), [life; 600]).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    let inputs = db.metrics().levels[0].bytes;
+    let before = medium.passed.expected();
+    db.compact_range::<&str>(..).unwrap();
+    let asked = medium.passed.expected() - before;
+    assert!(
+        asked >= inputs / 2 && asked <= inputs / 4 * 5,
+        "{asked} for inputs of {inputs}"
+    );
 }
 
 #[test]
