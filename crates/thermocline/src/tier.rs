@@ -184,7 +184,16 @@ impl Tier {
 
     /// Bytes reserved for output that is not written yet.
     pub(crate) fn reserved_bytes(&self) -> u64 {
-        self.reserved.load(Ordering::Relaxed)
+        // Who finds bytes gone from here finds them in the files: see `taken_bytes`.
+        self.reserved.load(Ordering::Acquire)
+    }
+
+    /// Bytes of files, and those reserved. Bytes that a job turns into a file's meanwhile may count
+    /// twice, but never not at all (I8): they come to the files before they leave what is reserved, and
+    /// so that is looked at first.
+    fn taken_bytes(&self) -> u64 {
+        let reserved = self.reserved_bytes();
+        reserved.saturating_add(self.file_bytes())
     }
 
     /// Bytes granted to jobs that have not ended: written already, or reserved.
@@ -199,10 +208,7 @@ impl Tier {
 
     /// Bytes that may still be written within the capacity.
     pub(crate) fn free_bytes(&self) -> u64 {
-        self.options
-            .capacity
-            .saturating_sub(self.file_bytes())
-            .saturating_sub(self.reserved_bytes())
+        self.options.capacity.saturating_sub(self.taken_bytes())
     }
 
     /// Counts a file that came to be, or grew, by `bytes`.
@@ -243,8 +249,7 @@ impl Tier {
             left: bytes,
         };
         let wanted = self
-            .file_bytes()
-            .saturating_add(self.reserved_bytes())
+            .taken_bytes()
             .saturating_add(self.kept_free)
             .saturating_add(margin);
         // Who needs nothing is never refused: a table that moves may be what makes room.
@@ -300,10 +305,11 @@ impl Reservation {
     pub(crate) fn use_for_file(&mut self, bytes: u64) {
         let from_reserve = bytes.min(self.left);
         self.left -= from_reserve;
+        // In this order: see `Tier::taken_bytes`.
         self.tier.add_file_bytes(bytes);
         self.tier
             .reserved
-            .fetch_sub(from_reserve, Ordering::Relaxed);
+            .fetch_sub(from_reserve, Ordering::Release);
     }
 }
 
@@ -363,5 +369,42 @@ impl CountedWriter {
         }
         let writer = self.writer;
         self.tier.sync_names(|| writer.finish())
+    }
+}
+
+/// Every order of a look and what it looks at. Needs the checker's own atomics:
+/// `cargo test -p thermocline --features shuttle --lib model`
+#[cfg(all(test, feature = "shuttle"))]
+mod model {
+    use std::path::Path;
+
+    use super::*;
+    use crate::storage::{Medium, Memory};
+
+    /// Regression: the bytes of files were read before what is reserved, and a job that ended a file in
+    /// between had its bytes in neither: a second job was granted the space that the file had
+    /// taken, and the fast tier grew beyond its capacity (I8).
+    fn one_reserves_while_another_turns_its_reservation_into_a_file() {
+        let tables = Memory::new().table_store(Path::new("t"), true).unwrap();
+        let options = TierOptions::fast("t").capacity(100);
+        let tier = Arc::new(Tier::new(0, options, tables, None));
+        let mut space = tier.reserve(60).unwrap();
+        let writer = shuttle::thread::spawn(move || {
+            space.use_for_file(60);
+            space
+        });
+        assert!(tier.free_bytes() <= 40);
+        let refused = tier.reserve(60);
+        assert!(matches!(refused, Err(Error::NoSpace { .. })));
+        drop(writer.join().unwrap());
+        assert_eq!((tier.file_bytes(), tier.reserved_bytes()), (60, 0));
+    }
+
+    #[test]
+    fn bytes_that_become_a_files_are_never_free_meanwhile() {
+        shuttle::check_random(
+            one_reserves_while_another_turns_its_reservation_into_a_file,
+            1000,
+        );
     }
 }
