@@ -10,7 +10,7 @@ use crate::executor::{Job, Step};
 use crate::iter::InternalIterator;
 use crate::merge::MergingIter;
 use crate::metrics::CompactionMetrics;
-use crate::placement::{Brought, ByLevel, Output, Router, Source};
+use crate::placement::{Brought, ByLevel, Output, Router, Source, UP};
 use crate::points::point;
 use crate::promotion::RecordsIter;
 use crate::sync::Arc;
@@ -233,7 +233,8 @@ impl CompactionJob {
                     Source::Lower
                 };
                 let len = merge.input.value().len();
-                let output = merge.router.route(key, len, source);
+                let room = self.room_up(&merge.builders);
+                let output = merge.router.route(key, len, source, room);
                 let builder = match &mut merge.builders[output] {
                     Some(builder) => builder,
                     none => none.insert(self.new_builder(output)?),
@@ -248,6 +249,13 @@ impl CompactionJob {
         self.moved = merge.router.moved();
         self.brought = merge.router.brought();
         Ok(false)
+    }
+
+    /// What a crossing may still write to the fast tier (I8). Something is left for the ends of its tables.
+    fn room_up(&self, builders: &[Option<TableBuilder>]) -> u64 {
+        let left = self.space.get(UP).map_or(0, Reservation::left);
+        let begun = builders.get(UP).and_then(Option::as_ref);
+        (left - left / 32).saturating_sub(begun.map_or(0, TableBuilder::estimated_len))
     }
 
     fn cutter(&self, output: Output) -> Cutter {

@@ -10,11 +10,11 @@ use crate::compaction::{CompactionJob, Plan};
 use crate::error::{Error, Result};
 use crate::executor::Lane;
 use crate::metrics::Activity;
-use crate::options::MEMTABLES;
+use crate::options::{Compression, MEMTABLES};
 use crate::placement::SpacePlan;
 use crate::points::point;
 use crate::sync::{Arc, Mutex};
-use crate::tier::Reservation;
+use crate::tier::{Reservation, Tier};
 
 /// Failures and counts of background work.
 #[derive(Debug, Default)]
@@ -211,11 +211,12 @@ impl Engine {
             let expected = if plan.is_move {
                 0
             } else {
-                expected_output(plan, tier.index)
+                expected_output(plan, tier)
             };
             space.push(tier.reserve_leaving(expected, margin)?);
         }
-        // What stays on the fast tier is part of what comes from there.
+        // What stays on the fast tier takes no more than what comes from there, so that a crossing makes
+        // room: the job's router has no more to give.
         let stays: u64 = plan.upper.iter().map(|table| table.meta.len).sum();
         for output in outputs.filter(|_| !plan.is_move) {
             if let Ok(reserved) = self.tiers[usize::from(output.tier)].reserve(stays) {
@@ -278,14 +279,18 @@ impl Engine {
     }
 }
 
-/// How long the output of `plan` on tier `tier` may get. From the same tier it is as long as its input
-/// at most, but for the ends of blocks; from one that compresses it may be longer.
-fn expected_output(plan: &Plan, tier: u8) -> u64 {
+/// How long the output of `plan` on `tier` may get. From another tier it may be longer than its input,
+/// which may have been compressed; from the same one too, where that compresses no more. Where it does,
+/// it is taken to do so as it did before, and the output to be as long as the input but for the ends of
+/// blocks.
+fn expected_output(plan: &Plan, tier: &Tier) -> u64 {
+    let compresses = tier.options.compression != Compression::None;
     let expected = plan.inputs().map(|table| {
-        if table.meta.tier == tier {
-            table.meta.len + table.meta.len / 32
+        let as_before = table.meta.len + table.meta.len / 32;
+        if table.meta.tier == tier.index && compresses {
+            as_before
         } else {
-            table.raw_len()
+            table.raw_len().max(as_before)
         }
     });
     expected.sum()
@@ -304,6 +309,55 @@ mod tests {
     use crate::points::Points;
     use crate::storage::Memory;
     use crate::sync::atomic::{AtomicBool, Ordering};
+
+    fn plan_of_l0(db: &Db) -> Plan {
+        let (engine, tree) = (db.engine(), db.tree());
+        let all = KeyRange {
+            first: Bytes::new(),
+            last: Bytes::from_static(b"z"),
+        };
+        let state = tree.state.lock();
+        match tree.with_picker(engine, &state, true, |picker| picker.pick_range(0, &all)) {
+            Manual::Start(plan) => *plan,
+            Manual::Wait | Manual::Done => panic!("L0 has tables"),
+        }
+    }
+
+    /// Output was taken to become no longer than its input from the same tier. After an opening that had
+    /// turned compression off it became several times as long, and so did what was in use of a
+    /// capacity that is a promise (I8).
+    #[test]
+    fn what_is_reserved_does_not_rest_on_how_the_input_was_compressed() {
+        let medium = Arc::new(Memory::new());
+        let open = |compression| {
+            let tier = TierOptions::fast("/fast").compression(compression);
+            let mut options = Options::with_tiers(vec![tier]);
+            options.l0_trigger = 20;
+            let builder = Db::builder(options).medium(0, medium.clone());
+            builder.executor(Arc::new(Stepped::new(1))).open().unwrap()
+        };
+        let db = open(Compression::Lz4);
+        for _ in 0..2 {
+            for key in 0..50u8 {
+                db.put([key], [0; 500]).unwrap();
+            }
+            db.flush().unwrap();
+        }
+        db.close().unwrap();
+        let db = open(Compression::None);
+        let plan = plan_of_l0(&db);
+        let space = db.engine().reserve_for(&mut plan.clone()).unwrap();
+        let reserved: u64 = space.iter().map(Reservation::left).sum();
+        drop(space);
+        db.engine().start(db.tree(), plan).unwrap();
+        db.wait_idle().unwrap();
+        let bytes = db.tree().bytes_on(0);
+        let written: u64 = bytes.iter().sum();
+        assert!(
+            bytes[0] == 0 && written <= reserved,
+            "{written} bytes, {reserved} reserved"
+        );
+    }
 
     /// Regression: `compact_range` gave `NoSpace` on a fast tier that was full only for a moment.
     /// Its plan found no room while none ran; before a table of the last fast level was to make
@@ -332,17 +386,7 @@ mod tests {
         }
         let engine = db.engine();
         let tree = engine.tree(0).unwrap();
-        let plan = {
-            let all = KeyRange {
-                first: Bytes::new(),
-                last: Bytes::from_static(b"z"),
-            };
-            let state = tree.state.lock();
-            match tree.with_picker(engine, &state, true, |picker| picker.pick_range(0, &all)) {
-                Manual::Start(plan) => *plan,
-                Manual::Wait | Manual::Done => panic!("L0 has tables"),
-            }
-        };
+        let plan = plan_of_l0(&db);
         let free = engine.fast().free_for_jobs();
         let _full = engine.fast().reserve(free).unwrap();
         let other = Arc::clone(engine);

@@ -5,7 +5,7 @@ use std::iter::Peekable;
 
 use bytes::Bytes;
 
-use super::{Brought, Router, Source};
+use super::{Brought, Router, Source, UP};
 use crate::key::{InternalKey, KeyRange, Kind};
 use crate::options::Switches;
 use crate::ralt::HotKeys;
@@ -16,8 +16,6 @@ use crate::ralt::HotKeys;
 /// sake is read back at once.
 const MOST_UP: f64 = 0.9;
 
-/// Where a record goes when it stays on, or comes to, the fast tier: the second output.
-const UP: usize = 1;
 const DOWN: usize = 0;
 
 /// Decides for the records of one crossing. Of each key the newest version may go to level f, if
@@ -83,7 +81,13 @@ impl HotRouter {
 }
 
 impl Router for HotRouter {
-    fn route(&mut self, key: InternalKey<'_>, value_len: usize, source: Source) -> usize {
+    fn route(
+        &mut self,
+        key: InternalKey<'_>,
+        value_len: usize,
+        source: Source,
+        room: u64,
+    ) -> usize {
         let size = (key.user_key.len() + value_len) as u64;
         let may_go_up = match source {
             Source::Upper => self.switches.retention,
@@ -93,6 +97,9 @@ impl Router for HotRouter {
             || !may_go_up
             || key.kind != Kind::Put
             || self.up + size > self.most_up
+            // Records are counted before compression, and what is reserved is counted after: where the input
+            // compressed better than what is hot, this is the limit.
+            || size > room
             || !self.hull.contains(key.user_key)
             || !self.is_hot(key.user_key)
         {

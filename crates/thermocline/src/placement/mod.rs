@@ -21,8 +21,10 @@ pub(crate) struct Output {
 /// Decides, record by record, which of a job's outputs a record goes to. Called in key
 /// order, all versions of a user key one after the other, newest first.
 pub(crate) trait Router: Send {
-    /// The index in the job's list of outputs.
-    fn route(&mut self, key: InternalKey<'_>, value_len: usize, source: Source) -> usize;
+    /// The index in the job's list of outputs. The one on the fast tier beside the first has `room` bytes left
+    /// of what is reserved for it (I8).
+    fn route(&mut self, key: InternalKey<'_>, value_len: usize, source: Source, room: u64)
+    -> usize;
 
     /// Bytes of records so far that stayed on the fast tier, and that came up to it.
     fn moved(&self) -> (u64, u64);
@@ -30,6 +32,9 @@ pub(crate) trait Router: Send {
     /// The records that came up to it; asked for once, at the end.
     fn brought(&mut self) -> Brought;
 }
+
+/// Where a crossing's router sends a record that stays on, or comes to, the fast tier: the second output.
+pub(crate) const UP: usize = 1;
 
 /// Which of a job's inputs a record came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +50,13 @@ pub(crate) enum Source {
 pub(crate) struct ByLevel;
 
 impl Router for ByLevel {
-    fn route(&mut self, _key: InternalKey<'_>, _value_len: usize, _source: Source) -> usize {
+    fn route(
+        &mut self,
+        _key: InternalKey<'_>,
+        _value_len: usize,
+        _source: Source,
+        _room: u64,
+    ) -> usize {
         0
     }
 
