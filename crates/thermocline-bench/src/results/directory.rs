@@ -56,6 +56,7 @@ struct SuiteCell {
     figures: Vec<String>,
     #[serde(default)]
     command: String,
+    repeats: u32,
 }
 
 /// Only the number: the rest may look different in another format.
@@ -161,15 +162,15 @@ impl Results {
             bail!("{}: `{}` is no cell's name", self.path.display(), cell.id);
         }
         let mut runs = Vec::new();
-        for repeat in 1.. {
+        for repeat in 1..=cell.repeats {
             let file = self
                 .path
                 .join("runs")
                 .join(format!("{}.{repeat}.json", cell.id));
-            if !file.exists() {
-                break;
+            // One that failed leaves a gap.
+            if file.exists() {
+                runs.push(Run::read(&file)?);
             }
-            runs.push(Run::read(&file)?);
         }
         let Some(first) = runs.first() else {
             self.missing.push(cell.id);
@@ -228,6 +229,20 @@ pub(crate) mod tests {
         assert!(results.probe["fast"].is_object());
     }
 
+    /// Reading stopped at the first repeat that was missing. If that was the first of three, the cell counted as not
+    /// finished: `report` left it out, and `compare --fail-on-regression` passed whatever the other two said.
+    #[test]
+    fn a_repeat_that_failed_does_not_hide_the_others() {
+        let home = tempfile::tempdir().unwrap();
+        let runs = [1.0, 2.0, 3.0].map(|ops_s| value("hotrap", "uniform", ops_s));
+        write(home.path(), &[("a", &[], runs.to_vec())]);
+        fs::remove_file(home.path().join("runs/a.1.json")).unwrap();
+        let results = Results::read(home.path()).unwrap();
+        assert_eq!(results.missing, Vec::<String>::new());
+        let ops_s = results.cells[0].runs.iter().map(|run| run.ops_s);
+        assert!(ops_s.eq([Some(2.0), Some(3.0)]));
+    }
+
     #[test]
     fn the_command_that_measured_is_shown_where_it_is_known() {
         let home = tempfile::tempdir().unwrap();
@@ -257,8 +272,9 @@ pub(crate) mod tests {
         let text = error("{\"format\": 7, \"version\": \"3.0.0\"}");
         assert!(text.contains("format 7 by version 3.0.0"), "{text}");
         assert!(error("[]").contains("not written by a suite"));
-        let text =
-            error("{\"format\": 1, \"suite\": \"x\", \"cells\": [{\"id\": \"../../etc/passwd\"}]}");
+        let text = error(
+            "{\"format\": 1, \"suite\": \"x\", \"cells\": [{\"id\": \"../../etc/passwd\", \"repeats\": 1}]}",
+        );
         assert!(text.contains("is no cell's name"), "{text}");
         let text = format!(
             "{:#}",
