@@ -47,6 +47,12 @@ impl ValueLens {
         self.each().max().unwrap_or(self.usual)
     }
 
+    /// The usual length, where only some of a trace's records have it.
+    pub(crate) fn usual_of_some(&self) -> Option<usize> {
+        let untold = self.by_key.iter().filter(|len| **len == 0).count();
+        (0 < untold && untold < self.by_key.len()).then_some(self.usual)
+    }
+
     /// Mean size of a record, key and value together.
     pub(crate) fn record_bytes(&self) -> u64 {
         let records = self.by_key.len().max(1) as u64;
@@ -72,12 +78,18 @@ mod tests {
         assert_eq!(lens.greatest(), most);
         let mean = KEY_LEN as u64 + (100 + 1000 + 24 + most as u64 + 2) / 4;
         assert_eq!(lens.record_bytes(), mean);
+        assert_eq!(lens.usual_of_some(), Some(1000));
+        for alike in [[0, 0], [100, 100]] {
+            let lens = ValueLens::by_key(1000, Arc::new(alike));
+            assert_eq!(lens.usual_of_some(), None);
+        }
     }
 
     #[test]
     fn values_may_be_all_alike() {
         let lens = ValueLens::all(976);
         assert_eq!((lens.of(7), lens.greatest()), (976, 976));
+        assert_eq!(lens.usual_of_some(), None);
         assert_eq!(lens.record_bytes(), 1000);
     }
 }

@@ -26,8 +26,12 @@ pub(crate) struct Content {
     files: String,
     keys: String,
     records: u64,
-    /// Length of the greatest value; those of a trace are in `keys`.
+    /// Length of the greatest value; those that a trace tells are in `keys`.
     value_len: usize,
+    /// Of the values whose length a trace does not tell, where it tells others. Not in states of before it was
+    /// recorded: a state of such a trace is not known to be the wanted one then, all others still are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    untold_value_len: Option<usize>,
     fast_capacity: u64,
     memtable: u64,
     block_size_fast: u64,
@@ -48,6 +52,7 @@ impl Content {
             },
             records: plan.records,
             value_len: plan.value_lens.greatest(),
+            untold_value_len: plan.value_lens.usual_of_some(),
             fast_capacity: settings.fast_capacity,
             memtable: settings.memtable,
             block_size_fast: settings.block_size_fast,
@@ -297,6 +302,55 @@ mod tests {
         assert!(error.contains("memtable is"), "{error}");
         place.forget().unwrap();
         assert!(place.kept(&other_run).is_err());
+    }
+
+    /// Of all lengths only the greatest was compared. Where a trace told that one and not every other, a state that was
+    /// loaded with another `--record-size` was taken for the wanted one, and a sound engine failed with wrong answers.
+    #[test]
+    fn a_state_of_a_trace_is_refused_if_the_sizes_it_does_not_tell_were_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = place(dir.path()).unwrap();
+        let trace = dir.path().join("t.csv");
+        let of = |lines: &str, record_size: u32| {
+            fs::write(&trace, lines).unwrap();
+            plan(&format!(
+                "--threads 2 --trace {} --format twitter --record-size {record_size}",
+                trace.display()
+            ))
+        };
+        let some_told = "0,a,1,0,1,get,0\n1,b,1,5000,1,set,0\n";
+        let kept = Kept::new(&of(some_told, 200), LOAD);
+        place.keep(&kept).unwrap();
+        assert_eq!(place.kept(&of(some_told, 200)).unwrap(), kept);
+        let refusal = |plan: &Plan| place.kept(plan).unwrap_err().to_string();
+        let error = refusal(&of(some_told, 400));
+        assert!(
+            error.contains("untold_value_len is 176, wanted 376"),
+            "{error}"
+        );
+
+        // States of before that was recorded, as hours go into them, serve where it does not matter.
+        let forget_it = || {
+            let path = place.dirs.fast.join(STATE);
+            let mut state: serde_json::Value =
+                serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+            let content = state["content"].as_object_mut().unwrap();
+            let had = content.remove("untold_value_len").is_some();
+            fs::write(&path, state.to_string()).unwrap();
+            had
+        };
+        assert!(forget_it());
+        let error = refusal(&of(some_told, 200));
+        assert!(error.contains("untold_value_len is null"), "{error}");
+        let [none_told, all_told] = [
+            "0,a,1,0,1,get,0\n1,b,1,0,1,get,0\n",
+            "0,a,1,70,1,set,0\n1,b,1,5000,1,set,0\n",
+        ];
+        for plan in [of(none_told, 200), of(all_told, 200), plan("")] {
+            place.keep(&Kept::new(&plan, LOAD)).unwrap();
+            assert!(!forget_it());
+            place.kept(&plan).unwrap();
+        }
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl Trace {
     }
 
     /// A hash of its distinct keys and their values' lengths: traces that share it load the
-    /// same records.
+    /// same records, if they give those that tell no length the same one.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hash = Xxh3Default::new();
         for key in self.keys.iter() {
