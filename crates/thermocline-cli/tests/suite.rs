@@ -166,7 +166,8 @@ fn another_definition_is_refused_and_its_results_stay() {
     assert_eq!(suite.results(), before);
 }
 
-/// A file that was copied in was once taken for the cell's own, as long as engine and workload were the same.
+/// A file that was copied in was once taken for the cell's own, as long as engine and workload were the same, and
+/// measured over if they were not.
 #[test]
 fn a_result_of_another_command_is_neither_taken_nor_overwritten() {
     let once = TINY.replace("repeats = 3", "repeats = 1");
@@ -186,6 +187,11 @@ fn a_result_of_another_command_is_neither_taken_nor_overwritten() {
         .run(&[])
         .fails(2, &["reads-leveled-ro", "300ms", "400ms", "move it"]);
     assert_eq!(fs::read(&path).expect("a file"), foreign);
+    let of_hotrap = fs::read(path.with_file_name("reads-hotrap-ro.1.json")).expect("a file");
+    fs::write(&path, &of_hotrap).expect("written");
+    let engines = ["--engine hotrap", "--engine leveled", "move it"];
+    suite.run(&[]).fails(2, &engines);
+    assert_eq!(fs::read(&path).expect("a file"), of_hotrap);
     fs::remove_file(&path).expect("removed");
     assert!(suite.run(&[]).ok().contains("1 runs measured, 1 were"));
 }

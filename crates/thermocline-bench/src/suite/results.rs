@@ -29,7 +29,7 @@ impl Finished {
         self.ops_s.or(self.load_ops_s).unwrap_or(0.0)
     }
 
-    /// Whether the command line of `cell` has measured it, as far as can be told.
+    /// Whether the command line of `cell` has measured it with this version, as far as can be told.
     fn is_of(&self, cell: &Cell) -> Result<()> {
         let wanted = cell.command();
         let command = self.command.as_ref().unwrap_or(&wanted);
@@ -38,6 +38,18 @@ impl Finished {
             "{}: `{command}` has measured this result, not `{wanted}`; move it elsewhere to have the cell measured",
             cell.id
         );
+        for (what, here, wanted) in [
+            ("version", &self.version[..], env!("CARGO_PKG_VERSION")),
+            ("engine", &self.engine, &cell.engine),
+            ("workload", &self.workload, &cell.workload),
+            ("distribution", &self.distribution, &cell.distribution),
+        ] {
+            ensure!(
+                here == wanted,
+                "{}: this result is of {what} {here}, not {wanted}; move it elsewhere to have the cell measured",
+                cell.id
+            );
+        }
         Ok(())
     }
 }
@@ -57,29 +69,22 @@ pub(crate) fn part(out: &Path, cell: &Cell, run: Run) -> PathBuf {
 /// hours may have gone into them: they are neither taken for what they are not nor measured over.
 ///
 /// # Errors
-/// It is whole, and another command line has measured it.
+/// It is whole, and of another command line, cell or version.
 pub(crate) fn check(out: &Path, cell: &Cell, run: Run) -> Result<()> {
-    finished(out, cell, run).map_or(Ok(()), |finished| finished.is_of(cell))
+    // Only what cannot be read counts as not there.
+    read(&path(out, cell, run)).map_or(Ok(()), |result| result.is_of(cell))
 }
 
-/// The result of `run`, if it is there, whole and of this version.
+/// The result of `run`, if it is there, whole and this cell's.
 pub(crate) fn finished(out: &Path, cell: &Cell, run: Run) -> Option<Finished> {
-    read(&path(out, cell, run), cell).ok()
+    let result = read(&path(out, cell, run)).ok()?;
+    result.is_of(cell).is_ok().then_some(result)
 }
 
-fn read(path: &Path, cell: &Cell) -> Result<Finished> {
+fn read(path: &Path) -> Result<Finished> {
     let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let finished: Finished = serde_json::from_slice(&text)
-        .with_context(|| format!("{} is no result of a run", path.display()))?;
-    ensure!(
-        finished.version == env!("CARGO_PKG_VERSION")
-            && finished.engine == cell.engine
-            && finished.workload == cell.workload
-            && finished.distribution == cell.distribution,
-        "{} is the result of another cell or version",
-        path.display()
-    );
-    Ok(finished)
+    serde_json::from_slice(&text)
+        .with_context(|| format!("{} is no result of a run", path.display()))
 }
 
 /// Takes over what a run has written to [`part`].
@@ -88,8 +93,54 @@ fn read(path: &Path, cell: &Cell) -> Result<Finished> {
 /// It is not whole, or not this cell's.
 pub(crate) fn accept(out: &Path, cell: &Cell, run: Run) -> Result<Finished> {
     let (part, path) = (part(out, cell, run), path(out, cell, run));
-    let finished = read(&part, cell)?;
+    let finished = read(&part)?;
     finished.is_of(cell)?;
     fs::rename(&part, &path).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(finished)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::suite::cells::tests::of_small;
+
+    /// A result counted as missing if its engine, workload, distribution or version was not the cell's, before it was
+    /// looked at who had measured it: copied to the wrong place, it was silently measured over.
+    #[test]
+    fn a_whole_result_of_anything_else_is_refused_and_half_a_one_is_none() {
+        let out = tempfile::tempdir().unwrap();
+        let cell = &of_small()[0];
+        let run = Run { cell: 0, repeat: 1 };
+        let path = path(out.path(), cell, run);
+        fs::create_dir(out.path().join(RUNS)).unwrap();
+        check(out.path(), cell, run).unwrap();
+        let own = json!({
+            "version": env!("CARGO_PKG_VERSION"), "engine": cell.engine, "workload": cell.workload,
+            "distribution": cell.distribution, "command": cell.command(), "ops_s": 7.0,
+        });
+        let put = |result: &Value| fs::write(&path, result.to_string()).unwrap();
+        put(&own);
+        check(out.path(), cell, run).unwrap();
+        assert!(finished(out.path(), cell, run).is_some());
+        for field in ["version", "engine", "workload", "distribution", "command"] {
+            let mut other = own.clone();
+            other[field] = "another".into();
+            // Results without a command are of before it was recorded.
+            if field != "command" {
+                other["command"] = Value::Null;
+            }
+            put(&other);
+            let error = check(out.path(), cell, run).unwrap_err().to_string();
+            assert!(
+                error.contains("another") && error.contains("move it"),
+                "{error}"
+            );
+            assert_eq!(finished(out.path(), cell, run), None);
+        }
+        fs::write(&path, &own.to_string()[..50]).unwrap();
+        check(out.path(), cell, run).unwrap();
+        assert_eq!(finished(out.path(), cell, run), None);
+    }
 }
