@@ -7,16 +7,34 @@ use serde_json::Value as Json;
 use crate::failure::Failure;
 
 /// Standard output of a command. Must be [`Out::finish`]ed, or the end may be missing.
-pub(crate) struct Out(BufWriter<StdoutLock<'static>>);
+pub(crate) struct Out {
+    to: BufWriter<StdoutLock<'static>>,
+    /// Whether the command goes on when nobody reads any more.
+    outlives_reader: bool,
+}
 
 impl Out {
+    /// A reader that goes away ends the command.
     pub(crate) fn new() -> Self {
-        Self(BufWriter::new(io::stdout().lock()))
+        Self {
+            to: BufWriter::new(io::stdout().lock()),
+            outlives_reader: false,
+        }
+    }
+
+    /// For commands whose exit code is their verdict, which a reader that goes away (`| head`) must not change: what
+    /// comes after is not printed, and that is no failure.
+    pub(crate) fn of_verdict() -> Self {
+        Self {
+            outlives_reader: true,
+            ..Self::new()
+        }
     }
 
     /// Writes bytes as they are.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.0.write_all(bytes).map_err(Failure::Output)
+        let written = self.to.write_all(bytes);
+        self.unless_gone(written)
     }
 
     /// Writes a line.
@@ -36,7 +54,17 @@ impl Out {
     }
 
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
-        self.0.flush().map_err(Failure::Output)
+        let flushed = self.to.flush();
+        self.unless_gone(flushed)
+    }
+
+    fn unless_gone(&self, result: io::Result<()>) -> Result<(), Failure> {
+        match result {
+            Err(error) if self.outlives_reader && error.kind() == io::ErrorKind::BrokenPipe => {
+                Ok(())
+            }
+            result => result.map_err(Failure::Output),
+        }
     }
 }
 

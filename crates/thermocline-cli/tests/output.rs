@@ -2,10 +2,12 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::process::{Command, Stdio};
 
-use common::{Run, Store, run};
+use common::{Run, Store, run, thermocline};
+use serde_json::json;
 
 #[test]
 fn a_pipe_that_closes_early_is_no_error() {
@@ -24,6 +26,71 @@ fn a_pipe_that_closes_early_is_no_error() {
     assert!(first.starts_with("key0000\t"));
     let run = Run::new(child.wait_with_output().expect("ends"));
     assert_eq!((run.code, run.err.as_str()), (0, ""));
+}
+
+/// Runs `command` with its standard output a pipe that nobody reads.
+fn unread(mut command: Command) -> Run {
+    let (reader, writer) = io::pipe().expect("a pipe");
+    drop(reader);
+    let output = command.stdout(writer).output();
+    Run::new(output.expect("runs"))
+}
+
+/// A reader that closed the pipe made success of everything: `verify | head` on a damaged store ended with 0 for scripts
+/// that ask no more than that.
+#[test]
+fn a_verdict_does_not_depend_on_who_reads() {
+    let store = Store::filled(300, 100);
+    let backups = store.path("backups");
+    let backups = backups.to_str().expect("UTF-8");
+    store.run("backup", &["--to", backups]).ok();
+    let copies = fs::read_dir(store.path("backups").join("tables")).expect("a directory");
+    let copy = copies.map(|file| file.expect("a file").path()).next();
+    let table = store.tables().pop();
+    for path in [copy, table] {
+        let path = path.expect("a table");
+        let mut bytes = fs::read(&path).expect("read");
+        bytes[100] ^= 0x40;
+        fs::write(&path, bytes).expect("written");
+    }
+    let damaged = |command| unread(command).fails(4, &["problem"]);
+    damaged(store.command("verify", &[]));
+    damaged(store.command("verify --json", &[]));
+    damaged(thermocline(&["backups", "--verify", "--in", backups]));
+    damaged(store.command("repair --dry-run", &[]));
+    fs::remove_file(store.fast().join("CURRENT")).expect("removed");
+    damaged(store.command("verify", &[]));
+}
+
+/// As above: `bench compare --fail-on-regression` was a check that a closed pipe passed.
+#[test]
+fn a_regression_does_not_depend_on_who_reads() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let measured = |name: &str, ops_s: f64| {
+        let series: Vec<_> = (1..=40)
+            .map(|second| json!({"second": second, "ops_s": ops_s}))
+            .collect();
+        let run = json!({
+            "engine": "hotrap", "workload": "ro", "distribution": "uniform", "records": 1000,
+            "record_bytes": 1024, "threads": 4, "seconds": 40.0, "ops_s": ops_s, "series": series,
+            "settings": {"fast_capacity": 1, "memory": 1, "cache": 1, "memtable": 1,
+                "block_size_fast": 1, "block_size_slow": 1, "durability": "none", "compression": "none"},
+        });
+        let path = dir.path().join(name);
+        fs::write(&path, run.to_string()).expect("written");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    let (before, after) = (measured("a.json", 100.0), measured("b.json", 50.0));
+    let compare = [
+        "bench",
+        "compare",
+        &before,
+        &after,
+        "--fail-on-regression",
+        "5",
+    ];
+    run(&compare).fails(1, &["slower than allowed"]);
+    unread(thermocline(&compare)).fails(1, &["slower than allowed"]);
 }
 
 #[test]

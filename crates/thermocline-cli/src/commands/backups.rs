@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(keep) = args.keep {
         backups.prune(keep as usize)?;
     }
-    let (mut out, mut damaged) = (Out::new(), 0);
+    let (mut out, mut damaged) = (Out::of_verdict(), 0);
     for generation in backups.generations()? {
         let problems = if args.verify {
             let bar = progress::spinner("verifying");

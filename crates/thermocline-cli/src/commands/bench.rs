@@ -70,7 +70,7 @@ fn written(files: Vec<PathBuf>) -> String {
 /// Prints the comparison, then fails if there is a regression that must not be.
 fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let comparison = thermocline_bench::compare(args).map_err(Failure::Bench)?;
-    let mut out = Out::new();
+    let mut out = Out::of_verdict();
     if args.json {
         let json = serde_json::to_string_pretty(&comparison);
         out.line(json.map_err(|error| Failure::Bench(error.into()))?)?;

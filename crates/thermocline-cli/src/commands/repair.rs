@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let result = Db::repair(&args.store.online_options(false)?, args.dry_run);
     bar.finish_and_clear();
     let report = result?;
-    let mut out = Out::new();
+    let mut out = Out::of_verdict();
     if args.json {
         out.pretty_json(&to_json(&report))?;
     } else {

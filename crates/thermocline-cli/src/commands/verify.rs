@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     });
     bar.finish_and_clear();
     let report = result?;
-    let mut out = Out::new();
+    let mut out = Out::of_verdict();
     if args.json {
         out.pretty_json(&to_json(&files, &report))?;
     } else {
@@ -72,7 +72,7 @@ fn closed(args: &Args, failure: Failure) -> Result<(), Failure> {
         Ok(report) if !report.problems.is_empty() => report.problems,
         _ => return Err(failure),
     };
-    let mut out = Out::new();
+    let mut out = Out::of_verdict();
     if args.json {
         let problems: Vec<Json> = problems
             .iter()
