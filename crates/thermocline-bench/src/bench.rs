@@ -1,11 +1,12 @@
 //! A benchmark from its flags to its report.
 
-use std::{fmt, fs};
+use std::fmt;
 
 use anyhow::{Context, Result, bail};
 
 use crate::args::{BenchArgs, Phase};
 use crate::host::Host;
+use crate::json_file::JsonFile;
 use crate::memory_limit::MemoryLimit;
 use crate::plan::Plan;
 use crate::progress::Progress;
@@ -37,10 +38,13 @@ impl std::error::Error for BadArguments {}
 /// terminal; the report is returned, and written to `--json` if given.
 ///
 /// # Errors
-/// [`BadArguments`] for flags that contradict each other; errors of the engine and of the file system. Wrong
-/// answers are an error too, after the report was written.
+/// [`BadArguments`] for flags that contradict each other, and for a `--json` that cannot be written; errors of the
+/// engine and of the file system. Wrong answers are an error too, after the report was written.
 pub fn bench(args: &BenchArgs) -> Result<Report> {
     let plan = args.plan().map_err(BadArguments::new)?;
+    // What is wrong with it must not show after hours.
+    let json = args.json.as_deref().map(JsonFile::try_at).transpose();
+    let json = json.context("--json").map_err(BadArguments::new)?;
     let place = Place::new(args)?;
     // To the end: loading fills the page cache too.
     let _limit = limit_memory(&plan).map_err(BadArguments)?;
@@ -57,9 +61,13 @@ pub fn bench(args: &BenchArgs) -> Result<Report> {
     report.slow_probe = report.slow_probe.or(slow_probe);
     place.remove_run()?;
     progress.finish();
-    if let Some(path) = &args.json {
-        let json = serde_json::to_vec(&report)?;
-        fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))?;
+    hand_over(report, json)
+}
+
+/// Writes the report to `json`. What was measured is told whatever happens.
+fn hand_over(report: Report, json: Option<JsonFile>) -> Result<Report> {
+    if let Some(Err(error)) = json.map(|json| json.write(&report)) {
+        bail!("{report}\n{error:#}");
     }
     if report.wrong_answers > 0 {
         bail!("{report}\n{} answers were wrong", report.wrong_answers);
@@ -152,6 +160,8 @@ fn finish(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::engines::memory::{Lie, Memory};
     use crate::plan::tests::parse;
@@ -285,6 +295,21 @@ mod tests {
             text.contains("wrong answers 0") && text.contains("update"),
             "{text}"
         );
+    }
+
+    /// A full disk, or a directory that was removed meanwhile, cost the result of the whole run.
+    #[test]
+    fn a_report_that_cannot_be_written_is_told() {
+        let (args, plan) = plan("--workload uh");
+        let place = Place::temporary().unwrap();
+        let report = on_new_state(&args, &plan, &place, &mut ()).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let json = JsonFile::try_at(&dir.path().join("x.json")).unwrap();
+        fs::remove_dir_all(dir.path()).unwrap();
+        let text = report.to_string();
+        let error = hand_over(report, Some(json)).unwrap_err().to_string();
+        assert!(error.contains(&text), "{error}");
+        assert!(error.contains("cannot write") && error.contains("x.json"));
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod freshness;
 #[doc(hidden)]
 pub mod fuzzing;
 mod host;
+mod json_file;
 mod keys;
 mod memory_limit;
 mod pages;

@@ -95,3 +95,26 @@ fn one_tier_stores_take_no_slow_tier() {
     let args = with(&["checkpoint", "--to-fast", "x", "--to-slow", "y"]);
     run(&args).fails(2, &["--to-slow"]);
 }
+
+/// That was found out when everything had been measured, and the result was lost with it.
+#[test]
+fn a_result_that_cannot_be_written_is_found_before_anything_is_made() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let [fast, slow] = ["fast", "slow"].map(|tier| dir.path().join(tier));
+    let (fast_name, slow_name) = (fast.to_str().expect("UTF-8"), slow.to_str().expect("UTF-8"));
+    let line = [
+        "bench",
+        "--ops",
+        "10",
+        "--data-size",
+        "200kB",
+        "--fast",
+        fast_name,
+        "--slow",
+        slow_name,
+    ];
+    let to = |json| run(&[&line[..], &["--json", json]].concat());
+    to("/no/such/x.json").fails(2, &["--json", "/no/such/x.json"]);
+    to(dir.path().to_str().expect("UTF-8")).fails(2, &["--json", "directory"]);
+    assert!(!fast.exists() && !slow.exists());
+}
