@@ -47,10 +47,10 @@ pub struct BenchArgs {
     pub workload: Option<Workload>,
 
     /// Distribution: hotspot-N[+OFFSET], zipfian:THETA, uniform, latest; shifting-zipfian:THETA/N (N
-    /// percent of the ranks move in a million operations); fitted to recorded traffic: ranks:FILE
-    /// (lines of rank and count; also quizup-reads, quizup-writes) and cluster:NAME or
-    /// cluster:FILE:NAME (a cluster of Twitter's caches). Stages separated by
-    /// commas, each with an optional share, as in hotspot-5@30%,uniform@70%, or each with its
+    /// percent of the ranks move in a million operations, insertions not counted); fitted to
+    /// recorded traffic: ranks:FILE (lines of rank and count; also quizup-reads, quizup-writes) and
+    /// cluster:NAME or cluster:FILE:NAME (a cluster of Twitter's caches). Stages separated by commas,
+    /// each with an optional share, as in hotspot-5@30%,uniform@70%, or each with its
     /// time, as in uniform@60s,hotspot-5@2m; dynamic and dynamic@TIME: the HotRAP paper's seven stages
     /// [default: hotspot-5; YCSB: zipfian:0.99, d: latest]
     #[arg(long)]

@@ -4,7 +4,7 @@
 //! what the others leave. Or each `NAME@TIME`: the run is as long as all of them. Names:
 //! `hotspot-N` (95 % of operations uniform on N % of the records; `hotspot-N+M` puts that part M %
 //! further on, so that a stage can have another hot set of the same size), `zipfian:THETA`,
-//! `shifting-zipfian:THETA/N` (N % of the ranks pass to other records in a million operations),
+//! `shifting-zipfian:THETA/N` (N % of the ranks pass to other records in a million draws),
 //! `uniform`, `latest`, and two fitted to recorded traffic: `ranks:FILE` and `cluster:NAME`.
 //! `dynamic` stands for seven stages.
 
@@ -38,11 +38,11 @@ pub enum Shape {
         /// The exponent.
         theta: f64,
     },
-    /// Zipf-distributed ranks that pass from record to record as operations are done.
+    /// Zipf-distributed ranks that pass from record to record as they are drawn: by every operation but an insertion.
     ShiftingZipfian {
         /// The exponent.
         theta: f64,
-        /// Percent of the ranks that pass to another record in a million operations.
+        /// Percent of the ranks that pass to another record in a million draws.
         percent: f64,
     },
     /// All alike.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Cluster, LATEST_THETA, Ranks, Shape};
 
-/// Percent of the ranks of `shifting-zipfian` that move in a million operations, unless told.
+/// Percent of the ranks of `shifting-zipfian` that move in a million draws, unless told.
 const SHIFT_PERCENT: f64 = 10.0;
 
 impl FromStr for Shape {
@@ -40,7 +40,7 @@ impl FromStr for Shape {
             let theta = theta(text, exponent)?;
             if !(percent > 0.0 && percent <= 1e6) {
                 return Err(format!(
-                    "`{text}`: over 0 to 1000000 percent of the ranks can move in a million operations"
+                    "`{text}`: over 0 to 1000000 percent of the ranks can move in a million draws"
                 ));
             }
             return Ok(Shape::ShiftingZipfian { theta, percent });
