@@ -48,6 +48,8 @@ pub(crate) struct Condition {
 pub struct Batch {
     bytes: Vec<u8>,
     count: u32,
+    /// Keys and values of all writes, in bytes.
+    user_bytes: u64,
     conditions: Vec<Condition>,
     /// The first write that was over a limit; reported by [`Batch::validate`].
     too_large: Option<(&'static str, usize, usize)>,
@@ -99,10 +101,16 @@ impl Batch {
         self.bytes.len().max(COUNT_LEN)
     }
 
+    /// Bytes of its keys and values, without what the log puts around them.
+    pub(crate) fn user_bytes(&self) -> u64 {
+        self.user_bytes
+    }
+
     /// Removes every write and condition; memory is kept for the next ones.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.count = 0;
+        self.user_bytes = 0;
         self.conditions.clear();
         self.too_large = None;
     }
@@ -124,8 +132,10 @@ impl Batch {
         self.bytes.push(kind as u8);
         put_varint(&mut self.bytes, u64::from(keyspace));
         put_bytes(&mut self.bytes, key);
+        self.user_bytes += key.len() as u64;
         if has_value(kind) {
             put_bytes(&mut self.bytes, value);
+            self.user_bytes += value.len() as u64;
         }
         self.count += 1;
     }

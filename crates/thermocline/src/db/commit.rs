@@ -53,6 +53,7 @@ pub(crate) struct Log {
 struct Pending {
     batch: Bytes,
     count: u64,
+    user_bytes: u64,
     conditions: Vec<Condition>,
     durability: Durability,
     result: OnceLock<Result<SeqNo>>,
@@ -90,10 +91,9 @@ impl Engine {
         }
         let started = self.clock.now();
         self.make_room(batch.byte_len() as u64)?;
-        self.stats
-            .count_write(batch.len() as u64, batch.byte_len() as u64);
         let pending = Arc::new(Pending {
             count: batch.len() as u64,
+            user_bytes: batch.user_bytes(),
             conditions: batch.conditions().to_vec(),
             batch: batch.into_bytes(),
             durability,
@@ -176,6 +176,8 @@ impl Engine {
         let inserted = self.apply(first_seq, &batches);
         // I10: published only now that every insert is complete.
         self.visible.store(last_seq, Ordering::Release);
+        let user_bytes = run.iter().map(|p| p.user_bytes).sum();
+        self.stats.count_write(count, user_bytes);
         self.commit
             .active_bytes
             .fetch_add(inserted?, Ordering::Relaxed);

@@ -124,6 +124,7 @@ impl Stats {
         add(&shard.filter_false_positives, trace.filter_false_positives);
     }
 
+    /// Counts committed records, and the bytes of their keys and values.
     pub(crate) fn count_write(&self, records: u64, bytes: u64) {
         self.writes.fetch_add(records, Ordering::Relaxed);
         self.write_bytes.fetch_add(bytes, Ordering::Relaxed);

@@ -242,9 +242,9 @@ pub struct Metrics {
     pub latencies: Vec<LatencyMetrics>,
     /// Memory in use.
     pub memory: MemoryMetrics,
-    /// Keys and values handed in by writers, in bytes.
+    /// Keys and values of what writers handed in and was committed, in bytes.
     pub user_write_bytes: u64,
-    /// Records written.
+    /// Records committed.
     pub user_writes: u64,
     /// The record cache; none when there is none.
     pub record_cache: Option<RecordCacheMetrics>,

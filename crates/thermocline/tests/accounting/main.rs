@@ -8,7 +8,7 @@ use std::sync::Arc;
 use counting::Counting;
 use thermocline::executor::Stepped;
 use thermocline::metrics::{Activity, IoMetrics, Metrics};
-use thermocline::{Db, Options, Purpose};
+use thermocline::{Batch, Db, Error, Expect, Options, Purpose};
 use thermocline_torture::stores::small_options;
 
 const RECORDS: u32 = 10_000;
@@ -157,4 +157,31 @@ fn the_time_of_jobs_counts_for_their_activity() {
     }
     let ralt = db.metrics().hotrap.unwrap().ralt;
     assert_eq!(ralt.cpu_seconds, seconds(&db, Activity::Ralt));
+}
+
+/// The encoding of a batch counted, 9 bytes more than a single record's key and value, and before it was known whether
+/// its conditions held: write amplification was too low with short records, and with batches that were refused.
+#[test]
+fn what_writers_hand_in_is_the_keys_and_values_of_what_is_committed() {
+    let db = open(&[Counting::default(), Counting::default()]);
+    let written = || {
+        let metrics = db.metrics();
+        (metrics.user_writes, metrics.user_write_bytes)
+    };
+    db.put("key", "value").unwrap();
+    assert_eq!(written(), (1, 8));
+    db.delete("key").unwrap();
+    assert_eq!(written(), (2, 11));
+    let mut batch = Batch::new();
+    batch.put("dropped", "before");
+    batch.clear();
+    batch.put("a", [7; 300]);
+    batch.delete("b");
+    batch.require(&db, "key", Expect::Present);
+    let refused = db.write(batch.clone()).unwrap_err();
+    assert!(matches!(refused, Error::ConditionFailed { index: 0 }));
+    assert_eq!(written(), (2, 11));
+    db.put("key", "").unwrap();
+    db.write(batch).unwrap();
+    assert_eq!(written(), (5, 11 + 3 + 302));
 }

@@ -68,7 +68,7 @@ pub(super) fn counters(store: &Store) -> Result<Counters> {
         gets: Some(ticker(Ticker::NumberKeysRead)),
         gets_without_device: Some(store.gets_without_device.load(Ordering::Relaxed)),
         written_bytes: Some(all.write_bytes),
-        user_write_bytes: Some(ticker(Ticker::BytesWritten)),
+        user_write_bytes: Some(store.user_write_bytes.load(Ordering::Relaxed)),
         compaction_read_bytes: Some(ticker(Ticker::CompactReadBytes)),
         compaction_write_bytes: Some(ticker(Ticker::CompactWriteBytes)),
         stall_seconds: Some(ticker(Ticker::StallMicros) as f64 / 1e6),

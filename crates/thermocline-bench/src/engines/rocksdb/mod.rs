@@ -79,6 +79,7 @@ impl EngineKind for RocksDb {
             dirs: dirs.clone(),
             kind: *self,
             gets_without_device: AtomicU64::new(0),
+            user_write_bytes: AtomicU64::new(0),
             reads: Reads::default(),
         }))
     }
@@ -147,6 +148,8 @@ struct Store {
     dirs: Dirs,
     kind: RocksDb,
     gets_without_device: AtomicU64,
+    /// Its own ticker counts what its log puts around a record, too.
+    user_write_bytes: AtomicU64,
     reads: Reads,
 }
 
@@ -162,11 +165,17 @@ impl Engine for Store {
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        Ok(self.db.put_opt(key, value, &self.write)?)
+        self.db.put_opt(key, value, &self.write)?;
+        let bytes = (key.len() + value.len()) as u64;
+        self.user_write_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
     }
 
     fn delete(&self, key: &[u8]) -> Result<()> {
-        Ok(self.db.delete_opt(key, &self.write)?)
+        self.db.delete_opt(key, &self.write)?;
+        self.user_write_bytes
+            .fetch_add(key.len() as u64, Ordering::Relaxed);
+        Ok(())
     }
 
     fn scan(&self, start: &[u8], limit: usize, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
@@ -249,6 +258,8 @@ mod tests {
         let (first, second) = (dirs(&root.path().join("a")), dirs(&root.path().join("b")));
         let engine = plan.engine.open(&plan.settings, &first).unwrap();
         run::load(&plan, engine.as_ref(), &mut ()).unwrap();
+        let loaded = engine.counters().unwrap();
+        assert_eq!(loaded.user_write_bytes, Some(4 << 20));
         engine.close().unwrap();
         fs::create_dir(root.path().join("b")).unwrap();
         plan.engine.copy(&plan.settings, &first, &second).unwrap();
