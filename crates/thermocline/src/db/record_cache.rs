@@ -186,6 +186,7 @@ impl Engine {
             }
             iter.next()?;
         }
+        cache.hand_over();
         Ok(())
     }
 

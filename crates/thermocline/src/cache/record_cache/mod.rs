@@ -59,6 +59,10 @@ const MOST_PLACES: u64 = 1 << 22;
 /// still be read: they go when the readers of their moment have.
 const DEAD: u64 = 16;
 
+/// The part of the capacity, as a divisor, up to which a thread that fills may keep what it took out in
+/// hands of its own: half of what is left to the dead, so that idle threads never take all of that.
+const KEPT: u64 = 2 * DEAD;
+
 /// The part of the capacity, as a divisor, that may be free in a full cache: more than is left to the dead.
 const SPARE: u64 = 8;
 
@@ -202,6 +206,10 @@ impl RecordCache {
         if counter.fetch_add(1, Ordering::Relaxed) % FILLS_BETWEEN == 0 {
             self.tend_tables(left);
         }
+        // It may be long before this thread fills again. The last one to end sees what all have taken out.
+        if self.dead_bytes() > self.capacity / KEPT {
+            self.hand_over();
+        }
     }
 
     fn try_fill(
@@ -281,7 +289,8 @@ impl RecordCache {
     }
 
     /// Takes out what there is of a key, a pending place too. Of a record that leaves, its value's
-    /// length and the accesses that were not logged yet.
+    /// length and the accesses that were not logged yet. After the last of its keys a caller
+    /// [hands over](Self::hand_over) what it took out.
     pub(crate) fn invalidate(&self, sought: &Sought<'_>) -> Option<(usize, u32)> {
         // Whoever reserves a place that is not seen here sees the superversions published before.
         fence(Ordering::SeqCst);
@@ -295,6 +304,11 @@ impl RecordCache {
 
     /// Takes out everything of `keyspace`, which was dropped.
     pub(crate) fn forget(&self, keyspace: KeyspaceId) {
+        self.take_out(keyspace);
+        self.hand_over();
+    }
+
+    fn take_out(&self, keyspace: KeyspaceId) {
         let ring = self.index.pin();
         for entry in ring.entries() {
             if entry.key().keyspace != keyspace {
@@ -305,6 +319,13 @@ impl RecordCache {
                 self.invalidations.fetch_add(1, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Hands what this thread took out to all threads, any of which can then free it. By themselves the
+    /// epochs leave it to the thread until it has taken some dozens out: one that takes nothing out any
+    /// more would keep it from being freed for ever. Not under a handle, which would keep it too.
+    pub(crate) fn hand_over(&self) {
+        self.index.pin().flush();
     }
 
     /// What the entries in the index may take, beside tables and what is dead.
@@ -320,11 +341,17 @@ impl RecordCache {
             if let Some(charge) = self.ledger.charge(bytes, self.capacity) {
                 return Some(charge);
             }
-            // The dead take the room. Some wait for this thread to hand them over, which it does by the
-            // dozen, and would not do again if nothing came in any more.
-            self.index.pin().flush();
+            // The dead take the room, and some of them may be in this thread's hands.
+            self.hand_over();
         }
         self.ledger.charge(bytes, self.capacity)
+    }
+
+    /// Bytes of what was taken out and is not freed yet.
+    fn dead_bytes(&self) -> u64 {
+        self.used_bytes()
+            .saturating_sub(self.fixed_bytes())
+            .saturating_sub(self.live.load(Ordering::Relaxed))
     }
 
     /// Bytes of everything: entries, those that are dead and not yet freed, and tables.

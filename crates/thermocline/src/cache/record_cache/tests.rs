@@ -29,6 +29,22 @@ fn get(cache: &RecordCache, key: &[u8], seq: SeqNo) -> Option<(SeqNo, Bytes)> {
     Some((hit.record.seq, hit.record.value.into_bytes()))
 }
 
+/// Runs `work` on a thread that then stays and does nothing more, and `beside` meanwhile.
+fn beside_an_idle_thread(work: impl FnOnce() + Send, beside: impl FnOnce()) {
+    std::thread::scope(|scope| {
+        let (has_worked, worked) = channel();
+        let (_stay, is_over) = channel::<()>();
+        scope.spawn(move || {
+            work();
+            has_worked.send(()).unwrap();
+            // Fails when the other end is gone.
+            let _ = is_over.recv();
+        });
+        worked.recv().unwrap();
+        beside();
+    });
+}
+
 #[test]
 fn a_record_is_found_under_its_keyspace_and_key_by_readers_not_before_it() {
     let cache = cache(1 << 20);
@@ -225,4 +241,52 @@ fn a_keyspace_that_is_forgotten_leaves_the_others_alone() {
     assert_eq!(cache.metrics().entries, 4);
     assert!(cache.get(&cache.sought(1, b"a"), 9, || None).is_none());
     assert!(cache.get(&cache.sought(2, b"a"), 9, || None).is_some());
+}
+
+/// Regression: what a thread had taken out came back only when it took some dozens more out, or ended. A
+/// keyspace with thirty large records that was dropped left a cache that took nothing in any more.
+#[test]
+fn what_was_forgotten_makes_room_though_its_thread_does_nothing_more() {
+    let cache = cache(1 << 20);
+    let fill_all = |name| (0..28).for_each(|i| fill(&cache, &[name, i], 1, &[0; 30_000]));
+    fill_all(b'a');
+    assert_eq!(cache.metrics().entries, 28);
+    let forget = || cache.forget(0);
+    beside_an_idle_thread(forget, || {
+        assert_eq!(cache.metrics().entries, 0);
+        // Other tests' threads may keep memory from being freed for a while; then fills are refused.
+        let mut rounds = 0;
+        while cache.metrics().entries < 28 {
+            rounds += 1;
+            assert!(rounds < 20_000, "{:?}", cache.metrics());
+            fill_all(b'b');
+            std::thread::yield_now();
+        }
+    });
+}
+
+/// Regression: a thread that had evicted large records and filled no more kept them from being freed, and could
+/// keep more than is left to the dead: then the fills of all others were refused for ever.
+#[test]
+fn a_thread_that_fills_no_more_keeps_little_from_being_freed() {
+    let cache = cache(1 << 20);
+    for stay_after in 40..44u32 {
+        let fill_some = || {
+            for i in 0..stay_after {
+                let key = [stay_after, i].map(u32::to_le_bytes).concat();
+                fill(&cache, &key, 1, &[0; 60_000]);
+            }
+        };
+        beside_an_idle_thread(fill_some, || {
+            // Other tests' threads may keep it for a while.
+            let mut turns = 0;
+            while cache.dead_bytes() > cache.capacity / KEPT {
+                turns += 1;
+                assert!(turns < 1_000_000, "{} are kept", cache.dead_bytes());
+                cache.hand_over();
+                std::thread::yield_now();
+            }
+        });
+    }
+    assert!(cache.metrics().evictions > 0);
 }

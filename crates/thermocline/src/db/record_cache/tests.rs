@@ -1,5 +1,7 @@
 //! Races of the record cache, each played with explicit schedule points, and what it must not change.
 
+use std::sync::mpsc::channel;
+
 use crate::db::Keyspace;
 use crate::key::MAX_SEQ;
 use crate::metrics::RecordCacheMetrics;
@@ -181,6 +183,52 @@ fn a_reader_of_old_does_not_fill_between_invalidation_and_publication() {
         drop(hook);
         check_superseded(&scene, is_delete, "flushed");
     }
+}
+
+/// Regression: what a flush had invalidated came back only when the next flushes on the same thread had taken
+/// some dozens more out. Two dozen large records, all overwritten, left a cache that took next to nothing in any
+/// more.
+#[test]
+fn what_a_flush_invalidates_makes_room_though_its_thread_does_nothing_more() {
+    let mut options = with_cache();
+    options.record_cache = Some(64 << 10);
+    let scene = Scene::with(options);
+    let keys = || (0..22).map(|i| format!("large{i:02}"));
+    let put_all = |byte| {
+        for key in keys() {
+            scene.db.put(key, vec![byte; 2_000]).unwrap();
+        }
+    };
+    // Other tests' threads may keep memory from being freed for a while; then fills are refused.
+    let fill_all = || {
+        let mut rounds = 0;
+        while metrics(&scene).entries < 22 {
+            rounds += 1;
+            assert!(rounds < 20_000, "{:?}", metrics(&scene));
+            for key in keys() {
+                scene.db.get(key).unwrap();
+            }
+            std::thread::yield_now();
+        }
+    };
+    put_all(1);
+    scene.db.flush().unwrap();
+    fill_all();
+    put_all(2);
+    std::thread::scope(|scope| {
+        let (has_flushed, flushed) = channel();
+        let (_stay, is_over) = channel::<()>();
+        let scene = &scene;
+        scope.spawn(move || {
+            scene.db.flush().unwrap();
+            has_flushed.send(()).unwrap();
+            // Fails when the other end is gone.
+            let _ = is_over.recv();
+        });
+        flushed.recv().unwrap();
+        assert_eq!(metrics(scene).entries, 0);
+        fill_all();
+    });
 }
 
 /// As soon as the table is published nothing that it supersedes is found, and the old reader finds
