@@ -24,7 +24,9 @@ pub(crate) struct Core<E: Entry> {
     pub(crate) rehashing: AtomicBool,
     pub(crate) tally: Tally,
     pub(crate) options: Options,
-    entries: PhantomData<E>,
+    /// What goes in by `&self` is what comes out: a map of one type of entry is none of a subtype or
+    /// supertype. `PhantomData<E>` would let it be lent as one.
+    entries: PhantomData<fn(E) -> E>,
 }
 
 /// A bucket of the table that was the present one when an access began.

@@ -33,6 +33,16 @@ use crate::write::Stored;
 /// ring.repin();
 /// println!("{born:?}");
 /// ```
+///
+/// What one handle stores another returns. So no map is lent as one of a subtype or a supertype: here `narrow` could
+/// store what asks for a `'static` string, and `map` would return it as what takes any.
+///
+/// ```compile_fail,E0308
+/// use hotring::HotRing;
+///
+/// let map: HotRing<u8, for<'a> fn(&'a str)> = HotRing::new();
+/// let narrow: &HotRing<u8, fn(&'static str)> = &map;
+/// ```
 #[derive(Debug)]
 pub struct Pinned<'m, K: 'static, V: 'static, S> {
     pub(crate) map: &'m HotRing<K, V, S>,
