@@ -127,15 +127,20 @@ impl<E: Entry> Core<E> {
                     self.split(table, index, guard);
                 }
                 if *done == table.len() {
+                    let new = *new;
+                    // A destructor that panics takes what was retired after it with it, of the same thread
+                    // and not handed over yet: that must not be the end of the grace period.
+                    guard.flush();
                     // Publishes the buckets and the anchors' being in the list.
                     let old = self.table.swap(new.as_ptr(), Ordering::AcqRel);
                     self.tally.forget_cost();
                     let passed = Arc::new(AtomicBool::new(false));
                     let flag = Arc::clone(&passed);
-                    reclaim::after_grace(guard, move || flag.store(true, Ordering::Release));
                     if let Some(old) = NonNull::new(old) {
                         *rehash = Rehash::Drain { old, passed };
                     }
+                    // Last, as it may free what others retired, and their destructors may panic.
+                    reclaim::after_grace(guard, move || flag.store(true, Ordering::Release));
                 }
             }
             Rehash::Drain { old, passed } => {
