@@ -39,6 +39,27 @@ use crate::table::Table;
 /// Buckets that one step treats.
 const CHUNK: usize = 64;
 
+/// How large a table is to be, rounded up to a power of two.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Size {
+    AtLeast(usize),
+    AtMost(usize),
+}
+
+impl Size {
+    /// Whether a table of `len` buckets need not change.
+    fn holds(self, len: usize) -> bool {
+        match self {
+            Self::AtLeast(buckets) => buckets <= len,
+            // Nothing is larger than what cannot be rounded.
+            Self::AtMost(buckets) => buckets
+                .max(1)
+                .checked_next_power_of_two()
+                .is_none_or(|most| len <= most),
+        }
+    }
+}
+
 /// How far a change of the table's size is.
 #[derive(Debug, Default)]
 pub(crate) enum Rehash {
@@ -85,22 +106,24 @@ impl<E: Entry> Core<E> {
             let buckets = self.table(guard).len();
             if buckets < self.tally.entries().saturating_mul(2) {
                 // Without memory for the new table all goes on as before, and the next window tries again.
-                let _ = self.begin_rehash(buckets.saturating_mul(2), guard);
+                let _ = self.begin_rehash(Size::AtLeast(buckets.saturating_mul(2)), guard);
             }
         }
     }
 
-    /// Begins a change to `buckets`, rounded up to a power of two. Nothing if that is the present
-    /// size.
-    pub(crate) fn begin_rehash(&self, buckets: usize, guard: &Guard) -> Result<(), TableError> {
+    /// Begins a change to `size`, if the table is not of that size already.
+    pub(crate) fn begin_rehash(&self, size: Size, guard: &Guard) -> Result<(), TableError> {
         let mut rehash = self.rehash.try_lock().ok_or(TableError::Busy)?;
         if !matches!(*rehash, Rehash::Idle) {
             return Err(TableError::Busy);
         }
-        let new = Table::allocate(buckets)?;
-        if new.len() == self.table(guard).len() {
+        // Under the lock: since the caller looked, another may have changed the table to a size from which
+        // this change would go the other way.
+        if size.holds(self.table(guard).len()) {
             return Ok(());
         }
+        let (Size::AtLeast(buckets) | Size::AtMost(buckets)) = size;
+        let new = Table::allocate(buckets)?;
         self.tally.tables(new.bytes() as isize);
         *rehash = Rehash::Split {
             new: NonNull::from(Box::leak(new)),
@@ -267,14 +290,19 @@ impl<E: Entry> Core<E> {
     /// Begins to double the table.
     pub(crate) fn grow(&self) -> Result<(), TableError> {
         let guard = reclaim::pin();
-        self.begin_rehash(self.table(&guard).len().saturating_mul(2), &guard)
+        let doubled = self.table(&guard).len().saturating_mul(2);
+        self.begin_rehash(Size::AtLeast(doubled), &guard)
     }
 
-    /// Changes the table to `buckets`; when this returns, new accesses use it. What is left of the old
+    /// Changes the table to `size`; when this returns, new accesses use it. What is left of the old
     /// one goes by later requests.
-    pub(crate) fn resize(&self, buckets: usize) -> Result<(), TableError> {
+    pub(crate) fn resize(&self, size: Size) -> Result<(), TableError> {
+        // Whoever has what they ask for need not wait for a change that is not over.
+        if size.holds(self.table(&reclaim::pin()).len()) {
+            return Ok(());
+        }
         self.settle();
-        self.begin_rehash(buckets, &reclaim::pin())?;
+        self.begin_rehash(size, &reclaim::pin())?;
         while !self.settle() && self.splits() {}
         Ok(())
     }

@@ -12,6 +12,7 @@ use crate::core::Core;
 use crate::error::TableError;
 use crate::options::Options;
 use crate::reclaim;
+use crate::rehash::Size;
 use record::Record;
 
 pub use pinned::{BytesEntries, BytesEntry, PinnedBytes};
@@ -152,11 +153,7 @@ impl<S> BytesRing<S> {
     /// [`TableError::Busy`] if an earlier change is not over, which may be because this thread
     /// holds a handle; the other kinds if there is no memory. The map stays as it was.
     pub fn reserve(&self, buckets: usize) -> Result<(), TableError> {
-        if buckets <= self.buckets() {
-            Ok(())
-        } else {
-            self.core.resize(buckets)
-        }
+        self.core.resize(Size::AtLeast(buckets))
     }
 
     /// See [`HotRing::shrink_to`](crate::HotRing::shrink_to).
@@ -165,11 +162,7 @@ impl<S> BytesRing<S> {
     ///
     /// As for [`BytesRing::reserve`].
     pub fn shrink_to(&self, buckets: usize) -> Result<(), TableError> {
-        if buckets >= self.buckets() {
-            Ok(())
-        } else {
-            self.core.resize(buckets)
-        }
+        self.core.resize(Size::AtMost(buckets))
     }
 
     /// See [`HotRing::settle`](crate::HotRing::settle).

@@ -15,6 +15,7 @@ use crate::core::Core;
 use crate::error::TableError;
 use crate::options::Options;
 use crate::reclaim;
+use crate::rehash::Size;
 use item::Item;
 
 pub use in_place::InPlace;
@@ -208,11 +209,7 @@ impl<K, V, S> HotRing<K, V, S> {
     /// [`TableError::Busy`] if an earlier change is not over, which may be because this thread
     /// holds a handle; the other kinds if there is no memory. The map stays as it was.
     pub fn reserve(&self, buckets: usize) -> Result<(), TableError> {
-        if buckets <= self.buckets() {
-            Ok(())
-        } else {
-            self.core.resize(buckets)
-        }
+        self.core.resize(Size::AtLeast(buckets))
     }
 
     /// Makes the table at most `buckets` large, rounded up to a power of two, and at least one.
@@ -221,11 +218,7 @@ impl<K, V, S> HotRing<K, V, S> {
     ///
     /// As for [`HotRing::reserve`].
     pub fn shrink_to(&self, buckets: usize) -> Result<(), TableError> {
-        if buckets >= self.buckets() {
-            Ok(())
-        } else {
-            self.core.resize(buckets)
-        }
+        self.core.resize(Size::AtMost(buckets))
     }
 
     /// Brings a running change of the table's size forward as far as it goes without waiting for

@@ -337,7 +337,7 @@ fn a_ring_is_split_under_a_reader_and_a_writer() {
     check(|living| {
         let map = map(living, 1, &[2, HIGH | 2]);
         assert!(map.point_at(HIGH | 2));
-        map.core.begin_rehash(2, &reclaim::pin()).expect("memory");
+        map.begin_change(2).expect("memory");
         let new = living.value(HIGH | 4);
         let threads = [
             spawn(&map, |map| map.core.work(&reclaim::pin())),
@@ -358,7 +358,7 @@ fn an_item_with_two_heads_is_removed_while_the_table_changes() {
     check(|living| {
         let map = map(living, 1, &[2, 4]);
         assert!(map.point_at(2));
-        map.core.begin_rehash(2, &reclaim::pin()).expect("memory");
+        map.begin_change(2).expect("memory");
         let threads = [
             spawn(&map, |map| map.core.work(&reclaim::pin())),
             spawn(&map, |map| {
@@ -378,7 +378,7 @@ fn an_item_with_two_heads_is_removed_while_the_table_changes() {
 fn the_old_table_goes_under_a_reader() {
     check(|living| {
         let map = map(living, 2, &[2, HIGH | 2]);
-        map.core.begin_rehash(1, &reclaim::pin()).expect("memory");
+        map.begin_change(1).expect("memory");
         let threads = [
             spawn(&map, |map| {
                 for _ in 0..5 {

@@ -100,7 +100,7 @@ proptest! {
                 Op::Point(k) => prop_assert_eq!(map.point_at(k), model.contains_key(&k)),
                 Op::Resize(bits) => {
                     // Refused while the last change is not over.
-                    let _ = map.core.begin_rehash(1 << bits, &ring.guard);
+                    let _ = map.begin_change(1 << bits);
                 }
                 Op::Work => {
                     drop(ring);

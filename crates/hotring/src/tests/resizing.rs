@@ -3,7 +3,7 @@
 use super::rig::still;
 use super::{Living, Plain, Ring};
 use crate::reclaim;
-use crate::rehash::Rehash;
+use crate::rehash::{Rehash, Size};
 use crate::{HotRing, Options, TableError};
 
 /// Spread over the whole range of hashes.
@@ -50,6 +50,30 @@ fn a_table_grows_and_shrinks_to_any_power_of_two() {
         (map.reserve(3), map.shrink_to(64), map.buckets()),
         (Ok(()), Ok(()), 32)
     );
+}
+
+/// Regression: whether a table was to grow or to shrink was looked at before the lock was taken, and under it only whether the
+/// sizes differed. So a table that another thread had made larger meanwhile was shrunk by a `reserve`, and one
+/// that had been made smaller was enlarged by a `shrink_to`.
+#[test]
+fn a_change_that_comes_late_does_not_go_the_other_way() {
+    let map = filled(16, |i| i);
+    for late in [
+        Size::AtLeast(8),
+        Size::AtLeast(9),
+        Size::AtMost(32),
+        Size::AtMost(9),
+        Size::AtMost(usize::MAX),
+    ] {
+        assert_eq!(map.core.begin_rehash(late, &reclaim::pin()), Ok(()));
+        assert_eq!((stage(&map), map.buckets()), ("idle", 16), "{late:?}");
+    }
+    map.core
+        .begin_rehash(Size::AtMost(0), &reclaim::pin())
+        .expect("memory");
+    settle(&map);
+    assert_eq!(map.buckets(), 1);
+    map.check();
 }
 
 #[test]
@@ -105,7 +129,7 @@ fn everything_works_in_every_stage() {
         for i in (0..64).step_by(5) {
             assert!(map.point_at(key(i)));
         }
-        map.core.begin_rehash(to, &reclaim::pin()).expect("memory");
+        map.begin_change(to).expect("memory");
         let mut stages = Vec::new();
         let mut value = 0;
         loop {
@@ -155,7 +179,7 @@ fn a_map_may_be_dropped_in_every_stage() {
             for i in 0..64 {
                 assert!(map.point_at(key(i)));
             }
-            map.core.begin_rehash(to, &reclaim::pin()).expect("memory");
+            map.begin_change(to).expect("memory");
             for _ in 0..steps {
                 map.core.work(&reclaim::pin());
             }

@@ -104,7 +104,7 @@ fn resize_under_work(sizes: &'static [usize], movement: Movement) {
                 let resizer = Arc::clone(&map);
                 threads.push(thread::spawn(move || {
                     for &size in sizes {
-                        if resizer.core.begin_rehash(size, &reclaim::pin()).is_ok() {
+                        if resizer.begin_change(size).is_ok() {
                             for _ in 0..5 {
                                 resizer.core.work(&reclaim::pin());
                                 thread::yield_now();

@@ -5,7 +5,8 @@ use crate::head::Head;
 use crate::link::order_of;
 use crate::map::item::Item;
 use crate::reclaim;
-use crate::{HotRing, Movement, Options};
+use crate::rehash::Size;
+use crate::{HotRing, Movement, Options, TableError};
 
 /// A map of few buckets whose heads move only when a test says so, and that never grows.
 pub(super) fn still<V: Send + Sync + 'static>(buckets: usize) -> Ring<V> {
@@ -67,6 +68,16 @@ impl<V: Send + Sync + 'static> Ring<V> {
         let seen = self.core.search(spot, order_of(key), is_key);
         seen.at
             .is_some_and(|at| old == Some(at) || self.core.swing(spot, old, at))
+    }
+
+    /// Begins a change of the table to `buckets`, whether it grows or shrinks.
+    pub(super) fn begin_change(&self, buckets: usize) -> Result<(), TableError> {
+        let size = if buckets > self.buckets() {
+            Size::AtLeast(buckets)
+        } else {
+            Size::AtMost(buckets)
+        };
+        self.core.begin_rehash(size, &reclaim::pin())
     }
 
     /// How many items a search for `key` looks at, and whether it finds it.
