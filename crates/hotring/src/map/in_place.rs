@@ -14,6 +14,14 @@
 //! What no order explains is a removal that returns the value: it could not know the late ones. Of
 //! what [`Pinned::remove`] returns, only whether it is something counts: the atomic itself may
 //! still be written to.
+//!
+//! Nor does it explain a removal or replacement that depends on the value, [`Pinned::remove_if`] and
+//! [`Pinned::update_if`]: it looks at the value, and then marks the node if no other has taken its place. A change in place
+//! leaves the node where it is, so one between the two steps, or a late one, goes with the node. Who needs
+//! the value to be what was looked at has two ways. Either values are only ever stored anew, and never
+//! changed in place; then another value is another node. Or the value is first changed in place to one
+//! that says *closed*, which nobody changes any more, and is removed as that: then those who count
+//! use [`Pinned::exchange`], which cannot overwrite it, and not [`Pinned::put`].
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{
@@ -26,6 +34,9 @@ use equivalent::Equivalent;
 use super::Pinned;
 
 /// An atomic of up to eight bytes, as the value of a map that changes it in place.
+///
+/// [`Pinned::read`], [`Pinned::put`] and [`Pinned::exchange`] are linearizable, with one another and with removals and
+/// replacements that do not look at the value. [`Pinned::remove_if`] and [`Pinned::update_if`] are not: see there.
 pub trait InPlace {
     /// What it holds.
     type Value: Copy;

@@ -159,7 +159,8 @@ where
         }
     }
 
-    /// Replaces the value of `key` if it equals `expected`.
+    /// Replaces the value of `key` if it equals `expected`. Values that change in place: as for
+    /// [`Pinned::update_if`].
     ///
     /// # Examples
     ///
@@ -181,6 +182,10 @@ where
 
     /// Replaces the value of `key` if `agrees` says yes to it. `agrees` may be called several times, with
     /// different values; what it said last, of the value that was replaced, is what counts.
+    ///
+    /// A value that can change in place, an atomic say ([`InPlace`](crate::InPlace)), may have changed since `agrees`
+    /// saw it, and is replaced all the same: looking at the value and replacing it are one step only if
+    /// values change by being replaced. To change an atomic if it is as expected, use [`Pinned::exchange`].
     pub fn update_if(
         &self,
         key: K,
@@ -204,6 +209,27 @@ where
 
     /// Removes `key` if `agrees` says yes to its value, which is returned. `agrees` may be called several
     /// times, as for [`Pinned::update_if`].
+    ///
+    /// As there, a value that changes in place may do so after `agrees` saw it, and is removed all the same. To remove
+    /// one in a state for certain, first [`Pinned::exchange`] it for a value that nobody exchanges for another, and
+    /// remove it as that.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::atomic::AtomicU64;
+    /// use hotring::{HotRing, InPlace};
+    ///
+    /// const CLOSED: u64 = u64::MAX;
+    ///
+    /// let users: HotRing<&str, AtomicU64> = HotRing::new();
+    /// let ring = users.pin();
+    /// ring.put("/", 0);
+    /// // Who comes in adds one if it is not closed; who finds nobody in closes it, and nobody can come in any more.
+    /// if ring.exchange("/", 0, CLOSED) == Some(Ok(0)) {
+    ///     assert!(ring.remove_if("/", |count| count.read() == CLOSED).is_some());
+    /// }
+    /// ```
     pub fn remove_if<Q>(&self, key: &Q, mut agrees: impl FnMut(&V) -> bool) -> Option<&V>
     where
         Q: Hash + Equivalent<K> + ?Sized,

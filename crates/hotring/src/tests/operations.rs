@@ -6,7 +6,7 @@ use super::rig::still;
 use super::ring::{KEYS, ring_of};
 use super::{Living, Plain, Ring};
 use crate::reclaim;
-use crate::{BytesRing, CompareAndSwap, HotRing, Options, StoreError, TableError};
+use crate::{BytesRing, CompareAndSwap, HotRing, InPlace, Options, StoreError, TableError};
 
 #[test]
 fn stores_replaces_and_removes() {
@@ -108,6 +108,40 @@ fn small_values_change_in_place() {
     assert_eq!(map.memory_used(), used);
     assert!(ring.remove(&1).is_some());
     assert_eq!(ring.read(&1), None);
+}
+
+/// Regression: removals and replacements that depend on the value were said to be one step for values that change in
+/// place too. They are two: what changes after the value was looked at, here while it is, goes
+/// with it. Only a value that nobody changes any more is what it was seen to be.
+#[test]
+fn a_value_that_changes_after_it_was_looked_at_is_removed_all_the_same() {
+    const CLOSED: u32 = u32::MAX;
+    let map: HotRing<u64, AtomicU32> = HotRing::new();
+    let ring = map.pin();
+    // Says whether the value is `free`, and then another comes in.
+    let is_and_changes = |value: &AtomicU32, free: u32| {
+        let is_free = value.read() == free;
+        (is_free, ring.exchange(&1, 0, 1))
+    };
+    ring.put(1, 0);
+    let removed = ring.remove_if(&1, |value| is_and_changes(value, 0).0);
+    assert_eq!((removed.map(InPlace::read), ring.read(&1)), (Some(1), None));
+    ring.put(1, 0);
+    match ring.update_if(1, AtomicU32::new(7), |value| is_and_changes(value, 0).0) {
+        CompareAndSwap::Swapped(old) => assert_eq!((old.read(), ring.read(&1)), (1, Some(7))),
+        other => panic!("{other:?}"),
+    }
+    ring.put(1, 0);
+    assert_eq!(ring.exchange(&1, 0, CLOSED), Some(Ok(0)));
+    let removed = ring.remove_if(&1, |value| {
+        let (is_closed, changed) = is_and_changes(value, CLOSED);
+        assert_eq!(changed, Some(Err(CLOSED)), "nobody comes in");
+        is_closed
+    });
+    assert_eq!(
+        (removed.map(InPlace::read), ring.read(&1)),
+        (Some(CLOSED), None)
+    );
 }
 
 #[test]
