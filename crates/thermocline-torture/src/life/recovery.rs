@@ -144,7 +144,8 @@ impl Trial {
             return Err(format!("hotness of the checkpoint: {trouble}").into());
         }
         let found = contents(&db).map_err(|e| format!("scan of the checkpoint: {e}"))?;
-        if copy.contents.as_ref().is_some_and(|copied| *copied != found) {
+        let copied = copy.contents.as_ref();
+        if copied.is_some_and(|copied| *copied != found) {
             let message = "the checkpoint is not what it was";
             return Err(Violation::new(Promise::Kept, message));
         }
