@@ -151,7 +151,7 @@ impl Engine {
         mut space: Reservation,
     ) -> Result<bool> {
         point!(self.points, "promotion.frozen")?;
-        let Some(meta) = self.write_promoted(tree, frozen, records)? else {
+        let Some(meta) = self.write_promoted(tree, frozen, records, space.left())? else {
             return Ok(false);
         };
         space.use_for_file(meta.len);
@@ -181,6 +181,7 @@ impl Engine {
         tree: &Tree,
         frozen: &FrozenPromotion,
         records: &[(Bytes, Arc<Promoted>)],
+        reserved: u64,
     ) -> Result<Option<TableMeta>> {
         let mut builder = None;
         for (key, promoted) in records {
@@ -189,7 +190,7 @@ impl Engine {
             }
             let builder = match &mut builder {
                 Some(builder) => builder,
-                none => none.insert(self.promotion_builder(tree, frozen.epoch)?),
+                none => none.insert(self.promotion_builder(tree, frozen.epoch, reserved)?),
             };
             builder.add(
                 InternalKey::new(key, promoted.seq, Kind::Put),
@@ -200,7 +201,7 @@ impl Engine {
         builder.map(TableBuilder::finish).transpose()
     }
 
-    fn promotion_builder(&self, tree: &Tree, epoch: u64) -> Result<TableBuilder> {
+    fn promotion_builder(&self, tree: &Tree, epoch: u64, reserved: u64) -> Result<TableBuilder> {
         let identity = TableIdentity {
             database: self.database,
             keyspace: tree.id,
@@ -212,8 +213,7 @@ impl Engine {
             gone: self.graveyard.dead(),
             keyspace_name: tree.name.clone(),
         };
-        let expected = self.promotion_capacity();
-        TableBuilder::new(self.fast(), identity, expected, Purpose::Promotion)
+        TableBuilder::new(self.fast(), identity, reserved, Purpose::Promotion)
     }
 
     fn install_promotion(

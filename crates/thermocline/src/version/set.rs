@@ -28,6 +28,14 @@ impl TableHandle {
         keys.saturating_add(values)
     }
 
+    /// Whether some of its blocks are compressed, as far as lengths tell: an entry takes 11 bytes beside
+    /// its value and what of its key is not shared.
+    pub(crate) fn is_compressed(&self) -> bool {
+        let properties = self.table.properties();
+        let least = properties.entries.saturating_mul(11);
+        properties.data_bytes < properties.raw_value_bytes.saturating_add(least)
+    }
+
     /// About how long the table would be without compression, in bytes.
     pub(crate) fn raw_len(&self) -> u64 {
         (self.raw_bytes() + 24 * self.meta.entries).max(self.meta.len)
