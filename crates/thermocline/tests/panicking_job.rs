@@ -1,4 +1,4 @@
-//! Background work that panics is a bug of the store; nobody may wait for it for ever.
+//! Work for others that panics is a bug of the store, or of a medium that it was given; nobody may wait for it for ever.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::sync::mpsc;
@@ -48,4 +48,25 @@ fn a_panic_in_background_work_is_told_to_who_waits_and_stops_writing() {
         assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
         assert!(matches!(db.close(), Err(Error::Poisoned { .. })));
     }
+}
+
+/// Whoever writes for a group of writers and panicked left the others waiting, those that came later too, and `close` did not wake
+/// them.
+#[test]
+fn a_panic_of_who_commits_for_others_stops_writing_and_leaves_nobody_waiting() {
+    let db = store("commit.inserting");
+    let leader = db.clone();
+    let led = std::thread::spawn(move || leader.put("key", "value"));
+    assert!(led.join().is_err(), "the panic is its own");
+    let (told, hears) = mpsc::channel();
+    let later = db.clone();
+    std::thread::spawn(move || told.send(later.put("key", "new")));
+    let outcome = hears.recv_timeout(Duration::from_secs(60));
+    let outcome = outcome.expect("who writes after a panic waits for ever");
+    let Err(Error::Poisoned { cause }) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(cause.contains("planted"), "{cause}");
+    assert!(db.get("key").unwrap().is_none(), "it was not published");
+    assert!(matches!(db.close(), Err(Error::Poisoned { .. })));
 }

@@ -8,6 +8,7 @@
 //! The leader inserts for its whole group. With members inserting for themselves each would be
 //! woken twice; a group's inserts are a few microseconds, less than one wake-up.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::OnceLock;
 
 use bytes::Bytes;
@@ -15,6 +16,7 @@ use bytes::Bytes;
 use super::engine::Engine;
 use super::gather::Gathering;
 use super::group::{Groups, Member};
+use super::job::said;
 use super::tree::Tree;
 use crate::batch::{Batch, Condition, Expect, Ops};
 use crate::error::{Error, Result};
@@ -103,13 +105,28 @@ impl Engine {
         let result = self.commit.groups.join(
             pending,
             |waiting| durability == Durability::Sync && more(waiting),
-            |group| self.commit_group(group),
+            |group| self.commit_group_whatever_comes(group),
         );
         drop(more);
         self.stats
             .write_latency
             .record(self.clock.now().saturating_sub(started));
         result
+    }
+
+    /// As [`Engine::commit_group`]. A panic poisons the store: what is half done is not known, and everybody in the
+    /// group has to hear of it.
+    fn commit_group_whatever_comes(&self, group: &[Arc<Pending>]) {
+        let led = catch_unwind(AssertUnwindSafe(|| self.commit_group(group)));
+        let Err(panic) = led else { return };
+        let cause = format!("a commit panicked: {}", said(&*panic)).into();
+        let error = Error::Poisoned { cause };
+        self.background.note(&error);
+        for pending in group {
+            // Those that were done already have their outcome.
+            let _ = pending.result.set(Err(error.clone()));
+        }
+        resume_unwind(panic)
     }
 
     /// Writes one group: runs of batches without conditions as one record, a batch with

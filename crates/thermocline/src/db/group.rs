@@ -1,5 +1,7 @@
 //! The queue of group commit: whoever finds no leader leads, and leads for all that wait.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
 use crate::sync::{Arc, Condvar, Mutex, yield_now};
 
 /// Somebody in the queue, who leaves it with an outcome.
@@ -39,7 +41,7 @@ impl<M> Default for Groups<M> {
 
 impl<M: Member> Groups<M> {
     /// Queues `member` and returns its outcome. Whoever finds no leader calls `lead` for all that
-    /// wait, in their order, itself among them; `lead` sets the outcome of each. One group is
+    /// wait, in their order, itself among them; `lead` sets the outcome of each, even where it panics. One group is
     /// led at a time. Before it begins the leader lets others run for as long as `gather` says so
     /// of the number that waits.
     pub(crate) fn join(
@@ -66,11 +68,16 @@ impl<M: Member> Groups<M> {
             }
             let group = std::mem::take(&mut queue.waiting);
             drop(queue);
-            lead(&group);
+            // The others must not wait for a leader that is gone.
+            let led = catch_unwind(AssertUnwindSafe(|| lead(&group)));
             queue = self.queue.lock();
             queue.leading = false;
             if group.len() > 1 || !queue.waiting.is_empty() {
                 self.turn.notify_all();
+            }
+            if let Err(panic) = led {
+                drop(queue);
+                resume_unwind(panic);
             }
         }
     }

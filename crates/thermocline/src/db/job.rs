@@ -39,7 +39,8 @@ impl<J: Job> Job for Guarded<J> {
     }
 }
 
-fn said(panic: &(dyn Any + Send)) -> &str {
+/// What `panic` says of itself.
+pub(super) fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("it gave no reason")
