@@ -20,7 +20,7 @@ fn contents(db: &Db) -> Records {
 #[test]
 fn a_follower_takes_over_every_batch_in_order_across_keyspaces() {
     let mut options = small_options();
-    options.log_retention = 64 << 20;
+    options.log_retention = 2 << 20;
     let (leader, follower) = (memory(), memory());
     let leader = open_on(&options, &leader).unwrap();
     let follower = open_on(&options, &follower).unwrap();

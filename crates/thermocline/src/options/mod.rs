@@ -84,7 +84,8 @@ pub struct Options {
     pub durability: Durability,
     /// What to do with a damaged log.
     pub recovery: RecoveryMode,
-    /// Bytes of flushed log kept for [`crate::Db::log_since`], beyond what recovery needs.
+    /// Bytes of flushed log kept for [`crate::Db::log_since`], beyond what recovery needs. They count for the first
+    /// tier's capacity like everything on it.
     pub log_retention: u64,
     /// Seed of everything random; by default drawn from the operating system.
     pub seed: Option<u64>,

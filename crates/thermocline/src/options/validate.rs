@@ -222,10 +222,21 @@ impl Options {
     fn check_fast_capacity(&self, memtable_size: u64, table_size: u64) -> Result<()> {
         let capacity = self.tiers[0].capacity;
         let least = self.least_capacity(memtable_size, table_size);
-        if capacity >= least {
+        let path = self.tiers[0].path.display();
+        let room_for_kept_log = capacity.saturating_sub(least);
+        if capacity >= least && self.log_retention <= room_for_kept_log {
             return Ok(());
         }
-        let path = self.tiers[0].path.display();
+        if capacity >= least {
+            let kept = self.log_retention;
+            return Err(invalid(
+                "log_retention",
+                format!(
+                    "{kept} bytes of log would be kept on {path}, whose capacity of {capacity} bytes leaves \
+                     {room_for_kept_log} beside what the store needs there"
+                ),
+            ));
+        }
         Err(invalid(
             "tiers",
             format!(
@@ -458,5 +469,27 @@ mod tests {
             ];
             assert_eq!(row, expected);
         }
+    }
+
+    /// A fast tier smaller than the log that it was to keep filled up with that, and took no more writes until the store was
+    /// opened with other options.
+    #[test]
+    fn the_fast_tier_has_room_for_the_log_that_is_to_be_kept() {
+        let mut options = Options::two_tiers("/f", 100 << 10, "/s");
+        let least = least(&options);
+        options.tiers[0].capacity = least + 1000;
+        options.log_retention = 1000;
+        options.validate().unwrap();
+        options.log_retention = 1001;
+        let error = options.validate().unwrap_err().to_string();
+        assert!(
+            error.contains("log_retention") && error.contains("leaves 1000"),
+            "{error}"
+        );
+        options.log_retention = u64::MAX;
+        options.validate().unwrap_err();
+        options.tiers[0].capacity = u64::MAX;
+        options.log_retention = 1 << 40;
+        options.validate().unwrap();
     }
 }
