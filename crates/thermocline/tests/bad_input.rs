@@ -451,3 +451,36 @@ fn a_store_may_be_given_more_memory_than_there_is() {
     options.block_cache = Some(0);
     assert!(options.validate().is_ok());
 }
+
+/// A store of two tiers whose manifest is damaged, repaired as one of a single tier: everything on the other counted as lost. With a
+/// whole manifest the command was refused.
+#[test]
+fn a_repair_that_is_not_told_all_tiers_is_refused() {
+    let disk = Faulty::new(1);
+    filled(&disk, [FAST, SLOW]);
+    let files = disk.list_raw(FAST.as_ref());
+    let manifest = files.iter().find(|file| file.name.starts_with("MANIFEST"));
+    let manifest = manifest.unwrap();
+    let one_tier = || {
+        let mut options = tiny_options();
+        options.tiers.truncate(1);
+        options.tiers[0].path = FAST.into();
+        Db::builder(options).medium(0, Arc::new(disk.clone()))
+    };
+    for damaged in [false, true] {
+        if damaged {
+            let middle = manifest.len / 2;
+            disk.corrupt(FAST.as_ref(), &manifest.name, middle, 1)
+                .unwrap();
+        }
+        let refused = one_tier().repair(true).map(|_| ());
+        let Err(Error::InvalidOption {
+            option: "tiers",
+            reason,
+        }) = &refused
+        else {
+            panic!("damaged: {damaged}, {refused:?}");
+        };
+        assert!(reason.contains("name all its tiers"), "{reason}");
+    }
+}

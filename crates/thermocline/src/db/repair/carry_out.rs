@@ -88,8 +88,8 @@ fn set_aside(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Plan) -> Resul
             Err(Error::NotFound { .. }) => continue,
             read => read?,
         };
-        copy(&*to, &name, &bytes)?;
-        plan.set_aside.push(dir.join(name));
+        let kept = copy(&*to, &name, &bytes)?;
+        plan.set_aside.push(dir.join(kept));
     }
     to.sync_dir()?;
     for tier in tiers {
@@ -119,8 +119,44 @@ fn set_aside(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Plan) -> Resul
     Ok(())
 }
 
-fn copy(to: &dyn LogStore, name: &str, bytes: &[u8]) -> Result<()> {
-    let file = to.create(name)?;
+/// Copies `bytes` to `name`, or to another where something else is there: an earlier repair, perhaps cut short, has set it
+/// aside, and it may be all that is left of it. The name that they have comes back.
+fn copy(to: &dyn LogStore, name: &str, bytes: &[u8]) -> Result<String> {
+    let mut free = name.to_owned();
+    for number in 2.. {
+        match to.read(&free) {
+            Ok(there) if there == bytes => return Ok(free),
+            Ok(_) => free = format!("{name}.{number}"),
+            Err(Error::NotFound { .. }) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    let file = to.create(&free)?;
     file.append(bytes)?;
-    file.sync()
+    file.sync()?;
+    Ok(free)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::{Medium, Memory};
+
+    /// A repair that was cut short had set a damaged segment aside and shortened it. Repeated, it set the short one aside in
+    /// its place: what lay behind the damage was gone.
+    #[test]
+    fn what_was_set_aside_before_is_not_replaced() {
+        let lost = Memory::new().log_store("/lost".as_ref(), true).unwrap();
+        for (bytes, name) in [
+            (&b"whole"[..], "1.wal"),
+            (b"who", "1.wal.2"),
+            (b"whole", "1.wal"),
+            (b"who", "1.wal.2"),
+            (b"w", "1.wal.3"),
+        ] {
+            assert_eq!(copy(&*lost, "1.wal", bytes).unwrap(), name);
+            assert_eq!(lost.read(name).unwrap(), bytes);
+        }
+        assert_eq!(lost.read("1.wal").unwrap(), b"whole");
+    }
 }

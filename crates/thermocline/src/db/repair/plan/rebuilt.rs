@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
+use super::trusted::too_few_tiers;
 use super::{Merge, Plan};
 use crate::db::builder::DbBuilder;
 use crate::db::founding::DEFAULT_KEYSPACE;
@@ -111,6 +112,9 @@ impl Plan {
             let is_named =
                 said.tables.get(&id) == Some(&true) && !said.dropped.contains(&meta.keyspace);
             if is_named && !there.contains(&id) && !taken_over(&id) {
+                if usize::from(meta.tier) >= tiers.len() {
+                    return Err(too_few_tiers(meta));
+                }
                 let dir = tiers
                     .get(usize::from(meta.tier))
                     .map(|tier| tier.tables.path());

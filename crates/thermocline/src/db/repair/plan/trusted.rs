@@ -96,7 +96,7 @@ pub(super) fn lost_an_edit(
     Ok(replaced.any(is_missing))
 }
 
-fn too_few_tiers(meta: &TableMeta) -> Error {
+pub(super) fn too_few_tiers(meta: &TableMeta) -> Error {
     Error::InvalidOption {
         option: "tiers",
         reason: format!(
