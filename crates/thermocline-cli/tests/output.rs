@@ -60,6 +60,12 @@ fn a_verdict_does_not_depend_on_who_reads() {
     damaged(store.command("repair --dry-run", &[]));
     fs::remove_file(store.fast().join("CURRENT")).expect("removed");
     damaged(store.command("verify", &[]));
+
+    let store = Store::filled(10, 10);
+    let table = store.tables().swap_remove(0);
+    let bytes = fs::read(&table).expect("read");
+    fs::write(&table, &bytes[..bytes.len() - 1]).expect("written");
+    damaged(store.command("inspect tables", &[]));
 }
 
 /// As above: `bench compare --fail-on-regression` was a check that a closed pipe passed.

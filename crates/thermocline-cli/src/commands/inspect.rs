@@ -55,7 +55,7 @@ enum What {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut printer = Printer {
-        out: Out::new(),
+        out: Out::of_verdict(),
         file: args.file.as_deref(),
         json: args.json,
         matched: false,
