@@ -171,3 +171,51 @@ mod model {
         shuttle::check_pct(writers_come_and_go, 3000, 3);
     }
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use std::sync::{OnceLock, mpsc};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[derive(Debug, Default)]
+    struct Write(OnceLock<()>);
+
+    impl Member for Write {
+        type Outcome = ();
+
+        fn outcome(&self) -> Option<()> {
+            self.0.get().copied()
+        }
+    }
+
+    /// A leader that panicked stayed the leader: whoever waited for its turn waited for ever.
+    #[test]
+    fn a_leader_that_panics_leaves_the_turn_to_the_next() {
+        let groups: Arc<Groups<Write>> = Arc::default();
+        let (ended, ends) = mpsc::channel();
+        let next = Arc::clone(&groups);
+        let led = std::thread::spawn({
+            let groups = Arc::clone(&groups);
+            move || {
+                let lead = |_: &[Arc<Write>]| {
+                    let (next, ended) = (Arc::clone(&next), ended.clone());
+                    std::thread::spawn(move || {
+                        let lead =
+                            |group: &[Arc<Write>]| group.iter().for_each(|w| w.0.set(()).unwrap());
+                        next.join(Arc::default(), |_| false, lead);
+                        ended.send(()).unwrap();
+                    });
+                    while groups.queue.lock().waiting.is_empty() {
+                        std::thread::yield_now();
+                    }
+                    panic!("planted");
+                };
+                groups.join(Arc::default(), |_| false, lead);
+            }
+        });
+        assert!(led.join().is_err(), "the panic is its own");
+        ends.recv_timeout(Duration::from_secs(20)).unwrap();
+    }
+}
