@@ -262,7 +262,7 @@ fn draw(rng: &mut SmallRng) -> Options {
         // More than ever comes in: what is evicted, and when memory is free again, depends on other threads.
         options.record_cache = Some(1 << 20);
     }
-    options.log_retention = [0, 64 << 10][rng.random_range(0..2)];
+    options.log_retention = [0, 16 << 10][rng.random_range(0..2)];
     options.seed = Some(rng.random());
     options.placement = match rng.random_range(0..8) {
         0 => Placement::ByLevel,
