@@ -88,6 +88,36 @@ fn what_a_repair_cannot_save_is_told_by_file_keys_and_sequence() {
 }
 
 #[test]
+fn a_slow_tier_that_is_not_mounted_has_to_be_given_up() {
+    let store = Store::filled(300, 100);
+    store.run("compact", &[]).ok();
+    fs::rename(store.slow(), store.path("unmounted")).expect("renamed");
+    fs::create_dir(store.slow()).expect("made");
+    let slow = store.slow();
+    store.run("repair", &[]).fails(
+        3,
+        &[slow.to_str().expect("UTF-8"), "is mounted", "--give-up"],
+    );
+    store
+        .run("repair --give-up slow --dry-run", &[])
+        .fails(4, &["problem"]);
+    assert!(!slow.join("TIER").exists());
+    let fast = store.fast();
+    let one_tier = [
+        "repair",
+        "--give-up",
+        "fast",
+        "--one-tier",
+        "--fast",
+        fast.to_str().expect("UTF-8"),
+    ];
+    run(&one_tier).fails(2, &["two tiers"]);
+    store.run("repair --give-up slow", &[]);
+    assert!(slow.join("TIER").exists());
+    store.run("scan", &[]).ok();
+}
+
+#[test]
 fn backups_are_incremental_and_each_can_be_restored() {
     let store = Store::filled(200, 100);
     let dir = store.path("backups");

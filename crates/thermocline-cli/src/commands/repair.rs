@@ -16,6 +16,7 @@ Examples:
   thermocline repair --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB --dry-run
   thermocline repair --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB
   thermocline repair --one-tier --fast /nvme/db --json | jq '.losses'
+  thermocline repair --fast /nvme/db --slow /new-hdd/db --fast-capacity 1GiB --give-up slow
 
 The manifest is made anew from what is left of it, the tables and the log. A store that is sound is not
 changed. What the repaired store does not use is in the directory `lost` of each tier: remove it
@@ -31,14 +32,37 @@ pub(crate) struct Args {
     #[arg(long)]
     dry_run: bool,
 
+    /// Go on without all that this tier held, its device being lost: its directory is empty, as that of a device is
+    /// which is only not mounted
+    #[arg(long, value_name = "TIER")]
+    give_up: Option<GivenUp>,
+
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
+/// A tier whose device is lost.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum GivenUp {
+    Fast,
+    Slow,
+}
+
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if args.store.one_tier && args.give_up.is_some() {
+        return Err(Failure::usage(
+            "--give-up is for stores of two tiers: of one tier nothing would be left".to_owned(),
+        ));
+    }
+    let builder = Db::builder(args.store.online_options(false)?);
+    let builder = match args.give_up {
+        None => builder,
+        Some(GivenUp::Fast) => builder.give_up_tier(0),
+        Some(GivenUp::Slow) => builder.give_up_tier(1),
+    };
     let bar = progress::spinner("reading every file");
-    let result = Db::repair(&args.store.online_options(false)?, args.dry_run);
+    let result = builder.repair(args.dry_run);
     bar.finish_and_clear();
     let report = result?;
     let mut out = Out::of_verdict();

@@ -17,6 +17,7 @@ pub struct DbBuilder {
     pub(super) clock: Arc<dyn Clock>,
     executor: Option<Arc<dyn Executor>>,
     pub(super) points: Points,
+    given_up: Vec<usize>,
 }
 
 impl DbBuilder {
@@ -27,6 +28,7 @@ impl DbBuilder {
             clock: Arc::new(SystemClock::default()),
             executor: None,
             points: Points::default(),
+            given_up: Vec::new(),
         }
     }
 
@@ -59,6 +61,19 @@ impl DbBuilder {
     pub fn points(mut self, points: Points) -> Self {
         self.points = points;
         self
+    }
+
+    /// Lets [`DbBuilder::repair`] go on though nothing is in the directory of tier `tier`: the device is lost,
+    /// and not merely absent. All that it held is lost then; should it turn up again, its tables
+    /// are no part of the store any more, and opening the store with it removes them.
+    #[must_use]
+    pub fn give_up_tier(mut self, tier: usize) -> Self {
+        self.given_up.push(tier);
+        self
+    }
+
+    pub(super) fn has_given_up(&self, tier: u8) -> bool {
+        self.given_up.contains(&usize::from(tier))
     }
 
     pub(super) fn medium_of(&self, tier: usize) -> Arc<dyn Medium> {

@@ -299,7 +299,8 @@ impl Db {
     /// # Errors
     /// [`Error::NotFound`] when there is nothing of a store, [`Error::Corruption`] when nothing of it says which
     /// one it is, [`Error::Locked`] when it is open,
-    /// [`Error::WrongTier`] for a directory of another store, [`Error::FormatVersion`] for a file of a newer
+    /// [`Error::WrongTier`] for a directory of another store, and for one without a file of the store, whose
+    /// device may not be mounted ([`DbBuilder::give_up_tier`] if it is lost); [`Error::FormatVersion`] for a file of a newer
     /// release, [`Error::NoSpace`], and I/O errors.
     pub fn repair(options: &Options, dry_run: bool) -> Result<RepairReport> {
         DbBuilder::new(options.clone()).repair(dry_run)

@@ -114,6 +114,14 @@ pub(crate) fn database(tier: &Arc<Tier>) -> Result<Option<u128>> {
     })
 }
 
+/// Whether the tier's directory has no identity, not even a damaged one.
+///
+/// # Errors
+/// I/O errors.
+pub(crate) fn is_missing(tier: &Arc<Tier>) -> Result<bool> {
+    read(tier).map(|found| matches!(found, Found::Nothing))
+}
+
 /// Whether the tier's directory is the one that belongs there.
 ///
 /// # Errors

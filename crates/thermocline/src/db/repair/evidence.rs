@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use crate::db::Shape;
+use crate::db::builder::DbBuilder;
 use crate::error::{Error, Result};
 use crate::log_format::{FileHeader, FileKind, Found, Records};
 use crate::storage::LogStore;
@@ -69,8 +70,8 @@ impl Evidence {
     /// # Errors
     /// [`Error::NotFound`] where there is nothing of a store; [`Error::Corruption`] where nothing says which
     /// one it is; [`Error::FormatVersion`] of any file;
-    /// [`Error::WrongTier`] for a tier of another store; I/O errors.
-    pub(super) fn gather(tiers: &[Arc<Tier>]) -> Result<Self> {
+    /// [`Error::WrongTier`] for a tier of another store, and for one that has nothing and was not given up; I/O errors.
+    pub(super) fn gather(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Result<Self> {
         let store = log_store(&tiers[0])?;
         let (manifest, problems) = read_manifests(&*store)?;
         let mut next_file = 1;
@@ -79,6 +80,7 @@ impl Evidence {
             let number = segment.or_else(|| manifest_number(&file.name));
             next_file = next_file.max(number.map_or(0, |number| number.saturating_add(1)));
         }
+        let has_log_or_manifest = next_file > 1;
         let tables = find_tables(tiers)?;
         if let Some(last) = tables.keys().last() {
             next_file = next_file.max(last.saturating_add(1));
@@ -105,8 +107,16 @@ impl Evidence {
             return Err(Error::corruption(path.join(identity::NAME), 0, what));
         };
         for tier in tiers {
-            if !nameless_tiers.contains(&usize::from(tier.index)) {
+            let index = usize::from(tier.index);
+            if !nameless_tiers.contains(&index) {
                 identity::check(tier, database)?;
+                continue;
+            }
+            let holds_something = tables.values().any(|table| table.tier == index)
+                || index == 0 && has_log_or_manifest;
+            if !holds_something && !builder.has_given_up(tier.index) && identity::is_missing(tier)?
+            {
+                return Err(nothing_there(tier));
             }
         }
         Ok(Self {
@@ -125,6 +135,18 @@ impl Evidence {
     pub(super) fn dropped(&self) -> BTreeSet<KeyspaceId> {
         let edits = self.manifest.iter().flat_map(|manifest| &manifest.edits);
         edits.flat_map(|edit| &edit.dropped).copied().collect()
+    }
+}
+
+/// A device that is not mounted looks just so, and giving up all that lies on it is not for a repair to decide.
+fn nothing_there(tier: &Tier) -> Error {
+    Error::WrongTier {
+        tier: usize::from(tier.index),
+        path: tier.tables.path().to_path_buf(),
+        problem: "nothing of the store is in the directory; check that the device is mounted and the path \
+                  is right, and only if all that it held is lost, give it up: `thermocline repair --give-up`, \
+                  `DbBuilder::give_up_tier`"
+            .into(),
     }
 }
 

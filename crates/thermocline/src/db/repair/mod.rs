@@ -32,7 +32,7 @@ use plan::Plan;
 pub(super) fn repair(builder: &DbBuilder, dry_run: bool) -> Result<RepairReport> {
     let sizes = builder.options.resolve()?;
     let (tiers, _locks) = open_tiers(builder, false)?;
-    let evidence = Evidence::gather(&tiers)?;
+    let evidence = Evidence::gather(builder, &tiers)?;
     let mut plan = Plan::new(builder, &sizes, &tiers, evidence)?;
     if dry_run || plan.nothing_to_do() {
         return Ok(plan.report());
