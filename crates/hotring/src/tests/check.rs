@@ -8,6 +8,7 @@ use crate::core::Core;
 use crate::head::Word;
 use crate::link::{At, Entry, Link};
 use crate::reclaim::{self, Guard};
+use crate::rehash::Rehash;
 use crate::table::Table;
 
 impl<K, V, S> HotRing<K, V, S>
@@ -37,8 +38,11 @@ impl<E: Entry> Core<E> {
         let guard = reclaim::pin();
         let table = self.table(&guard);
         let mut heads: HashMap<*mut Link, u32> = HashMap::new();
-        self.check_heads(table, table.len(), &guard, &mut heads, false);
         let rehash = self.rehash.try_lock().expect("no operation runs");
+        // Who deletes by one table does not look at the other's heads. Of the present one they are taken off when a
+        // change ends.
+        let may_be_stale = !matches!(*rehash, Rehash::Idle | Rehash::Split { .. });
+        self.check_heads(table, table.len(), &guard, &mut heads, may_be_stale);
         if let Some((other, initialised)) = rehash.other_table() {
             // SAFETY: not retired before the change is over.
             let other = unsafe { other.as_ref() };
@@ -100,7 +104,7 @@ impl<E: Entry> Core<E> {
         len: usize,
         guard: &Guard,
         heads: &mut HashMap<*mut Link, u32>,
-        other: bool,
+        may_be_stale: bool,
     ) {
         for index in 0..len {
             // SAFETY: initialised.
@@ -108,7 +112,7 @@ impl<E: Entry> Core<E> {
             if let Some(link) = Word::of(bucket).link() {
                 // SAFETY: counted by the head; used for its own fields alone.
                 let at = unsafe { At::new(link, guard) };
-                if other && at.next().marked() {
+                if may_be_stale && at.next().marked() {
                     continue;
                 }
                 assert!(at.is_node(), "a head at an anchor");
