@@ -32,8 +32,7 @@ pub(crate) struct Args {
     #[arg(long)]
     dry_run: bool,
 
-    /// Go on without all that this tier held, its device being lost: its directory is empty, as that of a device is
-    /// which is only not mounted
+    /// Go on without what this tier held: its device is lost for good. First make sure that it is not only unmounted
     #[arg(long, value_name = "TIER")]
     give_up: Option<GivenUp>,
 
