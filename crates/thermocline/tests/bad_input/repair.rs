@@ -1,0 +1,83 @@
+//! Repairs that are not told, or do not find, all tiers.
+
+use std::sync::Arc;
+
+use thermocline::storage::{Faulty, Medium};
+use thermocline::{Db, Error};
+use thermocline_torture::life::{FAST, SLOW, tiny_options};
+
+use super::{filled, with_paths};
+
+/// A store of two tiers whose manifest is damaged, repaired as one of a single tier: everything on the other counted as lost. With a
+/// whole manifest the command was refused.
+#[test]
+fn a_repair_that_is_not_told_all_tiers_is_refused() {
+    let disk = Faulty::new(1);
+    filled(&disk, [FAST, SLOW]);
+    let files = disk.list_raw(FAST.as_ref());
+    let manifest = files.iter().find(|file| file.name.starts_with("MANIFEST"));
+    let manifest = manifest.unwrap();
+    let one_tier = || {
+        let mut options = tiny_options();
+        options.tiers.truncate(1);
+        options.tiers[0].path = FAST.into();
+        Db::builder(options).medium(0, Arc::new(disk.clone()))
+    };
+    for damaged in [false, true] {
+        if damaged {
+            let middle = manifest.len / 2;
+            disk.corrupt(FAST.as_ref(), &manifest.name, middle, 1)
+                .unwrap();
+        }
+        let refused = one_tier().repair(true).map(|_| ());
+        let Err(Error::InvalidOption {
+            option: "tiers",
+            reason,
+        }) = &refused
+        else {
+            panic!("damaged: {damaged}, {refused:?}");
+        };
+        assert!(reason.contains("name all its tiers"), "{reason}");
+    }
+}
+
+/// A slow tier that was not mounted was taken for one that had lost everything: the empty mount point got a `TIER`, and the
+/// manifest dropped every table that lay on the device.
+#[test]
+fn a_tier_that_is_not_mounted_is_given_up_on_demand_only() {
+    const EMPTY: &str = "/mount-point";
+    for absent in [0, 1] {
+        let disk = Faulty::new(1);
+        filled(&disk, [FAST, SLOW]);
+        disk.table_store(EMPTY.as_ref(), true).unwrap();
+        let mut paths = [FAST, SLOW];
+        let builder = |paths| {
+            let builder = Db::builder(with_paths(paths)).medium(0, Arc::new(disk.clone()));
+            builder.medium(1, Arc::new(disk.clone()))
+        };
+        paths[absent] = EMPTY;
+        let refused = builder(paths).repair(false).map(|_| ());
+        let Err(Error::WrongTier { tier, problem, .. }) = &refused else {
+            panic!("tier {absent}: {refused:?}");
+        };
+        assert_eq!(*tier, absent);
+        assert!(problem.contains("is mounted"), "{problem}");
+        let left = disk.list_raw(EMPTY.as_ref());
+        assert!(left.iter().all(|file| file.len == 0), "{left:?}");
+        // Mounted again, the store is what it was.
+        let sound = builder([FAST, SLOW]).repair(true).unwrap();
+        assert_eq!(sound.problems, Vec::<String>::new());
+
+        let report = builder(paths).give_up_tier(absent).repair(false).unwrap();
+        assert!(report.repaired, "{report:?}");
+        let lost_tables = report
+            .losses
+            .iter()
+            .any(|loss| loss.file.starts_with(EMPTY));
+        // Only the manifest says which tables there were, and it lies on the first.
+        assert_eq!(lost_tables, absent == 1, "{report:?}");
+        let db = builder(paths).open().unwrap();
+        let kept = db.iter().count();
+        assert!(0 < kept && kept < 700, "tier {absent}: {kept} records");
+    }
+}
