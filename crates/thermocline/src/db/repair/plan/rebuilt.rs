@@ -112,13 +112,10 @@ impl Plan {
             let is_named =
                 said.tables.get(&id) == Some(&true) && !said.dropped.contains(&meta.keyspace);
             if is_named && !there.contains(&id) && !taken_over(&id) {
-                if usize::from(meta.tier) >= tiers.len() {
-                    return Err(too_few_tiers(meta));
-                }
-                let dir = tiers
+                let tier = tiers
                     .get(usize::from(meta.tier))
-                    .map(|tier| tier.tables.path());
-                let file = dir.map_or_else(PathBuf::new, |dir| dir.join(table_file_name(id)));
+                    .ok_or_else(|| too_few_tiers(meta))?;
+                let file = tier.tables.path().join(table_file_name(id));
                 self.problems.push(format!("{} is missing", file.display()));
                 let what = "the file is missing, unless an edit that cannot be read replaced it";
                 self.lose_table(file, meta, what);
