@@ -4,7 +4,7 @@ use super::cut::Cutter;
 use super::filter::VersionFilter;
 use super::plan::Plan;
 use super::readahead::readahead;
-use crate::db::{Engine, Installed, Tree};
+use crate::db::{Engine, Installed, Tree, Work};
 use crate::error::{Error, Result};
 use crate::executor::{Job, Step};
 use crate::iter::InternalIterator;
@@ -391,16 +391,16 @@ impl CompactionJob {
     fn report(&self, outcome: Result<bool>) {
         match outcome {
             Ok(_) => {
-                self.engine.background.clear();
+                self.engine.background.clear(Work::Compaction);
                 self.engine.stats.count_compaction(&self.metrics);
                 let point = point!(self.engine.points, "compaction.installed");
                 let rolled = point.and_then(|()| self.engine.roll_manifest());
                 if let Err(error) = rolled {
-                    self.engine.background.note(&error);
+                    self.engine.background.note(Work::Compaction, &error);
                 }
             }
             Err(error) => {
-                self.engine.background.note(&error);
+                self.engine.background.note(Work::Compaction, &error);
                 self.engine.discard_outputs(&self.written, &error);
             }
         }
@@ -428,9 +428,12 @@ impl Job for CompactionJob {
         self.engine.update_hot_room();
         // After a failure the next change or a stopped writer tries again: no spinning. One that has
         // come since, and forgotten the failure, has found the job's inputs taken.
-        if !failed || self.engine.background.error().is_none() {
+        if !failed || self.engine.background.failure(Work::Compaction).is_none() {
             self.engine.schedule();
             self.engine.schedule_promotions();
+        } else if self.engine.background.failure(Work::Flush).is_none() {
+            // One that has waited for this job to make room has to find out that it made none.
+            self.engine.schedule_flushes();
         }
         self.engine.executor.notify();
         Step::Done

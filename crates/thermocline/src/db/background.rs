@@ -16,13 +16,21 @@ use crate::points::point;
 use crate::sync::{Arc, Mutex};
 use crate::tier::{Reservation, Tier};
 
+/// Background work whose failure may pass. Each kind has failures of its own: a slow tier that is full refuses
+/// crossings, and has nothing to do with who waits for a flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    Flush,
+    Compaction,
+}
+
 /// Failures and counts of background work.
 #[derive(Debug, Default)]
 pub(crate) struct Background {
     /// The sync failure that ended writing (I9). Never cleared.
     poison: OnceLock<Arc<str>>,
-    /// The last failure that may pass, until a job succeeds or is tried again.
-    error: Mutex<Option<Error>>,
+    /// By [`Work`], the last failure that may pass, until such work succeeds or is tried again.
+    failures: [Mutex<Option<Error>>; 2],
     pub(crate) compactions: Compactions,
 }
 
@@ -42,34 +50,43 @@ impl Background {
         self.poison.get().is_some()
     }
 
-    /// Remembers a failure: a failed sync for good (I9), others until work succeeds again.
-    pub(crate) fn note(&self, error: &Error) {
+    /// Remembers a failure of `work`: a failed sync for good (I9), others until such work succeeds again.
+    pub(crate) fn note(&self, work: Work, error: &Error) {
         match error {
-            Error::Poisoned { cause } => {
-                let _ = self.poison.set(Arc::clone(cause));
-            }
-            Error::Closed | Error::ConditionFailed { .. } | Error::UnknownKeyspace { .. } => {}
-            other => *self.error.lock() = Some(other.clone()),
+            Error::Closed | Error::UnknownKeyspace { .. } => {}
+            Error::Poisoned { .. } => self.note_poison(error),
+            passing => *self.failures[work as usize].lock() = Some(passing.clone()),
         }
     }
 
     /// Remembers a failed sync (I9), and nothing else: for work whose caller hears of the rest.
     pub(crate) fn note_poison(&self, error: &Error) {
-        if matches!(error, Error::Poisoned { .. }) {
-            self.note(error);
+        if let Error::Poisoned { cause } = error {
+            let _ = self.poison.set(Arc::clone(cause));
         }
     }
 
-    /// Forgets a passing failure: a job has succeeded, or is about to be tried again.
-    pub(crate) fn clear(&self) {
-        *self.error.lock() = None;
+    /// Forgets a passing failure of `work`: it has succeeded, or is about to be tried again.
+    pub(crate) fn clear(&self, work: Work) {
+        *self.failures[work as usize].lock() = None;
     }
 
-    /// The failure that holds now.
+    /// Forgets all that may pass: everything that is due is about to be tried again.
+    pub(crate) fn clear_all(&self) {
+        self.clear(Work::Flush);
+        self.clear(Work::Compaction);
+    }
+
+    /// The failure that keeps `work` from being done now.
+    pub(crate) fn failure(&self, work: Work) -> Option<Error> {
+        let passing = || self.failures[work as usize].lock().clone();
+        self.check_poison().err().or_else(passing)
+    }
+
+    /// A failure that holds now, of any work.
     pub(crate) fn error(&self) -> Option<Error> {
-        self.check_poison()
-            .err()
-            .or_else(|| self.error.lock().clone())
+        let failure = self.failure(Work::Flush);
+        failure.or_else(|| self.failure(Work::Compaction))
     }
 }
 
@@ -103,10 +120,15 @@ impl Engine {
 
     /// Queues every flush that waits and every compaction that can start.
     pub(crate) fn schedule(&self) {
+        self.schedule_flushes();
+        self.schedule_compactions();
+    }
+
+    /// Queues every flush that waits.
+    pub(crate) fn schedule_flushes(&self) {
         for tree in self.all_trees() {
             self.schedule_flush(&tree);
         }
-        self.schedule_compactions();
     }
 
     fn schedule_compactions(&self) {
@@ -189,7 +211,7 @@ impl Engine {
         match self.start(tree, plan) {
             Ok(()) => true,
             Err(error) => {
-                self.background.note(&error);
+                self.background.note(Work::Compaction, &error);
                 false
             }
         }
@@ -259,6 +281,11 @@ impl Engine {
         seen.running() > 0 || seen.has_begun_by(self.background.compactions.look())
     }
 
+    /// As [`Engine::makes_room`], but compactions that fail make none.
+    pub(crate) fn may_make_room(&self, seen: Seen) -> bool {
+        self.background.failure(Work::Compaction).is_none() && self.makes_room(seen)
+    }
+
     /// Whether a compaction runs or is queued.
     pub(crate) fn is_compacting(&self) -> bool {
         self.background.compactions.look().running() > 0
@@ -297,175 +324,4 @@ fn expected_output(plan: &Plan, tier: &Tier) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use bytes::Bytes;
-
-    use super::*;
-    use crate::compaction::Manual;
-    use crate::db::Db;
-    use crate::executor::Stepped;
-    use crate::key::KeyRange;
-    use crate::options::{Options, TierOptions};
-    use crate::points::Points;
-    use crate::storage::Memory;
-    use crate::sync::atomic::{AtomicBool, Ordering};
-
-    fn plan_of_l0(db: &Db) -> Plan {
-        let (engine, tree) = (db.engine(), db.tree());
-        let all = KeyRange {
-            first: Bytes::new(),
-            last: Bytes::from_static(b"z"),
-        };
-        let state = tree.state.lock();
-        match tree.with_picker(engine, &state, true, |picker| picker.pick_range(0, &all)) {
-            Manual::Start(plan) => *plan,
-            Manual::Wait | Manual::Done => panic!("L0 has tables"),
-        }
-    }
-
-    /// Output was taken to become no longer than its input from the same tier. After an opening that had
-    /// turned compression off it became several times as long, and so did what was in use of a
-    /// capacity that is a promise (I8).
-    #[test]
-    fn what_is_reserved_does_not_rest_on_how_the_input_was_compressed() {
-        let medium = Arc::new(Memory::new());
-        let open = |compression| {
-            let tier = TierOptions::fast("/fast").compression(compression);
-            let mut options = Options::with_tiers(vec![tier]);
-            options.l0_trigger = 20;
-            let builder = Db::builder(options).medium(0, medium.clone());
-            builder.executor(Arc::new(Stepped::new(1))).open().unwrap()
-        };
-        let db = open(Compression::Lz4);
-        for _ in 0..2 {
-            for key in 0..50u8 {
-                db.put([key], [0; 500]).unwrap();
-            }
-            db.flush().unwrap();
-        }
-        db.close().unwrap();
-        let db = open(Compression::None);
-        let plan = plan_of_l0(&db);
-        let space = db.engine().reserve_for(&mut plan.clone()).unwrap();
-        let reserved: u64 = space.iter().map(Reservation::left).sum();
-        drop(space);
-        db.engine().start(db.tree(), plan).unwrap();
-        db.wait_idle().unwrap();
-        let bytes = db.tree().bytes_on(0);
-        let written: u64 = bytes.iter().sum();
-        assert!(
-            bytes[0] == 0 && written <= reserved,
-            "{written} bytes, {reserved} reserved"
-        );
-    }
-
-    /// A bound that holds whatever was compressed, and that counts 24 bytes a record, refused jobs that fitted where nothing
-    /// is compressed and records are small.
-    #[test]
-    fn what_is_reserved_for_small_records_is_about_their_length() {
-        let mut options = Options::with_tiers(vec![TierOptions::fast("/fast")]);
-        options.l0_trigger = 20;
-        let builder = Db::builder(options).medium(0, Arc::new(Memory::new()));
-        let db = builder.executor(Arc::new(Stepped::new(1))).open().unwrap();
-        for _ in 0..2 {
-            for key in 0..2000u32 {
-                db.put(format!("a long prefix that all have {key:06}"), [7; 8])
-                    .unwrap();
-            }
-            db.flush().unwrap();
-        }
-        let mut plan = plan_of_l0(&db);
-        let space = db.engine().reserve_for(&mut plan).unwrap();
-        let reserved: u64 = space.iter().map(Reservation::left).sum();
-        let input: u64 = plan.inputs().map(|table| table.meta.len).sum();
-        assert!(
-            reserved >= input && reserved <= input + input / 20,
-            "{reserved} for {input}"
-        );
-    }
-
-    /// Regression: `compact_range` gave `NoSpace` on a fast tier that was full only for a moment.
-    /// Its plan found no room while none ran; before a table of the last fast level was to make
-    /// some, another thread had begun a compaction. That one makes room, or makes the plan
-    /// obsolete: the plan has to wait for it, not to fail. Threads that read, write and compact the
-    /// same keys came upon it within a second.
-    #[test]
-    fn a_plan_that_another_threads_compaction_kept_from_starting_has_not_failed() {
-        let points = Points::default();
-        let mut options = Options::with_tiers(vec![
-            TierOptions::fast("/fast").capacity(4 << 20),
-            TierOptions::slow("/slow"),
-        ]);
-        options.memory = 4 << 20;
-        let medium = Arc::new(Memory::new());
-        let db = Db::builder(options)
-            .medium(0, medium.clone())
-            .medium(1, medium)
-            .executor(Arc::new(Stepped::new(1)))
-            .points(points.clone())
-            .open()
-            .unwrap();
-        for value in ["old", "new"] {
-            db.put("key", value).unwrap();
-            db.flush().unwrap();
-        }
-        let engine = db.engine();
-        let tree = engine.tree(0).unwrap();
-        let plan = plan_of_l0(&db);
-        let free = engine.fast().free_for_jobs();
-        let _full = engine.fast().reserve(free).unwrap();
-        let other = Arc::clone(engine);
-        points.set("compaction.no_crossing", move || {
-            other.background.compactions.begin();
-            Ok(())
-        });
-        engine.start_manual(&tree, plan).unwrap();
-        assert!(engine.is_compacting(), "it is another's that runs");
-        points.clear("compaction.no_crossing");
-        engine.background.compactions.end();
-    }
-
-    /// A writer that is stopped forgets the last failure and queues what is due. One that came when a
-    /// compaction had failed and still held its inputs queued nothing, and the job did not either:
-    /// the writer waited for ever.
-    #[test]
-    fn a_failure_that_is_forgotten_while_its_job_still_ends_is_made_good() {
-        let mut options = Options::with_tiers(vec![TierOptions::fast("/fast")]);
-        options.memory = 4 << 20;
-        options.memtable_size = Some(16 << 10);
-        options.l0_trigger = 2;
-        let (points, stepped) = (Points::default(), Arc::new(Stepped::new(1)));
-        let db = Db::builder(options)
-            .medium(0, Arc::new(Memory::new()))
-            .executor(stepped.clone())
-            .points(points.clone())
-            .open()
-            .unwrap();
-        let has_failed = Arc::new(AtomicBool::new(false));
-        let fails = Arc::clone(&has_failed);
-        points.set("compaction.start", move || {
-            match fails.swap(true, Ordering::Relaxed) {
-                true => Ok(()),
-                false => Err(Error::NoSpace {
-                    operation: "write",
-                    path: "/fast".into(),
-                }),
-            }
-        });
-        let engine = Arc::downgrade(db.engine());
-        points.set("compaction.failed", move || {
-            if let Some(engine) = engine.upgrade() {
-                engine.background.clear();
-                engine.schedule();
-            }
-            Ok(())
-        });
-        while !has_failed.load(Ordering::Relaxed) {
-            db.put("first", [0; 100]).unwrap();
-            db.put("last", [0; 100]).unwrap();
-            db.flush().unwrap();
-            stepped.drain();
-        }
-        assert!(db.engine().is_idle(), "what is due is not queued");
-    }
-}
+mod tests;

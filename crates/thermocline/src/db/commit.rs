@@ -121,7 +121,7 @@ impl Engine {
         let Err(panic) = led else { return };
         let cause = format!("a commit panicked: {}", said(&*panic)).into();
         let error = Error::Poisoned { cause };
-        self.background.note(&error);
+        self.background.note_poison(&error);
         for pending in group {
             // Those that were done already have their outcome.
             let _ = pending.result.set(Err(error.clone()));
@@ -146,7 +146,8 @@ impl Engine {
             }
             let written = self.commit_run(&mut log, run);
             if let Err(error) = &written {
-                self.background.note(error);
+                // What may pass its writers hear of, and nobody else is kept from anything by it.
+                self.background.note_poison(error);
             }
             // Each learns the number of its own last record, not of its group's.
             let mut behind: u64 = run.iter().map(|p| p.count).sum();

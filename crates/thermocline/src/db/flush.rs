@@ -1,5 +1,6 @@
 //! Flush: a frozen memtable becomes a table of L0.
 
+use super::background::Work;
 use super::engine::Engine;
 use super::tree::{Installed, Tree};
 use crate::compaction::VersionFilter;
@@ -48,13 +49,13 @@ impl Job for FlushJob {
             let seen = self.engine.background.compactions.look();
             match self.engine.flush_memtable(&self.tree, &memtable) {
                 Ok(()) => {
-                    self.engine.background.clear();
+                    self.engine.background.clear(Work::Flush);
                     self.engine.after_change();
                     return Step::Again;
                 }
                 // Not a failure: a compaction is making room, and queues this flush again when it
-                // ends.
-                Err(error) if error.is_no_space() && self.engine.makes_room(seen) => {
+                // ends. Where one has failed they may try for ever.
+                Err(error) if error.is_no_space() && self.engine.may_make_room(seen) => {
                     self.end();
                     // One that ended between the look and the flag has found the flag set.
                     if !self.engine.is_compacting() {
@@ -63,12 +64,12 @@ impl Job for FlushJob {
                     self.engine.executor.notify();
                     return Step::Done;
                 }
-                Err(error) => self.engine.background.note(&error),
+                Err(error) => self.engine.background.note(Work::Flush, &error),
             }
         }
         self.end();
         // A memtable that froze between the look and the flag has found the flag set.
-        if self.engine.background.error().is_none() {
+        if self.engine.background.failure(Work::Flush).is_none() {
             self.engine.schedule_flush(&self.tree);
         }
         self.engine.executor.notify();

@@ -31,7 +31,7 @@ impl<J: Job> Job for Guarded<J> {
         catch_unwind(AssertUnwindSafe(|| self.job.step())).unwrap_or_else(|panic| {
             if let Some(engine) = self.engine.upgrade() {
                 let cause = format!("background work panicked: {}", said(&*panic)).into();
-                engine.background.note(&Error::Poisoned { cause });
+                engine.background.note_poison(&Error::Poisoned { cause });
             }
             // A panic is a bug. The executor decides who else is told.
             resume_unwind(panic)

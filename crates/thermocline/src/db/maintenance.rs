@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
+use super::background::Work;
 use super::engine::Engine;
 use super::tree::Tree;
 use crate::compaction::Manual;
@@ -53,7 +54,7 @@ impl Engine {
 
     /// Flushes the frozen memtables that hold records up to `through`.
     pub(crate) fn flush_frozen(&self, through: SeqNo) -> Result<()> {
-        self.background.clear();
+        self.background.clear_all();
         self.schedule();
         self.wait_flushed(through)
     }
@@ -65,17 +66,22 @@ impl Engine {
                 .iter()
                 .any(|memtable| memtable.first_seq() <= through)
         };
-        self.wait_for(&mut || !self.all_trees().iter().any(behind))
+        let failure = || self.background.failure(Work::Flush);
+        self.wait_for(&mut || !self.all_trees().iter().any(behind), &failure)
     }
 
-    /// Waits until `done`, or until background work has failed.
-    fn wait_for(&self, done: &mut dyn FnMut() -> bool) -> Result<()> {
+    /// Waits until `done`, or until something has `failed`.
+    fn wait_for(
+        &self,
+        done: &mut dyn FnMut() -> bool,
+        failed: &dyn Fn() -> Option<Error>,
+    ) -> Result<()> {
         let mut failure = None;
         let ended = self.executor.wait_until(&mut || {
             if done() {
                 return true;
             }
-            failure = self.background.error().or_else(|| self.check_open().err());
+            failure = failed().or_else(|| self.check_open().err());
             failure.is_some()
         });
         match failure {
@@ -86,9 +92,9 @@ impl Engine {
     }
 
     pub(crate) fn wait_idle(&self) -> Result<()> {
-        self.background.clear();
+        self.background.clear_all();
         self.schedule();
-        self.wait_for(&mut || self.is_idle())?;
+        self.wait_for(&mut || self.is_idle(), &|| self.background.error())?;
         self.graveyard.sweep();
         Ok(())
     }
@@ -97,7 +103,7 @@ impl Engine {
         self.check_writable()?;
         let synced = self.commit.log.lock().wal.sync_all();
         if let Err(error) = &synced {
-            self.background.note(error);
+            self.background.note_poison(error);
         }
         synced
     }
@@ -133,8 +139,13 @@ impl Engine {
             match picked {
                 Manual::Done => return Ok(()),
                 Manual::Start(plan) => {
+                    self.background.clear(Work::Compaction);
                     self.start_manual(tree, *plan)?;
                     self.wait_compactions_end()?;
+                    // What has failed would be picked again, without end.
+                    if let Some(failure) = self.background.failure(Work::Compaction) {
+                        return Err(failure);
+                    }
                 }
                 Manual::Wait => self.wait_compactions_end()?,
             }
@@ -144,7 +155,8 @@ impl Engine {
     fn wait_compactions_end(&self) -> Result<()> {
         // A promotion that is being installed keeps L0 above it in place for a moment.
         let is_installing = |tree: &Arc<Tree>| tree.state.lock().reservations.is_installing();
-        self.wait_for(&mut || !self.is_compacting() && !self.all_trees().iter().any(is_installing))
+        let mut ended = || !self.is_compacting() && !self.all_trees().iter().any(is_installing);
+        self.wait_for(&mut ended, &|| self.background.failure(Work::Compaction))
     }
 
     pub(crate) fn verify(&self, progress: &mut dyn FnMut(VerifyProgress)) -> Result<VerifyReport> {

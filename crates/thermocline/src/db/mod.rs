@@ -47,6 +47,7 @@ pub use recovery::RecoveryReport;
 pub use repair::{Loss, RepairReport};
 pub use snapshot::Snapshot;
 
+pub(crate) use background::Work;
 pub(crate) use engine::Engine;
 #[cfg(test)]
 pub(crate) use record_cache::Moment;

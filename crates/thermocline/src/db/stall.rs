@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use super::background::Work;
 use super::engine::Engine;
 use super::tree::Tree;
 use crate::error::{Error, Result};
@@ -184,7 +185,7 @@ impl Engine {
     fn wait_stopped(&self, first: Reason, bytes: u64) -> Result<()> {
         let started = self.clock.now();
         // A failure that may have passed: try again once for this writer, then report.
-        self.background.clear();
+        self.background.clear_all();
         self.graveyard.sweep();
         self.schedule();
         // What began by then is counted before each wait: who began meanwhile is seen.
@@ -224,10 +225,11 @@ impl Engine {
     fn wait_while_stopped(&self, bytes: u64) -> Result<Stopped> {
         let mut outcome = Err(Error::Closed);
         self.executor.wait_until(&mut || {
-            let failure = self.background.error().or_else(|| self.check_open().err());
-            outcome = match failure {
+            let reason = self.must_stop(bytes);
+            let failure = reason.and_then(|reason| self.failure_behind(reason));
+            outcome = match failure.or_else(|| self.check_open().err()) {
                 Some(error) => Err(error),
-                None if self.must_stop(bytes).is_none() => Ok(Stopped::No),
+                None if reason.is_none() => Ok(Stopped::No),
                 None if !self.is_stuck() => return false,
                 None => {
                     // Files that nobody reads any more may still wait for their removal.
@@ -241,6 +243,14 @@ impl Engine {
             true
         });
         outcome
+    }
+
+    /// What keeps the work from being done that a writer is stopped for.
+    fn failure_behind(&self, reason: Reason) -> Option<Error> {
+        match reason {
+            Reason::Memtables => self.background.failure(Work::Flush),
+            _ => self.background.error(),
+        }
     }
 
     /// Waits a little for readers to let go of removed files, whose space is still taken; `false`
