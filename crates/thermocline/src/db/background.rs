@@ -212,6 +212,8 @@ impl Engine {
             Ok(()) => true,
             Err(error) => {
                 self.background.note(Work::Compaction, &error);
+                // No job ends that would tell it: who waits may have looked when another had forgotten the last failure.
+                self.executor.notify();
                 false
             }
         }

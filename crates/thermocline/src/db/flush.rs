@@ -64,7 +64,14 @@ impl Job for FlushJob {
                     self.engine.executor.notify();
                     return Step::Done;
                 }
-                Err(error) => self.engine.background.note(Work::Flush, &error),
+                Err(error) => {
+                    // What keeps a compaction from making room says more than that there is none.
+                    let failed = self.engine.background.failure(Work::Compaction);
+                    let cause =
+                        failed.filter(|_| error.is_no_space() && self.engine.makes_room(seen));
+                    let error = cause.unwrap_or(error);
+                    self.engine.background.note(Work::Flush, &error);
+                }
             }
         }
         self.end();
@@ -145,8 +152,10 @@ impl Engine {
             Err(error) => error,
         };
         self.schedule();
+        // One that was begun again because it had failed makes none.
+        let has_failed = self.background.failure(Work::Compaction).is_some();
         match self.tiers.last() {
-            Some(last) if self.tiers.len() > 1 && !self.is_compacting() => {
+            Some(last) if self.tiers.len() > 1 && (has_failed || !self.is_compacting()) => {
                 last.reserve(bytes).map(|space| (Arc::clone(last), space))
             }
             _ => {

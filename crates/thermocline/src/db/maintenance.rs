@@ -139,11 +139,17 @@ impl Engine {
             match picked {
                 Manual::Done => return Ok(()),
                 Manual::Start(plan) => {
+                    let inputs: Vec<_> = plan.inputs().map(|table| table.meta.id).collect();
                     self.background.clear(Work::Compaction);
                     self.start_manual(tree, *plan)?;
                     self.wait_compactions_end()?;
                     // What has failed would be picked again, without end.
-                    if let Some(failure) = self.background.failure(Work::Compaction) {
+                    let version = &tree.pin().version;
+                    let is_undone = version
+                        .tables()
+                        .any(|table| inputs.contains(&table.meta.id));
+                    let failure = self.background.failure(Work::Compaction);
+                    if let Some(failure) = failure.filter(|_| is_undone) {
                         return Err(failure);
                     }
                 }

@@ -3,7 +3,7 @@ use bytes::Bytes;
 use super::*;
 use crate::compaction::Manual;
 use crate::db::Db;
-use crate::executor::Stepped;
+use crate::executor::{Executor, Job, Stepped};
 use crate::key::KeyRange;
 use crate::options::{Options, TierOptions};
 use crate::points::Points;
@@ -169,44 +169,35 @@ fn a_failure_that_is_forgotten_while_its_job_still_ends_is_made_good() {
     assert!(db.engine().is_idle(), "what is due is not queued");
 }
 
-/// A small store of two tiers whose `point` fails as if the second were full, the first `times` that it is reached.
-fn store_that_fails(
-    point: &'static str,
-    times: usize,
-    l0_trigger: usize,
-    seed: u64,
-) -> (Db, Points) {
+/// A small store of two tiers.
+fn small_store(l0_trigger: usize, points: &Points, executor: Arc<dyn Executor>) -> Db {
     let mut options = Options::with_tiers(vec![
         TierOptions::fast("/fast").capacity(4 << 20),
         TierOptions::slow("/slow").capacity(64 << 20),
     ]);
     options.memory = 4 << 20;
     options.l0_trigger = l0_trigger;
-    let (points, medium) = (Points::default(), Arc::new(Memory::new()));
-    let reached = AtomicUsize::new(0);
-    points.set(point, move || {
-        if reached.fetch_add(1, Ordering::Relaxed) >= times {
-            return Ok(());
-        }
-        Err(Error::NoSpace {
-            operation: "write",
-            path: "/slow".into(),
-        })
-    });
+    let medium = Arc::new(Memory::new());
     let builder = Db::builder(options).medium(0, medium.clone());
     let builder = builder.medium(1, medium).points(points.clone());
-    let db = builder
-        .executor(Arc::new(Stepped::new(seed)))
-        .open()
-        .unwrap();
-    (db, points)
+    builder.executor(executor).open().unwrap()
+}
+
+/// Fails as if the slow tier were full.
+fn slow_is_full() -> Result<()> {
+    Err(Error::NoSpace {
+        operation: "write",
+        path: "/slow".into(),
+    })
 }
 
 /// All background work had one failure: where a full slow tier refused a crossing, a flush on the fast tier, a checkpoint
 /// and the closing of the store reported it, though each of them had done its work.
 #[test]
 fn a_compaction_that_fails_keeps_nobody_from_flushing() {
-    let (db, _) = store_that_fails("compaction.start", usize::MAX, 2, 1);
+    let points = Points::default();
+    let db = small_store(2, &points, Arc::new(Stepped::new(1)));
+    points.set("compaction.start", slow_is_full);
     for value in 0..6u8 {
         db.put("first", [value]).unwrap();
         db.put("last", [value]).unwrap();
@@ -224,7 +215,15 @@ fn a_compaction_that_fails_keeps_nobody_from_flushing() {
 /// A compaction by hand that failed was picked again at once, and for ever where it failed for good.
 #[test]
 fn a_compaction_by_hand_reports_its_failure_and_is_not_begun_again() {
-    let (db, _) = store_that_fails("compaction.table_written", 1, 8, 1);
+    let points = Points::default();
+    let db = small_store(8, &points, Arc::new(Stepped::new(1)));
+    let reached = AtomicBool::new(false);
+    points.set("compaction.table_written", move || {
+        match reached.swap(true, Ordering::Relaxed) {
+            true => Ok(()),
+            false => slow_is_full(),
+        }
+    });
     db.put("key", "old").unwrap();
     db.put("other", "old").unwrap();
     db.flush().unwrap();
@@ -237,29 +236,120 @@ fn a_compaction_by_hand_reports_its_failure_and_is_not_begun_again() {
     db.compact_range::<&[u8]>(..).unwrap();
 }
 
+/// Takes all the room of the fast tier for itself when a memtable is about to be flushed, and when one has been.
+fn fill_fast_tier_at_flushes(db: &Db, points: &Points) -> Arc<Mutex<Vec<Reservation>>> {
+    let held = Arc::new(Mutex::new(Vec::new()));
+    for point in ["flush.start", "flush.installed"] {
+        let (fast, holds) = (Arc::clone(db.engine().fast()), Arc::clone(&held));
+        points.set(point, move || {
+            holds.lock().extend(fast.reserve(fast.free_for_jobs()));
+            Ok(())
+        });
+    }
+    held
+}
+
 /// A flush that found no room waits for a compaction to make some. When that failed, nobody told who waited for the flush:
-/// it has to be tried again and to fail by itself, and not to wait for the same compaction without end.
+/// it has to be tried again and to fail by itself, and not to wait for the same compaction without end. What is told is
+/// why the compaction failed.
 #[test]
-fn a_flush_that_waits_for_a_compaction_hears_that_it_failed() {
+fn a_flush_that_waits_for_a_compaction_hears_why_that_failed() {
     // Which of the two comes first is the seed's choice.
     for seed in 1..=8 {
-        let (db, points) = store_that_fails("compaction.start", 20, 2, seed);
-        for value in ["old", "new"] {
+        let points = Points::default();
+        let db = small_store(2, &points, Arc::new(Stepped::new(seed)));
+        db.put("key", "old").unwrap();
+        db.flush().unwrap();
+        let held = fill_fast_tier_at_flushes(&db, &points);
+        let begun = AtomicUsize::new(0);
+        let (slow, holds) = (Arc::clone(&db.engine().tiers[1]), Arc::clone(&held));
+        points.set("compaction.start", move || {
+            holds.lock().extend(slow.reserve(slow.free_for_jobs()));
+            match begun.fetch_add(1, Ordering::Relaxed) {
+                0..20 => Err(Error::corruption("/fast/7.sst", 0, "a block")),
+                _ => Ok(()),
+            }
+        });
+        // The space for the first is the last there is; what compacts the two has its space on the slow tier.
+        points.clear("flush.start");
+        db.put("key", "new").unwrap();
+        db.flush().unwrap();
+        db.put("key", "newest").unwrap();
+        let flushed = db.flush();
+        let told = matches!(flushed, Err(Error::Corruption { .. }));
+        assert!(told, "{flushed:?} with seed {seed}");
+    }
+}
+
+/// The doomed compaction was begun by each try of the flush, and as long as it ran the slow tier was not tried.
+#[test]
+fn a_flush_goes_to_the_slow_tier_where_the_compaction_that_should_make_room_fails() {
+    for seed in 1..=8 {
+        let points = Points::default();
+        let db = small_store(2, &points, Arc::new(Stepped::new(seed)));
+        points.set("compaction.start", slow_is_full);
+        db.put("key", "old").unwrap();
+        db.flush().unwrap();
+        let _held = fill_fast_tier_at_flushes(&db, &points);
+        for value in ["new", "newest"] {
             db.put("key", value).unwrap();
             db.flush().unwrap();
         }
-        let held = Arc::new(Mutex::new(Vec::new()));
-        let (fast, holds) = (Arc::clone(db.engine().fast()), Arc::clone(&held));
-        points.set("flush.start", move || {
-            holds.lock().push(fast.reserve(fast.free_for_jobs())?);
-            Ok(())
-        });
-        db.put("key", "newest").unwrap();
-        let flushed = db.flush();
-        let told = matches!(flushed, Err(Error::NoSpace { .. }));
-        assert!(told, "{flushed:?} with seed {seed}");
-        points.clear("flush.start");
-        held.lock().clear();
-        db.flush().unwrap();
+        let version = &db.tree().pin().version;
+        let tiers: Vec<u8> = version.tables().map(|table| table.meta.tier).collect();
+        assert_eq!(tiers, [1, 1, 0], "with seed {seed}");
     }
+}
+
+/// Counts how often those who wait are woken.
+#[derive(Debug)]
+struct Counting {
+    stepped: Stepped,
+    notified: AtomicUsize,
+}
+
+impl Executor for Counting {
+    fn spawn(&self, lane: Lane, job: Box<dyn Job>) {
+        self.stepped.spawn(lane, job);
+    }
+
+    fn wait_until(&self, ready: &mut dyn FnMut() -> bool) -> bool {
+        self.stepped.wait_until(ready)
+    }
+
+    fn notify(&self) {
+        self.notified.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn shutdown(&self) {
+        self.stepped.shutdown();
+    }
+}
+
+/// A failure to begin a compaction is no job's end, so nobody was woken who had looked while another thread had just
+/// forgotten the last one.
+#[test]
+fn a_compaction_that_cannot_begin_is_told_to_those_who_wait_already() {
+    let points = Points::default();
+    let executor = Arc::new(Counting {
+        stepped: Stepped::new(1),
+        notified: AtomicUsize::new(0),
+    });
+    let db = small_store(2, &points, executor.clone());
+    let slow = &db.engine().tiers[1];
+    let _full = slow.reserve(slow.free_for_jobs()).unwrap();
+    db.put("key", "old").unwrap();
+    db.flush().unwrap();
+    let _held = fill_fast_tier_at_flushes(&db, &points);
+    points.clear("flush.start");
+    db.put("key", "new").unwrap();
+    db.flush().unwrap();
+
+    let background = &db.engine().background;
+    background.clear_all();
+    let before = executor.notified.load(Ordering::Relaxed);
+    db.engine().schedule();
+    assert!(background.failure(Work::Compaction).is_some());
+    let woken = executor.notified.load(Ordering::Relaxed) - before;
+    assert!(woken > 0, "nobody is woken");
 }
