@@ -29,12 +29,19 @@ impl Job for PromotionJob {
     fn step(&mut self) -> Step {
         // Hotness is advice (I7): what goes wrong here leaves the records where they were. Only a
         // failed sync is the store's business (I9).
+        let before = self.tree.promotion.mutable();
         if let Err(error) = self.engine.promote(&self.tree) {
             self.engine.background.note_poison(&error);
         }
+        let has_frozen = !Arc::ptr_eq(&before, &self.tree.promotion.mutable());
         self.has_ended = true;
         self.tree.promoting.store(false, Ordering::Release);
         self.engine.after_change();
+        // The next cache may have filled meanwhile. Who filled it found the flag set, and it takes nothing more, so
+        // nobody would come who finds it unset.
+        if has_frozen && self.engine.check_writable().is_ok() {
+            self.engine.schedule_promotions();
+        }
         Step::Done
     }
 }

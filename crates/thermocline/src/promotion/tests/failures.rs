@@ -126,6 +126,34 @@ fn a_full_cache_is_promoted_when_a_compaction_has_made_room() {
     scene.check(&model(&all, "old"), &all, "promoted");
 }
 
+/// Who filled the next cache while one was being flushed found a promotion under way; and a full cache admits
+/// nothing more, so nobody came who would have asked again: without a compaction nothing was promoted any more.
+#[test]
+fn a_cache_that_fills_while_another_is_flushed_is_promoted_too() {
+    let keys: Vec<String> = (0..80).map(|n| format!("m{n:02}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let scene = Scene::with_old(&keys);
+    scene.heat(&keys);
+    let in_cache = |scene: &Scene| scene.tree().promotion.mutable().bytes();
+    let full = scene.engine().promotion_capacity();
+    let (first, rest) = keys.split_at(40);
+    let rest: Vec<String> = rest.iter().map(|key| (*key).to_owned()).collect();
+    let hook = scene.at("promotion.frozen", move |scene| {
+        rest.iter()
+            .for_each(|key| assert!(scene.get(key).is_some()));
+        assert!(in_cache(scene) >= full);
+        Ok(())
+    });
+    first
+        .iter()
+        .for_each(|key| assert!(scene.get(key).is_some()));
+    scene.drain();
+    assert!(hook.has_run());
+    drop(hook);
+    assert!(in_cache(&scene) < full, "{} of {full}", in_cache(&scene));
+    scene.check(&model(&keys, "old"), &keys, "promoted");
+}
+
 /// A shutdown drops a queued promotion; what it held is where it was.
 #[test]
 fn a_promotion_cut_short_by_a_shutdown_loses_nothing() {
