@@ -318,7 +318,8 @@ impl CompactionJob {
             .by_compaction
             .fetch_add(brought, Ordering::Relaxed);
         if self.plan.is_crossing {
-            let input = self.plan.upper.iter().map(|table| table.meta.len).sum();
+            // Before compression, as what was retained is counted.
+            let input = self.plan.upper.iter().map(|table| table.raw_bytes()).sum();
             self.tree.note_crossing(retained, input);
             let _: Result<()> = point!(self.engine.points, "crossing.installed");
             if brought > 0 {

@@ -384,7 +384,9 @@ struct HotTables<'a> {
 
 impl Hotness for HotTables<'_> {
     fn hot_bytes(&self, table: &TableHandle) -> u64 {
-        let bytes = self.ralt.hot_bytes(self.keyspace, &table.meta.range);
-        bytes.min(table.meta.len)
+        // RALT counts keys and values as they are, the picker bytes of files.
+        let raw = table.raw_bytes().max(1);
+        let hot = self.ralt.hot_bytes(self.keyspace, &table.meta.range);
+        (table.meta.len as f64 * (hot.min(raw) as f64 / raw as f64)) as u64
     }
 }

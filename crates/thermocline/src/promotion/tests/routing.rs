@@ -3,6 +3,7 @@
 use super::scene::{F, KEYS, SLOW, Scene, VALUE, everything, model, options, range};
 use crate::key::MAX_SEQ;
 use crate::options::Compression;
+use crate::sync::Arc;
 
 /// Keys that lie around the others: with them on level f its table's range holds all of them.
 const AROUND: [&str; 2] = ["k", "l"];
@@ -176,4 +177,25 @@ fn a_crossing_waits_for_a_job_into_level_f() {
     wanted.insert("k03".into(), "new".into());
     scene.check(&wanted, &[&KEYS[..], &AROUND].concat(), "in turn");
     assert_eq!(scene.levels_of("k03")[0], (SLOW as u8, "new".into()));
+}
+
+/// What stayed was counted before compression and what had been there after it: of a fast tier that compresses well nothing
+/// seemed to come down, and the slow levels were made for that.
+#[test]
+fn what_comes_down_is_measured_before_compression() {
+    let mut options = options();
+    options.tiers[0].compression = Compression::Lz4;
+    let scene = Scene::with(options);
+    scene.put_all(&KEYS, "old");
+    scene.to_last_fast();
+    scene.heat(&KEYS[..5]);
+    let tables = Arc::clone(&scene.tree().pin().version.levels[F].tables);
+    let all: u64 = tables.iter().map(|table| table.raw_bytes()).sum();
+    scene.cross();
+    let kept = scene.db.metrics().hotrap.unwrap().retained_bytes;
+    assert!(kept > 0);
+    // One crossing of some 32 whose average it is.
+    let expected = 1.0 - kept as f64 / all as f64 / 32.0;
+    let cold = scene.tree().cold_fraction();
+    assert!((cold - expected).abs() < 1e-9, "{cold}, not {expected}");
 }
