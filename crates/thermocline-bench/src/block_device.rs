@@ -21,6 +21,19 @@ pub(crate) struct DeviceIo {
     pub(crate) write_bytes: u64,
 }
 
+#[cfg(any(test, feature = "peers"))]
+impl DeviceIo {
+    /// What is left without the I/O of a device that lies on this one.
+    fn without(self, upper: Self) -> Self {
+        Self {
+            read_ops: self.read_ops.saturating_sub(upper.read_ops),
+            read_bytes: self.read_bytes.saturating_sub(upper.read_bytes),
+            write_ops: self.write_ops.saturating_sub(upper.write_ops),
+            write_bytes: self.write_bytes.saturating_sub(upper.write_bytes),
+        }
+    }
+}
+
 #[cfg(feature = "peers")]
 impl DeviceIo {
     /// As the I/O of an engine that does not say what it is for.
@@ -38,14 +51,32 @@ impl DeviceIo {
 }
 
 /// The counters of the devices below two directories. `None` when both lie on one device, or
-/// the kernel does not tell: then nothing can be said about each.
+/// the kernel does not tell: then nothing can be said about each. Where the second is a loop device whose
+/// file lies on the first, what it does is not the first one's too.
 #[cfg(any(test, feature = "peers"))]
 pub(crate) fn of_two(a: &Path, b: &Path) -> Option<[DeviceIo; 2]> {
     let (a, b) = (fs::metadata(a).ok()?.dev(), fs::metadata(b).ok()?.dev());
     if a == b {
         return None;
     }
-    Some([read(a)?, read(b)?])
+    // The upper one first, so that the lower one has at least as much.
+    let upper = read(b)?;
+    let lower = read(a)?;
+    let lower = match lies_on(&directory(b), a) {
+        true => lower.without(upper),
+        false => lower,
+    };
+    Some([lower, upper])
+}
+
+/// Whether the kernel says in `upper` that it is a loop device, and its file lies on the device `lower`.
+#[cfg(any(test, feature = "peers"))]
+fn lies_on(upper: &Path, lower: u64) -> bool {
+    let file = fs::read_to_string(upper.join("loop/backing_file"));
+    let file = file
+        .ok()
+        .and_then(|file| fs::metadata(file.trim_end()).ok());
+    file.is_some_and(|file| file.dev() == lower)
 }
 
 /// The counters of the device below a directory. `None` when the kernel does not tell.
@@ -103,6 +134,31 @@ mod tests {
         assert_eq!(parse(line), Some(expected));
         assert_eq!(parse("1 2 3"), None);
         assert_eq!(parse("a b c d e f g"), None);
+    }
+
+    /// Regression: a slow disk behind a loop device did all of its I/O on the fast disk too, by the figures: RocksDB's fast
+    /// disk had nine times the bytes that were read from it.
+    #[test]
+    fn what_a_loop_device_does_is_not_its_disks() {
+        let io = |read_ops, read_bytes, write_ops, write_bytes| DeviceIo {
+            read_ops,
+            read_bytes,
+            write_ops,
+            write_bytes,
+        };
+        let lower = io(10, 100, 5, 50);
+        assert_eq!(lower.without(io(4, 40, 5, 60)), io(6, 60, 0, 0));
+
+        let home = tempfile::tempdir().unwrap();
+        let (image, device) = (home.path().join("image"), home.path().join("7:0"));
+        fs::create_dir_all(device.join("loop")).unwrap();
+        fs::write(&image, "").unwrap();
+        let lower = fs::metadata(&image).unwrap().dev();
+        assert!(!lies_on(&device, lower), "no loop device");
+        let backing = format!("{}\n", image.display());
+        fs::write(device.join("loop/backing_file"), backing).unwrap();
+        assert!(lies_on(&device, lower));
+        assert!(!lies_on(&device, lower + 1), "of another disk");
     }
 
     #[test]
