@@ -12,9 +12,15 @@ const MEASURED: f64 = 0.25;
 
 /// What differs between the machines of `a` and `b`.
 pub(super) fn differences(a: &Results, b: &Results) -> Vec<String> {
-    let mut found = Vec::new();
-    fields("", &a.host, &b.host, &mut found);
+    let mut found = between(&a.host, &b.host);
     probes("", &a.probe, &b.probe, &mut found);
+    found
+}
+
+/// What differs between two host records.
+pub(crate) fn between(a: &Value, b: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    fields("", a, b, &mut found);
     found
 }
 
@@ -96,19 +102,13 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn found(a: &Value, b: &Value) -> Vec<String> {
-        let mut found = Vec::new();
-        fields("", a, b, &mut found);
-        found
-    }
-
     #[test]
     fn the_same_machine_after_a_restart_compares() {
         let host = |memory: u64, device: &str| json!({"cores": 2, "memory_bytes": memory, "fast": {"device": device, "file_system": "ext4"}});
         let (a, b) = (host(25_000_000_000, "loop0"), host(24_990_000_000, "loop1"));
-        assert_eq!(found(&a, &b), Vec::<String>::new());
+        assert_eq!(between(&a, &b), Vec::<String>::new());
         let b = host(8_000_000_000, "loop0");
-        assert_eq!(found(&a, &b), ["memory bytes 25000000000 / 8000000000"]);
+        assert_eq!(between(&a, &b), ["memory bytes 25000000000 / 8000000000"]);
     }
 
     #[test]
@@ -116,7 +116,7 @@ mod tests {
         let a = json!({"cores": 2, "cpu": "A", "fast": {"file_system": "ext4"}});
         let b = json!({"cores": 2});
         assert_eq!(
-            found(&a, &b),
+            between(&a, &b),
             [
                 "cpu A / not recorded",
                 "fast file system ext4 / not recorded"

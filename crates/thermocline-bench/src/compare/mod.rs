@@ -1,6 +1,6 @@
 //! Two result directories beside each other: what became faster or slower, beyond noise.
 
-mod hosts;
+pub(crate) mod hosts;
 mod noise;
 mod page;
 mod text;
@@ -130,6 +130,11 @@ fn read_and_compare(args: &CompareArgs) -> Result<Comparison> {
         let Some(after) = b.cells.iter().find(|cell| cell.id == before.id) else {
             continue;
         };
+        ensure!(
+            all_right(before) && all_right(after),
+            "{}: there were wrong answers, and how fast they come is no figure",
+            before.id
+        );
         warnings.extend(other_work(before, after));
         cells.extend(Compared::new(before, after));
     }
@@ -189,6 +194,19 @@ fn only_in(one: &Results, other: &Results) -> Option<String> {
     (!only.is_empty()).then(|| format!("only in {}: {}", one.path.display(), only.join(", ")))
 }
 
+/// Whether no answer was wrong.
+fn all_right(cell: &Cell) -> bool {
+    cell.runs.iter().all(|run| run.wrong_answers == 0)
+}
+
+/// Whether two lengths of time differ by more than clocks do.
+fn alike(a: Option<f64>, b: Option<f64>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => (a - b).abs() <= 0.1 * a.max(b) + 1.0,
+        _ => a.is_none() == b.is_none(),
+    }
+}
+
 /// A warning where cells of one name did not do the same.
 fn other_work(a: &Cell, b: &Cell) -> Option<String> {
     let (before, after) = (a.first()?, b.first()?);
@@ -201,6 +219,14 @@ fn other_work(a: &Cell, b: &Cell) -> Option<String> {
         ("record size", before.record_bytes == after.record_bytes),
         ("threads", before.threads == after.threads),
         ("settings", before.settings == after.settings),
+        (
+            "memory limit",
+            before.memory_limited == after.memory_limited,
+        ),
+        (
+            "warm-up",
+            alike(before.warm_up_seconds, after.warm_up_seconds),
+        ),
     ] {
         if !same {
             differ.push(what);
@@ -233,6 +259,41 @@ mod tests {
         ops.iter()
             .map(|ops| value("hotrap", "uniform", *ops))
             .collect()
+    }
+
+    /// What two files of one run say of each other, the second changed.
+    fn compared(change: impl FnOnce(&mut Value)) -> Result<Comparison> {
+        let home = tempfile::tempdir().unwrap();
+        let mut run = value("fjall", "uniform", 10.0);
+        run["memory_limited"] = json!(true);
+        run["warm_up_seconds"] = json!(20.0);
+        let [a, b] = ["a.json", "b.json"].map(|name| home.path().join(name));
+        fs::write(&a, run.to_string()).unwrap();
+        change(&mut run);
+        fs::write(&b, run.to_string()).unwrap();
+        compare(&args(&a, &b))
+    }
+
+    #[test]
+    fn work_that_was_not_the_same_is_named() {
+        let warnings = compared(|_| {}).unwrap().warnings;
+        assert!(
+            !warnings.iter().any(|w| w.contains("not the same")),
+            "{warnings:?}"
+        );
+        for (field, other, word) in [
+            ("memory_limited", json!(false), "memory limit"),
+            ("warm_up_seconds", json!(600.0), "warm-up"),
+        ] {
+            let warnings = compared(|run| run[field] = other).unwrap().warnings;
+            assert!(warnings.iter().any(|w| w.contains(word)), "{warnings:?}");
+        }
+    }
+
+    #[test]
+    fn wrong_answers_are_no_improvement() {
+        let error = compared(|run| run["wrong_answers"] = json!(3)).unwrap_err();
+        assert!(format!("{error:#}").contains("wrong answers"), "{error}");
     }
 
     #[test]

@@ -77,6 +77,9 @@ pub(crate) struct Run {
     /// Answers that were wrong.
     #[serde(default)]
     pub(crate) wrong_answers: u64,
+    /// Whether an engine that uses the page cache had its memory limited; none for the others.
+    #[serde(default)]
+    pub(crate) memory_limited: Option<bool>,
     /// Settings of the engine.
     pub(crate) settings: Settings,
     /// The machine, as far as it was recorded.

@@ -163,10 +163,14 @@ impl Work<'_> {
                 self.outcome.failed.push(format!("{}: {text}", cell.id));
                 Ok(false)
             }
+            // Of the engine, or of what it needs here: others may do without.
+            Ended::Refused(text) if !text.contains("--expect-slow") => {
+                self.progress.end(&format!("{name}: REFUSED: {text}"));
+                self.outcome.failed.push(format!("{}: {text}", cell.id));
+                Ok(false)
+            }
             Ended::Refused(text) => {
-                let is_about_it = text.contains("--expect-slow");
-                let slow = cell.slow.filter(|_| is_about_it);
-                let hint = slow.map_or(String::new(), |slow| {
+                let hint = cell.slow.map_or(String::new(), |slow| {
                     format!(
                         "\n{} needs a slow disk of {} operations and {} bytes a second; set its limits with\n  \
                          scripts/slow-disk limit DIR {} {}\nand start the suite again, or let it do so with \
@@ -397,6 +401,23 @@ mod tests {
         let outcome = suite.measure(&mut fake).unwrap();
         assert_eq!(outcome.measured, 3);
         assert_eq!(outcome.failed, ["reads-hotrap-uh-hotspot-5: no space"]);
+    }
+
+    /// An engine may need what is not to be had here, as a memory limit that only root can set. With it ended the whole
+    /// suite, and did so again whenever it was to go on.
+    #[test]
+    fn a_refusal_of_one_engine_does_not_keep_others_from_being_measured() {
+        let suite = Suite::new(4, States::Kept);
+        let mut fake = Fake {
+            ends: vec![(
+                "--engine leveled --workload uh",
+                Ended::Refused("no memory limit".to_owned()),
+            )],
+            ..Fake::default()
+        };
+        let outcome = suite.measure(&mut fake).unwrap();
+        assert_eq!((outcome.measured, outcome.failed.len()), (3, 1));
+        assert!(outcome.failed[0].ends_with("no memory limit"));
     }
 
     #[test]

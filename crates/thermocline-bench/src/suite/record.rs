@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::cell::Cell;
 use super::definition::Definition;
+use crate::compare::hosts;
 use crate::host::Host;
 
 /// Version of the layout of a directory of results.
@@ -111,18 +112,13 @@ impl Record {
         for name in ["format", "version", "suite"] {
             same(name)?;
         }
-        let there = without_devices(&earlier["host"]);
-        if let Some(host) = without_devices(&ours["host"]).as_object() {
-            for (name, wanted) in host {
-                let here = &there[name];
-                ensure!(
-                    here == wanted,
-                    "{} holds results of another machine: its {name} is {here}, this one's {wanted}; \
-                     name another directory",
-                    out.display()
-                );
-            }
-        }
+        let differences = hosts::between(&earlier["host"], &ours["host"]);
+        ensure!(
+            differences.is_empty(),
+            "{} holds results of another machine: {}; name another directory",
+            out.display(),
+            differences.join("; ")
+        );
         if earlier["cells"] == ours["cells"] && earlier["budget"] == ours["budget"] {
             return Ok(());
         }
@@ -163,17 +159,6 @@ impl Record {
             |cell| format!("{} is in it", cell.id),
         )
     }
-}
-
-/// A host without the names of its devices: they may be others after a restart.
-fn without_devices(host: &Value) -> Value {
-    let mut host = host.clone();
-    for tier in ["fast", "slow"] {
-        if let Some(disk) = host.get_mut(tier).and_then(Value::as_object_mut) {
-            disk.remove("device");
-        }
-    }
-    host
 }
 
 /// Writes a file so that it is there whole or not at all.
@@ -252,10 +237,7 @@ mod tests {
             assert!(words.iter().all(|word| error.contains(word)), "{error}");
         }
         let error = refused("host", |host| host["cores"] = 999.into());
-        assert!(
-            error.contains("another machine: its cores is 999"),
-            "{error}"
-        );
+        assert!(error.contains("another machine: cores 999"), "{error}");
         let error = refused("cells", |cells| {
             cells[3]["command"] = "thermocline bench --seed 9".into()
         });
@@ -275,9 +257,28 @@ mod tests {
     #[test]
     fn the_same_disk_under_another_name_is_the_same_machine() {
         let host = |device: &str, bytes: u64| serde_json::json!({"cores": 2, "slow": {"device": device, "device_bytes": bytes}});
-        let loop0 = without_devices(&host("loop0", 9));
-        assert_eq!(loop0, without_devices(&host("loop1", 9)));
-        assert_ne!(loop0, without_devices(&host("loop0", 8)));
+        let differ = |a, b| !hosts::between(&a, &b).is_empty();
+        assert!(!differ(host("loop0", 9), host("loop1", 9)));
+        assert!(differ(host("loop0", 9), host("loop0", 8)));
+    }
+
+    /// A kernel does not keep the same memory to itself each time: a suite of twelve hours could not go on after a restart.
+    #[test]
+    fn the_same_machine_after_a_restart_goes_on() {
+        let out = tempfile::tempdir().unwrap();
+        let ours = record(&of_small());
+        ours.begin(out.path()).unwrap();
+        let path = out.path().join(NAME);
+        let begin_with = |part: f64| {
+            let mut earlier: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+            let memory = Host::new().memory_bytes.expect("the kernel tells") as f64;
+            earlier["host"]["memory_bytes"] = Value::from((memory * part) as u64);
+            fs::write(&path, earlier.to_string()).unwrap();
+            ours.begin(out.path())
+        };
+        begin_with(0.999).unwrap();
+        let error = begin_with(0.5).unwrap_err().to_string();
+        assert!(error.contains("another machine: memory bytes"), "{error}");
     }
 
     #[test]
