@@ -79,7 +79,8 @@
 //!
 //! # Memory
 //!
-//! A bucket takes 32 bytes. An entry takes one allocation of 24 bytes, the key and the value; for
+//! A bucket takes 32 bytes; from 8 MiB on a table is a mapping of its own, in huge pages where the system has any. An
+//! entry takes one allocation of 24 bytes, the key and the value; for
 //! byte strings 32 bytes and both strings. A lookup that finds its key at the head touches one line
 //! of the table and the entry.
 //!
@@ -94,6 +95,7 @@
 //! proportional to their number. Where keys come from such people, pass a keyed hash like SipHash
 //! ([`HotRing::with_options_and_hasher`]).
 
+mod buckets;
 mod bytes;
 mod calm;
 mod core;

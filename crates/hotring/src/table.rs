@@ -4,9 +4,10 @@
 //! size stand in the list in the order of their numbers, and twice as many split bucket `i`
 //! into `2i` and `2i + 1`.
 
-use std::alloc::{self, Layout};
+use std::alloc::Layout;
 use std::ptr::{NonNull, null_mut};
 
+use crate::buckets::Memory;
 use crate::calm::Calm;
 use crate::error::TableError;
 use crate::link::{At, Link};
@@ -36,6 +37,7 @@ pub(crate) struct Table {
     /// The number of buckets less one.
     mask: usize,
     buckets: NonNull<Bucket>,
+    memory: Memory,
 }
 
 /// Where an order belongs in a table.
@@ -65,15 +67,13 @@ impl Table {
             .checked_next_power_of_two()
             .ok_or(too_large)?;
         let layout = Layout::array::<Bucket>(len).map_err(|_| too_large)?;
-        // SAFETY: a bucket is not of size zero, and there is at least one.
-        let memory = unsafe { alloc::alloc(layout) };
-        let buckets = NonNull::new(memory.cast::<Bucket>()).ok_or(TableError::OutOfMemory {
-            bytes: layout.size(),
-        })?;
+        // A bucket is not of size zero, and there is at least one.
+        let mut memory = Memory::allocate(layout)?;
         Ok(Box::new(Self {
             bits: len.trailing_zeros(),
             mask: len - 1,
-            buckets,
+            buckets: memory.start().cast(),
+            memory,
         }))
     }
 
@@ -83,7 +83,7 @@ impl Table {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.len() * size_of::<Bucket>()
+        self.memory.len()
     }
 
     /// Where this order belongs, whether of a node or of an anchor.
@@ -169,15 +169,5 @@ impl Table {
     pub(crate) fn parts(&self) -> impl Iterator<Item = usize> + use<> {
         let (first, len) = (self.buckets.addr().get(), self.len());
         (0..len).map(move |index| first + index * size_of::<Bucket>())
-    }
-}
-
-impl Drop for Table {
-    fn drop(&mut self) {
-        // SAFETY: `allocate` made the array with this layout, and buckets own nothing.
-        unsafe {
-            let layout = Layout::from_size_align_unchecked(self.bytes(), align_of::<Bucket>());
-            alloc::dealloc(self.buckets.as_ptr().cast(), layout);
-        }
     }
 }

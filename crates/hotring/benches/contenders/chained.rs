@@ -6,10 +6,12 @@
 //! chain, which is not ordered, as in the paper's baseline. The number of buckets is fixed.
 
 use std::hash::BuildHasher;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_epoch::{self as epoch, Atomic, Guard, Owned, Shared};
 use foldhash::quality::RandomState;
+use memmap2::{Advice, MmapMut};
 
 use super::{Handle, Table, Visits, Wide};
 
@@ -32,10 +34,37 @@ struct Bucket<V, const ROOM: usize> {
     _room: [u64; ROOM],
 }
 
+/// The buckets, in huge pages as the ring's are.
+struct Buckets<B> {
+    memory: MmapMut,
+    _buckets: PhantomData<B>,
+}
+
+impl<V, const ROOM: usize> Buckets<Bucket<V, ROOM>> {
+    /// Empty ones: null pointers and zeros, as which new memory comes.
+    fn new(len: usize) -> Self {
+        let memory = MmapMut::map_anon(len * size_of::<Bucket<V, ROOM>>());
+        let memory = memory.unwrap_or_else(|error| panic!("no memory for {len} buckets: {error}"));
+        let _ = memory.advise(Advice::HugePage);
+        Self {
+            memory,
+            _buckets: PhantomData,
+        }
+    }
+
+    #[inline(always)]
+    fn all(&self) -> &[Bucket<V, ROOM>] {
+        let len = self.memory.len() / size_of::<Bucket<V, ROOM>>();
+        // SAFETY: the memory is of that length and aligned to pages, and zeros are a bucket; from then on it is
+        // changed by atomics only.
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast(), len) }
+    }
+}
+
 /// See the module. A bucket takes `ROOM` words more than it needs, to see what larger ones cost.
 pub(crate) struct Chained<V, const ROOM: usize = 0> {
     bits: u32,
-    buckets: Box<[Bucket<V, ROOM>]>,
+    buckets: Buckets<Bucket<V, ROOM>>,
     hasher: RandomState,
 }
 
@@ -57,19 +86,15 @@ impl<V, const ROOM: usize> Chained<V, ROOM> {
     /// An empty table with a power of two of buckets.
     pub(crate) fn new(buckets: usize) -> Self {
         let len = buckets.next_power_of_two();
-        let empty = || Bucket {
-            first: Atomic::null(),
-            _room: [0; ROOM],
-        };
         Self {
             bits: len.trailing_zeros(),
-            buckets: (0..len).map(|_| empty()).collect(),
+            buckets: Buckets::new(len),
             hasher: RandomState::default(),
         }
     }
 
     fn bucket(&self, hash: u64) -> &Atomic<Node<V>> {
-        &self.buckets[(hash >> 1 >> (63 - self.bits)) as usize].first
+        &self.buckets.all()[(hash >> 1 >> (63 - self.bits)) as usize].first
     }
 
     /// The value of `key`, and how many items were looked at.
@@ -201,7 +226,7 @@ impl<V, const ROOM: usize> Drop for Chained<V, ROOM> {
     fn drop(&mut self) {
         // SAFETY: nobody else has the table.
         let guard = unsafe { epoch::unprotected() };
-        for bucket in &self.buckets {
+        for bucket in self.buckets.all() {
             let mut at = bucket.first.load(Ordering::Relaxed, guard);
             while !at.is_null() {
                 // SAFETY: still linked, so not retired, and reached once.

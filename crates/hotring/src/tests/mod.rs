@@ -1,5 +1,7 @@
 //! Tests of the whole, and what they share.
 
+#[cfg(not(any(feature = "loom", feature = "shuttle", miri)))]
+mod buckets;
 mod check;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod history;

@@ -1,0 +1,69 @@
+//! The memory of a table's buckets.
+//!
+//! A lookup reads one bucket, anywhere in the array. With pages of 4 KiB the processor remembers where a few
+//! megabytes of a large array are, and has to look up the rest in the page table, which does not fit its nearest caches
+//! either. So a large array is a mapping of its own, for which the system is asked for huge pages.
+
+use std::alloc::{self, Layout};
+use std::ptr::NonNull;
+
+use memmap2::MmapMut;
+
+use crate::error::TableError;
+
+/// From this many bytes on an array is a mapping: a few huge pages' worth.
+pub(crate) const LARGE: usize = 8 << 20;
+
+/// Memory for an array of buckets, not initialised.
+#[derive(Debug)]
+pub(crate) enum Memory {
+    /// The allocator's.
+    Heap(NonNull<u8>, Layout),
+    /// The system's.
+    Mapping(MmapMut),
+}
+
+impl Memory {
+    /// Memory of this layout, whose size is not zero and whose alignment is a page's at most.
+    pub(crate) fn allocate(layout: Layout) -> Result<Self, TableError> {
+        let bytes = layout.size();
+        let none = TableError::OutOfMemory { bytes };
+        // Miri knows no advice about memory.
+        if bytes >= LARGE && !cfg!(miri) {
+            let mapping = MmapMut::map_anon(bytes).map_err(|_| none)?;
+            // Advice only: where the system does not take it, the array is as good, but for its speed.
+            #[cfg(target_os = "linux")]
+            let _ = mapping.advise(memmap2::Advice::HugePage);
+            return Ok(Self::Mapping(mapping));
+        }
+        // SAFETY: the size is not zero, as the caller promises.
+        let memory = unsafe { alloc::alloc(layout) };
+        let memory = NonNull::new(memory).ok_or(none)?;
+        Ok(Self::Heap(memory, layout))
+    }
+
+    /// Where it begins.
+    pub(crate) fn start(&mut self) -> NonNull<u8> {
+        match self {
+            Self::Heap(memory, _) => *memory,
+            Self::Mapping(mapping) => NonNull::from(&mut **mapping).cast(),
+        }
+    }
+
+    /// How much it is, in bytes.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Heap(_, layout) => layout.size(),
+            Self::Mapping(mapping) => mapping.len(),
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Self::Heap(memory, layout) = *self {
+            // SAFETY: `allocate` got it with this layout.
+            unsafe { alloc::dealloc(memory.as_ptr(), layout) }
+        }
+    }
+}
