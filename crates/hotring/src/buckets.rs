@@ -7,7 +7,7 @@
 use std::alloc::{self, Layout};
 use std::ptr::NonNull;
 
-use memmap2::MmapMut;
+use memmap2::{MmapMut, MmapRaw};
 
 use crate::error::TableError;
 
@@ -19,34 +19,36 @@ pub(crate) const LARGE: usize = 8 << 20;
 pub(crate) enum Memory {
     /// The allocator's.
     Heap(NonNull<u8>, Layout),
-    /// The system's.
-    Mapping(MmapMut),
+    /// The system's. Raw: buckets are written through pointers, so nobody may take it for a slice of bytes.
+    Mapping(MmapRaw),
 }
 
 impl Memory {
     /// Memory of this layout, whose size is not zero and whose alignment is a page's at most.
     pub(crate) fn allocate(layout: Layout) -> Result<Self, TableError> {
         let bytes = layout.size();
-        let none = TableError::OutOfMemory { bytes };
-        // Miri knows no advice about memory.
-        if bytes >= LARGE && !cfg!(miri) {
-            let mapping = MmapMut::map_anon(bytes).map_err(|_| none)?;
+        // Miri knows no advice about memory. Where no mapping is to be had the allocator may have memory yet.
+        if bytes >= LARGE
+            && !cfg!(miri)
+            && let Ok(mapping) = MmapMut::map_anon(bytes)
+        {
             // Advice only: where the system does not take it, the array is as good, but for its speed.
             #[cfg(target_os = "linux")]
             let _ = mapping.advise(memmap2::Advice::HugePage);
-            return Ok(Self::Mapping(mapping));
+            return Ok(Self::Mapping(mapping.into()));
         }
         // SAFETY: the size is not zero, as the caller promises.
         let memory = unsafe { alloc::alloc(layout) };
-        let memory = NonNull::new(memory).ok_or(none)?;
+        let memory = NonNull::new(memory).ok_or(TableError::OutOfMemory { bytes })?;
         Ok(Self::Heap(memory, layout))
     }
 
     /// Where it begins.
-    pub(crate) fn start(&mut self) -> NonNull<u8> {
+    pub(crate) fn start(&self) -> NonNull<u8> {
         match self {
             Self::Heap(memory, _) => *memory,
-            Self::Mapping(mapping) => NonNull::from(&mut **mapping).cast(),
+            // SAFETY: the system maps nothing at null.
+            Self::Mapping(mapping) => unsafe { NonNull::new_unchecked(mapping.as_mut_ptr()) },
         }
     }
 

@@ -68,7 +68,7 @@ impl Table {
             .ok_or(too_large)?;
         let layout = Layout::array::<Bucket>(len).map_err(|_| too_large)?;
         // A bucket is not of size zero, and there is at least one.
-        let mut memory = Memory::allocate(layout)?;
+        let memory = Memory::allocate(layout)?;
         Ok(Box::new(Self {
             bits: len.trailing_zeros(),
             mask: len - 1,

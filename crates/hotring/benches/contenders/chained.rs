@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_epoch::{self as epoch, Atomic, Guard, Owned, Shared};
 use foldhash::quality::RandomState;
-use memmap2::{Advice, MmapMut};
+use memmap2::{MmapMut, MmapRaw};
 
 use super::{Handle, Table, Visits, Wide};
 
@@ -36,7 +36,7 @@ struct Bucket<V, const ROOM: usize> {
 
 /// The buckets, in huge pages as the ring's are.
 struct Buckets<B> {
-    memory: MmapMut,
+    memory: MmapRaw,
     _buckets: PhantomData<B>,
 }
 
@@ -45,9 +45,10 @@ impl<V, const ROOM: usize> Buckets<Bucket<V, ROOM>> {
     fn new(len: usize) -> Self {
         let memory = MmapMut::map_anon(len * size_of::<Bucket<V, ROOM>>());
         let memory = memory.unwrap_or_else(|error| panic!("no memory for {len} buckets: {error}"));
-        let _ = memory.advise(Advice::HugePage);
+        #[cfg(target_os = "linux")]
+        let _ = memory.advise(memmap2::Advice::HugePage);
         Self {
-            memory,
+            memory: memory.into(),
             _buckets: PhantomData,
         }
     }

@@ -12,7 +12,7 @@ fn of(bytes: usize) -> Memory {
 #[test]
 fn all_of_it_can_be_written_on_either_side_of_large() {
     for bytes in [32, LARGE - 32, LARGE, LARGE + 32] {
-        let mut memory = of(bytes);
+        let memory = of(bytes);
         assert_eq!(memory.len(), bytes);
         let start = memory.start();
         assert_eq!(start.addr().get() % 32, 0);
@@ -47,7 +47,7 @@ fn flags_of_mapping(address: usize) -> String {
 #[test]
 #[cfg(target_os = "linux")]
 fn huge_pages_are_asked_for_where_there_are_any() {
-    let mut large = of(LARGE);
+    let large = of(LARGE);
     let flags = flags_of_mapping(large.start().addr().get());
     let has_any = std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();
     assert_eq!(

@@ -199,7 +199,7 @@ fn all_right(cell: &Cell) -> bool {
     cell.runs.iter().all(|run| run.wrong_answers == 0)
 }
 
-/// Whether two lengths of time differ by more than clocks do.
+/// Whether two lengths of time, if any, differ by no more than a tenth and a second.
 fn alike(a: Option<f64>, b: Option<f64>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => (a - b).abs() <= 0.1 * a.max(b) + 1.0,

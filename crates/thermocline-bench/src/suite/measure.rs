@@ -158,18 +158,8 @@ impl Work<'_> {
         let progress = &mut *self.progress;
         match self.harness.bench(words, &mut || progress.tick())? {
             Ended::Well => Ok(true),
-            Ended::Badly(text) => {
-                self.progress.end(&format!("{name}: FAILED: {text}"));
-                self.outcome.failed.push(format!("{}: {text}", cell.id));
-                Ok(false)
-            }
-            // Of the engine, or of what it needs here: others may do without.
-            Ended::Refused(text) if !text.contains("--expect-slow") => {
-                self.progress.end(&format!("{name}: REFUSED: {text}"));
-                self.outcome.failed.push(format!("{}: {text}", cell.id));
-                Ok(false)
-            }
-            Ended::Refused(text) => {
+            // Of the disk that all use: no other cell would be measured right.
+            Ended::Refused(text) if text.contains("--expect-slow") => {
                 let hint = cell.slow.map_or(String::new(), |slow| {
                     format!(
                         "\n{} needs a slow disk of {} operations and {} bytes a second; set its limits with\n  \
@@ -180,6 +170,11 @@ impl Work<'_> {
                 });
                 let reason = anyhow!("{name}: {text}{hint}");
                 Err(BadArguments::new(reason).into())
+            }
+            Ended::Badly(text) | Ended::Refused(text) => {
+                self.progress.end(&format!("{name}: FAILED: {text}"));
+                self.outcome.failed.push(format!("{}: {text}", cell.id));
+                Ok(false)
             }
             Ended::Interrupted => bail!(
                 "interrupted after {} runs; the same command goes on from there",

@@ -142,7 +142,7 @@ impl Engine {
     }
 
     /// Space for an L0 table: on the fast tier, else, when nothing runs that could make room
-    /// there, on the last one (I8).
+    /// there, or what runs has failed before, on the last one (I8).
     fn reserve_for_flush(&self, bytes: u64) -> Result<(Arc<Tier>, Reservation)> {
         if let (true, Some(last)) = (self.options.has_flash_cache(), self.tiers.last()) {
             return Ok((Arc::clone(last), last.reserve(bytes)?));
