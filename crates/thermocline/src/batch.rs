@@ -51,6 +51,9 @@ pub struct Batch {
     /// Keys and values of all writes, in bytes.
     user_bytes: u64,
     conditions: Vec<Condition>,
+    /// The keyspace that was named last, and those before it: one is no allocation.
+    keyspace: KeyspaceId,
+    other_keyspaces: Vec<KeyspaceId>,
     /// The first write that was over a limit; reported by [`Batch::validate`].
     too_large: Option<(&'static str, usize, usize)>,
 }
@@ -112,6 +115,8 @@ impl Batch {
         self.count = 0;
         self.user_bytes = 0;
         self.conditions.clear();
+        self.keyspace = 0;
+        self.other_keyspaces.clear();
         self.too_large = None;
     }
 
@@ -129,6 +134,7 @@ impl Batch {
         if self.bytes.is_empty() {
             self.bytes.resize(COUNT_LEN, 0);
         }
+        self.note_keyspace(keyspace);
         self.bytes.push(kind as u8);
         put_varint(&mut self.bytes, u64::from(keyspace));
         put_bytes(&mut self.bytes, key);
@@ -143,6 +149,7 @@ impl Batch {
     /// Makes the batch take effect only if `key` is as expected.
     pub(crate) fn require_in(&mut self, keyspace: KeyspaceId, key: &[u8], expect: Expect) {
         self.limit("key", key.len(), MAX_KEY_LEN);
+        self.note_keyspace(keyspace);
         self.conditions.push(Condition {
             keyspace,
             key: Bytes::copy_from_slice(key),
@@ -152,6 +159,22 @@ impl Batch {
 
     pub(crate) fn conditions(&self) -> &[Condition] {
         &self.conditions
+    }
+
+    fn note_keyspace(&mut self, keyspace: KeyspaceId) {
+        if keyspace == self.keyspace {
+            return;
+        }
+        let before = std::mem::replace(&mut self.keyspace, keyspace);
+        if before != 0 && !self.other_keyspaces.contains(&before) {
+            self.other_keyspaces.push(before);
+        }
+    }
+
+    /// The keyspaces of its writes and conditions, but for the default one, which every store has.
+    pub(crate) fn keyspaces(&self) -> impl Iterator<Item = KeyspaceId> {
+        let others = self.other_keyspaces.iter().copied();
+        others.chain([self.keyspace]).filter(|id| *id != 0)
     }
 
     /// Checks every key, every value and the whole against their limits.

@@ -137,6 +137,15 @@ pub enum Error {
         /// The name asked for.
         name: String,
     },
+    /// A batch names a keyspace that is none of the store's, so nothing of the batch was written.
+    #[error(
+        "the batch names keyspace number {number}, which this store does not have; take keyspaces \
+         from the open store that the batch is written to"
+    )]
+    ForeignKeyspace {
+        /// What the keyspace is to the store it was taken from.
+        number: u32,
+    },
     /// A condition of a batch does not hold, so nothing of the batch was written.
     #[error("condition {index} of the batch does not hold; read the value again and retry")]
     ConditionFailed {

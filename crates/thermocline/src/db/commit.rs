@@ -25,6 +25,7 @@ use crate::options::Durability;
 use crate::points::point;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard};
+use crate::version::edit::KeyspaceId;
 use crate::wal::{Wal, WalSync};
 
 /// The queue of writers, and the log that the leader of each group writes.
@@ -87,6 +88,7 @@ impl Engine {
     /// it and it is as durable as asked (I5).
     pub(crate) fn write(&self, batch: Batch, durability: Durability) -> Result<SeqNo> {
         batch.validate()?;
+        self.check_keyspaces(&batch)?;
         self.check_writable()?;
         if batch.is_empty() && batch.conditions().is_empty() {
             return Ok(self.visible());
@@ -112,6 +114,17 @@ impl Engine {
             .write_latency
             .record(self.clock.now().saturating_sub(started));
         result
+    }
+
+    /// Refuses a batch that names a keyspace which is none of this store's: what it wrote would be acknowledged
+    /// and nowhere (I5), and a log that writes to a keyspace without an edit reads as damage.
+    fn check_keyspaces(&self, batch: &Batch) -> Result<()> {
+        let trees = self.trees.load();
+        let is_own = |id: &KeyspaceId| trees.contains_key(id) || self.dropped.lock().contains(id);
+        match batch.keyspaces().find(|id| !is_own(id)) {
+            Some(number) => Err(Error::ForeignKeyspace { number }),
+            None => Ok(()),
+        }
     }
 
     /// As [`Engine::commit_group`]. A panic poisons the store: what is half done is not known, and everybody in the

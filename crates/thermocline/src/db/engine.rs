@@ -1,6 +1,6 @@
 //! What all handles of an open store share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Weak;
 use std::time::Duration;
 
@@ -51,6 +51,8 @@ pub(crate) struct Engine {
     pub(crate) points: Points,
     pub(crate) graveyard: Arc<Graveyard>,
     pub(crate) trees: ArcSwap<BTreeMap<KeyspaceId, Arc<Tree>>>,
+    /// Keyspaces that were dropped since the store was opened; handles of them may still be there.
+    pub(crate) dropped: Mutex<BTreeSet<KeyspaceId>>,
     pub(crate) commit: Commit,
     /// The last sequence number that readers may see; everything up to it is in place.
     pub(crate) visible: AtomicU64,

@@ -129,6 +129,8 @@ impl Engine {
             .append(&edit)
             .inspect_err(|error| self.background.note_poison(error))?;
         let _: Result<()> = point!(self.points, "keyspace.dropped");
+        // Before the map lacks it: a writer finds its keyspace in one of the two.
+        self.dropped.lock().insert(tree.id);
         let active = tree.peek().active.bytes();
         self.commit
             .active_bytes

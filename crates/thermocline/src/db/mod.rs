@@ -142,7 +142,8 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::ConditionFailed`] when a condition of the batch does not hold,
-    /// [`Error::TooLarge`], [`Error::NoSpace`], [`Error::Poisoned`], and I/O errors.
+    /// [`Error::ForeignKeyspace`], [`Error::TooLarge`], [`Error::NoSpace`], [`Error::Poisoned`], and I/O
+    /// errors.
     pub fn write(&self, batch: Batch) -> Result<SeqNo> {
         self.write_with(batch, self.engine().options.durability)
     }

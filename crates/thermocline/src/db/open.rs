@@ -232,6 +232,7 @@ impl Parts<'_> {
             points: builder.points.clone(),
             graveyard: Arc::new(graveyard),
             trees: ArcSwap::from_pointee(BTreeMap::new()),
+            dropped: Mutex::default(),
             commit: Commit::new(wal, last_seq),
             visible: AtomicU64::new(last_seq),
             log_floor: AtomicU64::new(self.shape.log_floor),

@@ -1,0 +1,64 @@
+//! Batches that name keyspaces of another store.
+
+use thermocline::storage::{CrashStyle, Faulty};
+use thermocline::{Batch, Error, Expect};
+
+use super::{FAST, SLOW, open, tiny_options, with_paths};
+
+/// A keyspace is a number to the log. Once, a batch that named one of another store was acknowledged; what
+/// it wrote was nowhere, and if the number was a high one, the store did not open again: the log wrote to a
+/// keyspace that no edit had made.
+#[test]
+fn a_batch_that_names_a_keyspace_of_another_store_is_refused() {
+    let disk = Faulty::new(1);
+    let other = open(&disk, &with_paths(["/other-fast", "/other-slow"])).unwrap();
+    // Numbers below and above those of the other store's keyspaces.
+    let low = other.create_keyspace("low").unwrap();
+    for n in 0..20 {
+        other.create_keyspace(&format!("between-{n}")).unwrap();
+    }
+    let high = other.create_keyspace("high").unwrap();
+
+    let db = open(&disk, &with_paths([FAST, SLOW])).unwrap();
+    db.put("before", "").unwrap();
+    // So that the next number is not the one of `low`.
+    db.flush().unwrap();
+    let own = db.create_keyspace("own").unwrap();
+    let write = |foreign| {
+        let mut batch = Batch::new();
+        batch.put_in(foreign, "key", "of another store");
+        batch.put_in(&own, "key", "value");
+        batch.put("key", "value");
+        batch
+    };
+    let condition = |foreign| {
+        let mut batch = Batch::new();
+        batch.require(foreign, "key", Expect::Absent);
+        batch.put("key", "value");
+        batch
+    };
+    for foreign in [&low, &high] {
+        for batch in [write(foreign), condition(foreign)] {
+            let refused = db.write(batch);
+            assert!(
+                matches!(refused, Err(Error::ForeignKeyspace { .. })),
+                "{}: {refused:?}",
+                foreign.name()
+            );
+        }
+    }
+    assert!(db.get("key").unwrap().is_none() && own.get("key").unwrap().is_none());
+    db.put("after", "").unwrap();
+
+    // One that was dropped meanwhile is no other store's: it takes no more writes.
+    let dropped = db.create_keyspace("dropped").unwrap();
+    db.drop_keyspace("dropped").unwrap();
+    let mut batch = write(&dropped);
+    batch.put("last", "");
+    db.write(batch).unwrap();
+    drop((db, own, dropped, other, low, high));
+    let db = open(&disk.crash(CrashStyle::KeepAll), &tiny_options()).unwrap();
+    let own = db.keyspace("own").unwrap();
+    assert_eq!(own.get("key").unwrap().as_deref(), Some(&b"value"[..]));
+    assert_eq!(db.iter().count(), 4);
+}
