@@ -176,6 +176,7 @@ mod tests {
             found_log: Some(FoundLog {
                 segments: (0..1 << 20).map(|number| (number, 1 << 20)).collect(),
                 next: 0,
+                reaches: None,
             }),
             ..VersionEdit::default()
         };

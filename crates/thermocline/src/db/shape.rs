@@ -135,12 +135,14 @@ fn check_numbers(edit: &VersionEdit) -> Result<(), String> {
     let found = found.map(|log| log.next);
     let mut files = tables.chain(edit.next_file).chain(found);
     let files = files.find(|n| *n > MAX_NUMBER);
+    let reached = edit.found_log.as_ref().and_then(|log| log.reaches);
     let flushed = edit.flushed_through.iter().map(|(_, seq)| *seq);
     let seqs = edit.added.iter().flat_map(|t| [t.min_seq, t.max_seq]);
     let mut seqs = seqs
         .chain(flushed)
         .chain(edit.last_seq)
-        .chain(edit.log_floor);
+        .chain(edit.log_floor)
+        .chain(reached);
     match files.or_else(|| seqs.find(|seq| *seq > MAX_SEQ)) {
         Some(number) => Err(format!(
             "an edit holds the number {number}, which is out of range"

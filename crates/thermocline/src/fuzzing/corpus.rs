@@ -194,6 +194,7 @@ fn edits() -> [Vec<u8>; 2] {
         found_log: Some(FoundLog {
             segments: vec![(1, 500)],
             next: 3,
+            reaches: Some(7),
         }),
         ..first_edit()
     };

@@ -21,6 +21,7 @@ const LOG_START: u64 = 9;
 const PLACED_BY: u64 = 10;
 const SNAPSHOT: u64 = 11;
 const FOUND_LOG: u64 = 12;
+const FOUND_LOG_REACHES: u64 = 13;
 
 const BY_LEVEL: u8 = 0;
 const BY_HOTNESS: u8 = 1;
@@ -78,6 +79,9 @@ impl VersionEdit {
         }
         if let Some(found) = &self.found_log {
             field(FOUND_LOG, &|body| encode_found_log(found, body));
+            if let Some(seq) = found.reaches {
+                field(FOUND_LOG_REACHES, &|body| put_varint(body, seq));
+            }
         }
     }
 
@@ -95,7 +99,7 @@ impl VersionEdit {
             let at = decoder.position();
             let field = decoder.varint().zip(decoder.bytes());
             let (tag, body) = field.ok_or_else(|| format!("the edit ends within byte {at}"))?;
-            if !(CREATED..=FOUND_LOG).contains(&tag) {
+            if !(CREATED..=FOUND_LOG_REACHES).contains(&tag) {
                 return Err(format!(
                     "the edit has a field {tag} written by a newer release"
                 ));
@@ -124,6 +128,7 @@ impl VersionEdit {
             PLACED_BY => self.placed_by = Some(decode_placed_by(body)?),
             SNAPSHOT => self.snapshot = Some(body.varint()?),
             FOUND_LOG => self.found_log = Some(decode_found_log(body)?),
+            FOUND_LOG_REACHES => self.found_log.as_mut()?.reaches = Some(body.varint()?),
             _ => return None,
         }
         Some(())
@@ -161,7 +166,11 @@ fn decode_found_log(body: &mut Decoder<'_>) -> Option<FoundLog> {
     while !body.is_empty() {
         segments.push((body.varint()?, body.varint()?));
     }
-    Some(FoundLog { segments, next })
+    Some(FoundLog {
+        segments,
+        next,
+        reaches: None,
+    })
 }
 
 fn encode_keyspace(keyspace: &KeyspaceMeta, out: &mut Vec<u8>) {
@@ -263,12 +272,14 @@ mod tests {
                 PlacedBy::Level, PlacedBy::Hotness,
             ])),
             snapshot: Option<u64>,
-            found_log: Option<(u64, Vec<(u64, u64)>)>,
+            found_log: Option<(u64, Vec<(u64, u64)>, Option<u64>)>,
         ) -> VersionEdit {
             VersionEdit {
                 created, dropped, removed, added, flushed_through, next_file, last_seq, log_floor,
                 log_start, placed_by, snapshot,
-                found_log: found_log.map(|(next, segments)| FoundLog { segments, next }),
+                found_log: found_log.map(|(next, segments, reaches)| FoundLog {
+                    segments, next, reaches,
+                }),
             }
         }
     }
@@ -303,19 +314,30 @@ mod tests {
     /// The bytes are the format's (docs/format.md), not only what this build reads back.
     #[test]
     fn a_found_log_is_the_next_number_and_each_segment_with_its_length() {
-        let found_log = FoundLog {
-            segments: vec![(3, 72), (5, 300)],
-            next: 9,
+        let encoded = |reaches| {
+            let edit = VersionEdit {
+                found_log: Some(FoundLog {
+                    segments: vec![(3, 72), (5, 300)],
+                    next: 9,
+                    reaches,
+                }),
+                ..VersionEdit::default()
+            };
+            let mut bytes = Vec::new();
+            edit.encode(&mut bytes);
+            bytes
         };
-        let edit = VersionEdit {
-            found_log: Some(found_log),
-            ..VersionEdit::default()
-        };
-        let mut bytes = Vec::new();
-        edit.encode(&mut bytes);
-        assert_eq!(bytes, [ENCODING, 12, 6, 9, 3, 72, 5, 0xac, 0x02]);
+        let whole = [ENCODING, 12, 6, 9, 3, 72, 5, 0xac, 0x02];
+        assert_eq!(encoded(None), whole);
+        assert_eq!(encoded(Some(300)), [&whole[..], &[13, 2, 0xac, 2]].concat());
         let half = [ENCODING, 12, 2, 9, 3];
         assert!(VersionEdit::decode(&half).unwrap_err().contains("field 12"));
+        let alone = [ENCODING, 13, 1, 5];
+        assert!(
+            VersionEdit::decode(&alone)
+                .unwrap_err()
+                .contains("field 13")
+        );
     }
 
     /// The bytes are the format's (docs/format.md), not only what this build reads back.

@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use super::bounds::Bounds;
 use super::record::Group;
-use super::segment::{ClosedSegment, log_store, segment_file_name, segment_number};
+use super::segment::{ClosedSegment, gapless_after, log_store, segment_file_name, segment_number};
 use super::settle::settle;
 use crate::batch::{Op, Ops};
 use crate::error::{Error, Result};
@@ -50,12 +50,23 @@ pub(crate) struct Recovered {
 }
 
 impl Recovered {
+    /// Whether writes are missing between those that the log holds, or behind them.
+    pub(crate) fn has_gap(&self) -> bool {
+        let (first, last) = (self.segments.first(), self.segments.last());
+        self.cut.is_some()
+            || last.is_some_and(|last| last.last_seq < self.last_seq)
+            || gapless_after(self.segments.iter().copied()) != first.map(|first| first.base_seq)
+    }
+
     /// What an opening takes over that begins segments of its own with number `next`.
     pub(crate) fn found_log(&self, next: FileId) -> FoundLog {
         let segments = self.segments.iter();
+        let last = self.segments.last();
+        let is_short = last.is_some_and(|last| last.last_seq < self.last_seq);
         FoundLog {
             segments: segments.map(|s| (s.number, s.len)).collect(),
             next,
+            reaches: is_short.then_some(self.last_seq),
         }
     }
 }
@@ -378,6 +389,15 @@ impl Replay<'_> {
         }
     }
 
+    /// Through which sequence number nothing is missing but what was given up before.
+    fn reached(&self) -> SeqNo {
+        let last = self.chain.last().map(|last| (last.number, last.len));
+        let found = self.bounds.found.as_ref();
+        let found = found.filter(|found| found.segments.last().copied() == last);
+        let given_up = found.and_then(|found| found.reaches);
+        self.last_seq.max(given_up.unwrap_or(0))
+    }
+
     /// Decides what a bad place in segment `number` means; `later` are the segments that go
     /// with it.
     fn judge(
@@ -387,7 +407,7 @@ impl Replay<'_> {
         later: &[FileId],
         mode: RecoveryMode,
     ) -> Result<Cut> {
-        let mut damaged = trouble.proven || self.last_seq < self.bounds.floor;
+        let mut damaged = trouble.proven || self.reached() < self.bounds.floor;
         let mut bytes = trouble.bytes;
         for &segment in later {
             let content = self.read(segment)?;
@@ -411,7 +431,7 @@ impl Replay<'_> {
         let Some(last) = self.chain.last() else {
             return Ok(None);
         };
-        if self.last_seq >= self.bounds.floor {
+        if self.reached() >= self.bounds.floor {
             return Ok(None);
         }
         let cut = Cut {

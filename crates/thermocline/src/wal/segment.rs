@@ -44,6 +44,19 @@ pub(crate) struct ClosedSegment {
     pub(crate) last_seq: SeqNo,
 }
 
+/// Last sequence number before the first from which on `segments` hold every write. A segment that does not
+/// go on from where the one before it ends says that what is between was given up.
+pub(super) fn gapless_after(segments: impl Iterator<Item = ClosedSegment>) -> Option<SeqNo> {
+    let (mut after, mut end) = (None, None);
+    for segment in segments {
+        if end != Some(segment.base_seq) {
+            after = Some(segment.base_seq);
+        }
+        end = Some(segment.last_seq);
+    }
+    after
+}
+
 /// A segment of the open log.
 #[derive(Debug, Clone)]
 pub(crate) struct Segment {

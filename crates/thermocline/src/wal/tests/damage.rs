@@ -157,6 +157,31 @@ fn a_log_shorter_than_the_tables_is_damage() {
     assert_eq!(replay(&short, Strict, 3).unwrap().0, [1, 2, 4]);
 }
 
+/// The gap is written down in the next segment; until that is begun, what was found says that it is known.
+#[test]
+fn a_loss_that_was_given_up_is_no_damage_before_the_next_segment_is_begun() {
+    let store = TestStore::new();
+    put(&mut fresh(&store), 1..=3);
+    cut_file(&store, 1, bounds(&store, 1)[2]);
+    let recovered = replay(&store, Tolerant, 3).unwrap().1;
+    let found = recovered.found_log(2);
+    let again = |store: &Arc<TestStore>, floor| {
+        let replayed = replay_found(store, Strict, floor, Some(found.clone()));
+        replayed.map(|(seqs, recovered)| (seqs, recovered.last_seq, recovered.cut.is_some()))
+    };
+    assert_eq!(again(&store.copy(), 3).unwrap(), (vec![1, 2], 3, false));
+    assert!(again(&store.copy(), 4).is_err(), "4 was flushed since");
+    // A crash took the header of the segment, and what is behind it was not synced.
+    put(&mut start(&store, 2, &recovered), [4]);
+    assert_eq!(again(&store.copy(), 3).unwrap(), (vec![1, 2, 4], 4, false));
+    flip(&store, 2, 10);
+    assert_eq!(again(&store.copy(), 3).unwrap(), (vec![1, 2], 3, true));
+    assert!(again(&store.copy(), 4).is_err());
+    // More is lost than was known.
+    cut_file(&store, 1, bounds(&store, 1)[1]);
+    assert!(again(&store, 3).is_err());
+}
+
 #[test]
 fn a_log_of_another_database_is_refused_in_any_mode() {
     let store = TestStore::new();

@@ -99,18 +99,18 @@ impl Plan {
                 self.add_keyspace(builder, sizes, *keyspace, Bytes::new());
             }
         }
-        self.decide_what_is_replayed(&newest, recovered.cut.is_none());
+        self.decide_what_is_replayed(&newest, recovered.has_gap());
         Ok(())
     }
 
     /// A log without a gap holds every write from its beginning on: replayed as a whole it is right, and
-    /// gives back what damaged tables lost. One that was cut must not put an older version on top of
-    /// what tables hold (I1): of a keyspace, what is older than its newest table is skipped.
-    fn decide_what_is_replayed(&mut self, newest: &BTreeMap<KeyspaceId, SeqNo>, has_no_gap: bool) {
+    /// gives back what damaged tables lost. One that is cut, now or by an earlier recovery, must not put an older
+    /// version on top of what tables hold (I1): of a keyspace, what is older than its newest table is skipped.
+    fn decide_what_is_replayed(&mut self, newest: &BTreeMap<KeyspaceId, SeqNo>, has_gap: bool) {
         let has_lost: BTreeSet<KeyspaceId> = self.merges.iter().map(|m| m.keyspace).collect();
         for (keyspace, through) in &mut self.shape.flushed_through {
             let newest = newest.get(keyspace).copied().unwrap_or(0);
-            if !has_no_gap {
+            if has_gap {
                 *through = newest.max(*through);
             } else if self.rebuilt || has_lost.contains(keyspace) || !self.losses.is_empty() {
                 *through = 0;

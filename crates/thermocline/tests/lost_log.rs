@@ -1,0 +1,131 @@
+//! Damage of the log below what is flushed already: a keyspace that is seldom written to keeps the log of
+//! records that tables hold.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use thermocline::executor::Stepped;
+use thermocline::storage::{CrashStyle, Faulty};
+use thermocline::{
+    Compression, Db, DbBuilder, Durability, Error, Options, Points, RecoveryMode, TierOptions,
+};
+use thermocline_torture::life::SIDE;
+
+const DIR: &str = "/fast";
+
+fn builder(disk: &Faulty) -> DbBuilder {
+    in_mode(disk, RecoveryMode::Strict)
+}
+
+fn in_mode(disk: &Faulty, recovery: RecoveryMode) -> DbBuilder {
+    let tier = TierOptions::fast(DIR).block_size(1024);
+    let mut options = Options::with_tiers(vec![tier.compression(Compression::None)]);
+    options.memory = 4 << 20;
+    options.memtable_size = Some(16 << 10);
+    options.recovery = recovery;
+    let builder = Db::builder(options).medium(0, Arc::new(disk.clone()));
+    builder.executor(Arc::new(Stepped::new(1)))
+}
+
+fn value(n: u8) -> Vec<u8> {
+    [n; 600].to_vec()
+}
+
+/// A record of another keyspace, "key" with an old and a new value, and others. All but the first and the last ones
+/// are in a table, all are in the log.
+fn filled() -> Faulty {
+    let disk = Faulty::new(1);
+    let db = builder(&disk).open().unwrap();
+    let side = db.create_keyspace(SIDE).unwrap();
+    side.put_with("quiet", "value", Durability::Sync).unwrap();
+    db.put("key", "the old value").unwrap();
+    db.put("key", "the new value").unwrap();
+    for n in 0..40 {
+        db.put(format!("other{n:02}"), value(n)).unwrap();
+    }
+    db.wait_idle().unwrap();
+    assert_eq!(db.metrics().levels[0].tables, 1);
+    db.sync().unwrap();
+    disk.crash(CrashStyle::KeepAll)
+}
+
+/// Damages the first file whose name ends with `suffix`, where it holds `bytes`.
+fn damage(disk: &Faulty, suffix: &str, bytes: &[u8]) {
+    let files = disk.list_raw(Path::new(DIR)).into_iter();
+    let mut names: Vec<_> = files.map(|file| file.name).collect();
+    names.sort();
+    let name = names.iter().find(|name| name.ends_with(suffix)).unwrap();
+    let content = disk.read_raw(Path::new(DIR), name).unwrap();
+    let at = content.windows(bytes.len()).position(|w| w == bytes);
+    disk.corrupt(Path::new(DIR), name, at.unwrap() as u64, 1)
+        .unwrap();
+}
+
+fn is_refused(disk: &Faulty) {
+    let error = builder(disk).open().unwrap_err();
+    assert!(error.is_corruption(), "{error}");
+}
+
+/// The store has what tables hold and what the log holds before the damage, and goes on.
+fn goes_on(disk: &Faulty) {
+    for round in 0..2 {
+        let db = builder(disk).open().unwrap();
+        let side = db.keyspace(SIDE).unwrap();
+        assert_eq!(side.get("quiet").unwrap().as_deref(), Some(&b"value"[..]));
+        let new = db.get("key").unwrap();
+        assert_eq!(new.as_deref(), Some(&b"the new value"[..]));
+        assert_eq!(db.get("other10").unwrap().unwrap().to_vec(), value(10));
+        assert_eq!(db.get("after").unwrap().is_some(), round > 0);
+        db.put("after", "value").unwrap();
+        db.close().unwrap();
+    }
+}
+
+/// What a repair had given up was damage once more to the opening after it, and to the next repair, for ever: the
+/// log ended below what is flushed, and only the segment of an opening would have said that this is known.
+#[test]
+fn a_repaired_log_is_not_damaged_any_more() {
+    let disk = filled();
+    damage(&disk, ".wal", &value(5));
+    is_refused(&disk);
+    let report = builder(&disk).repair(false).unwrap();
+    assert!(report.repaired && report.losses.len() == 1, "{report:?}");
+    let again = builder(&disk).repair(true).unwrap();
+    assert_eq!(again.problems, Vec::<String>::new());
+    goes_on(&disk);
+}
+
+/// The same of an opening that tolerated the loss and was cut short before it began a segment.
+#[test]
+fn a_loss_that_was_tolerated_once_is_not_damage_any_more() {
+    let disk = filled();
+    damage(&disk, ".wal", &value(5));
+    let points = Points::default();
+    points.set("recovery.swept", || Err(Error::Closed));
+    let tolerant = in_mode(&disk, RecoveryMode::Tolerant).points(points);
+    assert!(matches!(tolerant.open(), Err(Error::Closed)));
+    goes_on(&disk.crash(CrashStyle::LoseAll));
+}
+
+/// Where the log has lost a record that a table holds, an older version of its key may be left in the log. A repair
+/// put it on top of the table (I1): only a log that was cut by this very repair counted as one with a gap.
+#[test]
+fn a_repair_after_a_loss_brings_back_no_old_value() {
+    for is_begun in [true, false] {
+        let disk = filled();
+        damage(&disk, ".wal", b"the new value");
+        if is_begun {
+            let db = in_mode(&disk, RecoveryMode::Tolerant).open().unwrap();
+            assert!(db.recovery().damaged);
+            db.put_with("next", "value", Durability::Sync).unwrap();
+        } else {
+            assert!(builder(&disk).repair(false).unwrap().repaired);
+        }
+        let disk = disk.crash(CrashStyle::KeepAll);
+        damage(&disk, ".sst", &value(15));
+        let report = builder(&disk).repair(false).unwrap();
+        assert!(report.repaired && report.rewritten == 1, "{report:?}");
+        goes_on(&disk);
+    }
+}
