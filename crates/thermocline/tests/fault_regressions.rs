@@ -235,6 +235,34 @@ fn writes_go_on_after_a_new_manifest_and_a_loss_of_power() {
     assert!(db.get("synced").unwrap().is_some());
 }
 
+/// Only the largest memtable froze when all were full. That of a keyspace which is seldom written to never was, and kept
+/// the log of everything that others wrote after its oldest record (I8).
+#[test]
+fn a_quiet_keyspace_does_not_keep_the_whole_log() {
+    let mut trial = Trial::new(1);
+    trial.options.tiers.truncate(1);
+    trial.options.tiers[0].capacity = u64::MAX;
+    let db = trial.db().unwrap();
+    let quiet: Vec<_> = (0..5)
+        .map(|n| db.create_keyspace(&format!("quiet{n}")).unwrap())
+        .collect();
+    for keyspace in &quiet {
+        keyspace.put("key", "value").unwrap();
+    }
+    for n in 0..1000 {
+        let key = format!("key{:06}", n * 7919 % 10_007);
+        db.put(key, [n as u8; 600]).unwrap();
+    }
+    db.wait_idle().unwrap();
+    let files = trial.disk.list_raw(FAST.as_ref()).into_iter();
+    let log = files.filter(|file| file.name.ends_with(".wal"));
+    let bytes: u64 = log.map(|file| file.len).sum();
+    assert!(bytes <= 8 * (16 << 10), "{bytes} bytes of log");
+    for keyspace in &quiet {
+        assert!(keyspace.get("key").unwrap().is_some());
+    }
+}
+
 /// Someone asked for the log while there was no space for what was still in the process's buffer. The newest group there
 /// was taken back as if its writers had been told of a failure; but it was acknowledged. Then `sync` said that all was durable
 /// when it was not, or the next write stopped the store, or one that was closed cleanly did not open.

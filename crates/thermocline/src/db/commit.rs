@@ -22,6 +22,7 @@ use crate::batch::{Batch, Condition, Expect, Ops};
 use crate::error::{Error, Result};
 use crate::key::{MAX_SEQ, SeqNo};
 use crate::options::Durability;
+use crate::placement::planned_log;
 use crate::points::point;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard};
@@ -267,10 +268,16 @@ impl Engine {
         Ok(())
     }
 
-    /// Freezes the largest memtable when all of them together are over the limit.
+    /// Freezes the largest memtable when all of them together are over the limit, after those that
+    /// keep too much of the log.
     fn freeze_if_full(&self, log: &mut Log) -> Result<()> {
         let full = self.commit.active_bytes.load(Ordering::Relaxed) >= self.sizes.memtable_size;
-        if !full || self.commit.freezes_held() || self.immutables() >= self.max_immutables() {
+        let has_room = || self.immutables() < self.max_immutables();
+        if !full || self.commit.freezes_held() || !has_room() {
+            return Ok(());
+        }
+        self.freeze_what_keeps_the_log(log)?;
+        if !has_room() {
             return Ok(());
         }
         let largest = self
@@ -278,6 +285,29 @@ impl Engine {
             .into_iter()
             .max_by_key(|tree| tree.peek().active.bytes());
         largest.map_or(Ok(()), |tree| self.freeze(log, &tree))
+    }
+
+    /// Freezes memtables, the oldest first, whose records keep more of the log than there is room planned for
+    /// (I8). That of a keyspace which is seldom written to is never the largest.
+    fn freeze_what_keeps_the_log(&self, log: &mut Log) -> Result<()> {
+        let planned = planned_log(&self.sizes).saturating_add(self.options.log_retention);
+        let Some(through) = self.commit.log_sync.surplus_through(planned) else {
+            return Ok(());
+        };
+        let trees = self.all_trees().into_iter();
+        // What is frozen already is on its way.
+        let is_idle = |tree: &Arc<Tree>| tree.peek().immutables.is_empty();
+        let oldest = |tree: Arc<Tree>| Some((tree.oldest_unflushed()?, tree));
+        let mut keep: Vec<_> = trees.filter(is_idle).filter_map(oldest).collect();
+        keep.retain(|(seq, _)| *seq <= through);
+        keep.sort_unstable_by_key(|(seq, _)| *seq);
+        for (_, tree) in keep {
+            if self.immutables() >= self.max_immutables() {
+                break;
+            }
+            self.freeze(log, &tree)?;
+        }
+        Ok(())
     }
 
     /// Freezes every memtable that holds something, at one point of the write order. Waits while

@@ -19,7 +19,7 @@ pub(crate) struct SpacePlan {
 impl SpacePlan {
     pub(crate) fn new(options: &Options, sizes: &Resolved) -> Self {
         let capacity = options.tiers[0].capacity;
-        let log = (MEMTABLES + 1) * sizes.memtable_size;
+        let log = planned_log(sizes);
         let l0 = sizes.l0_trigger as u64 * sizes.memtable_size;
         // The output of one job from level to level, whose inputs stay until it is installed. A
         // larger one, such as L0's, makes room first by moving tables of Lf down.
@@ -42,6 +42,11 @@ impl SpacePlan {
             margin,
         }
     }
+}
+
+/// What the log of unflushed memtables takes, in bytes.
+pub(crate) fn planned_log(sizes: &Resolved) -> u64 {
+    (MEMTABLES + 1) * sizes.memtable_size
 }
 
 /// *f* for a new keyspace: the last level of the fast tier. With one tier, the last level.

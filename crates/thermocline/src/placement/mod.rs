@@ -7,7 +7,7 @@ mod levels;
 
 pub(crate) use brought::Brought;
 pub(crate) use hotness::HotRouter;
-pub(crate) use levels::{SpacePlan, last_fast_level};
+pub(crate) use levels::{SpacePlan, last_fast_level, planned_log};
 
 use crate::key::InternalKey;
 

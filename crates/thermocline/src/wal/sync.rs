@@ -128,6 +128,22 @@ impl WalSync {
         first.extent.number
     }
 
+    /// Through which sequence number everything has to be in tables, for the closed segments behind it to take no more
+    /// than `bytes`; none where all of them take no more.
+    pub(crate) fn surplus_through(&self, bytes: u64) -> Option<SeqNo> {
+        let state = self.shared.state.lock();
+        let mut left: u64 = state.closed.iter().map(|s| s.extent.len).sum();
+        let mut through = None;
+        for segment in &state.closed {
+            if left <= bytes {
+                break;
+            }
+            left -= segment.extent.len;
+            through = Some(segment.extent.last_seq);
+        }
+        through
+    }
+
     /// Whether a closed segment is not durable yet.
     #[cfg(test)]
     pub(crate) fn unsynced_closed(&self) -> bool {
