@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::record::Group;
-use super::segment::{ClosedSegment, log_store, segment_file_name};
+use super::segment::{ClosedSegment, gapless_after, log_store, segment_file_name};
 use crate::batch;
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
@@ -33,10 +33,11 @@ impl LogReader {
     ) -> Result<Self> {
         // Sequence numbers start at 1: from 0 on is from the beginning.
         let since = since.max(1);
-        if let Some(first) = segments.front()
-            && since <= first.base_seq
+        // Writes that recovery gave up are missing between segments.
+        if let Some(after) = gapless_after(segments.iter().copied())
+            && since <= after
         {
-            return Err(gone(since, first.base_seq + 1));
+            return Err(gone(since, after + 1));
         }
         let store = log_store(&tier)?;
         let segments = segments.into_iter().filter(|s| s.last_seq >= since);

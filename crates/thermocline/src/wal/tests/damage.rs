@@ -182,6 +182,28 @@ fn a_loss_that_was_given_up_is_no_damage_before_the_next_segment_is_begun() {
     assert!(again(&store, 3).is_err());
 }
 
+/// A follower was given what is before and behind the loss as if nothing were between.
+#[test]
+fn who_reads_from_before_a_gap_is_told_that_it_is_gone() {
+    let store = TestStore::new();
+    put(&mut fresh(&store), 1..=3);
+    cut_file(&store, 1, bounds(&store, 1)[2]);
+    let recovered = replay(&store, Tolerant, 3).unwrap().1;
+    let mut wal = start(&store, 2, &recovered);
+    put(&mut wal, [4]);
+    wal.rotate(3).unwrap();
+    put(&mut wal, [5]);
+    let handle = wal.handle();
+    for since in 0..=3 {
+        let gone = handle.read_since(since).map(|_| ());
+        let told = matches!(gone, Err(Error::LogGone { oldest: 4, .. }));
+        assert!(told, "since {since}: {gone:?}");
+    }
+    let read = handle.read_since(4).unwrap();
+    let seqs: Vec<SeqNo> = read.map(|batch| batch.unwrap().0).collect();
+    assert_eq!(seqs, [4, 5]);
+}
+
 #[test]
 fn a_log_of_another_database_is_refused_in_any_mode() {
     let store = TestStore::new();
