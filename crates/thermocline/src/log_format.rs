@@ -23,8 +23,8 @@ pub(crate) const FILE_HEADER_LEN: usize = 72;
 /// Bytes in front of every payload.
 pub(crate) const RECORD_HEADER_LEN: usize = 16;
 
-/// Bytes that one reader hashes in search of valid records behind a bad one.
-const SCAN_BUDGET: u64 = 256 << 20;
+/// Bytes that one reader may hash in search of valid records behind bad ones, however short the file is.
+const LEAST_SCAN_BUDGET: u64 = 256 << 20;
 
 const HAS_PREVIOUS: u32 = 1;
 
@@ -192,11 +192,16 @@ pub(crate) struct Records<'a> {
 impl<'a> Records<'a> {
     /// Over the whole content of file `number`, header included.
     pub(crate) fn new(number: FileId, bytes: &'a [u8]) -> Self {
+        Self::with_least_budget(number, bytes, LEAST_SCAN_BUDGET)
+    }
+
+    /// Records that were written do not overlap: as many bytes as the file has are enough for all of them.
+    fn with_least_budget(number: FileId, bytes: &'a [u8], least: u64) -> Self {
         Self {
             number,
             bytes,
             at: FILE_HEADER_LEN.min(bytes.len()),
-            budget: SCAN_BUDGET,
+            budget: least.max(bytes.len() as u64),
         }
     }
 
@@ -369,6 +374,26 @@ mod tests {
         let mut moved = bytes.clone();
         moved.insert(FILE_HEADER_LEN, 0);
         assert!(matches!(read(3, &moved).1, Found::Torn { .. }));
+    }
+
+    /// A torn record before an unsynced group of more than the budget counted as damage.
+    #[test]
+    fn a_search_comes_past_every_record_that_was_written() {
+        let mut bytes = file(3, &[b"one", &[2; 300], b"three", &[4; 500]]);
+        let second = FILE_HEADER_LEN + RECORD_HEADER_LEN + 3;
+        let third = second + RECORD_HEADER_LEN + 300;
+        bytes[FILE_HEADER_LEN] ^= 1;
+        bytes[third] ^= 1;
+        let mut records = Records::with_least_budget(3, &bytes, 100);
+        for bad in [FILE_HEADER_LEN, third] {
+            let damaged = Found::Damaged {
+                offset: bad as u64,
+                gave_up: false,
+            };
+            assert_eq!(records.next(), damaged);
+            assert!(matches!(records.next(), Found::Record { .. }));
+        }
+        assert_eq!(records.next(), Found::End);
     }
 
     #[test]
