@@ -114,9 +114,10 @@ impl Engine {
         }
         self.stats.count_flush();
         point!(self.points, "flush.installed")?;
-        self.roll_manifest()?;
+        // First, as it needs no space and gives some.
         self.trim_log()?;
-        point!(self.points, "flush.trimmed")
+        point!(self.points, "flush.trimmed")?;
+        self.roll_manifest()
     }
 
     fn install_flush(
@@ -241,7 +242,8 @@ mod tests {
     use crate::Db;
     use crate::executor::Stepped;
     use crate::options::Options;
-    use crate::storage::Memory;
+    use crate::storage::{Fault, Faulty, Memory, Operation};
+    use crate::version::edit::FoundLog;
 
     /// A flush that had ended took the next one's flag away when it was dropped, and while that one waited
     /// or ran a third could be queued. The store's own threads flush one after the other. An executor that
@@ -270,6 +272,36 @@ mod tests {
         assert!(is_flushing(), "the second is queued still");
         stepped.drain();
         assert!(!is_flushing() && engine.immutables() == 0);
+    }
+
+    /// A manifest that had grown long could not be replaced for want of space, and the log that would have given some
+    /// stayed: flush after flush.
+    #[test]
+    fn a_flush_trims_the_log_before_it_wants_space_for_a_manifest() {
+        let disk = Faulty::new(1);
+        let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(disk.clone()));
+        let db = builder.executor(Arc::new(Stepped::new(1))).open().unwrap();
+        let long = VersionEdit {
+            found_log: Some(FoundLog {
+                segments: (0..1 << 20).map(|number| (number, 1 << 20)).collect(),
+                ..FoundLog::default()
+            }),
+            ..VersionEdit::default()
+        };
+        db.engine().manifest.lock().append(&long).unwrap();
+        db.put("key", "value").unwrap();
+        let is_new =
+            |operation, name: &str| operation == Operation::Create && name.starts_with("MANIFEST");
+        disk.fail_where(is_new, Fault::NoSpace);
+        // The table is in force; what failed after that is tried again behind the next one.
+        db.flush().unwrap();
+        assert!(disk.triggered() > 0);
+        let files = disk.list_raw("/fast".as_ref()).into_iter();
+        let logs: Vec<_> = files.filter(|file| file.name.ends_with(".wal")).collect();
+        assert_eq!(logs.len(), 1, "{logs:?}");
+        disk.heal();
+        db.put("key", "value").unwrap();
+        db.flush().unwrap();
     }
 
     #[test]
