@@ -7,6 +7,7 @@
 //! argument are in `docs/format.md`.
 
 mod bounds;
+mod evidence;
 mod log;
 mod reader;
 pub(crate) mod record;

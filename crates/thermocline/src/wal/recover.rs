@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use bytes::Bytes;
 
 use super::bounds::Bounds;
+use super::evidence::evidence;
 use super::record::Group;
 use super::segment::{ClosedSegment, gapless_after, log_store, segment_file_name, segment_number};
 use super::settle::settle;
@@ -184,6 +185,23 @@ struct Trouble {
     proven: bool,
 }
 
+/// Why a segment neither continues the chain nor starts it.
+#[derive(Default)]
+struct Unlinked {
+    what: &'static str,
+    /// Whether durable data must be missing.
+    proven: bool,
+}
+
+impl Unlinked {
+    fn because(what: &'static str) -> Self {
+        Self {
+            what,
+            proven: false,
+        }
+    }
+}
+
 struct Replay<'a> {
     tier: &'a Tier,
     store: &'a dyn LogStore,
@@ -262,22 +280,28 @@ impl Replay<'_> {
         let header_holds = header.is_some();
         let linked = match &header {
             Some(header) => self.link(header),
-            None => Err("the file header is damaged"),
+            None => Err(Unlinked::because("the file header is damaged")),
         };
-        let (Some(header), Ok(())) = (header, linked) else {
-            self.abandoned.push(number);
-            if !has_records {
-                return Ok(None);
+        let header = match (header, linked) {
+            (Some(header), Ok(())) => header,
+            (_, linked) => {
+                let why = linked.err().unwrap_or_default();
+                self.abandoned.push(number);
+                if !has_records && !why.proven {
+                    return Ok(None);
+                }
+                let evidence = evidence(number, &bytes);
+                return Ok(Some(Trouble {
+                    offset: 0,
+                    bytes: bytes.len() as u64,
+                    what: why.what.into(),
+                    // Durable bytes prove the header and all older segments, as syncs go oldest
+                    // first; the flag proves older segments only, not this header.
+                    proven: why.proven
+                        || evidence.durable_len > 0
+                        || (header_holds && evidence.older_durable),
+                }));
             }
-            let evidence = evidence(number, &bytes);
-            return Ok(Some(Trouble {
-                offset: 0,
-                bytes: bytes.len() as u64,
-                what: linked.err().unwrap_or_default().into(),
-                // Durable bytes prove the header and all older segments, as syncs go oldest
-                // first; the flag proves older segments only, not this header.
-                proven: evidence.durable_len > 0 || (header_holds && evidence.older_durable),
-            }));
         };
         self.last_seq = header.base_seq;
         let mut extent = ClosedSegment {
@@ -292,24 +316,38 @@ impl Replay<'_> {
     }
 
     /// Whether the segment continues the chain, or starts it.
-    fn link(&mut self, header: &FileHeader) -> Result<(), &'static str> {
+    fn link(&mut self, header: &FileHeader) -> Result<(), Unlinked> {
         // Segments without records at the end of the chain may be rotations that were given up; the one
         // that counts then continues what was before them, or is the first of all.
         let mut at = self.chain.len();
         while let Some(tail) = at.checked_sub(1).and_then(|i| self.chain.get(i)) {
             if header.previous == Some((tail.number, tail.len)) {
                 if header.base_seq < tail.last_seq {
-                    return Err("sequence numbers go back");
+                    return Err(Unlinked::because("sequence numbers go back"));
                 }
                 break;
             }
             if !is_empty(tail) {
-                return Err("the log before this segment is missing or too short");
+                return Err(Unlinked::because(
+                    "the log before this segment is missing or too short",
+                ));
             }
             at -= 1;
         }
         if at == 0 && header.base_seq > self.bounds.floor {
-            return Err("the start of the log is missing");
+            return Err(Unlinked::because("the start of the log is missing"));
+        }
+        // Every record through the floor was durable (I5), and an obsolete segment goes as a whole.
+        let is_there = |(number, len)| {
+            let mut chained = self.chain.iter().map(|segment| segment.number);
+            let is_known = self.abandoned.contains(&number) || chained.any(|own| own == number);
+            len > FILE_HEADER_LEN as u64 && is_known
+        };
+        if at == 0 && header.previous.is_some_and(is_there) {
+            return Err(Unlinked {
+                what: "the log before this segment is too short",
+                proven: true,
+            });
         }
         let given_up = self.chain.drain(at..).map(|segment| segment.number);
         self.abandoned.extend(given_up);
@@ -463,30 +501,4 @@ fn decode_ops(payload: &Bytes, group: &Group) -> Option<Vec<Op>> {
         }
     }
     Some(ops)
-}
-
-/// What the valid records of a segment say about durability.
-struct Evidence {
-    older_durable: bool,
-    durable_len: u64,
-}
-
-fn evidence(number: FileId, bytes: &[u8]) -> Evidence {
-    let mut evidence = Evidence {
-        older_durable: false,
-        durable_len: 0,
-    };
-    let mut records = Records::new(number, bytes);
-    loop {
-        match records.next() {
-            Found::Record { payload, .. } => {
-                if let Some(group) = bytes.get(payload).and_then(Group::decode) {
-                    evidence.older_durable |= group.header.older_durable;
-                    evidence.durable_len = evidence.durable_len.max(group.header.durable_len);
-                }
-            }
-            Found::Damaged { .. } => {}
-            Found::End | Found::Torn { .. } => return evidence,
-        }
-    }
 }

@@ -157,6 +157,31 @@ fn a_log_shorter_than_the_tables_is_damage() {
     assert_eq!(replay(&short, Strict, 3).unwrap().0, [1, 2, 4]);
 }
 
+/// What is flushed says that the log may begin with a later segment. The first one, cut down to less than a record, passed for
+/// one that was given up, and what it held of keyspaces that were not flushed was gone.
+#[test]
+fn a_first_segment_that_is_there_in_part_is_damage() {
+    for has_newer in [true, false] {
+        let store = TestStore::new();
+        let mut wal = fresh(&store);
+        put(&mut wal, [1, 2]);
+        wal.rotate(2).unwrap();
+        wal.sync().unwrap();
+        let newer = 3..3 + u64::from(has_newer);
+        put(&mut wal, newer.clone());
+        let len = store.get(&name(1)).unwrap().len();
+        for keep in 0..len {
+            let short = store.copy();
+            cut_file(&short, 1, keep);
+            let refused = replay(&short, Strict, 2);
+            assert!(refused.is_err(), "{has_newer}, cut to {keep}: {refused:?}");
+        }
+        remove(&store, 1);
+        let found = replay(&store, Strict, 2).unwrap().0;
+        assert!(found.into_iter().eq(newer), "as if it were obsolete");
+    }
+}
+
 /// The gap is written down in the next segment; until that is begun, what was found says that it is known.
 #[test]
 fn a_loss_that_was_given_up_is_no_damage_before_the_next_segment_is_begun() {

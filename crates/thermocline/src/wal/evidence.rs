@@ -1,0 +1,32 @@
+//! What a segment says about the durability of what is before it.
+
+use super::record::Group;
+use crate::log_format::{Found, Records};
+use crate::version::edit::FileId;
+
+/// What the valid records of a segment say about durability.
+pub(super) struct Evidence {
+    pub(super) older_durable: bool,
+    pub(super) durable_len: u64,
+}
+
+/// What those of segment `number` say, behind damage too.
+pub(super) fn evidence(number: FileId, bytes: &[u8]) -> Evidence {
+    let mut evidence = Evidence {
+        older_durable: false,
+        durable_len: 0,
+    };
+    let mut records = Records::new(number, bytes);
+    loop {
+        match records.next() {
+            Found::Record { payload, .. } => {
+                if let Some(group) = bytes.get(payload).and_then(Group::decode) {
+                    evidence.older_durable |= group.header.older_durable;
+                    evidence.durable_len = evidence.durable_len.max(group.header.durable_len);
+                }
+            }
+            Found::Damaged { .. } => {}
+            Found::End | Found::Torn { .. } => return evidence,
+        }
+    }
+}
