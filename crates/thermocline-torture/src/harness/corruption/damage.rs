@@ -52,6 +52,18 @@ impl Damage {
     }
 }
 
+impl Damage {
+    /// Whether nothing that is left tells of the log's first segment: it is gone altogether, as obsolete ones
+    /// are, or none is what it was.
+    pub(in crate::harness) fn hides_the_log(&self, scene: &Scene) -> bool {
+        let is_log = |path: &PathBuf| path.extension().is_some_and(|end| end == "wal");
+        let first = scene.files.iter().map(File::path).filter(is_log).min();
+        let mut left = self.files.iter().map(File::path).filter(is_log);
+        let has_first = left.clone().any(|path| Some(path) == first);
+        !has_first || left.all(|path| self.touched.contains(&path))
+    }
+}
+
 /// Flips a bit of byte `at`, counted over all files of the scene.
 pub(in crate::harness) fn flip_one(scene: &Scene, at: u64) -> Damage {
     let mut files = scene.files.clone();

@@ -141,7 +141,7 @@ fn tells(damage: &Damage, says: &str) -> bool {
 /// What became of the damage in a store that opened.
 fn opened(scene: &Scene, damage: &Damage, db: &Db) -> Result<&'static str, Violation> {
     let answers = read_everything(scene, db)?;
-    right(scene, &answers)?;
+    right(scene, damage, &answers)?;
     for error in &answers.errors {
         let Error::Corruption { path, offset, .. } = error else {
             return Err(format!("a read says {error:?}").into());
@@ -185,8 +185,15 @@ fn opened(scene: &Scene, damage: &Damage, db: &Db) -> Result<&'static str, Viola
     }
     let noticed = !answers.errors.is_empty() || !found.is_empty();
     // A table is checked everywhere; what names the others is read when the store is opened.
-    let is_sealed =
-        |path: &&PathBuf| scene.tables.contains(*path) || ["CURRENT", "TIER"].contains(&name(path));
+    // One that no edit names any more, as the last edit is damaged too, is removed: the log may hold what it held.
+    let has_orphans = damage
+        .touched
+        .iter()
+        .any(|p| name(p).starts_with("MANIFEST"))
+        && db.recovery().orphans > 0;
+    let is_sealed = |path: &&PathBuf| {
+        scene.tables.contains(*path) && !has_orphans || ["CURRENT", "TIER"].contains(&name(path))
+    };
     if let Some(path) = damage.touched.iter().find(is_sealed)
         && !noticed
     {
@@ -251,9 +258,9 @@ fn read_everything(scene: &Scene, db: &Db) -> Result<Answers, Violation> {
 }
 
 /// Whether all answers are those of one state that the store may be in.
-fn right(scene: &Scene, answers: &Answers) -> Result<(), Violation> {
+fn right(scene: &Scene, damage: &Damage, answers: &Answers) -> Result<(), Violation> {
     let mut first = None;
-    for state in scene.states.iter().rev() {
+    for state in scene.states(damage.hides_the_log(scene)) {
         match answered_from(state, answers) {
             Ok(()) => return Ok(()),
             Err(violation) => {

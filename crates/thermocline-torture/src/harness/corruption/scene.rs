@@ -37,11 +37,19 @@ pub(in crate::harness) struct Scene {
     /// What it may hold when it is opened: after a clean close one thing, else every prefix of what
     /// its log ends in, the longest last.
     pub(in crate::harness) states: Vec<Contents>,
+    /// What it may hold beside that where the beginning of its log is gone.
+    pub(in crate::harness) without_log: Vec<Contents>,
     /// Its tables; other table files are left over, and removed when it is opened.
     pub(in crate::harness) tables: BTreeSet<PathBuf>,
 }
 
 impl Scene {
+    /// What it may hold, the likeliest first; `log_is_gone` says that the beginning of its log may be.
+    pub(in crate::harness) fn states(&self, log_is_gone: bool) -> impl Iterator<Item = &Contents> {
+        let without_log = self.without_log.iter().filter(move |_| log_is_gone);
+        self.states.iter().rev().chain(without_log)
+    }
+
     pub(in crate::harness) fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes.len() as u64).sum()
     }
@@ -57,6 +65,7 @@ pub(in crate::harness) fn scenes() -> &'static [Scene] {
             tiered(true),
             tiered(false),
             with_a_new_keyspace(),
+            with_a_kept_log(),
         ]
     })
 }
@@ -162,6 +171,40 @@ fn with_a_new_keyspace() -> Scene {
     built(build())
 }
 
+/// A keyspace that is seldom written to keeps the log of records that a table holds, older versions
+/// among them.
+fn with_a_kept_log() -> Scene {
+    let build = || {
+        let disk = Faulty::new(1);
+        let db = builder(&disk, Compression::None, true).open()?;
+        db.create_keyspace(SIDE)?.put("quiet", "value")?;
+        let put =
+            |n: usize| db.put_with(format!("key{:02}", n % 40), [n as u8; 8], Durability::Sync);
+        let (mut flushed, mut n) = (contents(&db)?, 0);
+        while db.metrics().levels[0].tables == 0 {
+            flushed = contents(&db)?;
+            // The memtable that is full freezes before it.
+            put(n)?;
+            db.wait_idle()?;
+            n += 1;
+        }
+        let mut states = vec![flushed, contents(&db)?];
+        for n in n..n + 4 {
+            put(n)?;
+            states.push(contents(&db)?);
+        }
+        let mut without_log = states.clone();
+        for state in &mut without_log {
+            state.retain(|(keyspace, _), _| keyspace != SIDE);
+        }
+        scene(&disk, states).map(|scene| Scene {
+            without_log,
+            ..scene
+        })
+    };
+    built(build())
+}
+
 /// Writes what the log is to end in, and ends the store's life.
 fn end(disk: &Faulty, db: &Db, closed: bool) -> Result<Scene> {
     let mut states = vec![contents(db)?];
@@ -216,6 +259,7 @@ fn scene(disk: &Faulty, states: Vec<Contents>) -> Result<Scene> {
     Ok(Scene {
         files,
         states,
+        without_log: Vec::new(),
         tables,
     })
 }

@@ -64,7 +64,7 @@ fn check(
     let found = with_old_names(found);
     // What a log that was cut held, or one whose end is gone, only its prefixes tell.
     let log_lost = report.losses.iter().any(is_log);
-    let states = scene.states.iter().rev();
+    let states = scene.states(log_lost || damage.hides_the_log(scene));
     let mut differences = states.map(|state| unexplained(state, &found, &report));
     match differences.find(Vec::is_empty) {
         Some(_) => Ok(()),
