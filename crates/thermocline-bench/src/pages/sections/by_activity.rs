@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::super::plot::{Bar, Ink, Plot, Table, Unit, of_activity};
 use super::panel::{Measure, Panel};
-use super::{Section, engine_label, work_label};
-use crate::results::{Cell, Io, Run};
+use super::{Section, work_label};
+use crate::results::{Io, Run};
 
 /// Activities from left to right; others, of later versions, follow.
 const ORDER: [&str; 9] = [
@@ -85,7 +85,7 @@ pub(super) fn devices(panels: &[Panel<'_>]) -> Section {
             };
             let plot = stacked(panel, &measure, value);
             plots.extend(plot.map(|mut plot| {
-                plot.table = totals(&panel.cells, tier);
+                plot.table = totals(panel, tier);
                 plot
             }));
         }
@@ -123,7 +123,7 @@ fn stacked(
             .iter()
             .map(|name| (of_activity(name), values.get(name).copied().unwrap_or(0.0)))
             .collect();
-        let mut row = vec![work_label(cell), engine_label(cell)];
+        let mut row = vec![work_label(cell), panel.label(cell)];
         row.extend(names.iter().map(|name| {
             let value = values.get(name);
             value.map_or_else(|| "–".to_owned(), |value| measure.unit.show(*value))
@@ -131,7 +131,7 @@ fn stacked(
         row.push(measure.unit.show(values.values().sum()));
         table.rows.push(row);
         Some(Bar {
-            label: engine_label(cell),
+            label: panel.label(cell),
             parts,
             range: None,
         })
@@ -162,12 +162,12 @@ fn names(values: impl Iterator<Item = BTreeMap<String, f64>>) -> Vec<String> {
 }
 
 /// Operations and bytes of a tier in both directions.
-fn totals(cells: &[&Cell], tier: &str) -> Table {
+fn totals(panel: &Panel<'_>, tier: &str) -> Table {
     let head = [
         "workload", "engine", "activity", "read", "reads", "written", "writes",
     ];
     let mut table = Table::new(&head);
-    for cell in cells {
+    for cell in &panel.cells {
         let io = cell
             .typical()
             .and_then(|run| run.io_by_activity.as_ref()?.get(tier));
@@ -178,7 +178,7 @@ fn totals(cells: &[&Cell], tier: &str) -> Table {
             let ops = |ops: u64| Unit::PerSecond.show(ops as f64);
             table.rows.push(vec![
                 work_label(cell),
-                engine_label(cell),
+                panel.label(cell),
                 name.clone(),
                 Unit::Bytes.show(io.read_bytes as f64),
                 ops(io.read_ops),
@@ -265,5 +265,30 @@ mod tests {
         };
         assert_eq!(groups[0].bars[0].parts[0].1, 4.0);
         assert_eq!(section.plots[0].table.rows[0][3], "3.00 kB");
+    }
+
+    #[test]
+    fn rows_of_the_same_engine_and_work_have_the_names_of_their_cells() {
+        let mut cells = [
+            cell("hotrap", "uniform", &[100.0]),
+            cell("hotrap", "uniform", &[100.0]),
+        ];
+        let io = Io {
+            read_ops: 1,
+            ..Io::default()
+        };
+        for (cell, id) in cells.iter_mut().zip(["reads-4k", "reads-16k"]) {
+            cell.id = id.into();
+            let run = &mut cell.runs[0];
+            run.cpu_by_activity = Some(BTreeMap::from([("read".to_owned(), 1.0)]));
+            let tier = BTreeMap::from([("read".to_owned(), io)]);
+            run.io_by_activity = Some(BTreeMap::from([("slow".to_owned(), tier)]));
+        }
+        let panels = panel::of(&cells);
+        for section in [processor(&panels), devices(&panels)] {
+            let rows = section.plots[0].table.rows.iter();
+            let names = rows.map(|row| row[1].as_str());
+            assert!(names.eq(["reads-4k", "reads-16k"]), "{}", section.id);
+        }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::super::plot::Unit;
 use super::panel::{Measure, Panel};
-use super::{Section, engine_label, work_label};
+use super::{Section, work_label};
 use crate::results::{Cell, Latency, Run};
 
 /// From this share of its limit on the slow disk is what a run waits for.
@@ -25,7 +25,7 @@ pub(super) fn section(panels: &[Panel<'_>], probe: &Value) -> Section {
             match cell.first().map(|run| load_of_slow_disk(cell, run, probe)) {
                 Some(Some(load)) if load >= BOUND => bound.push(format!(
                     "{} {} ({:.0} %)",
-                    engine_label(cell),
+                    panel.label(cell),
                     work_label(cell),
                     load * 100.0
                 )),
@@ -166,6 +166,22 @@ mod tests {
         assert_eq!(section.plots.len(), 3);
         assert_eq!(section.plots[0].table.rows.len(), 1);
         assert!(section.missing[0].contains("leveled ro uniform (98 %)"));
+    }
+
+    #[test]
+    fn what_is_left_out_can_be_told_from_what_is_not() {
+        let mut cells = [
+            cell("hotrap", "uniform", &[1.0]),
+            cell("hotrap", "uniform", &[1.0]),
+        ];
+        cells[1].id = "blocks-16k".into();
+        cells[1].runs[0].sd_read_ops = Some(49_000);
+        let section = section(&panel::of(&cells), &Value::Null);
+        assert!(
+            section.missing[0].contains(": blocks-16k ro uniform (98 %)"),
+            "{:?}",
+            section.missing
+        );
     }
 
     #[test]

@@ -84,6 +84,28 @@ pub(crate) fn engine_label(cell: &Cell) -> String {
     })
 }
 
+/// The names of those of `cells` whose engine did the same work in another of them.
+fn namesakes<'a>(cells: &[&'a Cell]) -> Vec<&'a str> {
+    let what: Vec<_> = cells
+        .iter()
+        .map(|cell| (engine_label(cell), work_label(cell)))
+        .collect();
+    let is_twice = |one: &(String, String)| what.iter().filter(|other| *other == one).count() > 1;
+    let each = cells.iter().zip(&what);
+    each.filter(|(_, what)| is_twice(what))
+        .map(|(cell, _)| cell.id.as_str())
+        .collect()
+}
+
+/// What a cell is called where these are the `namesakes`: by its engine, where that tells it from the others.
+fn label(cell: &Cell, namesakes: &[&str]) -> String {
+    if namesakes.contains(&cell.id.as_str()) {
+        cell.id.clone()
+    } else {
+        engine_label(cell)
+    }
+}
+
 /// What an engine was asked to do.
 pub(crate) fn work_label(cell: &Cell) -> String {
     cell.first().map_or_else(String::new, |run| {

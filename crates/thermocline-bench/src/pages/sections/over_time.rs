@@ -1,7 +1,7 @@
 //! Runs over time: figures 14 and 15 of the paper.
 
 use super::super::plot::{Ink, Line, Plot, Shape, Table, Unit, of_activity, of_engine};
-use super::{Captioned, Section, commands, engine_label, settings, work_label};
+use super::{Captioned, Section, commands, label, namesakes, settings, work_label};
 use crate::results::{Cell, Run, Second};
 
 /// A run of several stages has more to show than one of one.
@@ -17,9 +17,10 @@ pub(super) fn section(cells: &[Cell], points: usize) -> Section {
         let Some(run) = cell.first().filter(|run| run.series.len() > 1) else {
             continue;
         };
+        let given = settings::given(run);
         let alike = |other: &Run| {
-            (&other.workload, &other.distribution, other.record_bytes)
-                == (&run.workload, &run.distribution, run.record_bytes)
+            (&other.workload, &other.distribution) == (&run.workload, &run.distribution)
+                && settings::given(other) == given
         };
         if !run.without().is_empty() {
             continue;
@@ -45,7 +46,7 @@ pub(super) fn section(cells: &[Cell], points: usize) -> Section {
     let mut plots = Vec::new();
     let mut tables = Vec::new();
     for (number, work) in works.iter().enumerate() {
-        let work = Work::new(number + 1, work, points);
+        let work = Work::new(number + 1, work, name(work, &works), points);
         plots.push(work.throughput());
         plots.extend(work.hit_rate());
         plots.extend(work.hot_set());
@@ -62,6 +63,25 @@ pub(super) fn section(cells: &[Cell], points: usize) -> Section {
     }
 }
 
+/// What these cells did, and where others did it too, what tells them from those.
+fn name(work: &[&Cell], works: &[Vec<&Cell>]) -> String {
+    let what = |cells: &[&Cell]| cells.first().map(|cell| work_label(cell));
+    let given = |cells: &[&Cell]| {
+        let run = cells.first().and_then(|cell| cell.first());
+        run.map(settings::given).unwrap_or_default()
+    };
+    let same = works.iter().filter(|other| what(other) == what(work));
+    let same: Vec<Vec<String>> = same.map(|other| given(other)).collect();
+    let own = given(work);
+    let apart = settings::apart(&own, same.iter().map(Vec::as_slice));
+    let mut name = what(work).unwrap_or_default();
+    for phrase in apart {
+        name.push_str(", ");
+        name.push_str(phrase);
+    }
+    name
+}
+
 /// Whether time is what these cells are about.
 fn tells_by_time(work: &[&Cell]) -> bool {
     let staged = |cell: &&Cell| cell.first().is_some_and(|run| run.stages.len() > 1);
@@ -72,6 +92,7 @@ fn tells_by_time(work: &[&Cell]) -> bool {
 /// Cells that did the same work.
 struct Work<'a> {
     number: usize,
+    name: String,
     cells: &'a [&'a Cell],
     /// The typical run of each, with its colour.
     runs: Vec<(String, Ink, &'a Run)>,
@@ -80,15 +101,13 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    fn new(number: usize, cells: &'a [&'a Cell], points: usize) -> Self {
+    fn new(number: usize, cells: &'a [&'a Cell], name: String, points: usize) -> Self {
         let mut runs: Vec<(String, Ink, &Run)> = Vec::new();
         let mut taken = Vec::new();
+        let namesakes = namesakes(cells);
         for cell in cells {
             let Some(run) = cell.typical() else { continue };
-            let mut label = engine_label(cell);
-            if runs.iter().any(|(other, ..)| *other == label) {
-                label.clone_from(&cell.id);
-            }
+            let label = label(cell, &namesakes);
             let ink = of_engine(&run.engine).unless(&taken);
             taken.push(ink);
             runs.push((label, ink, run));
@@ -110,6 +129,7 @@ impl<'a> Work<'a> {
         };
         Self {
             number,
+            name,
             cells,
             runs,
             stages,
@@ -245,10 +265,6 @@ impl<'a> Work<'a> {
     }
 
     fn plot(&self, name: &str, title: &str, unit: Unit, axis: &str, lines: Vec<Line>) -> Plot {
-        let work = self
-            .cells
-            .first()
-            .map_or_else(String::new, |cell| work_label(cell));
         let mut notes = Vec::new();
         if !self.stages.is_empty() {
             let numbered: Vec<String> = self
@@ -263,7 +279,7 @@ impl<'a> Work<'a> {
         let work = if staged {
             "a hotspot that moves"
         } else {
-            &work
+            &self.name
         };
         Plot {
             id: format!("{name}-{}", self.number),
@@ -408,6 +424,34 @@ mod tests {
         assert_eq!(lines[0].points.len(), 5);
         assert_eq!(section.plots[0].table.rows[0], ["2", "10", "20"]);
         assert!(section.tables.is_empty());
+    }
+
+    #[test]
+    fn other_experiments_on_the_same_work_have_plots_of_their_own() {
+        let mut cells = [
+            cell("hotrap", "uniform", &[10.0]),
+            cell("hotrap", "uniform", &[20.0]),
+            cell("hotrap", "uniform", &[30.0]),
+        ];
+        cells[1].runs[0].settings.block_size_fast *= 4;
+        cells[2].runs[0].threads = 9;
+        for (cell, id) in cells.iter_mut().zip(["reads-4k", "reads-16k", "more"]) {
+            cell.id = id.into();
+        }
+        let section = section(&cells, 5);
+        let plots: Vec<(&str, &[String])> = section
+            .plots
+            .iter()
+            .filter(|plot| plot.title.starts_with("Throughput"))
+            .map(|plot| (plot.title.as_str(), &plot.table.head[1..]))
+            .collect();
+        let lines = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let (few, many) = (lines(&["reads-4k", "reads-16k"]), lines(&["hotrap"]));
+        let expected: [(&str, &[String]); 2] = [
+            ("Throughput over time: ro uniform, 4 threads", &few),
+            ("Throughput over time: ro uniform, 9 threads", &many),
+        ];
+        assert_eq!(plots, expected);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Cells that belong into one plot of bars: measured alike, for the same figure.
 
 use super::super::plot::{Bar, Group, Ink, Plot, Shape, Table, Unit, of_engine};
-use super::{commands, engine_label, settings, work_label};
+use super::{commands, label, namesakes, settings, work_label};
 use crate::results::{Cell, Run, Summary};
 
 /// Cells of the same settings and figure.
@@ -12,6 +12,8 @@ pub(crate) struct Panel<'a> {
     pub(super) title: String,
     /// Its cells, in the order of the suite.
     pub(super) cells: Vec<&'a Cell>,
+    /// The names of those that their engines do not tell apart.
+    namesakes: Vec<&'a str>,
 }
 
 /// Figures of the paper that compare the throughput of engines; a cell of one of them may serve
@@ -20,47 +22,77 @@ const THROUGHPUT_FIGURES: [&str; 5] = ["6", "7", "10", "11", "16"];
 
 /// All cells that ran on one distribution with all techniques, by panel.
 pub(crate) fn of(cells: &[Cell]) -> Vec<Panel<'_>> {
-    type Key<'a> = (Option<&'a str>, u64, u64, Option<u64>);
-    let mut panels: Vec<(Key<'_>, Panel<'_>)> = Vec::new();
-    for cell in cells {
-        let Some(run) = cell.first().filter(|run| run.stages.len() <= 1) else {
-            continue;
-        };
-        if !run.without().is_empty() {
-            continue;
-        }
-        let figure = figure(cell);
-        let key = (
-            figure,
-            run.record_bytes,
-            run.settings.fast_capacity,
-            run.settings.slow_device.iops,
-        );
-        if let Some((_, panel)) = panels.iter_mut().find(|(known, _)| *known == key) {
-            panel.cells.push(cell);
-            continue;
-        }
-        let record = format!("records of {} B", run.record_bytes);
-        let title = match figure {
-            Some(figure) => format!("HotRAP's figure {figure}, {record}"),
-            None => format!("other cells, {record}"),
-        };
-        let slug = match figure {
+    let all = alike(cells);
+    let each = all.iter().enumerate();
+    each.map(|(at, panel)| {
+        let mut slug = match panel.figure {
             Some(figure) => format!("figure-{figure}"),
             None => "other".to_owned(),
         };
-        let same = panels
-            .iter()
-            .filter(|(_, panel)| panel.slug.starts_with(&slug))
-            .count();
-        let slug = match same {
-            0 => slug,
-            more => format!("{slug}-{}", more + 1),
+        let earlier = all.iter().take(at);
+        match earlier.filter(|other| other.figure == panel.figure).count() {
+            0 => {}
+            earlier => slug.push_str(&format!("-{}", earlier + 1)),
+        }
+        Panel {
+            slug,
+            title: panel.title(&all),
+            namesakes: namesakes(&panel.cells),
+            cells: panel.cells.clone(),
+        }
+    })
+    .collect()
+}
+
+/// Cells of one figure that were given the same.
+struct Alike<'a> {
+    figure: Option<&'static str>,
+    given: Vec<String>,
+    records: String,
+    cells: Vec<&'a Cell>,
+}
+
+fn alike(cells: &[Cell]) -> Vec<Alike<'_>> {
+    let mut all: Vec<Alike<'_>> = Vec::new();
+    for cell in cells {
+        let usual = |run: &&Run| run.stages.len() <= 1 && run.without().is_empty();
+        let Some(run) = cell.first().filter(usual) else {
+            continue;
         };
-        let cells = vec![cell];
-        panels.push((key, Panel { slug, title, cells }));
+        let (figure, given) = (figure(cell), settings::given(run));
+        let known = |panel: &&mut Alike<'_>| panel.figure == figure && panel.given == given;
+        if let Some(panel) = all.iter_mut().find(known) {
+            panel.cells.push(cell);
+            continue;
+        }
+        all.push(Alike {
+            figure,
+            given,
+            records: settings::records(run),
+            cells: vec![cell],
+        });
     }
-    panels.into_iter().map(|(_, panel)| panel).collect()
+    all
+}
+
+impl Alike<'_> {
+    /// The figure, the records, and what else is not the same in all panels of the figure.
+    fn title(&self, all: &[Alike<'_>]) -> String {
+        let mut title = Vec::new();
+        match self.figure {
+            Some(figure) => title.push(format!("HotRAP's figure {figure}")),
+            None if all.iter().any(|other| other.figure.is_some()) => {
+                title.push("other cells".to_owned());
+            }
+            None => {}
+        }
+        title.push(self.records.clone());
+        let others = all.iter().filter(|other| other.figure == self.figure);
+        let apart = settings::apart(&self.given, others.map(|other| other.given.as_slice()));
+        let apart = apart.into_iter().filter(|phrase| *phrase != self.records);
+        title.extend(apart.map(str::to_owned));
+        title.join(", ")
+    }
 }
 
 fn figure(cell: &Cell) -> Option<&'static str> {
@@ -98,14 +130,19 @@ impl<'a> Panel<'a> {
             let ink = cell
                 .first()
                 .map_or(Ink::Muted, |run| of_engine(&run.engine));
-            table.rows.push(row(cell, &summary, measure.unit));
+            table.rows.push(self.row(cell, &summary, measure.unit));
             Some(Bar {
-                label: engine_label(cell),
+                label: self.label(cell),
                 parts: vec![(ink, summary.median)],
                 range: (summary.repeats > 1).then_some((summary.min, summary.max)),
             })
         });
         self.plot(measure, shown, Vec::new(), table)
+    }
+
+    /// What a cell is called beside the others.
+    pub(super) fn label(&self, cell: &Cell) -> String {
+        label(cell, &self.namesakes)
     }
 
     /// The same panel with only these cells.
@@ -114,6 +151,7 @@ impl<'a> Panel<'a> {
             slug: self.slug.clone(),
             title: self.title.clone(),
             cells,
+            namesakes: self.namesakes.clone(),
         }
     }
 
@@ -147,7 +185,7 @@ impl<'a> Panel<'a> {
         let mut groups: Vec<Group> = Vec::new();
         let mut shown = Vec::new();
         for cell in &self.cells {
-            let Some(mut bar) = bar(cell) else { continue };
+            let Some(bar) = bar(cell) else { continue };
             let label = work_label(cell);
             let at = groups.iter().position(|group| group.label == label);
             let at = at.unwrap_or_else(|| {
@@ -157,26 +195,22 @@ impl<'a> Panel<'a> {
                 });
                 groups.len() - 1
             });
-            // Cells of one engine that differ in something else are told apart by their names.
-            if groups[at].bars.iter().any(|other| other.label == bar.label) {
-                bar.label.clone_from(&cell.id);
-            }
             groups[at].bars.push(bar);
             shown.push(*cell);
         }
         (groups, shown)
     }
-}
 
-fn row(cell: &Cell, summary: &Summary, unit: Unit) -> Vec<String> {
-    vec![
-        work_label(cell),
-        engine_label(cell),
-        unit.show(summary.median),
-        unit.show(summary.min),
-        unit.show(summary.max),
-        summary.repeats.to_string(),
-    ]
+    fn row(&self, cell: &Cell, summary: &Summary, unit: Unit) -> Vec<String> {
+        vec![
+            work_label(cell),
+            self.label(cell),
+            unit.show(summary.median),
+            unit.show(summary.min),
+            unit.show(summary.max),
+            summary.repeats.to_string(),
+        ]
+    }
 }
 
 #[cfg(test)]
@@ -200,23 +234,108 @@ mod tests {
         assert_eq!(panels[1].slug, "other");
     }
 
-    #[test]
-    fn bars_of_the_same_work_are_beside_each_other() {
-        let cells = vec![
-            cell("hotrap", "uniform", &[1.0, 3.0, 2.0]),
-            cell("hotrap", "latest", &[4.0]),
-            cell("leveled", "uniform", &[5.0]),
-            cell("leveled", "uniform", &[6.0]),
-        ];
-        let panels = of(&cells);
-        let measure = Measure {
+    fn measure() -> Measure<'static> {
+        Measure {
             name: "x",
             title: "X",
             unit: Unit::PerSecond,
             axis: "x",
             main: false,
+        }
+    }
+
+    /// The key had records, the fast tier and the slow disk: reads of 1 GiB from the disk and of 256 MiB
+    /// from a cache of 600 MiB were bars of one group.
+    #[test]
+    fn what_engines_are_given_alike_tells_panels_apart() {
+        let others: [fn(&mut Run); 11] = [
+            |run| run.records = 7,
+            |run| run.record_bytes = 7,
+            |run| run.threads = 7,
+            |run| run.settings.fast_capacity = 7,
+            |run| run.settings.memory = 7,
+            |run| run.settings.cache = 7,
+            |run| run.settings.memtable = 7,
+            |run| run.settings.durability = "sync".into(),
+            |run| run.settings.compression = "lz4".into(),
+            |run| run.settings.slow_device.iops = None,
+            |run| run.settings.slow_device.bandwidth = Some(7),
+        ];
+        for (number, other) in others.into_iter().enumerate() {
+            let mut cells = [
+                cell("hotrap", "uniform", &[1.0]),
+                cell("leveled", "uniform", &[1.0]),
+                cell("hotrap", "uniform", &[1.0]),
+            ];
+            other(&mut cells[2].runs[0]);
+            let panels = of(&cells);
+            let sizes: Vec<usize> = panels.iter().map(|panel| panel.cells.len()).collect();
+            assert_eq!(sizes, [2, 1], "{number}");
+            assert_ne!(panels[0].title, panels[1].title, "{number}");
+        }
+    }
+
+    #[test]
+    fn a_title_has_what_tells_the_panel_apart_and_no_more() {
+        let mut cells = [
+            cell("hotrap", "uniform", &[1.0]),
+            cell("hotrap", "uniform", &[1.0]),
+            cell("hotrap", "uniform", &[1.0]),
+        ];
+        cells[1].runs[0].settings.cache = 2 << 20;
+        // Another figure's is no other beside which to be told apart.
+        cells[2].runs[0].threads = 9;
+        cells[2].figures = vec!["6".into()];
+        let titles: Vec<String> = of(&cells).into_iter().map(|panel| panel.title).collect();
+        let expected = [
+            "other cells, 1,000 records of 1024 B, cache 1 MiB",
+            "other cells, 1,000 records of 1024 B, cache 2 MiB",
+            "HotRAP's figure 6, 1,000 records of 1024 B",
+        ];
+        assert_eq!(titles, expected);
+    }
+
+    /// Engines have blocks of their own, so that these do not make a panel. The rows of two sizes were the same
+    /// but for their values, and so was the first of two bars.
+    #[test]
+    fn cells_of_the_same_engine_and_work_have_their_names() {
+        let mut cells = [
+            cell("hotrap", "uniform", &[1.0]),
+            cell("hotrap", "uniform", &[2.0]),
+            cell("leveled", "uniform", &[3.0]),
+        ];
+        cells[1].runs[0].settings.block_size_fast *= 4;
+        for (cell, id) in cells.iter_mut().zip(["reads-4k", "reads-16k", "else"]) {
+            cell.id = id.into();
+        }
+        let panels = of(&cells);
+        assert_eq!(panels.len(), 1);
+        let plot = panels[0].bars(&measure(), |run| run.ops_s).unwrap();
+        let expected = ["reads-4k", "reads-16k", "leveled"];
+        let rows = plot.table.rows.iter().map(|row| row[1].as_str());
+        assert!(rows.eq(expected), "{:?}", plot.table);
+        let Shape::Bars { groups, .. } = &plot.shape else {
+            panic!("no bars")
         };
-        let plot = panels[0].bars(&measure, |run| run.ops_s).unwrap();
+        let bars = groups[0].bars.iter().map(|bar| bar.label.as_str());
+        assert!(bars.eq(expected), "{groups:?}");
+        // Where one of them is left out, the other still has its name.
+        let rest = panels[0].with(vec![&cells[0]]);
+        let plot = rest.bars(&measure(), |run| run.ops_s).unwrap();
+        assert_eq!(plot.table.rows[0][1], "reads-4k");
+    }
+
+    #[test]
+    fn bars_of_the_same_work_are_beside_each_other() {
+        let mut cells = vec![
+            cell("hotrap", "uniform", &[1.0, 3.0, 2.0]),
+            cell("hotrap", "latest", &[4.0]),
+            cell("leveled", "uniform", &[5.0]),
+            cell("leveled", "uniform", &[6.0]),
+        ];
+        cells[3].id = "again".into();
+        let panels = of(&cells);
+        let plot = panels[0].bars(&measure(), |run| run.ops_s).unwrap();
         let Shape::Bars { groups, .. } = &plot.shape else {
             panic!("no bars")
         };
@@ -228,6 +347,6 @@ mod tests {
         assert_ne!(groups[0].bars[1].label, groups[0].bars[2].label);
         assert_eq!(plot.table.rows.len(), 4);
         assert_eq!(plot.commands.len(), 4);
-        assert!(panels[0].bars(&measure, |_| None).is_none());
+        assert!(panels[0].bars(&measure(), |_| None).is_none());
     }
 }

@@ -32,28 +32,18 @@ pub(crate) fn line(cells: &[&Cell]) -> String {
 
 type Phrase = fn(&Run) -> Option<String>;
 
-const PHRASES: [Phrase; 8] = [
+const PHRASES: [Phrase; 11] = [
+    |run| Some(records(run)),
+    |run| Some(fast_tier(run)),
+    |run| Some(memory(run)),
     |run| {
-        Some(format!(
-            "{} records of {} B",
-            thousands(run.records as f64),
-            run.record_bytes
-        ))
-    },
-    |run| Some(format!("fast tier {}", size(run.settings.fast_capacity))),
-    |run| {
-        let settings = &run.settings;
-        let records = match settings.record_cache {
+        let of_records = match run.settings.record_cache {
             0 => String::new(),
             bytes => format!(" ({} for records)", size(bytes)),
         };
-        Some(format!(
-            "memory {}, cache {}{records}, memtables {}",
-            size(settings.memory),
-            size(settings.cache),
-            size(settings.memtable)
-        ))
+        Some(format!("{}{of_records}", cache(run)))
     },
+    |run| Some(memtables(run)),
     |run| {
         let settings = &run.settings;
         Some(format!(
@@ -62,23 +52,10 @@ const PHRASES: [Phrase; 8] = [
             size(settings.block_size_slow)
         ))
     },
-    |run| Some(format!("compression {}", run.settings.compression)),
-    |run| {
-        Some(format!(
-            "durability {}, {} threads",
-            run.settings.durability, run.threads
-        ))
-    },
-    |run| {
-        let device = &run.settings.slow_device;
-        let iops = device
-            .iops
-            .map(|n| format!("{} operations", thousands(n as f64)));
-        let bandwidth = device.bandwidth.map(size);
-        let limits: Vec<String> = [iops, bandwidth].into_iter().flatten().collect();
-        (!limits.is_empty())
-            .then(|| format!("emulated slow disk, {} a second", limits.join(" and ")))
-    },
+    |run| Some(compression(run)),
+    |run| Some(durability(run)),
+    |run| Some(threads(run)),
+    slow_disk,
     |run| {
         let measured = run.seconds.map(|s| format!("{s:.0} s measured"));
         let warm_up = run
@@ -88,6 +65,81 @@ const PHRASES: [Phrase; 8] = [
         (!words.is_empty()).then(|| words.join(" "))
     },
 ];
+
+/// What engines that are compared are given alike. Sizes of blocks, caches of records and the time to warm up are each
+/// engine's own.
+const GIVEN: [fn(&Run) -> String; 9] = [
+    records,
+    fast_tier,
+    memory,
+    cache,
+    memtables,
+    compression,
+    durability,
+    threads,
+    |run| slow_disk(run).unwrap_or_else(|| "no emulated slow disk".to_owned()),
+];
+
+/// What a run was given, phrase by phrase: runs that differ in it are different experiments.
+pub(super) fn given(run: &Run) -> Vec<String> {
+    GIVEN.iter().map(|phrase| phrase(run)).collect()
+}
+
+/// What of `given` is not so in all of `others`.
+pub(super) fn apart<'a>(
+    given: &'a [String],
+    others: impl Iterator<Item = &'a [String]> + Clone,
+) -> Vec<&'a str> {
+    let all_have = |phrase: &String| others.clone().all(|other| other.contains(phrase));
+    given
+        .iter()
+        .filter(|phrase| !all_have(phrase))
+        .map(String::as_str)
+        .collect()
+}
+
+pub(super) fn records(run: &Run) -> String {
+    let records = thousands(run.records as f64);
+    format!("{records} records of {} B", run.record_bytes)
+}
+
+fn fast_tier(run: &Run) -> String {
+    format!("fast tier {}", size(run.settings.fast_capacity))
+}
+
+fn memory(run: &Run) -> String {
+    format!("memory {}", size(run.settings.memory))
+}
+
+fn cache(run: &Run) -> String {
+    format!("cache {}", size(run.settings.cache))
+}
+
+fn memtables(run: &Run) -> String {
+    format!("memtables {}", size(run.settings.memtable))
+}
+
+fn compression(run: &Run) -> String {
+    format!("compression {}", run.settings.compression)
+}
+
+fn durability(run: &Run) -> String {
+    format!("durability {}", run.settings.durability)
+}
+
+fn threads(run: &Run) -> String {
+    format!("{} threads", run.threads)
+}
+
+fn slow_disk(run: &Run) -> Option<String> {
+    let device = &run.settings.slow_device;
+    let iops = device
+        .iops
+        .map(|n| format!("{} operations", thousands(n as f64)));
+    let bandwidth = device.bandwidth.map(size);
+    let limits: Vec<String> = [iops, bandwidth].into_iter().flatten().collect();
+    (!limits.is_empty()).then(|| format!("emulated slow disk, {} a second", limits.join(" and ")))
+}
 
 /// A size as it was given: in powers of two where it is round in them.
 fn size(bytes: u64) -> String {
@@ -117,10 +169,7 @@ mod tests {
             run.threads = 9;
         }
         let text = line(&[&a, &b]);
-        assert!(
-            text.contains("9 threads or durability buffered, 4 threads"),
-            "{text}"
-        );
+        assert!(text.contains("; 9 threads or 4 threads;"), "{text}");
     }
 
     #[test]
