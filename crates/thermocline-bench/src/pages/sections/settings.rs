@@ -35,7 +35,12 @@ type Phrase = fn(&Run) -> Option<String>;
 const PHRASES: [Phrase; 11] = [
     |run| Some(records(run)),
     |run| Some(fast_tier(run)),
-    |run| Some(memory(run)),
+    |run| {
+        Some(match run.memory_limited {
+            Some(false) => format!("memory not limited ({})", run.engine),
+            _ => memory(run),
+        })
+    },
     |run| {
         let of_records = match run.settings.record_cache {
             0 => String::new(),
@@ -170,6 +175,23 @@ mod tests {
         }
         let text = line(&[&a, &b]);
         assert!(text.contains("; 9 threads or 4 threads;"), "{text}");
+    }
+
+    /// `--no-memory-limit` leaves an engine all the page cache there is: the line said the memory that it was not held to.
+    #[test]
+    fn memory_that_was_not_limited_is_not_said_to_be() {
+        let mut cells =
+            ["hotrap", "fjall", "rocksdb"].map(|engine| cell(engine, "uniform", &[1.0]));
+        cells[1].runs[0].memory_limited = Some(true);
+        let said = |cells: &[Cell]| {
+            let text = line(&cells.iter().collect::<Vec<_>>());
+            let memory = text.split("; ").find(|phrase| phrase.starts_with("memory"));
+            memory.unwrap_or_default().to_owned()
+        };
+        assert_eq!(said(&cells), "memory 16 MiB");
+        cells[1].runs[0].memory_limited = Some(false);
+        assert_eq!(said(&cells), "memory 16 MiB or memory not limited (fjall)");
+        assert_eq!(said(&cells[1..2]), "memory not limited (fjall)");
     }
 
     #[test]
