@@ -46,6 +46,8 @@ pub(crate) struct Counters {
     pub(crate) stall_by_reason: Option<Reasons>,
     /// Processor time of the engine's own threads, by what they did.
     pub(crate) cpu: Option<ByActivity<f64>>,
+    /// Whether it has threads beside those, of which it does not know what they spend.
+    pub(crate) silent_threads: bool,
     /// I/O by what it was for.
     pub(crate) io: Option<ByDisk<ByActivity<Io>>>,
     /// The record cache, where there is one.
@@ -182,6 +184,7 @@ impl Counters {
             cpu: self
                 .cpu
                 .map(|now| now.since(&earlier.cpu.unwrap_or_default())),
+            silent_threads: self.silent_threads,
             io: self
                 .io
                 .map(|now| now.since(&earlier.io.unwrap_or_default())),

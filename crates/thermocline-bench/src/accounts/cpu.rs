@@ -42,16 +42,22 @@ impl Clock {
     }
 }
 
-/// Splits what was `used` by activity. `engine` is what the engine says of its own threads; where it
-/// says nothing, they are what the clients are not.
-pub(crate) fn split(used: &Clock, engine: Option<&ByActivity<f64>>) -> ByActivity<f64> {
+/// Splits what was `used` by activity. `engine` is what the engine says of its own threads. Where it says
+/// nothing, or has `silent_threads` beside those, they are what is left without the clients.
+pub(crate) fn split(
+    used: &Clock,
+    engine: Option<&ByActivity<f64>>,
+    silent_threads: bool,
+) -> ByActivity<f64> {
     let mut split = engine.copied().unwrap_or_default();
+    let told = split.sum();
     // The calls are estimated, their threads are not: a part is no more than the whole.
     let within = (used.clients / (used.reads + used.writes).max(1e-9)).min(1.0);
     split.add(Activity::Read, used.reads * within);
     split.add(Activity::Write, used.writes * within);
-    if engine.is_none() {
-        split.add(Activity::Background, used.process.since(used.clients));
+    if engine.is_none() || silent_threads {
+        let rest = used.process.since(used.clients + told);
+        split.add(Activity::Background, rest);
     }
     split.add(Activity::Other, used.process.since(split.sum()));
     split
@@ -79,7 +85,7 @@ mod tests {
         let mut engine = ByActivity::default();
         engine.add(Activity::Compaction, 2.0);
         engine.add(Activity::Ralt, 0.5);
-        let split = split(&USED, Some(&engine));
+        let split = split(&USED, Some(&engine), false);
         let expected = [
             ("read", 4.0),
             ("write", 1.0),
@@ -97,14 +103,14 @@ mod tests {
             clients: 2.5,
             ..USED
         };
-        let split = split(&used, Some(&ByActivity::default()));
+        let split = split(&used, Some(&ByActivity::default()), false);
         let expected = [("read", 2.0), ("write", 0.5), ("other", 7.5)];
         assert_eq!(named(&split), expected);
     }
 
     #[test]
     fn the_threads_of_an_engine_that_says_nothing_are_background() {
-        let split = split(&USED, None);
+        let split = split(&USED, None, false);
         let expected = [
             ("read", 4.0),
             ("write", 1.0),

@@ -25,7 +25,7 @@ pub enum Activity {
     Promotion,
     /// Access records.
     Ralt,
-    /// The threads of an engine that does not say what they do.
+    /// The threads of an engine that does not say what they do, and those of a flash cache.
     Background,
     /// The I/O of an engine that does not say what it is for.
     Unattributed,

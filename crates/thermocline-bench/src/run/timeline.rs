@@ -281,7 +281,7 @@ impl Timeline {
 
 fn spent(used: &Clock, counters: &Counters) -> Spent {
     Spent {
-        cpu: accounts::split(used, counters.cpu.as_ref()),
+        cpu: accounts::split(used, counters.cpu.as_ref(), counters.silent_threads),
         io: counters.io,
     }
 }
@@ -315,6 +315,7 @@ pub(super) fn tick(shared: &Shared<'_>, at: f64) -> Tick {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::accounts::{Activity, ByActivity};
     use crate::counters::HotCounters;
 
     fn counters(gets: u64, fast: u64) -> Counters {
@@ -355,6 +356,31 @@ mod tests {
         assert!((last.mean_us - 2.0).abs() < 1e-6, "{last:?}");
         assert_eq!(last.fd_hit_rate, Some(0.8));
         assert_eq!(timeline.seconds_to_90_percent(), None);
+    }
+
+    /// The threads of a flash cache, which read for the clients too, counted as the harness.
+    #[test]
+    fn an_engine_with_silent_threads_has_the_rest_of_the_time_as_background() {
+        let used = Clock {
+            process: 10.0,
+            clients: 4.0,
+            reads: 3.0,
+            writes: 0.0,
+        };
+        let mut known = ByActivity::default();
+        known.add(Activity::Compaction, 2.0);
+        let of = |silent_threads| {
+            let counters = Counters {
+                cpu: Some(known),
+                silent_threads,
+                ..counters(0, 0)
+            };
+            // As of a second: what was counted since the one before.
+            let cpu = spent(&used, &counters.since(&Counters::default())).cpu;
+            [Activity::Background, Activity::Other].map(|activity| cpu.get(activity))
+        };
+        assert_eq!(of(false), [None, Some(5.0)]);
+        assert_eq!(of(true), [Some(4.0), Some(1.0)]);
     }
 
     #[test]
