@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::args::{BenchArgs, Phase};
 use crate::host::Host;
 use crate::json_file::JsonFile;
-use crate::memory_limit::MemoryLimit;
+use crate::memory_limit::{self, OwnGroup};
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::report::Report;
@@ -81,12 +81,12 @@ const HARNESS: u64 = 16 << 20;
 const HARNESS_PER_RECORD: u64 = 2;
 
 /// Gives an engine that uses the page cache the memory that every engine has.
-fn limit_memory(plan: &Plan) -> Result<Option<MemoryLimit>> {
+fn limit_memory(plan: &Plan) -> Result<Option<OwnGroup>> {
     if !(plan.engine.uses_page_cache() && plan.limits_memory) {
         return Ok(None);
     }
     let harness = HARNESS + HARNESS_PER_RECORD * plan.records;
-    MemoryLimit::new(plan.settings.memory + harness).map(Some)
+    memory_limit::limit(plan.settings.memory + harness).map(Some)
 }
 
 fn on_new_state(

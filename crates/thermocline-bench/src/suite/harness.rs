@@ -11,6 +11,8 @@ use anyhow::{Context, Result, ensure};
 
 use super::cell::Cell;
 use super::line;
+use crate::engine;
+use crate::memory_limit::{OwnGroup, make_room};
 use crate::state::Place;
 
 /// How often a running benchmark is looked at.
@@ -110,6 +112,7 @@ impl Harness for Processes {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(said.try_clone().context("cannot use a temporary file")?);
+        let _room = room_beside(words);
         let Some(status) = self.wait(command, tick)? else {
             return Ok(Ended::Interrupted);
         };
@@ -132,6 +135,15 @@ impl Harness for Processes {
         ensure!(status.success(), "`{command}`: {status}");
         Ok(())
     }
+}
+
+/// Room for a benchmark that limits its memory, which it could not with this process in its cgroup. Where
+/// there can be none the benchmark says what to do about it.
+fn room_beside(words: &[String]) -> Option<OwnGroup> {
+    let args = line::parse(words).ok()?;
+    let engine = engine::find(&args.engine).ok()?;
+    let is_limited = engine.uses_page_cache() && !args.no_memory_limit;
+    is_limited.then(make_room)?.ok()?
 }
 
 /// The end of what a process has printed.
