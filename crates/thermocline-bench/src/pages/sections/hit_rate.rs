@@ -3,6 +3,7 @@
 use super::super::plot::Unit;
 use super::panel::{Measure, Panel};
 use super::{Section, engine_label};
+use crate::results::Run;
 
 /// At the end of the run.
 pub(super) fn section(panels: &[Panel<'_>]) -> Section {
@@ -20,8 +21,8 @@ pub(super) fn section(panels: &[Panel<'_>]) -> Section {
         for cell in &panel.cells {
             let engine = engine_label(cell);
             let told = cell.summary(|run| run.fd_hit_rate).is_some();
-            let ran = cell.summary(|run| run.ops_s).is_some();
-            if ran && !told && !silent.contains(&engine) {
+            let read = cell.first().is_some_and(has_point_reads);
+            if read && !told && !silent.contains(&engine) {
                 silent.push(engine);
             }
         }
@@ -45,11 +46,31 @@ pub(super) fn section(panels: &[Panel<'_>]) -> Section {
     }
 }
 
+/// Scans are not counted by anybody.
+fn has_point_reads(run: &Run) -> bool {
+    let mut kinds = run
+        .latencies
+        .iter()
+        .map(|latency| latency.operation.as_str());
+    kinds.any(|kind| ["read", "read_modify_write"].contains(&kind))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::panel;
     use super::*;
     use crate::results::tests::cell;
+
+    /// The suite `smoke` has scans under hotrap, which was said not to count.
+    #[test]
+    fn a_cell_without_point_reads_does_not_tell_that_its_engine_counts_none() {
+        let mut cells = [cell("hotrap", "uniform", &[1.0])];
+        let run = &mut cells[0].runs[0];
+        run.fd_hit_rate = None;
+        run.last_tenth = None;
+        run.latencies[0].operation = "scan".into();
+        assert_eq!(section(&panel::of(&cells)).missing, Vec::<String>::new());
+    }
 
     #[test]
     fn engines_that_do_not_count_are_named() {
