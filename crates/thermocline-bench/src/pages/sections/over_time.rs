@@ -271,7 +271,9 @@ impl<'a> Work<'a> {
                 .stages
                 .iter()
                 .enumerate()
-                .map(|(at, (begin, name))| format!("{} {name} (from {begin:.0} s)", at + 1))
+                .map(|(at, (begin, name))| {
+                    format!("{} {name} (from {} s)", at + 1, settings::seconds(*begin))
+                })
                 .collect();
             notes.push(format!("Stages: {}.", numbered.join(", ")));
         }
@@ -321,7 +323,7 @@ impl<'a> Work<'a> {
                 table.rows.push(vec![
                     label.clone(),
                     stage.distribution.clone(),
-                    format!("{:.0}", stage.seconds),
+                    settings::seconds(stage.seconds),
                     Unit::PerSecond.show(stage.ops_s),
                     or_none(hit_rate.map(|rate| Unit::Share.show(rate))),
                     or_none(stage.seconds_to_steady.map(|s| format!("{s:.0} s"))),
@@ -474,15 +476,15 @@ mod tests {
     fn stages_are_marked_and_have_a_table() {
         let mut staged = cell("hotrap", "uniform,latest", &[10.0]);
         let mut second = staged.runs[0].stages[0].clone();
-        second.begin_seconds = 5.0;
+        second.begin_seconds = 0.4;
         second.distribution = "latest".into();
         staged.runs[0].stages.push(second);
         let section = section(&[staged], 5);
         let Shape::Lines { stages, .. } = &section.plots[0].shape else {
             panic!("no lines")
         };
-        assert_eq!(stages[1], (5.0, "latest".to_owned()));
-        assert!(section.plots[0].notes[0].contains("2 latest (from 5 s)"));
+        assert_eq!(stages[1], (0.4, "latest".to_owned()));
+        assert!(section.plots[0].notes[0].contains("2 latest (from 0.4 s)"));
         assert_eq!(section.tables[0].table.rows.len(), 2);
     }
 

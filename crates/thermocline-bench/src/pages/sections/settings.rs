@@ -62,10 +62,10 @@ const PHRASES: [Phrase; 11] = [
     |run| Some(threads(run)),
     slow_disk,
     |run| {
-        let measured = run.seconds.map(|s| format!("{s:.0} s measured"));
+        let measured = run.seconds.map(|s| format!("{} s measured", seconds(s)));
         let warm_up = run
             .warm_up_seconds
-            .map(|s| format!("after {s:.0} s of warm-up"));
+            .map(|s| format!("after {} s of warm-up", seconds(s)));
         let words: Vec<String> = [measured, warm_up].into_iter().flatten().collect();
         (!words.is_empty()).then(|| words.join(" "))
     },
@@ -146,6 +146,13 @@ fn slow_disk(run: &Run) -> Option<String> {
     (!limits.is_empty()).then(|| format!("emulated slow disk, {} a second", limits.join(" and ")))
 }
 
+/// Seconds, of short times with a decimal.
+pub(super) fn seconds(seconds: f64) -> String {
+    let decimals = usize::from(seconds < 10.0);
+    let text = format!("{seconds:.decimals$}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
+
 /// A size as it was given: in powers of two where it is round in them.
 fn size(bytes: u64) -> String {
     let size = ByteSize(bytes).display();
@@ -192,6 +199,25 @@ mod tests {
         cells[1].runs[0].memory_limited = Some(false);
         assert_eq!(said(&cells), "memory 16 MiB or memory not limited (fjall)");
         assert_eq!(said(&cells[1..2]), "memory not limited (fjall)");
+    }
+
+    #[test]
+    fn short_times_are_not_rounded_to_nothing() {
+        let mut cell = cell("hotrap", "uniform", &[1.0]);
+        cell.runs[0].seconds = Some(0.5);
+        cell.runs[0].warm_up_seconds = Some(0.2);
+        let text = line(&[&cell]);
+        assert!(
+            text.contains("; 0.5 s measured after 0.2 s of warm-up;"),
+            "{text}"
+        );
+        cell.runs[0].seconds = Some(300.4);
+        cell.runs[0].warm_up_seconds = Some(2.0);
+        let text = line(&[&cell]);
+        assert!(
+            text.contains("; 300 s measured after 2 s of warm-up;"),
+            "{text}"
+        );
     }
 
     #[test]
