@@ -144,6 +144,12 @@ impl RecordCache {
         (cache.room_for_entries() > 0).then_some(cache)
     }
 
+    /// The least capacity with which a record comes in whose key and value have these lengths.
+    #[cfg(test)]
+    pub(crate) fn least_capacity(key: usize, value: usize) -> u64 {
+        LARGEST * sizes(key, value).1
+    }
+
     /// What is looked for under `key` of `keyspace`.
     #[inline]
     pub(crate) fn sought<'a>(&self, keyspace: KeyspaceId, key: &'a [u8]) -> Sought<'a> {
@@ -220,7 +226,7 @@ impl RecordCache {
         is_current: impl FnOnce() -> bool,
         left: &mut Left<'_>,
     ) -> Option<()> {
-        let (place, whole) = sizes(sought, record);
+        let (place, whole) = sizes(sought.key.len(), record.value.len());
         if whole > self.capacity / LARGEST {
             return None;
         }
@@ -376,11 +382,8 @@ impl RecordCache {
     }
 }
 
-/// Bytes of a pending place, and of an entry.
-fn sizes(sought: &Sought<'_>, record: &Record) -> (u64, u64) {
-    let place = NODE + sought.key.len() as u64 + 2 * ALLOCATION;
-    (
-        place,
-        place + record.value.len() as u64 + ALLOCATION + SHARED,
-    )
+/// Bytes of a pending place, and of an entry, by the lengths of key and value.
+fn sizes(key: usize, value: usize) -> (u64, u64) {
+    let place = NODE + key as u64 + 2 * ALLOCATION;
+    (place, place + value as u64 + ALLOCATION + SHARED)
 }

@@ -19,9 +19,12 @@ fn cache(capacity: u64) -> RecordCache {
 }
 
 fn fill(cache: &RecordCache, key: &[u8], seq: SeqNo, value: &[u8]) {
-    let sought = cache.sought(0, key);
+    fill_sought(cache, &cache.sought(0, key), seq, value);
+}
+
+fn fill_sought(cache: &RecordCache, sought: &Sought<'_>, seq: SeqNo, value: &[u8]) {
     let mut left = |_, _: &[u8], _, _| {};
-    cache.fill(&sought, &record(seq, value), None, || true, &mut left);
+    cache.fill(sought, &record(seq, value), None, || true, &mut left);
 }
 
 fn get(cache: &RecordCache, key: &[u8], seq: SeqNo) -> Option<(SeqNo, Bytes)> {
@@ -214,6 +217,96 @@ fn a_record_too_large_for_the_cache_stays_out() {
         (cache.metrics().entries, cache.metrics().refused_fills),
         (0, 1)
     );
+}
+
+#[test]
+fn a_capacity_a_byte_short_of_a_record_takes_none_of_it_in() {
+    for len in [0, 1, 100, 5000] {
+        let value = vec![3; len];
+        let enough = RecordCache::least_capacity(1, len);
+        for (capacity, comes_in) in [(enough, true), (enough - 1, false)] {
+            let cache = cache(capacity);
+            let empty = cache.used_bytes();
+            fill(&cache, b"k", 1, &value);
+            let found = get(&cache, b"k", 1).map(|(_, value)| value);
+            assert_eq!(found, comes_in.then(|| Bytes::from(value.clone())));
+            let metrics = cache.metrics();
+            let counted = (metrics.entries, metrics.fills, metrics.refused_fills);
+            let wanted = if comes_in { (1, 1, 0) } else { (0, 0, 1) };
+            assert_eq!(counted, wanted, "{len} bytes in {capacity}");
+            assert!(comes_in || metrics.bytes == empty);
+            assert!(metrics.bytes <= capacity);
+        }
+    }
+}
+
+/// Down to a capacity in which not even tables find room.
+#[test]
+fn every_small_capacity_is_kept_or_is_no_cache() {
+    let caches = (0..4096).map(|capacity| RecordCache::new(capacity, 7));
+    let mut begun = 0;
+    for (capacity, cache) in (0..).zip(caches) {
+        let Some(cache) = cache else {
+            assert_eq!(
+                begun, 0,
+                "{capacity} bytes are too little, and fewer were not"
+            );
+            continue;
+        };
+        begun += 1;
+        for key in [b"k", b"l"] {
+            fill(&cache, key, 1, b"");
+            assert!(cache.used_bytes() <= capacity, "{capacity}");
+        }
+    }
+    assert!((1..4096).contains(&begun), "{begun}");
+}
+
+/// A key of this hash.
+fn colliding<'a>(cache: &RecordCache, hash: u64, key: &'a [u8]) -> Sought<'a> {
+    Sought {
+        hash,
+        ..cache.sought(0, key)
+    }
+}
+
+/// As keys of somebody who knows the seed might. The first and the last hash are the ends of the hand's round.
+#[test]
+fn keys_that_all_collide_are_kept_apart_and_within_the_bound() {
+    let capacity = 64 << 10;
+    for hash in [0, 0x0123_4567_89ab_cdef, u64::MAX] {
+        let cache = cache(capacity);
+        let find = |keyspace, key: &[u8]| {
+            let sought = Sought {
+                keyspace,
+                ..colliding(&cache, hash, key)
+            };
+            let hit = cache.get(&sought, 1, || None)?;
+            Some(hit.record.value.into_bytes())
+        };
+        let keys: Vec<_> = (0..50u32).map(u32::to_le_bytes).collect();
+        for key in &keys {
+            fill_sought(&cache, &colliding(&cache, hash, key), 1, key);
+        }
+        let gone = &keys[20];
+        cache.invalidate(&colliding(&cache, hash, gone));
+        for key in &keys {
+            let wanted = (key != gone).then(|| Bytes::copy_from_slice(key));
+            assert_eq!(find(0, key), wanted);
+            assert_eq!(find(1, key), None);
+        }
+        let mut i = 50u32;
+        // Fills are refused while other tests' threads keep what was taken out from being freed.
+        while cache.metrics().evictions < 1000 {
+            i += 1;
+            assert!(i < 10_000_000, "{:?}", cache.metrics());
+            let key = i.to_le_bytes();
+            fill_sought(&cache, &colliding(&cache, hash, &key), 1, &[0; 100]);
+            assert!(cache.used_bytes() <= capacity, "{}", cache.used_bytes());
+        }
+        let most = 4 * cache.metrics().entries as usize;
+        assert!(cache.index.buckets() < most, "grown in vain");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::channel;
 
+use crate::cache::RecordCache;
 use crate::db::Keyspace;
 use crate::key::MAX_SEQ;
 use crate::metrics::RecordCacheMetrics;
@@ -420,6 +421,31 @@ fn half_of_the_block_cache_is_for_records_unless_it_is_told_or_too_little() {
         assert_eq!(capacity, wanted, "{told:?} of {block_cache}");
         let blocks = scene.engine().sizes.block_cache;
         assert_eq!(blocks + wanted.unwrap_or(0), block_cache);
+    }
+}
+
+/// A cache that takes nothing in changes no answer.
+#[test]
+fn a_cache_a_byte_short_of_a_record_stays_empty_and_reads_are_right() {
+    const LEN: usize = 4000;
+    let enough = RecordCache::least_capacity(KEY.len(), LEN);
+    for (capacity, comes_in) in [(enough - 1, false), (enough, true)] {
+        let mut options = options();
+        options.record_cache = Some(capacity);
+        let scene = Scene::with(options);
+        for version in [1, 2] {
+            let value = vec![version; LEN];
+            scene.db.put(KEY, &value).unwrap();
+            scene.db.flush().unwrap();
+            for _ in 0..4 {
+                assert_eq!(scene.db.get(KEY).unwrap().unwrap()[..], value);
+            }
+            let metrics = metrics(&scene);
+            assert_eq!(metrics.entries, u64::from(comes_in), "{capacity}");
+            assert_eq!(metrics.hits > 0, comes_in);
+            assert_eq!(metrics.refused_fills > 0, !comes_in);
+            assert!(metrics.bytes <= capacity);
+        }
     }
 }
 
