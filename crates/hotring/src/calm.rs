@@ -11,6 +11,7 @@
 //! request that begins nothing writes nothing. Its bucket's cache line would have to go back to
 //! memory for that.
 
+use crate::period::Ended;
 use crate::sync::counting::{AtomicU8, Ordering};
 
 /// The fewest that begin one are one of two to this power. A hotspot that comes to a calm ring
@@ -37,9 +38,9 @@ impl Default for Calm {
 }
 
 impl Calm {
-    /// Whether the request that ends a thread's `period`, of which this is the number, begins no round.
-    pub(crate) fn passes(&self, period: u32) -> bool {
-        period & ((1 << self.level()) - 1) != 0
+    /// Whether the request that ends a thread's `period` begins no round.
+    pub(crate) fn passes(&self, period: Ended) -> bool {
+        !period.is_one_of(u32::from(self.level()))
     }
 
     /// Whether no round has ended yet.
@@ -66,10 +67,16 @@ impl Calm {
 mod tests {
     use super::*;
 
+    /// How many of 512 periods, evenly spread, begin a round.
+    fn begun(calm: &Calm) -> usize {
+        (0..512)
+            .filter(|period| !calm.passes(Ended(period << 23)))
+            .count()
+    }
+
     #[test]
     fn rounds_that_gain_little_are_begun_by_half_as_many_requests_each_time_down_to_a_fewest() {
         let calm = Calm::default();
-        let begun = |calm: &Calm| (1..=512).filter(|period| !calm.passes(*period)).count();
         assert_eq!(begun(&calm), 16, "who knows yet");
         let begun_after = [1, 2, 3, 4].map(|_| {
             calm.gained(49, 100);
@@ -81,7 +88,6 @@ mod tests {
     #[test]
     fn rounds_that_gain_much_are_begun_by_four_times_as_many_requests_up_to_all() {
         let calm = Calm::default();
-        let begun = |calm: &Calm| (1..=512).filter(|period| !calm.passes(*period)).count();
         let begun_after = [1, 2, 3, 4].map(|_| {
             calm.gained(50, 100);
             begun(&calm)

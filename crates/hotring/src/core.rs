@@ -7,6 +7,7 @@ use crate::error::TableError;
 use crate::head::Word;
 use crate::link::{At, Entry, Link, Node};
 use crate::options::Options;
+use crate::period::Stride;
 use crate::reclaim::{self, Guard};
 use crate::rehash::Rehash;
 use crate::sync::TryLock;
@@ -24,6 +25,8 @@ pub(crate) struct Core<E: Entry> {
     pub(crate) rehashing: AtomicBool,
     pub(crate) tally: Tally,
     pub(crate) options: Options,
+    /// What a request goes of the way to a period's end, by the options.
+    pub(crate) stride: Stride,
     /// What goes in by `&self` is what comes out: a map of one type of entry is none of a subtype or
     /// supertype. `PhantomData<E>` would let it be lent as one.
     entries: PhantomData<fn(E) -> E>,
@@ -94,6 +97,7 @@ impl<E: Entry> Core<E> {
             rehashing: AtomicBool::new(false),
             tally,
             options,
+            stride: Stride::of(options.period),
             entries: PhantomData,
         })
     }

@@ -106,6 +106,7 @@ mod link;
 mod map;
 mod movement;
 mod options;
+mod period;
 mod reclaim;
 mod rehash;
 mod search;

@@ -1,9 +1,10 @@
 //! Moving heads to where the accesses are, and what else is done once a period.
 //!
-//! Every R-th request of a thread (the *period*) looks whether the head served it. If not, the head
-//! moves to the item at once (HotRing-r), or a round of sampling begins (HotRing-s): the ring's `k` items
-//! are counted and their counts cleared, and the next `k` accesses to the ring are counted, each
-//! at its item. Who takes the last sample moves the head to the cheapest place, see [`crate::income`].
+//! The last request of each *period* of a thread, which are R requests (see [`crate::period`]), looks whether the
+//! head served it. If not, the head moves to the item at once (HotRing-r), or a round of sampling begins
+//! (HotRing-s): the ring's `k` items are counted and their counts cleared, and the next `k` accesses to the ring
+//! are counted, each at its item. Who takes the last sample moves the head to the cheapest place, see
+//! [`crate::income`].
 //! An update by replacement counts at the *predecessor*, whose `next` it changes: a head that stood at
 //! the item itself would be of no use to it. The first item's predecessor is the anchor, which no
 //! head makes quicker to reach; such an update only takes a sample.
@@ -20,14 +21,14 @@ use crate::head::{Head, Word};
 use crate::income::Income;
 use crate::link::{At, Entry};
 use crate::options::Movement;
+use crate::period::{self, Ended, goes_on};
 use crate::reclaim::Guard;
 use crate::search::Place;
 use crate::sync::atomic::Ordering;
-use crate::sync::{count_period, ends_period};
 
-/// Every how many periods of a thread the cost of their last request is taken in: growing is not so
-/// urgent that every period would have to pay for it.
-const PERIODS_BETWEEN_COSTS: u32 = 4;
+/// Of one of two to this power of a thread's periods the cost of the last request is taken in: growing is
+/// not so urgent that every period would have to pay for it.
+const COSTS: u32 = 2;
 
 impl<E: Entry> Core<E> {
     /// After a lookup that ends a period. What found its item at the first step was served: by the head, or
@@ -58,7 +59,7 @@ impl<E: Entry> Core<E> {
     /// After an access that found nothing, or that no head serves.
     #[inline]
     pub(crate) fn missed(&self, spot: Spot<'_>, visits: u32) {
-        if ends_period(self.options.period) {
+        if !goes_on(self.stride) {
             self.end_period(spot, None, visits);
         }
     }
@@ -69,7 +70,7 @@ impl<E: Entry> Core<E> {
         if spot.bucket.sampling.load(Ordering::Relaxed) != 0 {
             self.take_sample(spot, item);
         }
-        if ends_period(self.options.period) {
+        if !goes_on(self.stride) {
             self.end_period(spot, item.filter(|&item| !spot.heads(item)), place.visits);
         }
     }
@@ -77,11 +78,13 @@ impl<E: Entry> Core<E> {
     /// The last request of a period; `unserved` is the item that the head should have been at.
     #[inline]
     fn end_period<'g>(&self, spot: Spot<'g>, unserved: Option<At<'g>>, visits: u32) {
-        let period = count_period();
+        let Some(period) = period::end(self.stride) else {
+            return;
+        };
         if self.rehashing.load(Ordering::Relaxed) {
             self.work(spot.guard);
         }
-        if period.is_multiple_of(PERIODS_BETWEEN_COSTS) {
+        if period.is_one_of(COSTS) {
             self.note_cost(visits, spot.guard);
         }
         if let Some(item) = unserved {
@@ -91,7 +94,7 @@ impl<E: Entry> Core<E> {
 
     /// Does what the movement asks for when a period ends with an access to `item`, which the head
     /// did not serve.
-    fn turn<'g>(&self, spot: Spot<'g>, item: At<'g>, period: u32) {
+    fn turn<'g>(&self, spot: Spot<'g>, item: At<'g>, period: Ended) {
         match self.options.movement {
             Movement::Off => {}
             // Without a head there is nothing to lose.

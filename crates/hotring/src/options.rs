@@ -68,7 +68,8 @@ impl Options {
     }
 
     /// The paper's R: every how many requests of a thread it is looked at whether the head is right,
-    /// and every fourth time a sample of the access cost is taken. At least 1. Default: 5.
+    /// and every fourth time a sample of the access cost is taken. Now and then one comes earlier, by chance, so that
+    /// none of several maps that a thread asks in turn is left out. At least 1. Default: 5.
     #[must_use]
     pub fn period(mut self, requests: u32) -> Self {
         self.period = requests.max(1);

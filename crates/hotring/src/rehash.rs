@@ -133,7 +133,10 @@ impl<E: Entry> Core<E> {
         Ok(())
     }
 
-    /// Does a chunk of the work, if nobody else does.
+    /// Does a chunk of the work, if nobody else does. Apart from the end of a period, which is to need no more of the
+    /// stack and of the registers than it does without.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn work(&self, guard: &Guard) {
         if let Some(mut rehash) = self.rehash.try_lock() {
             self.step(&mut rehash, guard);

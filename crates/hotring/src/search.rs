@@ -30,9 +30,9 @@ use std::ptr::NonNull;
 use crate::core::{Core, Spot};
 use crate::head::{Head, Word};
 use crate::link::{At, Entry, Link, Next, Node, order_of};
+use crate::period::goes_on;
 use crate::reclaim::Guard;
 use crate::sync::atomic::Ordering;
-use crate::sync::ends_period;
 
 /// What a reader's search found.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +76,7 @@ impl<E: Entry> Core<E> {
     ) -> Option<At<'g>> {
         let order = order_of(hash);
         let spot = self.spot(order, guard);
-        if ends_period(self.options.period) {
+        if !goes_on(self.stride) {
             return self.get_and_account(order, guard, is_key);
         }
         // Nobody asks for the visits, so the compiler does not count them.

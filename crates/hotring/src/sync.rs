@@ -13,7 +13,6 @@ use shuttle::sync as imp;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 use std::sync as imp;
 
-use std::cell::Cell;
 use std::sync::TryLockError;
 
 pub(crate) use imp::MutexGuard;
@@ -66,92 +65,4 @@ pub(crate) fn yield_now() {
     shuttle::thread::yield_now();
     #[cfg(not(any(feature = "loom", feature = "shuttle")))]
     std::thread::yield_now();
-}
-
-/// What a thread has asked for.
-struct Requests {
-    /// How many are left of the period, with the one that ends it; zero before the first.
-    left: Cell<u32>,
-    /// Periods that have ended.
-    periods: Cell<u32>,
-}
-
-impl Requests {
-    const fn none() -> Self {
-        Self {
-            left: Cell::new(0),
-            periods: Cell::new(0),
-        }
-    }
-}
-
-#[cfg(feature = "loom")]
-loom::thread_local! {
-    static REQUESTS: Requests = Requests::none();
-}
-#[cfg(all(feature = "shuttle", not(feature = "loom")))]
-shuttle::thread_local! {
-    static REQUESTS: Requests = Requests::none();
-}
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
-std::thread_local! {
-    static REQUESTS: Requests = const { Requests::none() };
-}
-
-/// Counts a request of this thread, and says whether it is the last of a period. It counts down, so
-/// that most requests only compare with a constant.
-#[inline(always)]
-pub(crate) fn ends_period(period: u32) -> bool {
-    REQUESTS
-        .try_with(|requests| {
-            let left = requests.left.get();
-            if left > 1 {
-                requests.left.set(left - 1);
-                return false;
-            }
-            let (ends, left) = next_period(left, period);
-            requests.left.set(left);
-            ends
-        })
-        // The thread is ending and its counter is gone: no period ends any more.
-        .unwrap_or(false)
-}
-
-/// Whether a request ends a period before which `left` were left, and how many are left for the
-/// next one. A thread's first request begins a period, every other one that comes here ends one.
-#[cold]
-fn next_period(left: u32, period: u32) -> (bool, u32) {
-    match left == 1 || period <= 1 {
-        true => (true, period.max(1)),
-        false => (false, period - 1),
-    }
-}
-
-/// How many periods of this thread have ended, with the one that does now.
-pub(crate) fn count_period() -> u32 {
-    REQUESTS
-        .try_with(|requests| {
-            let periods = requests.periods.get().wrapping_add(1);
-            requests.periods.set(periods);
-            periods
-        })
-        .unwrap_or(0)
-}
-
-#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_threads_first_period_is_as_long_as_every_other() {
-        for (period, expected) in [
-            (5, vec![5, 10]),
-            (4, vec![4, 8, 12]),
-            (1, (1..=12).collect()),
-        ] {
-            let ends = move || -> Vec<u32> { (1..=12).filter(|_| ends_period(period)).collect() };
-            // A thread of its own: one that has asked for nothing yet.
-            assert_eq!(std::thread::spawn(ends).join().unwrap(), expected);
-        }
-    }
 }

@@ -1,0 +1,257 @@
+//! Periods: one of R requests looks after the ring that it asked, the others only do what they came for.
+//!
+//! A thread has one counter for all maps. It has some *way* left to the end of its period, of which each request goes a
+//! *stride*, the R-th part of the whole way by the R of the map that is asked. The one that would go further than the way
+//! ends the period, and goes the rest of its stride in the next. So the requests to each map end periods by their own R,
+//! whatever else the thread asks: one that is asked alone each R-th, with R = 1 each. Were it requests that are
+//! counted down, a map with a large R would leave no ends to others.
+//!
+//! After one of some periods the way is drawn anew, all ways being equally likely. Else of maps that are asked in turn one
+//! might get all of the ends, and the others would neither turn nor grow. As most ways are not drawn, a
+//! processor may foresee where periods end.
+
+use std::cell::Cell;
+
+use crate::sync::counting::{AtomicU64, Ordering};
+
+/// The golden ratio's part behind the point, in 64 bits: its multiples are spread evenly, those of its
+/// multiples too.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The whole way. It leaves the highest bit free, which says that a request went further.
+const WHOLE: u64 = 1 << 63;
+
+/// After one of two to this power of a thread's periods its way is drawn.
+const DRAWN: u32 = 4;
+
+/// What a request goes of the way to a period's end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stride(u64);
+
+impl Stride {
+    /// That of a map whose R is `period`, at least 1.
+    pub(crate) fn of(period: u32) -> Self {
+        // Rounded up: no way takes more than R of them.
+        Self(WHOLE.div_ceil(period.into()))
+    }
+}
+
+/// Which of the periods that a thread has ended one is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended(pub(crate) u32);
+
+impl Ended {
+    /// Whether it is one of those that are one of 2^`level`. Of each *k*-th period so many are too:
+    /// maps with R = 1 that are asked in turn have those.
+    pub(crate) fn is_one_of(self, level: u32) -> bool {
+        self.0.leading_zeros() >= level
+    }
+}
+
+/// What a thread has asked for.
+struct Requests {
+    /// What is left of the way to the period's end, less than [`WHOLE`]; more between its end and [`end`].
+    way: Cell<u64>,
+    /// The last number that was drawn; zero before the first request.
+    drawn: Cell<u64>,
+    /// The last period that has ended.
+    ended: Cell<u32>,
+}
+
+#[cfg(feature = "loom")]
+loom::thread_local! {
+    static REQUESTS: Requests = Requests::none();
+}
+#[cfg(all(feature = "shuttle", not(feature = "loom")))]
+shuttle::thread_local! {
+    static REQUESTS: Requests = Requests::none();
+}
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+std::thread_local! {
+    static REQUESTS: Requests = const { Requests::none() };
+}
+
+impl Requests {
+    const fn none() -> Self {
+        Self {
+            way: Cell::new(0),
+            drawn: Cell::new(0),
+            ended: Cell::new(0),
+        }
+    }
+
+    /// Goes a stride, and says whether the way was long enough.
+    #[inline(always)]
+    fn go(&self, stride: Stride) -> bool {
+        let left = self.way.get().wrapping_sub(stride.0);
+        self.way.set(left);
+        left < WHOLE
+    }
+
+    /// Ends the period and begins the next one. A thread's first request may have none to end: it finds that no way was
+    /// drawn yet.
+    #[inline]
+    fn end(&self, stride: Stride) -> Option<Ended> {
+        if self.drawn.get() == 0 && self.begin(stride) {
+            return None;
+        }
+        let ended = Ended(self.ended.get().wrapping_add((GOLDEN >> 32) as u32));
+        self.ended.set(ended.0);
+        self.way.set(if ended.is_one_of(DRAWN) {
+            self.draw()
+        } else {
+            self.way.get() % WHOLE
+        });
+        Some(ended)
+    }
+
+    /// Draws a thread's first way, and says whether its first request needs no more than that.
+    #[cold]
+    fn begin(&self, stride: Stride) -> bool {
+        self.drawn.set(seed());
+        self.way.set(self.draw());
+        self.go(stride)
+    }
+
+    /// A way. (Marsaglia's xorshift, which yields every number but zero.)
+    fn draw(&self) -> u64 {
+        let mut drawn = self.drawn.get();
+        drawn ^= drawn << 13;
+        drawn ^= drawn >> 7;
+        drawn ^= drawn << 17;
+        self.drawn.set(drawn);
+        drawn % WHOLE
+    }
+}
+
+/// Where a thread's draws begin: for each elsewhere, so that threads that live for a few requests end
+/// periods as often as others do. Never zero.
+fn seed() -> u64 {
+    static THREADS: AtomicU64 = AtomicU64::new(1);
+    // A model checker repeats what it has seen, and is to find it as it was.
+    let thread = if cfg!(any(feature = "loom", feature = "shuttle")) {
+        1
+    } else {
+        THREADS.fetch_add(1, Ordering::Relaxed)
+    };
+    thread.wrapping_mul(GOLDEN)
+}
+
+/// Counts a request of this thread to a map of this stride, and says whether the period goes on. Else
+/// [`end`] is next.
+///
+/// Most requests do no more than this, and it is all that they do: nothing that is to be done at an end comes back to the
+/// way of a lookup, which would have to keep what it knows out of the way of a call.
+#[inline(always)]
+pub(crate) fn goes_on(stride: Stride) -> bool {
+    REQUESTS
+        .try_with(|requests| requests.go(stride))
+        // The thread is ending and its counter is gone: no period ends any more.
+        .unwrap_or(true)
+}
+
+/// Ends the period of this thread that does not go on; none if there was none yet.
+#[inline]
+pub(crate) fn end(stride: Stride) -> Option<Ended> {
+    REQUESTS
+        .try_with(|requests| requests.end(stride))
+        .unwrap_or(None)
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    /// The period that a request to a map with this R ends.
+    fn ask(requests: &Requests, r: u32) -> Option<Ended> {
+        let stride = Stride::of(r);
+        if requests.go(stride) {
+            return None;
+        }
+        requests.end(stride)
+    }
+
+    /// How many requests the next period takes.
+    fn length(requests: &Requests, r: u32) -> u32 {
+        1 + (0..).take_while(|_| ask(requests, r).is_none()).count() as u32
+    }
+
+    #[test]
+    fn periods_of_a_map_alone_have_r_requests_but_for_one_of_some() {
+        for r in [1, 2, 5, 50] {
+            let requests = Requests::none();
+            let lengths: Vec<_> = (0..4000).map(|_| length(&requests, r)).collect();
+            assert!(lengths.iter().all(|length| (1..=r).contains(length)));
+            let whole = lengths.iter().filter(|&&length| length == r).count();
+            assert!(whole >= 4000 / 16 * 14, "{whole} for {r}");
+            for length in 1..=r.min(5) {
+                assert!(lengths.contains(&length), "{length} for {r}");
+            }
+        }
+    }
+
+    /// So that threads that live for a few requests only do their part.
+    #[test]
+    fn any_of_a_threads_first_requests_is_as_likely_to_end_a_period() {
+        for r in [1, 2, 5] {
+            let mut ends = vec![0; 5];
+            for _ in 0..5000 {
+                let requests = Requests::none();
+                for ends in &mut ends {
+                    *ends += u32::from(ask(&requests, r).is_some());
+                }
+            }
+            let expected = 5000 / r;
+            assert!(
+                ends.iter()
+                    .all(|ends| ends.abs_diff(expected) <= expected / 5),
+                "{ends:?} for {r}"
+            );
+        }
+    }
+
+    #[test]
+    fn maps_that_are_asked_in_turn_end_periods_by_their_own_r() {
+        const ROUNDS: u32 = 40_000;
+        for turn in [
+            vec![5, 5],
+            vec![4, 4, 4, 4],
+            vec![1, 5],
+            vec![100, 5, 1, 5],
+            vec![u32::MAX, 5],
+        ] {
+            let requests = Requests::none();
+            let mut ends = vec![0; turn.len()];
+            for _ in 0..ROUNDS {
+                for (&r, ends) in turn.iter().zip(&mut ends) {
+                    *ends += u32::from(ask(&requests, r).is_some());
+                }
+            }
+            for (&r, &ends) in turn.iter().zip(&ends) {
+                let expected = ROUNDS / r;
+                assert!(
+                    ends.abs_diff(expected) <= expected / 4 + 1,
+                    "{ends} with {r} of {turn:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn of_each_kth_period_so_many_are_one_of_2_to_a_power_as_of_all() {
+        for (k, level) in (1..=8).flat_map(|k| [0, 1, 2, 5, 7].map(|level| (k, level))) {
+            let requests = Requests::none();
+            let of_all = 1 << 14;
+            let found = (1..=k * of_all)
+                .filter(|i| {
+                    ask(&requests, 1).is_some_and(|period| period.is_one_of(level)) && i % k == 0
+                })
+                .count();
+            let expected = of_all >> level;
+            assert!(
+                found.abs_diff(expected) <= expected / 8,
+                "{found} for {k} and {level}"
+            );
+        }
+    }
+}
