@@ -68,7 +68,7 @@
 //! - `insert`, `update`, `remove`, their variants and `clear` are lock-free: an exchange fails only because another
 //!   one succeeded. So are in-place changes, which are one atomic operation after a search. A closure or an `Eq` that a caller
 //!   passes in may of course take as long as it likes.
-//! - `len`, `is_empty`, `memory_used` and `mean_visits` are wait-free.
+//! - `len`, `is_empty`, `memory_used`, `mean_visits` and `is_resizing` are wait-free.
 //! - Growth is not lock-free, but nobody waits for it: a thread that stops in the middle of a chunk of this work
 //!   keeps the table from changing, and all operations go on with the one there is. `reserve` and `shrink_to` do wait for
 //!   another thread that is in the middle of a chunk; they do not wait for handles.

@@ -100,9 +100,7 @@ impl<E: Entry> Core<E> {
     /// Takes in what a request cost; begins to grow if that is too much.
     pub(crate) fn note_cost(&self, visits: u32, guard: &Guard) {
         let full = self.tally.sample(visits, self.options.window);
-        if full.is_some_and(|cost| cost.mean() > self.options.grow_above)
-            && !self.rehashing.load(Ordering::Relaxed)
-        {
+        if full.is_some_and(|cost| cost.mean() > self.options.grow_above) && !self.is_resizing() {
             let buckets = self.table(guard).len();
             if buckets < self.tally.entries().saturating_mul(2) {
                 // Without memory for the new table all goes on as before, and the next window tries again.
@@ -276,7 +274,7 @@ impl<E: Entry> Core<E> {
     /// whether none is left to do.
     pub(crate) fn settle(&self) -> bool {
         let mut waited = 0;
-        while self.rehashing.load(Ordering::Relaxed) && waited < 16 {
+        while self.is_resizing() && waited < 16 {
             // A guard of its own each time: an older one would keep the grace period from passing.
             let guard = reclaim::pin();
             let Some(mut rehash) = self.rehash.try_lock() else {
@@ -287,7 +285,12 @@ impl<E: Entry> Core<E> {
             waited += matches!(*rehash, Rehash::Drain { .. }) as u32;
             self.step(&mut rehash, &guard);
         }
-        !self.rehashing.load(Ordering::Relaxed)
+        !self.is_resizing()
+    }
+
+    /// Whether a change of the table's size runs.
+    pub(crate) fn is_resizing(&self) -> bool {
+        self.rehashing.load(Ordering::Relaxed)
     }
 
     /// Begins to double the table.

@@ -165,6 +165,11 @@ impl<S> BytesRing<S> {
         self.core.resize(Size::AtMost(buckets))
     }
 
+    /// See [`HotRing::is_resizing`](crate::HotRing::is_resizing).
+    pub fn is_resizing(&self) -> bool {
+        self.core.is_resizing()
+    }
+
     /// See [`HotRing::settle`](crate::HotRing::settle).
     pub fn settle(&self) -> bool {
         self.core.settle()

@@ -192,7 +192,8 @@ impl<K, V, S> HotRing<K, V, S> {
     /// map.extend((0..100).map(|key| (key, key)));
     /// assert_eq!(map.buckets(), 2);
     /// map.grow()?;
-    /// assert!(map.settle());
+    /// assert!(map.is_resizing());
+    /// assert!(map.settle() && !map.is_resizing());
     /// assert_eq!(map.buckets(), 4);
     /// # Ok::<(), hotring::TableError>(())
     /// ```
@@ -219,6 +220,12 @@ impl<K, V, S> HotRing<K, V, S> {
     /// As for [`HotRing::reserve`].
     pub fn shrink_to(&self, buckets: usize) -> Result<(), TableError> {
         self.core.resize(Size::AtMost(buckets))
+    }
+
+    /// Whether a change of the table's size runs, before whose end no other begins. Whoever sees to the memory before
+    /// [`HotRing::grow`] need not while one does.
+    pub fn is_resizing(&self) -> bool {
+        self.core.is_resizing()
     }
 
     /// Brings a running change of the table's size forward as far as it goes without waiting for

@@ -6,7 +6,7 @@
 use super::{Left, RecordCache};
 
 /// Items that a search may visit on average; more are worth a larger table.
-const VISITS: f64 = 2.0;
+pub(super) const VISITS: f64 = 2.0;
 
 impl RecordCache {
     /// Bytes of the door and of the index's tables.
@@ -19,6 +19,10 @@ impl RecordCache {
     pub(super) fn tend_tables(&self, left: &mut Left<'_>) {
         let mut tables = self.tables.lock();
         tables.shrink_to(self.fixed_bytes());
+        // No other change begins before this one is over: nobody is to leave for it.
+        if self.index.is_resizing() {
+            return;
+        }
         let buckets = self.index.buckets();
         // More than two buckets an entry: then it is keys of one hash that are searched for long.
         if self.index.mean_visits() <= VISITS || buckets >= 2 * self.index.len() {

@@ -4,6 +4,7 @@ use std::sync::mpsc::channel;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::tables::VISITS;
 use super::*;
 
 fn record(seq: SeqNo, value: &[u8]) -> Record {
@@ -166,6 +167,40 @@ fn the_index_grows_with_what_searches_cost_and_growth_is_paid_for() {
         }
     }
     assert!(cache.index.buckets() >= 1024);
+}
+
+/// How many entries a full cache takes out for a larger table, with long searches, and with a change of the
+/// table that was `begun` before.
+fn taken_out_for_a_table(begun: bool) -> u64 {
+    const LEN: usize = 2500;
+    let cache = RecordCache::with_buckets(128 << 10, 7, 64).unwrap();
+    let (place, whole) = sizes(4, LEN);
+    let mut keys = (0..u32::MAX).map(u32::to_le_bytes);
+    // Nothing has to be freed for that, so it does not matter what other tests' threads keep.
+    while cache.live.load(Ordering::Relaxed) + place + whole <= cache.room_for_entries() {
+        let key = keys.next().unwrap();
+        fill_sought(&cache, &colliding(&cache, 1 << 63, &key), 1, &[0; LEN]);
+    }
+    let absent = keys.next().unwrap();
+    for _ in 0..200 {
+        cache.get(&colliding(&cache, 1 << 63, &absent), 1, || None);
+    }
+    // Enough entries for a larger table, searches that are worth one, and nobody has left yet.
+    assert!(cache.index.len() > 32 && cache.index.mean_visits() > VISITS);
+    assert_eq!(cache.metrics().evictions, 0);
+    if begun {
+        cache.index.grow().unwrap();
+    }
+    cache.tend_tables(&mut |_, _: &[u8], _, _| {});
+    cache.metrics().evictions
+}
+
+/// Regression: while the index grew, every look at it made room for another table, which cannot be begun before
+/// that is over.
+#[test]
+fn nobody_leaves_for_a_larger_table_while_the_index_changes() {
+    assert!(taken_out_for_a_table(false) > 0);
+    assert_eq!(taken_out_for_a_table(true), 0);
 }
 
 /// Reads keys of which each is as hot as the others, and fills what is missed and wanted; what
