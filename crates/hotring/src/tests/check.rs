@@ -38,12 +38,16 @@ impl<E: Entry> Core<E> {
         let guard = reclaim::pin();
         let table = self.table(&guard);
         let mut heads: HashMap<*mut Link, u32> = HashMap::new();
-        let rehash = self.rehash.try_lock().expect("no operation runs");
-        // Who deletes by one table does not look at the other's heads. Of the present one they are taken off when a
-        // change ends.
-        let may_be_stale = !matches!(*rehash, Rehash::Idle | Rehash::Split { .. });
+        // Not held while anything is demanded: the model checkers' locks abort after a failure under them.
+        let (other, may_be_stale) = {
+            let rehash = self.rehash.try_lock().expect("no operation runs");
+            // Who deletes by one table does not look at the other's heads. Of the present one they are taken off when
+            // a change ends.
+            let may_be_stale = !matches!(*rehash, Rehash::Idle | Rehash::Split { .. });
+            (rehash.other_table(), may_be_stale)
+        };
         self.check_heads(table, table.len(), &guard, &mut heads, may_be_stale);
-        if let Some((other, initialised)) = rehash.other_table() {
+        if let Some((other, initialised)) = other {
             // SAFETY: not retired before the change is over.
             let other = unsafe { other.as_ref() };
             self.check_heads(other, initialised, &guard, &mut heads, true);
@@ -78,7 +82,7 @@ impl<E: Entry> Core<E> {
             "a head points to a node that is not in the list"
         );
         let tables = table.bytes()
-            + rehash.other_table().map_or(0, |(other, _)| {
+            + other.map_or(0, |(other, _)| {
                 // SAFETY: as above.
                 unsafe { other.as_ref() }.bytes()
             });
