@@ -108,9 +108,10 @@ impl LevelTargets {
     ) -> Self {
         let mut bytes = Self::planned(options, sizes, room.planned, last_fast);
         let planned = std::mem::replace(&mut bytes[last_fast], room.last.max(sizes.table_size));
-        // As few slow levels as keep neighbouring sizes within half more than the ratio. One that
-        // holds tables stays in use until it is clearly not worth having: at the edge, data would
-        // else be moved into it and out of it in turn.
+        // As few slow levels as keep neighbouring sizes within half more than the ratio, or, where little of
+        // Lf comes down, within less: a level for that little takes little space, and saves rewriting the
+        // larger ones for it. One that holds tables stays in use until it is clearly not worth having: at the
+        // edge, data would else be moved into it and out of it in turn.
         let below: u64 = version.levels[last_fast + 1..]
             .iter()
             .map(|l| l.bytes)
@@ -122,7 +123,7 @@ impl LevelTargets {
         while LAST - count > last_fast {
             let in_use = !version.levels[LAST - count].tables.is_empty();
             let widest = options.level_ratio as f64 * if in_use { 1.0 } else { 1.5 };
-            if growth.powf(1.0 / count as f64) <= widest {
+            if growth.powf(1.0 / count as f64) <= widest * room.cold.sqrt() {
                 break;
             }
             count += 1;
@@ -190,6 +191,29 @@ mod tests {
         let mut table = (*version.levels[0].tables[0]).clone();
         table.meta.level = level;
         Version::default().with(&[], vec![Arc::new(table)])
+    }
+
+    #[test]
+    fn where_little_comes_down_there_is_one_more_slow_level() {
+        let medium = Arc::new(Memory::new());
+        let builder = Db::builder(Options::two_tiers("/fast", 8 << 20, "/slow"));
+        let builder = builder.medium(0, medium.clone()).medium(1, medium);
+        let db = builder.open().unwrap();
+        let (engine, f) = (db.engine(), db.tree().last_fast_level);
+        let mut table = (*version_with_table_on(LAST as u8).levels[LAST].tables[0]).clone();
+        table.meta.len = 15 * (4 << 20);
+        let version = Version::default().with(&[], vec![Arc::new(table)]);
+        let slow_levels = |cold| {
+            let room = FastRoom {
+                planned: (4 << 20) / 7 * 8,
+                last: 4 << 20,
+                cold,
+            };
+            let targets = LevelTargets::new(&engine.options, &engine.sizes, &version, f, room);
+            let below = &targets.bytes[usize::from(f) + 1..];
+            below.iter().filter(|bytes| **bytes > 0).count()
+        };
+        assert_eq!([1.0, 0.5, 0.25].map(slow_levels), [2, 2, 3]);
     }
 
     /// I1: what lies on the level between may be older than what passes, and newer than what it
