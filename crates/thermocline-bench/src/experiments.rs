@@ -36,6 +36,11 @@ pub struct Experiments {
     #[arg(long)]
     pub no_promotion_by_flush: bool,
 
+    /// Nothing goes to the slow tier past the last fast level
+    #[arg(long)]
+    #[serde(default)]
+    pub no_bypass: bool,
+
     /// The limits of the hot set stay as they are at first
     #[arg(long)]
     pub no_auto_tuning: bool,
@@ -53,6 +58,7 @@ impl Experiments {
             hotness_check: !self.no_hotness_check,
             promotion_by_compaction: !self.no_promotion_by_compaction,
             promotion_by_flush: !self.no_promotion_by_flush,
+            bypass: !self.no_bypass,
             auto_tuning: !self.no_auto_tuning,
             scoring: match self.scoring {
                 Scoring::Smoothing => thermocline::Scoring::Smoothing,
@@ -76,13 +82,14 @@ mod tests {
     #[test]
     fn each_flag_turns_its_technique_off() {
         type Is = fn(&Switches) -> bool;
-        let cases: [(&str, Is); 6] = [
+        let cases: [(&str, Is); 7] = [
             ("--no-retention", |s| !s.retention),
             ("--no-hotness-check", |s| !s.hotness_check),
             ("--no-promotion-by-compaction", |s| {
                 !s.promotion_by_compaction
             }),
             ("--no-promotion-by-flush", |s| !s.promotion_by_flush),
+            ("--no-bypass", |s| !s.bypass),
             ("--no-auto-tuning", |s| !s.auto_tuning),
             ("--scoring lru", |s| s.scoring == thermocline::Scoring::Lru),
         ];

@@ -101,6 +101,7 @@ fn random_switches(rng: &mut SmallRng) -> thermocline::Switches {
         hotness_check: on(),
         promotion_by_compaction: on(),
         promotion_by_flush: on(),
+        bypass: on(),
         auto_tuning: on(),
         scoring: [Smoothing, Clock, Lru][rng.random_range(0..3)],
     }

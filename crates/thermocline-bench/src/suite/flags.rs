@@ -23,11 +23,12 @@ const OWN: [&str; 10] = [
 ];
 
 /// Flags that exist only when the feature `experiments` is built in.
-const EXPERIMENTS: [&str; 6] = [
+const EXPERIMENTS: [&str; 7] = [
     "no-retention",
     "no-hotness-check",
     "no-promotion-by-compaction",
     "no-promotion-by-flush",
+    "no-bypass",
     "no-auto-tuning",
     "scoring",
 ];

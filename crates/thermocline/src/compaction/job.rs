@@ -1,7 +1,9 @@
 //! A compaction as it runs: merge the inputs, write the outputs, install them in one edit.
 
+use super::bypass::Bypass;
 use super::cut::Cutter;
 use super::filter::VersionFilter;
+use super::fresh::Held;
 use super::plan::Plan;
 use super::readahead::readahead;
 use crate::db::{Engine, Installed, Tree, Work};
@@ -35,8 +37,9 @@ pub(crate) struct CompactionJob {
     /// For each output of the plan.
     space: Vec<Reservation>,
     merge: Option<Merge>,
-    /// Bytes of records that stay on the fast tier, and that come up to it.
+    /// Bytes of records that stay on the fast tier because they are hot, and that come up to it.
     moved: (u64, u64),
+    held: Held,
     brought: Brought,
     /// Tables written so far; emptied when they are installed.
     written: Vec<TableMeta>,
@@ -104,6 +107,7 @@ impl CompactionJob {
             space,
             merge: None,
             moved: (0, 0),
+            held: Held::default(),
             brought: Brought::default(),
             written: Vec::new(),
             metrics,
@@ -163,9 +167,7 @@ impl CompactionJob {
             let hot = self
                 .engine
                 .crossing_router(&self.tree, &self.plan, &promoted);
-            if let Some(hot) = hot {
-                router = Box::new(hot);
-            }
+            router = hot.unwrap_or(router);
             children.push(Box::new(promoted));
         }
         let mut input = MergingIter::new(children);
@@ -223,18 +225,27 @@ impl CompactionJob {
                 merge.last_key.clear();
                 merge.last_key.extend_from_slice(key.user_key);
             }
-            if merge
-                .filter
-                .keep(key, || !version.may_hold_below(to, key.user_key))
-            {
-                let source = if merge.input.source() < merge.uppers {
-                    Source::Upper
-                } else {
-                    Source::Lower
-                };
-                let len = merge.input.value().len();
+            let source = if merge.input.source() < merge.uppers {
+                Source::Upper
+            } else {
+                Source::Lower
+            };
+            let len = merge.input.value().len();
+            let size = (key.user_key.len() + len) as u64;
+            if self.plan.bypass.is_none() {
+                self.held.meet(new_key, source, size);
+            }
+            let is_bottom = || {
+                let is_bypassed = |bypass: &Bypass| bypass.may_hold(key.user_key);
+                !version.may_hold_below(to, key.user_key)
+                    && !self.plan.bypass.as_ref().is_some_and(is_bypassed)
+            };
+            if merge.filter.keep(key, is_bottom) {
                 let room = self.room_up(&merge.builders);
                 let output = merge.router.route(key, len, source, room);
+                if self.plan.bypass.is_some() {
+                    self.held.send(source, size, output);
+                }
                 let builder = match &mut merge.builders[output] {
                     Some(builder) => builder,
                     none => none.insert(self.new_builder(output)?),
@@ -317,10 +328,16 @@ impl CompactionJob {
         promotions
             .by_compaction
             .fetch_add(brought, Ordering::Relaxed);
+        // Before compression, as what was retained is counted.
+        let input = self.plan.upper.iter().map(|table| table.raw_bytes()).sum();
+        let f = usize::from(self.tree.last_fast_level);
+        if self.plan.from + 1 == f && self.plan.from > 0 {
+            self.tree.note_fresh(self.held.bytes(), input);
+        }
         if self.plan.is_crossing {
-            // Before compression, as what was retained is counted.
-            let input = self.plan.upper.iter().map(|table| table.raw_bytes()).sum();
-            self.tree.note_crossing(retained, input);
+            if self.plan.from == f {
+                self.tree.note_crossing(retained, input);
+            }
             let _: Result<()> = point!(self.engine.points, "crossing.installed");
             if brought > 0 {
                 let _: Result<()> = point!(self.engine.points, "promotion.by_compaction");

@@ -1,13 +1,16 @@
 //! Compaction: which tables are merged next, where the result goes, and the merge itself.
 
+mod bypass;
 mod cut;
 mod filter;
+mod fresh;
 mod job;
 mod picker;
 mod plan;
 mod readahead;
 mod targets;
 
+pub(crate) use bypass::{Bypass, BypassWorth};
 pub(crate) use filter::VersionFilter;
 pub(crate) use job::CompactionJob;
 pub(crate) use picker::{Hotness, Manual, Picker};

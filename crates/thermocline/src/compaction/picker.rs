@@ -1,5 +1,6 @@
 //! Which compaction to run next.
 
+use super::bypass::{Bypass, BypassWorth, Met};
 use super::plan::{Plan, Running, union};
 use super::targets::LevelTargets;
 use crate::key::KeyRange;
@@ -20,6 +21,8 @@ pub(crate) struct Picker<'a> {
     pub(crate) l0_limit: u64,
     /// Which part of a table is hot, when records live by hotness.
     pub(crate) hotness: Option<&'a dyn Hotness>,
+    /// What passing level f by is worth, when it may be done.
+    pub(crate) bypass: Option<BypassWorth>,
 }
 
 /// What the picker asks about hotness.
@@ -29,8 +32,9 @@ pub(crate) trait Hotness {
 }
 
 impl Picker<'_> {
-    /// Compactions that could start now, the most urgent first, one for each level; of L0 also a
-    /// smaller one, for when the large one has no room.
+    /// Compactions that could start now, the most urgent first, one for each level. Of L0 also a
+    /// smaller one, for when the large one has no room; of the level above f one that passes level f by
+    /// before the ordinary one, where that pays.
     pub(crate) fn candidates(&self) -> impl Iterator<Item = Plan> {
         let mut scores: Vec<(f64, usize)> = (0..MAX_LEVELS - 1)
             .map(|level| (self.score(level), level))
@@ -41,6 +45,9 @@ impl Picker<'_> {
             .into_iter()
             .flat_map(|(_, level)| match level {
                 0 => [self.pick_l0(usize::MAX), self.pick_l0(self.l0_trigger)],
+                _ if level + 1 == self.targets.last_fast() => {
+                    [self.pick_bypass(level), self.pick_level(level)]
+                }
                 _ => [self.pick_level(level), None],
             })
             .flatten()
@@ -117,6 +124,57 @@ impl Picker<'_> {
             .find_map(|(_, plan)| self.admit(plan))
     }
 
+    /// Of the tables of `level`, which is the one above f, one that had better pass level f by.
+    fn pick_bypass(&self, level: usize) -> Option<Plan> {
+        let worth = self.bypass?;
+        let bytes = |tables: &[Arc<TableHandle>]| tables.iter().map(|t| t.meta.len).sum();
+        let mut candidates: Vec<(f64, Plan)> = self.version.levels[level]
+            .tables
+            .chunks(1)
+            .filter(|table| !self.running.has_input(&table[0]))
+            .filter_map(|table| {
+                let plan = self.plan_bypass(level, table)?;
+                let bypass = plan.bypass.as_ref()?;
+                let met = Met {
+                    input: bytes(&plan.upper),
+                    on_f: bytes(&bypass.tables),
+                    below: bytes(&plan.lower),
+                    all_of_f: self.version.levels[bypass.level].bytes,
+                    all_below: self.version.levels[plan.to].bytes,
+                };
+                let cost = met.below as f64 / met.input.max(1) as f64;
+                worth.pays(met).then_some((cost, plan))
+            })
+            .collect();
+        candidates.sort_by(|a, b| a.0.total_cmp(&b.0));
+        candidates
+            .into_iter()
+            .find_map(|(_, plan)| self.admit(plan))
+    }
+
+    /// The way of `tables`, neighbours in `from`, the level above f, past level f.
+    pub(crate) fn plan_bypass(&self, from: usize, tables: &[Arc<TableHandle>]) -> Option<Plan> {
+        let f = self.targets.last_fast();
+        // Never past a level below f that holds tables (I1).
+        let to = self.targets.next(f, self.version)?;
+        let hull = union(tables.iter())?;
+        let of = |level: usize| self.version.levels[level].overlapping(&hull).to_vec();
+        Some(Plan {
+            from,
+            to,
+            lower: of(to),
+            bypass: Some(Bypass {
+                level: f,
+                tables: of(f),
+            }),
+            upper: tables.to_vec(),
+            outputs: vec![self.output(to), self.output(from)],
+            is_crossing: true,
+            version: Arc::clone(self.version),
+            is_move: false,
+        })
+    }
+
     /// The next compaction that brings the tables of `from` that meet `range` down a level.
     pub(crate) fn pick_range(&self, from: usize, range: &KeyRange) -> Manual {
         let here = &self.version.levels[from];
@@ -150,16 +208,12 @@ impl Picker<'_> {
         let hull = union(upper.iter())?;
         let lower = self.version.levels[to].overlapping(&hull).to_vec();
         let last_fast = self.targets.last_fast();
-        let output = |level: usize| Output {
-            level: level as u8,
-            tier: self.tier_of(level),
-        };
-        let mut outputs = vec![output(to)];
+        let mut outputs = vec![self.output(to)];
         let is_move = lower.is_empty() && upper.len() == 1 && upper[0].meta.tier == outputs[0].tier;
         let is_crossing = from == last_fast;
         // Hot records stay where they are, or come up.
         if is_crossing && self.hotness.is_some() {
-            outputs.push(output(from));
+            outputs.push(self.output(from));
         }
         Some(Plan {
             from,
@@ -168,17 +222,18 @@ impl Picker<'_> {
             lower,
             outputs,
             is_crossing,
+            bypass: None,
             version: Arc::clone(self.version),
             is_move,
         })
     }
 
-    /// The tier on which new tables of `level` belong.
-    fn tier_of(&self, level: usize) -> u8 {
-        if level <= self.targets.last_fast() {
-            self.tiers[0]
-        } else {
-            self.tiers[1]
+    /// Tables of `level`, on the tier where they belong.
+    fn output(&self, level: usize) -> Output {
+        let is_fast = level <= self.targets.last_fast();
+        Output {
+            level: level as u8,
+            tier: self.tiers[usize::from(!is_fast)],
         }
     }
 }

@@ -1,12 +1,13 @@
 //! What a compaction takes, where it writes, and what it keeps others from touching.
 
+use super::bypass::Bypass;
 use crate::key::KeyRange;
 use crate::placement::Output;
 use crate::sync::Arc;
 use crate::version::edit::FileId;
 use crate::version::{TableHandle, Version};
 
-/// Key ranges of levels that a running job writes to (I11).
+/// Key ranges of levels that a running job writes to, or that nobody may write to meanwhile (I11).
 pub(crate) type Locks = Vec<(usize, KeyRange)>;
 
 /// A compaction as picked: fixed from then on.
@@ -20,8 +21,10 @@ pub(crate) struct Plan {
     pub(crate) lower: Vec<Arc<TableHandle>>,
     /// Where records may go, the level `to` first; the job's router chooses among these.
     pub(crate) outputs: Vec<Output>,
-    /// Whether it goes from level f to one below it.
+    /// Whether it goes to a level below f from f, or from the level above.
     pub(crate) is_crossing: bool,
+    /// What of level f it passes by, if it comes from the level above.
+    pub(crate) bypass: Option<Bypass>,
     /// The version it was picked from: what lies below the output is looked up there.
     pub(crate) version: Arc<Version>,
     /// Give the table its new level without rewriting it.
@@ -62,7 +65,10 @@ impl Plan {
             };
             range.map(|range| (level, range))
         };
-        self.outputs.iter().filter_map(lock).collect()
+        let outputs = self.outputs.iter().filter_map(lock);
+        let bypassed = self.bypass.iter().map(|bypass| bypass.level);
+        let bypassed = bypassed.filter_map(|level| Some((level, self.hull()?)));
+        outputs.chain(bypassed).collect()
     }
 }
 
@@ -151,6 +157,7 @@ mod tests {
                 tier: 0,
             }],
             is_crossing: false,
+            bypass: None,
             version: Arc::clone(version),
             is_move: false,
         }

@@ -243,9 +243,14 @@ impl Engine {
         // room: the job's router has no more to give.
         let stays: u64 = plan.upper.iter().map(|table| table.meta.len).sum();
         for output in outputs.filter(|_| !plan.is_move) {
-            if let Ok(reserved) = self.tiers[usize::from(output.tier)].reserve(stays) {
-                plan.outputs.push(output);
-                space.push(reserved);
+            match self.tiers[usize::from(output.tier)].reserve(stays) {
+                Ok(reserved) => {
+                    plan.outputs.push(output);
+                    space.push(reserved);
+                }
+                // What level f may have a version of has nowhere else to go.
+                Err(error) if plan.bypass.is_some() => return Err(error),
+                Err(_) => {}
             }
         }
         Ok(space)

@@ -89,13 +89,9 @@ impl Engine {
         let full = self.promotion_capacity();
         // A point that fails stands for nothing here: a read does not fail for want of promotion.
         let _: Result<()> = point!(self.points, "promotion.before_admission");
-        let admitted = tree.promotion.admit(
-            seen,
-            tree.last_fast_level,
-            seq,
-            (key, record),
-            full.saturating_add(full / 4),
-        );
+        let admitted =
+            tree.promotion
+                .admit(seen, seq, (key, record), full.saturating_add(full / 4));
         match admitted {
             Ok(bytes) if bytes >= full => {
                 if let Some(tree) = self.tree(tree.id) {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::engine::Engine;
 use super::reservations::Reservations;
-use crate::compaction::{Hotness, LevelTargets, Picker, Plan, Running};
+use crate::compaction::{BypassWorth, Hotness, LevelTargets, Picker, Plan, Running};
 use crate::error::Result;
 use crate::key::{Kind, SeqNo};
 use crate::memtable::Memtable;
@@ -30,6 +30,9 @@ pub(crate) struct Tree {
     /// p: the part of its input from Lf that a crossing brings down, 0 to 1, as an average over the
     /// last ones (HotRAP, §3.6). The bits of an `f64`.
     cold: AtomicU64,
+    /// The part of what came down from the level above f that level f had no version of, and that was not hot, 0 to 1,
+    /// as an average over the last jobs. The bits of an `f64`.
+    fresh: AtomicU64,
     /// Whether a promotion by flush is queued or runs; there is never more than one.
     pub(crate) promoting: AtomicBool,
     /// Stored only under the lock of `state`.
@@ -44,7 +47,7 @@ pub(crate) enum Installed<'a> {
     Flush(&'a Arc<Memtable>),
     /// A compaction on one side of level f.
     Compaction,
-    /// The compaction of this number, from level f to one below it, which brought these up.
+    /// The compaction of this number, to a level below f from f or the one above, which brought these up.
     Crossing(u64, &'a Brought),
     /// This promotion cache became a table.
     Promotion(&'a FrozenPromotion),
@@ -99,6 +102,7 @@ impl Tree {
             }),
             promotion,
             cold: AtomicU64::new(1f64.to_bits()),
+            fresh: AtomicU64::new(0f64.to_bits()),
             promoting: AtomicBool::new(false),
             state: Mutex::new(TreeState {
                 running: Running::default(),
@@ -318,9 +322,35 @@ impl Tree {
     /// crossings, and so do the sizes that follow from it: with no crossings nothing is to be gained.
     pub(crate) fn note_crossing(&self, kept: u64, input: u64) {
         let brought_down = 1.0 - kept as f64 / input.max(1) as f64;
-        let before = f64::from_bits(self.cold.load(Ordering::Relaxed));
-        let after = before + (brought_down.clamp(0.0, 1.0) - before) / 32.0;
-        self.cold.store(after.to_bits(), Ordering::Relaxed);
+        follow(&self.cold, brought_down, 32.0);
+    }
+
+    /// Notes a job that found `held` of `input` bytes from the level above f unable to pass level f by.
+    /// The jobs that pass it by and those that do not tell of the same: where one kind finds little fresh, the other
+    /// has its turn.
+    pub(crate) fn note_fresh(&self, held: u64, input: u64) {
+        let fresh = 1.0 - held as f64 / input.max(1) as f64;
+        follow(&self.fresh, fresh, 8.0);
+    }
+
+    /// The part of what comes down from the level above f that may pass level f by.
+    pub(crate) fn fresh(&self, engine: &Engine) -> f64 {
+        if engine.ralt.is_some() && engine.switches().bypass {
+            f64::from_bits(self.fresh.load(Ordering::Relaxed))
+        } else {
+            0.0
+        }
+    }
+
+    /// What passing level f by is worth, if it may be done: where there is placement by hotness, and no room on the fast
+    /// tier waits to be filled.
+    fn bypass_worth(&self, engine: &Engine) -> Option<BypassWorth> {
+        let fresh = self.fresh(engine);
+        let may = fresh > 0.0 && !engine.has_spare_room.load(Ordering::Relaxed);
+        may.then(|| BypassWorth {
+            fresh,
+            cold: self.cold_fraction(),
+        })
     }
 
     /// Runs `choose` with a picker for the present version. The caller holds `state`. What is
@@ -348,6 +378,7 @@ impl Tree {
             tiers: engine.level_tiers(),
             l0_limit: state.reservations.limit(is_urgent),
             hotness: hotness.as_ref().map(|hotness| hotness as &dyn Hotness),
+            bypass: self.bypass_worth(engine),
         })
     }
 
@@ -374,6 +405,13 @@ impl Tree {
             self.promotion.release(number);
         }
     }
+}
+
+/// Moves the average whose bits `average` holds toward a part of a whole that was measured, by one of `inertia` parts.
+fn follow(average: &AtomicU64, measured: f64, inertia: f64) {
+    let before = f64::from_bits(average.load(Ordering::Relaxed));
+    let after = before + (measured.clamp(0.0, 1.0) - before) / inertia;
+    average.store(after.to_bits(), Ordering::Relaxed);
 }
 
 /// Hotness of one keyspace's tables, by RALT.

@@ -107,6 +107,8 @@ pub struct Switches {
     pub promotion_by_compaction: bool,
     /// A full promotion cache becomes a table of L0.
     pub promotion_by_flush: bool,
+    /// Cold records that level f has no version of go past it (not in the paper).
+    pub bypass: bool,
     /// The limits follow the workload (§3.7).
     pub auto_tuning: bool,
     /// How accesses become a score.
@@ -120,6 +122,7 @@ impl Default for Switches {
             hotness_check: true,
             promotion_by_compaction: true,
             promotion_by_flush: true,
+            bypass: true,
             auto_tuning: true,
             scoring: Scoring::Smoothing,
         }

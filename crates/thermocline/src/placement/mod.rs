@@ -2,10 +2,12 @@
 //! compaction writes.
 
 mod brought;
+mod bypass;
 mod hotness;
 mod levels;
 
 pub(crate) use brought::Brought;
+pub(crate) use bypass::BypassRouter;
 pub(crate) use hotness::HotRouter;
 pub(crate) use levels::{SpacePlan, last_fast_level, planned_log};
 

@@ -7,7 +7,7 @@ use super::gate::{Claim, Taken};
 use super::records::RecordsIter;
 use crate::compaction::Plan;
 use crate::db::{Engine, Tree};
-use crate::placement::HotRouter;
+use crate::placement::{BypassRouter, HotRouter, Router};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 
@@ -22,6 +22,7 @@ impl Engine {
         let taken = tree.promotion.claim(Claim {
             job,
             range,
+            level: plan.from,
             inputs: plan.upper.iter().map(|table| table.meta.id).collect(),
         });
         let joins = plan.outputs.len() > 1 && self.switches().promotion_by_compaction;
@@ -61,12 +62,16 @@ impl Engine {
         tree: &Tree,
         plan: &Plan,
         promoted: &RecordsIter,
-    ) -> Option<HotRouter> {
+    ) -> Option<Box<dyn Router>> {
         let ralt = self.ralt.as_ref()?;
         let hull = plan.hull().filter(|_| plan.outputs.len() > 1)?;
         let hot = ralt.hot_keys(tree.id, &hull);
         let input = plan.upper.iter().map(|table| table.raw_bytes()).sum();
         let (promoted, switches) = (promoted.keys(), self.switches());
-        Some(HotRouter::new(hull, input, hot, promoted, switches))
+        let crossing = HotRouter::new(hull, input, hot, promoted, switches);
+        Some(match &plan.bypass {
+            None => Box::new(crossing),
+            Some(bypass) => Box::new(BypassRouter::new(bypass.clone(), input, crossing)),
+        })
     }
 }

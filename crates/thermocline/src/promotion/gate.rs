@@ -19,19 +19,21 @@ pub(crate) struct Claim {
     pub(crate) job: u64,
     /// The keys that it may bring down: the hull of `inputs`.
     pub(crate) range: KeyRange,
-    /// Its inputs of level f.
+    /// The level that these come from: f, or the one above (a bypass).
+    pub(crate) level: usize,
+    /// What it brings down.
     pub(crate) inputs: Vec<FileId>,
 }
 
 impl Claim {
     /// Whether the crossing may bring down a version of `key` that the reader at `seq` over `seen`
-    /// does not know. One that saw the very table of level f that goes down, and nothing in it is
+    /// does not know. One that saw the very table that goes down, and nothing in it is
     /// newer than its moment, has found no version of the key there: nothing newer can come.
-    fn concerns(&self, key: &[u8], seen: &Superversion, f: u8, seq: SeqNo) -> bool {
+    fn concerns(&self, key: &[u8], seen: &Superversion, seq: SeqNo) -> bool {
         if !self.range.contains(key) {
             return false;
         }
-        let table = seen.version.levels[usize::from(f)].find(key);
+        let table = seen.version.levels[self.level].find(key);
         let has_seen_all =
             |table: &TableHandle| self.inputs.contains(&table.meta.id) && table.meta.max_seq <= seq;
         !table.is_some_and(|table| has_seen_all(table))
@@ -99,13 +101,12 @@ impl PromotionGate {
         self.state.lock().view()
     }
 
-    /// Takes in `record`, which a reader at `seq` over `seen` found below level `f`, unless the
+    /// Takes in `record`, which a reader at `seq` over `seen` found below level f, unless the
     /// cache holds `most` bytes or the record may be out of date by now. The cache's bytes
     /// come back.
     pub(crate) fn admit(
         &self,
         seen: &Superversion,
-        f: u8,
         seq: SeqNo,
         (key, record): (&[u8], &Record),
         most: u64,
@@ -118,7 +119,7 @@ impl PromotionGate {
         if state.installed != seen.promotion.crossings {
             return Err(Refusal::Overtaken);
         }
-        if state.claims.iter().any(|c| c.concerns(key, seen, f, seq)) {
+        if state.claims.iter().any(|c| c.concerns(key, seen, seq)) {
             return Err(Refusal::Claimed);
         }
         if state.mutable.bytes() >= most {

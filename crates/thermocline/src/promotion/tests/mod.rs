@@ -2,6 +2,7 @@
 //! test says so, and what happens at a named point is part of the test.
 
 mod admission;
+mod bypass;
 mod failures;
 mod flush;
 mod progress;
