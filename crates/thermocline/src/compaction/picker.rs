@@ -130,13 +130,13 @@ impl Picker<'_> {
         let bytes = |tables: &[Arc<TableHandle>]| tables.iter().map(|t| t.meta.len).sum();
         let mut candidates: Vec<(f64, Plan)> = self.version.levels[level]
             .tables
-            .chunks(1)
-            .filter(|table| !self.running.has_input(&table[0]))
+            .iter()
+            .filter(|table| !self.running.has_input(table))
             .filter_map(|table| {
                 let plan = self.plan_bypass(level, table)?;
                 let bypass = plan.bypass.as_ref()?;
                 let met = Met {
-                    input: bytes(&plan.upper),
+                    input: table.meta.len,
                     on_f: bytes(&bypass.tables),
                     below: bytes(&plan.lower),
                     all_of_f: self.version.levels[bypass.level].bytes,
@@ -152,22 +152,21 @@ impl Picker<'_> {
             .find_map(|(_, plan)| self.admit(plan))
     }
 
-    /// The way of `tables`, neighbours in `from`, the level above f, past level f.
-    pub(crate) fn plan_bypass(&self, from: usize, tables: &[Arc<TableHandle>]) -> Option<Plan> {
+    /// The way of `table` from `from`, the level above f, past level f.
+    pub(crate) fn plan_bypass(&self, from: usize, table: &Arc<TableHandle>) -> Option<Plan> {
         let f = self.targets.last_fast();
         // Never past a level below f that holds tables (I1).
         let to = self.targets.next(f, self.version)?;
-        let hull = union(tables.iter())?;
-        let of = |level: usize| self.version.levels[level].overlapping(&hull).to_vec();
+        let met = |level: usize| self.version.levels[level].overlapping(&table.meta.range);
         Some(Plan {
             from,
             to,
-            lower: of(to),
+            upper: vec![Arc::clone(table)],
+            lower: met(to).to_vec(),
             bypass: Some(Bypass {
                 level: f,
-                tables: of(f),
+                tables: met(f).to_vec(),
             }),
-            upper: tables.to_vec(),
             outputs: vec![self.output(to), self.output(from)],
             is_crossing: true,
             version: Arc::clone(self.version),

@@ -15,6 +15,7 @@ use crate::placement::SpacePlan;
 use crate::points::point;
 use crate::sync::{Arc, Mutex};
 use crate::tier::{Reservation, Tier};
+use crate::version::TableHandle;
 
 /// Background work whose failure may pass. Each kind has failures of its own: a slow tier that is full refuses
 /// crossings, and has nothing to do with who waits for a flush.
@@ -235,7 +236,7 @@ impl Engine {
             let expected = if plan.is_move {
                 0
             } else {
-                expected_output(plan, tier)
+                expected_len(plan.inputs(), tier)
             };
             space.push(tier.reserve_leaving(expected, margin)?);
         }
@@ -243,7 +244,13 @@ impl Engine {
         // room: the job's router has no more to give.
         let stays: u64 = plan.upper.iter().map(|table| table.meta.len).sum();
         for output in outputs.filter(|_| !plan.is_move) {
-            match self.tiers[usize::from(output.tier)].reserve(stays) {
+            let tier = &self.tiers[usize::from(output.tier)];
+            // Of a bypass it may be all, and cannot be less for want of room.
+            let stays = match plan.bypass {
+                Some(_) => expected_len(plan.upper.iter(), tier),
+                None => stays,
+            };
+            match tier.reserve(stays) {
                 Ok(reserved) => {
                     plan.outputs.push(output);
                     space.push(reserved);
@@ -313,12 +320,12 @@ impl Engine {
     }
 }
 
-/// How long the output of `plan` on `tier` may get: as long as the input but for the ends of blocks, unless
-/// that was compressed. It may be longer then, unless the tier itself compresses, which is taken to do
+/// How long what is made of `tables` on `tier` may get: as long as they are but for the ends of blocks, unless
+/// they were compressed. It may be longer then, unless the tier itself compresses, which is taken to do
 /// so as it did before.
-fn expected_output(plan: &Plan, tier: &Tier) -> u64 {
+fn expected_len<'a>(tables: impl Iterator<Item = &'a Arc<TableHandle>>, tier: &Tier) -> u64 {
     let compresses = tier.options.compression != Compression::None;
-    let expected = plan.inputs().map(|table| {
+    let expected = tables.map(|table| {
         let as_before = table.meta.len + table.meta.len / 32;
         let is_own = table.meta.tier == tier.index;
         if is_own && compresses || !table.is_compressed() {

@@ -1,10 +1,8 @@
 //! Placement on the way past level f.
 
-use super::{Brought, HotRouter, Router, Source, UP};
+use super::{Brought, DOWN, HotRouter, Router, Source, UP};
 use crate::compaction::Bypass;
 use crate::key::InternalKey;
-
-const DOWN: usize = 0;
 
 /// Decides for the records of a bypass. What level f may have a version of stays in the level above, every version of it, and
 /// nothing of such a key comes up from below: what lies on level f belongs between the two (I1). With all other

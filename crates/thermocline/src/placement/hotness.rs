@@ -5,7 +5,7 @@ use std::iter::Peekable;
 
 use bytes::Bytes;
 
-use super::{Brought, Router, Source, UP};
+use super::{Brought, DOWN, Router, Source, UP};
 use crate::key::{InternalKey, KeyRange, Kind};
 use crate::options::Switches;
 use crate::ralt::HotKeys;
@@ -15,8 +15,6 @@ use crate::ralt::HotKeys;
 /// stream of new records a hotspot may be more than three quarters of level f: what is sent down for room's
 /// sake is read back at once.
 const MOST_UP: f64 = 0.9;
-
-const DOWN: usize = 0;
 
 /// Decides for the records of one crossing. Of each key the newest version may go to level f, if
 /// the key is hot; every older one goes down, and so does all of a key whose newest version is

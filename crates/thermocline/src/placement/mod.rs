@@ -38,6 +38,9 @@ pub(crate) trait Router: Send {
 /// Where a crossing's router sends a record that stays on, or comes to, the fast tier: the second output.
 pub(crate) const UP: usize = 1;
 
+/// Where it sends all else: the first output.
+const DOWN: usize = 0;
+
 /// Which of a job's inputs a record came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
