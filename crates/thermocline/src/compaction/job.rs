@@ -332,11 +332,11 @@ impl CompactionJob {
         let input = self.plan.upper.iter().map(|table| table.raw_bytes()).sum();
         let f = usize::from(self.tree.last_fast_level);
         if self.plan.from + 1 == f && self.plan.from > 0 {
-            self.tree.note_fresh(self.held.bytes(), input);
+            self.tree.averages.note_fresh(self.held.bytes(), input);
         }
         if self.plan.is_crossing {
             if self.plan.from == f {
-                self.tree.note_crossing(retained, input);
+                self.tree.averages.note_crossing(retained, input);
             }
             let _: Result<()> = point!(self.engine.points, "crossing.installed");
             if brought > 0 {
@@ -356,6 +356,7 @@ impl CompactionJob {
         let edit = VersionEdit {
             removed: removed.collect(),
             added: added.clone(),
+            learned: vec![(self.tree.id, self.tree.averages.learned())],
             next_file: Some(engine.next_file.load(Ordering::Relaxed)),
             ..VersionEdit::default()
         };

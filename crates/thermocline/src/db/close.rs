@@ -29,9 +29,13 @@ impl Engine {
             let mut log = self.commit.log.lock();
             // Even when the flush failed, for want of space on a tier perhaps: the log may still
             // keep what was only in the process buffer.
-            // An edit that changes nothing: behind it, damage of the last one that does is no torn end.
+            // An edit that changes no table: behind it, damage of the last one that does is no torn end.
             let ended = log.wal.close();
-            let closed = VersionEdit::default();
+            let trees = self.all_trees();
+            let closed = VersionEdit {
+                learned: trees.iter().map(|t| (t.id, t.averages.learned())).collect(),
+                ..VersionEdit::default()
+            };
             let ended = ended.and_then(|()| self.manifest.lock().append(&closed));
             let ended = ended.and_then(|()| point!(self.points, "close.log_ended"));
             self.closed.store(true, Ordering::Release);

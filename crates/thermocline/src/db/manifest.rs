@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::placement::last_fast_level;
 use crate::points::point;
 use crate::sync::Arc;
-use crate::version::edit::{KeyspaceId, KeyspaceMeta, VersionEdit};
+use crate::version::edit::{KeyspaceId, KeyspaceMeta, Learned, VersionEdit};
 use crate::version::{Manifest, Version};
 
 /// Longest keyspace name, in bytes.
@@ -93,7 +93,8 @@ impl Engine {
             .append(&edit)
             .inspect_err(|error| self.background.note_poison(error))?;
         let _: Result<()> = point!(self.points, "keyspace.created");
-        let tree = Tree::new(id, meta.name, meta.last_fast_level, Version::default(), 0);
+        let f = meta.last_fast_level;
+        let tree = Tree::new(id, meta.name, f, Version::default(), 0, Learned::default());
         let tree = Arc::new(tree);
         if let Some(ralt) = &self.ralt {
             ralt.forget(tree.id);

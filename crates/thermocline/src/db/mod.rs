@@ -1,5 +1,6 @@
 //! The store: opening, writing, reading, iterating, maintaining, closing.
 
+mod averages;
 mod background;
 mod backlog;
 mod backup;

@@ -75,6 +75,7 @@ pub(super) fn build_trees(
             keyspace.last_fast_level,
             version,
             through,
+            shape.learned.get(&keyspace.id).copied().unwrap_or_default(),
         );
         trees.insert(keyspace.id, Arc::new(tree));
     }

@@ -77,7 +77,7 @@ impl Engine {
         FastRoom {
             planned,
             last: of_share(self.room_of_last_levels(&shares)).max(planned / 4),
-            cold: tree.cold_fraction(),
+            cold: tree.averages.cold(),
         }
     }
 

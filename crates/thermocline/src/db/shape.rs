@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::key::{MAX_SEQ, SeqNo};
 use crate::version::edit::{
-    FileId, FoundLog, KeyspaceId, KeyspaceMeta, MAX_NUMBER, PlacedBy, TableMeta, VersionEdit,
+    FileId, FoundLog, KeyspaceId, KeyspaceMeta, Learned, MAX_NUMBER, PlacedBy, TableMeta,
+    VersionEdit,
 };
 use crate::wal::Bounds;
 
@@ -14,6 +15,8 @@ pub(crate) struct Shape {
     pub(crate) keyspaces: BTreeMap<KeyspaceId, KeyspaceMeta>,
     pub(crate) tables: BTreeMap<FileId, TableMeta>,
     pub(crate) flushed_through: BTreeMap<KeyspaceId, SeqNo>,
+    /// What compactions learned, of keyspaces that had any.
+    pub(crate) learned: BTreeMap<KeyspaceId, Learned>,
     pub(crate) next_file: FileId,
     pub(crate) last_seq: SeqNo,
     /// The highest sequence number that any flush named, dropped keyspaces included.
@@ -53,6 +56,7 @@ impl Shape {
             found_log: Some(found_log.clone()),
             placed_by,
             flushed_through: self.flushed_through.iter().map(|(k, s)| (*k, *s)).collect(),
+            learned: self.learned.iter().map(|(k, l)| (*k, *l)).collect(),
             ..VersionEdit::default()
         }];
         edits.extend(self.tables.values().map(|table| VersionEdit {
@@ -109,7 +113,9 @@ impl Shape {
             self.last_seq = self.last_seq.max(through);
             self.log_floor = self.log_floor.max(through);
         }
+        self.learned.extend(edit.learned);
         for keyspace in edit.dropped {
+            self.learned.remove(&keyspace);
             self.keyspaces.remove(&keyspace);
             self.flushed_through.remove(&keyspace);
             self.tables.retain(|_, table| table.keyspace != keyspace);

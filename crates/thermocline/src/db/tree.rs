@@ -3,6 +3,7 @@
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 
+use super::averages::Averages;
 use super::engine::Engine;
 use super::reservations::Reservations;
 use crate::compaction::{BypassWorth, Hotness, LevelTargets, Picker, Plan, Running};
@@ -13,9 +14,9 @@ use crate::placement::Brought;
 use crate::points::point;
 use crate::promotion::{PromotionCache, PromotionGate, Taken};
 use crate::ralt::Ralt;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex};
-use crate::version::edit::{KeyspaceId, KeyspaceMeta, VersionEdit};
+use crate::version::edit::{KeyspaceId, KeyspaceMeta, Learned, VersionEdit};
 use crate::version::{MAX_LEVELS, Superversion, TableHandle, Version, newest_below};
 
 /// One keyspace.
@@ -27,12 +28,8 @@ pub(crate) struct Tree {
     pub(crate) last_fast_level: u8,
     /// What of the slow tier waits for its promotion.
     pub(crate) promotion: PromotionGate,
-    /// p: the part of its input from Lf that a crossing brings down, 0 to 1, as an average over the
-    /// last ones (HotRAP, §3.6). The bits of an `f64`.
-    cold: AtomicU64,
-    /// The part of what came down from the level above f that level f had no version of, and that was not hot, 0 to 1,
-    /// as an average over the last jobs. The bits of an `f64`.
-    fresh: AtomicU64,
+    /// What its jobs found of late.
+    pub(crate) averages: Averages,
     /// Whether a promotion by flush is queued or runs; there is never more than one.
     pub(crate) promoting: AtomicBool,
     /// Stored only under the lock of `state`.
@@ -85,6 +82,7 @@ impl Tree {
         last_fast_level: u8,
         version: Version,
         flushed_through: SeqNo,
+        learned: Learned,
     ) -> Self {
         let newest = version.tables().map(|table| table.meta.epoch).max();
         let promotion = PromotionGate::default();
@@ -101,8 +99,7 @@ impl Tree {
                 promotion: promotion.view(),
             }),
             promotion,
-            cold: AtomicU64::new(1f64.to_bits()),
-            fresh: AtomicU64::new(0f64.to_bits()),
+            averages: Averages::new(learned),
             promoting: AtomicBool::new(false),
             state: Mutex::new(TreeState {
                 running: Running::default(),
@@ -264,6 +261,7 @@ impl Tree {
                 .map(|t| t.meta.clone())
                 .collect(),
             flushed_through: vec![(self.id, state.flushed_through)],
+            learned: vec![(self.id, self.averages.learned())],
             ..VersionEdit::default()
         }
     }
@@ -312,31 +310,10 @@ impl Tree {
         bytes
     }
 
-    /// p, and at least a quarter: below, the first slow level would be too small to be worth its
-    /// own rewriting.
-    pub(crate) fn cold_fraction(&self) -> f64 {
-        f64::from_bits(self.cold.load(Ordering::Relaxed)).max(0.25)
-    }
-
-    /// Notes a crossing that kept `kept` of `input` bytes of Lf. The average moves with the
-    /// crossings, and so do the sizes that follow from it: with no crossings nothing is to be gained.
-    pub(crate) fn note_crossing(&self, kept: u64, input: u64) {
-        let brought_down = 1.0 - kept as f64 / input.max(1) as f64;
-        follow(&self.cold, brought_down, 32.0);
-    }
-
-    /// Notes a job that found `held` of `input` bytes from the level above f unable to pass level f by.
-    /// The jobs that pass it by and those that do not tell of the same: where one kind finds little fresh, the other
-    /// has its turn.
-    pub(crate) fn note_fresh(&self, held: u64, input: u64) {
-        let fresh = 1.0 - held as f64 / input.max(1) as f64;
-        follow(&self.fresh, fresh, 8.0);
-    }
-
     /// The part of what comes down from the level above f that may pass level f by.
     pub(crate) fn fresh(&self, engine: &Engine) -> f64 {
         if engine.ralt.is_some() && engine.switches().bypass {
-            f64::from_bits(self.fresh.load(Ordering::Relaxed))
+            self.averages.fresh()
         } else {
             0.0
         }
@@ -349,7 +326,7 @@ impl Tree {
         let may = fresh > 0.0 && !engine.has_spare_room.load(Ordering::Relaxed);
         may.then(|| BypassWorth {
             fresh,
-            cold: self.cold_fraction(),
+            cold: self.averages.cold(),
         })
     }
 
@@ -405,13 +382,6 @@ impl Tree {
             self.promotion.release(number);
         }
     }
-}
-
-/// Moves the average whose bits `average` holds toward a part of a whole that was measured, by one of `inertia` parts.
-fn follow(average: &AtomicU64, measured: f64, inertia: f64) {
-    let before = f64::from_bits(average.load(Ordering::Relaxed));
-    let after = before + (measured.clamp(0.0, 1.0) - before) / inertia;
-    average.store(after.to_bits(), Ordering::Relaxed);
 }
 
 /// Hotness of one keyspace's tables, by RALT.

@@ -76,6 +76,29 @@ impl fmt::Display for PlacedBy {
     }
 }
 
+/// What a keyspace's compactions learned, in parts of [`Learned::WHOLE`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Learned {
+    /// What crossings brought down of their input from Lf.
+    pub(crate) cold: u16,
+    /// What Lf had no version of, and was not hot, of the input of jobs from the level above.
+    pub(crate) fresh: u16,
+}
+
+impl Learned {
+    pub(crate) const WHOLE: u16 = 10_000;
+}
+
+impl Default for Learned {
+    /// Before any job: nothing is hot, and nothing known to be fresh.
+    fn default() -> Self {
+        Self {
+            cold: Self::WHOLE,
+            fresh: 0,
+        }
+    }
+}
+
 /// One atomic change of the store's shape.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct VersionEdit {
@@ -86,6 +109,8 @@ pub(crate) struct VersionEdit {
     pub(crate) added: Vec<TableMeta>,
     /// Every record of the keyspace up to this sequence number is in tables (I5).
     pub(crate) flushed_through: Vec<(KeyspaceId, SeqNo)>,
+    /// What a keyspace's compactions learned.
+    pub(crate) learned: Vec<(KeyspaceId, Learned)>,
     /// Numbers below this one may be in use by files.
     pub(crate) next_file: Option<FileId>,
     /// The log was synced through this sequence number, and may be gone up to it; never falls,

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 
-use super::edit::{FoundLog, KeyspaceId, KeyspaceMeta, PlacedBy, TableMeta, VersionEdit};
+use super::edit::{FoundLog, KeyspaceId, KeyspaceMeta, Learned, PlacedBy, TableMeta, VersionEdit};
 use crate::coding::{Decoder, put_bytes, put_varint};
 use crate::key::KeyRange;
 
@@ -22,6 +22,7 @@ const PLACED_BY: u64 = 10;
 const SNAPSHOT: u64 = 11;
 const FOUND_LOG: u64 = 12;
 const FOUND_LOG_REACHES: u64 = 13;
+const LEARNED: u64 = 14;
 
 const BY_LEVEL: u8 = 0;
 const BY_HOTNESS: u8 = 1;
@@ -53,6 +54,13 @@ impl VersionEdit {
         }
         for (keyspace, seq) in &self.flushed_through {
             field(FLUSHED_THROUGH, &|body| put_pair(body, *keyspace, *seq));
+        }
+        for (keyspace, learned) in &self.learned {
+            field(LEARNED, &|body| {
+                for number in [*keyspace, u32::from(learned.cold), u32::from(learned.fresh)] {
+                    put_varint(body, u64::from(number));
+                }
+            });
         }
         if let Some(number) = self.next_file {
             field(NEXT_FILE, &|body| put_varint(body, number));
@@ -99,7 +107,7 @@ impl VersionEdit {
             let at = decoder.position();
             let field = decoder.varint().zip(decoder.bytes());
             let (tag, body) = field.ok_or_else(|| format!("the edit ends within byte {at}"))?;
-            if !(CREATED..=FOUND_LOG_REACHES).contains(&tag) {
+            if !(CREATED..=LEARNED).contains(&tag) {
                 return Err(format!(
                     "the edit has a field {tag} written by a newer release"
                 ));
@@ -128,6 +136,7 @@ impl VersionEdit {
             PLACED_BY => self.placed_by = Some(decode_placed_by(body)?),
             SNAPSHOT => self.snapshot = Some(body.varint()?),
             FOUND_LOG => self.found_log = Some(decode_found_log(body)?),
+            LEARNED => self.learned.push((decode_id(body)?, decode_learned(body)?)),
             FOUND_LOG_REACHES => self.found_log.as_mut()?.reaches = Some(body.varint()?),
             _ => return None,
         }
@@ -150,6 +159,17 @@ fn decode_placed_by(body: &mut Decoder<'_>) -> Option<PlacedBy> {
         BY_HOTNESS => Some(PlacedBy::Hotness),
         _ => None,
     }
+}
+
+fn decode_learned(body: &mut Decoder<'_>) -> Option<Learned> {
+    let mut part = || {
+        let part = u16::try_from(body.varint()?).ok()?;
+        (part <= Learned::WHOLE).then_some(part)
+    };
+    Some(Learned {
+        cold: part()?,
+        fresh: part()?,
+    })
 }
 
 fn encode_found_log(found: &FoundLog, out: &mut Vec<u8>) {
@@ -273,10 +293,12 @@ mod tests {
             ])),
             snapshot: Option<u64>,
             found_log: Option<(u64, Vec<(u64, u64)>, Option<u64>)>,
+            learned in prop::collection::vec((any::<u32>(), 0..=Learned::WHOLE, 0..=Learned::WHOLE), 0..3),
         ) -> VersionEdit {
             VersionEdit {
                 created, dropped, removed, added, flushed_through, next_file, last_seq, log_floor,
                 log_start, placed_by, snapshot,
+                learned: learned.into_iter().map(|(id, cold, fresh)| (id, Learned { cold, fresh })).collect(),
                 found_log: found_log.map(|(next, segments, reaches)| FoundLog {
                     segments, next, reaches,
                 }),

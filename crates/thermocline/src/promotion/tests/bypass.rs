@@ -83,7 +83,7 @@ fn what_is_cold_and_unknown_to_level_f_goes_past_it() {
     wanted.insert("k08".into(), "mid".into());
     scene.check(&wanted, &all_keys(), "past level f");
     assert_eq!(
-        scene.tree().cold_fraction(),
+        scene.tree().averages.cold(),
         1.0,
         "of level f nothing is known"
     );
@@ -411,7 +411,7 @@ fn new_records_pass_a_full_level_f_and_newer_ones_do_not() {
     };
     for n in 0..12_000 {
         scene.put(&key(n), "first");
-        if n == 800 {
+        if n == 600 {
             rest("few");
             assert_eq!(passed(), 0, "level f has room");
         }

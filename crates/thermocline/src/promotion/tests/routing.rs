@@ -196,6 +196,6 @@ fn what_comes_down_is_measured_before_compression() {
     assert!(kept > 0);
     // One crossing of some 32 whose average it is.
     let expected = 1.0 - kept as f64 / all as f64 / 32.0;
-    let cold = scene.tree().cold_fraction();
+    let cold = scene.tree().averages.cold();
     assert!((cold - expected).abs() < 1e-9, "{cold}, not {expected}");
 }
