@@ -79,8 +79,7 @@ impl LevelTargets {
     }
 
     /// What L1 to Lf are to hold in the long run, of `planned` bytes together: each `level_ratio`
-    /// times the one above. Where hot records want the room, the level above Lf is half as
-    /// large: what it holds is held twice while it is compacted.
+    /// times the one above.
     pub(crate) fn planned(
         options: &Options,
         sizes: &Resolved,
@@ -92,9 +91,6 @@ impl LevelTargets {
         for level in (1..=last_fast).rev() {
             bytes[level] = target.max(sizes.table_size);
             target /= options.level_ratio;
-            if level == last_fast && options.hotrap().is_some() {
-                target /= 2;
-            }
         }
         bytes
     }

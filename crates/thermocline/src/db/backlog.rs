@@ -63,6 +63,8 @@ mod tests {
     /// bytes are hot.
     fn slowed_by_a_backlog(hot: usize, compression: Compression) -> Option<Reason> {
         let mut options = scene::options();
+        // What waits is no debt for its own sake.
+        options.memtable_size = Some(64 << 10);
         options.l0_trigger = 4;
         options.tiers[0].compression = compression;
         let scene = Scene::with(options);

@@ -158,13 +158,14 @@ impl Options {
         Err(invalid("record_cache", reason))
     }
 
-    /// Where hot records want the fast tier's room, L0 and as much output of its compaction take an
-    /// eighth of it at most.
+    /// Where hot records want the fast tier's room, L0 and as much output of its compaction take a
+    /// twelfth of it at most. The rest of what they leave is worth more in L1: the larger that is, the less is
+    /// rewritten below for what leaves it.
     fn resolve_l0_trigger(&self, memtable_size: u64) -> usize {
         if self.hotrap().is_none() {
             return self.l0_trigger;
         }
-        let share = self.tiers[0].capacity as f64 / (16.0 * memtable_size as f64);
+        let share = self.tiers[0].capacity as f64 / (24.0 * memtable_size as f64);
         self.l0_trigger.min((share as usize).max(2))
     }
 

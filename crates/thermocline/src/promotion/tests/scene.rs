@@ -56,7 +56,7 @@ pub(crate) fn options() -> Options {
         TierOptions::slow("/slow").block_size(2048),
     ]);
     options.memory = 8 << 20;
-    options.memtable_size = Some(64 << 10);
+    options.memtable_size = Some(40 << 10);
     options.table_size = Some(16 << 10);
     (options.l0_trigger, options.l0_slowdown, options.l0_stop) = (100, 200, 300);
     options.seed = Some(1);
