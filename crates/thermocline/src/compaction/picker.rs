@@ -3,7 +3,7 @@
 use super::bypass::{Bypass, BypassWorth, Met};
 use super::plan::{Plan, Running, union};
 use super::targets::LevelTargets;
-use crate::key::KeyRange;
+use crate::key::{KeyRange, SeqNo};
 use crate::placement::Output;
 use crate::sync::Arc;
 use crate::version::{MAX_LEVELS, TableHandle, Version};
@@ -174,24 +174,21 @@ impl Picker<'_> {
         })
     }
 
-    /// The next compaction that brings the tables of `from` that meet `range` down a level.
-    pub(crate) fn pick_range(&self, from: usize, range: &KeyRange) -> Manual {
-        let here = &self.version.levels[from];
+    /// The next compaction that brings the tables of `from` that meet `range` down a level, but for those of which all
+    /// is newer than `through`: more of them may come for ever.
+    pub(crate) fn pick_range(&self, from: usize, range: &KeyRange, through: SeqNo) -> Manual {
+        let here = &self.version.levels[from].tables;
+        let is_meant = |table: &&Arc<TableHandle>| {
+            table.meta.range.meets(range) && table.meta.min_seq <= through
+        };
+        let mut meant = here.iter().filter(is_meant).peekable();
+        if meant.peek().is_none() {
+            return Manual::Done;
+        }
         let plan = if from == 0 {
-            if !here
-                .tables
-                .iter()
-                .any(|table| table.meta.range.meets(range))
-            {
-                return Manual::Done;
-            }
             self.pick_l0(usize::MAX)
         } else {
-            let met = here.overlapping(range);
-            if met.is_empty() {
-                return Manual::Done;
-            }
-            met.iter()
+            meant
                 .filter_map(|table| self.plan(from, vec![Arc::clone(table)]))
                 .find_map(|plan| self.admit(plan))
         };

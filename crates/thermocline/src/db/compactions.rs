@@ -38,6 +38,12 @@ impl Seen {
         (self.0 % BEGUN) as usize
     }
 
+    /// Whether one ended between this look and a `later` one, or none was left to end.
+    pub(crate) fn may_have_ended_by(self, later: Self) -> bool {
+        let ended = |seen: Self| (seen.0 / BEGUN).wrapping_sub(seen.0 % BEGUN) % BEGUN;
+        later.running() == 0 || ended(self) != ended(later)
+    }
+
     /// Whether one began between this look and a `later` one.
     pub(crate) fn has_begun_by(self, later: Self) -> bool {
         self.0 / BEGUN != later.0 / BEGUN
@@ -47,6 +53,21 @@ impl Seen {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_that_begins_is_not_taken_for_one_that_ends() {
+        let compactions = Compactions::default();
+        compactions.begin();
+        let before = compactions.look();
+        let may_have_ended = || before.may_have_ended_by(compactions.look());
+        assert!(!may_have_ended());
+        compactions.begin();
+        assert!(!may_have_ended());
+        compactions.end();
+        assert!(may_have_ended());
+        compactions.end();
+        assert!(may_have_ended(), "none is left");
+    }
 
     #[test]
     fn one_that_came_and_went_has_begun_and_does_not_run() {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use bytes::Bytes;
 
 use super::background::Work;
+use super::compactions::Seen;
 use super::engine::Engine;
 use super::tree::Tree;
 use crate::compaction::Manual;
@@ -108,13 +109,13 @@ impl Engine {
         synced
     }
 
-    /// Brings everything in the range down to level f, and on the slow tier to the last level.
+    /// Brings everything in the range that was written before down to level f, and on the slow tier to the last level.
     pub(crate) fn compact_range(
         &self,
         tree: &Arc<Tree>,
         bounds: (Bound<Bytes>, Bound<Bytes>),
     ) -> Result<()> {
-        self.flush_all()?;
+        let through = self.flush_all()?;
         let range = inclusive(bounds);
         let (last, last_fast) = {
             // Let go before the work starts: a version held through it holds the files it replaces.
@@ -124,17 +125,27 @@ impl Engine {
             (last, tree.targets(self, version).last_fast())
         };
         for level in (0..last).filter(|level| *level != last_fast) {
-            self.compact_level(tree, level, &range)?;
+            self.compact_level(tree, level, &range, through)?;
         }
         Ok(())
     }
 
-    fn compact_level(&self, tree: &Arc<Tree>, level: usize, range: &KeyRange) -> Result<()> {
+    /// Brings what of `level` lies in the range and is not newer than `through` a level down.
+    fn compact_level(
+        &self,
+        tree: &Arc<Tree>,
+        level: usize,
+        range: &KeyRange,
+        through: SeqNo,
+    ) -> Result<()> {
         loop {
             self.check_writable()?;
+            let seen = self.background.compactions.look();
             let picked = {
                 let state = tree.state.lock();
-                tree.with_picker(self, &state, true, |picker| picker.pick_range(level, range))
+                tree.with_picker(self, &state, true, |picker| {
+                    picker.pick_range(level, range, through)
+                })
             };
             match picked {
                 Manual::Done => return Ok(()),
@@ -142,7 +153,7 @@ impl Engine {
                     let inputs: Vec<_> = plan.inputs().map(|table| table.meta.id).collect();
                     self.background.clear(Work::Compaction);
                     self.start_manual(tree, *plan)?;
-                    self.wait_compactions_end()?;
+                    self.wait_compaction_ends(seen)?;
                     // What has failed would be picked again, without end.
                     let version = &tree.pin().version;
                     let is_undone = version
@@ -153,15 +164,19 @@ impl Engine {
                         return Err(failure);
                     }
                 }
-                Manual::Wait => self.wait_compactions_end()?,
+                Manual::Wait => self.wait_compaction_ends(seen)?,
             }
         }
     }
 
-    fn wait_compactions_end(&self) -> Result<()> {
+    /// Waits until one of the compactions that were `seen` may have ended. Not for all: under writes there is always one.
+    fn wait_compaction_ends(&self, seen: Seen) -> Result<()> {
         // A promotion that is being installed keeps L0 above it in place for a moment.
         let is_installing = |tree: &Arc<Tree>| tree.state.lock().reservations.is_installing();
-        let mut ended = || !self.is_compacting() && !self.all_trees().iter().any(is_installing);
+        let mut ended = || {
+            seen.may_have_ended_by(self.background.compactions.look())
+                && !self.all_trees().iter().any(is_installing)
+        };
         self.wait_for(&mut ended, &|| self.background.failure(Work::Compaction))
     }
 
@@ -204,4 +219,64 @@ fn inclusive((lower, upper): (Bound<Bytes>, Bound<Bytes>)) -> KeyRange {
         Bound::Unbounded => Bytes::from(vec![0xff; MAX_KEY_LEN + 1]),
     };
     KeyRange { first, last }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Db;
+    use crate::executor::Stepped;
+    use crate::options::{Options, TierOptions};
+    use crate::points::Points;
+    use crate::storage::Memory;
+    use crate::sync::atomic::{AtomicUsize, Ordering};
+
+    /// A store with two tables over the same key in L0.
+    fn with_two_tables(points: &Points) -> Db {
+        let mut options = Options::with_tiers(vec![TierOptions::fast("/fast")]);
+        options.l0_trigger = 8;
+        let builder = Db::builder(options).medium(0, Arc::new(Memory::new()));
+        let builder = builder.executor(Arc::new(Stepped::new(1)));
+        let db = builder.points(points.clone()).open().unwrap();
+        for value in ["old", "new"] {
+            db.put("key", value).unwrap();
+            db.flush().unwrap();
+        }
+        db
+    }
+
+    /// Tables of L0, and of all levels below.
+    fn tables(db: &Db) -> (usize, usize) {
+        let version = &db.tree().pin().version;
+        let below = version.levels[1..].iter().map(|level| level.tables.len());
+        (version.levels[0].tables.len(), below.sum())
+    }
+
+    /// Regression: `compact_range` waited until no compaction ran in any keyspace. While others were written to there was
+    /// always one, and it never came back.
+    #[test]
+    fn compacting_a_range_does_not_wait_for_other_compactions() {
+        let db = with_two_tables(&Points::default());
+        db.engine().background.compactions.begin();
+        db.compact_range::<&[u8]>(..).unwrap();
+        assert_eq!(tables(&db), (0, 1));
+        db.engine().background.compactions.end();
+    }
+
+    /// Regression: what was written meanwhile was brought down too, and more was written meanwhile.
+    #[test]
+    fn compacting_a_range_ends_while_it_is_written_to() {
+        let points = Points::default();
+        let db = with_two_tables(&points);
+        let (rounds, writer) = (AtomicUsize::new(0), db.clone());
+        points.set("compaction.before_edit", move || {
+            // More than there are levels.
+            assert!(rounds.fetch_add(1, Ordering::Relaxed) < 20, "without end");
+            writer.put("key", "newer")?;
+            writer.flush()
+        });
+        db.compact_range::<&[u8]>(..).unwrap();
+        points.clear("compaction.before_edit");
+        assert_eq!(tables(&db), (1, 1));
+    }
 }

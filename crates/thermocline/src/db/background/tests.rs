@@ -4,7 +4,7 @@ use super::*;
 use crate::compaction::Manual;
 use crate::db::Db;
 use crate::executor::{Executor, Job, Stepped};
-use crate::key::KeyRange;
+use crate::key::{KeyRange, MAX_SEQ};
 use crate::options::{Options, TierOptions};
 use crate::points::Points;
 use crate::storage::Memory;
@@ -17,7 +17,9 @@ fn plan_of_l0(db: &Db) -> Plan {
         last: Bytes::from_static(b"z"),
     };
     let state = tree.state.lock();
-    match tree.with_picker(engine, &state, true, |picker| picker.pick_range(0, &all)) {
+    match tree.with_picker(engine, &state, true, |picker| {
+        picker.pick_range(0, &all, MAX_SEQ)
+    }) {
         Manual::Start(plan) => *plan,
         Manual::Wait | Manual::Done => panic!("L0 has tables"),
     }

@@ -158,7 +158,7 @@ impl Scene {
         let state = self.tree().state.lock();
         self.tree()
             .with_picker(&self.engine(), &state, is_urgent, |picker| {
-                match picker.pick_range(from, range) {
+                match picker.pick_range(from, range, MAX_SEQ) {
                     Manual::Start(plan) => Some(*plan),
                     Manual::Wait | Manual::Done => None,
                 }
