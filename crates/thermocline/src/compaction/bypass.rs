@@ -46,7 +46,9 @@ pub(crate) struct BypassWorth {
     pub(crate) cold: f64,
 }
 
-/// Bytes that a job of `input` bytes meets on level f and on the first slow level, and what these hold in all.
+/// Bytes that a job of `input` bytes meets on level f and on the first slow level, and what these hold in all. Of level f
+/// that is what it is to hold: a backlog above takes room from it, and were what is left of it the measure, all that is new
+/// would go past it, and it would stay as small.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Met {
     pub(crate) input: u64,
@@ -54,17 +56,20 @@ pub(crate) struct Met {
     pub(crate) below: u64,
     pub(crate) all_of_f: u64,
     pub(crate) all_below: u64,
+    /// Whether level f holds about what it has room for.
+    pub(crate) is_full: bool,
 }
 
 impl BypassWorth {
     /// Whether a bypass writes less than what it saves. By the ordinary way each byte comes into level f with what it meets there,
     /// has a byte leave it with what is hot beside that, and that with what it meets below.
-    /// A bypass saves that for the fresh part of its input, and writes all of it with what it meets below.
+    /// A bypass saves that for the fresh part of its input, and writes all of it with what it meets below. While level f has
+    /// room it is to be filled, whatever that costs.
     pub(crate) fn pays(&self, met: Met) -> bool {
         let per = |bytes: u64, of: u64| bytes as f64 / of.max(1) as f64;
         let ordinary =
             1.0 + per(met.on_f, met.input) + (1.0 + per(met.all_below, met.all_of_f)) / self.cold;
-        1.0 + per(met.below, met.input) < self.fresh * ordinary
+        met.is_full && 1.0 + per(met.below, met.input) < self.fresh * ordinary
     }
 }
 
@@ -79,6 +84,7 @@ mod tests {
         below: 100,
         all_of_f: 1000,
         all_below: 1000,
+        is_full: true,
     };
 
     #[test]
@@ -88,6 +94,19 @@ mod tests {
         assert!(pays(0.6, 0.25) && !pays(0.5, 0.25), "19 bytes");
         assert!(pays(0.9, 1.0) && !pays(0.8, 1.0), "13 bytes");
         assert!(!pays(0.0, 0.25), "nothing is new");
+    }
+
+    #[test]
+    fn a_bypass_does_not_pay_where_level_f_has_room() {
+        let worth = BypassWorth {
+            fresh: 1.0,
+            cold: 0.25,
+        };
+        let met = Met {
+            is_full: false,
+            ..MET
+        };
+        assert!(!worth.pays(met));
     }
 
     #[test]

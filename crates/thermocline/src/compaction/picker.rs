@@ -128,6 +128,9 @@ impl Picker<'_> {
     fn pick_bypass(&self, level: usize) -> Option<Plan> {
         let worth = self.bypass?;
         let bytes = |tables: &[Arc<TableHandle>]| tables.iter().map(|t| t.meta.len).sum();
+        let here = |level: usize| self.version.levels[level].bytes;
+        let planned = self.targets.planned_last();
+        let room = planned.min(self.targets.bytes[self.targets.last_fast()]);
         let mut candidates: Vec<(f64, Plan)> = self.version.levels[level]
             .tables
             .iter()
@@ -139,8 +142,10 @@ impl Picker<'_> {
                     input: table.meta.len,
                     on_f: bytes(&bypass.tables),
                     below: bytes(&plan.lower),
-                    all_of_f: self.version.levels[bypass.level].bytes,
-                    all_below: self.version.levels[plan.to].bytes,
+                    all_of_f: here(bypass.level).max(planned),
+                    all_below: here(plan.to),
+                    // Its room comes and goes with what waits above.
+                    is_full: here(bypass.level) > room / 4 * 3,
                 };
                 let cost = met.below as f64 / met.input.max(1) as f64;
                 worth.pays(met).then_some((cost, plan))

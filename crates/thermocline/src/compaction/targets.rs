@@ -32,6 +32,8 @@ pub(crate) struct LevelTargets {
     slow_base: Option<usize>,
     /// *f*.
     last_fast: usize,
+    /// What Lf is to hold in the long run, in bytes.
+    planned_last: u64,
 }
 
 impl LevelTargets {
@@ -75,6 +77,7 @@ impl LevelTargets {
             base,
             slow_base: None,
             last_fast: LAST,
+            planned_last: 0,
         }
     }
 
@@ -136,6 +139,7 @@ impl LevelTargets {
             base: 1,
             slow_base: Some(LAST + 1 - count),
             last_fast,
+            planned_last: planned,
         }
     }
 
@@ -154,6 +158,11 @@ impl LevelTargets {
     /// *f*: levels up to this one belong to the fast tier.
     pub(crate) fn last_fast(&self) -> usize {
         self.last_fast
+    }
+
+    /// What Lf is to hold in the long run, in bytes; 0 with one tier.
+    pub(crate) fn planned_last(&self) -> u64 {
+        self.planned_last
     }
 
     /// Bytes above target over all levels: what compaction has yet to move.
@@ -220,6 +229,7 @@ mod tests {
             bytes: [0; MAX_LEVELS],
             base: 1,
             slow_base: Some(LAST),
+            planned_last: 0,
             last_fast: 2,
         };
         let one_tier = LevelTargets {

@@ -411,7 +411,7 @@ fn new_records_pass_a_full_level_f_and_newer_ones_do_not() {
     };
     for n in 0..12_000 {
         scene.put(&key(n), "first");
-        if n == 600 {
+        if n == 800 {
             rest("few");
             assert_eq!(passed(), 0, "level f has room");
         }
