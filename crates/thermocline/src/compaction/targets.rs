@@ -82,18 +82,24 @@ impl LevelTargets {
     }
 
     /// What L1 to Lf are to hold in the long run, of `planned` bytes together: each `level_ratio`
-    /// times the one above.
+    /// times the one above. Where hot records want the room, the level above Lf is half as large if all of
+    /// Lf comes down: what it holds is held twice while it is compacted. The less does (`cold`: p), the more goes past
+    /// Lf, and the larger that level is, the less it meets there.
     pub(crate) fn planned(
         options: &Options,
         sizes: &Resolved,
         planned: u64,
         last_fast: usize,
+        cold: f64,
     ) -> [u64; MAX_LEVELS] {
         let mut bytes = [0; MAX_LEVELS];
         let mut target = planned / options.level_ratio * (options.level_ratio - 1);
         for level in (1..=last_fast).rev() {
             bytes[level] = target.max(sizes.table_size);
             target /= options.level_ratio;
+            if level == last_fast && options.hotrap().is_some() {
+                target = (target as f64 * (1.0 - cold / 2.0)) as u64;
+            }
         }
         bytes
     }
@@ -105,7 +111,7 @@ impl LevelTargets {
         last_fast: usize,
         room: FastRoom,
     ) -> Self {
-        let mut bytes = Self::planned(options, sizes, room.planned, last_fast);
+        let mut bytes = Self::planned(options, sizes, room.planned, last_fast, room.cold);
         let planned = std::mem::replace(&mut bytes[last_fast], room.last.max(sizes.table_size));
         // As few slow levels as keep neighbouring sizes within half more than the ratio, or, where little of
         // Lf comes down, within less: a level for that little takes little space, and saves rewriting the
@@ -198,8 +204,8 @@ mod tests {
         Version::default().with(&[], vec![Arc::new(table)])
     }
 
-    #[test]
-    fn where_little_comes_down_there_is_one_more_slow_level() {
+    /// Targets with 15 times as much below level f as there, of which crossings bring down `cold`; f with them.
+    fn targets_where_comes_down(cold: f64) -> (LevelTargets, usize) {
         let medium = Arc::new(Memory::new());
         let builder = Db::builder(Options::two_tiers("/fast", 8 << 20, "/slow"));
         let builder = builder.medium(0, medium.clone()).medium(1, medium);
@@ -208,17 +214,37 @@ mod tests {
         let mut table = (*version_with_table_on(LAST as u8).levels[LAST].tables[0]).clone();
         table.meta.len = 15 * (4 << 20);
         let version = Version::default().with(&[], vec![Arc::new(table)]);
+        let room = FastRoom {
+            planned: (4 << 20) / 7 * 8,
+            last: 4 << 20,
+            cold,
+        };
+        let targets = LevelTargets::new(&engine.options, &engine.sizes, &version, f, room);
+        (targets, usize::from(f))
+    }
+
+    #[test]
+    fn where_little_comes_down_there_is_one_more_slow_level() {
         let slow_levels = |cold| {
-            let room = FastRoom {
-                planned: (4 << 20) / 7 * 8,
-                last: 4 << 20,
-                cold,
-            };
-            let targets = LevelTargets::new(&engine.options, &engine.sizes, &version, f, room);
-            let below = &targets.bytes[usize::from(f) + 1..];
+            let (targets, f) = targets_where_comes_down(cold);
+            let below = &targets.bytes[f + 1..];
             below.iter().filter(|bytes| **bytes > 0).count()
         };
         assert_eq!([1.0, 0.5, 0.25].map(slow_levels), [2, 2, 3]);
+    }
+
+    #[test]
+    fn where_little_comes_down_the_level_above_is_larger() {
+        let above = |cold| {
+            let (targets, f) = targets_where_comes_down(cold);
+            targets.bytes[f - 1]
+        };
+        // An eighth of level f.
+        let all = (4 << 20) / 8;
+        for (cold, part) in [(1.0, 0.5), (0.5, 0.75), (0.25, 0.875)] {
+            let expected = (f64::from(all) * part) as u64;
+            assert!(expected - above(cold) < 8, "{cold}: not {expected}");
+        }
     }
 
     /// I1: what lies on the level between may be older than what passes, and newer than what it

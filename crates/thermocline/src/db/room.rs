@@ -58,7 +58,7 @@ impl Engine {
     pub(super) fn planned_levels(&self, tree: &Tree, shares: &Shares) -> [u64; MAX_LEVELS] {
         let planned = (self.planned_room() as f64 * shares.of(tree)) as u64;
         let f = usize::from(tree.last_fast_level);
-        LevelTargets::planned(&self.options, &self.sizes, planned, f)
+        LevelTargets::planned(&self.options, &self.sizes, planned, f, tree.averages.cold())
     }
 
     /// The room of `tree`'s levels on the fast tier.

@@ -159,8 +159,7 @@ impl Options {
     }
 
     /// Where hot records want the fast tier's room, L0 and as much output of its compaction take a
-    /// twelfth of it at most. The rest of what they leave is worth more in L1: the larger that is, the less is
-    /// rewritten below for what leaves it.
+    /// twelfth of it at most: what is left is worth more in L1.
     fn resolve_l0_trigger(&self, memtable_size: u64) -> usize {
         if self.hotrap().is_none() {
             return self.l0_trigger;
