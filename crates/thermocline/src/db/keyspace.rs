@@ -162,7 +162,8 @@ impl Keyspace {
     }
 
     /// Merges the tables that meet `range` down, within each tier to its last level: versions and
-    /// deletes that nobody sees any more go, where nothing older lies on a slower tier.
+    /// deletes that nobody sees any more go, where nothing older lies on a slower tier. What is written
+    /// meanwhile may stay above.
     ///
     /// # Errors
     /// [`crate::Error::NoSpace`], [`crate::Error::Poisoned`], and I/O errors.
