@@ -104,8 +104,8 @@ mod tests {
         }
         let before = scene.tree().averages.learned();
         assert!(before.fresh > 0, "{before:?}");
-        // The second time from the edits that the first opening began its manifest with.
-        let scene = scene.reopen(options()).reopen(options());
+        let scene = scene.reopen(options());
         assert_eq!(scene.tree().averages.learned(), before);
+        assert_eq!(remembered(&scene.engine()), before, "already");
     }
 }
