@@ -5,6 +5,13 @@ use crate::version::{MAX_LEVELS, Version};
 
 const LAST: usize = MAX_LEVELS - 1;
 
+/// How many times what one L0 job brings the last level of one tier holds before a level between them pays. Without one
+/// an even update writes as many bytes there, but of updates that repeat a level between takes up the duplicates.
+const WORTH_A_LEVEL: f64 = 2.0;
+
+/// The least ratio of neighbouring levels of one tier: what lies outside the last takes about a third of it at most.
+const LEAST_STEP: f64 = 4.0;
+
 /// What the fast tier has for one keyspace's levels L1 to Lf.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct FastRoom {
@@ -18,10 +25,9 @@ pub(crate) struct FastRoom {
 
 /// Target sizes of a keyspace's levels, and which levels are in use.
 ///
-/// The fast tier's levels L1..Lf divide a fixed share of its capacity. Sizes on the slow tier
-/// follow from the bottom up from what the last level really holds, so that the data outside
-/// the last level stays near 1/ratio of it; levels above the first one that is worth having
-/// stay empty.
+/// The fast tier's levels L1..Lf divide a fixed share of its capacity. Sizes on the slow tier, or
+/// of one tier, follow from the bottom up from what the last level really holds, in even steps of
+/// about the ratio at most; levels above the first one that is worth having stay empty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LevelTargets {
     /// In bytes; 0 for L0 and unused levels, `u64::MAX` for the last.
@@ -54,22 +60,25 @@ impl LevelTargets {
     }
 
     fn one_tier(options: &Options, sizes: &Resolved, version: &Version) -> Self {
-        let base_max = sizes.l0_trigger as u64 * sizes.memtable_size;
-        let l0_bytes = version.levels[0].bytes;
-        let mut bytes = [0; MAX_LEVELS];
-        let mut base = LAST;
-        let mut size = version.levels[LAST].bytes;
-        // A level much smaller than what one L0 job brings would only be rewritten with each job
-        // and shorten nothing: L0 goes into the first that is not.
-        while size / options.level_ratio > base_max * 2 / 5 && base > 1 {
-            size /= options.level_ratio;
-            base -= 1;
+        let l0_job = sizes.l0_trigger as f64 * sizes.memtable_size as f64;
+        let last = version.levels[LAST].bytes as f64;
+        let ratio = options.level_ratio as f64;
+        let mut levels = 1;
+        let mut growth = last / l0_job;
+        while growth > WORTH_A_LEVEL && levels < LAST {
+            growth /= ratio;
+            levels += 1;
         }
+        // The sizes from what an L0 job brings to the last level rise evenly: a byte is rewritten least.
+        let even = (last / l0_job).powf(1.0 / levels as f64);
+        let step = even.max(LEAST_STEP).min(ratio);
+        let base = LAST + 1 - levels;
         // A backlog in L0 raises the base: emptying it matters more than its shape.
-        let mut target = size.max(l0_bytes);
+        let mut target = (last / step.powi(levels as i32 - 1)).max(version.levels[0].bytes as f64);
+        let mut bytes = [0; MAX_LEVELS];
         for level in &mut bytes[base..LAST] {
-            *level = target;
-            target = target.saturating_mul(options.level_ratio);
+            *level = target as u64;
+            target *= step;
         }
         bytes[LAST] = u64::MAX;
         Self {
@@ -245,6 +254,40 @@ mod tests {
             let expected = (f64::from(all) * part) as u64;
             assert!(expected - above(cold) < 8, "{cold}: not {expected}");
         }
+    }
+
+    /// Targets of the levels of one tier in use, but for the last, which holds `growth` times what an L0 job brings.
+    fn one_tier_targets(growth: f64) -> Vec<f64> {
+        let mut options = Options::one_tier("/fast");
+        options.memtable_size = Some(1 << 20);
+        let l0_job = (options.l0_trigger << 20) as f64;
+        let sizes = options.resolve().unwrap();
+        let mut table = (*version_with_table_on(LAST as u8).levels[LAST].tables[0]).clone();
+        table.meta.len = (growth * l0_job) as u64;
+        let version = Version::default().with(&[], vec![Arc::new(table)]);
+        let targets = LevelTargets::one_tier(&options, &sizes, &version);
+        let used = &targets.bytes[targets.base..LAST];
+        used.iter().map(|bytes| *bytes as f64 / l0_job).collect()
+    }
+
+    #[test]
+    fn levels_of_one_tier_rise_evenly_from_what_an_l0_job_brings() {
+        let near = |growth: f64, expected: &[f64]| {
+            let targets = one_tier_targets(growth);
+            assert_eq!(targets.len(), expected.len(), "{growth}: {targets:?}");
+            for (target, expected) in targets.iter().zip(expected) {
+                assert!(
+                    (target / expected - 1.0).abs() < 0.01,
+                    "{growth}: {targets:?}"
+                );
+            }
+        };
+        // With a ratio of 8: a level more from 2, 16 and 128 times on.
+        near(1.9, &[]);
+        near(3.0, &[0.75]);
+        near(15.0, &[3.75]);
+        near(17.0, &[1.0625, 4.25]);
+        near(125.0, &[5.0, 25.0]);
     }
 
     /// I1: what lies on the level between may be older than what passes, and newer than what it

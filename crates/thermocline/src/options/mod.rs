@@ -73,8 +73,8 @@ pub struct Options {
     pub l0_slowdown: usize,
     /// L0 tables at which writers stop; at most 65,536.
     pub l0_stop: usize,
-    /// Size ratio of neighbouring levels. A smaller one writes less per level and keeps more data
-    /// outside the last: 8 gives about an eighth.
+    /// Size ratio of neighbouring levels, about the largest. A smaller one writes less per level and keeps more data
+    /// outside the last: with 8 it is an eighth to a third.
     pub level_ratio: u64,
     /// Threads that compact.
     pub compaction_threads: usize,
