@@ -10,7 +10,9 @@ pub(crate) fn count_work(metrics: &Metrics, tally: &mut Tally) {
     for job in &metrics.compactions {
         let slow: u64 = job.write_bytes.iter().skip(1).sum();
         let from_fast = job.read_bytes.first().is_some_and(|bytes| *bytes > 0);
-        tally.add("crossings", u64::from(from_fast && slow > 0));
+        if from_fast && slow > 0 {
+            tally.add("crossings", job.jobs);
+        }
     }
     if let Some(hotrap) = &metrics.hotrap {
         for (what, count) in [
@@ -20,6 +22,7 @@ pub(crate) fn count_work(metrics: &Metrics, tally: &mut Tally) {
                 hotrap.promoted_compaction_bytes,
             ),
             ("bytes retained", hotrap.retained_bytes),
+            ("bytes past the last fast level", hotrap.bypassed_bytes),
             ("evictions of access records", hotrap.ralt.evictions),
         ] {
             tally.add(what, count);

@@ -147,6 +147,7 @@ fn hotrap(hotrap: &HotRapMetrics) -> Json {
         "promoted_flush_bytes": hotrap.promoted_flush_bytes,
         "promoted_compaction_bytes": hotrap.promoted_compaction_bytes,
         "retained_bytes": hotrap.retained_bytes,
+        "bypassed_bytes": hotrap.bypassed_bytes,
         "admission_attempts": hotrap.admission_attempts,
         "admission_refused": hotrap.admission_refused.iter()
             .map(|(reason, count)| (reason.name().to_owned(), json!(count)))

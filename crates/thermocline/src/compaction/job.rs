@@ -334,6 +334,10 @@ impl CompactionJob {
         if self.plan.from + 1 == f && self.plan.from > 0 {
             self.tree.averages.note_fresh(self.held.bytes(), input);
         }
+        if self.plan.bypass.is_some() {
+            let bypassed = input.saturating_sub(self.held.bytes());
+            promotions.bypassed.fetch_add(bypassed, Ordering::Relaxed);
+        }
         if self.plan.is_crossing {
             if self.plan.from == f {
                 self.tree.averages.note_crossing(retained, input);

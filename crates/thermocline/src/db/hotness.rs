@@ -219,6 +219,7 @@ impl Engine {
             promoted_flush_bytes: get(&counted.by_flush),
             promoted_compaction_bytes: get(&counted.by_compaction),
             retained_bytes: get(&counted.retained),
+            bypassed_bytes: get(&counted.bypassed),
             admission_attempts: get(&counted.attempts),
             admission_refused: Refusal::ALL
                 .iter()

@@ -69,6 +69,7 @@ fn hotrap() -> HotRapMetrics {
         promoted_flush_bytes: 1402,
         promoted_compaction_bytes: 1403,
         retained_bytes: 1404,
+        bypassed_bytes: 1413,
         admission_attempts: 1405,
         admission_refused: Refusal::ALL.into_iter().zip(1406..).collect(),
         dropped_cold: 1410,

@@ -89,6 +89,8 @@ pub struct HotRapMetrics {
     pub promoted_compaction_bytes: u64,
     /// Bytes of records that a crossing compaction kept in the last fast level.
     pub retained_bytes: u64,
+    /// Bytes of records that a compaction of the level above the last fast one sent past that, to a slower tier.
+    pub bypassed_bytes: u64,
     /// Records that a read from the slow tier offered to the promotion cache.
     pub admission_attempts: u64,
     /// Those that it did not take, by reason, in the order of [`Refusal::ALL`].

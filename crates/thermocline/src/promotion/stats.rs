@@ -13,6 +13,7 @@ pub(crate) struct PromotionStats {
     pub(crate) by_flush: AtomicU64,
     pub(crate) by_compaction: AtomicU64,
     pub(crate) retained: AtomicU64,
+    pub(crate) bypassed: AtomicU64,
     /// Records dropped because they were not hot.
     pub(crate) dropped_cold: AtomicU64,
     /// Promotions by flush that came too late.

@@ -36,6 +36,12 @@ impl Writer<'_> {
             "Bytes of records that compactions kept on the fast tier",
             [(Vec::new(), hotrap.retained_bytes)],
         )?;
+        self.counter(
+            "bypassed",
+            bytes(),
+            "Bytes of records that compactions sent past the last fast level",
+            [(Vec::new(), hotrap.bypassed_bytes)],
+        )?;
         self.one_counter(
             "admission_attempts",
             "Records offered to the promotion cache",

@@ -138,6 +138,7 @@ fn every_field_appears_with_its_labels_and_nothing_else() {
         ("promoted_bytes_total{by=\"flush\"}", 1402.0),
         ("promoted_bytes_total{by=\"compaction\"}", 1403.0),
         ("retained_bytes_total", 1404.0),
+        ("bypassed_bytes_total", 1413.0),
         ("admission_attempts_total", 1405.0),
         ("admission_refused_total{reason=\"claimed\"}", 1406.0),
         ("admission_refused_total{reason=\"overtaken\"}", 1407.0),

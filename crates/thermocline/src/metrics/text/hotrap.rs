@@ -76,6 +76,7 @@ impl HotRapMetrics {
         );
         section.pair("by compaction", bytes(self.promoted_compaction_bytes));
         section.pair("kept by compactions", bytes(self.retained_bytes));
+        section.pair("past the last fast level", bytes(self.bypassed_bytes));
         section.pair("dropped as cold", format!("{} records", self.dropped_cold));
         section.pair(
             "offered",

@@ -103,6 +103,7 @@ fn placement_by_hotness_shows_what_is_hot_and_what_moved() {
     promotion("by flush", &["1.37 KiB", "1411 voided"]);
     promotion("by compaction", &["1.37 KiB"]);
     promotion("kept by compactions", &["1.37 KiB"]);
+    promotion("past the last fast level", &["1.38 KiB"]);
     promotion("dropped as cold", &["1410 records"]);
     promotion("offered", &["1405 records", "5630 refused"]);
     promotion("refused: old snapshot", &["1408"]);

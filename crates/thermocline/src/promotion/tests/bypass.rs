@@ -79,6 +79,8 @@ fn what_is_cold_and_unknown_to_level_f_goes_past_it() {
     assert_eq!(scene.levels_of("k03"), [at(ABOVE, "new")], "hot");
     assert_eq!(scene.levels_of("k05"), [at(ABOVE, "old")], "brought up");
     assert_eq!(scene.levels_of("k06"), [at(SLOW, "old")]);
+    let bypassed = scene.db.metrics().hotrap.unwrap().bypassed_bytes;
+    assert_eq!(bypassed, 3 * VALUE as u64 + 5, "k02 and those around");
     let mut wanted = with_new(&["k01", "k02", "k03"]);
     wanted.insert("k08".into(), "mid".into());
     scene.check(&wanted, &all_keys(), "past level f");
