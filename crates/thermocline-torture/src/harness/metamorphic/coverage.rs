@@ -15,6 +15,7 @@ pub(super) const REACHED: &[&str] = &[
     "bytes promoted by flush",
     "bytes promoted by compaction",
     "bytes retained",
+    "bytes past the last fast level",
     "failed conditions",
     "reopenings",
     "checkpoints",

@@ -44,6 +44,7 @@ const REACHED: &[&str] = &[
     "bytes promoted by flush",
     "bytes promoted by compaction",
     "bytes retained",
+    "bytes past the last fast level",
     "evictions of access records",
     "losses of power",
     "ends without closing",
