@@ -5,8 +5,8 @@ use crate::version::{MAX_LEVELS, Version};
 
 const LAST: usize = MAX_LEVELS - 1;
 
-/// How many times what one L0 job brings the last level of one tier holds before a level between them pays. Without one
-/// an even update writes as many bytes there, but of updates that repeat a level between takes up the duplicates.
+/// How many times what one L0 job brings the last level of one tier holds before a level between them pays. At that size
+/// updates of keys at random write about as much either way; where keys repeat, a level between takes up the duplicates.
 const WORTH_A_LEVEL: f64 = 2.0;
 
 /// The least ratio of neighbouring levels of one tier: what lies outside the last takes about a third of it at most.
