@@ -142,7 +142,8 @@ fn levels_that_go_out_of_use_on_one_tier_are_not_passed_over() {
     narrow.l0_trigger = 1;
     let wide = Options {
         level_ratio: 100,
-        l0_trigger: 8,
+        l0_trigger: 2,
+        memtable_size: Some(320 << 10),
         ..narrow.clone()
     };
     reshape(narrow, wide);
