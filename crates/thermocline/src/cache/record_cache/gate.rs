@@ -4,11 +4,12 @@
 //! A hot set far larger than the cache passes the door all the time, and leaves again unused. Of
 //! what leaves, half is to have been found at least once. While less is, half as many come in, down
 //! to one of sixteen: those that stay stay longer, and who is asked for most often still comes in
-//! first. While seven eighths were found, twice as many come in.
+//! first. While seven eighths were found, twice as many come in. While readers keep what was taken out from being freed, who
+//! comes in may find no memory, and counts as one that left without having been found.
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-/// Records that leave between two judgements.
+/// Records that leave, or find no memory, between two judgements.
 const JUDGED: u32 = 256;
 
 /// One of 2^NARROWEST comes in at least: what is hot may change.
@@ -46,6 +47,11 @@ impl Gate {
             self.tally.store(0, Ordering::Relaxed);
             self.judge(tally >> LEFT_BITS);
         }
+    }
+
+    /// Somebody who was let in has been turned away, for want of memory.
+    pub(super) fn found_no_memory(&self) {
+        self.has_left(false);
     }
 
     fn judge(&self, found: u32) {

@@ -231,7 +231,10 @@ impl RecordCache {
             return None;
         }
         self.make_room(place + whole, left);
-        let (reserved, charge) = (self.charge(place)?, self.charge(whole)?);
+        let (Some(reserved), Some(charge)) = (self.charge(place), self.charge(whole)) else {
+            self.gate.found_no_memory();
+            return None;
+        };
         let token = self.reserve(sought, reserved)?;
         // The place is seen by every invalidation that follows a superversion that `is_current` does not.
         fence(Ordering::SeqCst);
