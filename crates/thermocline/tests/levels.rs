@@ -117,6 +117,8 @@ fn reshape(narrow: Options, wide: Options) {
     assert!(skipped, "no level went out of use");
 }
 
+/// Here the picker empties such a level before it sends anything below it. That nothing would pass over it is tested on one
+/// tier, and of `LevelTargets::next`.
 #[test]
 fn levels_that_go_out_of_use_on_the_slow_tier_are_not_passed_over() {
     let mut narrow = small_options();
