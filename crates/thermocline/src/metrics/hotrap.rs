@@ -87,7 +87,8 @@ pub struct HotRapMetrics {
     pub promoted_flush_bytes: u64,
     /// Bytes of records that a crossing compaction brought up to the last fast level.
     pub promoted_compaction_bytes: u64,
-    /// Bytes of records that a crossing compaction kept in the last fast level.
+    /// Bytes of records that compactions to a slower tier kept on the fast one: in the last fast level, or in the one above
+    /// while they sent others past it.
     pub retained_bytes: u64,
     /// Bytes of records that a compaction of the level above the last fast one sent past that, to a slower tier.
     pub bypassed_bytes: u64,
