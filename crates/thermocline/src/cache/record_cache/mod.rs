@@ -231,7 +231,8 @@ impl RecordCache {
             return None;
         }
         self.make_room(place + whole, left);
-        let (Some(reserved), Some(charge)) = (self.charge(place), self.charge(whole)) else {
+        let charge_both = || Some((self.charge(place)?, self.charge(whole)?));
+        let Some((reserved, charge)) = charge_both() else {
             self.gate.found_no_memory();
             return None;
         };
