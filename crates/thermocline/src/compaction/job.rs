@@ -22,8 +22,9 @@ use crate::tier::{Purpose, Reservation};
 use crate::version::LevelIter;
 use crate::version::edit::{TableMeta, VersionEdit};
 
-/// Tables of the next level that a table of a fast level meets about at most.
-const MOST_MET: u64 = 4;
+/// Tables of the next level that a table of a fast level meets about at most. Room for what a job writes is set
+/// aside on the fast tier while one is near, and kept from hot records for as long.
+pub(crate) const MOST_MET: u64 = 2;
 
 /// Records merged between looks at whether the store is closing.
 const CHECK_EVERY: usize = 1024;

@@ -12,7 +12,7 @@ mod targets;
 
 pub(crate) use bypass::{Bypass, BypassWorth};
 pub(crate) use filter::VersionFilter;
-pub(crate) use job::CompactionJob;
+pub(crate) use job::{CompactionJob, MOST_MET};
 pub(crate) use picker::{Hotness, Manual, Picker};
 pub(crate) use plan::{Plan, Running};
 pub(crate) use targets::{FastRoom, LevelTargets};
