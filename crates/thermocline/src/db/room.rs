@@ -7,8 +7,8 @@ use crate::placement::SpacePlan;
 use crate::version::MAX_LEVELS;
 
 /// Tables that a compaction from one fast level to the next writes, but for that of L0: its input, the tables it meets,
-/// and what these are larger than usual. One in some dozens is a little larger still: the tables below are not
-/// cut any more where they were when its input was.
+/// and what these are larger than usual. A few are a little larger still: the tables below are not cut any more where they were when
+/// their input was.
 pub(super) const JOB_TABLES: u64 = MOST_MET + 2;
 
 /// How the fast tier is divided between keyspaces: in proportion to their data.
