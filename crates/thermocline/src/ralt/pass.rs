@@ -152,7 +152,7 @@ impl Pass {
             sizes,
             version,
         } = *context;
-        let end = self.slice_end(version);
+        let end = self.slice_end(version)?;
         let in_slice = |level: usize, table: &Tracked| {
             let begins = end
                 .as_ref()
@@ -163,9 +163,15 @@ impl Pass {
             .filter(|(level, table)| in_slice(*level, table))
             .map(|(level, table)| (level, Arc::clone(table)))
             .collect();
+        // Of tables of level 0, each over the whole range, a slice takes a part. To ask for all of them
+        // was to be refused more the more of them waited for it.
+        let part = |(_, table): &(usize, Arc<Tracked>)| {
+            let block = sizes.block as u64;
+            table.bytes_through(end.as_ref()).map(|bytes| bytes + block)
+        };
         let space = Space {
             table: sizes.table,
-            expected: inputs.iter().map(|(_, table)| table.meta.len).sum(),
+            expected: inputs.iter().map(part).sum::<Result<u64>>()?,
         };
         let (limits, epoch) = (version.limits, self.epoch);
         let mut writer = Writer::new(files, *model, limits, epoch, self.to, space)?;
@@ -208,19 +214,28 @@ impl Pass {
 
     /// Where the next slice ends; `None` when it is the last. Slices end with tables of sorted
     /// levels; those of level 0, each over the whole range, are few.
-    fn slice_end(&self, version: &Version) -> Option<Bytes> {
-        let sorted =
-            numbered(version).filter(|(level, table)| *level > 0 && self.takes(*level, table));
+    fn slice_end(&self, version: &Version) -> Result<Option<Bytes>> {
+        let taken = |(level, table): &(usize, &Arc<Tracked>)| self.takes(*level, table);
+        let (sorted, over_all): (Vec<_>, Vec<_>) = numbered(version)
+            .filter(taken)
+            .partition(|(level, _)| *level > 0);
         let mut ends: Vec<(&Bytes, u64)> = sorted
+            .iter()
             .map(|(_, table)| (&table.meta.range.last, table.meta.len))
             .collect();
         ends.sort_unstable();
         ends.pop();
         let mut bytes = 0;
-        ends.into_iter().find_map(|(end, len)| {
+        for (end, len) in ends {
             bytes += len;
-            (bytes >= self.step).then(|| end.clone())
-        })
+            let parts = over_all
+                .iter()
+                .map(|(_, table)| table.bytes_through(Some(end)));
+            if bytes + parts.sum::<Result<u64>>()? >= self.step {
+                return Ok(Some(end.clone()));
+            }
+        }
+        Ok(None)
     }
 
     /// What the whole walk has shown.

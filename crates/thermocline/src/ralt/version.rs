@@ -59,6 +59,18 @@ impl Tracked {
         Self::new(self.meta.clone(), table, histogram, Some(trim))
     }
 
+    /// The bytes of its records up to `end`, of all without one, but for those that were merged away;
+    /// to a block.
+    ///
+    /// # Errors
+    /// Damage; I/O errors.
+    pub(super) fn bytes_through(&self, end: Option<&Bytes>) -> Result<u64> {
+        let before = |key: Option<&Bytes>| key.map(|key| self.table.share_before(key)).transpose();
+        let gone = before(self.trim.as_ref())?.unwrap_or(0.0);
+        let through = before(end)?.unwrap_or(1.0);
+        Ok(((through - gone).max(0.0) * self.meta.len as f64) as u64)
+    }
+
     fn is_trimmed_at(&self, key: &[u8]) -> bool {
         self.trim.as_ref().is_some_and(|trim| key <= &trim[..])
     }

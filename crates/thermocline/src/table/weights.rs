@@ -59,16 +59,40 @@ impl Table {
         }
     }
 
+    /// The share of the table, 0 to 1, that lies before `key`, to a block: the block where `key` is
+    /// or would be does not count.
+    ///
+    /// # Errors
+    /// As [`Table::may_contain`].
+    pub(crate) fn share_before(&self, key: &[u8]) -> Result<f64> {
+        let before = self.in_index(key, |value, number| {
+            self.data_handle(value, number).map(|block| block.offset)
+        })?;
+        let all = self.properties.data_bytes;
+        Ok(before.map_or(1.0, |before| before as f64 / all.max(1) as f64))
+    }
+
     /// The weight of the block where `key` is or would be; `None` past the last one.
     fn block_weight(&self, key: &[u8]) -> Result<Option<BlockWeight>> {
+        self.in_index(key, |value, number| {
+            self.at(self.index_offset(number), BlockWeight::of(value))
+        })
+    }
+
+    /// What `of` makes of the index entry, and the number of its partition, that names the block where
+    /// `key` is or would be; `None` past the last one.
+    fn in_index<T>(
+        &self,
+        key: &[u8],
+        of: impl FnOnce(&[u8], usize) -> Result<T>,
+    ) -> Result<Option<T>> {
         let Some(number) = self.top.find(key, FIRST) else {
             return Ok(None);
         };
         let mut trace = ReadTrace::default();
         let index = self.index(number, Purpose::Hotness, true, &mut trace)?;
-        let at = self.index_offset(number);
-        match self.at(at, index.find(key, FIRST))? {
-            Some((entry, _)) => self.at(at, BlockWeight::of(index.value(&entry))).map(Some),
+        match self.at(self.index_offset(number), index.find(key, FIRST))? {
+            Some((entry, _)) => of(index.value(&entry), number).map(Some),
             None => Ok(None),
         }
     }
@@ -124,7 +148,13 @@ mod tests {
                 prop_assert!(before <= sum(at) && before >= sum(at.saturating_sub(most)));
                 let through = table.weight_through(&key(probe)).unwrap();
                 prop_assert!(through >= sum(probe / 2 + 1) && through <= sum(at + most));
+                // Records are of one length, and so the share of bytes is that of records.
+                let share = table.share_before(&key(probe)).unwrap() * weights.len() as f64;
+                let at = at.min(weights.len()) as f64;
+                prop_assert!(share <= at + 1.0 && share >= at - most as f64 - 1.0, "{share} {at}");
             }
+            prop_assert_eq!(table.share_before(b"a").unwrap(), 0.0);
+            prop_assert_eq!(table.share_before(b"z").unwrap(), 1.0);
             prop_assert_eq!(table.weight_before(b"a").unwrap(), 0);
             let total: u64 = weights.iter().sum();
             prop_assert_eq!(table.weight_through(&key(799)).unwrap(), total);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::ralt::reuse::Reuse;
 use crate::storage::{CrashStyle, Fault, Faulty, Operation};
-use crate::sync::atomic::Ordering;
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 fn fixture(disk: &Faulty) -> Fixture {
     Fixture::on(Arc::new(disk.clone()), CAPACITY, HotRapOptions::default())
@@ -170,4 +170,65 @@ fn damage_takes_with_it_what_was_measured() {
     assert_eq!(shared.worker.lock().reuse, Reuse::default());
     assert!(!shared.learning.load(Ordering::Relaxed) && !shared.flat.load(Ordering::Relaxed));
     assert!(fixture.hot(0, 0..80).is_empty());
+}
+
+/// A run of many tables, and above it tables of level 0 with as much again and a half, each over the whole
+/// range and of the same keys: as when none was merged for a while.
+fn with_many_waiting() -> Fixture {
+    let fixture = Fixture::on(Arc::new(Memory::new()), 16 << 20, HotRapOptions::default());
+    let shared = &fixture.ralt.shared;
+    let keys = shared.sizes.table;
+    (0..keys).for_each(|number| fixture.read(0, number, 10));
+    fixture.flush();
+    fixture.merge_all();
+    for number in (0..).map(|read| read * 7919 % keys) {
+        if fixture.ralt.log(0, &key(number), 10, 1) {
+            fixture.flush();
+        }
+        if waiting(&fixture) > 4 * shared.sizes.step {
+            break;
+        }
+    }
+    fixture
+}
+
+fn waiting(fixture: &Fixture) -> u64 {
+    fixture.ralt.shared.version.load().level_bytes(0)
+}
+
+/// Each step of a merge asked for as much space as all tables of level 0 have, though it takes a slice of each.
+/// On a tier that was full but for less, none began, while flushes went on: there were more of them each time,
+/// and the hot set gave way to them until they were given up as a whole.
+#[test]
+fn tables_of_level_0_are_merged_with_less_space_than_they_have() {
+    let fixture = with_many_waiting();
+    let (before, waited) = (fixture.ralt.metrics().physical_bytes, waiting(&fixture));
+    let others = fixture.fast.free_bytes() - fixture.ralt.shared.sizes.step;
+    fixture.fast.add_file_bytes(others);
+    fixture.work();
+    let left = waiting(&fixture);
+    assert!(left < waited / 8, "{left} of {waited} wait");
+    assert!(fixture.ralt.metrics().physical_bytes < before - waited / 2);
+    assert_eq!(fixture.ralt.trouble(), None);
+    assert_eq!(fixture.fast.reserved_bytes(), 0);
+}
+
+#[test]
+fn a_step_is_no_longer_for_the_tables_of_level_0_that_wait() {
+    let fixture = with_many_waiting();
+    let (fast, most) = (Arc::clone(&fixture.fast), Arc::new(AtomicU64::new(0)));
+    let seen = Arc::clone(&most);
+    fixture.points.set("ralt.before_state", move || {
+        seen.fetch_max(fast.in_flight(), Ordering::Relaxed);
+        Ok(())
+    });
+    fixture.work();
+    // A step ends with the table that makes it long enough, and counts the blocks that it shares with the next.
+    let most = most.load(Ordering::Relaxed);
+    let sizes = &fixture.ralt.shared.sizes;
+    assert!(
+        most > sizes.step && most < 2 * sizes.step,
+        "{most} {sizes:?}"
+    );
+    assert!(waiting(&fixture) < sizes.step);
 }
