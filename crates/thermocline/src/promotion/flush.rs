@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::cache::Promoted;
+use super::cache::{Promoted, PromotionCache};
 use crate::db::{Engine, FrozenPromotion, Installed, Tree};
 use crate::error::{Error, Result};
 use crate::executor::{Job, Lane, Step};
@@ -90,7 +90,7 @@ impl Engine {
     pub(super) fn promote(&self, tree: &Arc<Tree>) -> Result<()> {
         self.check_writable()?;
         point!(self.points, "promotion.start")?;
-        self.purge_cold(tree);
+        self.purge_cold(tree, &tree.promotion.mutable());
         let worth_a_table = tree.promotion.mutable().bytes() >= self.promotion_capacity() / 2;
         if !worth_a_table || !self.switches().promotion_by_flush {
             return Ok(());
@@ -105,6 +105,8 @@ impl Engine {
         };
         point!(self.points, "promotion.purged")?;
         let frozen = tree.freeze_promotion();
+        // What readers put in since the first look: where they are quick, that was most of it.
+        self.purge_cold(tree, &frozen.cache);
         let records = frozen.cache.all();
         let flushed = self.flush_promotion(tree, &frozen, &records, space);
         if !matches!(flushed, Ok(true)) {
@@ -120,8 +122,8 @@ impl Engine {
         flushed.map(|_| ())
     }
 
-    fn purge_cold(&self, tree: &Tree) {
-        let cache = tree.promotion.mutable();
+    /// Takes out of `cache` what is not hot, and logs its reads.
+    fn purge_cold(&self, tree: &Tree, cache: &PromotionCache) {
         for (key, _) in cache.all() {
             if self.is_hot(tree, &key) {
                 continue;

@@ -241,6 +241,20 @@ impl Scene {
         }
     }
 
+    /// From now on only what was made hot is, as where the fast tier is full and more was read than is tracked.
+    pub(crate) fn be_selective(&self) {
+        let engine = self.engine();
+        engine.has_spare_room.store(false, Ordering::Relaxed);
+        let (ralt, id) = (engine.ralt.as_ref().unwrap(), self.tree().id);
+        let mut others = 0;
+        while ralt.is_generous() {
+            if ralt.log(id, format!("other{others}").as_bytes(), VALUE, 1) {
+                while ralt.work() {}
+            }
+            others += 1;
+        }
+    }
+
     /// Promotes what the cache holds now.
     pub(crate) fn promote(&self) -> Result<()> {
         self.engine().promote(self.tree())
