@@ -302,7 +302,7 @@ fn reads_are_logged_once_whether_a_crossing_takes_the_record_up_or_not() {
 }
 
 /// What was put in after the cache had been looked through and before it was frozen was promoted unseen. Where
-/// reads of the slow tier take microseconds that was five records of six, under reads that are all alike: each
+/// reads of the slow tier take microseconds that was eleven records of twelve, under reads that are all alike: each
 /// was compacted down again, and pushed another down.
 #[test]
 fn a_cold_record_that_comes_in_before_the_freeze_is_not_promoted() {

@@ -198,7 +198,7 @@ fn waiting(fixture: &Fixture) -> u64 {
 
 /// Each step of a merge asked for as much space as all tables of level 0 have, though it takes a slice of each.
 /// On a tier that was full but for less, none began, while flushes went on: there were more of them each time,
-/// and the hot set gave way to them until they were given up as a whole.
+/// and the hot set gave way to them.
 #[test]
 fn tables_of_level_0_are_merged_with_less_space_than_they_have() {
     let fixture = with_many_waiting();
