@@ -1,7 +1,8 @@
 //! The seam to a cache of blocks on the fast disk, below the one in memory.
 
 use std::fmt;
-use std::io;
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -74,17 +75,68 @@ pub(crate) fn open_flash(plan: &FlashPlan<'_>) -> Result<Box<dyn Flash>> {
     Err(Error::io("open the flash cache in", &dir, unsupported))
 }
 
-/// Removes what an earlier opening cached on the fast tier at `fast`. Nothing of it is used again:
-/// what it knows of its blocks was in memory.
+/// How the names of its files begin, as the crate that writes them has it.
+const FILES: &str = "foyer-storage-direct-fs-";
+
+/// Removes what an earlier opening cached on the fast tier at `fast`, and nothing else that lies
+/// there. Nothing of it is used again: what it knows of its blocks was in memory.
 ///
 /// # Errors
 /// I/O errors.
 pub(crate) fn discard_flash(fast: &Path) -> Result<()> {
     let dir = flash_dir(fast);
-    match std::fs::remove_dir_all(&dir) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => {
-            Err(Error::io("remove the flash cache in", &dir, e))
+    remove_files(&dir).map_err(|e| Error::io("remove the flash cache in", &dir, e))
+}
+
+fn remove_files(dir: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(dir) {
+        // There is none, or what is called so is somebody else's file.
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(());
         }
-        _ => Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(FILES.as_bytes())
+        {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    match fs::remove_dir(dir) {
+        Err(e) if e.kind() == ErrorKind::DirectoryNotEmpty => Ok(()),
+        done => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each opening and each destruction of any store removed the whole directory, whoever's it was, and a
+    /// file of that name kept a store from opening.
+    #[test]
+    fn what_is_not_the_caches_stays() {
+        let fast = tempfile::tempdir().unwrap();
+        let dir = flash_dir(fast.path());
+        discard_flash(fast.path()).unwrap();
+        fs::write(&dir, "somebody's").unwrap();
+        discard_flash(fast.path()).unwrap();
+        assert!(dir.exists());
+        fs::remove_file(&dir).unwrap();
+
+        fs::create_dir(&dir).unwrap();
+        let (ours, others) = (dir.join(format!("{FILES}00000001")), dir.join("notes"));
+        for file in [&ours, &others] {
+            fs::write(file, "content").unwrap();
+        }
+        discard_flash(fast.path()).unwrap();
+        assert!(!ours.exists() && others.exists());
+        fs::remove_file(&others).unwrap();
+        discard_flash(fast.path()).unwrap();
+        assert!(!dir.exists(), "an empty one is of no use to anybody");
     }
 }
