@@ -54,6 +54,10 @@ pub struct Batch {
     /// The keyspace that was named last, and those before it: one is no allocation.
     keyspace: KeyspaceId,
     other_keyspaces: Vec<KeyspaceId>,
+    /// The store whose keyspaces it names, if it names any.
+    store: Option<u128>,
+    /// A keyspace of yet another store.
+    stray: Option<KeyspaceId>,
     /// The first write that was over a limit; reported by [`Batch::validate`].
     too_large: Option<(&'static str, usize, usize)>,
 }
@@ -117,6 +121,8 @@ impl Batch {
         self.conditions.clear();
         self.keyspace = 0;
         self.other_keyspaces.clear();
+        self.store = None;
+        self.stray = None;
         self.too_large = None;
     }
 
@@ -175,6 +181,19 @@ impl Batch {
     pub(crate) fn keyspaces(&self) -> impl Iterator<Item = KeyspaceId> {
         let others = self.other_keyspaces.iter().copied();
         others.chain([self.keyspace]).filter(|id| *id != 0)
+    }
+
+    /// Notes that `keyspace` is meant as one of the store `database`: another one's may have the same number.
+    pub(crate) fn note_store(&mut self, database: u128, keyspace: KeyspaceId) {
+        if *self.store.get_or_insert(database) != database {
+            self.stray.get_or_insert(keyspace);
+        }
+    }
+
+    /// A keyspace that it names and that is none of the store `database`.
+    pub(crate) fn foreign_to(&self, database: u128) -> Option<KeyspaceId> {
+        let is_other = self.store.is_some_and(|store| store != database);
+        self.stray.or(is_other.then_some(self.keyspace))
     }
 
     /// Checks every key, every value and the whole against their limits.

@@ -137,10 +137,10 @@ pub enum Error {
         /// The name asked for.
         name: String,
     },
-    /// A batch names a keyspace that is none of the store's, so nothing of the batch was written.
+    /// A batch, or a read of a snapshot, names a keyspace that is none of the store's, so nothing was written or read.
     #[error(
-        "the batch names keyspace number {number}, which this store does not have; take keyspaces \
-         from the open store that the batch is written to"
+        "keyspace number {number} is none of this store's; take keyspaces from the open store that is \
+         written to, or that the snapshot is of"
     )]
     ForeignKeyspace {
         /// What the keyspace is to the store it was taken from.

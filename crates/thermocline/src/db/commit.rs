@@ -122,7 +122,8 @@ impl Engine {
     fn check_keyspaces(&self, batch: &Batch) -> Result<()> {
         let trees = self.trees.load();
         let is_own = |id: &KeyspaceId| trees.contains_key(id) || self.dropped.lock().contains(id);
-        match batch.keyspaces().find(|id| !is_own(id)) {
+        let unknown = || batch.keyspaces().find(|id| !is_own(id));
+        match batch.foreign_to(self.database).or_else(unknown) {
             Some(number) => Err(Error::ForeignKeyspace { number }),
             None => Ok(()),
         }

@@ -12,6 +12,7 @@ use crate::key::{Kind, SeqNo};
 use crate::options::Durability;
 use crate::sync::Arc;
 use crate::value::Value;
+use crate::version::edit::KeyspaceId;
 
 /// A named, ordered set of records: one LSM-tree. All keyspaces of a store share its log, its
 /// sequence numbers, its memory and its tiers.
@@ -162,8 +163,8 @@ impl Keyspace {
     }
 
     /// Merges the tables that meet `range` down, within each tier to its last level: versions and
-    /// deletes that nobody sees any more go, where nothing older lies on a slower tier. What is written
-    /// meanwhile may stay above.
+    /// deletes that nobody sees any more go, where nothing older lies on a slower tier. What is written, or
+    /// moves between tiers, meanwhile may stay above.
     ///
     /// # Errors
     /// [`crate::Error::NoSpace`], [`crate::Error::Poisoned`], and I/O errors.
@@ -180,12 +181,14 @@ pub(crate) fn prefix_bounds(prefix: &[u8]) -> (Bound<Bytes>, Bound<Bytes>) {
 impl Batch {
     /// Adds a put into `keyspace`.
     pub fn put_in(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
-        self.push(keyspace.tree.id, Kind::Put, key.as_ref(), value.as_ref());
+        let id = self.named(keyspace);
+        self.push(id, Kind::Put, key.as_ref(), value.as_ref());
     }
 
     /// Adds a delete from `keyspace`.
     pub fn delete_in(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) {
-        self.push(keyspace.tree.id, Kind::Delete, key.as_ref(), &[]);
+        let id = self.named(keyspace);
+        self.push(id, Kind::Delete, key.as_ref(), &[]);
     }
 
     /// Makes the whole batch depend on what `key` of `keyspace` is when the batch is written:
@@ -209,6 +212,14 @@ impl Batch {
         key: impl AsRef<[u8]>,
         expect: crate::batch::Expect,
     ) {
-        self.require_in(keyspace.tree.id, key.as_ref(), expect);
+        let id = self.named(keyspace);
+        self.require_in(id, key.as_ref(), expect);
+    }
+
+    /// The number of `keyspace`, with a note of whose it is.
+    fn named(&mut self, keyspace: &Keyspace) -> KeyspaceId {
+        let id = keyspace.tree.id;
+        self.note_store(keyspace.engine().database, id);
+        id
     }
 }

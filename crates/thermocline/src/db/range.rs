@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::engine::Engine;
 use super::tree::Tree;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::iter::InternalIterator;
 use crate::key::{InternalKey, Kind, MAX_SEQ, SeqNo};
 use crate::memtable::MemtableIter;
@@ -31,6 +31,8 @@ pub struct Range {
     bounds: Bounds,
     front: Option<Front>,
     back: Option<Back>,
+    /// Why there is nothing to iterate over.
+    refused: Option<Error>,
     /// Set once the ends have met, or after an error.
     finished: bool,
 }
@@ -96,8 +98,14 @@ impl Range {
             },
             front: None,
             back: None,
+            refused: None,
             finished: false,
         }
+    }
+
+    /// Has the iterator give `error`, and nothing else.
+    pub(crate) fn refuse(&mut self, error: Error) {
+        self.refused = Some(error);
     }
 
     /// A cursor over everything that may hold keys of the range.
@@ -151,7 +159,12 @@ impl Range {
         Ok(record.filter(|(key, _)| !met(key)))
     }
 
-    fn open<T>(&self, new: impl FnOnce(MergingIter, &Bounds) -> Result<T>) -> Result<T> {
+    fn open<T>(&mut self, new: impl FnOnce(MergingIter, &Bounds) -> Result<T>) -> Result<T> {
+        if let Some(error) = self.refused.take() {
+            return Err(error);
+        }
+        // What a closed store has open is out of date as soon as others open it.
+        self.engine.check_open()?;
         let started = self.engine.clock.now();
         let opened = new(self.cursor(), &self.bounds);
         let took = self.engine.clock.now().saturating_sub(started);

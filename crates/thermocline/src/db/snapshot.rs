@@ -2,10 +2,12 @@
 
 use std::ops::{Bound, RangeBounds};
 
+use super::Engine;
 use super::keyspace::{Keyspace, prefix_bounds};
 use super::range::{Range, owned_bounds};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::key::SeqNo;
+use crate::sync::Arc;
 use crate::value::Value;
 
 /// A consistent view of all keyspaces at one sequence number. While it lives, the versions it
@@ -51,24 +53,22 @@ impl Snapshot {
     /// The value of `key` in `keyspace`.
     ///
     /// # Errors
-    /// As [`Keyspace::get`].
+    /// As [`Keyspace::get`], and [`Error::ForeignKeyspace`] for one of another store.
     pub fn get_in(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        let engine = keyspace.engine();
-        engine.check_open()?;
+        let engine = self.engine_of(keyspace)?;
         engine.get_at(keyspace.tree(), key.as_ref(), self.seq)
     }
 
     /// The values of `keys` in `keyspace`, disk reads overlapped.
     ///
     /// # Errors
-    /// As [`Keyspace::get`].
+    /// As [`Snapshot::get_in`].
     pub fn multi_get_in<K: AsRef<[u8]>>(
         &self,
         keyspace: &Keyspace,
         keys: &[K],
     ) -> Result<Vec<Option<Value>>> {
-        let engine = keyspace.engine();
-        engine.check_open()?;
+        let engine = self.engine_of(keyspace)?;
         engine.multi_get_at(keyspace.tree(), keys, self.seq)
     }
 
@@ -77,13 +77,31 @@ impl Snapshot {
         self.range_in(&self.default, range)
     }
 
-    /// The records of `keyspace` in `range`.
+    /// The records of `keyspace` in `range`. Of a keyspace of another store it gives [`Error::ForeignKeyspace`], and nothing
+    /// else.
     pub fn range_in<K: AsRef<[u8]>>(
         &self,
         keyspace: &Keyspace,
         range: impl RangeBounds<K>,
     ) -> Range {
-        keyspace.range_at(owned_bounds(range), Some(self.seq))
+        let engine = Arc::clone(self.default.engine());
+        let bounds = owned_bounds(range);
+        let mut records = Range::new(engine, keyspace.tree(), bounds, Some(self.seq));
+        if let Err(error) = self.engine_of(keyspace) {
+            records.refuse(error);
+        }
+        records
+    }
+
+    /// The engine that both belong to: to another one the snapshot's number means nothing.
+    fn engine_of<'a>(&self, keyspace: &'a Keyspace) -> Result<&'a Arc<Engine>> {
+        let engine = keyspace.engine();
+        if !Arc::ptr_eq(engine, self.default.engine()) {
+            let number = keyspace.tree().id;
+            return Err(Error::ForeignKeyspace { number });
+        }
+        engine.check_open()?;
+        Ok(engine)
     }
 
     /// The records of the default keyspace whose keys start with `prefix`.

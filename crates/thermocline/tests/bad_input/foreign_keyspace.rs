@@ -62,3 +62,49 @@ fn a_batch_that_names_a_keyspace_of_another_store_is_refused() {
     assert_eq!(own.get("key").unwrap().as_deref(), Some(&b"value"[..]));
     assert_eq!(db.iter().count(), 4);
 }
+
+/// Numbers of keyspaces are those of files: stores that were founded alike give their first ones the same. A batch for one was
+/// acknowledged by the other, and lay in a keyspace that its writer did not name.
+#[test]
+fn a_keyspace_of_another_store_is_foreign_whatever_its_number() {
+    let disk = Faulty::new(1);
+    let mut of_other = with_paths(["/other-fast", "/other-slow"]);
+    // What a store is known by is drawn, and by tests with the same seed alike.
+    of_other.seed = Some(7);
+    let other = open(&disk, &of_other).unwrap();
+    let db = open(&disk, &with_paths([FAST, SLOW])).unwrap();
+    let theirs = other.create_keyspace("theirs").unwrap();
+    let own = db.create_keyspace("own").unwrap();
+    // Their store is ahead: what the snapshot sees of this one would be any state of it.
+    for n in 0..10 {
+        theirs.put("key", format!("{n}")).unwrap();
+    }
+    own.put("key", "own").unwrap();
+    let is_foreign = |error: &Error| matches!(error, Error::ForeignKeyspace { .. });
+
+    let mut batch = Batch::new();
+    batch.put("key", "value");
+    batch.put_in(&theirs, "key", "of another store");
+    assert!(is_foreign(&db.write(batch.clone()).unwrap_err()));
+    // Nor does it belong to theirs, if it names one of each.
+    batch.delete_in(&own, "key");
+    for store in [&db, &other] {
+        assert!(is_foreign(&store.write(batch.clone()).unwrap_err()));
+    }
+    batch.clear();
+    batch.require(&theirs, "key", Expect::Present);
+    assert!(is_foreign(&db.write(batch).unwrap_err()));
+    assert!(db.get("key").unwrap().is_none());
+    assert_eq!(own.get("key").unwrap().as_deref(), Some(&b"own"[..]));
+
+    for (snapshot, foreign) in [(db.snapshot(), &theirs), (other.snapshot(), &own)] {
+        assert!(is_foreign(&snapshot.get_in(foreign, "key").unwrap_err()));
+        let many = snapshot.multi_get_in(foreign, &["key"]);
+        assert!(is_foreign(&many.unwrap_err()));
+        let mut range = snapshot.range_in::<&str>(foreign, ..);
+        assert!(is_foreign(&range.next().unwrap().unwrap_err()));
+        assert!(range.next().is_none() && range.next_back().is_none());
+    }
+    let ours = db.snapshot();
+    assert!(ours.get_in(&own, "key").unwrap().is_some());
+}
