@@ -13,6 +13,6 @@ mod targets;
 pub(crate) use bypass::{Bypass, BypassWorth};
 pub(crate) use filter::VersionFilter;
 pub(crate) use job::{CompactionJob, MOST_MET};
-pub(crate) use picker::{Hotness, Manual, Picker};
+pub(crate) use picker::{Hotness, Manual, Meant, Picker};
 pub(crate) use plan::{Plan, Running};
 pub(crate) use targets::{FastRoom, LevelTargets};

@@ -1,11 +1,14 @@
 //! Which compaction to run next.
 
+use bytes::{BufMut, BytesMut};
+
 use super::bypass::{Bypass, BypassWorth, Met};
 use super::plan::{Plan, Running, union};
 use super::targets::LevelTargets;
-use crate::key::{KeyRange, SeqNo};
+use crate::key::KeyRange;
 use crate::placement::Output;
 use crate::sync::Arc;
+use crate::version::edit::FileId;
 use crate::version::{MAX_LEVELS, TableHandle, Version};
 
 /// Chooses compactions for one keyspace at one moment.
@@ -32,25 +35,25 @@ pub(crate) trait Hotness {
 }
 
 impl Picker<'_> {
-    /// Compactions that could start now, the most urgent first, one for each level. Of L0 also a
+    /// Compactions that could start now with how urgent each is, the most urgent first, one for each level. Of L0 also a
     /// smaller one, for when the large one has no room; of the level above f one that passes level f by
     /// before the ordinary one, where that pays.
-    pub(crate) fn candidates(&self) -> impl Iterator<Item = Plan> {
+    pub(crate) fn candidates(&self) -> impl Iterator<Item = (f64, Plan)> {
         let mut scores: Vec<(f64, usize)> = (0..MAX_LEVELS - 1)
             .map(|level| (self.score(level), level))
             .filter(|(score, _)| *score >= 1.0)
             .collect();
         scores.sort_by(|a, b| b.0.total_cmp(&a.0));
-        scores
-            .into_iter()
-            .flat_map(|(_, level)| match level {
+        scores.into_iter().flat_map(|(score, level)| {
+            let plans = match level {
                 0 => [self.pick_l0(usize::MAX), self.pick_l0(self.l0_trigger)],
                 _ if level + 1 == self.targets.last_fast() => {
                     [self.pick_bypass(level), self.pick_level(level)]
                 }
                 _ => [self.pick_level(level), None],
-            })
-            .flatten()
+            };
+            plans.into_iter().flatten().map(move |plan| (score, plan))
+        })
     }
 
     /// How far a level is over its target; from 1 on it is compacted.
@@ -93,10 +96,12 @@ impl Picker<'_> {
         self.admit(plan)
     }
 
-    /// The move of a table from the last fast level to a slower tier, however full the level is.
-    pub(crate) fn pick_crossing(&self) -> Option<Plan> {
-        let plan = self.pick_level(self.targets.last_fast())?;
-        (plan.is_crossing && plan.outputs[0].tier > 0).then_some(plan)
+    /// The move of a table from the last fast level to a slower tier, however full the level is, and how full
+    /// that is.
+    pub(crate) fn pick_crossing(&self) -> Option<(f64, Plan)> {
+        let f = self.targets.last_fast();
+        let plan = self.pick_level(f)?;
+        (plan.is_crossing && plan.outputs[0].tier > 0).then(|| (self.score(f), plan))
     }
 
     /// The table whose move down brings most for its cost: (FileSize − HotSize) / (FileSize +
@@ -179,23 +184,19 @@ impl Picker<'_> {
         })
     }
 
-    /// The next compaction that brings the tables of `from` that meet `range` down a level, but for those of which all
-    /// is newer than `through`: more of them may come for ever.
-    pub(crate) fn pick_range(&self, from: usize, range: &KeyRange, through: SeqNo) -> Manual {
+    /// The next compaction that brings a table of `from` that is `meant` down a level: all of L0, or the first in key
+    /// order.
+    pub(crate) fn pick_range(&self, from: usize, meant: &Meant) -> Manual {
         let here = &self.version.levels[from].tables;
-        let is_meant = |table: &&Arc<TableHandle>| {
-            table.meta.range.meets(range) && table.meta.min_seq <= through
-        };
-        let mut meant = here.iter().filter(is_meant).peekable();
-        if meant.peek().is_none() {
+        let mut tables = here.iter().filter(|table| meant.holds(from, table));
+        let Some(first) = tables.next() else {
             return Manual::Done;
-        }
+        };
         let plan = if from == 0 {
             self.pick_l0(usize::MAX)
         } else {
-            meant
-                .filter_map(|table| self.plan(from, vec![Arc::clone(table)]))
-                .find_map(|plan| self.admit(plan))
+            let plan = self.plan(from, vec![Arc::clone(first)]);
+            plan.and_then(|plan| self.admit(plan))
         };
         plan.map_or(Manual::Wait, |plan| Manual::Start(Box::new(plan)))
     }
@@ -235,6 +236,40 @@ impl Picker<'_> {
         Output {
             level: level as u8,
             tier: self.tiers[usize::from(!is_fast)],
+        }
+    }
+}
+
+/// What a compaction by hand is to bring down of a level.
+#[derive(Debug)]
+pub(crate) struct Meant {
+    pub(crate) range: KeyRange,
+    /// Tables of L0 from this number on are not meant: what is written, or promoted, meanwhile may come for ever.
+    pub(crate) before: FileId,
+}
+
+impl Meant {
+    /// Leaves out the keys up to `last`: what comes to lie there from now on has moved meanwhile, and more may.
+    pub(crate) fn pass(&mut self, last: &[u8]) {
+        let mut first = BytesMut::with_capacity(last.len() + 1);
+        first.extend_from_slice(last);
+        first.put_u8(0);
+        self.range.first = first.freeze();
+    }
+
+    fn holds(&self, level: usize, table: &TableHandle) -> bool {
+        let meta = &table.meta;
+        self.range.first <= self.range.last
+            && meta.range.meets(&self.range)
+            && (level > 0 || meta.id < self.before)
+    }
+
+    /// All that lies in `range`.
+    #[cfg(test)]
+    pub(crate) fn all_of(range: &KeyRange) -> Self {
+        Self {
+            range: range.clone(),
+            before: FileId::MAX,
         }
     }
 }

@@ -6,7 +6,7 @@ use super::compactions::{Compactions, Seen};
 use super::engine::Engine;
 use super::flush::FlushJob;
 use super::tree::Tree;
-use crate::compaction::{CompactionJob, Plan};
+use crate::compaction::{CompactionJob, Picker, Plan};
 use crate::error::{Error, Result};
 use crate::executor::Lane;
 use crate::metrics::Activity;
@@ -147,20 +147,33 @@ impl Engine {
     /// the last fast level goes down to make some; where that cannot be and nothing runs that
     /// could, the most urgent compaction writes to the last tier (I8).
     fn start_one_compaction(&self) -> bool {
-        let mut refused: Option<(Arc<Tree>, Plan)> = None;
+        let candidates = self.most_urgent_first(|picker| picker.candidates().collect());
+        let started = |(tree, plan): &(Arc<Tree>, Plan)| self.start(tree, plan.clone()).is_ok();
+        if candidates.iter().any(started) {
+            return true;
+        }
+        let refused = candidates.into_iter().next();
+        refused.is_some_and(|(tree, plan)| self.start_without_room(&tree, plan))
+    }
+
+    /// What `pick` gives for each keyspace, by how urgent it is: one keyspace's debt must not keep the others' writers
+    /// waiting.
+    fn most_urgent_first(
+        &self,
+        pick: impl Fn(&Picker<'_>) -> Vec<(f64, Plan)>,
+    ) -> Vec<(Arc<Tree>, Plan)> {
+        let mut found = Vec::new();
         for tree in self.all_trees() {
             let state = tree.state.lock();
-            let candidates: Vec<Plan> =
-                tree.with_picker(self, &state, false, |picker| picker.candidates().collect());
+            let picked = tree.with_picker(self, &state, false, &pick);
             drop(state);
-            for plan in candidates {
-                if self.start(&tree, plan.clone()).is_ok() {
-                    return true;
-                }
-                refused.get_or_insert((Arc::clone(&tree), plan));
-            }
+            let of_tree = picked.into_iter();
+            found.extend(of_tree.map(|(score, plan)| (score, Arc::clone(&tree), plan)));
         }
-        refused.is_some_and(|(tree, plan)| self.start_without_room(&tree, plan))
+        // Stable: of one level the first of its plans stays before the others.
+        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let plans = found.into_iter();
+        plans.map(|(_, tree, plan)| (tree, plan)).collect()
     }
 
     /// Starts `plan` if there is room for it. One that was overtaken since it was picked, by a job
@@ -185,19 +198,17 @@ impl Engine {
         Ok(())
     }
 
-    /// Sends a table of a last fast level down, however full the level is, to make room on the
-    /// fast tier; whether there was one.
+    /// Sends a table of a last fast level down, of the fullest first and however full it is, to make room on
+    /// the fast tier; whether there was one.
     pub(crate) fn start_crossing(&self) -> bool {
         if self.options.has_flash_cache() {
             // No table is there to go.
             return false;
         }
-        self.all_trees().iter().any(|tree| {
-            let state = tree.state.lock();
-            let crossing = tree.with_picker(self, &state, false, |picker| picker.pick_crossing());
-            drop(state);
-            crossing.is_some_and(|crossing| self.start(tree, crossing).is_ok())
-        })
+        let crossings =
+            self.most_urgent_first(|picker| picker.pick_crossing().into_iter().collect());
+        let mut crossings = crossings.into_iter();
+        crossings.any(|(tree, crossing)| self.start(&tree, crossing).is_ok())
     }
 
     /// What to do about a compaction that has no room; whether something was started.

@@ -9,10 +9,11 @@ use super::background::Work;
 use super::compactions::Seen;
 use super::engine::Engine;
 use super::tree::Tree;
-use crate::compaction::Manual;
+use crate::compaction::{Manual, Meant};
 use crate::error::{Error, Result};
 use crate::key::{KeyRange, MAX_KEY_LEN, SeqNo};
 use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
 
 /// Where a verification is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,7 +116,7 @@ impl Engine {
         tree: &Arc<Tree>,
         bounds: (Bound<Bytes>, Bound<Bytes>),
     ) -> Result<()> {
-        let through = self.flush_all()?;
+        self.flush_all()?;
         let range = inclusive(bounds);
         let (last, last_fast) = {
             // Let go before the work starts: a version held through it holds the files it replaces.
@@ -125,32 +126,32 @@ impl Engine {
             (last, tree.targets(self, version).last_fast())
         };
         for level in (0..last).filter(|level| *level != last_fast) {
-            self.compact_level(tree, level, &range, through)?;
+            let meant = Meant {
+                range: range.clone(),
+                before: self.next_file.load(Ordering::Relaxed),
+            };
+            self.compact_level(tree, level, meant)?;
         }
         Ok(())
     }
 
-    /// Brings what of `level` lies in the range and is not newer than `through` a level down.
-    fn compact_level(
-        &self,
-        tree: &Arc<Tree>,
-        level: usize,
-        range: &KeyRange,
-        through: SeqNo,
-    ) -> Result<()> {
+    /// Brings what is `meant` of `level` a level down, in one sweep over its keys.
+    fn compact_level(&self, tree: &Arc<Tree>, level: usize, mut meant: Meant) -> Result<()> {
         loop {
             self.check_writable()?;
             let seen = self.background.compactions.look();
             let picked = {
                 let state = tree.state.lock();
                 tree.with_picker(self, &state, true, |picker| {
-                    picker.pick_range(level, range, through)
+                    picker.pick_range(level, &meant)
                 })
             };
             match picked {
                 Manual::Done => return Ok(()),
                 Manual::Start(plan) => {
                     let inputs: Vec<_> = plan.inputs().map(|table| table.meta.id).collect();
+                    let passed = plan.upper.iter().map(|table| &table.meta.range.last);
+                    let passed = passed.max().cloned();
                     self.background.clear(Work::Compaction);
                     self.start_manual(tree, *plan)?;
                     self.wait_compaction_ends(seen)?;
@@ -162,6 +163,10 @@ impl Engine {
                     let failure = self.background.failure(Work::Compaction);
                     if let Some(failure) = failure.filter(|_| is_undone) {
                         return Err(failure);
+                    }
+                    // Tables of L0 overlap: there is no order in which they could be passed.
+                    if let Some(passed) = passed.filter(|_| !is_undone && level > 0) {
+                        meant.pass(&passed);
                     }
                 }
                 Manual::Wait => self.wait_compaction_ends(seen)?,
@@ -228,6 +233,7 @@ mod tests {
     use crate::executor::Stepped;
     use crate::options::{Options, TierOptions};
     use crate::points::Points;
+    use crate::promotion::tests::scene::{F, KEYS, SLOW, Scene};
     use crate::storage::Memory;
     use crate::sync::atomic::{AtomicUsize, Ordering};
 
@@ -278,5 +284,62 @@ mod tests {
         db.compact_range::<&[u8]>(..).unwrap();
         points.clear("compaction.before_edit");
         assert_eq!(tables(&db), (1, 1));
+    }
+
+    /// Regression: what is promoted meanwhile is old. L0 was brought down again for each table of it, for as long as a
+    /// hot set was being learnt.
+    #[test]
+    fn compacting_a_range_leaves_alone_what_is_promoted_meanwhile() {
+        let scene = Scene::with_old(&KEYS);
+        scene.heat(&KEYS);
+        for version in ["old", "new"] {
+            scene.put("other", version);
+            scene.db.flush().unwrap();
+        }
+        let hook = scene.at("compaction.before_edit", |scene| {
+            scene.read_into_cache(&KEYS);
+            scene.promote()
+        });
+        scene.db.compact_range::<&str>(..).unwrap();
+        assert!(hook.has_run());
+        let levels = &scene.tree().pin().version.levels;
+        assert_eq!(levels[0].tables.len(), 1, "the promoted ones");
+        assert_eq!(levels[F].tables.len(), 1, "the other");
+    }
+
+    /// Regression: so is what crosses meanwhile. A level of the slow tier was never empty while the fast one's records went
+    /// down, each of which the writes that came after had to replace first.
+    #[test]
+    fn compacting_a_range_passes_each_key_of_a_level_once() {
+        const LOW: usize = SLOW - 1;
+        let scene = Scene::with_old(&KEYS);
+        // All places are taken: none begins by itself.
+        let engine = scene.engine();
+        let threads = engine.options.compaction_threads;
+        (0..threads).for_each(|_| engine.background.compactions.begin());
+        for keys in [&["a"][..], &KEYS] {
+            scene.put_all(keys, "new");
+            scene.to_last_fast();
+        }
+        let keys = KeyRange {
+            first: Bytes::from_static(b"k"),
+            last: Bytes::from_static(b"l"),
+        };
+        let plan = scene.pick(F, &keys, true).unwrap();
+        scene.cross_as(plan, LOW);
+        let of_low = |scene: &Scene| scene.tree().pin().version.levels[LOW].tables.to_vec();
+        assert_eq!(of_low(&scene).len(), 1);
+        // Past the keys that the first job of the level brings down.
+        let hook = scene.at("compaction.before_edit", |scene| {
+            scene.start(scene.crossing());
+            scene.drain();
+            Ok(())
+        });
+        scene.db.compact_range::<&str>(..).unwrap();
+        assert!(hook.has_run());
+        let left = of_low(&scene);
+        assert_eq!(left.len(), 1, "{left:?}");
+        assert_eq!(left[0].meta.range.first, "a");
+        (0..threads).for_each(|_| engine.background.compactions.end());
     }
 }

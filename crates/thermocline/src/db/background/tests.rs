@@ -1,10 +1,10 @@
 use bytes::Bytes;
 
 use super::*;
-use crate::compaction::Manual;
+use crate::compaction::{Manual, Meant};
 use crate::db::Db;
 use crate::executor::{Executor, Job, Stepped};
-use crate::key::{KeyRange, MAX_SEQ};
+use crate::key::KeyRange;
 use crate::options::{Options, TierOptions};
 use crate::points::Points;
 use crate::storage::Memory;
@@ -18,7 +18,7 @@ fn plan_of_l0(db: &Db) -> Plan {
     };
     let state = tree.state.lock();
     match tree.with_picker(engine, &state, true, |picker| {
-        picker.pick_range(0, &all, MAX_SEQ)
+        picker.pick_range(0, &Meant::all_of(&all))
     }) {
         Manual::Start(plan) => *plan,
         Manual::Wait | Manual::Done => panic!("L0 has tables"),
@@ -354,4 +354,35 @@ fn a_compaction_that_cannot_begin_is_told_to_those_who_wait_already() {
     assert!(background.failure(Work::Compaction).is_some());
     let woken = executor.notified.load(Ordering::Relaxed) - before;
     assert!(woken > 0, "nobody is woken");
+}
+
+/// The first keyspace's compactions went before every other one's, however urgent those were: while it had any, another one's L0 filled
+/// until all writers were stopped.
+#[test]
+fn the_most_urgent_compaction_of_all_keyspaces_comes_first() {
+    let db = small_store(2, &Points::default(), Arc::new(Stepped::new(1)));
+    let (engine, side) = (db.engine(), db.create_keyspace("side").unwrap());
+    // All places are taken while tables come.
+    let threads = engine.options.compaction_threads;
+    (0..threads).for_each(|_| engine.background.compactions.begin());
+    for n in 0..8 {
+        side.put("key", [n]).unwrap();
+        if n < 3 {
+            db.put("key", [n]).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    let of_l0 = |tree: &Tree| tree.pin().version.levels[0].tables.to_vec();
+    assert_eq!((of_l0(db.tree()).len(), of_l0(side.tree()).len()), (3, 8));
+    engine.background.compactions.end();
+    engine.schedule();
+    let runs = |tree: &Tree| {
+        let tables = of_l0(tree);
+        let running = &tree.state.lock().running;
+        tables.iter().any(|table| running.has_input(table))
+    };
+    assert_eq!((runs(db.tree()), runs(side.tree())), (false, true));
+    (1..threads).for_each(|_| engine.background.compactions.end());
+    db.wait_idle().unwrap();
+    assert!(of_l0(db.tree()).is_empty() && of_l0(side.tree()).is_empty());
 }

@@ -3,9 +3,8 @@
 
 use super::flush::{STEPS, check_released, promoted_bytes, with_full_cache};
 use super::scene::{F, KEYS, Scene, everything, model, options};
-use crate::compaction::Manual;
+use crate::compaction::{Manual, Meant};
 use crate::error::{Error, Result};
-use crate::key::MAX_SEQ;
 use crate::metrics::Refusal;
 
 #[test]
@@ -185,7 +184,7 @@ fn a_dropped_keyspace_leaves_nothing_in_its_promotion_cache() {
     for from in 0..=F {
         let state = tree.state.lock();
         let plan = tree.with_picker(&engine, &state, true, |picker| {
-            picker.pick_range(from, &everything(), MAX_SEQ)
+            picker.pick_range(from, &Meant::all_of(&everything()))
         });
         drop(state);
         let Manual::Start(plan) = plan else {

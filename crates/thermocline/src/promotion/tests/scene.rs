@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use crate::clock::ManualClock;
-use crate::compaction::{Manual, Plan};
+use crate::compaction::{Manual, Meant, Plan};
 use crate::db::{Db, Engine, Keyspace, Moment, Snapshot, Tree};
 use crate::error::Result;
 use crate::executor::Stepped;
@@ -20,6 +20,7 @@ use crate::table::ReadTrace;
 use crate::tier::Reservation;
 use crate::value::Value;
 use crate::version::Superversion;
+use crate::version::edit::KeyspaceId;
 
 /// Length of every value: ten records are worth a table, and too few to fill the promotion cache.
 pub(crate) const VALUE: usize = 500;
@@ -29,6 +30,9 @@ pub(crate) const F: usize = 2;
 
 /// The slow level that scenes use.
 pub(crate) const SLOW: usize = 6;
+
+/// More accesses than RALT needs to learn anything, with so small a fast tier.
+const MOST_ACCESSES: u32 = 1 << 20;
 
 /// Keys of ten records.
 pub(crate) const KEYS: [&str; 10] = [
@@ -158,7 +162,7 @@ impl Scene {
         let state = self.tree().state.lock();
         self.tree()
             .with_picker(&self.engine(), &state, is_urgent, |picker| {
-                match picker.pick_range(from, range, MAX_SEQ) {
+                match picker.pick_range(from, &Meant::all_of(range)) {
                     Manual::Start(plan) => Some(*plan),
                     Manual::Wait | Manual::Done => None,
                 }
@@ -199,9 +203,13 @@ impl Scene {
         }
     }
 
-    /// Crosses everything on level f to level `to`, where nothing lies below the keys.
+    /// Crosses what lies on level f first to level `to`, where nothing lies below the keys.
     pub(crate) fn cross_to(&self, to: usize) {
-        let mut plan = self.crossing();
+        self.cross_as(self.crossing(), to);
+    }
+
+    /// Makes `plan` a crossing to level `to`, as above, and runs it.
+    pub(crate) fn cross_as(&self, mut plan: Plan, to: usize) {
         plan.to = to;
         plan.outputs[0].level = to as u8;
         plan.lower = Vec::new();
@@ -220,8 +228,13 @@ impl Scene {
 
     /// Makes `keys` hot.
     pub(crate) fn heat(&self, keys: &[&str]) {
+        self.heat_in(self.tree().id, keys);
+    }
+
+    /// Makes `keys` of the keyspace `id` hot.
+    pub(crate) fn heat_in(&self, id: KeyspaceId, keys: &[&str]) {
         let engine = self.engine();
-        let (ralt, id) = (engine.ralt.as_ref().unwrap(), self.tree().id);
+        let ralt = engine.ralt.as_ref().unwrap();
         for key in keys {
             ralt.log(id, key.as_bytes(), VALUE, 1);
         }
@@ -234,10 +247,13 @@ impl Scene {
             ralt.hot_keys(id, &range).is_hot(&key)
         };
         // Accesses may wait in a buffer until it is full.
+        let mut others = 0;
         while !keys.iter().all(is_hot) {
             if ralt.log(id, b"zzz", 1, 1) {
                 while ralt.work() {}
             }
+            others += 1;
+            assert!(others < MOST_ACCESSES, "{keys:?} do not become hot");
         }
     }
 
@@ -252,12 +268,13 @@ impl Scene {
                 while ralt.work() {}
             }
             others += 1;
+            assert!(others < MOST_ACCESSES, "all that is read counts as hot");
         }
     }
 
     /// Promotes what the cache holds now.
     pub(crate) fn promote(&self) -> Result<()> {
-        self.engine().promote(self.tree())
+        self.engine().promote(self.tree()).map(|_| ())
     }
 
     /// The version of `key` in the promotion caches.
