@@ -24,7 +24,7 @@ impl Engine {
             // L0 when it is due, and as much again, which is what it has brought down last.
             let l0 = 2 * self.sizes.l0_trigger as u64 * self.sizes.memtable_size;
             waits += backlog(&tree.bytes_on(0), &planned, f, l0);
-            last += planned[f];
+            last = planned[f].saturating_add(last);
         }
         if waits == 0 {
             return 0.0;

@@ -86,7 +86,7 @@ impl Engine {
     /// Offers a record that was found below level f to the promotion cache.
     fn offer(&self, tree: &Tree, seen: &Superversion, seq: SeqNo, key: &[u8], record: &Record) {
         self.promotions.attempts.fetch_add(1, Ordering::Relaxed);
-        let full = self.promotion_capacity();
+        let full = self.promotion_capacity(tree);
         // A point that fails stands for nothing here: a read does not fail for want of promotion.
         let _: Result<()> = point!(self.points, "promotion.before_admission");
         let admitted =
@@ -145,7 +145,9 @@ impl Engine {
         let Some(ralt) = &self.ralt else { return };
         let (mut room, mut used) = (0, 0);
         let mut data = 0u64;
+        let shares = self.shares();
         for tree in self.all_trees() {
+            tree.promotion_share.set(shares.of(&tree));
             let pinned = tree.pin();
             let f = usize::from(tree.last_fast_level);
             let target = tree.targets(self, &pinned.version).bytes[f];

@@ -4,6 +4,7 @@ use super::engine::Engine;
 use super::tree::Tree;
 use crate::compaction::{FastRoom, LevelTargets, MOST_MET};
 use crate::placement::SpacePlan;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::version::MAX_LEVELS;
 
 /// Tables that a compaction from one fast level to the next writes, but for that of L0: its input, the tables it meets,
@@ -21,7 +22,7 @@ pub(super) struct Shares {
 
 impl Shares {
     /// The part of the fast tier that is `tree`'s, 0 to 1.
-    fn of(&self, tree: &Tree) -> f64 {
+    pub(super) fn of(&self, tree: &Tree) -> f64 {
         match self.all {
             0 => 1.0,
             // Compactions may have come between the two counts.
@@ -29,6 +30,27 @@ impl Shares {
                 .max(self.least)
                 .min(1.0),
         }
+    }
+}
+
+/// A share that others read while it is worked out anew. Everything until then.
+#[derive(Debug)]
+pub(crate) struct Share(AtomicU64);
+
+impl Default for Share {
+    fn default() -> Self {
+        Self(AtomicU64::new(1.0_f64.to_bits()))
+    }
+}
+
+impl Share {
+    pub(super) fn set(&self, share: f64) {
+        self.0.store(share.to_bits(), Ordering::Relaxed);
+    }
+
+    /// That part of `bytes`.
+    pub(crate) fn of(&self, bytes: u64) -> u64 {
+        (bytes as f64 * f64::from_bits(self.0.load(Ordering::Relaxed))) as u64
     }
 }
 
@@ -136,6 +158,14 @@ mod tests {
         builder.medium(1, memory).open().unwrap()
     }
 
+    fn open_without_capacity() -> Db {
+        let tiers = vec![TierOptions::fast("/fast"), TierOptions::slow("/slow")];
+        let memory = Arc::new(Memory::new());
+        let builder = Db::builder(Options::with_tiers(tiers));
+        let builder = builder.medium(0, Arc::clone(&memory) as Arc<_>);
+        builder.medium(1, memory).open().unwrap()
+    }
+
     fn room(db: &Db) -> u64 {
         db.engine().fast_room(db.tree()).last
     }
@@ -211,17 +241,52 @@ mod tests {
     /// that is more than a number can be: whoever asked for a compaction just then panicked, or found no room.
     #[test]
     fn a_tier_without_a_capacity_has_room_whatever_jobs_have_written() {
-        let tiers = vec![TierOptions::fast("/fast"), TierOptions::slow("/slow")];
-        let memory = Arc::new(Memory::new());
-        let builder = Db::builder(Options::with_tiers(tiers));
-        let builder = builder.medium(0, Arc::clone(&memory) as Arc<_>);
-        let db = builder.medium(1, memory).open().unwrap();
+        let db = open_without_capacity();
         let fast = db.engine().fast();
         let mut output = fast.reserve(4 << 20).unwrap();
         output.use_for_file(4 << 20);
         // As where its files are the last level's already.
         fast.remove_file_bytes(4 << 20);
         assert!(room(&db) > 1 << 60, "{}", room(&db));
+    }
+
+    /// What the levels of each may hold is nearly all that a number can be: where overflows are checked their sum panicked,
+    /// in a flush, or in the commit that filled a memtable.
+    #[test]
+    fn two_keyspaces_find_room_on_a_tier_without_a_capacity() {
+        let db = open_without_capacity();
+        let other = db.create_keyspace("other").unwrap();
+        for keyspace in [&db, &other] {
+            keyspace.put("key", "value").unwrap();
+        }
+        db.flush().unwrap();
+        assert!(other.get("key").unwrap().is_some());
+        assert!(room(&db) > 1 << 60, "{}", room(&db));
+    }
+
+    /// Each keyspace had a promotion cache as large as the only one's, beside all memory that was set.
+    #[test]
+    fn promotion_caches_are_together_as_large_as_the_only_one() {
+        let db = open(Placement::default());
+        let whole = db.engine().sizes.table_size / 2;
+        assert_eq!(db.engine().promotion_capacity(db.tree()), whole);
+        let others: Vec<_> = (0..9)
+            .map(|n| db.create_keyspace(&format!("other{n}")).unwrap())
+            .collect();
+        for keyspace in others.iter().chain([&*db]) {
+            let mut table = [0; 20 << 10];
+            rand::fill(&mut table);
+            keyspace.put("key", table).unwrap();
+        }
+        db.flush().unwrap();
+        let capacity = |tree: &Tree| db.engine().promotion_capacity(tree);
+        let all: u64 = db
+            .engine()
+            .all_trees()
+            .iter()
+            .map(|tree| capacity(tree))
+            .sum();
+        assert!(all <= whole && all > whole / 10 * 9, "{all} of {whole}");
     }
 
     /// Each was measured against what all were planned to hold together, and never seen to be close.

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use super::averages::Averages;
 use super::engine::Engine;
 use super::reservations::Reservations;
+use super::room::Share;
 use crate::compaction::{BypassWorth, Hotness, LevelTargets, Picker, Plan, Running};
 use crate::error::Result;
 use crate::key::{Kind, SeqNo};
@@ -30,6 +31,8 @@ pub(crate) struct Tree {
     pub(crate) promotion: PromotionGate,
     /// What its jobs found of late.
     pub(crate) averages: Averages,
+    /// Its part of the memory for promotion caches, 0 to 1: that of the fast tier, as of late.
+    pub(crate) promotion_share: Share,
     /// Whether a promotion by flush is queued or runs; there is never more than one.
     pub(crate) promoting: AtomicBool,
     /// Stored only under the lock of `state`.
@@ -100,6 +103,7 @@ impl Tree {
             }),
             promotion,
             averages: Averages::new(learned),
+            promotion_share: Share::default(),
             promoting: AtomicBool::new(false),
             state: Mutex::new(TreeState {
                 running: Running::default(),

@@ -43,8 +43,11 @@ pub struct Options {
     pub tiers: Vec<TierOptions>,
     /// Create the store when the directories hold none.
     pub create_if_missing: bool,
-    /// All memory of the store in bytes: memtables, caches of blocks and records, pinned
-    /// index and filter blocks, and buffers.
+    /// The memory of the store in bytes: memtables, caches of blocks and records, pinned
+    /// index and filter blocks, and buffers. What placement by hotness knows comes on top, some three bytes for each
+    /// hot record, and what waits for promotion, five quarters of `table_size` at most; both are in the metrics
+    /// ([`RaltMetrics::memory_bytes`](crate::metrics::RaltMetrics::memory_bytes),
+    /// [`HotRapMetrics::promotion_cache_bytes`](crate::metrics::HotRapMetrics::promotion_cache_bytes)).
     pub memory: u64,
     /// Bytes of it for the block cache; by default what the other parts leave. What a smaller one
     /// leaves is for index and filter blocks.

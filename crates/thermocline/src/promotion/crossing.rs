@@ -27,12 +27,13 @@ impl Engine {
         });
         let joins = plan.outputs.len() > 1 && self.switches().promotion_by_compaction;
         let hot = taken.into_iter().filter(|(key, promoted)| {
-            let hot = joins && self.is_hot(tree, key);
+            let hot = self.is_hot(tree, key);
             if !hot {
                 self.promotions.dropped_cold.fetch_add(1, Ordering::Relaxed);
             }
             self.log_access(tree.id, key, promoted.value.len(), promoted.reads());
-            hot
+            // Where nothing of the crossing stays on the fast tier the hot ones are dropped, too, for want of room.
+            hot && joins
         });
         RecordsIter::new(hot.collect::<Vec<(Bytes, Arc<Promoted>)>>())
     }

@@ -16,6 +16,15 @@ use crate::tier::{Purpose, Reservation};
 use crate::version::Superversion;
 use crate::version::edit::{TableMeta, VersionEdit};
 
+/// What became of a promotion that has not failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Promotion {
+    /// It is over, whether or not anything came of it.
+    Done,
+    /// There is no room, and a compaction may make some.
+    Waits,
+}
+
 /// Looks after one keyspace's full promotion cache.
 #[derive(Debug)]
 struct PromotionJob {
@@ -30,16 +39,19 @@ impl Job for PromotionJob {
         // Hotness is advice (I7): what goes wrong here leaves the records where they were. Only a
         // failed sync is the store's business (I9).
         let before = self.tree.promotion.mutable();
-        if let Err(error) = self.engine.promote(&self.tree) {
-            self.engine.background.note_poison(&error);
+        let promoted = self.engine.promote(&self.tree);
+        if let Err(error) = &promoted {
+            self.engine.background.note_poison(error);
         }
+        let waits = matches!(promoted, Ok(Promotion::Waits));
         let has_frozen = !Arc::ptr_eq(&before, &self.tree.promotion.mutable());
         self.has_ended = true;
         self.tree.promoting.store(false, Ordering::Release);
         self.engine.after_change();
-        // The next cache may have filled meanwhile. Who filled it found the flag set, and it takes nothing more, so
-        // nobody would come who finds it unset.
-        if has_frozen && self.engine.check_writable().is_ok() {
+        // The next cache may have filled meanwhile, or the compaction may have ended that this one waits for. Who filled
+        // it, and that compaction, found the flag set; and it takes nothing more, so nobody would come who finds it unset.
+        let has_ended = waits && !self.engine.is_compacting();
+        if (has_frozen || has_ended) && self.engine.check_writable().is_ok() {
             self.engine.schedule_promotions();
         }
         Step::Done
@@ -71,37 +83,39 @@ impl Engine {
         self.spawn(Lane::Hotness, Activity::Promotion, job);
     }
 
-    /// Bytes at which a promotion cache is full. Half a table's: there are two caches at times, a frozen
-    /// one and the next, and L0 is content with small tables.
-    pub(crate) fn promotion_capacity(&self) -> u64 {
-        self.sizes.table_size / 2
+    /// Bytes at which the promotion cache of `tree` is full: its part of half a table's. There are two caches at
+    /// times, a frozen one and the next, and L0 is content with small tables.
+    pub(crate) fn promotion_capacity(&self, tree: &Tree) -> u64 {
+        tree.promotion_share.of(self.sizes.table_size / 2)
     }
 
     /// Queues the promotion of every full cache: one that found no room may find some now.
     pub(crate) fn schedule_promotions(&self) {
         for tree in self.all_trees() {
-            if tree.promotion.mutable().bytes() >= self.promotion_capacity() {
+            if tree.promotion.mutable().bytes() >= self.promotion_capacity(&tree) {
                 self.schedule_promotion(&tree);
             }
         }
     }
 
     /// Drops what is not hot of a full cache, and flushes what is left if that is worth a table.
-    pub(super) fn promote(&self, tree: &Arc<Tree>) -> Result<()> {
+    pub(super) fn promote(&self, tree: &Arc<Tree>) -> Result<Promotion> {
         self.check_writable()?;
         point!(self.points, "promotion.start")?;
         self.purge_cold(tree, &tree.promotion.mutable());
-        let worth_a_table = tree.promotion.mutable().bytes() >= self.promotion_capacity() / 2;
+        let worth_a_table = tree.promotion.mutable().bytes() >= self.promotion_capacity(tree) / 2;
         if !worth_a_table || !self.switches().promotion_by_flush {
-            return Ok(());
+            return Ok(Promotion::Done);
         }
         let Some(space) = self.reserve_for_promotion(tree.promotion.mutable().bytes()) else {
             // The end of a compaction, which may have made room, tries again. Where none will come
             // the records stay on the slow tier: promotion never waits for space.
             if !self.is_compacting() && !self.start_crossing() {
                 self.empty_promotion_cache(tree);
+                return Ok(Promotion::Done);
             }
-            return Ok(());
+            point!(self.points, "promotion.waits")?;
+            return Ok(Promotion::Waits);
         };
         point!(self.points, "promotion.purged")?;
         let frozen = tree.freeze_promotion();
@@ -119,7 +133,7 @@ impl Engine {
                 self.log_access(tree.id, key, promoted.value.len(), promoted.reads());
             }
         }
-        flushed.map(|_| ())
+        flushed.map(|_| Promotion::Done)
     }
 
     /// Takes out of `cache` what is not hot, and logs its reads.

@@ -135,7 +135,12 @@ pub(super) const CLASSES: &[Class] = &[
     Class {
         name: "kills in a change of keyspaces",
         most: 2,
-        points: &["keyspace.created", "keyspace.dropped", "keyspace.emptied"],
+        points: &[
+            "keyspace.create",
+            "keyspace.created",
+            "keyspace.dropped",
+            "keyspace.emptied",
+        ],
     },
     Class {
         name: "kills in the removal of a table",
@@ -177,6 +182,7 @@ pub(super) const SELDOM: &[&str] = &[
     "stall.stuck",
     "stall.held",
     "flush.refused",
+    "promotion.waits",
     "compaction.failed",
     "compaction.no_crossing",
     "record_cache.found",

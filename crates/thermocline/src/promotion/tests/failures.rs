@@ -126,6 +126,47 @@ fn a_full_cache_is_promoted_when_a_compaction_has_made_room() {
     scene.check(&model(&all, "old"), &all, "promoted");
 }
 
+/// A compaction could end just when a promotion had found no room, and before it let go of its place: it found the promotion under
+/// way, nobody tried again, and of a store that was only read nothing was promoted any more.
+#[test]
+fn a_full_cache_is_promoted_when_the_compaction_it_waits_for_has_just_ended() {
+    let keys: Vec<String> = (0..40).map(|n| format!("m{n:02}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let scene = Scene::with_old(&keys);
+    scene.heat(&keys);
+    scene.put("other", "old");
+    scene.to_last_fast();
+    let space = scene.take_all_space();
+    keys.iter()
+        .for_each(|key| assert!(scene.get(key).is_some()));
+    let hook = scene.at("promotion.waits", |scene| {
+        drop(space);
+        scene.drain();
+        assert!(!scene.engine().is_compacting());
+        Ok(())
+    });
+    scene.drain();
+    assert!(hook.has_run());
+    assert!(promoted_bytes(&scene) > 0);
+}
+
+/// Records that a crossing took out of the cache and had no room for were counted as cold ones.
+#[test]
+fn a_hot_record_that_a_crossing_has_no_room_for_is_not_counted_as_cold() {
+    let scene = with_full_cache();
+    for key in ["a", "z"] {
+        scene.put(key, "old");
+    }
+    scene.to_last_fast();
+    let dropped = |scene: &Scene| scene.db.metrics().hotrap.unwrap().dropped_cold;
+    let before = dropped(&scene);
+    assert!(KEYS.iter().all(|key| scene.cached(key).is_some()));
+    let _space = scene.take_all_space();
+    scene.cross();
+    assert!(KEYS.iter().all(|key| scene.cached(key).is_none()));
+    assert_eq!(dropped(&scene), before);
+}
+
 /// Who filled the next cache while one was being flushed found a promotion under way; and a full cache admits
 /// nothing more, so nobody came who would have asked again: without a compaction nothing was promoted any more.
 #[test]
@@ -135,7 +176,7 @@ fn a_cache_that_fills_while_another_is_flushed_is_promoted_too() {
     let scene = Scene::with_old(&keys);
     scene.heat(&keys);
     let in_cache = |scene: &Scene| scene.tree().promotion.mutable().bytes();
-    let full = scene.engine().promotion_capacity();
+    let full = scene.engine().promotion_capacity(scene.tree());
     let (first, rest) = keys.split_at(40);
     let rest: Vec<String> = rest.iter().map(|key| (*key).to_owned()).collect();
     let hook = scene.at("promotion.frozen", move |scene| {
