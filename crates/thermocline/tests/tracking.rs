@@ -130,6 +130,31 @@ fn destroying_takes_the_access_records_along_and_nothing_else() {
 }
 
 #[test]
+fn what_is_read_in_another_keyspace_is_tracked_until_that_is_dropped() {
+    let disk = read_store();
+    let db = open(&disk, small_options());
+    let side = db.create_keyspace("side").unwrap();
+    side.put("k", [7; 100]).unwrap();
+    for _ in 0..3 {
+        assert!(side.get("k").unwrap().is_some());
+    }
+    db.close().unwrap();
+    let db = open(&disk, small_options());
+    let of_side = |db: &Db| {
+        let hottest = db.heat(100).unwrap().hottest;
+        hottest.iter().filter(|key| key.keyspace == "side").count()
+    };
+    assert_eq!((of_side(&db), tracked(&db)), (1, 11));
+    db.drop_keyspace("side").unwrap();
+    assert_eq!((of_side(&db), tracked(&db)), (0, 10));
+    // Nothing of it comes back under the same name.
+    db.create_keyspace("side").unwrap();
+    db.close().unwrap();
+    let db = open(&disk, small_options());
+    assert_eq!((of_side(&db), tracked(&db)), (0, 10));
+}
+
+#[test]
 fn a_checkpoint_knows_what_is_hot() {
     let disk = read_store();
     let db = open(&disk, small_options());

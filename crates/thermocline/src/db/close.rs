@@ -36,8 +36,10 @@ impl Engine {
                 learned: trees.iter().map(|t| (t.id, t.averages.learned())).collect(),
                 ..VersionEdit::default()
             };
-            let ended = ended.and_then(|()| self.manifest.lock().append(&closed));
             let ended = ended.and_then(|()| point!(self.points, "close.log_ended"));
+            // The manifest's last edit: no keyspace is created behind it.
+            let mut manifest = self.manifest.lock();
+            let ended = ended.and_then(|()| manifest.append(&closed));
             self.closed.store(true, Ordering::Release);
             flushed.and(ended)
         };

@@ -68,7 +68,10 @@ impl Engine {
                 limit: MAX_NAME_LEN,
             });
         }
+        point!(self.points, "keyspace.create")?;
         let mut manifest = self.manifest.lock();
+        // Again: once the store is closed another process may have begun a manifest of its own.
+        self.check_writable()?;
         let trees = self.all_trees();
         if let Some(tree) = trees.into_iter().find(|tree| tree.name == name.as_bytes()) {
             return Ok(tree);
@@ -96,9 +99,6 @@ impl Engine {
         let f = meta.last_fast_level;
         let tree = Tree::new(id, meta.name, f, Version::default(), 0, Learned::default());
         let tree = Arc::new(tree);
-        if let Some(ralt) = &self.ralt {
-            ralt.forget(tree.id);
-        }
         self.trees.rcu(|trees| {
             let mut trees = (**trees).clone();
             trees.insert(id, Arc::clone(&tree));
@@ -117,7 +117,7 @@ impl Engine {
         }
         // The log's lock: no group is half way into the keyspace's memtable. And not during a checkpoint: what was
         // written before would be missing from the copy, where the keyspace would be gone.
-        let _log = self.lock_unheld_log()?;
+        let log = self.lock_unheld_log()?;
         let mut manifest = self.manifest.lock();
         if self.tree(tree.id).is_none() {
             return Ok(());
@@ -150,6 +150,13 @@ impl Engine {
         for table in before.tables() {
             table.file.mark_obsolete();
         }
+        drop((manifest, log));
+        // Waits for a step of RALT's work, which writers must not.
+        if let Some(ralt) = &self.ralt {
+            ralt.forget(tree.id);
+        }
+        // Writers may have been slowed for what it had waiting, and others may have room now.
+        self.after_change();
         Ok(())
     }
 }

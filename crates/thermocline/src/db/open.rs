@@ -165,7 +165,7 @@ impl Parts<'_> {
         let (manifest_file, log_file) = (new_file(), new_file());
         let log_start = recovered.segments.first().map_or(log_file, |s| s.number);
         // Before the manifest, which says that RALT's state is there.
-        let ralt = open_ralt(builder, self.database, &self.tiers[0], self.shape.placed_by);
+        let ralt = open_ralt(builder, self.database, &self.tiers[0], &self.shape);
         point!(builder.points, "recovery.hotness_opened")?;
         let placed_by = placed_by(&builder.options, ralt.as_deref());
         let found_log = recovered.found_log(log_file);

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::builder::DbBuilder;
 use super::engine::Engine;
+use super::shape::Shape;
 use crate::error::Result;
 use crate::metrics::Activity;
 use crate::options::{Options, Placement};
@@ -17,12 +18,12 @@ pub(super) fn ralt_dir(path: &Path) -> PathBuf {
     path.join("ralt")
 }
 
-/// Opens RALT, if hotness decides where records live. `before` is what the store's manifest says.
+/// Opens RALT, if hotness decides where records live. `shape` is what the store's manifest says.
 pub(super) fn open_ralt(
     builder: &DbBuilder,
     database: u128,
     fast: &Arc<Tier>,
-    before: Option<PlacedBy>,
+    shape: &Shape,
 ) -> Option<Arc<Ralt>> {
     let options = builder.options.hotrap()?;
     Some(Arc::new(Ralt::open(RaltParts {
@@ -32,7 +33,8 @@ pub(super) fn open_ralt(
         medium: builder.medium_of(0),
         path: ralt_dir(&fast.options.path),
         points: builder.points.clone(),
-        before,
+        keyspaces: shape.keyspaces.keys().copied().collect(),
+        before: shape.placed_by,
     })))
 }
 

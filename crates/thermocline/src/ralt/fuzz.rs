@@ -1,5 +1,6 @@
 //! Entry points for fuzzing: they must return, whatever RALT's files say (I7).
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -59,6 +60,7 @@ fn parts(memory: &Memory) -> RaltParts {
     let tables = expect(fast.table_store(Path::new("/fast"), true));
     let tier = TierOptions::fast("/fast").capacity(CAPACITY);
     RaltParts {
+        keyspaces: BTreeSet::new(),
         database: DATABASE,
         options: HotRapOptions::default(),
         fast: Arc::new(Tier::new(0, tier, tables, None)),

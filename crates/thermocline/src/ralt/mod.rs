@@ -32,6 +32,7 @@ mod tests;
 mod version;
 mod worker;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 pub(crate) use hot_keys::HotKeys;
@@ -60,6 +61,8 @@ pub(crate) struct RaltParts {
     /// RALT's own directory.
     pub(crate) path: PathBuf,
     pub(crate) points: Points,
+    /// The keyspaces there are.
+    pub(crate) keyspaces: BTreeSet<KeyspaceId>,
     /// What placed the records until now. By hotness: RALT has a state there, and where there is none, it
     /// was lost. By level: what is left there was being removed.
     pub(crate) before: Option<PlacedBy>,

@@ -107,7 +107,7 @@ pub(super) struct Version {
     /// The share of what lies above the lowest level that lies there too, as the last merge into
     /// the lowest level found it.
     pub(super) duplicates: f64,
-    /// Dropped keyspaces. Their numbers are never used again.
+    /// Dropped keyspaces, which nothing is tracked of any more. Their numbers are never used again.
     pub(super) forgotten: BTreeSet<KeyspaceId>,
 }
 

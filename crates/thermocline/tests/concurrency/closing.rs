@@ -74,6 +74,11 @@ fn readers_across_a_close_get_records_or_an_error() {
     assert!(matches!(db.write(Batch::new()), Err(Error::Closed)));
     assert!(matches!(db.flush(), Err(Error::Closed)));
     assert!(matches!(snapshot.get(key(1)), Err(Error::Closed)));
+    // Once, those that were made on a closed store gave what it had, whatever others had written since.
+    let made_late = [db.iter().next(), db.iter().next_back()];
+    for record in made_late.into_iter().chain([snapshot.iter().next()]) {
+        assert!(matches!(record, Some(Err(Error::Closed))), "{record:?}");
+    }
     // The store is free for others, who may compact what the old iterators read.
     let again = open_on(&small_options(), &medium).unwrap();
     again.compact_range::<&str>(..).unwrap();
@@ -118,6 +123,23 @@ fn no_write_is_acknowledged_behind_the_end_of_the_log() {
     let found = db.get("late").unwrap().is_some();
     assert_eq!(answer.is_ok(), found, "{answer:?}, and found: {found}");
     assert!(matches!(answer, Err(Error::Closed)), "{answer:?}");
+}
+
+/// The store could be closed, and opened by others, while a keyspace was on its way into the manifest: it was acknowledged,
+/// and written to a file that nobody has a name for any more.
+#[test]
+fn no_keyspace_is_acknowledged_behind_the_end_of_the_manifest() {
+    let medium = memory();
+    let (db, points) = open_with_points(&small_options(), &medium);
+    let slot = Slot::default();
+    slot.set(db.clone()).unwrap();
+    points.set("keyspace.create", move || slot.get().unwrap().close());
+    let created = db.create_keyspace("late");
+    points.clear("keyspace.create");
+    assert!(matches!(created, Err(Error::Closed)), "{created:?}");
+    drop(db);
+    let db = open_on(&small_options(), &medium).unwrap();
+    assert!(db.keyspace("late").is_err());
 }
 
 #[test]

@@ -247,3 +247,29 @@ fn a_dropped_keyspace_leaves_nothing_in_its_promotion_cache() {
         (None, 0)
     );
 }
+
+/// Each keyspace but the first was taken for a dropped one from its creation on, and a dropped one was not: nothing that was read there
+/// became hot, every record of it went to the slow tier for good, and what was dropped kept its place in the hot set.
+#[test]
+fn a_keyspace_is_tracked_from_its_creation_until_it_is_dropped() {
+    let scene = Scene::new();
+    let side = scene.db.create_keyspace("side").unwrap();
+    let (engine, id) = (scene.engine(), side.tree().id);
+    scene.heat_in(id, &KEYS);
+    let ralt = engine.ralt.as_ref().unwrap();
+    assert!(ralt.is_hot(id, KEYS[0].as_bytes()));
+    scene.db.drop_keyspace("side").unwrap();
+    assert!(!ralt.is_hot(id, KEYS[0].as_bytes()));
+}
+
+/// Builds before that was found had written the numbers of living keyspaces down as those of dropped ones.
+#[test]
+fn a_keyspace_that_is_there_is_tracked_whatever_access_records_say() {
+    let scene = Scene::new();
+    let id = scene.db.create_keyspace("side").unwrap().tree().id;
+    scene.engine().ralt.as_ref().unwrap().forget(id);
+    let scene = scene.reopen(options());
+    scene.heat_in(id, &KEYS);
+    let engine = scene.engine();
+    assert!(engine.ralt.as_ref().unwrap().is_hot(id, KEYS[0].as_bytes()));
+}

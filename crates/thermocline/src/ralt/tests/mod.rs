@@ -6,6 +6,7 @@ mod model;
 mod reopening;
 mod simulation;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -72,6 +73,7 @@ impl Fixture {
             medium: Arc::clone(&medium),
             path: dir(),
             points: points.clone(),
+            keyspaces: BTreeSet::new(),
             before,
         });
         // As much as the tests read from, and more than any hot set.
