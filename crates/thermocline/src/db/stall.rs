@@ -76,8 +76,7 @@ pub(crate) struct Stall {
     reason: AtomicUsize,
     /// Pressure and reason of everything but the memtables, which change with every write.
     steady: Mutex<(f64, Reason)>,
-    /// When the bytes let through so far are paid for.
-    paid_until: Mutex<Duration>,
+    account: Mutex<Account>,
     pub(crate) slowed_nanos: AtomicU64,
     pub(crate) stopped_nanos: AtomicU64,
     pub(crate) longest_nanos: AtomicU64,
@@ -90,12 +89,33 @@ impl Default for Stall {
             rate: AtomicU64::new(UNLIMITED),
             reason: AtomicUsize::new(0),
             steady: Mutex::new((0.0, Reason::Debt)),
-            paid_until: Mutex::default(),
+            account: Mutex::default(),
             slowed_nanos: AtomicU64::new(0),
             stopped_nanos: AtomicU64::new(0),
             longest_nanos: AtomicU64::new(0),
             nanos_by_reason: Default::default(),
         }
+    }
+}
+
+/// Bytes that writers have booked while there was a limit, and those that time has paid for. What is owed
+/// is kept in bytes: it costs what the speed of the day says, and nothing once there is no limit.
+#[derive(Debug, Default)]
+struct Account {
+    booked: f64,
+    paid: f64,
+    as_of: Duration,
+}
+
+impl Account {
+    /// Pays for what may pass from the last time on until `now` at `rate` bytes per second.
+    fn pay(&mut self, rate: u64, now: Duration) {
+        let passed = now.saturating_sub(self.as_of).as_secs_f64() * rate as f64;
+        self.paid = match rate {
+            UNLIMITED => self.booked,
+            _ => self.booked.min(self.paid + passed),
+        };
+        self.as_of = self.as_of.max(now);
     }
 }
 
@@ -133,17 +153,24 @@ impl Stall {
         self.reason.store(reason, Ordering::Relaxed);
     }
 
-    /// Books `bytes` at the present speed; gives back how long to wait before writing them.
-    fn book(&self, bytes: u64, now: Duration) -> Duration {
+    /// Books `bytes`; gives back the place in the account up to which has to be paid before they are written.
+    /// There is none without a limit.
+    fn book(&self, bytes: u64, now: Duration) -> Option<f64> {
+        let rate = self.rate()?;
+        let mut account = self.account.lock();
+        account.pay(rate, now);
+        let place = account.booked;
+        account.booked += bytes as f64;
+        Some(place)
+    }
+
+    /// How long it takes at the present speed until all is paid for up to `place`.
+    fn wait_for(&self, place: f64, now: Duration) -> Duration {
         let rate = self.rate.load(Ordering::Relaxed);
-        if rate == UNLIMITED {
-            return Duration::ZERO;
-        }
-        let cost = Duration::from_secs_f64(bytes as f64 / rate as f64);
-        let mut paid_until = self.paid_until.lock();
-        let wait = paid_until.saturating_sub(now);
-        *paid_until = (*paid_until).max(now) + cost;
-        wait
+        let mut account = self.account.lock();
+        account.pay(rate, now);
+        let owed = (place - account.paid).max(0.0);
+        Duration::from_secs_f64(owed / rate as f64)
     }
 
     fn count(&self, reason: Reason, waited: Duration, total: &AtomicU64) {
@@ -171,12 +198,23 @@ impl Engine {
         if let Some(reason) = self.must_stop(bytes) {
             self.wait_stopped(reason, bytes)?;
         }
-        let now = self.clock.now();
-        let wait = self.stall.book(bytes, now);
-        if wait >= SHORTEST_WAIT {
-            let reason = self.stall.reason().unwrap_or(Reason::Debt);
+        let started = self.clock.now();
+        let Some(place) = self.stall.book(bytes, started) else {
+            return Ok(());
+        };
+        let reason = self.stall.reason().unwrap_or(Reason::Debt);
+        let mut now = started;
+        loop {
+            let wait = self.stall.wait_for(place, now);
+            if wait < SHORTEST_WAIT {
+                break;
+            }
             self.clock.sleep(wait.min(LONGEST_WAIT));
-            let waited = self.clock.now().saturating_sub(now);
+            self.check_open()?;
+            now = self.clock.now();
+        }
+        if now > started {
+            let waited = now.saturating_sub(started);
             self.stall.count(reason, waited, &self.stall.slowed_nanos);
         }
         Ok(())
@@ -382,6 +420,8 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compaction::{Manual, Meant};
+    use crate::promotion::tests::scene::{self, Scene, everything};
 
     #[test]
     fn speed_falls_smoothly_with_pressure() {
@@ -403,7 +443,8 @@ mod tests {
         let mut now = Duration::ZERO;
         let mut sent = 0;
         while now < Duration::from_secs(10) {
-            now += stall.book(64 << 10, now);
+            let place = stall.book(64 << 10, now).unwrap();
+            now += stall.wait_for(place, now);
             sent += 64 << 10;
         }
         let expected = SLOWEST * now.as_secs_f64();
@@ -411,5 +452,72 @@ mod tests {
             (sent as f64 / expected - 1.0).abs() < 0.02,
             "{sent} bytes in {now:?}"
         );
+    }
+
+    /// What was owed was kept as a moment, at the speed of when it was booked: after large batches at a low speed small writes
+    /// waited for a minute at one at which they cost nothing.
+    #[test]
+    fn what_is_owed_costs_what_the_speed_of_the_day_says() {
+        let stall = Stall::default();
+        stall.set(1.0, Reason::L0);
+        let (start, bytes) = (Duration::ZERO, 256 << 20);
+        let first = stall.book(bytes, start).unwrap();
+        assert_eq!(stall.wait_for(first, start), start, "nothing is owed yet");
+        let second = stall.book(100, start).unwrap();
+        let slow = stall.wait_for(second, start).as_secs_f64();
+        assert!((slow / 256.0 - 1.0).abs() < 0.02, "{slow} s");
+        stall.set(0.01, Reason::L0);
+        let quick = stall.wait_for(second, start).as_secs_f64();
+        assert!((0.1..0.2).contains(&quick), "{quick} s");
+        stall.set(0.0, Reason::L0);
+        assert_eq!(stall.wait_for(second, start), start);
+        stall.set(1.0, Reason::L0);
+        let third = stall.book(100, start).unwrap();
+        assert!(stall.wait_for(third, start) < SHORTEST_WAIT, "it is paid");
+    }
+
+    /// A write went on after a quarter of a second, however much of the speed was taken by those before it: batches, and
+    /// many writers, were not slowed but stopped by what comes after the limit.
+    #[test]
+    fn a_write_waits_for_all_that_was_booked_before_it() {
+        let mut options = scene::options();
+        options.tiers[0].capacity = 64 << 20;
+        let scene = Scene::with(options);
+        let engine = scene.engine();
+        engine.stall.set(1.0, Reason::L0);
+        let started = engine.clock.now();
+        for _ in 0..4 {
+            engine.make_room(4 << 20).unwrap();
+        }
+        let took = (engine.clock.now() - started).as_secs_f64();
+        assert!((took / 12.0 - 1.0).abs() < 0.02, "{took} s");
+    }
+
+    /// Writers stayed slowed for what had waited in a keyspace that was gone, until the next memtable was full.
+    #[test]
+    fn nobody_is_slowed_for_a_keyspace_that_is_gone() {
+        let mut options = scene::options();
+        (options.l0_trigger, options.l0_slowdown) = (4, 5);
+        let scene = Scene::with(options);
+        let (engine, side) = (scene.engine(), scene.db.create_keyspace("side").unwrap());
+        side.put("key", "value").unwrap();
+        scene.db.flush().unwrap();
+        let tree = side.tree();
+        let picked = tree.with_picker(&engine, &tree.state.lock(), false, |picker| {
+            picker.pick_range(0, &Meant::all_of(&everything()))
+        });
+        let Manual::Start(plan) = picked else {
+            panic!("a table of L0");
+        };
+        // A compaction of L0 that takes forever.
+        Tree::start_compaction(&mut tree.state.lock(), &plan);
+        for _ in 0..10 {
+            side.put("key", "value").unwrap();
+            scene.freeze();
+            scene.drain();
+        }
+        assert_eq!(engine.stall.reason(), Some(Reason::L0));
+        scene.db.drop_keyspace("side").unwrap();
+        assert_eq!(engine.stall.reason(), None);
     }
 }
