@@ -22,6 +22,9 @@ impl Metrics {
     /// The metrics in the text format that Prometheus scrapes: names start with
     /// `thermocline_`, sizes are in bytes and times in seconds.
     ///
+    /// Its content type is `application/openmetrics-text; version=1.0.0; charset=utf-8`. It may be
+    /// served, or be put into a file, as the older `text/plain; version=0.0.4` too.
+    ///
     /// ```
     /// let text = thermocline::metrics::Metrics::default().to_prometheus();
     /// assert!(text.contains("# TYPE thermocline_reads counter"));

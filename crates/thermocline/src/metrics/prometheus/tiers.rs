@@ -2,26 +2,20 @@
 
 use std::fmt;
 
-use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
-use crate::metrics::exposition::{Label, Writer, per_tier, tier};
+use crate::metrics::exposition::{Writer, per_tier, tier};
 use crate::metrics::{IoMetrics, Metrics, TierMetrics};
 
 impl Writer<'_> {
     pub(super) fn tiers(&mut self, metrics: &Metrics) -> fmt::Result {
         let tiers = &metrics.tiers;
-        let info: Vec<Vec<Label>> = tiers
-            .iter()
-            .enumerate()
-            .map(|(i, t)| vec![tier(i), ("path", t.path.display().to_string())])
-            .collect();
-        let mut metric =
-            self.0
-                .encode_descriptor("tier", "Directory of a tier", None, MetricType::Info)?;
-        for labels in &info {
-            metric.encode_info(labels)?;
-        }
+        // Not of the type `info`: whoever reads the older text format refuses all that comes with it.
+        let info = tiers.iter().enumerate().map(|(i, t)| {
+            let path = t.path.display().to_string();
+            (vec![tier(i), ("path", path)], 1u64)
+        });
+        self.gauge("tier_info", None, "Directory of a tier", info)?;
         let limited = tiers
             .iter()
             .enumerate()
