@@ -20,9 +20,11 @@ fn stats_come_as_text_as_json_and_for_prometheus() {
     assert_eq!(json["tiers"][0]["path"], fast.to_str().expect("UTF-8"));
     assert_eq!(json["tiers"][0]["capacity"], 64 << 20);
     assert!(json["tiers"][1]["capacity"].is_null(), "unlimited");
-    let tables = json["levels"].as_array().expect("levels").iter();
-    let tables: u64 = tables.filter_map(|level| level["tables"].as_u64()).sum();
-    assert_eq!(tables, store.tables().len() as u64);
+    let levels = json["levels"].as_array().expect("levels");
+    assert_eq!(levels[0]["target_bytes"], 0);
+    assert!(levels[levels.len() - 1]["target_bytes"].is_null());
+    let tables = levels.iter().filter_map(|level| level["tables"].as_u64());
+    assert_eq!(tables.sum::<u64>(), store.tables().len() as u64);
     let prometheus = store.run("stats --prometheus", &[]).ok();
     assert!(prometheus.contains("\nthermocline_tier_capacity_bytes{tier=\"0\"} 67108864\n"));
     store

@@ -184,7 +184,7 @@ fn level(level: &LevelMetrics) -> Json {
     json!({
         "tables": level.tables,
         "bytes": level.bytes,
-        "target_bytes": level.target_bytes,
+        "target_bytes": (level.target_bytes != u64::MAX).then_some(level.target_bytes),
         "tier_bytes": level.tier_bytes,
         "hits": level.hits,
     })

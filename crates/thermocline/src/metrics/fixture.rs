@@ -37,7 +37,8 @@ fn level(index: u64) -> LevelMetrics {
     LevelMetrics {
         tables: base + 1,
         bytes: base + 2,
-        target_bytes: base + 3,
+        // The last level has none.
+        target_bytes: if index == 0 { base + 3 } else { u64::MAX },
         tier_bytes: vec![base + 4, base + 5],
         hits: base + 6,
     }
@@ -132,7 +133,7 @@ pub(super) fn metrics() -> Metrics {
             max: Duration::from_millis(5),
         }],
         memory: MemoryMetrics {
-            budget: 1101,
+            budget: u64::MAX,
             memtables: 1102,
             block_cache: 1103,
             record_cache: 1105,

@@ -87,7 +87,8 @@ pub struct LevelMetrics {
     pub tables: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// The size it is kept at, in bytes; 0 for L0 and for unused levels.
+    /// The size it is kept at, in bytes; 0 for L0 and for unused levels, `u64::MAX` for the last
+    /// level, which takes what comes.
     pub target_bytes: u64,
     /// Bytes of it per tier.
     pub tier_bytes: Vec<u64>,

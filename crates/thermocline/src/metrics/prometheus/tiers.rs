@@ -109,11 +109,12 @@ impl Writer<'_> {
             "Bytes of a level",
             each().map(|(l, level)| (vec![l], level.bytes)),
         )?;
+        let limited = each().filter(|(_, level)| level.target_bytes < u64::MAX);
         self.gauge(
             "level_target",
             bytes(),
-            "Size a level is kept at, 0 if it has none",
-            each().map(|(l, level)| (vec![l], level.target_bytes)),
+            "Size a level is kept at, 0 if it is not in use, absent if it takes what comes",
+            limited.map(|(l, level)| (vec![l], level.target_bytes)),
         )?;
         self.gauge(
             "level_tier",
