@@ -82,7 +82,7 @@ impl TopIndex {
     }
 
     /// Decodes every partition from the `region` of the file that begins at `start` and holds
-    /// all of them.
+    /// all of them. What comes of it takes no more memory than the region.
     pub(super) fn decode_all(
         &self,
         region: &Bytes,
@@ -90,7 +90,7 @@ impl TopIndex {
         table: FileId,
         path: &Path,
     ) -> Result<Vec<Partition>> {
-        let payload = |handle: BlockHandle| {
+        let payload = |handle: BlockHandle| -> Result<Bytes> {
             let slice = || {
                 let from = usize::try_from(handle.offset.checked_sub(start)?).ok()?;
                 let to = from.checked_add(handle.len as usize)?;
@@ -102,21 +102,29 @@ impl TopIndex {
             let payload = stored::at(payload, path, handle.offset)?;
             Ok(stored.slice_ref(payload))
         };
-        let decode = |handle: &PartitionHandle| {
-            let index = Block::new(payload(handle.index)?);
-            let filter = match handle.filter {
-                Some(filter) => {
-                    let decoded = Filter::new(payload(filter)?);
-                    Some(stored::at(decoded, path, filter.offset)?)
-                }
-                None => None,
-            };
-            Ok(Partition {
-                index: stored::at(index, path, handle.index.offset)?,
-                filter,
-            })
+        let filter = |partition: &PartitionHandle| match partition.filter {
+            Some(handle) => {
+                let decoded = Filter::new(payload(handle)?);
+                stored::at(decoded, path, handle.offset).map(Some)
+            }
+            None => Ok(None),
         };
-        self.partitions.iter().map(decode).collect()
+        let filters = self.partitions.iter().map(filter);
+        let filters = filters.collect::<Result<Vec<_>>>()?;
+        // Wide filters have been copied. An index that borrowed from the region would keep all of it,
+        // what was copied included.
+        let has_copies = filters
+            .iter()
+            .any(|filter| matches!(filter, Some(Filter::Fuse16(_))));
+        let partition = |(handle, filter): (&PartitionHandle, Option<Filter>)| {
+            let mut index = payload(handle.index)?;
+            if has_copies {
+                index = Bytes::copy_from_slice(&index);
+            }
+            let index = stored::at(Block::new(index), path, handle.index.offset)?;
+            Ok(Partition { index, filter })
+        };
+        self.partitions.iter().zip(filters).map(partition).collect()
     }
 }
 

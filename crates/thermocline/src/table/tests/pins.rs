@@ -1,0 +1,24 @@
+//! What open tables hold in memory, and what the budget for that is told.
+
+use super::*;
+
+/// Filters of two bytes a key are decoded into memory of their own, and the indexes beside them kept the bytes
+/// that they had come in: such tables, all of RALT's among them, held their filters twice and counted them once.
+#[test]
+fn nothing_keeps_the_bytes_of_filters_that_were_copied() {
+    let rows = simple(10_000, 100);
+    for (policy, borrows) in [(FilterPolicy::Fuse8, true), (FilterPolicy::Fuse16, false)] {
+        let fixture = Fixture::new(options(512).filter(policy), 0, 0);
+        let table = fixture.open(&fixture.write(1, &rows)).unwrap();
+        let properties = table.properties();
+        let start = properties.data_bytes;
+        let len = properties.filter_bytes + properties.index_bytes;
+        let region = table.file.read_bytes(Purpose::Open, start, len as usize);
+        let (top, region) = (&table.top, region.unwrap());
+        let partitions = top.decode_all(&region, start, table.meta.id, table.path());
+        let partitions = partitions.unwrap();
+        assert!(partitions.len() > 1);
+        assert!(partitions.iter().all(|p| p.filter.is_some()));
+        assert_eq!(region.is_unique(), !borrows, "{policy:?}");
+    }
+}
