@@ -49,8 +49,11 @@ fn read_all<const INDEX: bool>(payload: Bytes) -> Decoded<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::block_builder::BlockBuilder;
+    use super::super::block_builder::{BlockBuilder, INDEX_INTERVAL};
+    use super::super::stored::{BlockHandle, Damage, ENVELOPE_LEN};
     use super::*;
+    use crate::coding::put_varint;
+    use crate::key::MAX_KEY_LEN;
     use proptest::prelude::*;
 
     fn payload(trailer: Option<u64>) -> Vec<u8> {
@@ -77,6 +80,75 @@ mod tests {
             let len = cut.index(bytes.len());
             fuzz_block(&bytes[..len]);
             prop_assert!(len < bytes.len());
+        }
+    }
+
+    /// The value of a top-level entry whose partition begins at `index`, and its filter at `filter`, each
+    /// of the least length.
+    fn top_level_value(index: u64, filter: u64) -> Vec<u8> {
+        let mut value = vec![0];
+        for offset in [index, filter] {
+            let len = ENVELOPE_LEN as u32;
+            BlockHandle { offset, len }.put(&mut value);
+        }
+        value
+    }
+
+    /// A top-level index of a key of `len` bytes, and of `more` entries with that same key.
+    fn repeated_key(len: usize, more: u64) -> Bytes {
+        let mut payload = Vec::new();
+        for number in 0..=more {
+            let (shared, suffix) = if number == 0 { (0, len) } else { (len, 0) };
+            let offset = number * ENVELOPE_LEN as u64;
+            let value = top_level_value((1 << 20) + offset, offset);
+            for length in [shared, suffix, value.len()] {
+                put_varint(&mut payload, length as u64);
+            }
+            payload.resize(payload.len() + suffix, b'k');
+            payload.extend_from_slice(&value);
+        }
+        payload.extend_from_slice(&[0, 0, 0, 0, 1, 0, 0, 0]);
+        Bytes::from(payload)
+    }
+
+    /// A block of 1 MB could have 45,000 entries that share all of a key of 500,000 bytes: opening its table took
+    /// 22 GB. Checksums keep out what rots, not what is crafted.
+    #[test]
+    fn keys_of_a_top_level_index_are_in_proportion_to_its_block() {
+        let refused = |payload| TopIndex::new(payload, u64::MAX).err();
+        let longer = Damage("the keys of the top-level index are longer than its block");
+        assert_eq!(refused(repeated_key(50_000, 4_500)), Some(longer));
+        let long = Damage("a top-level entry's key is longer than any key");
+        assert_eq!(refused(repeated_key(MAX_KEY_LEN + 1, 0)), Some(long));
+        assert_eq!(refused(repeated_key(MAX_KEY_LEN, 0)), None);
+        // As it is written, keys may share nearly all of what they have.
+        for common in [0, 10, 500, 1_000, 60_000] {
+            let mut builder = BlockBuilder::new(INDEX_INTERVAL);
+            for number in 0..40u8 {
+                let mut key = vec![b'k'; common];
+                key.push(number);
+                let offset = u64::from(number) * ENVELOPE_LEN as u64;
+                builder.add(&key, None, &top_level_value((1 << 20) + offset, offset));
+            }
+            let top = TopIndex::new(Bytes::copy_from_slice(builder.finish()), u64::MAX);
+            assert_eq!(top.map(|top| top.len()), Ok(40), "{common} bytes in common");
+        }
+    }
+
+    /// Entries could all name one filter, which was then decoded for each of them: 50,000 times 50 MB.
+    #[test]
+    fn partitions_of_a_top_level_index_follow_each_other() {
+        let len = ENVELOPE_LEN as u64;
+        for (index, filter, refused) in [
+            (len, 200 + len, false),
+            (0, 200 + len, true),
+            (len, 200, true),
+        ] {
+            let mut builder = BlockBuilder::new(INDEX_INTERVAL);
+            builder.add(b"a", None, &top_level_value(0, 200));
+            builder.add(b"b", None, &top_level_value(index, filter));
+            let top = TopIndex::new(Bytes::copy_from_slice(builder.finish()), u64::MAX);
+            assert_eq!(top.is_err(), refused, "{index} and {filter}");
         }
     }
 

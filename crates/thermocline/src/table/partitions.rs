@@ -5,11 +5,13 @@ use std::path::Path;
 use bytes::Bytes;
 
 use super::block::Block;
+use super::block_builder::INDEX_INTERVAL;
 use super::block_iter::BlockIter;
 use super::filter::Filter;
 use super::stored::{self, BlockHandle, Damage, Decoded};
 use crate::coding::Decoder;
 use crate::error::Result;
+use crate::key::MAX_KEY_LEN;
 use crate::version::edit::FileId;
 
 /// Where a partition's blocks lie.
@@ -36,23 +38,34 @@ pub(super) struct TopIndex {
 }
 
 impl TopIndex {
-    /// Decodes the payload; blocks must end at or before `limit`.
+    /// Decodes the payload; blocks must end at or before `limit`. Refuses what would take memory
+    /// out of all proportion: keys are held in full, and [`TopIndex::decode_all`] decodes what each
+    /// entry names.
     pub(super) fn new(payload: Bytes, limit: u64) -> Decoded<Self> {
+        // Keys share with those before them within a restart interval only.
+        let mut room = payload.len().saturating_mul(INDEX_INTERVAL);
+        let (mut index_end, mut filter_end) = (None, None);
         let mut iter = BlockIter::new(Block::<true>::new(payload)?);
         let mut partitions = Vec::new();
         iter.seek_to_first()?;
         while iter.valid() {
+            let key = iter.key();
+            if key.len() > MAX_KEY_LEN {
+                return Err(Damage("a top-level entry's key is longer than any key"));
+            }
+            let too_long = Damage("the keys of the top-level index are longer than its block");
+            room = room.checked_sub(key.len()).ok_or(too_long)?;
             let mut decoder = Decoder::new(iter.value());
             let handles = BlockHandle::take(&mut decoder).zip(BlockHandle::take(&mut decoder));
             let (index, filter) = handles.ok_or(Damage("a top-level entry is cut short"))?;
             let filter = match filter.len {
                 0 => None,
-                _ => Some(filter.within(limit)?),
+                _ => Some(next_block(filter.within(limit)?, &mut filter_end)?),
             };
             partitions.push(PartitionHandle {
-                user_key: Bytes::copy_from_slice(iter.key()),
+                user_key: Bytes::copy_from_slice(key),
                 trailer: iter.trailer(),
-                index: index.within(limit)?,
+                index: next_block(index.within(limit)?, &mut index_end)?,
                 filter,
             });
             iter.next()?;
@@ -126,6 +139,15 @@ impl TopIndex {
         };
         self.partitions.iter().zip(filters).map(partition).collect()
     }
+}
+
+/// `handle`, if its block begins where the one before it ended: blocks of a kind are packed back to back.
+fn next_block(handle: BlockHandle, end: &mut Option<u64>) -> Decoded<BlockHandle> {
+    if end.is_some_and(|end| end != handle.offset) {
+        return Err(Damage("the partitions do not follow each other"));
+    }
+    *end = Some(handle.end());
+    Ok(handle)
 }
 
 /// A partition in memory.
