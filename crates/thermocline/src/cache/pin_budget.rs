@@ -1,10 +1,11 @@
-//! How much memory index and filter partitions may hold on to.
+//! How much memory indexes and filters of open tables may hold on to.
 
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that open tables may keep pinned together (I8). A table that finds no room reads
-/// its partitions through the block cache instead.
+/// Bytes that open tables may keep pinned together (I8): their top-level indexes, without which
+/// nothing is read, and as many partitions as there is room for beside those. A table that finds no
+/// room reads its partitions through the block cache instead.
 #[derive(Debug)]
 pub(crate) struct PinBudget {
     limit: u64,
@@ -12,10 +13,12 @@ pub(crate) struct PinBudget {
     refused: AtomicU64,
 }
 
-/// What one table asked for, until it is dropped.
+/// What one table has and asked for, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Pin {
     budget: Arc<PinBudget>,
+    /// Taken whether there was room or not.
+    needed: u64,
     bytes: u64,
     granted: bool,
 }
@@ -29,8 +32,10 @@ impl PinBudget {
         }
     }
 
-    /// Asks for `bytes`, which are granted if there is room for all of them.
-    pub(crate) fn ask(self: Arc<Self>, bytes: u64) -> Pin {
+    /// Takes the bytes that are `needed`, and asks for `bytes`, which are granted if there is room
+    /// for all of them.
+    pub(crate) fn ask(self: Arc<Self>, needed: u64, bytes: u64) -> Pin {
+        self.taken.fetch_add(needed, Ordering::Relaxed);
         let granted = self
             .taken
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
@@ -42,12 +47,13 @@ impl PinBudget {
         }
         Pin {
             budget: self,
+            needed,
             bytes,
             granted,
         }
     }
 
-    /// Bytes granted now.
+    /// Bytes that are needed or granted now.
     pub(crate) fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
@@ -66,6 +72,7 @@ impl Pin {
 
 impl Drop for Pin {
     fn drop(&mut self) {
+        self.budget.taken.fetch_sub(self.needed, Ordering::Relaxed);
         let counter = match self.granted {
             true => &self.budget.taken,
             false => &self.budget.refused,
@@ -81,7 +88,7 @@ mod tests {
     #[test]
     fn the_budget_is_never_exceeded_and_comes_back() {
         let budget = Arc::new(PinBudget::new(100));
-        let ask = |bytes| Arc::clone(&budget).ask(bytes);
+        let ask = |bytes| Arc::clone(&budget).ask(0, bytes);
         let first = ask(60);
         assert!(first.is_granted());
         assert!(!ask(41).is_granted());
@@ -94,9 +101,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_needed_takes_the_room_of_what_is_not() {
+        let budget = Arc::new(PinBudget::new(100));
+        let ask = |needed, bytes| Arc::clone(&budget).ask(needed, bytes);
+        let large = ask(90, 20);
+        assert!(!large.is_granted());
+        let small = ask(5, 5);
+        assert!(small.is_granted());
+        let over = ask(70, 0);
+        assert_eq!((budget.taken(), budget.refused()), (170, 20));
+        drop((large, over));
+        assert_eq!((budget.taken(), budget.refused()), (10, 0));
+    }
+
+    #[test]
     fn what_found_no_room_is_counted_while_it_is_there() {
         let budget = Arc::new(PinBudget::new(100));
-        let ask = |bytes| Arc::clone(&budget).ask(bytes);
+        let ask = |bytes| Arc::clone(&budget).ask(0, bytes);
         let granted = ask(80);
         let refused = [ask(30), ask(50)];
         assert_eq!((budget.taken(), budget.refused()), (80, 80));

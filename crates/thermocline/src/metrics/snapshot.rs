@@ -189,7 +189,8 @@ pub struct MemoryMetrics {
     pub block_cache: u64,
     /// Record cache, with its index and what it let go of and readers may still see.
     pub record_cache: u64,
-    /// Index and filter blocks held outside the cache.
+    /// Index and filter blocks held outside the cache, top-level indexes of all open tables among
+    /// them.
     pub pinned: u64,
     /// Index and filter blocks of open tables that found no room outside the cache. A lookup that
     /// misses them there reads them first: more memory, or a smaller block cache, saves these reads.

@@ -77,6 +77,12 @@ impl TopIndex {
         self.partitions.len()
     }
 
+    /// Bytes that it takes in memory.
+    pub(super) fn memory(&self) -> u64 {
+        let keys: usize = self.partitions.iter().map(|p| p.user_key.len()).sum();
+        (keys + self.partitions.len() * size_of::<PartitionHandle>()) as u64
+    }
+
     pub(super) fn get(&self, number: usize) -> Option<&PartitionHandle> {
         self.partitions.get(number)
     }

@@ -111,13 +111,14 @@ impl Table {
         let file = tier.open(&meta.file_name())?;
         let tail = Tail::read(&file, Purpose::Open, &meta, database)?;
         let region = tail.properties.filter_bytes + tail.properties.index_bytes;
+        let pin = pins.ask(tail.top.memory(), region);
         let mut table = Self {
             meta,
             file,
             properties: tail.properties,
             top: tail.top,
             pinned: OnceLock::new(),
-            pin: pins.ask(region),
+            pin,
             loading: Mutex::new(()),
             cache,
         };

@@ -22,3 +22,18 @@ fn nothing_keeps_the_bytes_of_filters_that_were_copied() {
         assert_eq!(region.is_unique(), !borrows, "{policy:?}");
     }
 }
+
+/// The top-level index was in memory beside every budget. It has a key in full for each partition: where keys are
+/// long and share most of what they have, a store's tables took as much memory as disk, and no metric said so.
+#[test]
+fn the_top_level_index_is_charged_whether_it_has_room_or_not() {
+    let fixture = Fixture::new(options(4096), 0, 1 << 20);
+    let rows: Vec<Row> = longest_keys(30).collect();
+    let table = fixture.open(&fixture.write(1, &rows)).unwrap();
+    assert!(fixture.pins.taken() >= 30 * MAX_KEY_LEN as u64);
+    assert!(!table.is_pinned(), "what is left is below zero");
+    let small = fixture.open(&fixture.write(2, &simple(5, 10))).unwrap();
+    assert!(!small.is_pinned());
+    drop((table, small));
+    assert_eq!((fixture.pins.taken(), fixture.pins.refused()), (0, 0));
+}
