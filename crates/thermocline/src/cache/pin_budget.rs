@@ -1,7 +1,7 @@
 //! How much memory indexes and filters of open tables may hold on to.
 
 use crate::sync::Arc;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Bytes that open tables may keep pinned together (I8): their top-level indexes, without which
 /// nothing is read, and as many partitions as there is room for beside those. A table that finds no
@@ -20,7 +20,7 @@ pub(crate) struct Pin {
     /// Taken whether there was room or not.
     needed: u64,
     bytes: u64,
-    granted: bool,
+    granted: AtomicBool,
 }
 
 impl PinBudget {
@@ -36,12 +36,7 @@ impl PinBudget {
     /// for all of them.
     pub(crate) fn ask(self: Arc<Self>, needed: u64, bytes: u64) -> Pin {
         self.taken.fetch_add(needed, Ordering::Relaxed);
-        let granted = self
-            .taken
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
-                taken.checked_add(bytes).filter(|sum| *sum <= self.limit)
-            })
-            .is_ok();
+        let granted = self.take(bytes);
         if !granted {
             self.refused.fetch_add(bytes, Ordering::Relaxed);
         }
@@ -49,8 +44,21 @@ impl PinBudget {
             budget: self,
             needed,
             bytes,
-            granted,
+            granted: AtomicBool::new(granted),
         }
+    }
+
+    /// Takes `bytes` if there is room for all of them.
+    fn take(&self, bytes: u64) -> bool {
+        let with_them = |taken| self.with(taken, bytes);
+        self.taken
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, with_them)
+            .is_ok()
+    }
+
+    /// What would be taken with `bytes` more, if there is room for them.
+    fn with(&self, taken: u64, bytes: u64) -> Option<u64> {
+        taken.checked_add(bytes).filter(|sum| *sum <= self.limit)
     }
 
     /// Bytes that are needed or granted now.
@@ -66,14 +74,35 @@ impl PinBudget {
 
 impl Pin {
     pub(crate) fn is_granted(&self) -> bool {
-        self.granted
+        self.granted.load(Ordering::Relaxed)
+    }
+
+    /// As [`Pin::is_granted`], after asking again for what was refused. Many threads may do so for each
+    /// lookup: nothing that they share is written to before there is room.
+    #[inline]
+    pub(crate) fn is_granted_by_now(&self) -> bool {
+        let room = self.budget.with(self.budget.taken(), self.bytes);
+        self.is_granted() || (room.is_some() && self.ask_again())
+    }
+
+    #[cold]
+    fn ask_again(&self) -> bool {
+        if self.budget.take(self.bytes) {
+            let counter = match self.granted.swap(true, Ordering::Relaxed) {
+                false => &self.budget.refused,
+                // Another thread was faster.
+                true => &self.budget.taken,
+            };
+            counter.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+        self.is_granted()
     }
 }
 
 impl Drop for Pin {
     fn drop(&mut self) {
         self.budget.taken.fetch_sub(self.needed, Ordering::Relaxed);
-        let counter = match self.granted {
+        let counter = match self.is_granted() {
             true => &self.budget.taken,
             false => &self.budget.refused,
         };
@@ -112,6 +141,22 @@ mod tests {
         assert_eq!((budget.taken(), budget.refused()), (170, 20));
         drop((large, over));
         assert_eq!((budget.taken(), budget.refused()), (10, 0));
+    }
+
+    #[test]
+    fn what_found_no_room_is_granted_once_there_is_some() {
+        let budget = Arc::new(PinBudget::new(100));
+        let ask = |bytes| Arc::clone(&budget).ask(0, bytes);
+        let (first, second) = (ask(80), ask(50));
+        assert!(!second.is_granted_by_now());
+        drop(first);
+        assert!(!second.is_granted(), "nobody has asked");
+        // Threads that have both seen the room.
+        assert!(second.ask_again() && second.ask_again());
+        assert_eq!((budget.taken(), budget.refused()), (50, 0));
+        assert!(second.is_granted_by_now());
+        drop(second);
+        assert_eq!((budget.taken(), budget.refused()), (0, 0));
     }
 
     #[test]

@@ -192,8 +192,9 @@ pub struct MemoryMetrics {
     /// Index and filter blocks held outside the cache, top-level indexes of all open tables among
     /// them.
     pub pinned: u64,
-    /// Index and filter blocks of open tables that found no room outside the cache. A lookup that
-    /// misses them there reads them first: more memory, or a smaller block cache, saves these reads.
+    /// Index and filter blocks of open tables that found no room outside the cache when they were
+    /// last wanted. A lookup that misses them there reads them first: more memory, or a smaller
+    /// block cache, saves these reads.
     pub unpinned: u64,
 }
 

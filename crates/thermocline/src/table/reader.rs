@@ -87,7 +87,7 @@ pub(crate) struct Table {
     /// Every partition, when the pin budget had room; loaded at first use, so that opening a
     /// store reads only the tails of its tables.
     pinned: OnceLock<Vec<Partition>>,
-    /// Room for the partitions; if it was not granted they are read through the cache.
+    /// Room for the partitions; while it is not granted they are read through the cache.
     pin: Pin,
     /// Held while the partitions are loaded, so that they are read once.
     loading: Mutex<()>,
@@ -443,7 +443,7 @@ impl Table {
     pub(super) fn pinned(&self) -> Result<Option<&[Partition]>> {
         match self.pinned.get() {
             Some(partitions) => Ok(Some(partitions)),
-            None if !self.pin.is_granted() => Ok(None),
+            None if !self.pin.is_granted_by_now() => Ok(None),
             None => self.load_pinned().map(Some),
         }
     }

@@ -37,3 +37,34 @@ fn the_top_level_index_is_charged_whether_it_has_room_or_not() {
     drop((table, small));
     assert_eq!((fixture.pins.taken(), fixture.pins.refused()), (0, 0));
 }
+
+/// A table was asked once, when it was opened, whether its partitions might stay in memory. The tables that a compaction
+/// writes are opened while its inputs have their room still, and a reader may keep those for long: once they
+/// were gone, lookups went on reading filters and indexes beside a budget of which half was free.
+#[test]
+fn a_table_that_found_no_room_has_some_once_others_are_gone() {
+    let rows = simple(20_000, 100);
+    let ample = Fixture::new(options(512), 0, u64::MAX);
+    let alone = ample.open(&ample.write(1, &rows)).unwrap();
+    let room = ample.pins.taken();
+    drop(alone);
+
+    let fixture = Fixture::new(options(512), 0, room);
+    let first = fixture.open(&fixture.write(1, &rows)).unwrap();
+    let second = fixture.open(&fixture.write(2, &rows)).unwrap();
+    assert!(first.is_pinned() && !second.is_pinned());
+    let absent = || {
+        let mut trace = ReadTrace::default();
+        for i in 0..100 {
+            let key = format!("user{i:08}x");
+            let found = second.get(key.as_bytes(), MAX_SEQ, &mut trace);
+            assert_eq!(found.unwrap(), None);
+        }
+        // Beside the blocks of keys that the filter let pass.
+        trace.cache_misses - trace.filter_false_positives
+    };
+    assert!(absent() >= 100, "each reads the filter");
+    drop(first);
+    assert_eq!(absent(), 0);
+    assert_eq!((fixture.pins.taken(), fixture.pins.refused()), (room, 0));
+}
