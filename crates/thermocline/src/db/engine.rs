@@ -155,8 +155,17 @@ impl Engine {
         }
     }
 
-    /// Opens the table that `meta` describes.
+    /// Opens a table that was just written. Its filters and index are looked at before anything goes
+    /// whose place it takes.
     pub(crate) fn open_table(&self, meta: TableMeta) -> Result<Arc<TableHandle>> {
+        let handle = self.open_live_table(meta)?;
+        handle.table.load()?;
+        Ok(handle)
+    }
+
+    /// Opens a table that the manifest names. Filters and index hold no record: damage of them is an error
+    /// of the reads that meet it, and keeps no store from opening.
+    pub(crate) fn open_live_table(&self, meta: TableMeta) -> Result<Arc<TableHandle>> {
         let tier = &self.tiers[usize::from(meta.tier)];
         let table = Table::open(
             tier,

@@ -52,7 +52,7 @@ pub(super) fn build_trees(
 ) -> Result<BTreeMap<KeyspaceId, Arc<Tree>>> {
     let mut tables: BTreeMap<KeyspaceId, Vec<Arc<TableHandle>>> = BTreeMap::new();
     for meta in shape.tables.values() {
-        let table = engine.open_table(meta.clone())?;
+        let table = engine.open_live_table(meta.clone())?;
         tables.entry(meta.keyspace).or_default().push(table);
     }
     let mut trees = BTreeMap::new();

@@ -96,10 +96,10 @@ pub(crate) struct Table {
 
 impl Table {
     /// Opens the table that `meta` names: one read, of at most 64 KiB, for tables of any
-    /// usual size.
+    /// usual size. Damage of filters and index is left to what reads them.
     ///
     /// # Errors
-    /// [`Error::Corruption`] when the file is damaged, or is another table, or belongs to
+    /// [`Error::Corruption`] when the file's end is damaged, or it is another table, or belongs to
     /// another keyspace or database; [`Error::FormatVersion`]; I/O errors of the tier.
     pub(crate) fn open(
         tier: &Arc<Tier>,
@@ -128,8 +128,8 @@ impl Table {
             let start = table.properties.data_bytes;
             if let Some(from) = start.checked_sub(tail.start)
                 && let Some(part) = tail.bytes.get(from as usize..(from + region) as usize)
+                && let Ok(partitions) = table.decode_partitions(&Bytes::copy_from_slice(part))
             {
-                let partitions = table.decode_partitions(&Bytes::copy_from_slice(part))?;
                 table.pinned = OnceLock::from(partitions);
             }
         }
@@ -142,6 +142,14 @@ impl Table {
 
     pub(crate) fn properties(&self) -> &TableProperties {
         &self.properties
+    }
+
+    /// Loads filters and index if they may stay in memory, so that damage of them is found now.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`]; I/O errors of the tier.
+    pub(crate) fn load(&self) -> Result<()> {
+        self.pinned().map(|_| ())
     }
 
     /// Whether it may hold its index and filter partitions in memory.
