@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use thermocline::inspect::{self, Change, PlacedBy};
-use thermocline::{Db, Error, Kind, Options, Placement, TierOptions};
+use thermocline::{Db, Error, Kind, Options, Placement, RecoveryMode, TierOptions};
 
 struct Store {
     dir: tempfile::TempDir,
@@ -149,6 +149,54 @@ fn the_manifest_says_how_records_are_placed() {
         let manifest = inspect::manifest(&store.options()).unwrap();
         let first = manifest.edits[0].content.valid().unwrap();
         assert!(first.changes.contains(&Change::PlacedBy(placed_by)));
+        // No job has run, so that nothing is known to be hot, and nothing to be fresh.
+        let learned = Change::Learned {
+            keyspace: 0,
+            cold: 10_000,
+            fresh: 0,
+        };
+        let last = manifest.edits.last().unwrap().content.valid().unwrap();
+        assert_eq!(last.changes, [learned]);
+        assert!(last.to_string().starts_with("closed"), "{last}");
+    }
+}
+
+/// The first edit of an opening that tolerated a loss says what it took over of the log, and through which write
+/// the rest was given up. Nothing else remembers that, and inspection left it out.
+#[test]
+fn the_manifest_says_what_was_found_of_the_log_and_what_was_given_up() {
+    let store = Store::new();
+    let db = Db::open(store.options()).unwrap();
+    // It keeps the log of what others write, also of what a table holds.
+    let quiet = db.create_keyspace("quiet").unwrap();
+    quiet.put("key", "value").unwrap();
+    for n in 0..40u8 {
+        db.put(format!("key{n:02}"), [n; 1200]).unwrap();
+    }
+    db.wait_idle().unwrap();
+    db.sync().unwrap();
+    let mut options = store.killed();
+    let tables = inspect::tables(&options).unwrap().tables;
+    assert_eq!(tables.len(), 1);
+    let segment = inspect::wal(&options).unwrap().next().unwrap().unwrap();
+    let number = segment.header.valid().unwrap().number;
+    let end = segment.groups[5].offset;
+    flip(&segment.file, |_| end as usize + 17);
+
+    options.recovery = RecoveryMode::Tolerant;
+    Db::open(options.clone()).unwrap().close().unwrap();
+    let manifest = inspect::manifest(&options).unwrap();
+    let first = manifest.edits[0].content.valid().unwrap();
+    let found = first.changes.iter().find_map(|change| match change {
+        Change::LogFound { segments, next } => Some((segments, *next)),
+        _ => None,
+    });
+    let (segments, next) = found.unwrap();
+    assert_eq!(*segments, [(number, end)]);
+    assert!(next > number);
+    let given_up = Change::LogGivenUp(tables[0].meta.last_seq);
+    for change in [given_up, Change::LogStart(number)] {
+        assert!(first.changes.contains(&change), "{change}: {first}");
     }
 }
 

@@ -10,7 +10,7 @@ use crate::log_format::{FileHeader, FileKind, Found, Records};
 use crate::options::Options;
 use crate::sync::Arc;
 use crate::tier::Tier;
-use crate::version::edit::{PlacedBy, VersionEdit};
+use crate::version::edit::{FoundLog, Learned, PlacedBy, VersionEdit};
 use crate::version::{current_manifest, manifest_file_name};
 use crate::wal::log_store;
 
@@ -38,7 +38,8 @@ impl ManifestReport {
     }
 }
 
-/// What one edit changes; all of it takes effect at once. The one that a clean close leaves changes nothing.
+/// What one edit changes; all of it takes effect at once. The one that a clean close leaves says what compactions
+/// learned, and nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     /// In the order in which they apply.
@@ -47,11 +48,13 @@ pub struct Edit {
 
 impl fmt::Display for Edit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.changes.is_empty() {
-            return f.write_str("closed");
+        let is_learned = |change: &Change| matches!(change, Change::Learned { .. });
+        let closes = self.changes.iter().all(is_learned);
+        if closes {
+            f.write_str("closed")?;
         }
         for (index, change) in self.changes.iter().enumerate() {
-            let separator = if index > 0 { "; " } else { "" };
+            let separator = if closes || index > 0 { "; " } else { "" };
             write!(f, "{separator}{change}")?;
         }
         Ok(())
@@ -87,6 +90,15 @@ pub enum Change {
         /// The sequence number.
         seq: SeqNo,
     },
+    /// What a keyspace's compactions learned, in parts of 10,000.
+    Learned {
+        /// Number of the keyspace.
+        keyspace: u32,
+        /// What crossings brought down of their input from the last fast level.
+        cold: u16,
+        /// What could pass the last fast level by, of what came from the level above it.
+        fresh: u16,
+    },
     /// A keyspace and all its tables are gone.
     KeyspaceDropped {
         /// Its number.
@@ -98,8 +110,20 @@ pub enum Change {
     LastSeq(SeqNo),
     /// The log was synced through this sequence number and may be gone up to it.
     LogFloor(SeqNo),
+    /// Log segments with lower numbers are obsolete.
+    LogStart(u64),
     /// Who decides where records live.
     PlacedBy(PlacedBy),
+    /// What an opening took over of the log, and where it went on. A segment with a lower number than `next`
+    /// that is not named is no part of the log.
+    LogFound {
+        /// Numbers of the segments and their lengths in bytes, in their order.
+        segments: Vec<(u64, u64)>,
+        /// Segments that were begun since have this number or a higher one.
+        next: u64,
+    },
+    /// What the log that was found lacks through this sequence number was given up.
+    LogGivenUp(SeqNo),
     /// The manifest was put in force with so many edits.
     BeganWith(u64),
 }
@@ -122,37 +146,99 @@ impl fmt::Display for Change {
             Change::FlushedThrough { keyspace, seq } => {
                 write!(f, "keyspace {keyspace} is flushed through sequence {seq}")
             }
+            Change::Learned {
+                keyspace,
+                cold,
+                fresh,
+            } => write!(
+                f,
+                "crossings of keyspace {keyspace} bring down {} %, and {} % could pass the last \
+                 fast level by",
+                percent(*cold),
+                percent(*fresh)
+            ),
             Change::KeyspaceDropped { keyspace } => write!(f, "drop keyspace {keyspace}"),
             Change::NextFile(number) => write!(f, "file numbers go on from {number}"),
             Change::LastSeq(seq) => write!(f, "last sequence {seq}"),
             Change::LogFloor(seq) => write!(f, "the log may be gone through sequence {seq}"),
+            Change::LogStart(number) => write!(f, "the log begins with segment {number}"),
+            Change::LogFound { segments, next } => {
+                f.write_str("the log consists of ")?;
+                for (number, bytes) in segments {
+                    write!(f, "segment {number} of {bytes} bytes, ")?;
+                }
+                write!(f, "segments from {next} on")
+            }
+            Change::LogGivenUp(seq) => {
+                write!(f, "what the log lacks through sequence {seq} was given up")
+            }
             Change::BeganWith(edits) => write!(f, "put in force with {edits} edits"),
             Change::PlacedBy(placed_by) => write!(f, "records live by {placed_by}"),
         }
     }
 }
 
+fn percent(part: u16) -> f64 {
+    100.0 * f64::from(part) / f64::from(Learned::WHOLE)
+}
+
 impl Edit {
     fn new(edit: &VersionEdit) -> Self {
+        // All fields by name: one that is new must not be left out here.
+        let VersionEdit {
+            created,
+            dropped,
+            removed,
+            added,
+            flushed_through,
+            learned,
+            next_file,
+            log_floor,
+            log_start,
+            found_log,
+            last_seq,
+            placed_by,
+            snapshot,
+        } = edit;
         let mut changes = Vec::new();
-        changes.extend(edit.created.iter().map(|k| Change::KeyspaceCreated {
+        changes.extend(created.iter().map(|k| Change::KeyspaceCreated {
             keyspace: k.id,
             name: String::from_utf8_lossy(&k.name).into_owned(),
             last_fast_level: k.last_fast_level,
         }));
-        let removed = edit.removed.iter();
+        let removed = removed.iter();
         changes.extend(removed.map(|&(keyspace, table)| Change::TableRemoved { keyspace, table }));
-        let added = edit.added.iter().map(TableEntry::new);
+        let added = added.iter().map(TableEntry::new);
         changes.extend(added.map(Change::TableAdded));
-        let flushed = edit.flushed_through.iter();
+        let flushed = flushed_through.iter();
         changes.extend(flushed.map(|&(keyspace, seq)| Change::FlushedThrough { keyspace, seq }));
-        let dropped = edit.dropped.iter();
+        for &(keyspace, Learned { cold, fresh }) in learned {
+            changes.push(Change::Learned {
+                keyspace,
+                cold,
+                fresh,
+            });
+        }
+        let dropped = dropped.iter();
         changes.extend(dropped.map(|&keyspace| Change::KeyspaceDropped { keyspace }));
-        changes.extend(edit.next_file.map(Change::NextFile));
-        changes.extend(edit.last_seq.map(Change::LastSeq));
-        changes.extend(edit.log_floor.map(Change::LogFloor));
-        changes.extend(edit.placed_by.map(Change::PlacedBy));
-        changes.extend(edit.snapshot.map(Change::BeganWith));
+        changes.extend(next_file.map(Change::NextFile));
+        changes.extend(last_seq.map(Change::LastSeq));
+        changes.extend(log_floor.map(Change::LogFloor));
+        changes.extend(log_start.map(Change::LogStart));
+        changes.extend(placed_by.map(Change::PlacedBy));
+        if let Some(found) = found_log {
+            let FoundLog {
+                segments,
+                next,
+                reaches,
+            } = found;
+            changes.push(Change::LogFound {
+                segments: segments.clone(),
+                next: *next,
+            });
+            changes.extend(reaches.map(Change::LogGivenUp));
+        }
+        changes.extend(snapshot.map(Change::BeganWith));
         Self { changes }
     }
 }

@@ -41,10 +41,22 @@ pub(super) fn change(change: &Change) -> Json {
         Change::FlushedThrough { keyspace, seq } => {
             json!({"flushed_through": seq, "keyspace": keyspace})
         }
+        Change::Learned {
+            keyspace,
+            cold,
+            fresh,
+        } => json!({"learned": {"cold": cold, "fresh": fresh}, "keyspace": keyspace}),
         Change::KeyspaceDropped { keyspace } => json!({"drop_keyspace": keyspace}),
         Change::NextFile(number) => json!({"next_file": number}),
         Change::LastSeq(seq) => json!({"last_seq": seq}),
         Change::LogFloor(seq) => json!({"log_floor": seq}),
+        Change::LogStart(number) => json!({"log_start": number}),
+        Change::LogFound { segments, next } => {
+            let named = |(number, bytes): &(u64, u64)| json!({"segment": number, "bytes": bytes});
+            let segments: Vec<_> = segments.iter().map(named).collect();
+            json!({"found_log": segments, "log_goes_on_from": next})
+        }
+        Change::LogGivenUp(seq) => json!({"log_given_up_through": seq}),
         Change::BeganWith(edits) => json!({"began_with": edits}),
         Change::PlacedBy(placed_by) => json!({"placed_by": placed_by.to_string()}),
         // A change of a later release still says what it is.
