@@ -1,6 +1,7 @@
 //! Standard output: buffered, and without a panic when the reader goes away.
 
 use std::io::{self, BufWriter, StdoutLock, Write};
+use std::path::Path;
 
 use serde_json::Value as Json;
 
@@ -66,6 +67,11 @@ impl Out {
             result => result.map_err(Failure::Output),
         }
     }
+}
+
+/// A path as JSON, which holds text only: what is no UTF-8 in it is replaced, as in the text for people.
+pub(crate) fn path(path: &Path) -> Json {
+    Json::from(path.to_string_lossy())
 }
 
 /// Writes one line, or one JSON value instead of it.

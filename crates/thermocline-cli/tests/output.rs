@@ -2,8 +2,10 @@
 
 mod common;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
+use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Stdio};
 
 use common::{Run, Store, run, thermocline};
@@ -97,6 +99,34 @@ fn a_regression_does_not_depend_on_who_reads() {
     ];
     run(&compare).fails(1, &["slower than allowed"]);
     unread(thermocline(&compare)).fails(1, &["slower than allowed"]);
+}
+
+/// A path that is no UTF-8 is none that JSON can hold, and commands that were asked for JSON panicked over it, after
+/// they had done their work.
+#[test]
+fn json_shows_a_directory_whose_name_is_not_utf_8() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let at = |name: &[u8]| dir.path().join(OsStr::from_bytes(name));
+    let (fast, copy) = (at(b"fast\xff"), at(b"copy\xff"));
+    let shown = |line: &str, more: &[&OsStr]| {
+        let mut command = thermocline(&line.split_whitespace().collect::<Vec<_>>());
+        command.arg("--fast").arg(&fast).args(more);
+        Run::new(command.output().expect("runs")).ok()
+    };
+    shown("put --create --one-tier key value", &[]);
+    for line in [
+        "stats --json --one-tier",
+        "verify --json --one-tier",
+        "inspect manifest --json --one-tier",
+        "inspect tables --json --one-tier",
+        "inspect wal --json --one-tier",
+    ] {
+        let json = shown(line, &[]);
+        assert!(json.contains("fast\u{fffd}"), "{line}: {json}");
+    }
+    let to = [OsStr::new("--to-fast"), copy.as_os_str()];
+    let json = shown("checkpoint --json --one-tier", &to);
+    assert!(json.contains("copy\u{fffd}"), "{json}");
 }
 
 #[test]

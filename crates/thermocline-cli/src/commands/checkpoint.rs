@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let names: Vec<String> = targets.iter().map(|t| t.display().to_string()).collect();
     output::say(
         args.json,
-        &json!({"tiers": targets}),
+        &json!({"tiers": names}),
         format!("checkpoint at {}", names.join(" and ")),
     )
 }

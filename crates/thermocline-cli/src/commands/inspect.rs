@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use thermocline::inspect::{self, Entry, Group, PlacedBy};
 
 use crate::failure::Failure;
-use crate::output::Out;
+use crate::output::{self, Out};
 use crate::store::StoreArgs;
 use json::{change, content, contents, entry, table_entry, write};
 
@@ -109,7 +109,7 @@ impl Printer<'_> {
         self.print(
             || {
                 json!({
-                    "file": report.file,
+                    "file": output::path(&report.file),
                     "bytes": report.bytes,
                     "database": database,
                     "placed_by": placed_by,
@@ -146,7 +146,7 @@ impl Printer<'_> {
             self.print(
                 || {
                     let mut json = content(&table.contents, contents);
-                    json.insert("file".into(), json!(table.file));
+                    json.insert("file".into(), output::path(&table.file));
                     json.insert("keyspace_name".into(), json!(table.keyspace));
                     json.extend(table_entry(&table.meta));
                     Json::Object(json)
@@ -162,7 +162,14 @@ impl Printer<'_> {
         for file in &report.unnamed {
             if self.wants(&file.file) {
                 self.print(
-                    || json!({"file": file.file, "tier": file.tier, "bytes": file.bytes, "unnamed": true}),
+                    || {
+                        json!({
+                            "file": output::path(&file.file),
+                            "tier": file.tier,
+                            "bytes": file.bytes,
+                            "unnamed": true,
+                        })
+                    },
                     format_args!(
                         "{}\n    {} bytes that the manifest does not name; the next opening removes them",
                         file.file.display(),
@@ -199,7 +206,7 @@ impl Printer<'_> {
                             "base_seq": header.base_seq,
                         })
                     });
-                    json.insert("file".into(), json!(segment.file));
+                    json.insert("file".into(), output::path(&segment.file));
                     json.insert("bytes".into(), json!(segment.bytes));
                     Json::Object(json)
                 },
@@ -234,7 +241,7 @@ impl Printer<'_> {
             }
             total += bytes;
             self.print(
-                || json!({"file": file, "bytes": bytes}),
+                || json!({"file": output::path(file), "bytes": bytes}),
                 format_args!("{bytes:>10}  {}", file.display()),
             )?;
         }

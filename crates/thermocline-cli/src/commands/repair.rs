@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use thermocline::{Db, Loss, RepairReport};
 
 use crate::failure::Failure;
-use crate::output::Out;
+use crate::output::{self, Out};
 use crate::progress;
 use crate::store::StoreArgs;
 use crate::text::Notation;
@@ -119,7 +119,7 @@ fn to_json(report: &RepairReport) -> Json {
         "rewritten_tables": report.rewritten,
         "logged_writes": report.logged,
         "losses": report.losses.iter().map(loss_to_json).collect::<Vec<_>>(),
-        "set_aside": report.set_aside,
+        "set_aside": report.set_aside.iter().map(|file| output::path(file)).collect::<Vec<_>>(),
     })
 }
 
@@ -127,7 +127,7 @@ fn to_json(report: &RepairReport) -> Json {
 fn loss_to_json(loss: &Loss) -> Json {
     let hex = |key: &[u8]| Notation::Hex.show(key);
     json!({
-        "file": loss.file,
+        "file": output::path(&loss.file),
         "offset": loss.offset,
         "problem": loss.what,
         "keyspace": loss.keyspace,

@@ -7,7 +7,7 @@ use thermocline::metrics::{
 };
 
 use crate::failure::Failure;
-use crate::output::Out;
+use crate::output::{self, Out};
 use crate::store::StoreArgs;
 
 /// Print sizes, levels and counters of a store
@@ -169,7 +169,7 @@ fn tier(tier: &TierMetrics) -> Json {
         (io.purpose.name().to_owned(), counts)
     });
     json!({
-        "path": tier.path,
+        "path": output::path(&tier.path),
         "capacity": (tier.capacity != u64::MAX).then_some(tier.capacity),
         "price_per_gb_month": tier.price_per_gb_month,
         "file_bytes": tier.file_bytes,

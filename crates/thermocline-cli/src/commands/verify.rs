@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use thermocline::{Db, Error, VerifyProgress, VerifyReport};
 
 use crate::failure::Failure;
-use crate::output::Out;
+use crate::output::{self, Out};
 use crate::progress;
 use crate::size;
 use crate::store::StoreArgs;
@@ -129,7 +129,7 @@ fn print(out: &mut Out, files: &[VerifyProgress], report: &VerifyReport) -> Resu
 fn to_json(files: &[VerifyProgress], report: &VerifyReport) -> Json {
     let files = files.iter().map(|file| {
         json!({
-            "file": file.file,
+            "file": output::path(&file.file),
             "tier": file.tier,
             "bytes": file.bytes,
             "ok": problem(&file.file, report).is_none(),
@@ -137,7 +137,7 @@ fn to_json(files: &[VerifyProgress], report: &VerifyReport) -> Json {
     });
     let problems = report.problems.iter().map(|problem| match problem {
         Error::Corruption { path, offset, what } => {
-            json!({"file": path, "offset": offset, "problem": what})
+            json!({"file": output::path(path), "offset": offset, "problem": what})
         }
         other => json!({"problem": other.to_string()}),
     });
