@@ -55,7 +55,7 @@ impl DeviceIo {
 /// file lies on the first, what it does is not the first one's too.
 #[cfg(any(test, feature = "peers"))]
 pub(crate) fn of_two(a: &Path, b: &Path) -> Option<[DeviceIo; 2]> {
-    let (a, b) = (fs::metadata(a).ok()?.dev(), fs::metadata(b).ok()?.dev());
+    let (a, b) = (device(a)?, device(b)?);
     if a == b {
         return None;
     }
@@ -67,6 +67,14 @@ pub(crate) fn of_two(a: &Path, b: &Path) -> Option<[DeviceIo; 2]> {
         false => lower,
     };
     Some([lower, upper])
+}
+
+/// The device below a directory, or below the nearest one above it that is there: an engine makes none on a disk that it
+/// has no use for.
+#[cfg(any(test, feature = "peers"))]
+pub(crate) fn device(dir: &Path) -> Option<u64> {
+    let nearest = dir.ancestors().find_map(|dir| fs::metadata(dir).ok())?;
+    Some(nearest.dev())
 }
 
 /// Whether the kernel says in `upper` that it is a loop device, and its file lies on the device `lower`.
@@ -165,5 +173,16 @@ mod tests {
     fn one_device_cannot_be_told_apart() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(of_two(dir.path(), dir.path()), None);
+    }
+
+    /// Regression: fjall makes no directory on the fast disk, so that the two could not be told apart, and no result of it
+    /// had any I/O. Its latencies at the slow disk's limit were shown as if nothing had waited for it.
+    #[test]
+    fn a_directory_that_was_not_made_lies_where_its_parent_does() {
+        let home = tempfile::tempdir().unwrap();
+        let there = fs::metadata(home.path()).unwrap().dev();
+        for dir in ["", "run", "run/tables"] {
+            assert_eq!(device(&home.path().join(dir)), Some(there), "{dir}");
+        }
     }
 }

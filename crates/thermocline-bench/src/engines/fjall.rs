@@ -293,6 +293,8 @@ mod tests {
             assert!(measured.counters.gets > Some(0));
             engine.close().unwrap();
             assert!(!dirs.fast.exists());
+            let [fast, slow] = dirs.each().map(|dir| block_device::device(dir));
+            assert!(fast.is_some() && fast == slow, "its disk is known");
         }
     }
 
