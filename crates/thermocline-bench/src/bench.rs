@@ -95,10 +95,9 @@ fn on_new_state(
     place: &Place,
     watch: &mut dyn Watch,
 ) -> Result<Report> {
-    let dirs = place.run();
-    let load = load(plan, &dirs, watch)?;
+    let load = load(plan, &place.run(), watch)?;
     let mut report = Report::new(plan, false, Some(load))?;
-    finish(args, plan, &dirs, &mut report, watch)?;
+    finish(args, plan, place, &mut report, watch)?;
     Ok(report)
 }
 
@@ -124,11 +123,10 @@ fn on_kept_state(
         }
     };
     let mut report = Report::new(plan, earlier, kept.load(plan))?;
-    let run = place.run();
     plan.engine
-        .copy(&plan.settings, &loaded, &run)
+        .copy(&plan.settings, &loaded, &place.run())
         .context("cannot copy the kept state")?;
-    finish(args, plan, &run, &mut report, watch)?;
+    finish(args, plan, place, &mut report, watch)?;
     Ok(report)
 }
 
@@ -143,12 +141,13 @@ fn load(plan: &Plan, dirs: &Dirs, watch: &mut dyn Watch) -> Result<Load> {
 fn finish(
     args: &BenchArgs,
     plan: &Plan,
-    dirs: &Dirs,
+    place: &Place,
     report: &mut Report,
     watch: &mut dyn Watch,
 ) -> Result<()> {
-    let engine = plan.engine.open(&plan.settings, dirs)?;
-    report.host = Host::with_disks(dirs);
+    let engine = plan.engine.open(&plan.settings, &place.run())?;
+    // Not of the run's: an engine on one disk makes none on the other, which is part of the machine all the same.
+    report.host = Host::with_disks(place.dirs());
     if args.phase == Phase::Load {
         report.sizes(&engine.counters()?, plan.records);
     } else {
@@ -163,6 +162,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::engine;
     use crate::engines::memory::{Lie, Memory};
     use crate::plan::tests::parse;
 
@@ -295,6 +295,19 @@ mod tests {
             text.contains("wrong answers 0") && text.contains("update"),
             "{text}"
         );
+    }
+
+    /// The disk of a directory that the engine had not made was recorded as unknown: a result of one disk was refused beside one
+    /// of two, as of another machine.
+    #[test]
+    fn the_machine_has_both_disks_whichever_the_engine_uses() {
+        let (args, mut plan) = plan("");
+        plan.engine = engine::find("fast-only").unwrap();
+        let place = Place::temporary().unwrap();
+        let report = on_new_state(&args, &plan, &place, &mut ()).unwrap();
+        assert!(!place.run().slow.exists());
+        assert_eq!(report.host, Host::with_disks(place.dirs()));
+        assert_eq!(report.host.slow, report.host.fast, "one disk has both");
     }
 
     /// A full disk, or a directory that was removed meanwhile, cost the result of the whole run.

@@ -155,6 +155,11 @@ impl Place {
         Ok(place)
     }
 
+    /// The directories themselves: they are there, whatever an engine makes in them.
+    pub(crate) fn dirs(&self) -> &Dirs {
+        &self.dirs
+    }
+
     /// Where the loaded state is kept.
     pub(crate) fn loaded(&self) -> Dirs {
         self.dirs.join("loaded")
