@@ -225,6 +225,32 @@ mod tests {
         assert_eq!(last, ["commit first", "commit second"]);
     }
 
+    /// The table had the suite's settings, whatever a group had instead: a cache of 64 MiB was said of a cell with one of
+    /// 600 MiB, and a warm-up of 20 s of one with 120.
+    #[test]
+    fn what_a_group_was_given_instead_is_not_said_of_every_cell() {
+        let home = tempfile::tempdir().unwrap();
+        let of = |cache: &str| {
+            let mut run = value("hotrap", "uniform", 9.0);
+            let command = format!("thermocline bench --cache {cache} --threads 4 --keep");
+            run["command"] = command.into();
+            vec![run]
+        };
+        let cells: [(&str, &[&str], _); 2] = [("a", &[], of("64MiB")), ("b", &[], of("600MiB"))];
+        write_results(home.path(), &cells);
+        let path = home.path().join("suite.json");
+        let suite = fs::read_to_string(&path).unwrap();
+        let mut suite: serde_json::Value = serde_json::from_str(&suite).unwrap();
+        suite["budget"] = serde_json::json!({"cache": "64MiB", "threads": "4"});
+        fs::write(&path, suite.to_string()).unwrap();
+        let (page, _) = render(&Results::read(home.path()).unwrap()).unwrap();
+        let html = Html::parse_document(&page);
+        let rows = select(&html, "#machine tbody tr");
+        let rows: Vec<String> = rows.iter().map(|row| row.text().collect()).collect();
+        assert!(rows.contains(&"threads4".to_owned()), "{rows:?}");
+        assert!(!rows.iter().any(|row| row.contains("cache")), "{rows:?}");
+    }
+
     #[test]
     fn hostile_names_are_text() {
         let (_, html) = page(&[(

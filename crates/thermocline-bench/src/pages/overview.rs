@@ -118,10 +118,11 @@ fn row(cell: &Cell) -> Vec<String> {
 
 /// The machine, its disks, and what all cells were given alike.
 pub(super) fn machine(results: &Results) -> Markup {
+    let alike = given_alike(results);
     let parts = [
         ("Machine", &results.host),
         ("Disks, as measured before the suite", &results.probe),
-        ("Given to every cell alike", &results.budget),
+        ("Given to every cell alike", &alike),
     ];
     html! {
         section id="machine" {
@@ -135,6 +136,25 @@ pub(super) fn machine(results: &Results) -> Markup {
             }
         }
     }
+}
+
+/// Those of the suite's settings that are in the command line of each cell: engines and groups may have others instead.
+fn given_alike(results: &Results) -> Value {
+    let commands = results.cells.iter();
+    let commands: Vec<Vec<String>> = commands
+        .map(|cell| shlex::split(&cell.command).unwrap_or_default())
+        .collect();
+    let settings = results.budget.as_object().into_iter().flatten();
+    let alike = settings.filter(|(name, value)| {
+        let (flag, value) = (format!("--{name}"), value.as_str());
+        let has = |words: &Vec<String>| {
+            let mut rest = words.iter().skip_while(|word| **word != flag);
+            value.is_some() && rest.nth(1).map(String::as_str) == value
+        };
+        commands.iter().all(has)
+    });
+    let alike = alike.map(|(name, value)| (name.clone(), value.clone()));
+    Value::Object(alike.collect())
 }
 
 /// The leaves of a JSON value with their paths.

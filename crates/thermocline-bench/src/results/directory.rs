@@ -27,7 +27,7 @@ pub(crate) struct Results {
     pub(crate) host: Value,
     /// What its disks can do, where that was measured.
     pub(crate) probe: Value,
-    /// What all cells were given alike.
+    /// The suite's settings; engines and groups may have others instead.
     pub(crate) budget: Value,
     /// Cells with at least one finished repeat.
     pub(crate) cells: Vec<Cell>,

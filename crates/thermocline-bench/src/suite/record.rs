@@ -42,7 +42,7 @@ pub(crate) struct Record {
     suite: String,
     description: String,
     host: Value,
-    /// The settings that all cells share.
+    /// The suite's settings; engines and groups may have others instead.
     budget: BTreeMap<String, Option<String>>,
     cells: Vec<RecordedCell>,
 }
