@@ -1,6 +1,7 @@
 //! Runs over time: figures 14 and 15 of the paper.
 
 use super::super::plot::{Ink, Line, Plot, Shape, Table, Unit, of_activity, of_engine};
+use super::points::{Points, step, table, thinned};
 use super::{Captioned, Section, commands, label, namesakes, settings, work_label};
 use crate::results::{Cell, Run, Second};
 
@@ -97,7 +98,8 @@ struct Work<'a> {
     /// The typical run of each, with its colour.
     runs: Vec<(String, Ink, &'a Run)>,
     stages: Vec<(f64, String)>,
-    points: usize,
+    /// What a point of a line stands for, in seconds, where that is more than one sample.
+    step: Option<f64>,
 }
 
 impl<'a> Work<'a> {
@@ -127,13 +129,14 @@ impl<'a> Work<'a> {
         } else {
             points * POINTS_OF_STAGES
         };
+        let series: Vec<&[Second]> = runs.iter().map(|(_, _, run)| &run.series[..]).collect();
         Self {
             number,
             name,
             cells,
+            step: step(&series, points),
             runs,
             stages,
-            points,
         }
     }
 
@@ -144,7 +147,7 @@ impl<'a> Work<'a> {
             .enumerate()
             .map(|(at, second)| (second.second, value(at, second)))
             .collect();
-        thinned(&all, self.points)
+        thinned(all, self.step)
     }
 
     fn throughput(&self) -> Plot {
@@ -341,62 +344,10 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Times and values; a gap where there is none.
-type Points = Vec<(f64, Option<f64>)>;
-
-/// At most `most` points: means of as many in a row.
-fn thinned(points: &[(f64, Option<f64>)], most: usize) -> Points {
-    let together = points.len().div_ceil(most.max(1)).max(1);
-    points
-        .chunks(together)
-        .filter_map(|part| {
-            let values: Vec<f64> = part.iter().filter_map(|(_, y)| *y).collect();
-            let mean = values.iter().sum::<f64>() / values.len() as f64;
-            Some((part.last()?.0, (!values.is_empty()).then_some(mean)))
-        })
-        .collect()
-}
-
-/// One row for each time, one column for each line.
-fn table(lines: &[Line], unit: Unit) -> Table {
-    let mut table = Table::new(&["second"]);
-    table
-        .head
-        .extend(lines.iter().map(|line| line.label.clone()));
-    let rows = lines
-        .iter()
-        .map(|line| line.points.len())
-        .max()
-        .unwrap_or(0);
-    for at in 0..rows {
-        let second = lines.iter().find_map(|line| line.points.get(at));
-        let mut row = vec![second.map_or_else(String::new, |(x, _)| format!("{x:.0}"))];
-        row.extend(lines.iter().map(|line| {
-            let value = line.points.get(at).and_then(|(_, y)| *y);
-            value.map_or_else(|| "–".to_owned(), |value| unit.show(value))
-        }));
-        table.rows.push(row);
-    }
-    table
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::results::tests::cell;
-
-    #[test]
-    fn thinned_lines_keep_their_mean_and_their_gaps() {
-        let points: Points = (1..=7)
-            .map(|x| (f64::from(x), (x < 5).then_some(f64::from(x))))
-            .collect();
-        assert_eq!(
-            thinned(&points, 4),
-            [(2.0, Some(1.5)), (4.0, Some(3.5)), (6.0, None), (7.0, None)]
-        );
-        assert_eq!(thinned(&points, 100), points);
-        assert!(thinned(&[], 3).is_empty());
-    }
 
     #[test]
     fn engines_of_the_same_work_share_a_plot() {

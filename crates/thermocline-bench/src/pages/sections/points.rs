@@ -1,0 +1,141 @@
+//! Points of lines over time: no more of them than a plot has room for, and as the rows of a table.
+
+use super::super::plot::{Line, Table, Unit};
+use crate::results::Second;
+
+/// Times and values; a gap where there is none.
+pub(super) type Points = Vec<(f64, Option<f64>)>;
+
+/// The whole seconds that a point has to stand for so that no run has more than `most` of them: the same for all runs of a
+/// plot, so that their points are at the same times. `None` where no run has more samples than that.
+pub(super) fn step(runs: &[&[Second]], most: usize) -> Option<f64> {
+    let samples = runs.iter().map(|series| series.len()).max()?;
+    let ends = runs.iter().filter_map(|series| series.last());
+    let end = ends.map(|last| last.second).fold(0.0, f64::max);
+    (samples > most).then(|| (end.round() / most.max(1) as f64).ceil().max(1.0))
+}
+
+/// Means of what lies within the same `step` seconds, each at the end of these.
+pub(super) fn thinned(points: Points, step: Option<f64>) -> Points {
+    let (Some(step), Some((end, _))) = (step, points.last().copied()) else {
+        return points;
+    };
+    // A sample comes a little after its second.
+    let end_of = |second: f64| (second.round() / step).ceil() * step;
+    points
+        .chunk_by(|(a, _), (b, _)| end_of(*a) == end_of(*b))
+        .filter_map(|part| {
+            let values: Vec<f64> = part.iter().filter_map(|(_, y)| *y).collect();
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            let second = end_of(part.last()?.0).min(end);
+            Some((second, (!values.is_empty()).then_some(mean)))
+        })
+        .collect()
+}
+
+/// One row for each time of the line that has most, one column for each line: its value nearest to then.
+pub(super) fn table(lines: &[Line], unit: Unit) -> Table {
+    let mut table = Table::new(&["second"]);
+    table
+        .head
+        .extend(lines.iter().map(|line| line.label.clone()));
+    let times = lines.iter().map(|line| &line.points);
+    let Some(times) = times.max_by_key(|points| points.len()) else {
+        return table;
+    };
+    for (second, _) in times {
+        let mut row = vec![format!("{second:.0}")];
+        row.extend(lines.iter().map(|line| {
+            // Farther than half a step away it is another row's, or the line is over.
+            let step = spacing(times).max(spacing(&line.points));
+            let value = nearest(&line.points, *second, step / 2.0);
+            value.map_or_else(|| "–".to_owned(), |value| unit.show(value))
+        }));
+        table.rows.push(row);
+    }
+    table
+}
+
+/// Seconds from one point to the next, on average.
+fn spacing(points: &[(f64, Option<f64>)]) -> f64 {
+    let end = points.last().map_or(0.0, |(x, _)| *x);
+    end / points.len().max(1) as f64
+}
+
+/// The value of the point nearest to `second`, if that is at most `within` seconds away.
+fn nearest(points: &[(f64, Option<f64>)], second: f64, within: f64) -> Option<f64> {
+    let after = points.partition_point(|(x, _)| *x < second);
+    let around = points.get(after.saturating_sub(1)..)?.iter().take(2);
+    let distances = around.map(|(x, y)| ((x - second).abs(), *y));
+    let (distance, value) = distances.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    value.filter(|_| distance <= within)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::plot::Ink;
+    use super::*;
+
+    #[test]
+    fn thinned_lines_keep_their_mean_and_their_gaps() {
+        let points: Points = (1..=7)
+            .map(|x| (f64::from(x), (x < 5).then_some(f64::from(x))))
+            .collect();
+        assert_eq!(
+            thinned(points.clone(), Some(2.0)),
+            [(2.0, Some(1.5)), (4.0, Some(3.5)), (6.0, None), (7.0, None)]
+        );
+        assert_eq!(thinned(points.clone(), Some(1.0)), points);
+        assert_eq!(thinned(points.clone(), None), points);
+        assert!(thinned(Points::new(), Some(3.0)).is_empty());
+    }
+
+    /// The table of runs with so many samples, one every so many seconds. A value is a hundred times its time.
+    fn rows(runs: [(f64, u32); 2], most: usize) -> Vec<Vec<String>> {
+        let series = runs.map(|(every, samples)| -> Vec<Second> {
+            let at = |number: u32| Second {
+                second: f64::from(number) * every,
+                ..Second::default()
+            };
+            (1..=samples).map(at).collect()
+        });
+        let step = step(&[&series[0], &series[1]], most);
+        let value = |at: &Second| (at.second, Some(at.second * 100.0));
+        let lines = series.map(|series| Line {
+            label: String::new(),
+            ink: Ink::Text,
+            limit: false,
+            points: thinned(series.iter().map(value).collect(), step),
+        });
+        table(&lines, Unit::PerSecond).rows
+    }
+
+    /// A row had the values with as many before them, but each engine has a little less than a sample a second: of 300 s the
+    /// last rows had values of other times, and all rows where a point was four samples of one engine and five of another.
+    #[test]
+    fn a_row_has_values_of_its_own_time() {
+        for (most, step) in [(5, 2.0), (100, 1.0)] {
+            let rows = rows([(1.0, 10), (0.9, 11)], most);
+            assert!(rows.len() >= 5, "{rows:?}");
+            for row in &rows {
+                let number = |text: &String| text.replace(',', "").parse::<f64>().unwrap();
+                let second = number(&row[0]);
+                for value in &row[1..] {
+                    let time = number(value) / 100.0;
+                    assert!((time - second).abs() < step, "{rows:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_over_has_no_more_values() {
+        let joined = |most| -> Vec<String> {
+            let rows = rows([(1.0, 8), (1.0, 4)], most);
+            rows.iter().map(|row| row.join(" ")).collect()
+        };
+        let expected = ["2 150 150", "4 350 350", "6 550 –", "8 750 –"];
+        assert_eq!(joined(4), expected);
+        assert_eq!(joined(8)[3..5], ["4 400 400", "5 500 –"]);
+    }
+}
