@@ -288,6 +288,14 @@ mod tests {
             let warnings = compared(|run| run[field] = other).unwrap().warnings;
             assert!(warnings.iter().any(|w| w.contains(word)), "{warnings:?}");
         }
+        // What is added to each operation of an emulated disk was not read: more of it looked like a slower engine.
+        let latency = json!({"secs": 0, "nanos": 5_000_000});
+        let slower = |run: &mut Value| run["settings"]["slow_device"]["latency"] = latency;
+        let warnings = compared(slower).unwrap().warnings;
+        assert!(
+            warnings.iter().any(|w| w.contains("same settings")),
+            "{warnings:?}"
+        );
     }
 
     #[test]

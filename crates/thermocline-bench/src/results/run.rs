@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -176,6 +177,8 @@ pub(crate) struct SlowDevice {
     pub(crate) iops: Option<u64>,
     /// Bytes per second.
     pub(crate) bandwidth: Option<u64>,
+    /// Added to every operation.
+    pub(crate) latency: Option<Duration>,
 }
 
 /// One stage of a run.

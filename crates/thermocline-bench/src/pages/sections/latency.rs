@@ -3,12 +3,11 @@
 //! Clients that wait for a disk at its limit queue there: their latency is then the number of
 //! clients over the limit and says nothing of the engine. Such runs are left out.
 
-use bytesize::ByteSize;
 use serde_json::Value;
 
 use super::super::plot::Unit;
 use super::panel::{Measure, Panel};
-use super::{Section, work_label};
+use super::{Section, settings, work_label};
 use crate::results::{Cell, Latency, Run};
 
 /// From this share of its limit on the slow disk is what a run waits for.
@@ -122,12 +121,12 @@ fn load_of_slow_disk(cell: &Cell, run: &Run, probe: &Value) -> Option<f64> {
     let probed = |field: &str| disk.pointer(field).and_then(Value::as_f64);
     let iops = emulated
         .iops
-        .or_else(|| expected(&cell.command, "--expect-slow-iops"))
+        .or_else(|| settings::expected(&cell.command, "--expect-slow-iops"))
         .map(|limit| limit as f64)
         .or_else(|| probed("/random_read_16k/iops"));
     let bandwidth = emulated
         .bandwidth
-        .or_else(|| expected(&cell.command, "--expect-slow-bandwidth"))
+        .or_else(|| settings::expected(&cell.command, "--expect-slow-bandwidth"))
         .map(|limit| limit as f64)
         .or_else(|| probed("/sequential_read_bytes_s"));
     let share = |used: Option<u64>, limit: Option<f64>| {
@@ -138,13 +137,6 @@ fn load_of_slow_disk(cell: &Cell, run: &Run, probe: &Value) -> Option<f64> {
         share(run.sd_read_bytes, bandwidth),
     ];
     shares.into_iter().flatten().reduce(f64::max)
-}
-
-/// The size or number after `flag` in a command line.
-fn expected(command: &str, flag: &str) -> Option<u64> {
-    let mut words = command.split_whitespace().skip_while(|word| *word != flag);
-    let size: ByteSize = words.nth(1)?.parse().ok()?;
-    Some(size.as_u64())
 }
 
 #[cfg(test)]

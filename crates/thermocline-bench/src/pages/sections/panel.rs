@@ -215,6 +215,8 @@ impl<'a> Panel<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::results::tests::cell;
 
@@ -248,7 +250,7 @@ mod tests {
     /// from a cache of 600 MiB were bars of one group.
     #[test]
     fn what_engines_are_given_alike_tells_panels_apart() {
-        let others: [fn(&mut Run); 11] = [
+        let others: [fn(&mut Run); 12] = [
             |run| run.records = 7,
             |run| run.record_bytes = 7,
             |run| run.threads = 7,
@@ -260,6 +262,7 @@ mod tests {
             |run| run.settings.compression = "lz4".into(),
             |run| run.settings.slow_device.iops = None,
             |run| run.settings.slow_device.bandwidth = Some(7),
+            |run| run.settings.slow_device.latency = Some(Duration::from_millis(7)),
         ];
         for (number, other) in others.into_iter().enumerate() {
             let mut cells = [
@@ -273,6 +276,29 @@ mod tests {
             assert_eq!(sizes, [2, 1], "{number}");
             assert_ne!(panels[0].title, panels[1].title, "{number}");
         }
+    }
+
+    /// Only an emulated slow disk was looked at: what was measured on a hard disk, and on one of 5,000 operations a second,
+    /// were bars of one plot, and nothing in it said that there were two.
+    #[test]
+    fn slow_disks_that_are_real_are_told_apart_by_what_is_expected_of_them() {
+        let mut cells = [
+            cell("hotrap", "uniform", &[1.0]),
+            cell("leveled", "uniform", &[1.0]),
+            cell("hotrap", "uniform", &[1.0]),
+        ];
+        for (cell, iops) in cells.iter_mut().zip([5000, 5000, 400]) {
+            let run = &mut cell.runs[0];
+            run.settings.slow_device.iops = None;
+            let line = "thermocline bench --expect-slow-bandwidth 500000000 --expect-slow-iops";
+            run.command = Some(format!("{line} {iops}"));
+        }
+        let titles: Vec<String> = of(&cells).into_iter().map(|panel| panel.title).collect();
+        let expected = [
+            "1,000 records of 1024 B, slow disk of 5,000 operations and 500 MB a second",
+            "1,000 records of 1024 B, slow disk of 400 operations and 500 MB a second",
+        ];
+        assert_eq!(titles, expected);
     }
 
     #[test]

@@ -136,14 +136,37 @@ fn threads(run: &Run) -> String {
     format!("{} threads", run.threads)
 }
 
+/// What the emulation of a slow disk lets it do, or where none is emulated, what the command expects of the real one.
 fn slow_disk(run: &Run) -> Option<String> {
     let device = &run.settings.slow_device;
-    let iops = device
-        .iops
-        .map(|n| format!("{} operations", thousands(n as f64)));
-    let bandwidth = device.bandwidth.map(size);
-    let limits: Vec<String> = [iops, bandwidth].into_iter().flatten().collect();
-    (!limits.is_empty()).then(|| format!("emulated slow disk, {} a second", limits.join(" and ")))
+    let longer = device.latency.map(humantime::format_duration);
+    let longer = longer.map(|latency| format!("each operation {latency} longer"));
+    let emulated = [limits(device.iops, device.bandwidth), longer];
+    let emulated: Vec<String> = emulated.into_iter().flatten().collect();
+    if !emulated.is_empty() {
+        return Some(format!("emulated slow disk, {}", emulated.join(", ")));
+    }
+    let command = run.command.as_deref()?;
+    let real = limits(
+        expected(command, "--expect-slow-iops"),
+        expected(command, "--expect-slow-bandwidth"),
+    );
+    real.map(|limits| format!("slow disk of {limits}"))
+}
+
+/// In words.
+fn limits(iops: Option<u64>, bandwidth: Option<u64>) -> Option<String> {
+    let iops = iops.map(|n| format!("{} operations", thousands(n as f64)));
+    let limits = [iops, bandwidth.map(size)];
+    let limits: Vec<String> = limits.into_iter().flatten().collect();
+    (!limits.is_empty()).then(|| format!("{} a second", limits.join(" and ")))
+}
+
+/// The size or number after `flag` in a command line.
+pub(super) fn expected(command: &str, flag: &str) -> Option<u64> {
+    let mut words = command.split_whitespace().skip_while(|word| *word != flag);
+    let size: ByteSize = words.nth(1)?.parse().ok()?;
+    Some(size.as_u64())
 }
 
 /// Seconds, of short times with a decimal.
