@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use crate::args::BenchArgs;
 use crate::plan::{Plan, Source};
+use crate::program;
 use crate::run::Load;
 use crate::settings::{Compression, Dirs, Settings};
 
@@ -83,6 +84,10 @@ pub(crate) struct Kept {
     engine: String,
     settings: Settings,
     threads: usize,
+    /// The commit of the program that loaded it. Not in states of before it was recorded: they serve, and their load
+    /// numbers are not known to be this program's.
+    #[serde(default)]
+    commit: Option<String>,
     load: Load,
 }
 
@@ -93,15 +98,17 @@ impl Kept {
             engine: plan.engine.name().to_owned(),
             settings: plan.settings.clone(),
             threads: plan.threads,
+            commit: program::commit().map(str::to_owned),
             load,
         }
     }
 
-    /// The numbers of its load, if the plan's would have run under the same conditions.
+    /// The numbers of its load, if the plan's would have run under the same conditions, by the same program.
     pub(crate) fn load(&self, plan: &Plan) -> Option<Load> {
         let alike = self.engine == plan.engine.name()
             && self.settings == plan.settings
-            && self.threads == plan.threads;
+            && self.threads == plan.threads
+            && self.commit.as_deref() == program::commit();
         alike.then_some(self.load)
     }
 }
@@ -376,6 +383,30 @@ mod tests {
         let kept = Kept::new(&plan("--threads 2"), LOAD);
         assert_eq!(kept.load(&plan("--threads 3")), None);
         assert_eq!(kept.load(&plan("--threads 2 --slow-iops 100")), None);
+    }
+
+    /// A state that another build had kept lent its load's figures to this one's results, under this one's commit.
+    #[test]
+    fn load_numbers_are_of_the_same_program_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = place(dir.path()).unwrap();
+        let plan = plan("--threads 2");
+        let load = |commit: Option<&str>| {
+            let kept = Kept {
+                commit: commit.map(str::to_owned),
+                ..Kept::new(&plan, LOAD)
+            };
+            place.keep(&kept).unwrap();
+            place.kept(&plan).unwrap().load(&plan)
+        };
+        assert_eq!(load(program::commit()), Some(LOAD));
+        assert_eq!(load(Some("another")), None);
+
+        // States of before it was recorded serve too, as hours go into them.
+        let mut state = serde_json::to_value(Kept::new(&plan, LOAD)).unwrap();
+        assert!(state.as_object_mut().unwrap().remove("commit").is_some());
+        fs::write(place.dirs.fast.join(STATE), state.to_string()).unwrap();
+        assert_eq!(place.kept(&plan).unwrap().commit, None);
     }
 
     #[test]

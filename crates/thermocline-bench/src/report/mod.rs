@@ -41,7 +41,7 @@ pub struct OperationLatency {
 }
 
 /// The results of a benchmark. Run fields are `null` after `--phase load`, load fields when
-/// a state was used whose load ran under other conditions.
+/// a state was used whose load ran under other conditions, or with a program of another commit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// Version of this program.
