@@ -26,7 +26,7 @@ pub use hotness::Hotness;
 /// Latencies of one kind of operation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OperationLatency {
-    /// "read", "update", "insert", "scan", "read_modify_write".
+    /// "read", "update", "insert", "scan", "read_modify_write", "delete".
     pub operation: &'static str,
     /// How many.
     pub count: u64,
