@@ -180,11 +180,16 @@ impl Timeline {
         self.clocks[1].since(&self.clocks[0])
     }
 
+    /// What the engine counted, up to the last sample.
+    pub(super) fn counters(&self) -> Counters {
+        let ends = self.samples.first().zip(self.samples.last());
+        let counters = ends.map(|((_, first), (_, last))| last.since(first));
+        counters.unwrap_or_default()
+    }
+
     /// What the run took, up to the last sample.
     pub(super) fn spent(&self) -> Spent {
-        let counters = self.samples.first().zip(self.samples.last());
-        let counters = counters.map(|((_, first), (_, last))| last.since(first));
-        spent(&self.used(), &counters.unwrap_or_default())
+        spent(&self.used(), &self.counters())
     }
 
     /// Adds what the clients measured since the last call to the sum; returns it for all
