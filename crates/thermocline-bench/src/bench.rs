@@ -149,7 +149,7 @@ fn finish(
     // Not of the run's: an engine on one disk makes none on the other, which is part of the machine all the same.
     report.host = Host::with_disks(place.dirs());
     if args.phase == Phase::Load {
-        report.sizes(&engine.counters()?, plan.records);
+        report.sizes(&engine.counters()?, Some(plan.records));
     } else {
         let measured = run::measure(plan, engine.as_ref(), watch).context("while running")?;
         report.run(measured)?;
@@ -297,8 +297,8 @@ mod tests {
         );
     }
 
-    /// The disk of a directory that the engine had not made was recorded as unknown: a result of one disk was refused beside one
-    /// of two, as of another machine.
+    /// The disk of a directory that the engine had not made was recorded as unknown: a result of one disk was refused beside
+    /// one of two, as of another machine.
     #[test]
     fn the_machine_has_both_disks_whichever_the_engine_uses() {
         let (args, mut plan) = plan("");
@@ -308,6 +308,27 @@ mod tests {
         assert!(!place.run().slow.exists());
         assert_eq!(report.host, Host::with_disks(place.dirs()));
         assert_eq!(report.host.slow, report.host.fast, "one disk has both");
+    }
+
+    /// All that had been loaded counted as live, whatever the trace deleted: of a store with half of it left, half of the
+    /// space amplification was told.
+    #[test]
+    fn space_is_not_amplified_less_by_deletions() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path();
+        let amplification = |operation: &str| {
+            let text = format!("0,a,1,76,1,get,0\n1,b,1,76,1,{operation},0\n");
+            fs::write(path, text).unwrap();
+            let flags = format!("--trace {} --format twitter --threads 1", path.display());
+            let args = parse(&flags).unwrap();
+            let mut plan = args.plan().unwrap();
+            plan.engine = &Memory(Lie::None);
+            let place = Place::temporary().unwrap();
+            let report = on_new_state(&args, &plan, &place, &mut ()).unwrap();
+            report.space_amplification
+        };
+        assert_eq!(amplification("set"), Some(1.0));
+        assert_eq!(amplification("delete"), None);
     }
 
     /// A full disk, or a directory that was removed meanwhile, cost the result of the whole run.

@@ -44,6 +44,14 @@ impl Source {
         }
     }
 
+    /// Whether records are deleted.
+    pub(crate) fn deletes(&self) -> bool {
+        match self {
+            Source::Generated { .. } => false,
+            Source::Trace { trace, .. } => trace.deletes_any(),
+        }
+    }
+
     pub(crate) fn key_space(&self) -> KeySpace {
         match self {
             Source::Generated { .. } => KeySpace::Ycsb,

@@ -114,6 +114,8 @@ impl Engine for Store {
 
     fn counters(&self) -> Result<Counters> {
         let gets = self.gets.load(Ordering::Relaxed);
+        let map = self.map.lock().unwrap();
+        let sizes = map.iter().map(|(key, value)| key.len() + value.len());
         let written = self.written.fetch_add(1, Ordering::Relaxed);
         let mut fast = ByActivity::default();
         let io = Io {
@@ -125,6 +127,8 @@ impl Engine for Store {
             gets: Some(gets),
             gets_without_slow: Some(gets / 2),
             gets_without_device: Some(gets / 4),
+            fd_bytes: Some(sizes.sum::<usize>() as u64),
+            sd_bytes: Some(0),
             fd_write_bytes: Some(written),
             io: Some(ByDisk {
                 fast,

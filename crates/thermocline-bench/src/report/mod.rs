@@ -130,7 +130,8 @@ pub struct Report {
     pub compaction_write_bytes: Option<u64>,
     /// Bytes written to all disks during the run, per byte handed in.
     pub write_amplification: Option<f64>,
-    /// Bytes on all tiers at the end, per byte of the records that exist.
+    /// Bytes on all tiers at the end, per byte of the records that exist. After a trace that deletes any it is not known
+    /// how many those are.
     pub space_amplification: Option<f64>,
     /// Time that writers were held back during the run, in seconds of all threads.
     pub stall_seconds: Option<f64>,
@@ -230,15 +231,14 @@ impl Report {
         })
     }
 
-    /// Takes over the sizes of a store that holds `records` records.
-    pub(crate) fn sizes(&mut self, counters: &Counters, records: u64) {
+    /// Takes over the sizes of a store that holds `records` records, if that is known.
+    pub(crate) fn sizes(&mut self, counters: &Counters, records: Option<u64>) {
         self.fd_bytes = counters.fd_bytes;
         self.sd_bytes = counters.sd_bytes;
-        let live = records * self.record_bytes;
-        self.space_amplification = counters
-            .fd_bytes
-            .zip(counters.sd_bytes)
-            .map(|(fast, slow)| (fast + slow) as f64 / live as f64);
+        let live = records.map(|records| records * self.record_bytes);
+        let sizes = counters.fd_bytes.zip(counters.sd_bytes).zip(live);
+        self.space_amplification =
+            sizes.map(|((fast, slow), live)| (fast + slow) as f64 / live as f64);
     }
 
     /// Takes over the results of a run.

@@ -176,6 +176,11 @@ impl Trace {
         (action, index % copies * self.distinct() + number as u64)
     }
 
+    /// Whether any record is deleted anywhere.
+    pub(crate) fn deletes_any(&self) -> bool {
+        self.deleted.contains(&true)
+    }
+
     /// Whether the record is deleted anywhere.
     pub(crate) fn deletes(&self, record: u64) -> bool {
         let number = (record % self.distinct()) as usize;
