@@ -11,6 +11,7 @@ mod panel;
 mod points;
 mod settings;
 mod throughput;
+mod titles;
 
 use super::plot::{Plot, Table};
 use crate::results::{Cell, Results};

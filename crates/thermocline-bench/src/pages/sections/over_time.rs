@@ -2,7 +2,8 @@
 
 use super::super::plot::{Ink, Line, Plot, Shape, Table, Unit, of_activity, of_engine};
 use super::points::{Points, step, table, thinned};
-use super::{Captioned, Section, commands, label, namesakes, settings, work_label};
+use super::titles::name;
+use super::{Captioned, Section, commands, label, namesakes, settings};
 use crate::results::{Cell, Run, Second};
 
 /// A run of several stages has more to show than one of one.
@@ -62,25 +63,6 @@ pub(super) fn section(cells: &[Cell], points: usize) -> Section {
         tables,
         missing,
     }
-}
-
-/// What these cells did, and where others did it too, what tells them from those.
-fn name(work: &[&Cell], works: &[Vec<&Cell>]) -> String {
-    let what = |cells: &[&Cell]| cells.first().map(|cell| work_label(cell));
-    let given = |cells: &[&Cell]| {
-        let run = cells.first().and_then(|cell| cell.first());
-        run.map(settings::given).unwrap_or_default()
-    };
-    let same = works.iter().filter(|other| what(other) == what(work));
-    let same: Vec<Vec<String>> = same.map(|other| given(other)).collect();
-    let own = given(work);
-    let apart = settings::apart(&own, same.iter().map(Vec::as_slice));
-    let mut name = what(work).unwrap_or_default();
-    for phrase in apart {
-        name.push_str(", ");
-        name.push_str(phrase);
-    }
-    name
 }
 
 /// Whether time is what these cells are about.
@@ -280,15 +262,9 @@ impl<'a> Work<'a> {
                 .collect();
             notes.push(format!("Stages: {}.", numbered.join(", ")));
         }
-        let staged = !self.stages.is_empty();
-        let work = if staged {
-            "a hotspot that moves"
-        } else {
-            &self.name
-        };
         Plot {
             id: format!("{name}-{}", self.number),
-            title: format!("{title}: {work}"),
+            title: format!("{title}: {}", self.name),
             unit,
             axis: axis.to_owned(),
             notes,
@@ -299,7 +275,7 @@ impl<'a> Work<'a> {
                 stages: self.stages.clone(),
             },
             commands: commands(self.cells.iter().copied()),
-            main: staged,
+            main: !self.stages.is_empty(),
         }
     }
 
@@ -336,7 +312,7 @@ impl<'a> Work<'a> {
             }
         }
         Some(Captioned {
-            title: "Stage by stage: a hotspot that moves".to_owned(),
+            title: format!("Stage by stage: {}", self.name),
             settings: settings::line(self.cells),
             table,
             commands: commands(self.cells.iter().copied()),
@@ -437,6 +413,8 @@ mod tests {
         assert_eq!(stages[1], (0.4, "latest".to_owned()));
         assert!(section.plots[0].notes[0].contains("2 latest (from 0.4 s)"));
         assert_eq!(section.tables[0].table.rows.len(), 2);
+        assert_eq!(section.plots[0].title, "Throughput over time: stages");
+        assert_eq!(section.tables[0].title, "Stage by stage: stages");
     }
 
     #[test]
