@@ -43,6 +43,7 @@ fn a_bad_line_is_named() {
     );
     let bench = ["bench", "--trace", &path, "--format", "twitter"];
     run(&bench).fails(2, &[&path, "line 2"]);
+    run(&bench[..3]).fails(2, &[&path, "name its format with --format"]);
     run(&["trace", "stats", &path]).fails(2, &["--format"]);
     let share = [&line[..], &["--fast-share", "10"]].concat();
     run(&share).fails(2, &["like 10%"]);

@@ -64,7 +64,7 @@ type Accesses = Box<dyn Iterator<Item = Result<Access>>>;
 
 fn accesses(input: input::Input, format: Format) -> Result<Accesses> {
     Ok(match format {
-        Format::Cache2k => Box::new(cache2k::read(input)),
+        Format::Cache2k => Box::new(cache2k::read(input)?),
         Format::Twitter => Box::new(twitter::read(input)),
         Format::Metakv => Box::new(metakv::read(input)?),
         Format::OracleGeneral => Box::new(oracle_general::read(input)),
