@@ -126,6 +126,7 @@ fn read_and_compare(args: &CompareArgs) -> Result<Comparison> {
         .map(|difference| format!("different machines: {difference}"))
         .collect();
     let mut cells = Vec::new();
+    let mut unlike = Vec::new();
     for before in &a.cells {
         let Some(after) = b.cells.iter().find(|cell| cell.id == before.id) else {
             continue;
@@ -136,16 +137,25 @@ fn read_and_compare(args: &CompareArgs) -> Result<Comparison> {
             before.id
         );
         warnings.extend(other_work(before, after));
-        cells.extend(Compared::new(before, after));
+        match Compared::new(before, after) {
+            Some(compared) => cells.push(compared),
+            None => unlike.push(format!(
+                "{}: not compared, as one side has runs of it and the other loads only",
+                before.id
+            )),
+        }
     }
+    let why = match &unlike[..] {
+        [] => format!("{} / {}", names(&a), names(&b)),
+        [first, ..] => first.clone(),
+    };
     ensure!(
         !cells.is_empty(),
-        "{} and {} have no measured cell in common: {} / {}",
+        "{} and {} have no measured cell in common: {why}",
         args.a.display(),
-        args.b.display(),
-        names(&a),
-        names(&b)
+        args.b.display()
     );
+    warnings.extend(unlike);
     warnings.extend(only_in(&a, &b));
     warnings.extend(only_in(&b, &a));
     Ok(Comparison {
@@ -382,6 +392,29 @@ mod tests {
             error.contains("no measured cell in common: x / y"),
             "{error}"
         );
+    }
+
+    /// A cell that one side ran and the other loaded only was left out without a word, and --fail-on-regression passed.
+    #[test]
+    fn a_cell_of_which_nothing_can_be_compared_is_named() {
+        let home = tempfile::tempdir().unwrap();
+        let (a, b) = (home.path().join("a"), home.path().join("b"));
+        let mut load = value("hotrap", "uniform", 1.0);
+        load["ops_s"] = Value::Null;
+        load["load_ops_s"] = json!(50.0);
+        let (ran, loaded) = (runs(&[1.0, 1.1]), vec![load]);
+        write(&a, &[("x", &[], ran.clone()), ("y", &[], ran.clone())]);
+        write(&b, &[("x", &[], loaded.clone()), ("y", &[], ran.clone())]);
+        let comparison = compare(&args(&a, &b)).unwrap();
+        assert_eq!(comparison.cells.len(), 1);
+        let named = |text: &str| text.contains("x: not compared");
+        let warnings = comparison.warnings;
+        assert!(warnings.iter().any(|w| named(w)), "{warnings:?}");
+        // If there is no other one, that is why.
+        write(&a, &[("x", &[], ran)]);
+        write(&b, &[("x", &[], loaded)]);
+        let error = compare(&args(&a, &b)).unwrap_err().to_string();
+        assert!(named(&error), "{error}");
     }
 
     #[test]
