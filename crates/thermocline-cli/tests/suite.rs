@@ -36,6 +36,15 @@ engines = ["hotrap", "leveled"]
 workloads = ["ro"]
 "#;
 
+/// A group of which one engine is in no build.
+const OPTIONAL: &str = r#"
+[[group]]
+name = "more"
+optional = true
+engines = ["hotrap", "no-such"]
+workloads = ["ro", "uh"]
+"#;
+
 /// A suite's file, and a directory for its results.
 struct Suite {
     dir: tempfile::TempDir,
@@ -151,6 +160,22 @@ fn some_cells_can_be_measured_before_the_others() {
         rest.contains("1 runs measured, 1 were there already"),
         "{rest}"
     );
+}
+
+/// What an optional group lacked was dropped in silence: the suite that has to pass before a merge never ran the flash
+/// cache, nor anything without a technique, and nobody was told.
+#[test]
+fn what_a_build_lacks_is_said_to_be_left_out() {
+    let once = TINY.replace("repeats = 3", "repeats = 1");
+    let suite = Suite::new(&format!("{once}{OPTIONAL}"));
+    let list = suite.run(&["--list"]).ok();
+    let both = "left out: more-no-such-ro, more-no-such-uh (`no-such` is no engine";
+    assert!(list.contains(both), "{list}");
+    assert!(list.contains("4 cells, 4 runs"), "{list}");
+    let run = suite.run(&["--only", "more-*-ro"]);
+    let wanted = "left out: more-no-such-ro (`no-such` is no engine";
+    assert!(run.err.contains(wanted), "{}", run.err);
+    assert!(run.ok().contains("1 runs measured"));
 }
 
 #[test]

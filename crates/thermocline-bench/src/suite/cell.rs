@@ -117,9 +117,16 @@ impl Cell {
 
     /// Whether this build has what it needs.
     pub(crate) fn is_built_in(&self) -> bool {
-        let experiment = self.flags.experiment();
-        engine::find(&self.engine).is_ok()
-            && (cfg!(feature = "experiments") || experiment.is_none())
+        self.check_built_in().is_ok()
+    }
+
+    /// Checks that this build has what it needs.
+    ///
+    /// # Errors
+    /// What it lacks.
+    pub(crate) fn check_built_in(&self) -> Result<()> {
+        engine::find(&self.engine)?;
+        line::check_techniques(&self.flags)
     }
 
     /// What it is, in a line.

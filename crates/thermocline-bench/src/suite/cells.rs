@@ -14,35 +14,61 @@ const DATA: &str = "{data}";
 /// Longest name of a distribution in the name of a cell.
 const LONGEST: usize = 24;
 
-/// Every cell of `definition`, in its order. A cell of which an earlier group has the same command
-/// line is that cell: it belongs to the figures of both.
+/// Every cell of `definition` but those [`left_out`], in its order. A cell of which an earlier group has
+/// the same command line is that cell: it belongs to the figures of both.
 ///
 /// # Errors
 /// A workload or distribution that does not exist, two cells of one name.
 pub(crate) fn cells(definition: &Definition, places: &Places) -> Result<Vec<Cell>> {
     let mut cells: Vec<Cell> = Vec::new();
     let mut by_words: HashMap<Vec<String>, usize> = HashMap::new();
-    for group in &definition.groups {
-        let group = group.get_ref();
-        for cell in of_group(definition, group, places)
-            .with_context(|| format!("suite {}, group {}", definition.name, group.name))?
-        {
-            if let Some(earlier) = by_words.get(&cell.words).and_then(|at| cells.get_mut(*at)) {
-                earlier.figures.extend(cell.figures);
-                earlier.repeats = earlier.repeats.max(cell.repeats);
-                continue;
-            }
-            ensure!(
-                cells.iter().all(|other| other.id != cell.id),
-                "suite {}: two cells would be called {}; give one of them a group of its own",
-                definition.name,
-                cell.id
-            );
-            by_words.insert(cell.words.clone(), cells.len());
-            cells.push(cell);
+    for (group, cell) in all(definition, places)? {
+        if is_left_out(group, &cell) {
+            continue;
         }
+        if let Some(earlier) = by_words.get(&cell.words).and_then(|at| cells.get_mut(*at)) {
+            earlier.figures.extend(cell.figures);
+            earlier.repeats = earlier.repeats.max(cell.repeats);
+            continue;
+        }
+        ensure!(
+            cells.iter().all(|other| other.id != cell.id),
+            "suite {}: two cells would be called {}; give one of them a group of its own",
+            definition.name,
+            cell.id
+        );
+        by_words.insert(cell.words.clone(), cells.len());
+        cells.push(cell);
     }
     Ok(cells)
+}
+
+/// The cells of optional groups that this build cannot measure.
+///
+/// # Errors
+/// A workload or distribution that does not exist.
+pub(crate) fn left_out(definition: &Definition, places: &Places) -> Result<Vec<Cell>> {
+    let all = all(definition, places)?.into_iter();
+    Ok(all
+        .filter(|(group, cell)| is_left_out(group, cell))
+        .map(|(_, cell)| cell)
+        .collect())
+}
+
+fn is_left_out(group: &Group, cell: &Cell) -> bool {
+    group.optional && !cell.is_built_in()
+}
+
+/// The cells of every group, built in or not, each with its group.
+fn all<'a>(definition: &'a Definition, places: &Places) -> Result<Vec<(&'a Group, Cell)>> {
+    let mut all = Vec::new();
+    for group in &definition.groups {
+        let group = group.get_ref();
+        let cells = of_group(definition, group, places)
+            .with_context(|| format!("suite {}, group {}", definition.name, group.name))?;
+        all.extend(cells.into_iter().map(|cell| (group, cell)));
+    }
+    Ok(all)
 }
 
 /// The axes of one cell.
@@ -66,10 +92,7 @@ fn of_group(definition: &Definition, group: &Group, places: &Places) -> Result<V
                         distribution,
                         size,
                     };
-                    let cell = cell(definition, group, places, &axes)?;
-                    if !group.optional || cell.is_built_in() {
-                        cells.push(cell);
-                    }
+                    cells.push(cell(definition, group, places, &axes)?);
                 }
             }
         }
@@ -346,6 +369,10 @@ pub(crate) mod tests {
         let left = of(&text).unwrap();
         assert_eq!(left.len(), 5);
         assert!(left.iter().all(|cell| cell.engine != "no-such"));
+        let definition = Definition::parse("small.toml", &text).unwrap();
+        let missing = left_out(&definition, &places()).unwrap();
+        assert_eq!(missing.len(), 4);
+        assert!(missing.iter().all(|cell| cell.engine == "no-such"));
     }
 
     #[test]

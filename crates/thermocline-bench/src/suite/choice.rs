@@ -30,14 +30,16 @@ impl Choice {
                 bail!("--only: no cell fits `{pattern}`; --list shows their names");
             }
         }
-        let is_chosen = |cell: &Cell| {
-            self.0.is_empty() || self.0.iter().any(|pattern| pattern.matches(&cell.id))
-        };
         let numbered = cells.iter().enumerate();
         Ok(numbered
-            .filter(|(_, cell)| is_chosen(cell))
+            .filter(|(_, cell)| self.fits(cell))
             .map(|(number, _)| number)
             .collect())
+    }
+
+    /// Whether `cell` is chosen.
+    pub(crate) fn fits(&self, cell: &Cell) -> bool {
+        self.0.is_empty() || self.0.iter().any(|pattern| pattern.matches(&cell.id))
     }
 }
 

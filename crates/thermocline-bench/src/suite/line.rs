@@ -30,11 +30,11 @@ pub(crate) fn parse(words: &[String]) -> Result<BenchArgs> {
     }
 }
 
-/// The arguments that `words` are, and the plan that they make.
+/// Checks that this build can do without the techniques that `flags` turn off.
 ///
 /// # Errors
-/// What is wrong with them, or an engine or a technique that is not in this build.
-pub(crate) fn plan(words: &[String], flags: &Flags) -> Result<(BenchArgs, Plan)> {
+/// It cannot.
+pub(crate) fn check_techniques(flags: &Flags) -> Result<()> {
     if !cfg!(feature = "experiments")
         && let Some(name) = flags.experiment()
     {
@@ -42,6 +42,15 @@ pub(crate) fn plan(words: &[String], flags: &Flags) -> Result<(BenchArgs, Plan)>
             "flag --{name}: built without feature `experiments`; build with --features experiments"
         );
     }
+    Ok(())
+}
+
+/// The arguments that `words` are, and the plan that they make.
+///
+/// # Errors
+/// What is wrong with them, or an engine or a technique that is not in this build.
+pub(crate) fn plan(words: &[String], flags: &Flags) -> Result<(BenchArgs, Plan)> {
+    check_techniques(flags)?;
     let args = parse(words)?;
     let plan = args.plan()?;
     Ok((args, plan))

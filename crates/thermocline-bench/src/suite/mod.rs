@@ -12,6 +12,7 @@ mod flags;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;
 mod harness;
+mod left_out;
 mod line;
 mod measure;
 mod progress;
@@ -99,6 +100,8 @@ struct Prepared {
     cells: Vec<Cell>,
     /// Numbers of those that are wanted.
     chosen: Vec<usize>,
+    /// Says what else would be wanted, and what this build lacks for it.
+    left_out: Vec<String>,
 }
 
 impl Prepared {
@@ -106,11 +109,15 @@ impl Prepared {
         let definition = catalogue::find(&args.suite)?;
         let places = places(args, &definition)?;
         let cells = cells::cells(&definition, &places)?;
-        let chosen = Choice::new(&args.only)?.of(&cells)?;
+        let choice = Choice::new(&args.only)?;
+        let chosen = choice.of(&cells)?;
+        let lacking = cells::left_out(&definition, &places)?;
+        let left_out = left_out::lines(lacking.iter().filter(|cell| choice.fits(cell)));
         let prepared = Self {
             definition,
             cells,
             chosen,
+            left_out,
         };
         if !args.list {
             prepared.check(places)?;
@@ -155,6 +162,9 @@ impl Prepared {
         harness: &mut dyn Harness,
         progress: &mut Progress,
     ) -> Result<String> {
+        for line in &self.left_out {
+            progress.say(line);
+        }
         let task = Task {
             cells: &self.cells,
             runs: schedule::order(&self.cells, &self.chosen, self.definition.states),
@@ -203,11 +213,15 @@ impl fmt::Display for Prepared {
             definition,
             cells,
             chosen,
+            left_out,
         } = self;
         writeln!(f, "{}: {}", definition.name, definition.description)?;
         for cell in chosen.iter().filter_map(|number| cells.get(*number)) {
             writeln!(f, "\n{}", cell.about())?;
             writeln!(f, "  {}", cell.command())?;
+        }
+        if !left_out.is_empty() {
+            writeln!(f, "\n{}", left_out.join("\n"))?;
         }
         let runs = schedule::order(cells, chosen, definition.states);
         let seconds = Estimate::new(definition.guess).all(cells, &runs, &[]);
