@@ -54,7 +54,7 @@
 //! | An edit in the manifest makes the table part of the store | `version` |
 //! | Compactions merge tables downwards, and across tiers | `compaction`, `placement` |
 //! | A read pins memtables and version and searches them in order | `db/read`, `db/range`, `cache` |
-//! | Every read is logged, which says what is hot | `db/hotness`, `ralt` |
+//! | A point read that finds a record is logged, which says what is hot | `db/hotness`, `ralt` |
 //! | A record read from the slow tier comes back up | `promotion` |
 //! | Bytes reach a device | `tier`, [`storage`] |
 //! | Writers are slowed before anything is full | `db/stall` |

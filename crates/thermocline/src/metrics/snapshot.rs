@@ -15,7 +15,7 @@ pub struct IoMetrics {
     pub read_ops: u64,
     /// Bytes read from the device.
     pub read_bytes: u64,
-    /// Write operations, of 1 MiB at most, as they are handed to the system.
+    /// Write operations, of 512 KiB at most, as they are handed to the system.
     pub write_ops: u64,
     /// Bytes written to the device.
     pub write_bytes: u64,

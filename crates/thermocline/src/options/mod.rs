@@ -68,9 +68,12 @@ pub struct Options {
     /// the fast tier's capacity, at most 64 MiB. A quarter of `memory` and 1 TiB are the most.
     pub memtable_size: Option<u64>,
     /// Size in bytes at which a table is closed and the next one begun; by default the
-    /// memtable's size. At most 1 TiB.
+    /// memtable's size, or a 128th of the first tier's capacity where that is less, and 16 KiB at least. At
+    /// most 1 TiB.
     pub table_size: Option<u64>,
-    /// L0 tables at which they are compacted into the next level.
+    /// L0 tables at which they are compacted into the next level. Placement by hotness has L0 take a 24th of the first
+    /// tier's capacity at most: where so many memtables are more, fewer tables do, but two at least. With default
+    /// sizes that is five on a first tier of 2 MiB to less than 6 GiB.
     pub l0_trigger: usize,
     /// L0 tables at which writers begin to be slowed.
     pub l0_slowdown: usize,
@@ -79,7 +82,8 @@ pub struct Options {
     /// Size ratio of neighbouring levels, about the largest. A smaller one writes less per level and keeps more data
     /// outside the last: with 8 it is an eighth to a third.
     pub level_ratio: u64,
-    /// Threads that compact.
+    /// Threads that compact, 1 to 64. A store has two more, one for flushes and one for hotness. Up to 16 others
+    /// help with reads and writes of tables: all stores of the process share them, from the first use to its end.
     pub compaction_threads: usize,
     /// Who decides where a record lives: by default its hotness.
     pub placement: Placement,

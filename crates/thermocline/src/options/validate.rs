@@ -426,6 +426,34 @@ mod tests {
         assert_eq!(refused(&stop(usize::MAX)), Some("l0_stop"));
     }
 
+    #[test]
+    fn a_table_is_as_large_as_a_memtable_or_a_share_of_a_small_fast_tier() {
+        let table = |capacity, memtable_size| {
+            let mut options = Options::two_tiers("/f", capacity, "/s");
+            options.memtable_size = memtable_size;
+            options.resolve().unwrap().table_size
+        };
+        assert_eq!(table(2 << 30, Some(8 << 20)), 8 << 20);
+        assert_eq!(table(2 << 30, Some(64 << 20)), 16 << 20, "a 128th");
+        assert_eq!(table(1 << 20, None), 16 << 10, "the least");
+    }
+
+    #[test]
+    fn hot_records_leave_l0_a_small_part_of_the_fast_tier() {
+        let trigger = |placement, capacity, memtable_size| {
+            let mut options = Options::two_tiers("/f", capacity, "/s");
+            (options.placement, options.memtable_size) = (placement, memtable_size);
+            options.resolve().unwrap().l0_trigger
+        };
+        let by_hotness = |capacity, memtable| trigger(Placement::default(), capacity, memtable);
+        assert_eq!(by_hotness(2 << 20, None), 5);
+        assert_eq!(by_hotness(5 << 30, None), 5);
+        assert_eq!(by_hotness(6 << 30, None), 6, "as many as were asked for");
+        assert_eq!(by_hotness(400 << 20, Some(16 << 20)), 2, "at least");
+        let by_level = trigger(Placement::ByLevel, 400 << 20, Some(16 << 20));
+        assert_eq!(by_level, 6);
+    }
+
     /// The last number of the message.
     fn least(options: &Options) -> u64 {
         let error = options.validate().unwrap_err().to_string();

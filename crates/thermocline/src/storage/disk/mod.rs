@@ -22,8 +22,8 @@ use crate::sync::Arc;
 /// Directories of a local filesystem.
 ///
 /// Tables are read and written around the page cache, because the engine has a cache of its
-/// own and a second copy would halve the memory. On filesystems without direct I/O (tmpfs,
-/// some network ones) the page cache is used silently.
+/// own and a second copy would halve the memory. On filesystems without direct I/O (some network
+/// ones, tmpfs of older kernels) the page cache is used silently.
 ///
 /// ```
 /// use thermocline::storage::{Disk, Medium};

@@ -13,9 +13,9 @@ pub(super) const BURST: Duration = Duration::from_millis(10);
 /// What a device can do. Zero means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
-    /// Read operations per second; one operation moves up to 1 MiB.
+    /// Read operations per second; one operation moves up to 512 KiB.
     pub read_iops: u64,
-    /// Write operations per second; one operation moves up to 1 MiB.
+    /// Write operations per second; one operation moves up to 512 KiB.
     pub write_iops: u64,
     /// Bytes read per second.
     pub read_bandwidth: u64,

@@ -16,7 +16,7 @@ use crate::sync::Arc;
 /// A medium slowed down to given limits, which all stores made from it share.
 ///
 /// Reads and writes have a bucket each. Table and log writes are gathered to operations of
-/// 1 MiB as the disk does; a sync writes what is left. Listing, renaming, removing and
+/// 512 KiB as the disk does; a sync writes what is left. Listing, renaming, removing and
 /// linking are free.
 ///
 /// ```
