@@ -70,7 +70,7 @@ pub fn demo(args: &DemoArgs) -> Result<[Report; 2]> {
 const NEXT: &str = "\
 What to try next:
   thermocline bench --workload rw --slow-iops 2000   one store, with writes, on temporary disks
-  thermocline bench --fast DIR --slow DIR            your own disks
+  thermocline bench --fast DIR --slow DIR2           your own disks
   thermocline bench --help                           everything else";
 
 fn introduce(plan: &Plan) {
