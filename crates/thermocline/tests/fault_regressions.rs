@@ -263,6 +263,120 @@ fn a_quiet_keyspace_does_not_keep_the_whole_log() {
     }
 }
 
+/// A keyspace of its own for each of `count` tasks, less in it than a memtable holds, and dropped behind it.
+fn run_tasks(trial: &Trial, db: &Db, count: usize) {
+    for _ in 0..count {
+        let task = db.create_keyspace("task").unwrap();
+        task.put("key", [7; 6000]).unwrap();
+        db.drop_keyspace("task").unwrap();
+        trial.drain();
+    }
+}
+
+fn log_bytes(trial: &Trial) -> u64 {
+    let files = trial.disk.list_raw(FAST.as_ref()).into_iter();
+    let log = files.filter(|file| file.name.ends_with(".wal"));
+    log.map(|file| file.len).sum()
+}
+
+/// What a keyspace had in the log stayed there when it was dropped: its bytes no longer counted towards a full memtable, so the log
+/// was not rotated, and no flush named a number behind them. Keyspaces that came and went filled the disk (I8).
+#[test]
+fn dropped_keyspaces_do_not_keep_the_log() {
+    for quiet in [false, true] {
+        let mut trial = Trial::new(1);
+        trial.options.tiers.truncate(1);
+        trial.options.tiers[0].capacity = u64::MAX;
+        let db = trial.db().unwrap();
+        if quiet {
+            db.put("key", "value").unwrap();
+        }
+        run_tasks(&trial, &db, 200);
+        db.wait_idle().unwrap();
+        let bytes = log_bytes(&trial);
+        assert!(bytes <= 8 * (16 << 10), "{bytes} bytes of log");
+        drop(db);
+        let disk = trial.disk.crash(CrashStyle::LoseAll);
+        trial.db = None;
+        trial.disk = disk;
+        let db = trial.open_at([FAST]).unwrap();
+        assert_eq!(db.keyspaces(), ["default"]);
+        assert_eq!(db.get("key").unwrap().is_some(), quiet);
+    }
+}
+
+/// With a capacity of the first tier, that log filled it: every write was refused, and none could have been flushed to let
+/// the log go, not even after reopening.
+#[test]
+fn dropped_keyspaces_leave_room_for_writes() {
+    for tiers in [1, 2] {
+        let mut trial = Trial::new(1);
+        trial.options.tiers.truncate(tiers);
+        let db = trial.db().unwrap();
+        db.put("key", "value").unwrap();
+        run_tasks(&trial, &db, 200);
+        db.put("more", "value").unwrap();
+        assert!(db.get("key").unwrap().is_some());
+    }
+}
+
+/// What others have in memory only stays in the log, whatever is dropped.
+#[test]
+fn a_drop_lets_no_log_go_that_others_need() {
+    let mut trial = Trial::new(1);
+    let db = trial.db().unwrap();
+    for key in ["first", "second", "third"] {
+        db.put(key, "value").unwrap();
+        run_tasks(&trial, &db, 1);
+    }
+    drop(db);
+    let disk = trial.disk.crash(CrashStyle::LoseAll);
+    trial.db = None;
+    trial.disk = disk;
+    let db = trial.open_at([FAST, SLOW]).unwrap();
+    assert_eq!((db.recovery().replayed, db.iter().count()), (3, 3));
+}
+
+/// A removal that fails does not undo a drop. But nothing tried it again where there was nothing to flush.
+#[test]
+fn log_that_a_drop_has_left_goes_when_a_writer_finds_no_room() {
+    let mut trial = Trial::new(1);
+    let db = trial.db().unwrap();
+    let task = db.create_keyspace("task").unwrap();
+    task.put("key", vec![7u8; 300 << 10]).unwrap();
+    let removal = |operation, name: &str| operation == Operation::Remove && name.ends_with(".wal");
+    trial.disk.fail_where(removal, Fault::Io);
+    db.drop_keyspace("task").unwrap();
+    assert!(trial.disk.triggered() > 0);
+    trial.disk.heal();
+    assert!(log_bytes(&trial) > 300 << 10, "the log is there still");
+    db.put("key", vec![7u8; 90 << 10]).unwrap();
+    assert!(log_bytes(&trial) < 100 << 10);
+}
+
+/// A drop was durable at once, what was acknowledged before it was not. Records were copied to another keyspace and the old
+/// one dropped, the power went, and they were in neither (I5).
+#[test]
+fn a_drop_does_not_outlive_what_was_written_before_it() {
+    for durability in [Durability::None, Durability::Buffered] {
+        let mut trial = Trial::new(1);
+        let db = trial.db().unwrap();
+        let side = db.create_keyspace(SIDE).unwrap();
+        side.put_with("key", "value", Durability::Sync).unwrap();
+        db.flush().unwrap();
+        db.put_with("key", "value", durability).unwrap();
+        db.drop_keyspace(SIDE).unwrap();
+        drop((db, side));
+        let disk = trial.disk.crash(CrashStyle::LoseAll);
+        trial.db = None;
+        trial.disk = disk;
+        let db = trial.open_at([FAST, SLOW]).unwrap();
+        let old = db.keyspace(SIDE).ok();
+        let in_old = old.is_some_and(|old| old.get("key").unwrap().is_some());
+        assert!(in_old || db.get("key").unwrap().is_some(), "{durability:?}");
+    }
+}
+
 /// Someone asked for the log while there was no space for what was still in the process's buffer. The newest group there
 /// was taken back as if its writers had been told of a failure; but it was acknowledged. Then `sync` said that all was durable
 /// when it was not, or the next write stopped the store, or one that was closed cleanly did not open.

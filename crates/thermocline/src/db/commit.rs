@@ -38,7 +38,7 @@ pub(crate) struct Commit {
     pub(crate) log: Mutex<Log>,
     /// Syncs and trims the log without holding up its leader.
     pub(crate) log_sync: WalSync,
-    /// Bytes of all active memtables.
+    /// Bytes of all active memtables, and those in the current segment of the log that nobody will flush.
     pub(crate) active_bytes: AtomicU64,
     /// While above 0 no memtable freezes: a checkpoint is being taken. Raised under the log's lock.
     pub(crate) freeze_holds: AtomicUsize,
@@ -50,6 +50,8 @@ pub(crate) struct Log {
     pub(crate) wal: Wal,
     /// Sequence number of the last record in the log.
     pub(crate) last_seq: SeqNo,
+    /// Bytes in its current segment that were written for keyspaces which are gone.
+    pub(crate) unowned: u64,
 }
 
 /// A write that waits for its group.
@@ -77,7 +79,11 @@ impl Commit {
             groups: Groups::default(),
             gathering: Gathering::default(),
             log_sync: wal.handle(),
-            log: Mutex::new(Log { wal, last_seq }),
+            log: Mutex::new(Log {
+                wal,
+                last_seq,
+                unowned: 0,
+            }),
             freeze_holds: AtomicUsize::new(0),
             active_bytes: AtomicU64::new(0),
         }
@@ -311,6 +317,30 @@ impl Engine {
         Ok(())
     }
 
+    /// Ends the current segment of the log if nobody will flush some of it, so that it can go once nobody else needs it.
+    ///
+    /// # Errors
+    /// As [`Wal::rotate`]; what is left counts until the next freeze.
+    pub(super) fn end_unowned_log(&self, log: &mut Log) -> Result<()> {
+        if log.unowned > 0 {
+            self.rotate(log)?;
+        }
+        // No memtable may get full where keyspaces come and go.
+        self.freeze_what_keeps_the_log(log)
+    }
+
+    /// Starts the next log segment.
+    fn rotate(&self, log: &mut Log) -> Result<()> {
+        log.wal
+            .rotate(self.new_file())
+            .inspect_err(|error| self.background.note_poison(error))?;
+        let unowned = std::mem::take(&mut log.unowned);
+        self.commit
+            .active_bytes
+            .fetch_sub(unowned, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Freezes every memtable that holds something, at one point of the write order. Waits while
     /// a checkpoint holds freezes off.
     pub(crate) fn freeze_all(&self) -> Result<SeqNo> {
@@ -350,9 +380,7 @@ impl Engine {
         if bytes == 0 {
             return Ok(());
         }
-        log.wal
-            .rotate(self.new_file())
-            .inspect_err(|error| self.background.note_poison(error))?;
+        self.rotate(log)?;
         tree.freeze(self)?;
         self.commit.active_bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.schedule_flush(tree);

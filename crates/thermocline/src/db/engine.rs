@@ -56,7 +56,7 @@ pub(crate) struct Engine {
     pub(crate) commit: Commit,
     /// The last sequence number that readers may see; everything up to it is in place.
     pub(crate) visible: AtomicU64,
-    /// The highest sequence number that any flush named: the log is never trimmed beyond it,
+    /// The highest sequence number that any flush or drop named: the log is never trimmed beyond it,
     /// and recovery expects the log to reach it (I5).
     pub(crate) log_floor: AtomicU64,
     /// What the opening took over of the log.

@@ -211,8 +211,8 @@ impl Engine {
         }
     }
 
-    /// Removes log segments whose every record is in tables, oldest first (I5).
-    fn trim_log(&self) -> Result<()> {
+    /// Removes log segments whose every record is in tables or of a keyspace that is gone, oldest first (I5).
+    pub(super) fn trim_log(&self) -> Result<()> {
         // Read first: what is published later is newer than this, and what was published
         // before is found in a memtable or in tables.
         let visible = self.visible();

@@ -117,25 +117,33 @@ impl Engine {
         }
         // The log's lock: no group is half way into the keyspace's memtable. And not during a checkpoint: what was
         // written before would be missing from the copy, where the keyspace would be gone.
-        let log = self.lock_unheld_log()?;
+        let mut log = self.lock_unheld_log()?;
+        let through = log.last_seq;
+        // I5: the edit must not be ahead of what was acknowledged before it, whichever keyspace that is in.
+        self.commit
+            .log_sync
+            .sync_through(through)
+            .inspect_err(|error| self.background.note_poison(error))?;
         let mut manifest = self.manifest.lock();
         if self.tree(tree.id).is_none() {
             return Ok(());
         }
         let edit = VersionEdit {
             dropped: vec![tree.id],
+            // What it has in the log is never flushed: no other edit lets that go. What others have there stays for
+            // as long as they need it (`trim_log`).
+            log_floor: Some(through),
             ..VersionEdit::default()
         };
         manifest
             .append(&edit)
             .inspect_err(|error| self.background.note_poison(error))?;
         let _: Result<()> = point!(self.points, "keyspace.dropped");
+        // Under the log's lock: a checkpoint must not name what it has not frozen.
+        self.log_floor.fetch_max(through, Ordering::Release);
         // Before the map lacks it: a writer finds its keyspace in one of the two.
         self.dropped.lock().insert(tree.id);
-        let active = tree.peek().active.bytes();
-        self.commit
-            .active_bytes
-            .fetch_sub(active, Ordering::Relaxed);
+        log.unowned += tree.peek().active.bytes();
         self.trees.rcu(|trees| {
             let mut trees = (**trees).clone();
             trees.remove(&tree.id);
@@ -150,7 +158,14 @@ impl Engine {
         for table in before.tables() {
             table.file.mark_obsolete();
         }
-        drop((manifest, log));
+        drop(manifest);
+        // From here on the keyspace is gone, whatever fails: what stays of its log goes with the next flush or drop, or
+        // when a writer finds no room.
+        let _: Result<()> = self.end_unowned_log(&mut log);
+        drop(log);
+        if let Err(error) = self.trim_log() {
+            self.background.note_poison(&error);
+        }
         // Waits for a step of RALT's work, which writers must not.
         if let Some(ralt) = &self.ralt {
             ralt.forget(tree.id);

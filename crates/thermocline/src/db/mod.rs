@@ -184,8 +184,8 @@ impl Db {
         Ok(Keyspace::new(Arc::clone(self.default.handle()), tree))
     }
 
-    /// Removes a keyspace and everything in it; handles to it find nothing from then on. Waits for a checkpoint or a
-    /// backup to have all of its tables.
+    /// Removes a keyspace and everything in it; handles to it find nothing from then on. All that was written before, to
+    /// whichever keyspace, is durable then. Waits for a checkpoint or a backup to have all of its tables.
     ///
     /// # Errors
     /// [`Error::UnknownKeyspace`], [`Error::InvalidOption`] for the default keyspace,

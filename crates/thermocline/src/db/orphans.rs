@@ -60,7 +60,7 @@ impl Orphans {
 /// manifest's bytes alone that looks like one which a crash cut short.
 ///
 /// A flush writes its table once the log is synced through it (I5), and the log goes only behind the
-/// edit. A compaction takes over tables that are named.
+/// edit: that of a drop lets nothing go that is in memory only. A compaction takes over tables that are named.
 pub(crate) fn was_named(table: &SelfDescribed, shape: &Shape, log: &Recovered) -> bool {
     let meta = &table.meta;
     let Some(through) = shape.flushed_through.get(&meta.keyspace) else {

@@ -19,7 +19,7 @@ pub(crate) struct Shape {
     pub(crate) learned: BTreeMap<KeyspaceId, Learned>,
     pub(crate) next_file: FileId,
     pub(crate) last_seq: SeqNo,
-    /// The highest sequence number that any flush named, dropped keyspaces included.
+    /// The highest sequence number that any flush or drop named, dropped keyspaces included.
     pub(crate) log_floor: SeqNo,
     /// Log segments with lower numbers are obsolete.
     pub(crate) log_start: FileId,

@@ -235,8 +235,10 @@ impl Engine {
         };
         let (mut seen, mut ended) = wait();
         if matches!(ended, Ok(Stopped::Stuck)) {
-            // What is left to free is the log of the active memtables.
+            // What is left to free is the log of the active memtables, and what an earlier trim has left of it.
             self.freeze_all()?;
+            self.trim_log()
+                .inspect_err(|error| self.background.note_poison(error))?;
             (seen, ended) = wait();
         }
         // Nothing is due, every level is within its target, and there is no room all the same:

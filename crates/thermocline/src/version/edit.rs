@@ -113,8 +113,8 @@ pub(crate) struct VersionEdit {
     pub(crate) learned: Vec<(KeyspaceId, Learned)>,
     /// Numbers below this one may be in use by files.
     pub(crate) next_file: Option<FileId>,
-    /// The log was synced through this sequence number, and may be gone up to it; never falls,
-    /// not even when the keyspace whose flush raised it is dropped.
+    /// The log was synced through this sequence number, and may be gone up to it where no keyspace needs
+    /// it; never falls, not even when the keyspace whose flush raised it is dropped.
     pub(crate) log_floor: Option<SeqNo>,
     /// Log segments with lower numbers are obsolete. Most are gone; one whose removal was lost with
     /// a failed sync may come back with a loss of power (I9).

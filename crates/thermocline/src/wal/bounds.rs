@@ -16,7 +16,7 @@ use crate::version::edit::{FileId, FoundLog};
 pub(crate) struct Bounds {
     /// Segments with lower numbers are obsolete.
     pub(crate) start: FileId,
-    /// The highest sequence number that any flush edit names: through it the log was synced (I5), and no
+    /// The highest sequence number that any edit of a flush or a drop names: through it the log was synced (I5), and no
     /// segment beyond it was removed. A log that starts behind `floor + 1` or ends before
     /// `floor` is damaged.
     pub(crate) floor: SeqNo,
