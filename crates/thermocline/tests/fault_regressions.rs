@@ -354,6 +354,39 @@ fn log_that_a_drop_has_left_goes_when_a_writer_finds_no_room() {
     assert!(log_bytes(&trial) < 100 << 10);
 }
 
+/// Writes to a keyspace that was dropped were acknowledged and went into the log alone, where they counted for nothing: whoever
+/// went on to write filled the disk.
+#[test]
+fn writes_to_a_dropped_keyspace_do_not_fill_the_log() {
+    let mut trial = Trial::new(1);
+    trial.options.tiers.truncate(1);
+    trial.options.tiers[0].capacity = u64::MAX;
+    let db = trial.db().unwrap();
+    let gone = db.create_keyspace("gone").unwrap();
+    db.drop_keyspace("gone").unwrap();
+    let before = log_bytes(&trial);
+    for _ in 0..2000 {
+        let refused = gone.put("key", [7; 600]);
+        assert!(
+            matches!(&refused, Err(Error::UnknownKeyspace { name }) if name == "gone"),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(log_bytes(&trial), before);
+    // Beside other writes they are passed over, and count as the log's.
+    for n in 0..300u32 {
+        let mut batch = Batch::new();
+        batch.put("key", n.to_le_bytes());
+        batch.put_in(&gone, "key", [7; 6000]);
+        db.write(batch).unwrap();
+    }
+    db.wait_idle().unwrap();
+    let bytes = log_bytes(&trial);
+    assert!(bytes <= 8 * (16 << 10), "{bytes} bytes of log");
+    let last = db.get("key").unwrap();
+    assert_eq!(last.as_deref(), Some(&299u32.to_le_bytes()[..]));
+}
+
 /// A drop was durable at once, what was acknowledged before it was not. Records were copied to another keyspace and the old
 /// one dropped, the power went, and they were in neither (I5).
 #[test]

@@ -61,6 +61,8 @@ struct Pending {
     count: u64,
     user_bytes: u64,
     conditions: Vec<Condition>,
+    /// Whether it names another keyspace than the default one, which is never dropped.
+    names_keyspaces: bool,
     durability: Durability,
     result: OnceLock<Result<SeqNo>>,
 }
@@ -106,6 +108,7 @@ impl Engine {
             count: batch.len() as u64,
             user_bytes: batch.user_bytes(),
             conditions: batch.conditions().to_vec(),
+            names_keyspaces: batch.keyspaces().next().is_some(),
             batch: batch.into_bytes(),
             durability,
             result: OnceLock::new(),
@@ -127,7 +130,8 @@ impl Engine {
     /// and nowhere (I5), and a log that writes to a keyspace without an edit reads as damage.
     fn check_keyspaces(&self, batch: &Batch) -> Result<()> {
         let trees = self.trees.load();
-        let is_own = |id: &KeyspaceId| trees.contains_key(id) || self.dropped.lock().contains(id);
+        let is_own =
+            |id: &KeyspaceId| trees.contains_key(id) || self.dropped.lock().contains_key(id);
         let unknown = || batch.keyspaces().find(|id| !is_own(id));
         match batch.foreign_to(self.database).or_else(unknown) {
             Some(number) => Err(Error::ForeignKeyspace { number }),
@@ -156,13 +160,15 @@ impl Engine {
         let mut log = self.commit.log.lock();
         let mut rest = group;
         while let Some((first, others)) = rest.split_first() {
-            let conditional = |p: &Arc<Pending>| !p.conditions.is_empty();
-            let len = 1 + others.iter().position(conditional).unwrap_or(others.len());
-            let (run, next) = rest.split_at(len);
+            let may_be_refused =
+                |p: &Arc<Pending>| !p.conditions.is_empty() || self.check_owned(p).is_err();
+            let end = others.iter().position(may_be_refused);
+            let (run, next) = rest.split_at(1 + end.unwrap_or(others.len()));
             rest = next;
-            let unmet = self.check_conditions(&first.conditions);
-            let run = if unmet.is_err() { &run[1..] } else { run };
-            if let Err(error) = unmet {
+            let checked = self.check_owned(first);
+            let checked = checked.and_then(|()| self.check_conditions(&first.conditions));
+            let run = if checked.is_err() { &run[1..] } else { run };
+            if let Err(error) = checked {
                 let _ = first.result.set(Err(error));
             }
             let written = self.commit_run(&mut log, run);
@@ -217,9 +223,11 @@ impl Engine {
         self.visible.store(last_seq, Ordering::Release);
         let user_bytes = run.iter().map(|p| p.user_bytes).sum();
         self.stats.count_write(count, user_bytes);
+        let (inserted, unowned) = inserted?;
+        log.unowned += unowned;
         self.commit
             .active_bytes
-            .fetch_add(inserted?, Ordering::Relaxed);
+            .fetch_add(inserted + unowned, Ordering::Relaxed);
         if self.immutables() >= self.max_immutables() {
             self.update_memtable_pressure();
         }
@@ -227,12 +235,12 @@ impl Engine {
         Ok(last_seq)
     }
 
-    /// Inserts a group's records; gives back the memory they take.
-    fn apply(&self, first_seq: SeqNo, batches: &[Bytes]) -> Result<u64> {
+    /// Inserts a group's records; gives back the memory they take, and the bytes of those that are nobody's.
+    fn apply(&self, first_seq: SeqNo, batches: &[Bytes]) -> Result<(u64, u64)> {
         let trees = self.trees.load();
         let mut current: Option<(&Arc<Tree>, Arc<crate::version::Superversion>)> = None;
         let mut seq = first_seq;
-        let mut bytes = 0;
+        let (mut bytes, mut unowned) = (0, 0);
         for batch in batches {
             let refused =
                 |at: usize| Error::corruption("batch", at as u64, "a batch does not decode");
@@ -249,11 +257,36 @@ impl Engine {
                 if let Some((_, superversion)) = &current {
                     bytes += superversion.active.insert(op.key, seq, op.kind, op.value);
                     point!(self.points, "commit.inserting")?;
+                } else {
+                    unowned += (op.key.len() + op.value.len()) as u64;
                 }
                 seq += 1;
             }
         }
-        Ok(bytes)
+        Ok((bytes, unowned))
+    }
+
+    /// Refuses a batch all of whose writes go to keyspaces that are gone: they would do nothing but make the log
+    /// longer, and nothing that is flushed would ever let that go. Checked under the log's lock, which a drop takes.
+    fn check_owned(&self, pending: &Pending) -> Result<()> {
+        if !pending.names_keyspaces {
+            return Ok(());
+        }
+        let trees = self.trees.load();
+        let mut gone = None;
+        // A batch that does not decode is refused where it is applied.
+        let ops = Ops::new(pending.batch.clone()).into_iter();
+        for op in ops.flatten().flatten() {
+            if trees.contains_key(&op.keyspace) {
+                return Ok(());
+            }
+            gone = Some(op.keyspace);
+        }
+        let Some(gone) = gone else { return Ok(()) };
+        let name = self.dropped.lock().get(&gone).cloned().unwrap_or_default();
+        Err(Error::UnknownKeyspace {
+            name: String::from_utf8_lossy(&name).into_owned(),
+        })
     }
 
     /// Conditions are checked by the leader, against everything before this batch.

@@ -1,10 +1,11 @@
 //! What all handles of an open store share.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Weak;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 
 use super::background::Background;
 use super::commit::Commit;
@@ -51,8 +52,8 @@ pub(crate) struct Engine {
     pub(crate) points: Points,
     pub(crate) graveyard: Arc<Graveyard>,
     pub(crate) trees: ArcSwap<BTreeMap<KeyspaceId, Arc<Tree>>>,
-    /// Keyspaces that were dropped since the store was opened; handles of them may still be there.
-    pub(crate) dropped: Mutex<BTreeSet<KeyspaceId>>,
+    /// Names of the keyspaces that were dropped since the store was opened; handles of them may still be there.
+    pub(crate) dropped: Mutex<BTreeMap<KeyspaceId, Bytes>>,
     pub(crate) commit: Commit,
     /// The last sequence number that readers may see; everything up to it is in place.
     pub(crate) visible: AtomicU64,

@@ -143,6 +143,7 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::ConditionFailed`] when a condition of the batch does not hold,
+    /// [`Error::UnknownKeyspace`] when all of its writes go to keyspaces that were dropped,
     /// [`Error::ForeignKeyspace`], [`Error::TooLarge`], [`Error::NoSpace`], [`Error::Poisoned`], and I/O
     /// errors.
     pub fn write(&self, batch: Batch) -> Result<SeqNo> {
@@ -184,8 +185,9 @@ impl Db {
         Ok(Keyspace::new(Arc::clone(self.default.handle()), tree))
     }
 
-    /// Removes a keyspace and everything in it; handles to it find nothing from then on. All that was written before, to
-    /// whichever keyspace, is durable then. Waits for a checkpoint or a backup to have all of its tables.
+    /// Removes a keyspace and everything in it; handles to it find nothing from then on, and what a batch has for it
+    /// takes no effect. All that was written before, to whichever keyspace, is durable then. Waits for a checkpoint or a
+    /// backup to have all of its tables.
     ///
     /// # Errors
     /// [`Error::UnknownKeyspace`], [`Error::InvalidOption`] for the default keyspace,
