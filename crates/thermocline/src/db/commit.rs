@@ -29,6 +29,10 @@ use crate::sync::{Arc, Mutex, MutexGuard};
 use crate::version::edit::KeyspaceId;
 use crate::wal::{Wal, WalSync};
 
+/// Bytes of batches in one record of the log, but for a single batch that is longer: nobody is to be refused for the size of
+/// their group, and the log's buffer grows to that of a record.
+const MAX_RUN_LEN: usize = 64 << 20;
+
 /// The queue of writers, and the log that the leader of each group writes.
 #[derive(Debug)]
 pub(crate) struct Commit {
@@ -65,6 +69,21 @@ struct Pending {
     names_keyspaces: bool,
     durability: Durability,
     result: OnceLock<Result<SeqNo>>,
+}
+
+impl Pending {
+    fn new(batch: Batch, durability: Durability) -> Self {
+        let names_keyspaces = batch.keyspaces().next().is_some();
+        Self {
+            count: batch.len() as u64,
+            user_bytes: batch.user_bytes(),
+            conditions: batch.conditions().to_vec(),
+            names_keyspaces,
+            batch: batch.into_bytes(),
+            durability,
+            result: OnceLock::new(),
+        }
+    }
 }
 
 impl Member for Pending {
@@ -104,15 +123,7 @@ impl Engine {
         }
         let started = self.clock.now();
         self.make_room(batch.byte_len() as u64)?;
-        let pending = Arc::new(Pending {
-            count: batch.len() as u64,
-            user_bytes: batch.user_bytes(),
-            conditions: batch.conditions().to_vec(),
-            names_keyspaces: batch.keyspaces().next().is_some(),
-            batch: batch.into_bytes(),
-            durability,
-            result: OnceLock::new(),
-        });
+        let pending = Arc::new(Pending::new(batch, durability));
         let mut more = self.commit.gathering.wait_for_more(&*self.clock);
         let result = self.commit.groups.join(
             pending,
@@ -154,16 +165,18 @@ impl Engine {
         resume_unwind(panic)
     }
 
-    /// Writes one group: runs of batches without conditions as one record, a batch with
+    /// Writes one group: runs of batches without conditions as one record each, a batch with
     /// conditions first in its run, so that it sees what came before it.
     fn commit_group(&self, group: &[Arc<Pending>]) {
+        self.commit_runs(group, MAX_RUN_LEN);
+    }
+
+    /// As [`Engine::commit_group`], with runs of at most `most` bytes.
+    fn commit_runs(&self, group: &[Arc<Pending>], most: usize) {
         let mut log = self.commit.log.lock();
         let mut rest = group;
-        while let Some((first, others)) = rest.split_first() {
-            let may_be_refused =
-                |p: &Arc<Pending>| !p.conditions.is_empty() || self.check_owned(p).is_err();
-            let end = others.iter().position(may_be_refused);
-            let (run, next) = rest.split_at(1 + end.unwrap_or(others.len()));
+        while let Some(first) = rest.first() {
+            let (run, next) = rest.split_at(self.run_len(rest, most));
             rest = next;
             let checked = self.check_owned(first);
             let checked = checked.and_then(|()| self.check_conditions(&first.conditions));
@@ -184,6 +197,18 @@ impl Engine {
                 let _ = pending.result.set(own.map_err(Error::clone));
             }
         }
+    }
+
+    /// How many batches of `group` are one run: up to one that may be refused, and to `most` bytes; one at least.
+    fn run_len(&self, group: &[Arc<Pending>], most: usize) -> usize {
+        let may_be_refused =
+            |p: &Arc<Pending>| !p.conditions.is_empty() || self.check_owned(p).is_err();
+        let mut bytes = 0;
+        let end = group.iter().enumerate().position(|(at, pending)| {
+            bytes += pending.batch.len();
+            at > 0 && (bytes > most || may_be_refused(pending))
+        });
+        end.unwrap_or(group.len())
     }
 
     fn commit_run(&self, log: &mut Log, run: &[Arc<Pending>]) -> Result<SeqNo> {
@@ -425,5 +450,43 @@ impl Engine {
 impl Commit {
     pub(crate) fn freezes_held(&self) -> bool {
         self.freeze_holds.load(Ordering::Relaxed) > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Db;
+    use crate::options::Options;
+    use crate::points::Points;
+    use crate::storage::Memory;
+
+    /// A group was one record however much its writers brought together, and beyond 4 GiB all of them were refused, none of whom
+    /// was over a limit.
+    #[test]
+    fn a_group_is_cut_into_records_of_a_bounded_length() {
+        let points = Points::default();
+        let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(Memory::new()));
+        let db = builder.points(points.clone()).open().unwrap();
+        let runs = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&runs);
+        points.set("commit.published", move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        });
+        let pending = |(n, len): (usize, usize)| {
+            let mut batch = Batch::new();
+            batch.put(format!("key{n}"), vec![7u8; len]);
+            Arc::new(Pending::new(batch, Durability::Buffered))
+        };
+        // Two together, one that is too long by itself, one that does not fit with the next.
+        let lens = [400, 400, 5000, 700, 700];
+        let group: Vec<_> = lens.into_iter().enumerate().map(pending).collect();
+        db.engine().commit_runs(&group, 1000);
+        assert_eq!(runs.load(Ordering::Relaxed), 4);
+        for (pending, seq) in group.iter().zip(1..) {
+            assert_eq!(pending.outcome().unwrap().unwrap(), seq);
+        }
+        assert_eq!(db.iter().count(), lens.len());
     }
 }
