@@ -1,12 +1,12 @@
 //! Damage of the log below what is flushed already: a keyspace that is seldom written to keeps the log of
-//! records that tables hold.
+//! records that tables hold. And damage of tables whose records no log holds any more.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use thermocline::executor::Stepped;
-use thermocline::storage::{CrashStyle, Faulty};
+use thermocline::storage::{CrashStyle, Fault, Faulty};
 use thermocline::{
     Compression, Db, DbBuilder, Durability, Error, Options, Points, RecoveryMode, TierOptions,
 };
@@ -128,4 +128,84 @@ fn a_repair_after_a_loss_brings_back_no_old_value() {
         assert!(report.repaired && report.rewritten == 1, "{report:?}");
         goes_on(&disk);
     }
+}
+
+/// As [`filled`], without the other keyspace: all is in tables, and the log has gone. The table that was written first is damaged.
+fn flushed_and_damaged() -> Faulty {
+    let disk = Faulty::new(1);
+    let db = builder(&disk).open().unwrap();
+    db.put("key", "the old value").unwrap();
+    for n in 0..40 {
+        db.put(format!("other{n:02}"), value(n)).unwrap();
+    }
+    db.put("key", "the new value").unwrap();
+    db.flush().unwrap();
+    assert!(db.metrics().levels[0].tables > 1);
+    db.close().unwrap();
+    drop(db);
+    let disk = disk.crash(CrashStyle::KeepAll);
+    damage(&disk, ".sst", &value(15));
+    disk
+}
+
+/// The store has what can be read of its tables.
+fn has_the_rest(disk: &Faulty) {
+    let db = builder(disk).open().unwrap();
+    let new = db.get("key").unwrap();
+    assert_eq!(new.as_deref(), Some(&b"the new value"[..]));
+    for n in [0, 10, 20, 39] {
+        let found = db.get(format!("other{n:02}")).unwrap();
+        assert_eq!(found.map(|found| found.to_vec()), Some(value(n)));
+    }
+}
+
+/// Where tables had been damaged a repair said that nothing at all was flushed, for the log to be replayed as a whole. But it had been
+/// trimmed: no number and no log told of what tables held, so that what a crash left of the next compaction passed for a table of
+/// an edit that was lost, and the store did not open.
+#[test]
+fn a_compaction_that_is_cut_short_after_a_repair_is_no_damage() {
+    let disk = flushed_and_damaged();
+    let report = builder(&disk).repair(false).unwrap();
+    assert!(report.repaired && report.rewritten == 1, "{report:?}");
+    let (points, left) = (Points::default(), Arc::new(Mutex::new(None)));
+    let (device, kept) = (disk.clone(), Arc::clone(&left));
+    points.set("compaction.before_edit", move || {
+        *kept.lock().unwrap() = Some(device.image(|_| true));
+        Ok(())
+    });
+    let db = builder(&disk).points(points.clone()).open().unwrap();
+    db.compact_range::<&[u8]>(..).unwrap();
+    points.clear("compaction.before_edit");
+    let left = left.lock().unwrap().take().unwrap();
+    assert!(builder(&left).open().unwrap().recovery().orphans > 0);
+    has_the_rest(&left);
+}
+
+/// Such a table was also the damaged one, if the repair itself was cut short before it had removed it, or the power went
+/// soon after. What had been set right did not open, and the next repair rebuilt all of it.
+#[test]
+fn a_repair_that_is_cut_short_is_repeated_or_done() {
+    let damaged = flushed_and_damaged();
+    let mut done = 0;
+    for call in 1.. {
+        let disk = damaged.image(|_| true);
+        disk.fail_nth(call, Fault::PowerLoss);
+        let repaired = builder(&disk).repair(false);
+        for keeps in [false, true] {
+            let left = disk.image(|_| keeps);
+            let found = builder(&left).repair(true).unwrap();
+            assert!(!found.rebuilt, "call {call}, {keeps}: {found:?}");
+            if found.problems.is_empty() {
+                done += 1;
+            } else {
+                assert!(repaired.is_err(), "call {call}, {keeps}: {found:?}");
+                assert!(builder(&left).repair(false).unwrap().repaired);
+            }
+            has_the_rest(&left);
+        }
+        if disk.triggered() == 0 {
+            break;
+        }
+    }
+    assert!(done > 2, "{done}");
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::shape::Shape;
 use crate::error::{Error, Result};
+use crate::key::SeqNo;
 use crate::sync::Arc;
 use crate::table::SelfDescribed;
 use crate::tier::Tier;
@@ -55,6 +56,12 @@ impl Orphans {
     }
 }
 
+/// Last sequence number before the first that the log holds.
+pub(crate) fn log_begins(log: &Recovered) -> SeqNo {
+    let first = log.segments.first();
+    first.map_or(log.last_seq, |first| first.base_seq)
+}
+
 /// Whether a table that no edit names was once named by one: what it holds is neither in the tables
 /// that are named nor in the log. An edit at the end of the manifest is lost then, and by the
 /// manifest's bytes alone that looks like one which a crash cut short.
@@ -67,10 +74,7 @@ pub(crate) fn was_named(table: &SelfDescribed, shape: &Shape, log: &Recovered) -
         // Of a keyspace that was dropped, or of one whose making is lost.
         return u64::from(meta.keyspace) >= shape.next_file;
     };
-    let log_begins = log
-        .segments
-        .first()
-        .map_or(log.last_seq, |first| first.base_seq);
+    let log_begins = log_begins(log);
     let is_flush = table.identity.replaces.is_empty() && meta.min_seq > *through;
     let is_logged = meta.max_seq > log_begins
         && meta.max_seq <= log.last_seq

@@ -1,6 +1,7 @@
 //! The changes of a repair. Up to the rename of `CURRENT` nothing that was there is gone, and a repair
 //! that is cut short may be repeated: tables that it wrote name their sources as replaced, all of which
-//! are still there, so they do not count.
+//! are still there, so they do not count. From then on the store is sound: what the new manifest does not name
+//! an opening removes, too.
 
 use super::merge;
 use super::plan::Plan;
@@ -60,7 +61,6 @@ pub(super) fn carry_out(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Pla
     let points = builder.points.clone();
     Manifest::create(Arc::clone(&tiers[0]), plan.database, number, &edits, points)?;
     wal::remove_others(&tiers[0], &found_log, &builder.points)?;
-    // An opening would take them for tables of edits that are lost: what they hold is to be replayed.
     for tier in tiers {
         for file in tier.tables.list()? {
             let Some(id) = table_number(&file.name) else {
@@ -71,6 +71,7 @@ pub(super) fn carry_out(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Pla
                 tier.tables.remove(&file.name)?;
             }
         }
+        tier.sync_names(|| tier.tables.sync_dir())?;
     }
     Ok(())
 }

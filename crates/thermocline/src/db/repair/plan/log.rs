@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::{Merge, Plan};
 use crate::db::builder::DbBuilder;
+use crate::db::orphans::log_begins;
 use crate::db::repair::evidence::Evidence;
 use crate::db::repair::report::Loss;
 use crate::error::Result;
@@ -14,7 +15,7 @@ use crate::options::{RecoveryMode, Resolved};
 use crate::sync::Arc;
 use crate::tier::Tier;
 use crate::version::edit::KeyspaceId;
-use crate::wal;
+use crate::wal::{self, Recovered};
 
 impl Plan {
     /// Replays the log without keeping anything: where it ends, and which keyspaces it writes to.
@@ -99,21 +100,30 @@ impl Plan {
                 self.add_keyspace(builder, sizes, *keyspace, Bytes::new());
             }
         }
-        self.decide_what_is_replayed(&newest, recovered.has_gap());
+        self.decide_what_is_replayed(&newest, &recovered);
         Ok(())
     }
 
     /// A log without a gap holds every write from its beginning on: replayed as a whole it is right, and
     /// gives back what damaged tables lost. One that is cut, now or by an earlier recovery, must not put an older
     /// version on top of what tables hold (I1): of a keyspace, what is older than its newest table is skipped.
-    fn decide_what_is_replayed(&mut self, newest: &BTreeMap<KeyspaceId, SeqNo>, has_gap: bool) {
+    ///
+    /// The whole of it is what comes behind its beginning. A keyspace said to be flushed through less than that would have
+    /// tables for which neither this number nor the log accounts, and any output of a later job that a crash cuts short
+    /// would pass for a table that an edit had named (`was_named`).
+    fn decide_what_is_replayed(
+        &mut self,
+        newest: &BTreeMap<KeyspaceId, SeqNo>,
+        recovered: &Recovered,
+    ) {
+        let (has_gap, begins) = (recovered.has_gap(), log_begins(recovered));
         let has_lost: BTreeSet<KeyspaceId> = self.merges.iter().map(|m| m.keyspace).collect();
         for (keyspace, through) in &mut self.shape.flushed_through {
             let newest = newest.get(keyspace).copied().unwrap_or(0);
             if has_gap {
                 *through = newest.max(*through);
             } else if self.rebuilt || has_lost.contains(keyspace) || !self.losses.is_empty() {
-                *through = 0;
+                *through = begins;
             }
         }
         self.shape.log_floor = self.log.floor;
