@@ -3,17 +3,22 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use thermocline::storage::{CrashStyle, Fault, Faulty, Medium};
-use thermocline::{Backups, Batch, Db, DbBuilder, Error, Options};
+use thermocline::{Backups, Batch, Db, DbBuilder, Error, Options, Points};
 use thermocline_torture::life::history::{Contents, contents};
 use thermocline_torture::stores::{memory, open_on, small_options};
 
 const BACKUPS: &str = "/backups";
 const TABLES: &str = "/backups/tables";
+
+/// How long a test waits for what must not happen, or at most for what must.
+const A_MOMENT: Duration = Duration::from_millis(100);
+const LONG: Duration = Duration::from_secs(30);
 
 /// The options of a store whose tiers lie in directories of this name.
 fn at(name: &str) -> Options {
@@ -328,6 +333,40 @@ fn pruning_keeps_what_the_generations_that_stay_need() {
     // The last one always stays.
     assert_eq!(backups.prune(0).unwrap(), [3]);
     assert_eq!(backups.verify(None).unwrap().0.bytes, bytes());
+}
+
+/// Threads with one handle took no notice of each other: what a backup had copied and not named yet another thread that pruned
+/// removed, and both reported success.
+#[test]
+fn nothing_is_pruned_while_a_backup_is_taken() {
+    let (disk, points) = (Faulty::new(1), Points::default());
+    let store = builder(&disk, "store").points(points.clone());
+    let db = store.open().unwrap();
+    let backups = Arc::new(backups(&disk));
+    write(&db, 0, 300);
+    backups.take(&db).unwrap();
+    write(&db, 1, 300);
+    let state = contents(&db).unwrap();
+    let (answer, answers) = mpsc::channel();
+    let answers = Arc::new(Mutex::new(answers));
+    let was_early = Arc::new(AtomicBool::new(false));
+    let (pruner, asked) = (Arc::clone(&backups), Arc::clone(&answers));
+    let is_early = Arc::clone(&was_early);
+    points.set("backup.before_generation", move || {
+        let (pruner, answer) = (Arc::clone(&pruner), answer.clone());
+        thread::spawn(move || answer.send(pruner.prune(1)));
+        // Long enough for it to remove what no generation names, if it may.
+        let early = asked.lock().unwrap().recv_timeout(A_MOMENT);
+        is_early.store(early.is_ok(), Ordering::SeqCst);
+        Ok(())
+    });
+    backups.take(&db).unwrap();
+    points.clear("backup.before_generation");
+    assert!(!was_early.load(Ordering::SeqCst));
+    let pruned = answers.lock().unwrap().recv_timeout(LONG).unwrap();
+    assert_eq!(pruned.unwrap(), [1]);
+    assert_eq!(backups.verify(None).unwrap().1.len(), 0);
+    assert_eq!(restored(&disk, &backups, 2, "restored"), state);
 }
 
 /// Two stores that were restored from one backup give the same numbers to different tables. What one of

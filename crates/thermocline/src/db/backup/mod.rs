@@ -24,13 +24,14 @@ use super::DbBuilder;
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
 use crate::storage::{Disk, LogStore, Medium, StoreLock, TableStore};
-use crate::sync::Arc;
+use crate::sync::{Arc, Mutex};
 use generation::{BackedUp, Generation};
 
 /// The directory of the tables, in that of the backup.
 const TABLES: &str = "tables";
 
-/// A directory of backups of one store. Locked while this lives.
+/// A directory of backups of one store. Locked while this lives. Of several threads that work on the files, one does so at a
+/// time; the others wait.
 ///
 /// ```
 /// # fn main() -> thermocline::Result<()> {
@@ -56,6 +57,8 @@ pub struct Backups {
     path: PathBuf,
     log: Arc<dyn LogStore>,
     tables: Arc<dyn TableStore>,
+    /// Held by whoever works on the files: tables that are copied are not named yet, and those that are read must stay.
+    work: Mutex<()>,
     _lock: Box<dyn StoreLock>,
 }
 
@@ -124,6 +127,7 @@ impl Backups {
             path,
             log,
             tables,
+            work: Mutex::default(),
             _lock: lock,
         })
     }
@@ -144,6 +148,7 @@ impl Backups {
     /// [`Error::WrongTier`] when the directory holds backups of another store; [`Error::Corruption`] of the store
     /// or of a generation; [`Error::NoSpace`]; I/O errors. No generation is added then.
     pub fn take(&self, db: &Db) -> Result<BackupReport> {
+        let _work = self.work.lock();
         self.take_from(db.engine())
     }
 
@@ -170,6 +175,7 @@ impl Backups {
         generation: Option<u64>,
         builder: DbBuilder,
     ) -> Result<GenerationInfo> {
+        let _work = self.work.lock();
         let generation = self.read_one(generation)?;
         restore::restore(self, &generation, &builder)?;
         Ok(GenerationInfo::of(&generation))
@@ -182,6 +188,7 @@ impl Backups {
     /// [`Error::NotFound`] without such a generation; [`Error::Corruption`] where its own file is damaged;
     /// I/O errors.
     pub fn verify(&self, generation: Option<u64>) -> Result<(GenerationInfo, Vec<Error>)> {
+        let _work = self.work.lock();
         let generation = self.read_one(generation)?;
         let mut problems = Vec::new();
         for table in &generation.tables {
@@ -200,6 +207,7 @@ impl Backups {
     /// [`Error::Corruption`] where the file of a generation is damaged: which tables it needs is not known
     /// then, and none is removed; I/O errors.
     pub fn prune(&self, keep: usize) -> Result<Vec<u64>> {
+        let _work = self.work.lock();
         let all = self.read_all()?;
         let (old, kept) = all.split_at(all.len().saturating_sub(keep.max(1)));
         for generation in old {
