@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use thermocline::storage::{CrashStyle, Fault, Faulty, Medium};
+use thermocline::storage::{CrashStyle, Fault, Faulty, Medium, Operation};
 use thermocline::{Backups, Batch, Db, DbBuilder, Error, Options, Points};
 use thermocline_torture::life::history::{Contents, contents};
 use thermocline_torture::stores::{memory, open_on, small_options};
@@ -366,6 +366,46 @@ fn nothing_is_pruned_while_a_backup_is_taken() {
     let pruned = answers.lock().unwrap().recv_timeout(LONG).unwrap();
     assert_eq!(pruned.unwrap(), [1]);
     assert_eq!(backups.verify(None).unwrap().1.len(), 0);
+    assert_eq!(restored(&disk, &backups, 2, "restored"), state);
+}
+
+/// The directory could not be synced when a backup was put in force. The generation was listed all the same, and the next prune
+/// removed all others for it: when the power went, none was left (I9).
+#[test]
+fn no_generation_goes_for_one_that_is_not_durable() {
+    let (disk, points) = (Faulty::new(1), Points::default());
+    let store = builder(&disk, "store").points(points.clone());
+    let db = store.open().unwrap();
+    let first = backups(&disk);
+    write(&db, 0, 300);
+    first.take(&db).unwrap();
+    write(&db, 1, 300);
+    let state = contents(&db).unwrap();
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    let device = disk.clone();
+    points.set("backup.before_generation", move || {
+        let is_sync = |operation, _: &str| operation == Operation::SyncDir;
+        device.fail_where(is_sync, Fault::SyncFails);
+        Ok(())
+    });
+    let taken = first.take(&db).map(|_| ());
+    points.clear("backup.before_generation");
+    disk.heal();
+    for failed in [
+        taken,
+        first.take(&db).map(|_| ()),
+        first.prune(1).map(|_| ()),
+    ] {
+        assert!(matches!(failed, Err(Error::Poisoned { .. })), "{failed:?}");
+    }
+    drop(first);
+    let second = backups(&disk);
+    assert_eq!(second.generations().unwrap().len(), 2);
+    assert_eq!(second.prune(1).unwrap(), [1]);
+    drop((second, db));
+    let disk = disk.crash(CrashStyle::KeepAll);
+    let backups = backups(&disk);
     assert_eq!(restored(&disk, &backups, 2, "restored"), state);
 }
 

@@ -6,6 +6,7 @@
 //! | `take` | copies what is new of an open store, and puts a generation in force |
 //! | `restore` | makes a store of a generation |
 //! | `copy` | bytes from one place to another, summed on the way |
+//! | `work` | who works on the files, and whether a sync of them has failed |
 //!
 //! A generation counts once its file has been renamed to its name, with everything that it names durable
 //! before (I4 holds for backups as it does for stores). So whatever is cut short, the generations before it
@@ -15,6 +16,7 @@ mod copy;
 mod generation;
 mod restore;
 mod take;
+mod work;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -26,6 +28,7 @@ use crate::key::SeqNo;
 use crate::storage::{Disk, LogStore, Medium, StoreLock, TableStore};
 use crate::sync::{Arc, Mutex};
 use generation::{BackedUp, Generation};
+use work::Work;
 
 /// The directory of the tables, in that of the backup.
 const TABLES: &str = "tables";
@@ -57,8 +60,7 @@ pub struct Backups {
     path: PathBuf,
     log: Arc<dyn LogStore>,
     tables: Arc<dyn TableStore>,
-    /// Held by whoever works on the files: tables that are copied are not named yet, and those that are read must stay.
-    work: Mutex<()>,
+    work: Mutex<Work>,
     _lock: Box<dyn StoreLock>,
 }
 
@@ -146,10 +148,13 @@ impl Backups {
     ///
     /// # Errors
     /// [`Error::WrongTier`] when the directory holds backups of another store; [`Error::Corruption`] of the store
-    /// or of a generation; [`Error::NoSpace`]; I/O errors. No generation is added then.
+    /// or of a generation; [`Error::NoSpace`]; I/O errors. No generation is added then. [`Error::Poisoned`] when a sync fails:
+    /// a generation may be listed then that is gone after a loss of power. This handle neither takes nor prunes from
+    /// then on; open the directory again.
     pub fn take(&self, db: &Db) -> Result<BackupReport> {
-        let _work = self.work.lock();
-        self.take_from(db.engine())
+        let mut work = self.work.lock();
+        work.check()?;
+        self.take_from(db.engine(), &mut work)
     }
 
     /// Makes a store of a generation, the newest one unless another is asked for, in the tiers of
@@ -205,16 +210,24 @@ impl Backups {
     ///
     /// # Errors
     /// [`Error::Corruption`] where the file of a generation is damaged: which tables it needs is not known
-    /// then, and none is removed; I/O errors.
+    /// then, and none is removed; I/O errors; [`Error::Poisoned`] as from [`Backups::take`].
     pub fn prune(&self, keep: usize) -> Result<Vec<u64>> {
-        let _work = self.work.lock();
+        let mut work = self.work.lock();
+        work.check()?;
         let all = self.read_all()?;
         let (old, kept) = all.split_at(all.len().saturating_sub(keep.max(1)));
+        if !old.is_empty() {
+            // Those that go must not go for any that only the system's cache has: a sync of another handle may have
+            // failed (I9).
+            for generation in kept {
+                work.synced(generation.write(&*self.log))?;
+            }
+        }
         for generation in old {
             self.log.remove(&generation::file_name(generation.number))?;
         }
         // Before the tables that only they name (I4).
-        self.log.sync_dir()?;
+        work.synced(self.log.sync_dir())?;
         self.remove_unnamed(kept)?;
         Ok(old.iter().map(|generation| generation.number).collect())
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::generation::{BackedUp, Generation};
+use super::work::Work;
 use super::{BackupReport, Backups, copy};
 use crate::db::Engine;
 use crate::error::{Error, Result};
@@ -11,7 +12,7 @@ use crate::sync::Arc;
 use crate::version::TableHandle;
 
 impl Backups {
-    pub(super) fn take_from(&self, engine: &Engine) -> Result<BackupReport> {
+    pub(super) fn take_from(&self, engine: &Engine, work: &mut Work) -> Result<BackupReport> {
         let earlier = self.read_all()?;
         if let Some(other) = earlier
             .iter()
@@ -52,7 +53,8 @@ impl Backups {
             match known.get(&backed_up.file_name()) {
                 Some(known) => backed_up.checksum = known.checksum,
                 None => {
-                    backed_up.checksum = self.copy_table(table, &backed_up)?;
+                    let copied = self.copy_table(table, &backed_up);
+                    backed_up.checksum = work.synced(copied)?;
                     report.copied_tables += 1;
                     report.copied_bytes += backed_up.len;
                     point!(engine.points, "backup.copied")?;
@@ -62,7 +64,7 @@ impl Backups {
             report.bytes += backed_up.len;
             tables.push(backed_up);
         }
-        self.tables.sync_dir()?;
+        work.synced(self.tables.sync_dir())?;
         point!(engine.points, "backup.before_generation")?;
         let generation = Generation {
             number: report.generation,
@@ -71,7 +73,7 @@ impl Backups {
             tables,
             edits,
         };
-        generation.write(&*self.log)?;
+        work.synced(generation.write(&*self.log))?;
         Ok(report)
     }
 
