@@ -78,8 +78,15 @@ impl Manifest {
         tier.count_write(Purpose::Manifest, len);
         file.sync().map_err(poisoned)?;
         tier.sync_names(|| store.sync_dir()).map_err(poisoned)?;
-        point!(points, "manifest.before_current")?;
-        current::write(&tier, &*store, number, &points)?;
+        let put_in_force = point!(points, "manifest.before_current")
+            .and_then(|()| current::write(&tier, &*store, number, &points));
+        if let Err(error) = put_in_force {
+            if !matches!(error, Error::Poisoned { .. }) {
+                // Not in force, and counted by nobody (I8): the next attempt has another number.
+                let _ = store.remove(&name);
+            }
+            return Err(error);
+        }
         point!(points, "manifest.after_current").map_err(poisoned)?;
         remove_superseded(&*store, number);
         // Counted while it is in force; its successor's creation removes the file.
@@ -376,6 +383,20 @@ mod tests {
         manifest.append(&edit(2)).unwrap();
         assert_eq!(recover(&store).unwrap().unwrap().edits, [edit(2)]);
         assert_eq!(manifest.len(), store.get(NAME).unwrap().len() as u64);
+    }
+
+    /// A manifest that was written and not put in force, for want of space perhaps, stayed, and the next attempt left another: whole
+    /// manifests that nobody counted (I8).
+    #[test]
+    fn a_manifest_that_does_not_come_into_force_is_removed() {
+        let store = three_edits();
+        let points = Points::default();
+        points.set("manifest.current_written", || Err(Error::Closed));
+        let refused = Manifest::create(store.tier(), 5, 4, &[edit(3)], points);
+        assert!(matches!(refused, Err(Error::Closed)), "{refused:?}");
+        assert_eq!(store.names(), ["CURRENT", "CURRENT.tmp", NAME]);
+        let found = recover(&store).unwrap().unwrap();
+        assert_eq!(found.edits, [edit(1), edit(2), edit(3)]);
     }
 
     #[test]
