@@ -17,9 +17,6 @@ use crate::version::{Manifest, Version};
 /// Longest keyspace name, in bytes.
 const MAX_NAME_LEN: usize = 255;
 
-/// Length in bytes at which a manifest is replaced by one that holds the present state.
-const ROLL_AT: u64 = 4 << 20;
-
 impl Engine {
     /// Edits that add up to the present state. The caller holds the manifest's lock, so that
     /// nothing is installed meanwhile.
@@ -40,7 +37,7 @@ impl Engine {
     /// Starts a new manifest when the present one is long.
     pub(crate) fn roll_manifest(&self) -> Result<()> {
         let mut manifest = self.manifest.lock();
-        if manifest.len() < ROLL_AT {
+        if !manifest.is_long() {
             return Ok(());
         }
         let mut edits = self.snapshot_edits();

@@ -14,6 +14,9 @@ use crate::sync::Arc;
 use crate::tier::{Purpose, Tier};
 use crate::wal::{log_store, segment_number};
 
+/// Length in bytes at which a manifest is replaced by one that holds the present state, unless that is half as long already.
+const ROLL_AT: u64 = 4 << 20;
+
 /// The manifest in force, open for appends.
 #[derive(Debug)]
 pub(crate) struct Manifest {
@@ -21,6 +24,8 @@ pub(crate) struct Manifest {
     file: Arc<dyn LogFile>,
     number: FileId,
     len: u64,
+    /// How long it was when it was put in force, in bytes.
+    began_with: u64,
     points: Points,
     poison: Option<Arc<str>>,
 }
@@ -96,6 +101,7 @@ impl Manifest {
             file,
             number,
             len,
+            began_with: len,
             points,
             poison: None,
         })
@@ -208,7 +214,14 @@ impl Manifest {
         error
     }
 
-    /// Length in bytes; a caller rolls over to a new manifest when it is large.
+    /// Whether it is time for a new one. One that replaced it at once would be as long where the state itself is, and
+    /// so would the next.
+    pub(crate) fn is_long(&self) -> bool {
+        self.len >= ROLL_AT.max(self.began_with.saturating_mul(2))
+    }
+
+    /// Length in bytes.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
@@ -257,6 +270,7 @@ fn check_nothing_is_there(tier: &Tier, store: &dyn LogStore) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::version::edit::FoundLog;
     use crate::wal::test_store::{Failing, TestStore};
 
     fn edit(seq: u64) -> VersionEdit {
@@ -419,6 +433,31 @@ mod tests {
             store.fail(Failing::default());
             assert!(poisoned(manifest.append(&edit(1))));
         }
+    }
+
+    /// A manifest was long from the beginning where the state is, and each flush and each compaction wrote it anew.
+    #[test]
+    fn a_manifest_is_long_when_it_has_grown_to_twice_what_it_began_with() {
+        let long = VersionEdit {
+            found_log: Some(FoundLog {
+                segments: (0..1 << 20).map(|number| (number, 1 << 20)).collect(),
+                ..FoundLog::default()
+            }),
+            ..VersionEdit::default()
+        };
+        let store = TestStore::new();
+        let mut manifest = create(&store, 1, &[]);
+        assert!(!manifest.is_long());
+        manifest.append(&long).unwrap();
+        assert!(manifest.len() > ROLL_AT && manifest.is_long());
+
+        let mut manifest = create(&store, 2, &[long.clone(), edit(1)]);
+        assert!(manifest.len() > ROLL_AT && !manifest.is_long());
+        manifest.append(&edit(2)).unwrap();
+        assert!(!manifest.is_long());
+        manifest.append(&long).unwrap();
+        manifest.append(&long).unwrap();
+        assert!(manifest.is_long());
     }
 
     #[test]
