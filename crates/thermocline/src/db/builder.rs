@@ -1,6 +1,6 @@
 //! Opening with parts of one's own: settings are data, components come by builder.
 
-use super::{Db, RepairReport, close, open, repair};
+use super::{Db, RepairReport, destroy, open, repair};
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, Result};
 use crate::executor::{Executor, ThreadPool};
@@ -114,6 +114,6 @@ impl DbBuilder {
     /// # Errors
     /// As [`Db::destroy`].
     pub fn destroy(self) -> Result<()> {
-        close::destroy(&self)
+        destroy::destroy(&self)
     }
 }

@@ -1,17 +1,11 @@
-//! Closing a store, and removing one.
+//! Closing a store.
 
 use super::Engine;
-use super::builder::DbBuilder;
-use super::open::open_tiers;
-use super::tracking::discard_ralt;
-use crate::cache::discard_flash;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::metrics::Activity;
 use crate::points::point;
 use crate::sync::atomic::Ordering;
-use crate::version::edit::{VersionEdit, table_number};
-use crate::version::{Manifest, identity, manifest_number};
-use crate::wal::segment_number;
+use crate::version::edit::VersionEdit;
 
 impl Engine {
     /// Flushes, stops background work, and lets go of the tiers.
@@ -54,40 +48,4 @@ impl Engine {
         self.locks.lock().clear();
         flushed
     }
-}
-
-/// Removes the store's own files, the manifest first: a crash on the way leaves no store
-/// that names files that are gone.
-pub(super) fn destroy(builder: &DbBuilder) -> Result<()> {
-    builder.options.validate()?;
-    let (tiers, locks) = open_tiers(builder, false)?;
-    let Some(found) = Manifest::recover(&tiers[0])? else {
-        return Err(Error::NotFound {
-            path: tiers[0].options.path.clone(),
-        });
-    };
-    for tier in &tiers {
-        identity::check(tier, found.database)?;
-    }
-    if let Some(log) = &tiers[0].log {
-        log.remove("CURRENT")?;
-        log.sync_dir()?;
-        for file in log.list()? {
-            let name = &file.name;
-            if segment_number(name).is_some() || manifest_number(name).is_some() {
-                log.remove(name)?;
-            }
-        }
-    }
-    discard_ralt(builder, &tiers[0])?;
-    discard_flash(&tiers[0].options.path)?;
-    for tier in &tiers {
-        for file in tier.tables.list()? {
-            if table_number(&file.name).is_some() || file.name == identity::NAME {
-                tier.tables.remove(&file.name)?;
-            }
-        }
-    }
-    drop(locks);
-    Ok(())
 }

@@ -9,6 +9,7 @@ mod checkpoint;
 mod close;
 mod commit;
 mod compactions;
+mod destroy;
 mod engine;
 mod flush;
 mod follow;
@@ -311,7 +312,7 @@ impl Db {
         DbBuilder::new(options.clone()).repair(dry_run)
     }
 
-    /// Removes the store that `options` describes: its own files, nothing else.
+    /// Removes the store that `options` describes: its own files, nothing else. If that is cut short, the next call goes on.
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is none, [`Error::Locked`] when it is open, I/O errors.

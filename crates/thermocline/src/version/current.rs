@@ -8,8 +8,8 @@ use crate::storage::LogStore;
 use crate::tier::{Purpose, Tier};
 use crate::version::edit::{FileId, MAX_NUMBER};
 
-pub(super) const CURRENT: &str = "CURRENT";
-const TEMPORARY: &str = "CURRENT.tmp";
+pub(crate) const CURRENT: &str = "CURRENT";
+pub(crate) const TEMPORARY: &str = "CURRENT.tmp";
 const PREFIX: &str = "MANIFEST-";
 
 /// The name of manifest `number`.

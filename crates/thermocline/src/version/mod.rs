@@ -10,7 +10,10 @@ mod manifest;
 mod set;
 mod superversion;
 
-pub(crate) use current::{manifest_file_name, manifest_number, read as current_manifest};
+pub(crate) use current::{
+    CURRENT, TEMPORARY as CURRENT_TEMPORARY, manifest_file_name, manifest_number,
+    read as current_manifest,
+};
 pub(crate) use files::{FileGuard, Graveyard};
 pub(crate) use level_iter::LevelIter;
 pub(crate) use manifest::{Manifest, lacks_edits};

@@ -28,5 +28,6 @@ pub(crate) use reader::LogReader;
 pub(crate) use record::encode_group;
 pub(crate) use recover::{Cut, Recovered, recover, survey};
 pub(crate) use segment::{log_store, segment_file_name, segment_number};
+pub(crate) use settle::is_temporary;
 pub(crate) use survey::{first_header, last_readable};
 pub(crate) use sync::WalSync;

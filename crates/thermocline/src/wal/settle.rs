@@ -12,6 +12,11 @@ use crate::tier::{Purpose, Tier};
 
 const TEMPORARY: &str = ".wal.tmp";
 
+/// Whether a file of this name is a segment that was to be renamed.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    name.ends_with(TEMPORARY)
+}
+
 /// Makes `unproven` segments durable at their valid length. May be cut short anywhere: a replay
 /// then finds the same prefix.
 pub(super) fn settle(
@@ -21,7 +26,7 @@ pub(super) fn settle(
     points: &Points,
 ) -> Result<()> {
     for file in store.list()? {
-        if file.name.ends_with(TEMPORARY) {
+        if is_temporary(&file.name) {
             store.remove(&file.name)?;
         }
     }
