@@ -37,7 +37,7 @@ impl StoreLock for FileLock {}
 impl Directory {
     pub(super) fn open(path: &Path, create: bool) -> Result<Self> {
         if create {
-            create_all(path)?;
+            create_all(path, &mut sync_names)?;
         }
         let handle = File::open(path).map_err(|e| open_failed("open directory", path, e))?;
         let metadata = handle
@@ -120,27 +120,51 @@ impl Directory {
     }
 }
 
-/// Creates `dir` and its missing parents, each durable in its own parent: a store whose
+/// Creates `dir` and its missing parents, each made durable in its own parent by `sync`: a store whose
 /// directory is gone after a loss of power would be no store (I4).
-fn create_all(dir: &Path) -> Result<()> {
-    if dir.is_dir() {
-        return Ok(());
-    }
+fn create_all(dir: &Path, sync: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
     let parent = match dir.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    create_all(parent)?;
+    if dir.is_dir() {
+        return match is_empty(dir) {
+            // It may have been made a moment ago: by a person, or by an attempt that was cut short or whose sync failed.
+            true => sync_of_others(parent, sync),
+            false => Ok(()),
+        };
+    }
+    create_all(parent, sync)?;
     match fs::create_dir(dir) {
         Ok(()) => {}
         // Somebody else was faster.
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
         Err(e) => return Err(Error::io("create directory", dir, e)),
     }
-    File::open(parent)
-        .map_err(|e| Error::io("open directory", parent, e))?
+    sync(parent)
+}
+
+/// Whether nothing is known to be in the directory.
+fn is_empty(dir: &Path) -> bool {
+    fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// As `sync`, where a name in `parent` is somebody else's: who may not read the directory cannot sync it, and may still use
+/// what is in it.
+fn sync_of_others(parent: &Path, sync: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
+    let forbidden = io::ErrorKind::PermissionDenied;
+    match sync(parent) {
+        Err(Error::Io { source, .. }) if source.kind() == forbidden => Ok(()),
+        synced => synced,
+    }
+}
+
+/// Makes the names in the directory `dir` durable.
+fn sync_names(dir: &Path) -> Result<()> {
+    File::open(dir)
+        .map_err(|e| Error::io("open directory", dir, e))?
         .sync_all()
-        .map_err(|e| sync_failed(parent, &e))
+        .map_err(|e| sync_failed(dir, &e))
 }
 
 #[cfg(test)]
@@ -158,6 +182,42 @@ mod tests {
         Disk::default().log_store(&dir, true).unwrap();
         assert!(dir.is_dir());
         Disk::default().table_store(&dir, false).unwrap();
+    }
+
+    /// A directory that was there was taken for durable. But an earlier attempt may have made it and been cut short before its
+    /// parent was synced: a store was founded in it, and gone with all that it had acknowledged when the power went (I9).
+    #[test]
+    fn a_directory_that_may_not_be_durable_is_made_so() {
+        let home = tempfile::tempdir().unwrap();
+        // So that it counts as durable itself.
+        fs::write(home.path().join("others"), b"").unwrap();
+        let (outer, inner) = (home.path().join("a"), home.path().join("a/b"));
+        let synced = |dir: &Path| {
+            let mut parents = Vec::new();
+            let created = create_all(dir, &mut |parent| {
+                parents.push(parent.to_path_buf());
+                Ok(())
+            });
+            created.map(|()| parents)
+        };
+        let failed = create_all(&outer, &mut |parent| {
+            let cause = format!("sync of {} failed", parent.display()).into();
+            Err(Error::Poisoned { cause })
+        });
+        assert!(matches!(failed, Err(Error::Poisoned { .. })), "{failed:?}");
+        assert_eq!(synced(&outer).unwrap(), [home.path()]);
+        // Also where it is to be the parent of another.
+        assert_eq!(synced(&inner).unwrap(), [home.path(), outer.as_path()]);
+        assert_eq!(synced(&inner).unwrap(), [outer.as_path()]);
+        // What somebody has put something into was theirs to sync.
+        fs::write(inner.join("CURRENT"), b"").unwrap();
+        assert!(synced(&inner).unwrap().is_empty());
+        fs::create_dir(outer.join("c")).unwrap();
+        let forbidden = create_all(&outer.join("c"), &mut |parent| {
+            let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+            Err(Error::io("open directory", parent, denied))
+        });
+        forbidden.unwrap();
     }
 
     #[test]
