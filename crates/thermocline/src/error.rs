@@ -38,7 +38,8 @@ pub enum Error {
         /// The file or tier directory that is full.
         path: PathBuf,
     },
-    /// The process has used up something that the operating system limits.
+    /// The process has used up something that the operating system limits. With the limit of a file's size comes the
+    /// signal SIGXFSZ, which ends a process that neither ignores nor handles it.
     #[error(
         "cannot {operation} {path}: {source}; raise the limit on {what} or free some, work goes on \
          without a restart",
