@@ -83,6 +83,12 @@ impl Chunk {
         (self.accesses.len() * size_of::<Access>() + self.keys.len()) as u64
     }
 
+    /// Accesses, each as often as it was.
+    pub(super) fn times(&self) -> u64 {
+        let times = self.accesses.iter().map(|access| u64::from(access.times));
+        times.sum()
+    }
+
     /// The accesses.
     pub(super) fn logged(&self) -> impl Iterator<Item = Logged<'_>> {
         self.accesses.iter().filter_map(|access| {
@@ -188,8 +194,7 @@ impl Buffers {
         let before = self.queued.load(Ordering::Relaxed);
         if before > self.backlog {
             drop(queue);
-            let times = chunk.accesses.iter().map(|a| u64::from(a.times));
-            self.count_dropped(times.sum());
+            self.count_dropped(chunk.times());
             return true;
         }
         queue.chunks.push(chunk);
@@ -221,13 +226,22 @@ impl Buffers {
         chunks
     }
 
-    /// Brings back what could not be flushed for want of space.
-    pub(super) fn put_back(&self, mut chunks: Vec<Chunk>) {
+    /// Brings back what could not be flushed for want of space. What came in meanwhile waits behind it, and
+    /// is dropped where that is too much: the more a flush writes, the less it finds space.
+    pub(super) fn put_back(&self, chunks: Vec<Chunk>) {
         let mut queue = self.queue.lock();
-        let bytes: u64 = chunks.iter().map(Chunk::bytes).sum();
-        self.queued.fetch_add(bytes, Ordering::Relaxed);
-        chunks.append(&mut queue.chunks);
-        queue.chunks = chunks;
+        let came = std::mem::take(&mut queue.chunks);
+        let (mut queued, mut dropped) = (0, 0);
+        for chunk in chunks.into_iter().chain(came) {
+            if queued > self.backlog {
+                dropped += chunk.times();
+            } else {
+                queued += chunk.bytes();
+                queue.chunks.push(chunk);
+            }
+        }
+        self.queued.store(queued, Ordering::Relaxed);
+        self.count_dropped(dropped);
     }
 
     /// Counts accesses that are not logged.
@@ -349,5 +363,29 @@ mod tests {
         assert!(buffers.is_flush_due());
         assert_eq!(buffers.take_full().len(), count);
         assert!(!before.is_empty());
+    }
+
+    /// The limit of what waits held between flushes only. One that found no space brought back what it had
+    /// taken, whatever had come in since, and was larger the next time.
+    #[test]
+    fn what_comes_in_during_a_flush_without_space_is_dropped_where_it_is_too_much() {
+        let buffers = buffers();
+        let fill = || {
+            for _ in 0..10_000 {
+                buffers.push(0, b"key", 10, 2);
+            }
+        };
+        let most = buffers.backlog + 2 * buffers.chunk as u64;
+        for _ in 0..5 {
+            fill();
+            let taken = buffers.take_full();
+            fill();
+            buffers.put_back(taken);
+            assert!(buffers.memory() <= most, "{} of {most}", buffers.memory());
+        }
+        let (count, dropped) = buffers.counts();
+        let kept: u64 = buffers.take_all().iter().map(Chunk::times).sum();
+        assert!(kept > 0 && dropped > 0);
+        assert_eq!(kept + dropped, count);
     }
 }

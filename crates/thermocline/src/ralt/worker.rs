@@ -86,12 +86,19 @@ impl Shared {
             return self.clear(files, worker);
         }
         let is_far_over = self.is_far_over();
+        let mut flushed = Ok(());
         if self.buffers.is_flush_due() {
-            if !is_far_over {
-                return self.flush(files, worker, self.buffers.take_full());
+            let chunks = self.buffers.take_full();
+            if is_far_over {
+                // What there is must become less before there is more of it.
+                self.drop_accesses(&chunks);
+            } else {
+                flushed = self.flush(files, worker, chunks);
+                // Where there is no space for it, a merge may make some, and needs less.
+                if !flushed.as_ref().is_err_and(Error::may_pass) {
+                    return flushed;
+                }
             }
-            // What there is must become less before there is more of it.
-            self.drop_accesses(&self.buffers.take_full());
         }
         if worker.pass.is_none() {
             worker.pass = self.begin_pass(files, worker);
@@ -99,7 +106,7 @@ impl Shared {
         let Some(mut pass) = worker.pass.take() else {
             return match is_far_over {
                 true => self.clear(files, worker),
-                false => Ok(()),
+                false => flushed,
             };
         };
         point!(files.points, "ralt.step")?;
@@ -298,7 +305,6 @@ impl Shared {
         if accesses.is_empty() {
             return Ok(());
         }
-        accesses.sort_by(|a, b| a.key.cmp(b.key));
         if worker.state_len == 0 {
             // Tables without a state that could name them would look like damage.
             self.save(files, worker, &self.version.load())?;
@@ -311,6 +317,8 @@ impl Shared {
         };
         let epoch = self.model.epoch(self.now().tick);
         let mut writer = Writer::new(files, self.model, version.limits, epoch, 0, space)?;
+        // Once there is space: a flush that is refused is tried often.
+        accesses.sort_by(|a, b| a.key.cmp(b.key));
         for same in accesses.chunk_by(|a, b| a.key == b.key) {
             let record = same.iter().map(|access| self.record(access, &version));
             let record = record.reduce(|older, newer| self.model.merge(older, newer));
@@ -399,8 +407,7 @@ impl Shared {
 
     /// Counts accesses that will not be logged.
     pub(super) fn drop_accesses(&self, chunks: &[Chunk]) {
-        let accesses = chunks.iter().flat_map(Chunk::logged);
-        let times = accesses.map(|access| u64::from(access.times)).sum();
+        let times = chunks.iter().map(Chunk::times).sum();
         self.buffers.count_dropped(times);
     }
 

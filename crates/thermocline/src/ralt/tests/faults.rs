@@ -1,12 +1,20 @@
 //! Failures while RALT runs: they cost hotness, and nothing else (I7, I9).
 
 use super::*;
+use crate::error::Error;
 use crate::ralt::reuse::Reuse;
 use crate::storage::{CrashStyle, Fault, Faulty, Operation};
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 fn fixture(disk: &Faulty) -> Fixture {
     Fixture::on(Arc::new(disk.clone()), CAPACITY, HotRapOptions::default())
+}
+
+fn no_space() -> Error {
+    Error::NoSpace {
+        operation: "write",
+        path: dir(),
+    }
 }
 
 /// Reads, works and closes; asks everything on the way.
@@ -92,12 +100,7 @@ fn a_state_that_finds_no_space_leaves_everything_as_it_was() {
         fixture.flush();
     }
     let before = fixture.bytes_on_disk();
-    fixture.points.set("ralt.before_state", || {
-        Err(crate::error::Error::NoSpace {
-            operation: "write",
-            path: dir(),
-        })
-    });
+    fixture.points.set("ralt.before_state", || Err(no_space()));
     fixture.merge_all();
     assert_eq!(
         fixture.bytes_on_disk(),
@@ -138,6 +141,37 @@ fn want_of_space_passes() {
     assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk());
 }
 
+/// A flush that found no space brought back what it had taken, together with what readers had logged meanwhile, and
+/// nothing shortened the queue again. It grew with each try, until no flush found space for it on a tier in good
+/// order either.
+#[test]
+fn accesses_that_come_in_during_flushes_without_space_do_not_pile_up() {
+    let fixture = Fixture::new();
+    let shared = &fixture.ralt.shared;
+    let mut first = 0;
+    while !shared.buffers.push(0, &key(first), 10, 1) {
+        first += 1;
+    }
+    let readers = Arc::clone(shared);
+    fixture.points.set("ralt.flush", move || {
+        for number in 10_000..15_000 {
+            readers.buffers.push(0, &key(number), 10, 1);
+        }
+        Err(no_space())
+    });
+    for _ in 0..50 {
+        assert!(!fixture.ralt.work(), "not before there may be space");
+    }
+    fixture.points.clear("ralt.flush");
+    let most = shared.sizes.backlog + 2 * shared.sizes.chunk as u64;
+    let waits = shared.buffers.memory();
+    assert!(waits <= most, "{waits} of {most}");
+    fixture.work();
+    assert!(!shared.buffers.is_flush_due());
+    assert_eq!(fixture.hot(0, 0..first).len() as u64, first);
+    assert_eq!(fixture.ralt.trouble(), None);
+}
+
 /// It was young for good as well, and so everything that was read counted as hot.
 #[test]
 fn a_directory_that_cannot_be_had_leaves_a_ralt_that_knows_nothing() {
@@ -175,12 +209,9 @@ fn damage_takes_with_it_what_was_measured() {
 /// A run of many tables, and above it tables of level 0 with as much again and a half, each over the whole
 /// range and of the same keys: as when none was merged for a while.
 fn with_many_waiting() -> Fixture {
-    let fixture = Fixture::on(Arc::new(Memory::new()), 16 << 20, HotRapOptions::default());
+    let fixture = merged();
     let shared = &fixture.ralt.shared;
     let keys = shared.sizes.table;
-    (0..keys).for_each(|number| fixture.read(0, number, 10));
-    fixture.flush();
-    fixture.merge_all();
     for number in (0..).map(|read| read * 7919 % keys) {
         if fixture.ralt.log(0, &key(number), 10, 1) {
             fixture.flush();
@@ -189,6 +220,15 @@ fn with_many_waiting() -> Fixture {
             break;
         }
     }
+    fixture
+}
+
+/// As many keys as a table has bytes, in one run.
+fn merged() -> Fixture {
+    let fixture = Fixture::on(Arc::new(Memory::new()), 16 << 20, HotRapOptions::default());
+    (0..fixture.ralt.shared.sizes.table).for_each(|number| fixture.read(0, number, 10));
+    fixture.flush();
+    fixture.merge_all();
     fixture
 }
 
@@ -209,6 +249,39 @@ fn tables_of_level_0_are_merged_with_less_space_than_they_have() {
     let left = waiting(&fixture);
     assert!(left < waited / 8, "{left} of {waited} wait");
     assert!(fixture.ralt.metrics().physical_bytes < before - waited / 2);
+    assert_eq!(fixture.ralt.trouble(), None);
+    assert_eq!(fixture.fast.reserved_bytes(), 0);
+}
+
+/// Each step began with the flush that was due, and ended there if it found no space. What was to be merged or
+/// evicted, which takes less and makes room, waited for it.
+#[test]
+fn tables_are_merged_while_a_flush_finds_no_space() {
+    let fixture = merged();
+    let shared = &fixture.ralt.shared;
+    // Few large tables: a slice has a block of each at least.
+    let mut numbers = (0..).map(|read| read * 7919 % shared.sizes.table);
+    while waiting(&fixture) < 4 * shared.sizes.step {
+        for number in numbers.by_ref().take(2000) {
+            shared.buffers.push(0, &key(number), 10, 1);
+        }
+        fixture.flush();
+    }
+    let waited = waiting(&fixture);
+    // As many accesses as may wait, which take more space than a slice of the merge.
+    for number in 0.. {
+        shared.buffers.push(0, &key(number), 10, 1);
+        if shared.buffers.counts().1 > 0 {
+            break;
+        }
+    }
+    let left = shared.sizes.backlog + shared.sizes.backlog / 8;
+    let others = fixture.fast.free_bytes() - left;
+    fixture.fast.add_file_bytes(others);
+    fixture.work();
+    let waits = waiting(&fixture);
+    assert!(waits < waited / 2, "{waits} of {waited} wait");
+    assert!(!shared.buffers.is_flush_due(), "there is space now");
     assert_eq!(fixture.ralt.trouble(), None);
     assert_eq!(fixture.fast.reserved_bytes(), 0);
 }
