@@ -96,6 +96,9 @@ impl Engine {
         let f = meta.last_fast_level;
         let tree = Tree::new(id, meta.name, f, Version::default(), 0, Learned::default());
         let tree = Arc::new(tree);
+        if let Some(ralt) = &self.ralt {
+            ralt.track(tree.id);
+        }
         self.trees.rcu(|trees| {
             let mut trees = (**trees).clone();
             trees.insert(id, Arc::clone(&tree));
@@ -163,7 +166,6 @@ impl Engine {
         if let Err(error) = self.trim_log() {
             self.background.note_poison(&error);
         }
-        // Waits for a step of RALT's work, which writers must not.
         if let Some(ralt) = &self.ralt {
             ralt.forget(tree.id);
         }

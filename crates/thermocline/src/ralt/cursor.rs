@@ -1,6 +1,8 @@
 //! Merged access records in key order, over tables of several levels.
 
-use super::record::Record;
+use std::collections::BTreeSet;
+
+use super::record::{Record, is_of};
 use super::reuse::Census;
 use super::scoring::Model;
 use super::version::{Tracked, Version};
@@ -10,6 +12,7 @@ use crate::key::{InternalKey, Kind, MAX_SEQ};
 use crate::sync::Arc;
 use crate::table::{ScanOptions, TableIter};
 use crate::tier::Purpose;
+use crate::version::edit::KeyspaceId;
 
 /// The tables of one sorted run, forward only. Other than [`crate::version::LevelIter`] it begins
 /// a trimmed table behind the records that were merged away.
@@ -99,6 +102,8 @@ impl Run {
 pub(super) struct Merged {
     /// Newest first.
     runs: Vec<Run>,
+    /// Keys of others are passed over.
+    keyspaces: Arc<BTreeSet<KeyspaceId>>,
     model: Model,
     key: Vec<u8>,
     /// The records of the current key, newest first, each with its level.
@@ -110,12 +115,14 @@ pub(super) struct Merged {
 }
 
 impl Merged {
-    /// Over the tables of `version`'s levels for which `takes` holds, from `from` on.
+    /// Over the tables of `version`'s levels for which `takes` holds, from `from` on; of keys of
+    /// `keyspaces` only.
     ///
     /// # Errors
     /// Damage; I/O errors.
     pub(super) fn new(
         version: &Version,
+        keyspaces: Arc<BTreeSet<KeyspaceId>>,
         model: Model,
         readahead: usize,
         from: &[u8],
@@ -135,6 +142,7 @@ impl Merged {
         }
         Ok(Self {
             runs,
+            keyspaces,
             model,
             key: Vec::new(),
             found: Vec::new(),
@@ -148,9 +156,26 @@ impl Merged {
     /// # Errors
     /// Damage; I/O errors.
     pub(super) fn next(&mut self, last: Option<&[u8]>) -> Result<Option<(&[u8], Record)>> {
+        let record = loop {
+            if !self.gather(last)? {
+                return Ok(None);
+            }
+            let record = self.merge_found();
+            if is_of(&self.keyspaces, &self.key) {
+                break record;
+            }
+        };
+        if let Some((census, record)) = self.census.as_mut().zip(record) {
+            census.count(&self.found, record.hot_rap_size(&self.key), &self.model);
+        }
+        Ok(record.map(|record| (&self.key[..], record)))
+    }
+
+    /// Goes to the next key, of whatever keyspace, and finds its records; whether there is one.
+    fn gather(&mut self, last: Option<&[u8]>) -> Result<bool> {
         let least = self.runs.iter().filter_map(Run::key).min();
         let Some(key) = least.filter(|key| last.is_none_or(|last| *key <= last)) else {
-            return Ok(None);
+            return Ok(false);
         };
         self.key.clear();
         self.key.extend_from_slice(key);
@@ -161,6 +186,11 @@ impl Merged {
                 run.next()?;
             }
         }
+        Ok(true)
+    }
+
+    /// What all records of the key say together.
+    fn merge_found(&mut self) -> Option<Record> {
         // From the oldest on, as the accesses came.
         let mut record = None;
         for &(_, newer) in self.found.iter().rev() {
@@ -172,9 +202,6 @@ impl Merged {
                 }
             });
         }
-        if let Some((census, record)) = self.census.as_mut().zip(record) {
-            census.count(&self.found, record.hot_rap_size(&self.key), &self.model);
-        }
-        Ok(record.map(|record| (&self.key[..], record)))
+        record
     }
 }

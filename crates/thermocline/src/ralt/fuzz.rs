@@ -60,7 +60,7 @@ fn parts(memory: &Memory) -> RaltParts {
     let tables = expect(fast.table_store(Path::new("/fast"), true));
     let tier = TierOptions::fast("/fast").capacity(CAPACITY);
     RaltParts {
-        keyspaces: BTreeSet::new(),
+        keyspaces: BTreeSet::from([0, 3, u32::MAX]),
         database: DATABASE,
         options: HotRapOptions::default(),
         fast: Arc::new(Tier::new(0, tier, tables, None)),

@@ -51,14 +51,12 @@ impl Shared {
     ) -> Result<HeatReport> {
         let version = self.version.load_full();
         let now = self.now();
-        let mut merged = Merged::new(&version, self.model, READAHEAD, &[], |_, _| true)?;
+        let (model, keyspaces) = (self.model, self.keyspaces.load_full());
+        let mut merged = Merged::new(&version, keyspaces, model, READAHEAD, &[], |_, _| true)?;
         let mut hottest = BinaryHeap::new();
         // Records and bytes by rank, in small steps.
         let mut sizes: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
         while let Some((key, record)) = merged.next(None)? {
-            if version.is_forgotten(key) {
-                continue;
-            }
             let rank = self.model.rank(&record, key);
             let step = sizes.entry((rank / RESOLUTION).floor() as i64).or_default();
             step.0 += 1;

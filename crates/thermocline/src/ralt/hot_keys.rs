@@ -27,11 +27,11 @@ pub(crate) struct HotKeys {
 impl HotKeys {
     /// The hot keys of `range`, as of now; nothing is read yet.
     pub(super) fn new(shared: Arc<Shared>, keyspace: KeyspaceId, range: &KeyRange) -> Self {
-        let version = shared.version.load_full();
-        let is_dropped = version.forgotten.contains(&keyspace);
+        let is_there = shared.has_keyspace(keyspace);
+        let version = is_there.then(|| shared.version.load_full());
         Self {
             shared,
-            version: (!is_dropped).then_some(version),
+            version,
             keyspace,
             last: tracked_key(keyspace, &range.last),
             merged: None,
@@ -63,8 +63,9 @@ impl HotKeys {
             none => {
                 let first = tracked_key(self.keyspace, key);
                 let meets = |_, table: &super::version::Tracked| table.meets(&first, &self.last);
-                let model = self.shared.model;
-                let merged = none.insert(Merged::new(version, model, READAHEAD, &first, meets)?);
+                let (model, keyspaces) = (self.shared.model, self.shared.keyspaces.load_full());
+                let merged = Merged::new(version, keyspaces, model, READAHEAD, &first, meets)?;
+                let merged = none.insert(merged);
                 self.next = next_hot(merged, &self.shared, version, &self.last)?;
                 merged
             }

@@ -117,6 +117,9 @@ impl Ralt {
 
     /// Whether `key` is hot. Filters only, no I/O; errs towards yes, rarely.
     pub(crate) fn is_hot(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
+        if !self.shared.has_keyspace(keyspace) {
+            return false;
+        }
         let key = tracked_key(keyspace, key);
         let hot = self.shared.version.load().may_be_hot(&key);
         hot.unwrap_or_else(|error| {
@@ -127,6 +130,9 @@ impl Ralt {
 
     /// About how many bytes of records with keys in `range` are hot. Errs towards more.
     pub(crate) fn hot_bytes(&self, keyspace: KeyspaceId, range: &KeyRange) -> u64 {
+        if !self.shared.has_keyspace(keyspace) {
+            return 0;
+        }
         let first = tracked_key(keyspace, &range.first);
         let last = tracked_key(keyspace, &range.last);
         let bytes = self.shared.version.load().hot_bytes(&first, &last);
@@ -182,8 +188,13 @@ impl Ralt {
         self.shared.work()
     }
 
-    /// Forgets what was accessed in `keyspace`: it is not hot from now on, and its records are gone
-    /// with the next merge of each table.
+    /// Tracks what is accessed in `keyspace`, which is new. To be called before the first access.
+    pub(crate) fn track(&self, keyspace: KeyspaceId) {
+        self.shared.track(keyspace);
+    }
+
+    /// Forgets what was accessed in `keyspace`, which is dropped: it is not hot from now on, and its
+    /// records are gone with the next merge of each table.
     pub(crate) fn forget(&self, keyspace: KeyspaceId) {
         self.shared.forget(keyspace);
     }

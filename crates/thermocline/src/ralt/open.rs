@@ -42,7 +42,7 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
             return opened;
         }
     };
-    let loaded = load(&files, sizes, model, parts);
+    let loaded = load(&files, sizes, model, parts.before);
     match loaded {
         Ok(None) => {}
         Ok(Some((version, tick, state_len))) => {
@@ -93,9 +93,8 @@ fn load(
     files: &Files,
     sizes: &Sizes,
     model: &Model,
-    parts: &RaltParts,
+    before: Option<PlacedBy>,
 ) -> Result<Option<(Version, u64, u64)>> {
-    let before = parts.before;
     if before == Some(PlacedBy::Level) {
         // A crash may have cut the removal short: what it left is neither of use nor damage.
         skip_numbers(files)?;
@@ -116,8 +115,6 @@ fn load(
     let mut version = Version {
         limits: state.limits.reopened(sizes),
         duplicates: state.duplicates,
-        // Earlier builds wrote each keyspace down when it was created, in place of when it was dropped.
-        forgotten: &state.forgotten - &parts.keyspaces,
         ..Version::default()
     };
     files.skip_ids(state.next_id);

@@ -151,6 +151,7 @@ impl Pass {
             model,
             sizes,
             version,
+            keyspaces,
         } = *context;
         let end = self.slice_end(version)?;
         let in_slice = |level: usize, table: &Tracked| {
@@ -175,13 +176,14 @@ impl Pass {
         };
         let (limits, epoch) = (version.limits, self.epoch);
         let mut writer = Writer::new(files, *model, limits, epoch, self.to, space)?;
-        let mut merged = Merged::new(version, *model, READAHEAD, &[], in_slice)?;
+        let keyspaces = Arc::clone(keyspaces);
+        let mut merged = Merged::new(version, keyspaces, *model, READAHEAD, &[], in_slice)?;
         merged.census = self.census.map(|census| census.anew());
         while let Some((key, record)) = merged.next(end.as_deref())? {
             let evicted = self.eviction.is_some_and(|(rule, _)| {
                 rule.evicts(model.stable_before(&record), model.rank(&record, key))
             });
-            if !evicted && !version.is_forgotten(key) {
+            if !evicted {
                 writer.add(key, &record)?;
             }
         }

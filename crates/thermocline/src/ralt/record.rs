@@ -1,5 +1,7 @@
 //! An access record: what RALT knows of one key.
 
+use std::collections::BTreeSet;
+
 use crate::coding::{Decoder, put_varint};
 use crate::version::edit::KeyspaceId;
 
@@ -82,6 +84,11 @@ pub(super) fn split_key(tracked: &[u8]) -> Option<(KeyspaceId, &[u8])> {
     Some((KeyspaceId::from_be_bytes(*prefix), key))
 }
 
+/// Whether a key, as [`tracked_key`] put it together, is of one of `keyspaces`.
+pub(super) fn is_of(keyspaces: &BTreeSet<KeyspaceId>, tracked: &[u8]) -> bool {
+    split_key(tracked).is_some_and(|(keyspace, _)| keyspaces.contains(&keyspace))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,5 +121,8 @@ mod tests {
         assert!(tracked_key(1, b"z") < tracked_key(256, b"a"));
         assert_eq!(split_key(&tracked_key(9, b"k")), Some((9, &b"k"[..])));
         assert_eq!(split_key(b"abc"), None);
+        let nine = BTreeSet::from([9]);
+        assert!(is_of(&nine, &tracked_key(9, b"")) && !is_of(&nine, &tracked_key(8, b"k")));
+        assert!(!is_of(&nine, b"abc"));
     }
 }

@@ -1,5 +1,7 @@
 //! What readers, writers and the background work of RALT share.
 
+use std::collections::BTreeSet;
+
 use arc_swap::ArcSwap;
 
 use super::RaltParts;
@@ -16,6 +18,7 @@ use crate::options::HotRapOptions;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Purpose;
+use crate::version::edit::KeyspaceId;
 
 /// The insides of [`super::Ralt`].
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub(super) struct Shared {
     pub(super) model: Model,
     pub(super) sizes: Sizes,
     pub(super) version: ArcSwap<Version>,
+    /// The keyspaces that there are: what tables and buffers hold of others counts for nothing.
+    pub(super) keyspaces: ArcSwap<BTreeSet<KeyspaceId>>,
     pub(super) buffers: Buffers,
     /// The time slice when the store was opened.
     first_tick: u64,
@@ -62,6 +67,7 @@ impl Shared {
             buffers: Buffers::new(&sizes),
             sizes,
             version: ArcSwap::from_pointee(opened.version),
+            keyspaces: ArcSwap::from_pointee(parts.keyspaces),
             first_tick: opened.tick,
             room: AtomicU64::new(u64::MAX),
             data: AtomicU64::new(0),
@@ -81,6 +87,29 @@ impl Shared {
         let is_over = shared.is_over(&shared.version.load());
         shared.pending.store(is_over, Ordering::Relaxed);
         shared
+    }
+
+    /// Whether there is such a keyspace.
+    pub(super) fn has_keyspace(&self, keyspace: KeyspaceId) -> bool {
+        self.keyspaces.load().contains(&keyspace)
+    }
+
+    /// Takes note of a new keyspace.
+    pub(super) fn track(&self, keyspace: KeyspaceId) {
+        self.keyspaces.rcu(|before| {
+            let mut keyspaces = (**before).clone();
+            keyspaces.insert(keyspace);
+            keyspaces
+        });
+    }
+
+    /// Makes a keyspace's records count for nothing.
+    pub(super) fn forget(&self, keyspace: KeyspaceId) {
+        self.keyspaces.rcu(|before| {
+            let mut keyspaces = (**before).clone();
+            keyspaces.remove(&keyspace);
+            keyspaces
+        });
     }
 
     /// RALT's time after `accessed` bytes of this process.

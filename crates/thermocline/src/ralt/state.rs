@@ -3,8 +3,6 @@
 //! It names tables that are durable (I4) and is renamed into place, so that a crash leaves the old
 //! one or the new one. Files that it does not name are orphans.
 
-use std::collections::BTreeSet;
-
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -47,7 +45,6 @@ pub(super) struct State {
     pub(super) next_id: FileId,
     pub(super) limits: Limits,
     pub(super) duplicates: f64,
-    pub(super) forgotten: BTreeSet<u32>,
     pub(super) tables: Vec<TableState>,
 }
 
@@ -72,7 +69,6 @@ impl State {
             next_id,
             limits: version.limits,
             duplicates: version.duplicates,
-            forgotten: version.forgotten.clone(),
             tables: version.tables().map(table).collect(),
         }
     }
@@ -102,12 +98,10 @@ impl State {
             limits.hot.epoch,
             self.tick,
             self.next_id,
-            self.forgotten.len() as u64,
+            // Once, how many keyspaces had been dropped, and then which. Which there are says the manifest.
+            0,
         ] {
             put_varint(&mut out, number);
-        }
-        for keyspace in &self.forgotten {
-            put_varint(&mut out, u64::from(*keyspace));
         }
         put_varint(&mut out, self.tables.len() as u64);
         for table in &self.tables {
@@ -218,9 +212,9 @@ impl State {
             next_id: decoder.varint().filter(|id| *id <= MAX_NUMBER)?,
             ..Self::default()
         };
+        // Keyspaces that an earlier build took for dropped.
         for _ in 0..decoder.varint()? {
-            let keyspace = u32::try_from(decoder.varint()?).ok()?;
-            state.forgotten.insert(keyspace);
+            decoder.varint()?;
         }
         for _ in 0..decoder.varint()? {
             let level = decoder.u8()?;

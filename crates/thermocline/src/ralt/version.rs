@@ -1,17 +1,14 @@
 //! The tables of RALT at one moment, and what is hot by them. Readers take a version and are never
 //! held up by a merge.
 
-use std::collections::BTreeSet;
-
 use bytes::Bytes;
 
 use super::histogram::Histogram;
 use super::limits::Limits;
-use super::record::split_key;
 use crate::error::Result;
 use crate::sync::Arc;
 use crate::table::Table;
-use crate::version::edit::{KeyspaceId, TableMeta};
+use crate::version::edit::TableMeta;
 
 /// A table as part of a version.
 #[derive(Debug, Clone)]
@@ -107,8 +104,6 @@ pub(super) struct Version {
     /// The share of what lies above the lowest level that lies there too, as the last merge into
     /// the lowest level found it.
     pub(super) duplicates: f64,
-    /// Dropped keyspaces, which nothing is tracked of any more. Their numbers are never used again.
-    pub(super) forgotten: BTreeSet<KeyspaceId>,
 }
 
 impl Version {
@@ -187,9 +182,6 @@ impl Version {
     /// # Errors
     /// Damage; I/O errors.
     pub(super) fn may_be_hot(&self, key: &[u8]) -> Result<bool> {
-        if self.is_forgotten(key) {
-            return Ok(false);
-        }
         for table in self.level(0) {
             if table.may_be_hot(key)? {
                 return Ok(true);
@@ -211,9 +203,6 @@ impl Version {
     /// # Errors
     /// Damage; I/O errors.
     pub(super) fn hot_bytes(&self, first: &[u8], last: &[u8]) -> Result<u64> {
-        if self.is_forgotten(first) {
-            return Ok(0);
-        }
         let mut lowest = 0;
         for table in self.lowest_run() {
             lowest += table.hot_bytes(first, last)?;
@@ -223,12 +212,6 @@ impl Version {
             above += table.hot_bytes(first, last)?;
         }
         Ok(lowest + (above as f64 * self.new_share()) as u64)
-    }
-
-    /// Whether a key is of a dropped keyspace.
-    pub(super) fn is_forgotten(&self, key: &[u8]) -> bool {
-        let is_dropped = |(keyspace, _)| self.forgotten.contains(&keyspace);
-        !self.forgotten.is_empty() && split_key(key).is_some_and(is_dropped)
     }
 
     /// Puts a table into its level: on top of level 0, in key order below.

@@ -1,10 +1,12 @@
 //! The background work: flushes, merges, evictions, and what becomes of their failures.
 
+use std::collections::BTreeSet;
+
 use super::buffer::{Chunk, Logged};
 use super::files::{Files, Space, Writer};
 use super::limits::{Cut, EvictionRule, Limits};
 use super::pass::Pass;
-use super::record::Record;
+use super::record::{Record, is_of};
 use super::reuse::Reuse;
 use super::scoring::Model;
 use super::shared::Shared;
@@ -24,6 +26,8 @@ pub(super) struct Context<'a> {
     pub(super) model: &'a Model,
     pub(super) sizes: &'a Sizes,
     pub(super) version: &'a Version,
+    /// The keyspaces that there are.
+    pub(super) keyspaces: &'a Arc<BTreeSet<KeyspaceId>>,
 }
 
 /// What only the thread that works needs.
@@ -110,12 +114,13 @@ impl Shared {
             };
         };
         point!(files.points, "ralt.step")?;
-        let version = self.version.load_full();
+        let (version, keyspaces) = (self.version.load_full(), self.keyspaces.load_full());
         let context = Context {
             files,
             model: &self.model,
             sizes: &self.sizes,
             version: &version,
+            keyspaces: &keyspaces,
         };
         let stepped = pass.step(&context, |next, removed| {
             self.install(files, worker, next, removed)
@@ -309,7 +314,7 @@ impl Shared {
             // Tables without a state that could name them would look like damage.
             self.save(files, worker, &self.version.load())?;
         }
-        let version = self.version.load_full();
+        let (version, keyspaces) = (self.version.load_full(), self.keyspaces.load_full());
         let keys: usize = accesses.iter().map(|access| access.key.len() + 32).sum();
         let space = Space {
             table: u64::MAX,
@@ -323,7 +328,7 @@ impl Shared {
             let record = same.iter().map(|access| self.record(access, &version));
             let record = record.reduce(|older, newer| self.model.merge(older, newer));
             if let Some((record, access)) = record.zip(same.first())
-                && !version.is_forgotten(access.key)
+                && is_of(&keyspaces, access.key)
             {
                 writer.add(access.key, &record)?;
             }
@@ -370,16 +375,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes a keyspace's records count for nothing.
-    pub(super) fn forget(&self, keyspace: KeyspaceId) {
-        // Under the worker's lock, so that no version being made misses it.
-        let _worker = self.worker.lock();
-        let mut next = Version::clone(&self.version.load());
-        if next.forgotten.insert(keyspace) {
-            self.version.store(Arc::new(next));
-        }
-    }
-
     /// Begins anew without a record.
     fn clear(&self, files: &Files, worker: &mut Worker) -> Result<()> {
         worker.pass = None;
@@ -390,7 +385,6 @@ impl Shared {
         let version = self.version.load_full();
         let empty = Version {
             limits: Limits::initial(&self.sizes),
-            forgotten: version.forgotten.clone(),
             ..Version::default()
         };
         let all = version.tables().cloned().collect();

@@ -357,6 +357,28 @@ fn forgotten_keyspaces_are_cold_at_once_and_gone_after_a_merge() {
     assert_eq!(fixture.ralt.metrics().records, 200);
 }
 
+/// What a merge of a dropped keyspace's records showed was that nobody read them: as if their class were worth
+/// nothing.
+#[test]
+fn records_of_a_dropped_keyspace_are_no_evidence() {
+    let measured = |dropped: u64| {
+        let fixture = Fixture::new();
+        fixture.ralt.set_data(0);
+        (0..100).for_each(|number| fixture.read(2, number, VALUE));
+        (0..dropped).for_each(|number| fixture.read(1, number, 0));
+        fixture.flush();
+        fixture.merge_all();
+        (0..50).for_each(|number| fixture.read(2, number, VALUE));
+        fixture.flush();
+        fixture.ralt.forget(1);
+        fixture.ralt.set_data(10 * CAPACITY);
+        fixture.merge_all();
+        fixture.ralt.shared.worker.lock().reuse
+    };
+    assert!(measured(0).is_measured());
+    assert_eq!(measured(100), measured(0));
+}
+
 #[test]
 fn a_reader_keeps_its_version_and_its_files_go_when_it_does() {
     let fixture = Fixture::new();

@@ -6,7 +6,7 @@ mod model;
 mod reopening;
 mod simulation;
 
-use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -22,6 +22,8 @@ use crate::version::edit::{KeyspaceId, PlacedBy};
 
 const DATABASE: u128 = 0xda7a;
 const CAPACITY: u64 = 1 << 20;
+/// The keyspaces that there are.
+const KEYSPACES: Range<KeyspaceId> = 0..10;
 
 /// A RALT with the tier and the medium below it.
 struct Fixture {
@@ -46,6 +48,27 @@ fn key(number: u64) -> Vec<u8> {
     format!("user{number:08}").into_bytes()
 }
 
+fn parts(
+    database: u128,
+    before: Option<PlacedBy>,
+    medium: Arc<dyn Medium>,
+    capacity: u64,
+    options: HotRapOptions,
+) -> RaltParts {
+    let tables = Memory::new().table_store(Path::new("fast"), true).unwrap();
+    let tier = TierOptions::fast("fast").capacity(capacity);
+    RaltParts {
+        database,
+        options,
+        fast: Arc::new(Tier::new(0, tier, tables, None)),
+        medium,
+        path: dir(),
+        points: Points::default(),
+        keyspaces: KEYSPACES.collect(),
+        before,
+    }
+}
+
 impl Fixture {
     fn new() -> Self {
         Self::on(Arc::new(Memory::new()), CAPACITY, HotRapOptions::default())
@@ -62,22 +85,15 @@ impl Fixture {
         capacity: u64,
         options: HotRapOptions,
     ) -> Self {
-        let tables = Memory::new().table_store(Path::new("fast"), true).unwrap();
-        let tier = TierOptions::fast("fast").capacity(capacity);
-        let fast = Arc::new(Tier::new(0, tier, tables, None));
-        let points = Points::default();
-        let ralt = Ralt::open(RaltParts {
-            database,
-            options,
-            fast: Arc::clone(&fast),
-            medium: Arc::clone(&medium),
-            path: dir(),
-            points: points.clone(),
-            keyspaces: BTreeSet::new(),
-            before,
-        });
+        Self::open(parts(database, before, medium, capacity, options))
+    }
+
+    fn open(parts: RaltParts) -> Self {
+        let (fast, medium) = (Arc::clone(&parts.fast), Arc::clone(&parts.medium));
+        let points = parts.points.clone();
+        let ralt = Ralt::open(parts);
         // As much as the tests read from, and more than any hot set.
-        ralt.set_data(10 * capacity);
+        ralt.set_data(10 * fast.options.capacity);
         Self {
             fast,
             medium,
@@ -111,7 +127,7 @@ impl Fixture {
     }
 
     /// The hot ones among `numbers`, in order.
-    fn hot(&self, keyspace: KeyspaceId, numbers: std::ops::Range<u64>) -> Vec<u64> {
+    fn hot(&self, keyspace: KeyspaceId, numbers: Range<u64>) -> Vec<u64> {
         let all = range(&key(numbers.start), &key(numbers.end));
         let mut hot = self.ralt.hot_keys(keyspace, &all);
         numbers.filter(|number| hot.is_hot(&key(*number))).collect()
