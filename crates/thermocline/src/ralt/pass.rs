@@ -17,6 +17,17 @@ use crate::version::edit::FileId;
 /// Bytes read from a run in one I/O.
 const READAHEAD: usize = 256 << 10;
 
+/// What there was when a walk began.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Began {
+    /// Tables of level 0 from this number on came later, and are newer than its output.
+    pub(super) below: FileId,
+    /// The counters' epoch.
+    pub(super) epoch: u64,
+    /// How often a keyspace had been dropped.
+    pub(super) drops: u64,
+}
+
 /// A walk over the key range that merges the levels `from..=through` into the level `to`.
 ///
 /// Tables that a slice covers in part stay, trimmed, until the walk comes to their end. A walk
@@ -26,10 +37,7 @@ pub(super) struct Pass {
     from: usize,
     through: usize,
     to: usize,
-    /// Tables of level 0 from this number on came after it began, and are newer than its output.
-    below: FileId,
-    /// The counters' epoch when it began.
-    epoch: u64,
+    pub(super) began: Began,
     /// Whether it takes every table that there was: its output is then one run.
     pub(super) is_full: bool,
     /// The eviction that it carries out, and the mean of physical by HotRAP size before it.
@@ -53,15 +61,15 @@ impl Pass {
         version: &Version,
         sizes: &Sizes,
         from: usize,
-        (below, epoch): (FileId, u64),
+        began: Began,
     ) -> Self {
         let is_full = from == 0 && version.bottom() <= 1;
         let levels = (from, from + 1, from + 1);
-        Self::new(version, sizes, levels, (below, epoch), is_full)
+        Self::new(version, sizes, levels, began, is_full)
     }
 
     /// From level 0 into the next, for what it shows: a fourth as much as waits there otherwise.
-    pub(super) fn early(version: &Version, sizes: &Sizes, began: (FileId, u64)) -> Self {
+    pub(super) fn early(version: &Version, sizes: &Sizes, began: Began) -> Self {
         Self {
             is_early: true,
             ..Self::leveling(version, sizes, 0, began)
@@ -69,7 +77,7 @@ impl Pass {
     }
 
     /// All tables into one run.
-    pub(super) fn full(version: &Version, sizes: &Sizes, began: (FileId, u64)) -> Self {
+    pub(super) fn full(version: &Version, sizes: &Sizes, began: Began) -> Self {
         let bytes = version.physical();
         let fits = |level: &usize| sizes.level_target(*level) >= bytes;
         let to = (1..64).find(fits).unwrap_or(64);
@@ -86,14 +94,14 @@ impl Pass {
     pub(super) fn evicting(
         version: &Version,
         sizes: &Sizes,
-        below: FileId,
+        began: Began,
         rule: EvictionRule,
     ) -> Self {
         let (lowest, above) = version.split_sum(|table| table.histogram.hot_rap());
         let ratio = version.physical() as f64 / (lowest + above).max(1) as f64;
         Self {
             eviction: Some((rule, ratio)),
-            ..Self::full(version, sizes, (below, rule.epoch))
+            ..Self::full(version, sizes, began)
         }
     }
 
@@ -101,7 +109,7 @@ impl Pass {
         version: &Version,
         sizes: &Sizes,
         (from, through, to): (usize, usize, usize),
-        (below, epoch): (FileId, u64),
+        began: Began,
         is_full: bool,
     ) -> Self {
         let lowest = version.bottom();
@@ -109,15 +117,14 @@ impl Pass {
             from,
             through,
             to,
-            below,
-            epoch,
+            began,
             is_full,
             eviction: None,
             above: version.split_sum(|table| table.histogram.hot_rap()).1,
             merged_away: 0,
             is_early: false,
             // Tables of level 0 are no run of all that is known.
-            census: (is_full && lowest > 0).then(|| Census::new(lowest, epoch)),
+            census: (is_full && lowest > 0).then(|| Census::new(lowest, began.epoch)),
             step: sizes.step,
             done: None,
         }
@@ -133,7 +140,7 @@ impl Pass {
     fn takes(&self, level: usize, table: &Tracked) -> bool {
         let is_output = |done: &Bytes| level == self.to && table.meta.range.last <= *done;
         (self.from..=self.through).contains(&level)
-            && (level > 0 || table.meta.id < self.below)
+            && (level > 0 || table.meta.id < self.began.below)
             && !self.done.as_ref().is_some_and(is_output)
     }
 
@@ -174,7 +181,7 @@ impl Pass {
             table: sizes.table,
             expected: inputs.iter().map(part).sum::<Result<u64>>()?,
         };
-        let (limits, epoch) = (version.limits, self.epoch);
+        let (limits, epoch) = (version.limits, self.began.epoch);
         let mut writer = Writer::new(files, *model, limits, epoch, self.to, space)?;
         let keyspaces = Arc::clone(keyspaces);
         let mut merged = Merged::new(version, keyspaces, *model, READAHEAD, &[], in_slice)?;

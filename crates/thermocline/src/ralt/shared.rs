@@ -31,6 +31,9 @@ pub(super) struct Shared {
     pub(super) version: ArcSwap<Version>,
     /// The keyspaces that there are: what tables and buffers hold of others counts for nothing.
     pub(super) keyspaces: ArcSwap<BTreeSet<KeyspaceId>>,
+    /// How often a keyspace was dropped. Until the next merge of all tables its records are in them, and
+    /// part of all sums.
+    pub(super) drops: AtomicU64,
     pub(super) buffers: Buffers,
     /// The time slice when the store was opened.
     first_tick: u64,
@@ -61,6 +64,9 @@ impl Shared {
         let sizes = Sizes::new(&parts.options, parts.fast.options.capacity);
         let model = Model::new(&parts.options);
         let opened = open::open(&parts, &sizes, &model);
+        // Before, perhaps: no state says so.
+        let is_sound = |table: &Arc<Tracked>| table.holds_only(&parts.keyspaces);
+        let drops = u64::from(!opened.version.tables().all(is_sound));
         let shared = Self {
             options: parts.options,
             model,
@@ -68,6 +74,7 @@ impl Shared {
             sizes,
             version: ArcSwap::from_pointee(opened.version),
             keyspaces: ArcSwap::from_pointee(parts.keyspaces),
+            drops: AtomicU64::new(drops),
             first_tick: opened.tick,
             room: AtomicU64::new(u64::MAX),
             data: AtomicU64::new(0),
@@ -110,6 +117,8 @@ impl Shared {
             keyspaces.remove(&keyspace);
             keyspaces
         });
+        // Who sees that there was one more leaves its records out.
+        self.drops.fetch_add(1, Ordering::Release);
     }
 
     /// RALT's time after `accessed` bytes of this process.

@@ -1,14 +1,17 @@
 //! The tables of RALT at one moment, and what is hot by them. Readers take a version and are never
 //! held up by a merge.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 
 use super::histogram::Histogram;
 use super::limits::Limits;
+use super::record::split_key;
 use crate::error::Result;
 use crate::sync::Arc;
 use crate::table::Table;
-use crate::version::edit::TableMeta;
+use crate::version::edit::{KeyspaceId, TableMeta};
 
 /// A table as part of a version.
 #[derive(Debug, Clone)]
@@ -66,6 +69,14 @@ impl Tracked {
         let gone = before(self.trim.as_ref())?.unwrap_or(0.0);
         let through = before(end)?.unwrap_or(1.0);
         Ok(((through - gone).max(0.0) * self.meta.len as f64) as u64)
+    }
+
+    /// Whether all its records are of one of `keyspaces`, as far as its first and its last key tell.
+    pub(super) fn holds_only(&self, keyspaces: &BTreeSet<KeyspaceId>) -> bool {
+        let of = |key: &[u8]| split_key(key).map(|(keyspace, _)| keyspace);
+        let range = &self.meta.range;
+        let first = of(&range.first[..]);
+        first == of(&range.last[..]) && first.is_some_and(|id| keyspaces.contains(&id))
     }
 
     fn is_trimmed_at(&self, key: &[u8]) -> bool {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::buffer::{Chunk, Logged};
 use super::files::{Files, Space, Writer};
 use super::limits::{Cut, EvictionRule, Limits};
-use super::pass::Pass;
+use super::pass::{Began, Pass};
 use super::record::{Record, is_of};
 use super::reuse::Reuse;
 use super::scoring::Model;
@@ -40,6 +40,8 @@ pub(super) struct Worker {
     /// A full merge has shown since the limits were kept last that duplicates are not what exceeds
     /// them.
     merged: bool,
+    /// [`Shared::drops`] when the last merge of all tables began.
+    drops: u64,
     /// Flushes at the last eviction, and the hot set's limit then: until one changes, another
     /// would find nothing.
     evicted: Option<(u64, u64)>,
@@ -179,17 +181,16 @@ impl Shared {
         if !self.is_over(&version) {
             worker.merged = false;
         }
-        let below = files.next_id();
-        let epoch = self.model.epoch(self.now().tick);
+        let began = self.began(files);
         Some(match due? {
-            Due::First => Pass::early(&version, &self.sizes, (below, epoch)),
-            Due::Leveling(from) => Pass::leveling(&version, &self.sizes, from, (below, epoch)),
-            Due::Merge => Pass::full(&version, &self.sizes, (below, epoch)),
+            Due::First => Pass::early(&version, &self.sizes, began),
+            Due::Leveling(from) => Pass::leveling(&version, &self.sizes, from, began),
+            Due::Merge => Pass::full(&version, &self.sizes, began),
             Due::Eviction => {
                 let mut rule = EvictionRule {
                     share: self.options.eviction,
                     auto_tuning: self.options.switches().auto_tuning,
-                    epoch,
+                    epoch: began.epoch,
                     reuse: worker.reuse,
                     limits: (version.limits.hot_set, version.limits.physical),
                     room: self.room.load(Ordering::Relaxed),
@@ -205,16 +206,24 @@ impl Shared {
                 };
                 // In force before its tables are rewritten, for new tables; on disk with them.
                 self.version.store(Arc::new(next));
-                Pass::evicting(&version, &self.sizes, below, rule)
+                Pass::evicting(&version, &self.sizes, began, rule)
             }
         })
+    }
+
+    /// What there is for a walk that begins.
+    fn began(&self, files: &Files) -> Began {
+        Began {
+            below: files.next_id(),
+            epoch: self.model.epoch(self.now().tick),
+            drops: self.drops.load(Ordering::Acquire),
+        }
     }
 
     /// Has the next steps merge all tables into one run.
     #[cfg(test)]
     pub(super) fn begin_full_merge(&self, files: &Files, worker: &mut Worker) {
-        let began = (files.next_id(), self.model.epoch(self.now().tick));
-        let pass = Pass::full(&self.version.load(), &self.sizes, began);
+        let pass = Pass::full(&self.version.load(), &self.sizes, self.began(files));
         worker.pass = Some(pass);
     }
 
@@ -230,6 +239,9 @@ impl Shared {
             reuse.take(census, data);
             self.flat.store(reuse.is_flat(), Ordering::Relaxed);
             self.learning.store(reuse.is_learning(), Ordering::Relaxed);
+        }
+        if pass.is_full {
+            worker.drops = pass.began.drops;
         }
         if pass.eviction.is_some() {
             self.evictions.fetch_add(1, Ordering::Relaxed);
@@ -259,17 +271,18 @@ impl Shared {
         let tried = |(flushes, limit): (u64, u64)| flushes == worker.flushes && hot_limit >= limit;
         if self.is_over(version) && !worker.evicted.is_some_and(tried) {
             // Records of one key in several tables count several times: a plain merge first, if
-            // they may be what exceeds the limit.
+            // they may be what exceeds the limit. Or if records of dropped keyspaces may be: an eviction
+            // would keep them, and let others go.
+            let is_clean = worker.drops == self.drops.load(Ordering::Relaxed);
             let (hot, hot_above) = version.split_sum(|table| table.hot);
             let (physical, physical_above) = version.split_sum(|table| table.meta.len);
             let certain = hot > hot_limit || physical > version.limits.physical;
             let few = hot_above <= hot / 10 && physical_above <= physical / 10;
-            return Some(
-                match certain || few || worker.merged || version.is_one_run() {
-                    true => Due::Eviction,
-                    false => Due::Merge,
-                },
-            );
+            let is_merged = certain || few || worker.merged || version.is_one_run();
+            return Some(match is_clean && is_merged {
+                true => Due::Eviction,
+                false => Due::Merge,
+            });
         }
         let below: u64 = (1..version.levels.len())
             .map(|level| version.level_bytes(level))
@@ -379,6 +392,7 @@ impl Shared {
     fn clear(&self, files: &Files, worker: &mut Worker) -> Result<()> {
         worker.pass = None;
         worker.evicted = None;
+        worker.drops = self.drops.load(Ordering::Relaxed);
         worker.reuse = Reuse::default();
         self.learning.store(false, Ordering::Relaxed);
         self.flat.store(false, Ordering::Relaxed);

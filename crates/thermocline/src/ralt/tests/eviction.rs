@@ -357,6 +357,44 @@ fn forgotten_keyspaces_are_cold_at_once_and_gone_after_a_merge() {
     assert_eq!(fixture.ralt.metrics().records, 200);
 }
 
+/// Records of a dropped keyspace were hot for an eviction, and in the place of living ones that it let go. Then they went
+/// themselves, and left a hot set well below its limit, and a cut in force through what had room.
+#[test]
+fn an_eviction_lets_nothing_go_in_the_place_of_a_dropped_keyspace() {
+    let early = of(0.26);
+    for is_reopened in [false, true] {
+        let medium: Arc<dyn Medium> = Arc::new(Memory::new());
+        let options = HotRapOptions::default();
+        let mut parts = parts(DATABASE, None, medium.clone(), CAPACITY, options.clone());
+        let mut fixture = Fixture::on(medium, CAPACITY, options);
+        // Nothing is read again here, and is not to count for worthless.
+        fixture.ralt.set_data(0);
+        // Those of 1 are better, as they are read later.
+        for (keyspace, count) in [(2, early), (1, of(0.42))] {
+            for number in 0..count {
+                (0..3).for_each(|_| fixture.read(keyspace, number, VALUE));
+            }
+        }
+        fixture.flush();
+        fixture.merge_all();
+        if is_reopened {
+            fixture.ralt.close();
+            parts.keyspaces.remove(&1);
+            fixture = Fixture::open(parts);
+            fixture.ralt.set_data(0);
+        } else {
+            fixture.ralt.forget(1);
+        }
+        // With the dropped ones it is more than may be hot.
+        (early..early + of(0.1)).for_each(|number| fixture.read(2, number, VALUE));
+        let metrics = fixture.ralt.metrics();
+        assert_eq!(metrics.evictions, 0);
+        assert!(metrics.hot_set_bytes * 2 < CAPACITY, "{metrics:?}");
+        assert_eq!(fixture.hot(2, 0..early).len() as u64, early);
+        check_limits(&fixture);
+    }
+}
+
 /// What a merge of a dropped keyspace's records showed was that nobody read them: as if their class were worth
 /// nothing.
 #[test]
