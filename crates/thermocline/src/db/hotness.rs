@@ -260,7 +260,7 @@ impl Job for TrackingJob {
         }
         // Due all the same: there is no room for it. The next full buffer, or the end of a compaction,
         // tries again.
-        let has_no_room = self.ralt.has_work();
+        let has_no_room = self.ralt.is_flush_due();
         self.has_ended = true;
         self.engine.tracking.store(false, Ordering::Release);
         // Work that came due between the look and the flag has found the flag set.

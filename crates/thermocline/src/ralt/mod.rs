@@ -148,11 +148,12 @@ impl Ralt {
     }
 
     /// Limits the hot set to `bytes` of keys and values, whatever else limits it: what the last fast
-    /// level has room for. A lower limit may make work due.
+    /// level has room for. Makes work due where there is more than limits allow: whatever tells of room may have
+    /// made space that was missing.
     pub(crate) fn set_room(&self, bytes: u64) {
-        let before = self.shared.room.swap(bytes, Ordering::Relaxed);
-        if bytes < before && self.shared.version.load().hot_set() > bytes {
-            self.shared.pending.store(true, Ordering::Relaxed);
+        self.shared.room.store(bytes, Ordering::Relaxed);
+        if self.shared.is_over(&self.shared.version.load()) {
+            self.shared.pending.store(true, Ordering::Release);
         }
     }
 
@@ -181,6 +182,11 @@ impl Ralt {
     pub(crate) fn has_work(&self) -> bool {
         let due = self.shared.pending.load(Ordering::Relaxed) || self.shared.buffers.is_flush_due();
         due && !self.shared.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Whether a flush is due. Where work has left it so, there is no space for it.
+    pub(crate) fn is_flush_due(&self) -> bool {
+        self.shared.buffers.is_flush_due()
     }
 
     /// Does a part of the background work that is due; whether more is.

@@ -160,7 +160,7 @@ impl Shared {
         self.note_trouble(error);
         if error.is_corruption() {
             self.damaged.store(true, Ordering::Relaxed);
-            self.pending.store(true, Ordering::Relaxed);
+            self.pending.store(true, Ordering::Release);
         }
     }
 

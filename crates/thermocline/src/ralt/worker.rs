@@ -72,6 +72,8 @@ impl Shared {
     /// One bounded step; whether more is due.
     pub(super) fn work(&self) -> bool {
         let mut worker = self.worker.lock();
+        // Whatever others find due from here on stays due.
+        let _: bool = self.pending.swap(false, Ordering::Acquire);
         let more = match &self.files {
             Some(files) if !self.stopped.load(Ordering::Relaxed) => {
                 let done = self.step(files, &mut worker);
@@ -82,9 +84,11 @@ impl Shared {
                 false
             }
         };
-        self.pending.store(more, Ordering::Relaxed);
+        if more {
+            self.pending.store(true, Ordering::Relaxed);
+        }
         self.sweep();
-        more
+        self.pending.load(Ordering::Relaxed)
     }
 
     fn step(&self, files: &Files, worker: &mut Worker) -> Result<()> {

@@ -206,6 +206,53 @@ fn damage_takes_with_it_what_was_measured() {
     assert!(fixture.hot(0, 0..80).is_empty());
 }
 
+/// Work that had found no space was due again with a full buffer of accesses, or with less room. A store that is only
+/// written to has neither: it stayed over its limits, however much space its compactions gave back.
+#[test]
+fn an_eviction_that_found_no_space_is_due_again_when_there_may_be_some() {
+    let fixture = Fixture::new();
+    (0..100).for_each(|number| fixture.read(0, number, 300));
+    fixture.flush();
+    fixture.merge_all();
+    let room = fixture.ralt.metrics().hot_set_bytes / 2;
+    let free = fixture.fast.free_bytes();
+    fixture.fast.add_file_bytes(free);
+    fixture.ralt.set_room(room);
+    fixture.work();
+    assert_eq!(fixture.ralt.metrics().evictions, 0);
+    assert!(!fixture.ralt.has_work(), "not before there may be space");
+    // As the end of a compaction does.
+    fixture.fast.remove_file_bytes(free);
+    fixture.ralt.set_room(room + 1);
+    assert!(fixture.ralt.has_work());
+    fixture.work();
+    let metrics = fixture.ralt.metrics();
+    assert_eq!(metrics.evictions, 1);
+    assert!(metrics.hot_set_bytes <= room, "{metrics:?}");
+}
+
+/// Work said last whether more was due. What a compaction's thread had found due meanwhile was forgotten with that.
+#[test]
+fn room_that_falls_while_work_ends_is_not_overlooked() {
+    let fixture = Fixture::new();
+    for _ in 0..2 {
+        (0..100).for_each(|number| fixture.read(0, number, 300));
+        fixture.flush();
+    }
+    let room = fixture.ralt.metrics().hot_set_bytes / 4;
+    let other = Ralt {
+        shared: Arc::clone(&fixture.ralt.shared),
+    };
+    fixture.points.set("ralt.before_remove", move || {
+        other.set_room(room);
+        Ok(())
+    });
+    fixture.merge_all();
+    fixture.points.clear("ralt.before_remove");
+    let metrics = fixture.ralt.metrics();
+    assert!(metrics.hot_set_bytes <= room, "{metrics:?}");
+}
+
 /// A run of many tables, and above it tables of level 0 with as much again and a half, each over the whole
 /// range and of the same keys: as when none was merged for a while.
 fn with_many_waiting() -> Fixture {
