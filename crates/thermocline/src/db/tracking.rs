@@ -89,10 +89,15 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
     use super::*;
     use crate::db::Db;
     use crate::executor::Stepped;
     use crate::options::TierOptions;
+    use crate::promotion::tests::scene::Scene;
     use crate::storage::{Fault, Faulty, Operation};
 
     fn open(disk: &Faulty, placement: Placement) -> Db {
@@ -124,6 +129,28 @@ mod tests {
             said(&open(&disk, Placement::ByLevel)),
             Some(PlacedBy::Level)
         );
+    }
+
+    /// It waited for RALT's work to be done, and for a copy of its tables, which to another file system takes as long as there
+    /// are bytes. No flush and no compaction could end meanwhile, and writers stopped.
+    #[test]
+    fn a_manifest_is_begun_while_hotness_is_copied() {
+        let scene = Scene::new();
+        let hook = scene.at("checkpoint.hotness_linked", |scene| {
+            let engine = scene.engine();
+            let (sender, receiver) = mpsc::channel();
+            thread::spawn(move || {
+                let _manifest = engine.manifest.lock();
+                let placed_by = engine.snapshot_edits()[0].placed_by;
+                sender.send(placed_by).unwrap();
+            });
+            let said = receiver.recv_timeout(Duration::from_secs(20));
+            assert_eq!(said, Ok(Some(PlacedBy::Hotness)));
+            Ok(())
+        });
+        let copy: [PathBuf; 2] = ["/copy-fast".into(), "/copy-slow".into()];
+        scene.db.checkpoint(&copy).unwrap();
+        drop(hook);
     }
 
     /// Else the next opening would miss what never was.

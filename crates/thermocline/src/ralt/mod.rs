@@ -210,9 +210,9 @@ impl Ralt {
         self.shared.close();
     }
 
-    /// Whether there is a state on disk, which the next opening finds.
+    /// Whether there is a state on disk, which the next opening finds. Waits for nobody.
     pub(crate) fn has_state(&self) -> bool {
-        self.shared.has_state()
+        self.shared.has_state.load(Ordering::Acquire)
     }
 
     /// Copies what is known, what is buffered included, into the empty directory of `target`; whether

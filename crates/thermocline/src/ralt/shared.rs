@@ -51,6 +51,8 @@ pub(super) struct Shared {
     pub(super) stopped: AtomicBool,
     /// A reader came upon damage: the next step begins anew.
     pub(super) damaged: AtomicBool,
+    /// There is a state on disk. Who asks holds the manifest's lock, and must not wait for the worker's.
+    pub(super) has_state: AtomicBool,
     trouble: Mutex<Option<String>>,
     pub(super) worker: Mutex<Worker>,
     /// Tables that no version names, whose files are still there.
@@ -84,6 +86,7 @@ impl Shared {
             stopped: AtomicBool::new(opened.files.is_none()),
             files: opened.files,
             damaged: AtomicBool::new(false),
+            has_state: AtomicBool::new(opened.state_len > 0),
             trouble: Mutex::new(opened.trouble),
             worker: Mutex::new(Worker::new(opened.state_len)),
             retired: Mutex::default(),

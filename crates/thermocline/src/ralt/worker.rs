@@ -389,6 +389,7 @@ impl Shared {
         files.fast.add_file_bytes(len);
         files.fast.remove_file_bytes(worker.state_len);
         worker.state_len = len;
+        self.has_state.store(true, Ordering::Release);
         Ok(())
     }
 
@@ -447,11 +448,6 @@ impl Shared {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Whether there is a state on disk.
-    pub(super) fn has_state(&self) -> bool {
-        self.worker.lock().state_len > 0
     }
 
     /// Flushes everything and writes the state.
