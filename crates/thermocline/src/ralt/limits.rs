@@ -2,7 +2,7 @@
 //! Algorithm 1 in §3.7).
 
 use super::histogram::Bin;
-use super::reuse::{CLASSES, Reuse, class};
+use super::reuse::{CLASSES, Reuse, UNDIVIDED, class};
 use super::sizes::Sizes;
 use super::version::Version;
 
@@ -141,7 +141,7 @@ impl EvictionRule {
     fn class_epoch(&self) -> u64 {
         match self.auto_tuning {
             true => self.epoch,
-            false => u64::MAX,
+            false => UNDIVIDED,
         }
     }
 
@@ -252,6 +252,22 @@ fn threshold(bins: &[Bin], target: u64, size: fn(&Bin) -> u64) -> (f64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Without auto-tuning records that were read once were a class of their own, which went first whatever their
+    /// score: what was measured by other scorings was another policy than theirs.
+    #[test]
+    fn of_one_class_the_rank_alone_decides() {
+        let mut ranks = [7.0; CLASSES];
+        ranks[0] = 3.0;
+        let cut = Cut {
+            epoch: UNDIVIDED,
+            ranks,
+        };
+        for stable_before in [0, 1, 9] {
+            assert!(cut.admits(stable_before, 3.5), "{stable_before}");
+            assert!(!cut.admits(stable_before, 2.5), "{stable_before}");
+        }
+    }
 
     /// What is read after the eviction is stable for longer than anything was: the worst class, in which a
     /// hotspot of yesterday is stable for longest, says nothing of it.

@@ -15,10 +15,13 @@ pub(super) const CLASSES: usize = 8;
 const ONCE: usize = 0;
 const LAPSED: usize = 1;
 
+/// An epoch in which all records are of one class.
+pub(super) const UNDIVIDED: u64 = u64::MAX;
+
 /// The class in `epoch` of records that cease to be stable in the epoch `stable_before`, 0 if they
 /// never were.
 pub(super) fn class(stable_before: u64, epoch: u64) -> usize {
-    if stable_before == 0 {
+    if stable_before == 0 || epoch == UNDIVIDED {
         return ONCE;
     }
     let left = usize::try_from(stable_before.saturating_sub(epoch));

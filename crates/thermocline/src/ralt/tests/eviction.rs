@@ -250,7 +250,7 @@ fn a_young_ralt_ceases_to_be_generous_where_all_is_read_alike_and_only_there() {
 }
 
 #[test]
-fn without_auto_tuning_the_best_by_score_stay() {
+fn where_nothing_was_measured_the_best_by_score_stay() {
     let fixture = Fixture::new();
     let shared = &fixture.ralt.shared;
     // Each key is read in as many slices as its number says.
@@ -289,6 +289,37 @@ fn without_auto_tuning_the_best_by_score_stay() {
     let colder = (0..count).filter(|n| !hot.contains(n));
     let most = colder.map(|n| scores[&key(n)]).fold(0.0, f64::max);
     assert!(least >= most * 0.99, "{least} {most}");
+}
+
+/// What had been read twice, however long ago, outlasted all that was read once.
+#[cfg(feature = "experiments")]
+#[test]
+fn without_auto_tuning_the_scoring_alone_decides() {
+    use crate::options::{Scoring, Switches};
+
+    let options = HotRapOptions {
+        switches: Switches {
+            auto_tuning: false,
+            scoring: Scoring::Lru,
+            ..Switches::default()
+        },
+        ..HotRapOptions::default()
+    };
+    let fixture = Fixture::on(Arc::new(Memory::new()), CAPACITY, options);
+    for _ in 0..2 {
+        (0..100).for_each(|number| fixture.read(0, number, VALUE));
+    }
+    let mut next = 1000;
+    while fixture.is_young() {
+        fixture.read(0, next, VALUE);
+        next += 1;
+        assert!(next < 1000 + of(2.0), "nothing was evicted");
+    }
+    fixture.work();
+    check_limits(&fixture);
+    fixture.flush();
+    assert!(fixture.hot(0, 0..100).is_empty());
+    assert_eq!(fixture.hot(0, next - 500..next).len(), 500);
 }
 
 #[test]
