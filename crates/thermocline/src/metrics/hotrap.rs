@@ -51,7 +51,8 @@ pub struct RaltMetrics {
     /// The score, as of now, from which on a record is hot, in the class of records that the limit
     /// goes through; others are hot or not as a whole.
     pub hot_threshold: f64,
-    /// The score, as of now, below which the last eviction forgot records.
+    /// The score, as of now, below which the last eviction forgot records, in the class of records that it
+    /// went through; others it forgot or left as a whole.
     pub evicted_threshold: f64,
     /// Whether nothing was ever evicted: RALT has had room for every record read so far.
     pub is_young: bool,

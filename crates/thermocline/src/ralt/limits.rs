@@ -94,10 +94,14 @@ impl Cut {
         rank >= self.ranks[class(stable_before, self.epoch)]
     }
 
-    /// The rank in the one class that it goes through; below every record when there is none.
-    pub(super) fn boundary(&self) -> f64 {
-        let finite = self.ranks.iter().filter(|rank| rank.is_finite());
-        finite.fold(f64::NEG_INFINITY, |highest, rank| highest.max(*rank))
+    /// The rank in the one class of `bins` that it goes through; below every record when there is none.
+    pub(super) fn boundary<'a>(&self, bins: impl Iterator<Item = &'a Bin>) -> f64 {
+        // A class that lies below as a whole has a finite rank too, one that none of its records reaches.
+        let reached = bins
+            .map(|bin| (bin.rank, self.ranks[class(bin.stable_before, self.epoch)]))
+            .filter(|(rank, least)| least.is_finite() && rank >= least);
+        let ranks = reached.map(|(_, least)| least);
+        ranks.reduce(f64::min).unwrap_or(f64::NEG_INFINITY)
     }
 
     /// The higher of the ranks of two cuts of one epoch.
@@ -214,8 +218,7 @@ impl EvictionRule {
         if !self.auto_tuning {
             return version.limits;
         }
-        let bins = version.tables().flat_map(|t| &t.histogram.bins);
-        let worth = bins.filter(|bin| {
+        let worth = version.bins().filter(|bin| {
             let class = class(bin.stable_before, self.epoch);
             self.reuse.is_worth(class)
         });
@@ -267,6 +270,30 @@ mod tests {
             assert!(cut.admits(stable_before, 3.5), "{stable_before}");
             assert!(!cut.admits(stable_before, 2.5), "{stable_before}");
         }
+    }
+
+    /// It was the highest rank of all classes, of those too that lay below the cut as a whole: a score from which on records
+    /// were said to be hot, and had nothing to do with it.
+    #[test]
+    fn the_boundary_is_the_rank_in_the_class_that_the_cut_goes_through() {
+        let bin = |class: u64, rank| Bin {
+            rank,
+            records: 1,
+            stable_before: class - 1,
+            hot_rap: 100,
+            physical: 10,
+        };
+        let bins = [bin(4, 3.0), bin(4, 1.0), bin(3, 5.0)];
+        let mut classes: [Vec<Bin>; CLASSES] = Default::default();
+        (classes[4], classes[3]) = (bins[..2].to_vec(), bins[2..].to_vec());
+        let boundary = |target| {
+            let order = [7, 6, 5, 4, 2, 1, 0, 3];
+            let cut = Cut::through(&classes, order, 0, target, |bin| bin.hot_rap);
+            cut.boundary(bins.iter())
+        };
+        assert_eq!(boundary(150), 2.0, "through class 4");
+        assert_eq!(boundary(200), f64::NEG_INFINITY, "between the two");
+        assert_eq!(boundary(300), f64::NEG_INFINITY, "below both");
     }
 
     /// What is read after the eviction is stable for longer than anything was: the worst class, in which a

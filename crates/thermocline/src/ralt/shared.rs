@@ -199,8 +199,8 @@ impl Shared {
         let now = self.now();
         let (accesses, dropped_accesses) = self.buffers.counts();
         let io = self.io();
-        let bins = version.tables().map(|table| table.histogram.bins.len());
-        let histograms = bins.sum::<usize>() * size_of::<super::histogram::Bin>();
+        let histograms = version.bins().count() * size_of::<super::histogram::Bin>();
+        let boundary = version.limits.hot.boundary(version.bins());
         let pinned = self.files.as_ref().map_or(0, Files::pinned_bytes);
         RaltMetrics {
             hot_set_bytes: version.hot_set(),
@@ -209,7 +209,7 @@ impl Shared {
             physical_limit_bytes: version.limits.physical,
             memory_bytes: pinned + histograms as u64 + self.buffers.memory(),
             records: version.tables().map(|table| table.meta.entries).sum(),
-            hot_threshold: self.model.score_at(version.limits.hot.boundary(), now),
+            hot_threshold: self.model.score_at(boundary, now),
             evicted_threshold: self.model.score_at(version.limits.evicted, now),
             is_young: version.is_young(),
             is_generous: self.is_generous(&version),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
-use super::histogram::Histogram;
+use super::histogram::{Bin, Histogram};
 use super::limits::Limits;
 use super::record::split_key;
 use crate::error::Result;
@@ -121,6 +121,11 @@ impl Version {
     /// Every table.
     pub(super) fn tables(&self) -> impl Iterator<Item = &Arc<Tracked>> {
         self.levels.iter().flatten()
+    }
+
+    /// The bins of every table.
+    pub(super) fn bins(&self) -> impl Iterator<Item = &Bin> {
+        self.tables().flat_map(|table| &table.histogram.bins)
     }
 
     /// The tables of a level, none where there is no such level.

@@ -204,7 +204,7 @@ impl Shared {
                 let mut next = Version::clone(&version);
                 next.limits = Limits {
                     hot,
-                    evicted: rule.cut.boundary(),
+                    evicted: rule.cut.boundary(version.bins()),
                     generation: version.limits.generation + 1,
                     ..version.limits
                 };
