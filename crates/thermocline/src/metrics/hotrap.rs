@@ -61,9 +61,10 @@ pub struct RaltMetrics {
     pub is_generous: bool,
     /// The time slice: bytes accessed so far by the slice's size.
     pub tick: u64,
-    /// Accesses logged since the store was opened.
+    /// Accesses since the store was opened.
     pub accesses: u64,
-    /// Accesses that were not logged, because buffers were full or writing them failed.
+    /// Those of them that were not logged: buffers were full, writing them failed, or the key has more than 65,531
+    /// bytes.
     pub dropped_accesses: u64,
     /// Evictions since the store was opened.
     pub evictions: u64,

@@ -127,6 +127,8 @@ pub(super) struct Buffers {
     queued: AtomicU64,
     accessed: AtomicU64,
     dropped: AtomicU64,
+    /// Accesses that no buffer took.
+    refused: AtomicU64,
     chunk: usize,
     flush: u64,
     backlog: u64,
@@ -142,6 +144,7 @@ impl Buffers {
             queued: AtomicU64::new(0),
             accessed: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
             chunk: sizes.chunk,
             flush: sizes.flush,
             backlog: sizes.backlog,
@@ -158,7 +161,7 @@ impl Buffers {
         times: u32,
     ) -> bool {
         if key.len() + PREFIX_LEN > MAX_KEY_LEN {
-            self.count_dropped(u64::from(times));
+            self.refuse(times);
             return false;
         }
         let Some(shard) = self.shards.get(thread_number() % SHARDS) else {
@@ -244,7 +247,12 @@ impl Buffers {
         self.count_dropped(dropped);
     }
 
-    /// Counts accesses that are not logged.
+    /// Counts `times` accesses that no buffer takes.
+    pub(super) fn refuse(&self, times: u32) {
+        self.refused.fetch_add(u64::from(times), Ordering::Relaxed);
+    }
+
+    /// Counts accesses that a buffer took and that are not logged.
     pub(super) fn count_dropped(&self, accesses: u64) {
         self.dropped.fetch_add(accesses, Ordering::Relaxed);
     }
@@ -254,10 +262,12 @@ impl Buffers {
         self.accessed.load(Ordering::Relaxed)
     }
 
-    /// Accesses so far, and those of them that were dropped.
+    /// Accesses so far, and those of them that are not logged.
     pub(super) fn counts(&self) -> (u64, u64) {
-        let counts = self.shards.iter().map(|shard| shard.lock().count);
-        (counts.sum(), self.dropped.load(Ordering::Relaxed))
+        let refused = self.refused.load(Ordering::Relaxed);
+        let dropped = self.dropped.load(Ordering::Relaxed);
+        let taken = self.shards.iter().map(|shard| shard.lock().count);
+        (taken.sum::<u64>() + refused, dropped + refused)
     }
 
     /// Memory that the buffers take.
@@ -351,6 +361,15 @@ mod tests {
         let kept: u32 = times.iter().flat_map(Chunk::logged).map(|l| l.times).sum();
         assert!(dropped > 0 && u64::from(kept) + dropped == count);
         assert!(!buffers.is_flush_due());
+    }
+
+    /// It was dropped and had never come: of a RALT that could not be opened, no access was counted and all were dropped.
+    #[test]
+    fn what_no_buffer_takes_is_an_access_all_the_same() {
+        let buffers = buffers();
+        buffers.push(0, &[7; MAX_KEY_LEN], 10, 3);
+        buffers.push(0, b"key", 10, 1);
+        assert_eq!(buffers.counts(), (4, 3));
     }
 
     #[test]

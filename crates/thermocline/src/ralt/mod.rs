@@ -97,7 +97,7 @@ impl Ralt {
         times: u32,
     ) -> bool {
         if self.shared.stopped.load(Ordering::Relaxed) {
-            self.shared.buffers.count_dropped(u64::from(times));
+            self.shared.buffers.refuse(times);
             return false;
         }
         self.shared.buffers.push(keyspace, key, value_len, times)

@@ -183,6 +183,8 @@ fn a_directory_that_cannot_be_had_leaves_a_ralt_that_knows_nothing() {
     fixture.ralt.close();
     assert!(!fixture.ralt.is_hot(0, &key(1)) && !fixture.ralt.work());
     assert!(!fixture.ralt.is_generous());
+    let metrics = fixture.ralt.metrics();
+    assert_eq!((metrics.accesses, metrics.dropped_accesses), (1000, 1000));
     assert_eq!(self::fixture(&gone).ralt.trouble(), None);
 }
 
