@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::cursor::Merged;
 use super::files::{Space, Writer};
-use super::limits::EvictionRule;
+use super::limits::{EvictionRule, Limits};
 use super::reuse::Census;
 use super::sizes::Sizes;
 use super::version::{Tracked, Version};
@@ -42,6 +42,8 @@ pub(super) struct Pass {
     pub(super) is_full: bool,
     /// The eviction that it carries out, and the mean of physical by HotRAP size before it.
     pub(super) eviction: Option<(EvictionRule, f64)>,
+    /// The limits of before the eviction, until its first slice is in force.
+    pub(super) before: Option<Limits>,
     /// HotRAP size of what lies above the lowest run, and what of it was merged away.
     above: u64,
     merged_away: u64,
@@ -101,6 +103,7 @@ impl Pass {
         let ratio = version.physical() as f64 / (lowest + above).max(1) as f64;
         Self {
             eviction: Some((rule, ratio)),
+            before: Some(version.limits),
             ..Self::full(version, sizes, began)
         }
     }
@@ -120,6 +123,7 @@ impl Pass {
             began,
             is_full,
             eviction: None,
+            before: None,
             above: version.split_sum(|table| table.histogram.hot_rap()).1,
             merged_away: 0,
             is_early: false,
@@ -213,6 +217,7 @@ impl Pass {
             }
             Ok(()) => writer.keep(),
         }
+        self.before = None;
         self.merged_away += away;
         if let Some((all, slice)) = self.census.as_mut().zip(census) {
             all.add(&slice);

@@ -149,7 +149,15 @@ impl Shared {
                 return self.clear(files, worker);
             }
             // One that finds no space at all begins anew when there may be some.
-            Err(error) => return Err(error),
+            Err(error) => {
+                // An eviction that never was: what is young stays so.
+                if let Some(limits) = pass.before {
+                    let mut as_before = Version::clone(&self.version.load());
+                    as_before.limits = limits;
+                    self.version.store(Arc::new(as_before));
+                }
+                return Err(error);
+            }
         }
         Ok(())
     }

@@ -233,6 +233,32 @@ fn an_eviction_that_found_no_space_is_due_again_when_there_may_be_some() {
     assert!(metrics.hot_set_bytes <= room, "{metrics:?}");
 }
 
+/// Its limits were in force, and in the state with the next flush: a RALT was no longer young that had never evicted
+/// anything, and each try counted as an eviction.
+#[test]
+fn an_eviction_that_finds_no_space_leaves_everything_as_it_was() {
+    let fixture = Fixture::new();
+    (0..100).for_each(|number| fixture.read(0, number, 300));
+    fixture.flush();
+    fixture.merge_all();
+    let limits = || fixture.ralt.shared.version.load().limits;
+    let (before, hot) = (limits(), fixture.ralt.metrics().hot_set_bytes);
+    let free = fixture.fast.free_bytes();
+    fixture.fast.add_file_bytes(free);
+    for _ in 0..3 {
+        fixture.ralt.set_room(hot / 2);
+        assert!(fixture.ralt.has_work());
+        fixture.work();
+    }
+    assert_eq!(limits(), before);
+    assert!(fixture.is_young() && fixture.ralt.is_generous());
+    assert_eq!(fixture.hot(0, 0..100).len(), 100);
+    fixture.fast.remove_file_bytes(free);
+    fixture.ralt.set_room(hot / 2);
+    fixture.work();
+    assert_eq!(limits().generation, 1);
+}
+
 /// Work said last whether more was due. What a compaction's thread had found due meanwhile was forgotten with that.
 #[test]
 fn room_that_falls_while_work_ends_is_not_overlooked() {
