@@ -4,7 +4,7 @@
 use super::RaltParts;
 use super::files::Files;
 use super::limits::Limits;
-use super::removal::{remove_files, remove_tables};
+use super::removal::{count_files, remove_files, remove_tables};
 use super::scoring::Model;
 use super::sizes::Sizes;
 use super::state::{self, State};
@@ -39,6 +39,7 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
         Ok(files) => files,
         Err(error) => {
             opened.trouble = Some(error.to_string());
+            count_files(&*parts.medium, &parts.path, &parts.fast);
             return opened;
         }
     };
@@ -54,6 +55,7 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
             opened.trouble = Some(format!("begun anew: {error}"));
             if let Err(error) = skip_numbers(&files) {
                 opened.trouble = Some(error.to_string());
+                count_files(&*parts.medium, &parts.path, &parts.fast);
                 return opened;
             }
         }
@@ -72,12 +74,14 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
             // Which state is in force is not known: nothing may be tried again (I9).
             Err(error) => {
                 opened.trouble.get_or_insert_with(|| error.to_string());
+                count_files(&*parts.medium, &parts.path, &parts.fast);
                 return opened;
             }
         };
         if let Err(error) = removed {
             // What is left would be in the way of new files.
             opened.trouble = Some(error.to_string());
+            files.fast.add_file_bytes(opened.state_len);
             return opened;
         }
     }

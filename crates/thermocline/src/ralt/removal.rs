@@ -1,4 +1,4 @@
-//! Removing RALT's files: those named as RALT names them, nothing else.
+//! Removing RALT's files, or counting them: those named as RALT names them, nothing else.
 
 use std::path::Path;
 
@@ -28,9 +28,7 @@ pub(crate) fn discard(medium: &dyn Medium, dir: &Path, fast: &Tier) -> Result<()
 /// # Errors
 /// As [`discard`].
 pub(super) fn remove_files(store: &dyn LogStore, fast: &Tier) -> Result<()> {
-    remove(store, fast, |name| {
-        [NAME, TEMPORARY].contains(&name) || table_number(name).is_some()
-    })
+    remove(store, fast, is_own)
 }
 
 /// As [`remove_files`], for all but the state.
@@ -41,6 +39,19 @@ pub(super) fn remove_tables(store: &dyn LogStore, fast: &Tier) -> Result<()> {
     remove(store, fast, |name| {
         name == TEMPORARY || table_number(name).is_some()
     })
+}
+
+/// Counts RALT's files in the directory `dir` as `fast`'s, as far as they can be listed: they stay where they
+/// are, and nobody else counts them (I8).
+pub(super) fn count_files(medium: &dyn Medium, dir: &Path, fast: &Tier) {
+    let found = medium.log_store(dir, false).and_then(|store| store.list());
+    let mut files = found.unwrap_or_default();
+    files.retain(|file| is_own(&file.name));
+    fast.add_file_bytes(files.iter().map(|file| file.len).sum());
+}
+
+fn is_own(name: &str) -> bool {
+    [NAME, TEMPORARY].contains(&name) || table_number(name).is_some()
 }
 
 fn remove(store: &dyn LogStore, fast: &Tier, goes: impl Fn(&str) -> bool) -> Result<()> {

@@ -5,7 +5,7 @@ use super::super::scoring::Model;
 use super::super::state::{self, State};
 use super::*;
 use crate::coding::put_varint;
-use crate::storage::{CrashStyle, Fault, Faulty, Memory};
+use crate::storage::{CrashStyle, Fault, Faulty, Memory, Operation};
 use crate::version::edit::table_number;
 
 /// A store that was read from, evicted once, and closed.
@@ -458,6 +458,30 @@ fn a_crash_while_other_settings_begin_anew_is_no_damage() {
             assert_eq!(after.fast.file_bytes(), after.bytes_on_disk());
         }
     }
+}
+
+/// Of a RALT that could not write its first state, the files of before lay on the fast tier, up to a quarter of it and more, and
+/// were not counted: their space was given away a second time (I8).
+#[test]
+fn files_that_are_there_when_opening_fails_are_counted() {
+    let disk = Faulty::new(1);
+    let open = |options| Fixture::on(Arc::new(disk.clone()), CAPACITY, options);
+    let fixture = open(HotRapOptions::default());
+    (0..3000).for_each(|number| fixture.read(3, number, 200));
+    fixture.ralt.close();
+    let of_before = fixture.bytes_on_disk();
+    disk.fail_where(
+        |operation, _| operation == Operation::Sync,
+        Fault::SyncFails,
+    );
+    let other = open(HotRapOptions {
+        decay: 0.9,
+        ..HotRapOptions::default()
+    });
+    disk.heal();
+    assert!(other.ralt.trouble().is_some());
+    assert!(other.bytes_on_disk() > of_before, "and the new state");
+    assert_eq!(other.fast.file_bytes(), other.bytes_on_disk());
 }
 
 /// A state whose numbers are the largest that fit, with a checksum that is right, had the next access
