@@ -163,7 +163,7 @@ impl EvictionRule {
     /// a time.
     pub(super) fn decide(&mut self, version: &Version, sizes: &Sizes) -> Cut {
         // What also lies lower counts once. Physical sizes shrink with it.
-        let lowest = version.lowest_run().iter();
+        let lowest = version.lowest_run();
         let share = version.new_share();
         let above = version
             .above_lowest()

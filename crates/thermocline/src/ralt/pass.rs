@@ -115,7 +115,7 @@ impl Pass {
         began: Began,
         is_full: bool,
     ) -> Self {
-        let lowest = version.bottom();
+        let lowest = version.lowest_level();
         Self {
             from,
             through,
@@ -171,7 +171,8 @@ impl Pass {
                 .is_none_or(|end| table.meta.range.first <= *end);
             begins && self.takes(level, table)
         };
-        let inputs: Vec<(usize, Arc<Tracked>)> = numbered(version)
+        let inputs: Vec<(usize, Arc<Tracked>)> = version
+            .numbered()
             .filter(|(level, table)| in_slice(*level, table))
             .map(|(level, table)| (level, Arc::clone(table)))
             .collect();
@@ -230,7 +231,8 @@ impl Pass {
     /// levels; those of level 0, each over the whole range, are few.
     fn slice_end(&self, version: &Version) -> Result<Option<Bytes>> {
         let taken = |(level, table): &(usize, &Arc<Tracked>)| self.takes(*level, table);
-        let (sorted, over_all): (Vec<_>, Vec<_>) = numbered(version)
+        let (sorted, over_all): (Vec<_>, Vec<_>) = version
+            .numbered()
             .filter(taken)
             .partition(|(level, _)| *level > 0);
         let mut ends: Vec<(&Bytes, u64)> = sorted
@@ -262,12 +264,6 @@ impl Pass {
             version.limits = rule.limits_after(version, ratio, sizes);
         }
     }
-}
-
-/// Every table, with its level.
-fn numbered(version: &Version) -> impl Iterator<Item = (usize, &Arc<Tracked>)> {
-    let levels = version.levels.iter().enumerate();
-    levels.flat_map(|(level, tables)| tables.iter().map(move |table| (level, table)))
 }
 
 /// Takes the records up to `end` out of `inputs`, or all; the tables that are left without any.

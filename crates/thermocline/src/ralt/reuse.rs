@@ -51,7 +51,7 @@ const DOUBT: f64 = 8.0;
 /// read since the merge before; and how many were read that did not lie there.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Census {
-    /// The level of the lowest run.
+    /// The level from which on down everything is the lowest run.
     lowest: usize,
     /// The counters' epoch.
     epoch: u64,
@@ -63,7 +63,7 @@ pub(super) struct Census {
 }
 
 impl Census {
-    /// Of a merge with the run at level `lowest`, at least 1.
+    /// Of a merge with the run that is level `lowest`, at least 1, and all below it.
     pub(super) fn new(lowest: usize, epoch: u64) -> Self {
         Self {
             lowest,
@@ -76,7 +76,7 @@ impl Census {
     /// level.
     pub(super) fn count(&mut self, found: &[(usize, Record)], size: u64, model: &Model) {
         match found.split_last() {
-            Some(((level, oldest), newer)) if *level == self.lowest => {
+            Some(((level, oldest), newer)) if *level >= self.lowest => {
                 let class = class(model.stable_before(oldest), self.epoch);
                 self.size[class] += size;
                 if !newer.is_empty() {

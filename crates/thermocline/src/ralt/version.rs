@@ -83,10 +83,21 @@ impl Tracked {
         self.trim.as_ref().is_some_and(|trim| key <= &trim[..])
     }
 
+    /// Whether a record of a key up to `last` may be seen here.
+    fn begins_by(&self, last: &[u8]) -> bool {
+        &self.meta.range.first[..] <= last && !self.is_trimmed_at(last)
+    }
+
     /// Whether a record of a key in `first..=last` may be seen here.
     pub(super) fn meets(&self, first: &[u8], last: &[u8]) -> bool {
-        let range = &self.meta.range;
-        &range.first[..] <= last && first <= &range.last[..] && !self.is_trimmed_at(last)
+        self.begins_by(last) && first <= &self.meta.range.last[..]
+    }
+
+    /// Whether records of one key may be seen here and in one of `others`, which are in key order.
+    fn meets_any(&self, others: &[Arc<Tracked>]) -> bool {
+        let at = others.partition_point(|other| !self.begins_by(&other.meta.range.last));
+        let other = others.get(at);
+        other.is_some_and(|other| other.begins_by(&self.meta.range.last))
     }
 
     fn may_be_hot(&self, key: &[u8]) -> Result<bool> {
@@ -144,21 +155,45 @@ impl Version {
         last.unwrap_or(0)
     }
 
-    /// The tables whose records are all of different keys: the lowest sorted run.
-    pub(super) fn lowest_run(&self) -> &[Arc<Tracked>] {
-        match self.bottom() {
-            0 => {
-                let level = self.level(0);
-                &level[level.len().saturating_sub(1)..]
-            }
-            bottom => self.level(bottom),
+    /// Every table, with its level.
+    pub(super) fn numbered(&self) -> impl Iterator<Item = (usize, &Arc<Tracked>)> {
+        let levels = self.levels.iter().enumerate();
+        levels.flat_map(|(level, tables)| tables.iter().map(move |table| (level, table)))
+    }
+
+    /// Whether a table of level `level` is one of the lowest run: those whose keys lie in no level below
+    /// theirs. While a walk takes that run to another level, a part of it lies in each of the two.
+    fn is_lowest(&self, level: usize, table: &Tracked) -> bool {
+        if level > 0 {
+            let mut below = self.levels.iter().skip(level + 1);
+            return !below.any(|tables| table.meets_any(tables));
         }
+        // Where there are no others, it is the oldest.
+        let oldest = self.level(0).last().map(|oldest| oldest.meta.id);
+        self.bottom() == 0 && oldest == Some(table.meta.id)
+    }
+
+    /// The tables whose records are all of different keys: the lowest sorted run.
+    pub(super) fn lowest_run(&self) -> impl Iterator<Item = &Arc<Tracked>> {
+        let lowest = move |(level, table): &(usize, &Arc<Tracked>)| self.is_lowest(*level, table);
+        self.numbered().filter(lowest).map(|(_, table)| table)
     }
 
     /// The tables above the lowest run.
     pub(super) fn above_lowest(&self) -> impl Iterator<Item = &Arc<Tracked>> {
-        let all = self.tables().count();
-        self.tables().take(all - self.lowest_run().len())
+        let above = move |(level, table): &(usize, &Arc<Tracked>)| !self.is_lowest(*level, table);
+        self.numbered().filter(above).map(|(_, table)| table)
+    }
+
+    /// The highest level of those that hold the lowest run and nothing else, with all below it; 0 when no
+    /// table lies below level 0.
+    pub(super) fn lowest_level(&self) -> usize {
+        let is_part = |level: &usize| {
+            let mut tables = self.level(*level).iter();
+            tables.all(|table| self.is_lowest(*level, table))
+        };
+        let parts = (1..=self.bottom()).rev().take_while(is_part);
+        parts.last().unwrap_or(0)
     }
 
     /// Whether no key lies in two tables.
@@ -168,7 +203,7 @@ impl Version {
 
     /// Sums over the lowest run, and over all that lies above it.
     pub(super) fn split_sum(&self, of: impl Fn(&Tracked) -> u64) -> (u64, u64) {
-        let lowest = self.lowest_run().iter().map(|table| of(table)).sum();
+        let lowest = self.lowest_run().map(|table| of(table)).sum();
         (lowest, self.above_lowest().map(|table| of(table)).sum())
     }
 
@@ -219,13 +254,13 @@ impl Version {
     /// # Errors
     /// Damage; I/O errors.
     pub(super) fn hot_bytes(&self, first: &[u8], last: &[u8]) -> Result<u64> {
-        let mut lowest = 0;
-        for table in self.lowest_run() {
-            lowest += table.hot_bytes(first, last)?;
-        }
-        let mut above = 0;
-        for table in self.above_lowest() {
-            above += table.hot_bytes(first, last)?;
+        let (mut lowest, mut above) = (0, 0);
+        for (level, table) in self.numbered() {
+            match table.hot_bytes(first, last)? {
+                0 => {}
+                bytes if self.is_lowest(level, table) => lowest += bytes,
+                bytes => above += bytes,
+            }
         }
         Ok(lowest + (above as f64 * self.new_share()) as u64)
     }

@@ -156,6 +156,100 @@ fn accesses_that_come_during_a_walk_are_not_lost() {
     assert_eq!(hot.len(), 10_100);
 }
 
+/// While a merge took the lowest run to another level, only what had arrived there was taken for it. The rest counted as what
+/// lies above, less what lies below as well: a tenth of the hot set was left, and hot tables were taken for cold.
+#[test]
+fn the_hot_set_stays_as_it_is_while_the_lowest_run_changes_its_level() {
+    let options = HotRapOptions {
+        ralt_initial: 0.5,
+        ..HotRapOptions::default()
+    };
+    let fixture = Fixture::on(Arc::new(Memory::new()), 4 << 20, options);
+    let shared = &fixture.ralt.shared;
+    let nearly_full = shared.sizes.level_target(1) / 20 * 17;
+    let mut keys = 0;
+    while shared.version.load().level_bytes(1) < nearly_full {
+        fixture.read(0, keys, 8);
+        keys += 1;
+    }
+    (0..keys).for_each(|number| fixture.read(0, number, 8));
+    assert!(shared.version.load().duplicates > 0.5);
+    // One more for every four that are read again.
+    let (mut again, mut most) = (0..keys, 0);
+    while shared.version.load().bottom() < 2 {
+        for number in again.by_ref().take(4).chain([keys]) {
+            let mut is_due = fixture.ralt.log(0, &key(number), 8, 1);
+            while is_due {
+                is_due = fixture.ralt.work();
+                let hot = fixture.ralt.metrics().hot_set_bytes;
+                assert!(hot * 10 > most * 9, "{hot} of {most}");
+                most = most.max(hot);
+            }
+        }
+        keys += 1;
+    }
+    assert!(!again.is_empty() && fixture.is_young());
+}
+
+#[test]
+fn a_run_on_two_levels_is_one_run_and_what_lies_over_it_is_not() {
+    let fixture = Fixture::on(Arc::new(Memory::new()), 4 << 20, HotRapOptions::default());
+    (0..2000).for_each(|number| fixture.read(0, number, 100));
+    fixture.flush();
+    fixture.merge_all();
+    let whole = fixture.ralt.shared.version.load_full();
+    let tables = whole.level(1).to_vec();
+    assert!(tables.len() > 2);
+    let tracked = |number| super::super::record::tracked_key(0, &key(number));
+    let with = |level_of: &dyn Fn(usize) -> usize| {
+        let mut version = Version {
+            duplicates: 0.9,
+            ..Version::default()
+        };
+        for (at, table) in tables.iter().enumerate() {
+            version.insert(level_of(at), Arc::clone(table));
+        }
+        version
+    };
+    let hot = |version: &Version| version.hot_bytes(&tracked(0), &tracked(2000)).unwrap();
+    // Down, and up where a smaller level is enough by now.
+    for (arrived, left) in [(2, 1), (1, 2)] {
+        for count in 1..tables.len() {
+            let version = with(&|at| match at < count {
+                true => arrived,
+                false => left,
+            });
+            assert!(version.is_one_run());
+            assert_eq!(version.hot_set(), whole.hot_set());
+            assert_eq!(hot(&version), hot(&whole));
+            assert_eq!(version.lowest_level(), 1);
+        }
+    }
+    let mut version = with(&|_| 1);
+    version.insert(2, Arc::clone(&tables[0]));
+    let sums = version.split_sum(|table| table.hot);
+    assert_eq!(sums, (whole.hot_set(), tables[0].hot));
+    assert_eq!((version.lowest_level(), whole.lowest_level()), (2, 1));
+
+    // Below lies a table over the whole range, of which the keys of the first were merged away.
+    let other = Fixture::new();
+    for number in 0..200 {
+        other.ralt.log(0, &key(10 * number), 100, 1);
+    }
+    other.flush();
+    let other = other.ralt.shared.version.load_full();
+    let gone = tables[0].meta.range.last.clone();
+    let wide = other.level(0)[0].trimmed(gone).unwrap();
+    let (first, second) = (&tables[0], &tables[1]);
+    let sums = (first.hot + wide.hot, second.hot);
+    let mut version = Version::default();
+    version.insert(2, Arc::new(wide));
+    version.insert(1, Arc::clone(first));
+    assert!(version.is_one_run());
+    version.insert(1, Arc::clone(second));
+    assert_eq!(version.split_sum(|table| table.hot), sums);
+}
+
 #[test]
 fn records_that_were_merged_away_are_seen_no_more() {
     let fixture = Fixture::new();
