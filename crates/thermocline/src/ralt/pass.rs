@@ -59,12 +59,7 @@ pub(super) struct Pass {
 
 impl Pass {
     /// From level `from` into the next.
-    pub(super) fn leveling(
-        version: &Version,
-        sizes: &Sizes,
-        from: usize,
-        began: Began,
-    ) -> Self {
+    pub(super) fn leveling(version: &Version, sizes: &Sizes, from: usize, began: Began) -> Self {
         let is_full = from == 0 && version.bottom() <= 1;
         let levels = (from, from + 1, from + 1);
         Self::new(version, sizes, levels, began, is_full)
@@ -116,6 +111,8 @@ impl Pass {
         is_full: bool,
     ) -> Self {
         let lowest = version.lowest_level();
+        // All of the lowest run, and something above it. Tables of level 0 are no run of all that is known.
+        let is_telling = from < lowest && through >= version.bottom();
         Self {
             from,
             through,
@@ -127,8 +124,7 @@ impl Pass {
             above: version.split_sum(|table| table.histogram.hot_rap()).1,
             merged_away: 0,
             is_early: false,
-            // Tables of level 0 are no run of all that is known.
-            census: (is_full && lowest > 0).then(|| Census::new(lowest, began.epoch)),
+            census: is_telling.then(|| Census::new(lowest, began.epoch)),
             step: sizes.step,
             done: None,
         }

@@ -249,6 +249,34 @@ fn a_young_ralt_ceases_to_be_generous_where_all_is_read_alike_and_only_there() {
     }
 }
 
+/// With two sorted levels only an eviction looked at both. What a young RALT had seen is not kept over a restart: from
+/// there on all that was read counted as hot until then, however evenly it was read.
+#[test]
+fn a_young_ralt_of_two_sorted_levels_sees_by_its_merges_that_all_is_read_alike() {
+    const SMALL: usize = 8;
+    let capacity = 4 * CAPACITY;
+    let options = HotRapOptions {
+        ralt_initial: 0.5,
+        ..HotRapOptions::default()
+    };
+    let medium: Arc<dyn Medium> = Arc::new(Memory::new());
+    let open = || Fixture::on(Arc::clone(&medium), capacity, options.clone());
+    let all = 10 * capacity / (12 + SMALL as u64);
+    let mut rng = StdRng::seed_from_u64(5);
+    let mut read = |fixture: &Fixture| fixture.read(0, rng.random_range(0..all), SMALL);
+    let fixture = open();
+    while fixture.ralt.shared.version.load().bottom() < 2 {
+        read(&fixture);
+    }
+    fixture.ralt.close();
+    let fixture = open();
+    assert!(fixture.is_young() && fixture.ralt.is_generous());
+    while fixture.ralt.is_generous() {
+        read(&fixture);
+    }
+    assert!(fixture.is_young(), "it took an eviction");
+}
+
 #[test]
 fn where_nothing_was_measured_the_best_by_score_stay() {
     let fixture = Fixture::new();
