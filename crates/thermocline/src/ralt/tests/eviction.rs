@@ -11,7 +11,7 @@ use crate::ralt::histogram::BINS;
 use crate::ralt::reuse::Reuse;
 
 /// HotRAP size of a record here.
-const VALUE: usize = 500;
+pub(super) const VALUE: usize = 500;
 const SIZE: u64 = 12 + VALUE as u64;
 
 /// Reads drawn from `hot` with probability 0.95, and from `all` otherwise.
@@ -36,11 +36,11 @@ fn uniform(fixture: &Fixture, rng: &mut StdRng, accesses: u64, all: u64) {
 }
 
 /// Accesses to `bytes` of records.
-fn of(bytes: f64) -> u64 {
+pub(super) fn of(bytes: f64) -> u64 {
     (bytes * CAPACITY as f64) as u64 / SIZE
 }
 
-fn check_limits(fixture: &Fixture) {
+pub(super) fn check_limits(fixture: &Fixture) {
     let metrics = fixture.ralt.metrics();
     assert!(
         metrics.hot_set_bytes <= metrics.hot_set_limit_bytes,
@@ -396,105 +396,6 @@ fn a_step_needs_little_space_beside_its_input() {
         evictions > 3 && steps > 50,
         "{evictions} evictions, {steps} steps"
     );
-    check_limits(&fixture);
-}
-
-#[test]
-fn forgotten_keyspaces_are_cold_at_once_and_gone_after_a_merge() {
-    let fixture = Fixture::new();
-    for number in 0..200 {
-        fixture.read(1, number, 10);
-        fixture.read(2, number, 10);
-    }
-    fixture.flush();
-    fixture.ralt.forget(1);
-    assert!(!fixture.ralt.is_hot(1, &key(5)) && fixture.ralt.is_hot(2, &key(5)));
-    assert_eq!(fixture.hot(1, 0..200).len(), 0);
-    assert_eq!(fixture.hot(2, 0..200).len(), 200);
-    assert_eq!(fixture.ralt.hot_bytes(1, &range(&key(0), &key(200))), 0);
-    fixture.merge_all();
-    assert_eq!(fixture.ralt.metrics().records, 200);
-}
-
-/// Records of a dropped keyspace were hot for an eviction, and in the place of living ones that it let go. Then they went
-/// themselves, and left a hot set well below its limit, and a cut in force through what had room.
-#[test]
-fn an_eviction_lets_nothing_go_in_the_place_of_a_dropped_keyspace() {
-    let early = of(0.26);
-    for is_reopened in [false, true] {
-        let medium: Arc<dyn Medium> = Arc::new(Memory::new());
-        let options = HotRapOptions::default();
-        let mut parts = parts(DATABASE, None, medium.clone(), CAPACITY, options.clone());
-        let mut fixture = Fixture::on(medium, CAPACITY, options);
-        // Nothing is read again here, and is not to count for worthless.
-        fixture.ralt.set_data(0);
-        // Those of 1 are better, as they are read later.
-        for (keyspace, count) in [(2, early), (1, of(0.42))] {
-            for number in 0..count {
-                (0..3).for_each(|_| fixture.read(keyspace, number, VALUE));
-            }
-        }
-        fixture.flush();
-        fixture.merge_all();
-        if is_reopened {
-            fixture.ralt.close();
-            parts.keyspaces.remove(&1);
-            fixture = Fixture::open(parts);
-            fixture.ralt.set_data(0);
-        } else {
-            fixture.ralt.forget(1);
-        }
-        // With the dropped ones it is more than may be hot.
-        (early..early + of(0.1)).for_each(|number| fixture.read(2, number, VALUE));
-        let metrics = fixture.ralt.metrics();
-        assert_eq!(metrics.evictions, 0);
-        assert!(metrics.hot_set_bytes * 2 < CAPACITY, "{metrics:?}");
-        assert_eq!(fixture.hot(2, 0..early).len() as u64, early);
-        check_limits(&fixture);
-    }
-}
-
-/// What a merge of a dropped keyspace's records showed was that nobody read them: as if their class were worth
-/// nothing.
-#[test]
-fn records_of_a_dropped_keyspace_are_no_evidence() {
-    let measured = |dropped: u64| {
-        let fixture = Fixture::new();
-        fixture.ralt.set_data(0);
-        (0..100).for_each(|number| fixture.read(2, number, VALUE));
-        (0..dropped).for_each(|number| fixture.read(1, number, 0));
-        fixture.flush();
-        fixture.merge_all();
-        (0..50).for_each(|number| fixture.read(2, number, VALUE));
-        fixture.flush();
-        fixture.ralt.forget(1);
-        fixture.ralt.set_data(10 * CAPACITY);
-        fixture.merge_all();
-        fixture.ralt.shared.worker.lock().reuse
-    };
-    assert!(measured(0).is_measured());
-    assert_eq!(measured(100), measured(0));
-}
-
-#[test]
-fn a_reader_keeps_its_version_and_its_files_go_when_it_does() {
-    let fixture = Fixture::new();
-    (0..500).for_each(|number| fixture.read(0, number, 10));
-    fixture.flush();
-    let mut hot = fixture.ralt.hot_keys(0, &range(&key(0), &key(999)));
-    assert!(hot.is_hot(&key(0)));
-    (500..1000).for_each(|number| fixture.read(0, number, 10));
-    fixture.flush();
-    fixture.merge_all();
-    let with_reader = fixture.bytes_on_disk();
-    assert_eq!(fixture.fast.file_bytes(), with_reader);
-    assert!((1..500).all(|number| hot.is_hot(&key(number))));
-    assert!(
-        (500..1000).all(|number| !hot.is_hot(&key(number))),
-        "it came later"
-    );
-    drop(hot);
-    assert!(fixture.bytes_on_disk() < with_reader);
     check_limits(&fixture);
 }
 

@@ -2,6 +2,7 @@
 
 mod eviction;
 mod faults;
+mod keyspaces;
 mod model;
 mod reopening;
 mod simulation;

@@ -4,12 +4,11 @@ use super::super::limits::Limits;
 use super::super::scoring::Model;
 use super::super::state::{self, State};
 use super::*;
-use crate::coding::put_varint;
 use crate::storage::{CrashStyle, Fault, Faulty, Memory, Operation};
 use crate::version::edit::table_number;
 
 /// A store that was read from, evicted once, and closed.
-fn closed() -> (Memory, Fixture) {
+pub(super) fn closed() -> (Memory, Fixture) {
     let memory = Memory::new();
     let fixture = Fixture::on(Arc::new(memory.clone()), CAPACITY, HotRapOptions::default());
     for _ in 0..2 {
@@ -31,7 +30,7 @@ fn reopen_after(before: PlacedBy, memory: &Memory) -> Fixture {
 }
 
 /// Reopens what is known to have been there.
-fn reopen_expecting(memory: &Memory) -> Fixture {
+pub(super) fn reopen_expecting(memory: &Memory) -> Fixture {
     reopen_after(PlacedBy::Hotness, memory)
 }
 
@@ -291,72 +290,6 @@ fn another_database_or_other_scores_mean_beginning_anew() {
     assert_begun_anew(&Fixture::on(copied(), CAPACITY, options), "another decay");
     let larger = Fixture::on(copied(), 2 * CAPACITY, HotRapOptions::default());
     assert_eq!(larger.ralt.trouble(), None, "another capacity is fine");
-}
-
-/// That a keyspace had been dropped was known to the state that was written next. A process that was killed before left
-/// records that were hot for as long as nothing was evicted in their place, of a keyspace that was gone.
-#[test]
-fn a_keyspace_that_is_gone_counts_for_nothing_though_no_state_says_so() {
-    let (memory, _) = closed();
-    let medium = Arc::new(memory);
-    let mut parts = parts(DATABASE, None, medium, CAPACITY, HotRapOptions::default());
-    parts.keyspaces.remove(&3);
-    let fixture = Fixture::open(parts);
-    assert_eq!(fixture.ralt.trouble(), None);
-    assert!(!fixture.ralt.is_hot(3, &key(5)));
-    assert!(fixture.hot(3, 0..6000).is_empty());
-    let all = range(&key(0), &key(6000));
-    assert_eq!(fixture.ralt.hot_bytes(3, &all), 0);
-    let heat = fixture.ralt.heat(5, &|_| Some("gone".into())).unwrap();
-    assert!(heat.hottest.is_empty() && heat.curve.is_empty());
-    (0..50).for_each(|number| fixture.read(4, number, 200));
-    fixture.flush();
-    fixture.merge_all();
-    assert_eq!(fixture.ralt.metrics().records, 50);
-}
-
-/// The number of each keyspace that had ever been dropped was in every state, and in memory.
-#[test]
-fn keyspaces_that_come_and_go_leave_nothing_behind() {
-    let (memory, fixture) = closed();
-    let state_len = || {
-        let log = memory.log_store(&dir(), true).unwrap();
-        log.read(state::NAME).unwrap().len()
-    };
-    let before = state_len();
-    for keyspace in 1000..2000 {
-        fixture.ralt.track(keyspace);
-        fixture.ralt.forget(keyspace);
-    }
-    fixture.ralt.close();
-    assert_eq!(state_len(), before);
-    let keyspaces = fixture.ralt.shared.keyspaces.load_full();
-    assert!(keyspaces.iter().copied().eq(KEYSPACES), "{keyspaces:?}");
-}
-
-/// Builds before wrote down which keyspaces had been dropped. What they took for dropped were living ones, for a time.
-#[test]
-fn a_state_that_names_dropped_keyspaces_is_read_and_they_are_not_missed() {
-    let mut content = Vec::new();
-    // Where the last eviction ended, the share of duplicates, and eight ranks.
-    for _ in 0..10 {
-        content.extend_from_slice(&0f64.to_le_bytes());
-    }
-    // Scoring, limits, evictions, epoch, slice and next table; two keyspaces; no table.
-    for number in [0, 1000, 1000, 0, 0, 7, 1, 2, 3, 300, 0] {
-        put_varint(&mut content, number);
-    }
-    let model = Model::new(&HotRapOptions::default());
-    let memory = Memory::new();
-    let log = memory.log_store(&dir(), true).unwrap();
-    let bytes = State::sealed(DATABASE, &model, &content);
-    log.create(state::NAME).unwrap().append(&bytes).unwrap();
-    let fixture = reopen_expecting(&memory);
-    assert_eq!(fixture.ralt.trouble(), None);
-    assert_eq!(fixture.ralt.metrics().tick, 7);
-    (0..50).for_each(|number| fixture.read(3, number, 200));
-    fixture.flush();
-    assert_eq!(fixture.hot(3, 0..100).len(), 50);
 }
 
 /// Reopens access records that have been evicted from with a fast tier so small that they are `share` of its

@@ -7,6 +7,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::super::version::Version;
+use super::eviction::check_limits;
 use super::*;
 
 proptest! {
@@ -101,6 +102,28 @@ fn readers_see_whole_versions_while_tables_are_merged() {
     });
     assert_eq!(fixture.ralt.trouble(), None);
     assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk());
+}
+
+#[test]
+fn a_reader_keeps_its_version_and_its_files_go_when_it_does() {
+    let fixture = Fixture::new();
+    (0..500).for_each(|number| fixture.read(0, number, 10));
+    fixture.flush();
+    let mut hot = fixture.ralt.hot_keys(0, &range(&key(0), &key(999)));
+    assert!(hot.is_hot(&key(0)));
+    (500..1000).for_each(|number| fixture.read(0, number, 10));
+    fixture.flush();
+    fixture.merge_all();
+    let with_reader = fixture.bytes_on_disk();
+    assert_eq!(fixture.fast.file_bytes(), with_reader);
+    assert!((1..500).all(|number| hot.is_hot(&key(number))));
+    assert!(
+        (500..1000).all(|number| !hot.is_hot(&key(number))),
+        "it came later"
+    );
+    drop(hot);
+    assert!(fixture.bytes_on_disk() < with_reader);
+    check_limits(&fixture);
 }
 
 #[test]
