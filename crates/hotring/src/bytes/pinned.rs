@@ -165,7 +165,7 @@ impl<S> PinnedBytes<'_, S> {
     }
 
     /// Lets go of everything seen so far, so that its memory can be given back. No reference
-    /// survives it.
+    /// survives it. See [`Pinned::repin`](crate::Pinned::repin).
     pub fn repin(&mut self) {
         self.guard.repin();
     }

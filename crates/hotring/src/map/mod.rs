@@ -130,6 +130,10 @@ where
 
     /// A handle. As long as it lives, everything that could be seen through it stays in
     /// memory; so do not keep it for long while others write, or [`Pinned::repin`] it.
+    ///
+    /// For every few dozen entries that a thread has removed or replaced, its next handle first frees several times
+    /// as many of those that no handle can reach any more, whoever removed them, unless the thread holds another one.
+    /// So destructors of keys and values run here, of any map.
     #[inline]
     pub fn pin(&self) -> Pinned<'_, K, V, S> {
         Pinned {

@@ -1,25 +1,133 @@
 //! Reclamation by the epochs of `crossbeam-epoch`.
+//!
+//! A thread puts what it retires into a bag, and full bags into the queue of all threads. Nothing is freed by that, but
+//! by a *turn*, which moves the epoch on and frees some bags. The epochs take one by themselves with every 128th guard
+//! of a thread: none while one guard is renewed, and too few where more than some objects are retired under each.
+//!
+//! So a thread counts what it retires, and owes a turn for each bag of it. It takes that turn when it lets go of all that
+//! it has seen, before its first guard or as it renews one: not as it retires something, for a turn runs destructors,
+//! which may panic. A turn adds two bags at most and frees eight, so that what a guard has held up for long gets less
+//! again when that is gone.
 
+use std::cell::Cell;
 use std::ptr::NonNull;
+
+/// As many objects as a bag has room for.
+const BAG: usize = 64;
+
+/// Turns that are taken at once: who has retired very much frees it by and by.
+const TURNS: usize = 4;
+
+/// What a thread has to do with freeing.
+struct Share {
+    /// Objects that it has retired and owes turns for.
+    owed: Cell<usize>,
+    /// Whether it is taking turns. The destructors that it runs may use maps too, and take none.
+    in_turn: Cell<bool>,
+}
+
+thread_local! {
+    static SHARE: Share = const { Share::none() };
+}
+
+impl Share {
+    const fn none() -> Self {
+        Self {
+            owed: Cell::new(0),
+            in_turn: Cell::new(false),
+        }
+    }
+
+    fn owes_a_turn(&self) -> bool {
+        self.owed.get() >= BAG
+    }
+
+    /// Notes a turn, before it is taken: it may end with a destructor's panic.
+    fn note_turn(&self) {
+        self.owed.set(self.owed.get().saturating_sub(BAG));
+    }
+
+    /// Takes some of the turns that are owed.
+    fn take_turns(&self, mut turn: impl FnMut()) {
+        // Not while the thread unwinds: another panic would end the process.
+        if std::thread::panicking() || self.in_turn.replace(true) {
+            return;
+        }
+        let _over = Over(&self.in_turn);
+        for _ in 0..TURNS {
+            if !self.owes_a_turn() {
+                break;
+            }
+            turn();
+        }
+    }
+}
+
+/// The end of turns, by a panic too.
+struct Over<'s>(&'s Cell<bool>);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
 
 /// Keeps what is reachable now, or was since it was taken, from being freed.
 #[derive(Debug)]
 pub(crate) struct Guard(crossbeam_epoch::Guard);
 
-/// Takes a guard.
+/// Takes a guard. If it is the thread's only one, frees some of what is due before.
 #[inline]
 pub(crate) fn pin() -> Guard {
+    if owes_a_turn() {
+        turn_unless_pinned();
+    }
     Guard(crossbeam_epoch::pin())
 }
 
+/// Whether this thread owes a turn. A guard of a thread that has retired nothing costs no more than this.
+#[inline(always)]
+fn owes_a_turn() -> bool {
+    SHARE.try_with(Share::owes_a_turn).unwrap_or(false)
+}
+
+/// Takes turns, each under a guard of its own. Under one that the thread has already the epoch would not move on.
+#[cold]
+#[inline(never)]
+fn turn_unless_pinned() {
+    if crossbeam_epoch::is_pinned() {
+        return;
+    }
+    let _ = SHARE.try_with(|share| {
+        share.take_turns(|| Guard(crossbeam_epoch::pin()).flush());
+    });
+}
+
 impl Guard {
-    /// Lets go of everything and begins anew.
+    /// Lets go of everything and begins anew. Frees some of what is due.
     pub(crate) fn repin(&mut self) {
         self.0.repin();
+        if owes_a_turn() {
+            self.turn_renewed();
+        }
     }
 
-    /// Hands what this thread has retired to all threads, and frees what is due.
+    /// Takes turns under this guard.
+    #[cold]
+    #[inline(never)]
+    fn turn_renewed(&mut self) {
+        let _ = SHARE.try_with(|share| {
+            share.take_turns(|| {
+                self.flush();
+                // The next turn would wait for this guard.
+                self.0.repin();
+            });
+        });
+    }
+
+    /// Hands what this thread has retired to all threads, and takes a turn.
     pub(crate) fn flush(&self) {
+        let _ = SHARE.try_with(Share::note_turn);
         self.0.flush();
     }
 }
@@ -41,6 +149,7 @@ pub(crate) unsafe fn retire<T: 'static>(
     _parts: impl Iterator<Item = usize>,
     free: unsafe fn(NonNull<T>),
 ) {
+    let _ = SHARE.try_with(|share| share.owed.set(share.owed.get() + 1));
     // SAFETY: the caller's promise is the one `defer_unchecked` and `free` ask for.
     unsafe { guard.0.defer_unchecked(move || free(at)) }
 }
@@ -48,5 +157,5 @@ pub(crate) unsafe fn retire<T: 'static>(
 /// Calls `then` when every guard that exists now is gone.
 pub(crate) fn after_grace(guard: &Guard, then: impl FnOnce() + Send + 'static) {
     guard.0.defer(then);
-    guard.0.flush();
+    guard.flush();
 }
