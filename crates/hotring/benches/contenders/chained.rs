@@ -1,10 +1,11 @@
 //! The baseline: a lock-free chained hash table, made of the same parts as the ring.
 //!
 //! Nodes have the layout of the ring's, with the words that the ring keeps statistics in; hashes
-//! are compared before keys; memory is reclaimed by the same epochs. Items are deleted by marking
+//! are compared before keys; memory is reclaimed by the same epochs, as often. Items are deleted by marking
 //! them (Harris) and replaced by one exchange, as in the ring. New items go to the front of their
 //! chain, which is not ordered, as in the paper's baseline. The number of buckets is fixed.
 
+use std::cell::Cell;
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +18,17 @@ use super::{Handle, Table, Visits, Wide};
 
 /// The tag of a `next` whose node is deleted.
 const MARK: usize = 1;
+
+/// As many deleted nodes as a bag of the epochs has room for.
+const BAG: usize = 64;
+
+/// How often memory is freed at once, at most.
+const TURNS: usize = 4;
+
+thread_local! {
+    /// Nodes that this thread has deleted and owes the freeing of as many for.
+    static DELETED: Cell<usize> = const { Cell::new(0) };
+}
 
 #[repr(C)]
 struct Node<V> {
@@ -160,6 +172,7 @@ impl<V, const ROOM: usize> Chained<V, ROOM> {
             )
             .is_ok();
         if done {
+            DELETED.set(DELETED.get() + 1);
             // SAFETY: one exchange unlinks a node, and guards taken from now on do not reach it.
             unsafe { guard.defer_destroy(at) };
         }
@@ -247,6 +260,31 @@ impl<V: Send + Sync + 'static, const ROOM: usize> Chained<V, ROOM> {
     }
 }
 
+impl<V, const ROOM: usize> Pinned<'_, V, ROOM> {
+    /// Lets go of what was seen so far, and frees as the ring does: once for each bag of deleted nodes. Left to
+    /// themselves the epochs would free nothing while a guard is only renewed.
+    #[inline(always)]
+    fn renew(&mut self) {
+        self.guard.repin();
+        if DELETED.get() >= BAG {
+            self.free_some();
+        }
+    }
+
+    #[cold]
+    fn free_some(&mut self) {
+        for _ in 0..TURNS {
+            let deleted = DELETED.get();
+            if deleted < BAG {
+                break;
+            }
+            DELETED.set(deleted - BAG);
+            self.guard.flush();
+            self.guard.repin();
+        }
+    }
+}
+
 impl<const ROOM: usize> Table for Chained<AtomicU64, ROOM> {
     type Handle<'t> = Pinned<'t, AtomicU64, ROOM>;
 
@@ -275,7 +313,7 @@ impl<const ROOM: usize> Handle for Pinned<'_, AtomicU64, ROOM> {
     }
 
     fn repin(&mut self) {
-        self.guard.repin();
+        self.renew();
     }
 }
 
@@ -311,6 +349,6 @@ impl Handle for Pinned<'_, Wide> {
     }
 
     fn repin(&mut self) {
-        self.guard.repin();
+        self.renew();
     }
 }
