@@ -271,10 +271,12 @@ impl<E: Entry> Core<E> {
     }
 
     /// Brings a change of the table's size forward as far as it goes without waiting; says
-    /// whether none is left to do.
+    /// whether none is left to do. The end of the grace period stands behind what was retired before: as long as
+    /// some of that is freed, that is no waiting.
     pub(crate) fn settle(&self) -> bool {
         let mut waited = 0;
         while self.is_resizing() && waited < 16 {
+            let freed = reclaim::freed();
             // A guard of its own each time: an older one would keep the grace period from passing.
             let guard = reclaim::pin();
             let Some(mut rehash) = self.rehash.try_lock() else {
@@ -282,8 +284,9 @@ impl<E: Entry> Core<E> {
                 yield_now();
                 continue;
             };
-            waited += matches!(*rehash, Rehash::Drain { .. }) as u32;
+            let drains = matches!(*rehash, Rehash::Drain { .. });
             self.step(&mut rehash, &guard);
+            waited += u32::from(drains && reclaim::freed() == freed);
         }
         !self.is_resizing()
     }

@@ -101,6 +101,24 @@ fn what_was_removed_under_one_handle_is_freed_by_those_that_follow_it() {
     assert_eq!(living.count(), 0);
 }
 
+/// Regression: the end of a grace period stood behind all that had been removed before, of which each look at it freed
+/// eight bags; and after sixteen looks a change of the table counted as held up. So a map that had been cleared
+/// refused to change its size again, though nobody held a handle and no other thread was there.
+#[test]
+fn a_map_that_was_cleared_changes_its_size_again_and_again() {
+    let _alone = alone();
+    let options = Options::default().buckets(4096).grow_above(f64::INFINITY);
+    let map = HotRing::with_options(options).expect("a table");
+    let ring = map.pin();
+    for key in 0..2 * WRITES {
+        ring.insert(key, ());
+    }
+    ring.clear();
+    drop(ring);
+    assert_eq!((map.shrink_to(64), map.buckets()), (Ok(()), 64));
+    assert_eq!((map.reserve(1024), map.buckets()), (Ok(()), 1024));
+}
+
 thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
     static DEEPEST: Cell<usize> = const { Cell::new(0) };

@@ -233,7 +233,8 @@ impl<K, V, S> HotRing<K, V, S> {
     }
 
     /// Brings a running change of the table's size forward as far as it goes without waiting for
-    /// handles, and says whether none is left to do.
+    /// handles, and says whether none is left to do. On the way it frees what was removed before and
+    /// no handle can reach any more.
     pub fn settle(&self) -> bool {
         self.core.settle()
     }

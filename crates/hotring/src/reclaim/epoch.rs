@@ -22,6 +22,8 @@ const TURNS: usize = 4;
 struct Share {
     /// Objects that it has retired and owes turns for.
     owed: Cell<usize>,
+    /// Objects that it has freed, whoever retired them.
+    freed: Cell<u64>,
     /// Whether it is taking turns. The destructors that it runs may use maps too, and take none.
     in_turn: Cell<bool>,
 }
@@ -34,6 +36,7 @@ impl Share {
     const fn none() -> Self {
         Self {
             owed: Cell::new(0),
+            freed: Cell::new(0),
             in_turn: Cell::new(false),
         }
     }
@@ -151,7 +154,18 @@ pub(crate) unsafe fn retire<T: 'static>(
 ) {
     let _ = SHARE.try_with(|share| share.owed.set(share.owed.get() + 1));
     // SAFETY: the caller's promise is the one `defer_unchecked` and `free` ask for.
-    unsafe { guard.0.defer_unchecked(move || free(at)) }
+    unsafe {
+        guard.0.defer_unchecked(move || {
+            let _ = SHARE.try_with(|share| share.freed.set(share.freed.get() + 1));
+            free(at);
+        });
+    }
+}
+
+/// How many objects this thread has freed so far. Turns free in the order in which things were retired: as long as this
+/// grows, what waits behind others comes nearer.
+pub(crate) fn freed() -> u64 {
+    SHARE.try_with(|share| share.freed.get()).unwrap_or(0)
 }
 
 /// Calls `then` when every guard that exists now is gone.

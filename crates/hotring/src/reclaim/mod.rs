@@ -26,6 +26,6 @@ use epoch as chosen;
 #[cfg(all(miri, not(any(feature = "loom", feature = "shuttle"))))]
 use locked as chosen;
 
-pub(crate) use chosen::{Guard, after_grace, pin, reached, retire};
+pub(crate) use chosen::{Guard, after_grace, freed, pin, reached, retire};
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 pub(crate) use chosen::{begin, end};
