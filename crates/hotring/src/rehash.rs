@@ -20,7 +20,7 @@
 //! who does not goes on without. So nobody waits, and no request pays for a whole table.
 //!
 //! What triggers growth is what accesses cost: the mean of items visited, over windows of sampled
-//! accesses. The number of entries only bounds it: with two buckets an item, long searches
+//! accesses. The number of entries only bounds it: with more than one bucket an item, long searches
 //! come from keys of equal hash.
 
 use std::ptr::{NonNull, null_mut};
@@ -102,7 +102,8 @@ impl<E: Entry> Core<E> {
         let full = self.tally.sample(visits, self.options.window);
         if full.is_some_and(|cost| cost.mean() > self.options.grow_above) && !self.is_resizing() {
             let buckets = self.table(guard).len();
-            if buckets < self.tally.entries().saturating_mul(2) {
+            // Doubled, it has no more than two buckets an item.
+            if buckets <= self.tally.entries() {
                 // Without memory for the new table all goes on as before, and the next window tries again.
                 let _ = self.begin_rehash(Size::AtLeast(buckets.saturating_mul(2)), guard);
             }

@@ -115,7 +115,7 @@ where
     /// for one, spreads consecutive numbers unevenly over them with one seed in fifteen, which is
     /// why the default is `foldhash::quality`. Without a seed that an adversary does not know, keys
     /// can be chosen whose hashes are equal: then all are in one ring, every access to it takes
-    /// time proportional to their number, and the table grows in vain to two buckets an item.
+    /// time proportional to their number, and the table grows in vain, to two buckets an item at most.
     /// Nothing else breaks.
     ///
     /// # Errors
