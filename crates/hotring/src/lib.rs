@@ -63,8 +63,11 @@
 //!
 //! - `get`, `contains_key`, `read`, `iter` and `entries` are lock-free: a search takes another step only because
 //!   another thread has completed a write. They are not wait-free, as a stream of new items before the
-//!   one that is sought delays the search. They write nothing but statistics: samples while a
-//!   round runs, a head that moves, and a stale head that is taken off.
+//!   one that is sought delays the search. `iter` and `entries` write nothing. The others write samples while a round
+//!   runs, and take a stale head off. One that ends a period does more: it moves a head, or begins a round, or begins to
+//!   grow and allocates a table. While the table changes it puts up to 64 anchors into the list or takes as many out, and
+//!   may free what was removed, from any map: see to it that no destructor of a key or value blocks or panics where a
+//!   lookup must not.
 //! - `insert`, `update`, `remove`, their variants and `clear` are lock-free: an exchange fails only because another
 //!   one succeeded. So are in-place changes, which are one atomic operation after a search. A closure or an `Eq` that a caller
 //!   passes in may of course take as long as it likes.
