@@ -17,12 +17,15 @@
 //! list's beginning and has no predecessor; it is not unlinked, nothing leads to it any more.
 //!
 //! The work is done in chunks by the requests that end a period, by whichever thread gets the lock;
-//! who does not goes on without. So nobody waits, and no request pays for a whole table.
+//! who does not goes on without. So nobody waits, and no request pays for a whole table that grows. A chunk reads each
+//! ring once that its buckets are in; of a table that is made much smaller those are long, and for the heads a
+//! chunk looks at all old buckets that its new ones take the place of.
 //!
 //! What triggers growth is what accesses cost: the mean of items visited, over windows of sampled
 //! accesses. The number of entries only bounds it: with more than one bucket an item, long searches
 //! come from keys of equal hash.
 
+use std::ops::Range;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
@@ -31,7 +34,7 @@ use crate::error::TableError;
 use crate::head::{Head, Word};
 use crate::link::{At, Entry};
 use crate::reclaim::{self, Guard};
-use crate::search::Start;
+use crate::search::{Place, Start};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::yield_now;
 use crate::table::Table;
@@ -148,9 +151,7 @@ impl<E: Entry> Core<E> {
             Rehash::Split { new, done } => {
                 // SAFETY: the table is the lock's until it is published.
                 let table = unsafe { new.as_ref() };
-                for index in chunk(done, table.len()) {
-                    self.split(table, index, guard);
-                }
+                self.split_into(table, chunk(done, table.len()), guard);
                 if *done == table.len() {
                     let new = *new;
                     // A destructor that panics takes what was retired after it with it, of the same thread
@@ -178,9 +179,7 @@ impl<E: Entry> Core<E> {
             Rehash::Unlink { old, done } => {
                 // SAFETY: not retired yet.
                 let table = unsafe { old.as_ref() };
-                for index in chunk(done, table.len()) {
-                    self.unlink_bucket(table, index, guard);
-                }
+                self.unlink_all(table, chunk(done, table.len()), guard);
                 if *done == table.len() {
                     *rehash = Rehash::Recheck { old: *old, done: 0 };
                 }
@@ -201,15 +200,35 @@ impl<E: Entry> Core<E> {
         }
     }
 
-    /// Initialises a bucket of the new table and puts its anchor into the list.
-    fn split(&self, new: &Table, index: usize, guard: &Guard) {
+    /// Initialises buckets of the new table and puts their anchors into the list. Each search begins where the last
+    /// one ended: together they read a ring once. Yields how many links they read.
+    pub(crate) fn split_into(&self, new: &Table, buckets: Range<usize>, guard: &Guard) -> u64 {
+        let (mut last, mut read) = (None, 0);
+        for index in buckets {
+            let place = self.split(new, index, last, guard);
+            last = Some(place.before);
+            read += u64::from(place.visits);
+        }
+        read
+    }
+
+    /// Initialises a bucket of the new table and puts its anchor into the list. Yields where.
+    fn split<'g>(
+        &self,
+        new: &Table,
+        index: usize,
+        last: Option<At<'g>>,
+        guard: &'g Guard,
+    ) -> Place<'g> {
         // SAFETY: nobody uses the new table before it is published, and each index comes once.
         unsafe { new.initialise(index) };
         let order = new.first(index);
         let anchor = new.anchor_ptr(index);
         let spot = self.spot(order, guard);
-        loop {
-            let place = self.find(spot, order, Start::Anchor, |_| false);
+        let mut start = start_at(last, spot);
+        let place = loop {
+            let place = self.find(spot, order, start, |_| false);
+            start = Start::Anchor;
             let after = place.after.map_or(null_mut(), At::as_ptr);
             // SAFETY: initialised above.
             unsafe { anchor.as_ref() }
@@ -217,9 +236,9 @@ impl<E: Entry> Core<E> {
                 .store(after, Ordering::Relaxed);
             // SAFETY: the anchor leads to the successor.
             if unsafe { place.before.exchange_next(after, anchor.as_ptr()) } {
-                break;
+                break place;
             }
-        }
+        };
         // The heads of all old buckets that reach into the new one, until one can be taken over.
         let old = spot.table;
         for from in old.index_of(order)..=old.index_of(new.last(index)) {
@@ -234,10 +253,29 @@ impl<E: Entry> Core<E> {
                 break;
             }
         }
+        place
     }
 
-    /// Takes a bucket of the old table out of use.
-    fn unlink_bucket(&self, old: &Table, index: usize, guard: &Guard) {
+    /// Takes buckets of the old table out of use. Searches as [`Core::split_into`] does, and yields the same.
+    pub(crate) fn unlink_all(&self, old: &Table, buckets: Range<usize>, guard: &Guard) -> u64 {
+        let (mut last, mut read) = (None, 0);
+        for index in buckets {
+            if let Some(place) = self.unlink_bucket(old, index, last, guard) {
+                last = Some(place.before);
+                read += u64::from(place.visits);
+            }
+        }
+        read
+    }
+
+    /// Takes a bucket of the old table out of use. Yields where its anchor was, unless it is the first, which stays.
+    fn unlink_bucket<'g>(
+        &self,
+        old: &Table,
+        index: usize,
+        last: Option<At<'g>>,
+        guard: &'g Guard,
+    ) -> Option<Place<'g>> {
         // SAFETY: all of the table is initialised.
         let bucket = unsafe { old.bucket(index) };
         // Nobody sets it any more.
@@ -247,14 +285,13 @@ impl<E: Entry> Core<E> {
             self.release(unsafe { At::new(head, guard) });
         }
         let order = old.first(index);
-        let Some(before) = order.checked_sub(1) else {
-            return;
-        };
+        let before = order.checked_sub(1)?;
         // SAFETY: linked until it is marked below.
         let anchor = unsafe { old.anchor(index, guard) };
         while !anchor.mark(anchor.next().as_ptr()) {}
-        // Begins at a present anchor that stands before it, and unlinks it on the way.
-        self.find(self.spot(before, guard), order, Start::Anchor, |_| false);
+        // Begins at a present link that stands before it, and unlinks it on the way.
+        let spot = self.spot(before, guard);
+        Some(self.find(spot, order, start_at(last, spot), |_| false))
     }
 
     fn retire_table(&self, old: NonNull<Table>, guard: &Guard) {
@@ -325,8 +362,14 @@ impl<E: Entry> Core<E> {
     }
 }
 
+/// Where a search begins that follows one to a place before: there, if that is in the bucket.
+fn start_at<'g>(last: Option<At<'g>>, spot: Spot<'g>) -> Start<'g> {
+    last.filter(|last| spot.holds(last.order()))
+        .map_or(Start::Anchor, Start::Link)
+}
+
 /// The next indices to treat, noted as done.
-fn chunk(done: &mut usize, len: usize) -> std::ops::Range<usize> {
+fn chunk(done: &mut usize, len: usize) -> Range<usize> {
     let from = *done;
     *done = len.min(from + CHUNK);
     from..*done

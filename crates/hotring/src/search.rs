@@ -44,10 +44,12 @@ pub(crate) struct Seen<'g> {
 }
 
 /// Where a writer's search begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Start<'g> {
     /// At the head, if that stands before what is sought.
     Head,
+    /// At this link of the bucket, if it stands before what is sought and is not marked.
+    Link(At<'g>),
     /// At the anchor: for those who failed once already.
     Anchor,
 }
@@ -222,7 +224,7 @@ impl<E: Entry> Core<E> {
         &self,
         spot: Spot<'g>,
         order: u64,
-        mut start: Start,
+        mut start: Start<'g>,
         is_key: impl Fn(NonNull<Node>) -> bool,
     ) -> Place<'g> {
         let mut visits = 0;
@@ -273,16 +275,26 @@ impl<E: Entry> Core<E> {
         }
     }
 
-    /// The link at which a writer's search begins; with its `next` if it is the head.
-    fn start<'g>(&self, spot: Spot<'g>, order: u64, start: Start) -> (At<'g>, Option<Next<'g>>) {
-        if start == Start::Head
-            && let Head::Live(head, next) = self.head_towards(spot)
-            && head.order() < order
-        {
-            return (head, Some(next));
+    /// The link at which a writer's search begins; with its `next`, which has no mark, unless it is the anchor.
+    fn start<'g>(
+        &self,
+        spot: Spot<'g>,
+        order: u64,
+        start: Start<'g>,
+    ) -> (At<'g>, Option<Next<'g>>) {
+        let nearer = match start {
+            Start::Head => match self.head_towards(spot) {
+                Head::Live(head, next) => Some((head, next)),
+                Head::None => None,
+            },
+            Start::Link(at) => Some((at, at.next())),
+            Start::Anchor => None,
+        };
+        match nearer {
+            Some((at, next)) if at.order() < order && !next.marked() => (at, Some(next)),
+            // The anchor of the table under this guard is never marked.
+            _ => (spot.anchor(), None),
         }
-        // The anchor of the table under this guard is never marked.
-        (spot.anchor(), None)
     }
 
     /// Leads `before` past the marked `at`, to what `at` led to. False if `before` was changed.

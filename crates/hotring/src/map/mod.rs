@@ -217,7 +217,9 @@ impl<K, V, S> HotRing<K, V, S> {
         self.core.resize(Size::AtLeast(buckets))
     }
 
-    /// Makes the table at most `buckets` large, rounded up to a power of two, and at least one.
+    /// Makes the table at most `buckets` large, rounded up to a power of two, and at least one. The requests that do
+    /// the rest of the work, or [`HotRing::settle`], have the more to do the longer the new rings are: each 64 of the old
+    /// buckets read one of those.
     ///
     /// # Errors
     ///

@@ -1,5 +1,7 @@
 //! One thread: tables that grow and shrink, in every stage.
 
+use std::ops::Range;
+
 use super::rig::still;
 use super::{Living, Plain, Ring};
 use crate::head::Word;
@@ -197,6 +199,72 @@ fn stage(map: &Ring) -> &'static str {
         Rehash::Unlink { .. } => "unlink",
         Rehash::Recheck { .. } => "recheck",
     }
+}
+
+/// Keys, and buckets of the larger table.
+const MANY: usize = if cfg!(miri) { 256 } else { 4096 };
+
+fn with_many_keys(buckets: usize) -> Ring {
+    let map = still(buckets);
+    for i in 0..MANY as u64 {
+        map.pin().insert(key(i), i);
+    }
+    map
+}
+
+/// Has `treat` do the work of a change, and yield how many links it read for each chunk of buckets.
+fn assert_a_chunk_reads_a_ring_once(treat: impl Fn(Range<usize>) -> u64) {
+    // Every item and every anchor once, and each of the chunk's searches the link at which it begins.
+    let most = (2 * MANY + 64) as u64;
+    for first in (0..MANY).step_by(64) {
+        let read = treat(first..first + 64);
+        assert!(read <= most, "{read} links for 64 buckets from {first}");
+    }
+}
+
+/// Regression: the place of each anchor was looked for from the beginning of its ring. In a long ring a chunk of 64
+/// anchors, in the middle of somebody's request, read it 64 times.
+#[test]
+fn new_anchors_are_put_into_a_long_ring_by_reading_it_once_a_chunk() {
+    let map = with_many_keys(1);
+    map.begin_change(MANY).expect("memory");
+    let guard = reclaim::pin();
+    let mut rehash = map.core.rehash.try_lock().expect("one thread");
+    let Rehash::Split { new, .. } = *rehash else {
+        panic!("a change begins with the split");
+    };
+    // SAFETY: the table is the lock's until it is published.
+    let table = unsafe { new.as_ref() };
+    assert_a_chunk_reads_a_ring_once(|buckets| map.core.split_into(table, buckets, &guard));
+    *rehash = Rehash::Split { new, done: MANY };
+    drop((rehash, guard));
+    settle(&map);
+    map.check();
+}
+
+/// Regression: as for new anchors. A table of a million buckets with as many items that was made one of 64 took eight
+/// billion steps.
+#[test]
+fn old_anchors_are_taken_out_of_a_long_ring_by_reading_it_once_a_chunk() {
+    let map = with_many_keys(MANY);
+    map.begin_change(1).expect("memory");
+    // Other tests' guards hold up the epochs.
+    while stage(&map) != "unlink" {
+        map.core.work(&reclaim::pin());
+        std::thread::yield_now();
+    }
+    let guard = reclaim::pin();
+    let mut rehash = map.core.rehash.try_lock().expect("one thread");
+    let Rehash::Unlink { old, .. } = *rehash else {
+        panic!("the stage was looked at");
+    };
+    // SAFETY: not retired before the change is over.
+    let table = unsafe { old.as_ref() };
+    assert_a_chunk_reads_a_ring_once(|buckets| map.core.unlink_all(table, buckets, &guard));
+    *rehash = Rehash::Unlink { old, done: MANY };
+    drop((rehash, guard));
+    settle(&map);
+    map.check();
 }
 
 #[test]
