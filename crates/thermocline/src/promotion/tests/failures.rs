@@ -6,6 +6,7 @@ use super::scene::{F, KEYS, Scene, everything, model, options};
 use crate::compaction::{Manual, Meant};
 use crate::error::{Error, Result};
 use crate::metrics::Refusal;
+use crate::tier::Reservation;
 
 #[test]
 fn a_promotion_that_fails_lets_go_of_its_place_and_loses_nothing() {
@@ -98,14 +99,16 @@ fn promotions_without_room_start_one_crossing_between_them() {
     scene.check(&model(&all, "old"), &all, "drained");
 }
 
-/// A promotion that found no room is tried again when a compaction has ended, not only with the
-/// next admission: a cache that is full admits nothing, and would stay as it is for good.
-#[test]
-fn a_full_cache_is_promoted_when_a_compaction_has_made_room() {
-    let keys: Vec<String> = (0..40).map(|n| format!("m{n:02}")).collect();
-    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let scene = Scene::with_old(&keys);
-    scene.heat(&keys);
+/// Of more records than a promotion cache takes.
+fn keys_of_a_full_cache() -> Vec<String> {
+    (0..40).map(|n| format!("m{n:02}")).collect()
+}
+
+/// A cache full of hot records of `keys`, whose promotion is queued, with a record on level f and no room on the fast
+/// tier.
+fn full_without_room(keys: &[&str]) -> (Scene, Reservation) {
+    let scene = Scene::with_old(keys);
+    scene.heat(keys);
     scene.put("other", "old");
     scene.to_last_fast();
     let space = scene.take_all_space();
@@ -113,6 +116,16 @@ fn a_full_cache_is_promoted_when_a_compaction_has_made_room() {
     keys.iter()
         .for_each(|key| assert!(scene.get(key).is_some()));
     assert!(scene.refused(Refusal::Full) > 0);
+    (scene, space)
+}
+
+/// A promotion that found no room is tried again when a compaction has ended, not only with the
+/// next admission: a cache that is full admits nothing, and would stay as it is for good.
+#[test]
+fn a_full_cache_is_promoted_when_a_compaction_has_made_room() {
+    let keys = keys_of_a_full_cache();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let (scene, space) = full_without_room(&keys);
     // The promotion that is queued starts a crossing. There is room only when that ends.
     let hook = scene.at("compaction.before_edit", |scene| {
         assert_eq!(promoted_bytes(scene), 0);
@@ -130,15 +143,9 @@ fn a_full_cache_is_promoted_when_a_compaction_has_made_room() {
 /// way, nobody tried again, and of a store that was only read nothing was promoted any more.
 #[test]
 fn a_full_cache_is_promoted_when_the_compaction_it_waits_for_has_just_ended() {
-    let keys: Vec<String> = (0..40).map(|n| format!("m{n:02}")).collect();
+    let keys = keys_of_a_full_cache();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let scene = Scene::with_old(&keys);
-    scene.heat(&keys);
-    scene.put("other", "old");
-    scene.to_last_fast();
-    let space = scene.take_all_space();
-    keys.iter()
-        .for_each(|key| assert!(scene.get(key).is_some()));
+    let (scene, space) = full_without_room(&keys);
     let hook = scene.at("promotion.waits", |scene| {
         drop(space);
         scene.drain();
