@@ -1,0 +1,101 @@
+use super::*;
+use crate::compaction::{Manual, Meant};
+use crate::promotion::tests::scene::{self, Scene, everything};
+
+#[test]
+fn speed_falls_smoothly_with_pressure() {
+    assert_eq!(rate_at(0.0), UNLIMITED);
+    let rates: Vec<u64> = (1..=10).map(|p| rate_at(f64::from(p) / 10.0)).collect();
+    assert!(
+        rates
+            .windows(2)
+            .all(|w| w[1] < w[0] && w[1] as f64 > w[0] as f64 * 0.3),
+        "{rates:?}"
+    );
+    assert!((rates[9] as f64 / SLOWEST - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn bytes_are_let_through_at_the_rate_set() {
+    let stall = Stall::default();
+    stall.set(1.0, Reason::L0);
+    let mut now = Duration::ZERO;
+    let mut sent = 0;
+    while now < Duration::from_secs(10) {
+        let place = stall.book(64 << 10, now).unwrap();
+        now += stall.wait_for(place, now);
+        sent += 64 << 10;
+    }
+    let expected = SLOWEST * now.as_secs_f64();
+    assert!(
+        (sent as f64 / expected - 1.0).abs() < 0.02,
+        "{sent} bytes in {now:?}"
+    );
+}
+
+/// What was owed was kept as a moment, at the speed of when it was booked: after large batches at a low speed small writes
+/// waited for a minute at one at which they cost nothing.
+#[test]
+fn what_is_owed_costs_what_the_speed_of_the_day_says() {
+    let stall = Stall::default();
+    stall.set(1.0, Reason::L0);
+    let (start, bytes) = (Duration::ZERO, 256 << 20);
+    let first = stall.book(bytes, start).unwrap();
+    assert_eq!(stall.wait_for(first, start), start, "nothing is owed yet");
+    let second = stall.book(100, start).unwrap();
+    let slow = stall.wait_for(second, start).as_secs_f64();
+    assert!((slow / 256.0 - 1.0).abs() < 0.02, "{slow} s");
+    stall.set(0.01, Reason::L0);
+    let quick = stall.wait_for(second, start).as_secs_f64();
+    assert!((0.1..0.2).contains(&quick), "{quick} s");
+    stall.set(0.0, Reason::L0);
+    assert_eq!(stall.wait_for(second, start), start);
+    stall.set(1.0, Reason::L0);
+    let third = stall.book(100, start).unwrap();
+    assert!(stall.wait_for(third, start) < SHORTEST_WAIT, "it is paid");
+}
+
+/// A write went on after a quarter of a second, however much of the speed was taken by those before it: batches, and
+/// many writers, were not slowed but stopped by what comes after the limit.
+#[test]
+fn a_write_waits_for_all_that_was_booked_before_it() {
+    let mut options = scene::options();
+    options.tiers[0].capacity = 64 << 20;
+    let scene = Scene::with(options);
+    let engine = scene.engine();
+    engine.stall.set(1.0, Reason::L0);
+    let started = engine.clock.now();
+    for _ in 0..4 {
+        engine.make_room(4 << 20).unwrap();
+    }
+    let took = (engine.clock.now() - started).as_secs_f64();
+    assert!((took / 12.0 - 1.0).abs() < 0.02, "{took} s");
+}
+
+/// Writers stayed slowed for what had waited in a keyspace that was gone, until the next memtable was full.
+#[test]
+fn nobody_is_slowed_for_a_keyspace_that_is_gone() {
+    let mut options = scene::options();
+    (options.l0_trigger, options.l0_slowdown) = (4, 5);
+    let scene = Scene::with(options);
+    let (engine, side) = (scene.engine(), scene.db.create_keyspace("side").unwrap());
+    side.put("key", "value").unwrap();
+    scene.db.flush().unwrap();
+    let tree = side.tree();
+    let picked = tree.with_picker(&engine, &tree.state.lock(), false, |picker| {
+        picker.pick_range(0, &Meant::all_of(&everything()))
+    });
+    let Manual::Start(plan) = picked else {
+        panic!("a table of L0");
+    };
+    // A compaction of L0 that takes forever.
+    Tree::start_compaction(&mut tree.state.lock(), &plan);
+    for _ in 0..10 {
+        side.put("key", "value").unwrap();
+        scene.freeze();
+        scene.drain();
+    }
+    assert_eq!(engine.stall.reason(), Some(Reason::L0));
+    scene.db.drop_keyspace("side").unwrap();
+    assert_eq!(engine.stall.reason(), None);
+}
