@@ -157,6 +157,9 @@ impl Running {
         command.args([harness, "--child", &text]);
         // Else each thread sets address space aside, and a limit on it is not felt.
         command.env("MALLOC_ARENA_MAX", "1");
+        // A backtrace needs memory. Where that fails there is an error to be told within the telling of one, and a process
+        // that is to end for want of memory hangs.
+        command.env("RUST_BACKTRACE", "0");
         command.stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(said)?;
