@@ -1,7 +1,11 @@
 //! How a block's payload is stored: compression byte and checksum behind it.
 
+use std::alloc::{Layout, handle_alloc_error};
+use std::cell::RefCell;
+
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
+use zstd::zstd_safe::DCtx;
 
 use crate::coding::{Decoder, put_varint};
 use crate::error::{Error, Result};
@@ -197,13 +201,31 @@ pub(super) fn decode(stored: &[u8], table: FileId, offset: u64) -> Decoded<Bytes
     let mut plain = vec![0; len];
     let written = match kind {
         LZ4 => lz4_flex::block::decompress_into(packed, &mut plain).ok(),
-        ZSTD => zstd::bulk::decompress_to_buffer(packed, &mut plain[..]).ok(),
+        ZSTD => decompress_zstd(packed, &mut plain),
         _ => return Err(Damage("a block is compressed in an unknown way")),
     };
     if written != Some(len) {
         return Err(Damage("a block does not decompress"));
     }
     Ok(Bytes::from(plain))
+}
+
+/// How many bytes of `plain` the zstd frame `packed` filled, if it is one. Each thread keeps what it decompresses with.
+fn decompress_zstd(packed: &[u8], plain: &mut [u8]) -> Option<usize> {
+    thread_local! {
+        static CONTEXT: RefCell<DCtx<'static>> = RefCell::new(zstd_context());
+    }
+    let decompress =
+        |context: &mut DCtx<'static>, plain: &mut [u8]| context.decompress(plain, packed).ok();
+    let kept = CONTEXT.try_with(|kept| decompress(&mut kept.borrow_mut(), plain));
+    // A thread that is about to end keeps nothing any more.
+    kept.unwrap_or_else(|_| decompress(&mut zstd_context(), plain))
+}
+
+/// Memory like all other: who gets none ends. A panic would end the thread only, and leave its work undone.
+fn zstd_context() -> DCtx<'static> {
+    const ABOUT: Layout = Layout::new::<[u8; 160 << 10]>();
+    DCtx::try_create().unwrap_or_else(|| handle_alloc_error(ABOUT))
 }
 
 /// Gives damage its place.
