@@ -41,6 +41,11 @@ pub struct Experiments {
     #[serde(default)]
     pub no_bypass: bool,
 
+    /// Nothing is copied into room that the fast tier has no use for
+    #[arg(long)]
+    #[serde(default)]
+    pub no_copies: bool,
+
     /// The limits of the hot set stay as they are at first
     #[arg(long)]
     pub no_auto_tuning: bool,
@@ -59,6 +64,7 @@ impl Experiments {
             promotion_by_compaction: !self.no_promotion_by_compaction,
             promotion_by_flush: !self.no_promotion_by_flush,
             bypass: !self.no_bypass,
+            copies: !self.no_copies,
             auto_tuning: !self.no_auto_tuning,
             scoring: match self.scoring {
                 Scoring::Smoothing => thermocline::Scoring::Smoothing,
@@ -82,7 +88,7 @@ mod tests {
     #[test]
     fn each_flag_turns_its_technique_off() {
         type Is = fn(&Switches) -> bool;
-        let cases: [(&str, Is); 7] = [
+        let cases: [(&str, Is); 8] = [
             ("--no-retention", |s| !s.retention),
             ("--no-hotness-check", |s| !s.hotness_check),
             ("--no-promotion-by-compaction", |s| {
@@ -90,6 +96,7 @@ mod tests {
             }),
             ("--no-promotion-by-flush", |s| !s.promotion_by_flush),
             ("--no-bypass", |s| !s.bypass),
+            ("--no-copies", |s| !s.copies),
             ("--no-auto-tuning", |s| !s.auto_tuning),
             ("--scoring lru", |s| s.scoring == thermocline::Scoring::Lru),
         ];

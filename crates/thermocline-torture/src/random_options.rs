@@ -102,6 +102,7 @@ fn random_switches(rng: &mut SmallRng) -> thermocline::Switches {
         promotion_by_compaction: on(),
         promotion_by_flush: on(),
         bypass: on(),
+        copies: on(),
         auto_tuning: on(),
         scoring: [Smoothing, Clock, Lru][rng.random_range(0..3)],
     }

@@ -1,7 +1,10 @@
 //! A tier: storage, capacity, price and table settings, with its use and its I/O counted.
 
+mod copies;
+
 use bytes::Bytes;
 
+use self::copies::Copies;
 use crate::error::{Error, Result};
 use crate::metrics::IoMetrics;
 use crate::options::TierOptions;
@@ -9,6 +12,8 @@ use crate::storage::operation::{Gathered, operations};
 use crate::storage::{IoBuf, LogStore, TableFile, TableStore, TableWriter};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
+
+pub(crate) use self::copies::{CopySlot, CopyWriter, TableCopy, copy_number};
 
 /// Why bytes moved. Counters are kept per tier and purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,11 +39,13 @@ pub enum Purpose {
     Hotness,
     /// The flash cache on the first tier.
     FlashCache,
+    /// Copies of slow tables in room of the fast tier that nothing uses.
+    Copy,
 }
 
 impl Purpose {
     /// Every purpose, in the order of the counters.
-    pub const ALL: [Purpose; 10] = [
+    pub const ALL: [Purpose; 11] = [
         Purpose::Wal,
         Purpose::Manifest,
         Purpose::Flush,
@@ -49,6 +56,7 @@ impl Purpose {
         Purpose::Promotion,
         Purpose::Hotness,
         Purpose::FlashCache,
+        Purpose::Copy,
     ];
 
     /// Its name in metrics.
@@ -64,6 +72,7 @@ impl Purpose {
             Purpose::Promotion => "promotion",
             Purpose::Hotness => "hotness",
             Purpose::FlashCache => "flash_cache",
+            Purpose::Copy => "copy",
         }
     }
 }
@@ -93,6 +102,7 @@ pub(crate) struct Tier {
     in_flight: AtomicU64,
     /// Bytes that no job's output may take: the log and the manifest grow without a reservation.
     kept_free: u64,
+    copies: Copies,
     /// Why names in the directory may have been lost; locked while names are synced.
     names_lost: Mutex<Option<Arc<str>>>,
 }
@@ -114,6 +124,7 @@ impl Tier {
             reserved: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
             kept_free: 0,
+            copies: Copies::default(),
             names_lost: Mutex::default(),
         }
     }
@@ -177,7 +188,7 @@ impl Tier {
         }
     }
 
-    /// Bytes of files, reservations not counted.
+    /// Bytes of files, but for copies; reservations not counted.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
@@ -214,6 +225,7 @@ impl Tier {
     /// Counts a file that came to be, or grew, by `bytes`.
     pub(crate) fn add_file_bytes(&self, bytes: u64) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
+        self.take_back_room();
     }
 
     /// Counts a file that went away, or shrank, by `bytes`.
@@ -259,6 +271,7 @@ impl Tier {
                 path: self.options.path.clone(),
             });
         }
+        self.take_back_room();
         Ok(reservation)
     }
 
@@ -306,10 +319,12 @@ impl Reservation {
         let from_reserve = bytes.min(self.left);
         self.left -= from_reserve;
         // In this order: see `Tier::taken_bytes`.
-        self.tier.add_file_bytes(bytes);
+        self.tier.used.fetch_add(bytes, Ordering::Relaxed);
         self.tier
             .reserved
             .fetch_sub(from_reserve, Ordering::Release);
+        // Only now: what counts twice takes no copy's room.
+        self.tier.take_back_room();
     }
 }
 

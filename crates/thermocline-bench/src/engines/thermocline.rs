@@ -316,7 +316,7 @@ fn io(metrics: &Metrics, tier: usize) -> ByActivity<Io> {
             Purpose::UserRead | Purpose::FlashCache => Activity::Read,
             Purpose::Flush => Activity::Flush,
             Purpose::Compaction => Activity::Compaction,
-            Purpose::Promotion => Activity::Promotion,
+            Purpose::Promotion | Purpose::Copy => Activity::Promotion,
             Purpose::Hotness => Activity::Ralt,
             Purpose::Manifest | Purpose::Open | Purpose::Maintenance => Activity::Other,
         };

@@ -23,12 +23,13 @@ const OWN: [&str; 10] = [
 ];
 
 /// Flags that exist only when the feature `experiments` is built in.
-const EXPERIMENTS: [&str; 7] = [
+const EXPERIMENTS: [&str; 8] = [
     "no-retention",
     "no-hotness-check",
     "no-promotion-by-compaction",
     "no-promotion-by-flush",
     "no-bypass",
+    "no-copies",
     "no-auto-tuning",
     "scoring",
 ];

@@ -176,6 +176,7 @@ fn tier(tier: &TierMetrics) -> Json {
         "reserved_bytes": tier.reserved_bytes,
         "table_bytes": tier.table_bytes,
         "pinned_obsolete_bytes": tier.pinned_obsolete_bytes,
+        "copied_bytes": tier.copied_bytes,
         "io": io.collect::<serde_json::Map<_, _>>(),
     })
 }

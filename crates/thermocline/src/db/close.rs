@@ -40,6 +40,8 @@ impl Engine {
         self.executor.notify();
         self.executor.shutdown();
         let _: Result<()> = point!(self.points, "close.work_ended");
+        // While the tiers are locked: the next that opens them may have copies of its own.
+        self.fast().remove_copies(|| true);
         if let Some(ralt) = &self.ralt {
             self.cpu.measured(Activity::Ralt, || ralt.close());
         }

@@ -7,7 +7,7 @@ use crate::cache::discard_flash;
 use crate::error::{Error, Result};
 use crate::storage::LogStore;
 use crate::sync::Arc;
-use crate::tier::Tier;
+use crate::tier::{Tier, copy_number};
 use crate::version::edit::table_number;
 use crate::version::{
     CURRENT, CURRENT_TEMPORARY, Manifest, current_manifest, identity, manifest_number,
@@ -36,7 +36,10 @@ pub(super) fn destroy(builder: &DbBuilder) -> Result<()> {
             discard_flash(&tier.options.path)?;
         }
         for file in tier.tables.list()? {
-            if table_number(&file.name).is_some() {
+            if table_number(&file.name)
+                .or(copy_number(&file.name))
+                .is_some()
+            {
                 tier.tables.remove(&file.name)?;
             }
         }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use super::background::Background;
 use super::commit::Commit;
+use super::copying::Copying;
 use super::hotness::Settled;
 use super::snapshots::Snapshots;
 use super::stall::Stall;
@@ -78,6 +79,7 @@ pub(crate) struct Engine {
     pub(crate) least_room: Settled,
     /// Whether the fast tier has room that nothing is due to fill.
     pub(crate) has_spare_room: AtomicBool,
+    pub(crate) copying: Copying,
     pub(crate) stats: Stats,
     /// Processor time of background work.
     pub(crate) cpu: Arc<CpuTimes>,

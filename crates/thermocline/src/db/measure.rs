@@ -102,10 +102,11 @@ impl Engine {
             path: tier.options.path.clone(),
             capacity: tier.options.capacity,
             price_per_gb_month: tier.options.price_per_gb_month,
-            file_bytes: tier.file_bytes(),
+            file_bytes: tier.file_bytes() + tier.copied_bytes(),
             reserved_bytes: tier.reserved_bytes(),
             table_bytes: self.all_trees().iter().map(on_tier).sum(),
             pinned_obsolete_bytes: self.graveyard.pinned(tier.index).0,
+            copied_bytes: tier.copied_bytes(),
             io: io.to_vec(),
         }
     }

@@ -9,6 +9,7 @@ mod checkpoint;
 mod close;
 mod commit;
 mod compactions;
+mod copying;
 mod destroy;
 mod engine;
 mod flush;

@@ -249,6 +249,7 @@ impl Parts<'_> {
             least_room: Default::default(),
             // Room that is there from the start comes from no compaction: it is worth filling down to little.
             has_spare_room: AtomicBool::new(true),
+            copying: Default::default(),
             stats: Default::default(),
             cpu,
             closed: AtomicBool::new(false),

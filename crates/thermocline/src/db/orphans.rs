@@ -8,13 +8,17 @@ use crate::error::{Error, Result};
 use crate::key::SeqNo;
 use crate::sync::Arc;
 use crate::table::SelfDescribed;
-use crate::tier::Tier;
+use crate::tier::{Tier, copy_number};
 use crate::version::edit::{FileId, table_number};
 use crate::wal::Recovered;
 
-/// Tables that no edit names: outputs that a crash cut short, and tables whose removal did.
+/// Tables that no edit names: outputs that a crash cut short, and tables whose removal did. And copies, which none ever
+/// does.
 #[derive(Debug, Default)]
-pub(super) struct Orphans(Vec<(usize, String)>);
+pub(super) struct Orphans {
+    tables: Vec<(usize, String)>,
+    copies: Vec<(usize, String)>,
+}
 
 impl Orphans {
     /// Refuses where one of them [was named](was_named) by an edit that is lost; `manifest` is where
@@ -27,7 +31,7 @@ impl Orphans {
         log: &Recovered,
         (manifest, end): &(PathBuf, u64),
     ) -> Result<()> {
-        for (tier, name) in &self.0 {
+        for (tier, name) in &self.tables {
             let Some(id) = table_number(name) else {
                 continue;
             };
@@ -46,13 +50,13 @@ impl Orphans {
         Ok(())
     }
 
-    /// Removes them and gives back how many there were. Called once the log agrees with the
+    /// Removes them and gives back how many tables there were. Called once the log agrees with the
     /// manifest: under a damaged one, tables that belong to the store would look like orphans.
     pub(super) fn sweep(self, tiers: &[Arc<Tier>]) -> Result<u64> {
-        for (tier, name) in &self.0 {
+        for (tier, name) in self.tables.iter().chain(&self.copies) {
             tiers[*tier].tables.remove(name)?;
         }
-        Ok(self.0.len() as u64)
+        Ok(self.tables.len() as u64)
     }
 }
 
@@ -91,12 +95,16 @@ pub(super) fn survey_tables(tiers: &[Arc<Tier>], shape: &Shape) -> Result<(Orpha
     for tier in tiers {
         for file in tier.tables.list()? {
             let Some(id) = table_number(&file.name) else {
+                if let Some(number) = copy_number(&file.name) {
+                    highest = highest.max(number);
+                    orphans.copies.push((usize::from(tier.index), file.name));
+                }
                 continue;
             };
             highest = highest.max(id);
             let named = shape.tables.get(&id).filter(|t| t.tier == tier.index);
             let Some(meta) = named else {
-                orphans.0.push((usize::from(tier.index), file.name));
+                orphans.tables.push((usize::from(tier.index), file.name));
                 continue;
             };
             if file.len != meta.len {

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::key::{Kind, SeqNo};
 use crate::storage::ReadRequest;
 use crate::sync::Arc;
-use crate::table::{BlockHandle, Located, ReadTrace, Record};
+use crate::table::{BlockHandle, BlockSource, Located, ReadTrace, Record};
 use crate::value::Value;
 use crate::version::{MAX_LEVELS, Superversion, TableHandle};
 
@@ -65,6 +65,7 @@ impl Engine {
             }
         };
         self.stats.count_read(found, &trace);
+        self.note_slow_reads(&trace);
         if let Some(record) = &record {
             self.note_access(tree, from, seq, key, found, record);
         }
@@ -106,6 +107,7 @@ impl Engine {
                 .done
                 .map_or((Found::Nowhere, None), |(f, r)| (f, Some(r)));
             self.stats.count_read(found, &lookup.trace);
+            self.note_slow_reads(&lookup.trace);
             if let Some(record) = &record {
                 self.note_access(tree, &superversion, seq, lookup.key, found, record);
             }
@@ -124,7 +126,7 @@ impl Engine {
         seq: SeqNo,
         table_for: impl Fn(&[u8]) -> Option<&'v Arc<TableHandle>>,
     ) -> Result<()> {
-        let mut waiting: Vec<(usize, &Arc<TableHandle>, BlockHandle)> = Vec::new();
+        let mut waiting: Vec<(usize, &Arc<TableHandle>, BlockHandle, BlockSource)> = Vec::new();
         for (index, lookup) in lookups.iter_mut().enumerate() {
             if lookup.done.is_some() {
                 continue;
@@ -135,30 +137,30 @@ impl Engine {
             match table.table.locate(lookup.key, seq, &mut lookup.trace)? {
                 Located::Absent => {}
                 Located::Found(record) => lookup.finish(found_in(table), record),
-                Located::Read(handle) => waiting.push((index, table, handle)),
+                Located::Read(handle) => {
+                    waiting.push((index, table, handle, table.table.source()));
+                }
             }
         }
         for tier in &self.tiers {
             let here: Vec<_> = waiting
                 .iter()
-                .filter(|(_, table, _)| table.meta.tier == tier.index)
+                .filter(|(_, table, _, source)| table.table.tier_of(source).index == tier.index)
                 .collect();
             let requests: Vec<ReadRequest> = here
                 .iter()
-                .map(|(_, table, handle)| table.table.read_request(*handle))
+                .map(|(_, table, handle, source)| table.table.read_request(source, *handle))
                 .collect();
             let reads = if requests.is_empty() {
                 Vec::new()
             } else {
                 tier.tables.read_many(&requests)
             };
-            for (&&(index, table, handle), read) in here.iter().zip(reads) {
-                let read = read?;
-                let lookup = &mut lookups[index];
-                let record =
-                    table
-                        .table
-                        .complete(handle, &read, lookup.key, seq, &mut lookup.trace)?;
+            for ((index, table, handle, source), read) in here.into_iter().zip(reads) {
+                let Lookup { key, trace, .. } = &mut lookups[*index];
+                let completed = table.table.complete(*handle, source, read, key, seq, trace);
+                let record = completed?;
+                let lookup = &mut lookups[*index];
                 if let Some(record) = record {
                     lookup.finish(found_in(table), record);
                 }

@@ -15,6 +15,7 @@ fn tier(index: u64) -> TierMetrics {
         reserved_bytes: base + 2,
         table_bytes: base + 3,
         pinned_obsolete_bytes: base + 4,
+        copied_bytes: base + 5,
         io: Purpose::ALL
             .iter()
             .enumerate()

@@ -51,7 +51,7 @@ pub struct TierMetrics {
     pub capacity: u64,
     /// Price in $/GB/month.
     pub price_per_gb_month: f64,
-    /// Bytes of all files: tables, log, manifest, and files that only a reader still holds.
+    /// Bytes of all files: tables, log, manifest, copies, and files that only a reader still holds.
     pub file_bytes: u64,
     /// Bytes set aside for output in flight.
     pub reserved_bytes: u64,
@@ -59,6 +59,8 @@ pub struct TierMetrics {
     pub table_bytes: u64,
     /// Bytes of files that are obsolete but pinned by an iterator or snapshot reader.
     pub pinned_obsolete_bytes: u64,
+    /// Bytes of copies of a slower tier's tables, in room that nothing else uses.
+    pub copied_bytes: u64,
     /// I/O by purpose, one entry for each purpose.
     pub io: Vec<IoMetrics>,
 }

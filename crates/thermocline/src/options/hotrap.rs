@@ -109,6 +109,8 @@ pub struct Switches {
     pub promotion_by_flush: bool,
     /// Cold records that level f has no version of go past it (not in the paper).
     pub bypass: bool,
+    /// What is read most of the slow tier is copied into room that the fast tier has no use for (not in the paper).
+    pub copies: bool,
     /// The limits follow the workload (§3.7).
     pub auto_tuning: bool,
     /// How accesses become a score.
@@ -123,6 +125,7 @@ impl Default for Switches {
             promotion_by_compaction: true,
             promotion_by_flush: true,
             bypass: true,
+            copies: true,
             auto_tuning: true,
             scoring: Scoring::Smoothing,
         }

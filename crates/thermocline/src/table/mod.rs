@@ -32,6 +32,6 @@ mod weights;
 pub(crate) use builder::{TableBuilder, TableIdentity};
 pub(crate) use describe::SelfDescribed;
 pub(crate) use iter::{ScanOptions, TableIter};
-pub(crate) use reader::{Located, ReadTrace, Record, Table};
+pub(crate) use reader::{BlockSource, Located, ReadTrace, Record, Table};
 pub(crate) use salvage::{LostPart, Salvage};
 pub(crate) use stored::BlockHandle;

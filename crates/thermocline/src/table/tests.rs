@@ -450,9 +450,10 @@ fn many_lookups_may_share_their_reads() {
     let Located::Read(handle) = table.locate(&rows[500].0, MAX_SEQ, &mut trace).unwrap() else {
         panic!("nothing is cached yet");
     };
-    let read = fixture.tier.tables.read_many(&[table.read_request(handle)]);
-    let read = read.into_iter().next().unwrap().unwrap();
-    let found = table.complete(handle, &read, &rows[500].0, MAX_SEQ, &mut trace);
+    let source = table.source();
+    let request = table.read_request(&source, handle);
+    let read = fixture.tier.tables.read_many(&[request]).remove(0);
+    let found = table.complete(handle, &source, read, &rows[500].0, MAX_SEQ, &mut trace);
     assert_eq!(found.unwrap().unwrap().value, rows[500].3[..]);
     let again = table.locate(&rows[500].0, MAX_SEQ, &mut trace).unwrap();
     assert!(

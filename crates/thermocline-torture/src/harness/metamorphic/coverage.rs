@@ -27,8 +27,10 @@ pub(super) const REACHED: &[&str] = &[
 pub(super) fn look_at(db: &Db, tally: &mut Tally) {
     let metrics = db.metrics();
     for io in metrics.tiers.iter().take(1).flat_map(|tier| &tier.io) {
-        if io.purpose == Purpose::FlashCache {
-            tally.add("reads from flash", io.read_ops);
+        match io.purpose {
+            Purpose::FlashCache => tally.add("reads from flash", io.read_ops),
+            Purpose::Copy => tally.add("bytes copied to the fast tier", io.write_bytes),
+            _ => {}
         }
     }
     for job in &metrics.compactions {

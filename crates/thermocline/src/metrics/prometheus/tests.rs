@@ -54,6 +54,7 @@ fn every_field_appears_with_its_labels_and_nothing_else() {
         size("tier_reserved_bytes", t.reserved_bytes);
         size("tier_table_bytes", t.table_bytes);
         size("tier_pinned_obsolete_bytes", t.pinned_obsolete_bytes);
+        size("tier_copied_bytes", t.copied_bytes);
         check.take(
             &format!("tier_price_dollars_per_gb_month{{tier=\"{i}\"}}"),
             t.price_per_gb_month,

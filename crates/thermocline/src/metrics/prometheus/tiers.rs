@@ -43,6 +43,11 @@ impl Writer<'_> {
             "Bytes of obsolete files that a reader pins",
             |t| t.pinned_obsolete_bytes,
         )?;
+        sizes(
+            "tier_copied",
+            "Bytes of copies of slower tables in room that nothing else uses",
+            |t| t.copied_bytes,
+        )?;
         self.gauge(
             "tier_price_dollars_per_gb_month",
             None,

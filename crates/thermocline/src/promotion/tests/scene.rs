@@ -76,7 +76,7 @@ impl Scene {
         Self::on(Arc::new(Memory::new()), options)
     }
 
-    fn on(medium: Arc<dyn Medium>, options: Options) -> Self {
+    pub(crate) fn on(medium: Arc<dyn Medium>, options: Options) -> Self {
         let points = Points::default();
         let stepped = Arc::new(Stepped::new(1));
         let mut builder = Db::builder(options.clone())

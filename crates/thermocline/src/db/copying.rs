@@ -1,0 +1,197 @@
+//! Copying slow tables into room of the fast tier that nothing uses.
+//!
+//! What placement by hotness leaves free for flushes and compactions is a tenth of a small fast tier, and where
+//! nobody writes it stays empty. A table that is read from the slow tier most is copied there: byte by byte, in one sweep, so
+//! that it costs the slow tier a few large reads. Whoever needs the room has it at once ([`crate::tier`]).
+
+use super::engine::Engine;
+use crate::error::{Error, Result};
+use crate::executor::{Job, Lane, Step};
+use crate::metrics::Activity;
+use crate::points::point;
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::table::ReadTrace;
+use crate::tier::{CopyWriter, Purpose};
+use crate::version::TableHandle;
+
+/// Bytes copied in a step.
+const PART: u64 = 1 << 20;
+
+/// Looks in a span of time, the least of whose room is what copies may have.
+const LOOKS: u64 = 32;
+
+/// How far copying is.
+#[derive(Debug, Default)]
+pub(crate) struct Copying {
+    /// Blocks read from slow tiers' devices by users.
+    reads: AtomicU64,
+    /// Whether a table is being copied, or about to be.
+    runs: AtomicBool,
+}
+
+impl Engine {
+    /// Takes note of a read that took `trace`.
+    #[inline]
+    pub(crate) fn note_slow_reads(&self, trace: &ReadTrace) {
+        let slow: u32 = trace.device_reads[1..].iter().sum();
+        if slow > 0 && self.switches_copies() {
+            self.count_slow_reads(u64::from(slow));
+        }
+    }
+
+    fn switches_copies(&self) -> bool {
+        self.ralt.is_some() && self.switches().copies
+    }
+
+    /// Time is counted in reads of the slow tier, for that is what copies save. A span is about as many as read a
+    /// table's bytes eight times: room that is claimed once in it would be worth less than copying costs.
+    fn count_slow_reads(&self, reads: u64) {
+        let blocks = self.sizes.table_size / self.tiers[1].options.block_size as u64;
+        let between = (blocks * 8 / LOOKS).max(16);
+        let before = self.copying.reads.fetch_add(reads, Ordering::Relaxed);
+        let (was, is) = (before / between, (before + reads) / between);
+        if was == is {
+            return;
+        }
+        if was / LOOKS != is / LOOKS {
+            self.fast().begin_span();
+            self.for_each_slow_table(|table| table.table.age_reads());
+        }
+        if self.fast().free_for_copies() >= self.sizes.table_size / 2 {
+            self.schedule_copying();
+        }
+    }
+
+    fn for_each_slow_table(&self, mut act: impl FnMut(&Arc<TableHandle>)) {
+        for tree in self.all_trees() {
+            let pinned = tree.pin();
+            let tables = pinned
+                .version
+                .levels
+                .iter()
+                .flat_map(|level| level.tables.iter());
+            tables
+                .filter(|table| table.meta.tier > 0)
+                .for_each(&mut act);
+        }
+    }
+
+    fn schedule_copying(&self) {
+        let Some(engine) = self.me() else { return };
+        if self.copying.runs.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.spawn(
+            Lane::Hotness,
+            Activity::Promotion,
+            CopyJob {
+                engine,
+                current: None,
+            },
+        );
+    }
+
+    /// Whether a table is being copied, or about to be.
+    pub(crate) fn is_copying(&self) -> bool {
+        self.copying.runs.load(Ordering::Acquire)
+    }
+
+    /// The table without a copy that is read most for its size, of those for which there is room.
+    fn worth_a_copy(&self) -> Option<Arc<TableHandle>> {
+        let room = self.fast().free_for_copies();
+        let mut best = None;
+        self.for_each_slow_table(|table| {
+            let worth = f64::from(table.table.recent_reads()) / table.meta.len as f64;
+            let is_better = best.as_ref().is_none_or(|(most, _)| worth > *most);
+            if worth > 0.0 && is_better && table.meta.len <= room && table.table.copy().is_empty() {
+                best = Some((worth, Arc::clone(table)));
+            }
+        });
+        best.map(|(_, table)| table)
+    }
+}
+
+/// A table on its way.
+struct Copied {
+    table: Arc<TableHandle>,
+    writer: CopyWriter,
+    offset: u64,
+}
+
+/// Copies tables until there is no room, or none that is worth it.
+struct CopyJob {
+    engine: Arc<Engine>,
+    current: Option<Copied>,
+}
+
+impl CopyJob {
+    /// Copies a part, or begins with the next table; whether there is more to do.
+    fn copy(&mut self) -> Result<bool> {
+        self.engine.check_writable()?;
+        let Some(mut copied) = self.current.take() else {
+            return self.begin();
+        };
+        let table = &copied.table;
+        let len = PART.min(table.meta.len - copied.offset);
+        let part = table
+            .table
+            .read_raw(Purpose::Copy, copied.offset, len as usize)?;
+        if !copied.writer.append(&part)? {
+            return Ok(false);
+        }
+        copied.offset += len;
+        if copied.offset < table.meta.len {
+            self.current = Some(copied);
+        } else {
+            point!(self.engine.points, "copying.written")?;
+            copied.writer.finish(table.table.copy())?;
+        }
+        Ok(true)
+    }
+
+    fn begin(&mut self) -> Result<bool> {
+        let engine = &self.engine;
+        let Some(table) = engine.worth_a_copy() else {
+            return Ok(false);
+        };
+        let writer = engine
+            .fast()
+            .begin_copy(engine.new_file(), table.meta.len)?;
+        self.current = writer.map(|writer| Copied {
+            table,
+            writer,
+            offset: 0,
+        });
+        Ok(self.current.is_some())
+    }
+}
+
+impl Job for CopyJob {
+    fn step(&mut self) -> Step {
+        match self.copy() {
+            Ok(true) => return Step::Again,
+            Ok(false) => {}
+            // Copies are advice (I7): what goes wrong here costs the next reads what they would have cost. Only a
+            // failed sync is the store's business (I9).
+            Err(error) => {
+                self.engine.background.note_poison(&error);
+                if !matches!(error, Error::Closed) {
+                    self.engine.fast().refuse_copies();
+                }
+            }
+        }
+        Step::Done
+    }
+}
+
+impl Drop for CopyJob {
+    fn drop(&mut self) {
+        self.current = None;
+        self.engine.copying.runs.store(false, Ordering::Release);
+        self.engine.executor.notify();
+    }
+}
+
+#[cfg(test)]
+mod tests;

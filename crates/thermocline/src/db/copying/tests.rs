@@ -1,0 +1,332 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::*;
+use crate::options::Options;
+use crate::promotion::tests::scene::{SLOW, Scene, VALUE, options};
+use crate::storage::{CrashStyle, Fault, Faulty, FileInfo, Operation};
+use crate::tier::copy_number;
+
+const RECORDS: usize = 600;
+
+/// A store with all of its records in tables of the slow tier, whose reads come from the device, and of which nothing
+/// is promoted.
+struct Cold {
+    scene: Scene,
+    disk: Faulty,
+    model: BTreeMap<String, Vec<u8>>,
+}
+
+fn without_caches() -> Options {
+    let mut options = options();
+    options.block_cache = Some(0);
+    options.record_cache = Some(0);
+    options
+}
+
+impl Cold {
+    fn new() -> Self {
+        let disk = Faulty::new(1);
+        let scene = Scene::on(Arc::new(disk.clone()), without_caches());
+        let record = |number| {
+            let mut value = vec![0; VALUE];
+            rand::fill(&mut value[..]);
+            (format!("key{number:05}"), value)
+        };
+        let model: BTreeMap<_, _> = (0..RECORDS).map(record).collect();
+        for (key, value) in &model {
+            scene.db.put(key, value).unwrap();
+        }
+        scene.to_slow();
+        scene.points.set("promotion.start", || Err(Error::Closed));
+        Self { scene, disk, model }
+    }
+
+    /// One whose slow tables are copied as far as there is room.
+    fn with_copies() -> Self {
+        let cold = Self::new();
+        cold.read_for(3);
+        assert!(cold.copied() > 0);
+        cold
+    }
+
+    /// Reads every record, in both ways; all that is due is done in between.
+    fn read_all(&self) {
+        for (key, value) in &self.model {
+            let found = self.scene.db.get(key).unwrap();
+            assert_eq!(found.as_deref(), Some(&value[..]), "{key}");
+        }
+        let keys: Vec<_> = self.model.keys().collect();
+        let found = self.scene.db.multi_get(&keys).unwrap();
+        let found: Vec<_> = found.iter().map(|value| value.as_deref()).collect();
+        let wanted: Vec<_> = self.model.values().map(|value| Some(&value[..])).collect();
+        assert!(found == wanted);
+        self.scene.drain();
+    }
+
+    /// Reads on for that many spans, or until nothing comes from the slow tier any more.
+    fn read_for(&self, spans: u64) {
+        let reads = || self.scene.engine().copying.reads.load(Ordering::Relaxed);
+        let span = || reads() / (16 * LOOKS);
+        let (end, mut last, mut idle) = (span() + spans, 0, 0);
+        for key in self.model.keys().cycle() {
+            self.scene.db.get(key).unwrap();
+            self.scene.drain();
+            idle = if reads() == last { idle + 1 } else { 0 };
+            last = reads();
+            if span() >= end || idle > RECORDS {
+                break;
+            }
+        }
+    }
+
+    fn fast(&self) -> Arc<crate::tier::Tier> {
+        Arc::clone(self.scene.engine().fast())
+    }
+
+    fn copied(&self) -> u64 {
+        self.fast().copied_bytes()
+    }
+
+    /// Reads of users on the tier's device so far.
+    fn device_reads(&self, tier: usize) -> u64 {
+        let engine = self.scene.engine();
+        engine.tiers[tier].io(Purpose::UserRead).read_ops
+    }
+
+    fn files(&self) -> Vec<FileInfo> {
+        copies(&self.disk)
+    }
+}
+
+fn copies(disk: &Faulty) -> Vec<FileInfo> {
+    let mut files = disk.list_raw(Path::new("/fast"));
+    files.retain(|file| copy_number(&file.name).is_some());
+    files
+}
+
+fn bytes_of(files: &[FileInfo]) -> u64 {
+    files.iter().map(|file| file.len).sum()
+}
+
+#[test]
+fn reads_come_from_copies_in_room_that_nothing_uses() {
+    let cold = Cold::new();
+    cold.read_for(1);
+    assert_eq!(cold.copied(), 0, "what nothing uses is not known yet");
+    cold.read_for(2);
+    let slow = cold.scene.db.metrics().tiers[1].table_bytes;
+    assert_eq!(cold.copied(), slow, "there is room for all");
+    assert_eq!(bytes_of(&cold.files()), slow);
+    let before = (cold.device_reads(0), cold.device_reads(1));
+    cold.read_all();
+    assert_eq!(cold.device_reads(1), before.1);
+    assert!(cold.device_reads(0) >= before.0 + RECORDS as u64);
+    let metrics = cold.scene.db.metrics();
+    assert_eq!(metrics.tiers[0].copied_bytes, slow);
+    assert!(metrics.tiers[0].file_bytes >= slow, "they are files too");
+}
+
+#[test]
+fn whoever_claims_room_has_it_at_once() {
+    let cold = Cold::with_copies();
+    let table = cold.files()[0].len;
+    let part = cold.copied() / 2;
+    let held = cold
+        .fast()
+        .reserve(cold.fast().free_for_jobs() - part)
+        .unwrap();
+    assert!(
+        cold.copied() <= part && cold.copied() + 2 * table > part,
+        "no more than has to"
+    );
+    let rest = cold.scene.take_all_space();
+    assert_eq!((cold.copied(), cold.files().len()), (0, 0));
+    let before = cold.device_reads(1);
+    cold.read_all();
+    assert!(cold.device_reads(1) > before, "from the slow tier again");
+    drop((held, rest));
+}
+
+#[test]
+fn a_file_that_grows_without_a_claim_has_room_too() {
+    let cold = Cold::with_copies();
+    let fast = cold.fast();
+    let bytes = fast.free_for_jobs();
+    fast.add_file_bytes(bytes);
+    assert_eq!((cold.copied(), cold.files().len()), (0, 0));
+    fast.remove_file_bytes(bytes);
+}
+
+#[test]
+fn room_that_is_claimed_now_and_then_holds_no_copies() {
+    let cold = Cold::new();
+    for _ in 0..5 {
+        drop(cold.scene.take_all_space());
+        cold.read_for(1);
+        assert_eq!(cold.copied(), 0);
+    }
+    cold.read_for(2);
+    assert!(cold.copied() > 0);
+}
+
+/// The room that a copy is written into is not the copy's.
+#[test]
+fn room_that_is_claimed_while_a_copy_is_written_is_left() {
+    let cold = Cold::new();
+    let held = Arc::new(crate::sync::Mutex::new(None));
+    let taken = Arc::clone(&held);
+    let hook = cold.scene.at("copying.written", move |scene| {
+        *taken.lock() = Some(scene.take_all_space());
+        Ok(())
+    });
+    cold.read_for(3);
+    assert!(hook.has_run());
+    assert_eq!((cold.copied(), cold.files().len()), (0, 0));
+}
+
+#[test]
+fn the_table_that_is_read_most_is_copied_first() {
+    let cold = Cold::new();
+    let first = AtomicBool::new(true);
+    let only_the_first = move || match first.swap(false, Ordering::Relaxed) {
+        true => Ok(()),
+        false => Err(Error::Closed),
+    };
+    cold.scene.points.set("copying.written", only_the_first);
+    let table = Arc::clone(&cold.scene.tree().pin().version.levels[SLOW].tables[7]);
+    let keys = cold.model.keys();
+    let keys: Vec<_> = keys
+        .filter(|key| table.meta.range.contains(key.as_bytes()))
+        .collect();
+    for _ in 0..3 {
+        // The first that are read stay in the promotion cache: those of another table.
+        cold.read_all();
+        for key in keys.repeat(5) {
+            cold.scene.db.get(key).unwrap();
+        }
+    }
+    cold.scene.drain();
+    assert_eq!(cold.files().len(), 1);
+    assert!(!table.table.copy().is_empty());
+}
+
+#[test]
+fn a_copy_that_is_damaged_costs_no_answer() {
+    let cold = Cold::with_copies();
+    let before = cold.files();
+    for file in &before {
+        for offset in (0..file.len).step_by(256) {
+            cold.disk
+                .corrupt(Path::new("/fast"), &file.name, offset, 1)
+                .unwrap();
+        }
+    }
+    cold.read_all();
+    assert!(
+        cold.files()
+            .iter()
+            .all(|file| !before.iter().any(|b| b.name == file.name)),
+        "given up"
+    );
+    assert!(
+        cold.scene
+            .db
+            .verify(&mut |_| {})
+            .unwrap()
+            .problems
+            .is_empty()
+    );
+}
+
+#[test]
+fn a_copy_goes_with_its_table() {
+    let cold = Cold::with_copies();
+    let scene = &cold.scene;
+    scene.points.clear("promotion.start");
+    for key in cold.model.keys() {
+        scene.db.delete(key).unwrap();
+    }
+    scene.to_slow();
+    scene.drain();
+    assert_eq!(scene.db.metrics().tiers[1].table_bytes, 0);
+    assert_eq!((cold.copied(), cold.files().len()), (0, 0));
+}
+
+#[test]
+fn closing_leaves_no_copies() {
+    let cold = Cold::with_copies();
+    cold.scene.db.close().unwrap();
+    assert_eq!(cold.files().len(), 0);
+}
+
+#[test]
+fn opening_keeps_no_copies() {
+    let cold = Cold::with_copies();
+    let crashed = cold.disk.crash(CrashStyle::KeepAll);
+    let left = copies(&crashed).len();
+    assert!(left > 0);
+    let others = ["1.copy", "notes.copy", "00000001.copy.bak"];
+    for name in others {
+        crashed.write_raw(Path::new("/fast"), name, b"a user's");
+    }
+    let scene = Scene::on(Arc::new(crashed.clone()), without_caches());
+    assert_eq!(copies(&crashed).len(), 0);
+    assert_eq!(scene.engine().fast().copied_bytes(), 0);
+    let names: Vec<_> = crashed
+        .list_raw(Path::new("/fast"))
+        .into_iter()
+        .map(|file| file.name)
+        .collect();
+    assert!(
+        others
+            .iter()
+            .all(|other| names.iter().any(|name| name == other)),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn destroying_a_store_removes_its_copies() {
+    let cold = Cold::with_copies();
+    let crashed = cold.disk.crash(CrashStyle::KeepAll);
+    assert!(!copies(&crashed).is_empty());
+    let disk: Arc<dyn crate::storage::Medium> = Arc::new(crashed.clone());
+    let builder = crate::Db::builder(without_caches());
+    builder
+        .medium(0, Arc::clone(&disk))
+        .medium(1, disk)
+        .destroy()
+        .unwrap();
+    assert!(copies(&crashed).is_empty());
+}
+
+#[test]
+fn a_disk_that_takes_no_copy_is_asked_again_a_span_later() {
+    let cold = Cold::new();
+    let is_copy_of =
+        |operation, name: &str| operation == Operation::Append && copy_number(name).is_some();
+    cold.disk.fail_where(is_copy_of, Fault::NoSpace);
+    cold.read_for(3);
+    assert_eq!((cold.copied(), cold.files().len()), (0, 0));
+    let failed = cold.disk.triggered();
+    assert!((1..=4).contains(&failed), "{failed} times in three spans");
+    cold.disk.heal();
+    cold.scene.db.put("key", "value").unwrap();
+    cold.read_for(3);
+    assert!(cold.copied() > 0);
+}
+
+/// The system forgets what a failed sync has lost, whoever's it was (I9).
+#[test]
+fn a_failed_sync_of_a_copy_ends_writing() {
+    let cold = Cold::new();
+    let is_copy_of = |_, name: &str| copy_number(name).is_some();
+    cold.disk.fail_where(is_copy_of, Fault::SyncFails);
+    cold.read_for(3);
+    assert!(matches!(
+        cold.scene.db.put("key", "value"),
+        Err(Error::Poisoned { .. })
+    ));
+    cold.read_all();
+}
