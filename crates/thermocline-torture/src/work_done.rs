@@ -1,5 +1,6 @@
 //! What a store has done by itself: a run in which nothing moved between tiers proves little.
 
+use thermocline::Purpose;
 use thermocline::metrics::Metrics;
 
 use crate::verdict::Tally;
@@ -14,6 +15,10 @@ pub(crate) fn count_work(metrics: &Metrics, tally: &mut Tally) {
             tally.add("crossings", job.jobs);
         }
     }
+    let io = metrics.tiers.iter().flat_map(|tier| &tier.io);
+    let copied = io.filter(|io| io.purpose == Purpose::Copy);
+    let copied = copied.map(|io| io.write_bytes).sum();
+    tally.add("bytes copied to the fast tier", copied);
     if let Some(hotrap) = &metrics.hotrap {
         for (what, count) in [
             ("bytes promoted by flush", hotrap.promoted_flush_bytes),

@@ -44,11 +44,9 @@ impl Engine {
         self.ralt.is_some() && self.switches().copies
     }
 
-    /// Time is counted in reads of the slow tier, for that is what copies save. A span is about as many as read a
-    /// table's bytes eight times: room that is claimed once in it would be worth less than copying costs.
+    /// Time is counted in reads of the slow tier, for that is what copies save.
     fn count_slow_reads(&self, reads: u64) {
-        let blocks = self.sizes.table_size / self.tiers[1].options.block_size as u64;
-        let between = (blocks * 8 / LOOKS).max(16);
+        let between = self.reads_between_looks();
         let before = self.copying.reads.fetch_add(reads, Ordering::Relaxed);
         let (was, is) = (before / between, (before + reads) / between);
         if was == is {
@@ -61,6 +59,13 @@ impl Engine {
         if self.fast().free_for_copies() >= self.sizes.table_size / 2 {
             self.schedule_copying();
         }
+    }
+
+    /// A span is as many reads as read a table's bytes eight times: to copy a table into room that is claimed more often
+    /// would cost more than it is worth.
+    fn reads_between_looks(&self) -> u64 {
+        let blocks = self.sizes.table_size / self.tiers[1].options.block_size as u64;
+        (blocks * 8 / LOOKS).max(1)
     }
 
     fn for_each_slow_table(&self, mut act: impl FnMut(&Arc<TableHandle>)) {

@@ -16,6 +16,7 @@ pub(super) const REACHED: &[&str] = &[
     "bytes promoted by compaction",
     "bytes retained",
     "bytes past the last fast level",
+    "bytes copied to the fast tier",
     "failed conditions",
     "reopenings",
     "checkpoints",
@@ -27,10 +28,8 @@ pub(super) const REACHED: &[&str] = &[
 pub(super) fn look_at(db: &Db, tally: &mut Tally) {
     let metrics = db.metrics();
     for io in metrics.tiers.iter().take(1).flat_map(|tier| &tier.io) {
-        match io.purpose {
-            Purpose::FlashCache => tally.add("reads from flash", io.read_ops),
-            Purpose::Copy => tally.add("bytes copied to the fast tier", io.write_bytes),
-            _ => {}
+        if io.purpose == Purpose::FlashCache {
+            tally.add("reads from flash", io.read_ops);
         }
     }
     for job in &metrics.compactions {

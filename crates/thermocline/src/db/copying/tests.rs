@@ -67,7 +67,7 @@ impl Cold {
     /// Reads on for that many spans, or until nothing comes from the slow tier any more.
     fn read_for(&self, spans: u64) {
         let reads = || self.scene.engine().copying.reads.load(Ordering::Relaxed);
-        let span = || reads() / (16 * LOOKS);
+        let span = || reads() / (self.scene.engine().reads_between_looks() * LOOKS);
         let (end, mut last, mut idle) = (span() + spans, 0, 0);
         for key in self.model.keys().cycle() {
             self.scene.db.get(key).unwrap();
@@ -243,14 +243,18 @@ fn a_copy_that_is_damaged_costs_no_answer() {
 fn a_copy_goes_with_its_table() {
     let cold = Cold::with_copies();
     let scene = &cold.scene;
-    scene.points.clear("promotion.start");
-    for key in cold.model.keys() {
-        scene.db.delete(key).unwrap();
+    let tables = || {
+        let tables = scene.tree().pin().version.levels[SLOW].tables.to_vec();
+        tables.iter().map(|table| table.meta.id).collect::<Vec<_>>()
+    };
+    let (before, tables_before) = (cold.files(), tables());
+    for (key, value) in &cold.model {
+        scene.db.put(key, value).unwrap();
     }
     scene.to_slow();
-    scene.drain();
-    assert_eq!(scene.db.metrics().tiers[1].table_bytes, 0);
-    assert_eq!((cold.copied(), cold.files().len()), (0, 0));
+    assert!(tables().iter().all(|id| !tables_before.contains(id)));
+    assert!(cold.files().iter().all(|file| !before.contains(file)));
+    assert_eq!(cold.copied(), bytes_of(&cold.files()));
 }
 
 #[test]
