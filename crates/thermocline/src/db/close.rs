@@ -41,7 +41,7 @@ impl Engine {
         self.executor.shutdown();
         let _: Result<()> = point!(self.points, "close.work_ended");
         // While the tiers are locked: the next that opens them may have copies of its own.
-        self.fast().remove_copies(|| true);
+        self.fast().remove_all_copies();
         if let Some(ralt) = &self.ralt {
             self.cpu.measured(Activity::Ralt, || ralt.close());
         }

@@ -1,6 +1,6 @@
 //! Copying slow tables into room of the fast tier that nothing uses.
 //!
-//! What placement by hotness leaves free for flushes and compactions is a tenth of a small fast tier, and where
+//! What placement by hotness leaves free for flushes and compactions is a sixth of a fast tier of 1 GB, and where
 //! nobody writes it stays empty. A table that is read from the slow tier most is copied there: byte by byte, in one sweep, so
 //! that it costs the slow tier a few large reads. Whoever needs the room has it at once ([`crate::tier`]).
 
@@ -35,12 +35,12 @@ impl Engine {
     #[inline]
     pub(crate) fn note_slow_reads(&self, trace: &ReadTrace) {
         let slow: u32 = trace.device_reads[1..].iter().sum();
-        if slow > 0 && self.switches_copies() {
+        if slow > 0 && self.may_copy() {
             self.count_slow_reads(u64::from(slow));
         }
     }
 
-    fn switches_copies(&self) -> bool {
+    fn may_copy(&self) -> bool {
         self.ralt.is_some() && self.switches().copies
     }
 
@@ -71,14 +71,8 @@ impl Engine {
     fn for_each_slow_table(&self, mut act: impl FnMut(&Arc<TableHandle>)) {
         for tree in self.all_trees() {
             let pinned = tree.pin();
-            let tables = pinned
-                .version
-                .levels
-                .iter()
-                .flat_map(|level| level.tables.iter());
-            tables
-                .filter(|table| table.meta.tier > 0)
-                .for_each(&mut act);
+            let slow = pinned.version.tables().filter(|table| table.meta.tier > 0);
+            slow.for_each(&mut act);
         }
     }
 
@@ -87,14 +81,9 @@ impl Engine {
         if self.copying.runs.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.spawn(
-            Lane::Hotness,
-            Activity::Promotion,
-            CopyJob {
-                engine,
-                current: None,
-            },
-        );
+        let current = None;
+        let job = CopyJob { engine, current };
+        self.spawn(Lane::Hotness, Activity::Promotion, job);
     }
 
     /// Whether a table is being copied, or about to be.

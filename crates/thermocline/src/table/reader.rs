@@ -317,7 +317,7 @@ impl Table {
             if payload.is_ok() {
                 return payload;
             }
-            self.copy.clear();
+            let _bytes = self.copy.clear();
             let read = self.read_from(&BlockSource::Table, handle)?;
             self.count_device_read(&read, purpose, trace);
             return self.decode(&read, handle);

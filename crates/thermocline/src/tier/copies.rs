@@ -81,20 +81,30 @@ impl Tier {
             least.fetch_min(free, Ordering::Relaxed);
         }
         if self.copied_bytes() > free {
-            self.remove_copies(|| self.copied_bytes() > self.free_for_jobs());
+            self.remove_copies();
         }
     }
 
-    /// Removes copies, the last that was made first, while there is `need`.
-    pub(crate) fn remove_copies(&self, need: impl Fn() -> bool) {
+    /// Removes copies, the last that was made first, until the others have room. A file that is being read goes with the
+    /// end of that read, and counts until then.
+    fn remove_copies(&self) {
         let mut slots = self.copies.slots.lock();
-        while need()
+        let mut excess = self.copied_bytes().saturating_sub(self.free_for_jobs());
+        while excess > 0
             && let Some(slot) = slots.pop()
         {
-            if let Some(slot) = slot.upgrade() {
-                slot.clear();
-            }
+            let slot = slot.upgrade();
+            let removed = slot.map_or(0, |slot| slot.clear());
+            excess = excess.saturating_sub(removed);
         }
+    }
+
+    /// Removes all copies.
+    pub(crate) fn remove_all_copies(&self) {
+        let slots = std::mem::take(&mut *self.copies.slots.lock());
+        slots.iter().filter_map(Weak::upgrade).for_each(|slot| {
+            slot.clear();
+        });
     }
 
     /// Begins a copy of `bytes`, to be file `number`.
@@ -174,7 +184,7 @@ impl CopyWriter {
         let tier = Arc::clone(&self.claim.tier);
         let copy = TableCopy {
             file: tier.open(&self.claim.name)?,
-            _bytes: self.claim,
+            claim: self.claim,
         };
         let mut slots = tier.copies.slots.lock();
         slots.retain(|slot| slot.upgrade().is_some_and(|slot| !slot.is_empty()));
@@ -191,7 +201,7 @@ impl CopyWriter {
 #[derive(Debug)]
 pub(crate) struct TableCopy {
     pub(crate) file: TierFile,
-    _bytes: CopyBytes,
+    claim: CopyBytes,
 }
 
 /// Where a table has its copy, if there is one.
@@ -209,8 +219,8 @@ impl CopySlot {
         self.0.load().is_none()
     }
 
-    /// Does without the copy from now on.
-    pub(crate) fn clear(&self) {
-        self.0.store(None);
+    /// Does without the copy from now on; its bytes come back.
+    pub(crate) fn clear(&self) -> u64 {
+        self.0.swap(None).map_or(0, |copy| copy.claim.bytes)
     }
 }

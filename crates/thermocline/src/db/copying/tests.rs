@@ -148,6 +148,29 @@ fn whoever_claims_room_has_it_at_once() {
     drop((held, rest));
 }
 
+/// While each of many is being read, taking room back must not go on until the first has ended.
+#[test]
+fn a_copy_that_is_being_read_goes_with_the_end_of_that_read() {
+    let cold = Cold::with_copies();
+    let pinned = cold.scene.tree().pin();
+    let tables = pinned.version.levels[SLOW].tables.iter();
+    let reads: Vec<_> = tables
+        .filter_map(|table| table.table.copy().get())
+        .collect();
+    let before = cold.copied();
+    let part = cold.files()[0].len / 2;
+    let free = cold.fast().free_for_jobs() - before;
+    let held = cold.fast().reserve(free + part).unwrap();
+    assert_eq!(cold.copied(), before, "their files are there");
+    drop(reads);
+    assert!(cold.copied() < before);
+    assert!(
+        cold.copied() + 2 * cold.files()[0].len > before,
+        "one is enough"
+    );
+    drop(held);
+}
+
 #[test]
 fn a_file_that_grows_without_a_claim_has_room_too() {
     let cold = Cold::with_copies();
