@@ -6,7 +6,7 @@ use thermocline::storage::{Faulty, Medium};
 use thermocline::{Db, Error};
 use thermocline_torture::life::{FAST, SLOW, tiny_options};
 
-use super::{filled, with_paths};
+use super::{filled, open, with_paths};
 
 /// A store of two tiers whose manifest is damaged, repaired as one of a single tier: everything on the other counted as lost. With a
 /// whole manifest the command was refused.
@@ -80,4 +80,32 @@ fn a_tier_that_is_not_mounted_is_given_up_on_demand_only() {
         let kept = db.iter().count();
         assert!(0 < kept && kept < 700, "tier {absent}: {kept} records");
     }
+}
+
+/// A table of another store passed for one whose edit is lost, which an opening never takes it for: a sound store in whose directory
+/// one lay was rebuilt.
+#[test]
+fn a_table_of_another_store_is_no_damage() {
+    let (disk, others) = (Faulty::new(1), ["/other", "/others-slow"]);
+    filled(&disk, [FAST, SLOW]);
+    filled(&disk, others);
+    let other = open(&disk, &with_paths(others)).unwrap();
+    other.put("key", "value").unwrap();
+    other.flush().unwrap();
+    let newest = |dir: &str| {
+        let files = disk.list_raw(dir.as_ref()).into_iter();
+        let names = files.map(|file| file.name);
+        names.filter(|name| name.ends_with(".sst")).max().unwrap()
+    };
+    let stranger = newest(others[0]);
+    assert!(newest(FAST).max(newest(SLOW)) < stranger);
+    let bytes = disk.read_raw(others[0].as_ref(), &stranger).unwrap();
+    disk.write_raw(FAST.as_ref(), &stranger, &bytes);
+    let store = Db::builder(with_paths([FAST, SLOW])).medium(0, Arc::new(disk.clone()));
+    let sound = store
+        .medium(1, Arc::new(disk.clone()))
+        .repair(true)
+        .unwrap();
+    assert_eq!(sound.problems, Vec::<String>::new());
+    assert!(open(&disk, &with_paths([FAST, SLOW])).is_ok());
 }

@@ -80,7 +80,8 @@ pub(super) fn lost_an_edit(
         .iter()
         .filter(|(id, _)| !shape.tables.contains_key(id));
     let described = unnamed.filter_map(|(_, table)| table.described.as_ref().ok());
-    let described: Vec<_> = described.collect();
+    let own = described.filter(|table| table.identity.database == evidence.database);
+    let described: Vec<_> = own.collect();
     if described
         .iter()
         .any(|table| was_named(table, shape, &log.recovered))
