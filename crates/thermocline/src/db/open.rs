@@ -1,7 +1,6 @@
 //! Opening a store.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -10,7 +9,7 @@ use super::background::Background;
 use super::builder::DbBuilder;
 use super::commit::Commit;
 use super::founding::{FIRST_FILE, found_new_store, new_shape};
-use super::orphans::{Orphans, survey_tables};
+use super::orphans::{FoundManifest, Orphans, survey_tables};
 use super::recovery::{RecoveryReport, build_trees};
 use super::shape::Shape;
 use super::tracking::{discard_ralt, open_ralt, placed_by};
@@ -45,17 +44,25 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
                 identity::check(tier, found.database)?;
             }
             let fast = &tiers[0].options.path;
-            let manifest = fast.join(manifest_file_name(found.number));
+            let manifest = FoundManifest {
+                path: fast.join(manifest_file_name(found.number)),
+                number: found.number,
+                end: found.len,
+            };
             let shape = Shape::from_edits(found.edits)
                 .map_err(|what| Error::corruption(fast.join("CURRENT"), 0, what))?;
             check_tier_count(&shape, tiers.len())?;
             check_flash_cache(builder, &shape)?;
-            (found.database, shape, (manifest, found.len))
+            (found.database, shape, manifest)
         }
         None if builder.options.create_if_missing => {
             let database = found_new_store(builder, &tiers)?;
             point!(builder.points, "recovery.founded")?;
-            let manifest = (tiers[0].options.path.clone(), 0);
+            let manifest = FoundManifest {
+                path: tiers[0].options.path.clone(),
+                number: 0,
+                end: 0,
+            };
             (database, new_shape(builder, &sizes), manifest)
         }
         None => {
@@ -100,8 +107,7 @@ struct Parts<'a> {
     locks: Locks,
     database: u128,
     shape: Shape,
-    /// The manifest that was found, and where its edits end.
-    manifest: (PathBuf, u64),
+    manifest: FoundManifest,
     orphans: Orphans,
     next_file: u64,
 }
@@ -114,7 +120,7 @@ impl Parts<'_> {
     fn replay(&self) -> Result<(Recovered, Vec<Replayed>)> {
         let mut replayed = Vec::new();
         let flushed = &self.shape.flushed_through;
-        let (manifest, manifest_end) = &self.manifest;
+        let manifest = &self.manifest;
         let recovered = wal::recover(
             &self.tiers[0],
             self.database,
@@ -133,7 +139,7 @@ impl Parts<'_> {
                         let what = format!(
                             "the log writes to keyspace {keyspace}, the edit that made it is gone"
                         );
-                        return Err(Error::corruption(manifest, *manifest_end, what));
+                        return Err(Error::corruption(&manifest.path, manifest.end, what));
                     }
                     _ => {}
                 }

@@ -12,6 +12,15 @@ use crate::tier::{Tier, copy_number};
 use crate::version::edit::{FileId, table_number};
 use crate::wal::Recovered;
 
+/// The manifest in force.
+#[derive(Debug)]
+pub(super) struct FoundManifest {
+    pub(super) path: PathBuf,
+    pub(super) number: FileId,
+    /// Where its edits end.
+    pub(super) end: u64,
+}
+
 /// Tables that no edit names: outputs that a crash cut short, and tables whose removal did. And copies, which none ever
 /// does.
 #[derive(Debug, Default)]
@@ -21,15 +30,14 @@ pub(super) struct Orphans {
 }
 
 impl Orphans {
-    /// Refuses where one of them [was named](was_named) by an edit that is lost; `manifest` is where
-    /// that edit was.
+    /// Refuses where one of them [was named](was_named) by an edit that is lost: it was in `manifest`.
     pub(super) fn check(
         &self,
         tiers: &[Arc<Tier>],
         database: u128,
         shape: &Shape,
         log: &Recovered,
-        (manifest, end): &(PathBuf, u64),
+        manifest: &FoundManifest,
     ) -> Result<()> {
         for (tier, name) in &self.tables {
             let Some(id) = table_number(name) else {
@@ -37,9 +45,9 @@ impl Orphans {
             };
             match SelfDescribed::read(&tiers[*tier], id) {
                 Ok(table) if table.identity.database != database => {}
-                Ok(table) if was_named(&table, shape, log) => {
+                Ok(table) if was_named(&table, shape, manifest.number, log) => {
                     let what = format!("the edit that names table {id} is gone");
-                    return Err(Error::corruption(manifest, *end, what));
+                    return Err(Error::corruption(&manifest.path, manifest.end, what));
                 }
                 Ok(_) => {}
                 // Half a table is what a crash leaves of a job.
@@ -71,13 +79,25 @@ pub(crate) fn log_begins(log: &Recovered) -> SeqNo {
 /// manifest's bytes alone that looks like one which a crash cut short.
 ///
 /// A flush writes its table once the log is synced through it (I5), and the log goes only behind the
-/// edit: that of a drop lets nothing go that is in memory only. A compaction takes over tables that are named.
-pub(crate) fn was_named(table: &SelfDescribed, shape: &Shape, log: &Recovered) -> bool {
+/// edit: that of a drop lets nothing go that is in memory only. A compaction takes over tables that are named: one
+/// that took over others proves that their edits are lost. `shape` is what manifest number `manifest` says.
+pub(crate) fn was_named(
+    table: &SelfDescribed,
+    shape: &Shape,
+    manifest: FileId,
+    log: &Recovered,
+) -> bool {
     let meta = &table.meta;
     let Some(through) = shape.flushed_through.get(&meta.keyspace) else {
         // Of a keyspace that was dropped, or of one whose making is lost.
         return u64::from(meta.keyspace) >= shape.next_file;
     };
+    // Begun under this manifest: what it was to replace was named when it began, by the edits that the manifest was
+    // put in force with or by later ones, and stayed so until one removed it. What lies there from before may have
+    // replaced tables that were gone when the manifest was begun.
+    if meta.id > manifest && !table.identity.replaces.iter().all(|id| shape.knows(*id)) {
+        return true;
+    }
     let log_begins = log_begins(log);
     let is_flush = table.identity.replaces.is_empty() && meta.min_seq > *through;
     let is_logged = meta.max_seq > log_begins

@@ -1,6 +1,6 @@
 //! What the manifest's edits add up to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::key::{MAX_SEQ, SeqNo};
 use crate::version::edit::{
@@ -14,6 +14,8 @@ use crate::wal::Bounds;
 pub(crate) struct Shape {
     pub(crate) keyspaces: BTreeMap<KeyspaceId, KeyspaceMeta>,
     pub(crate) tables: BTreeMap<FileId, TableMeta>,
+    /// Tables that these edits took out of it.
+    pub(crate) removed: BTreeSet<FileId>,
     pub(crate) flushed_through: BTreeMap<KeyspaceId, SeqNo>,
     /// What compactions learned, of keyspaces that had any.
     pub(crate) learned: BTreeMap<KeyspaceId, Learned>,
@@ -66,6 +68,11 @@ impl Shape {
         edits
     }
 
+    /// Whether one of these edits names the table, if only to take it out.
+    pub(crate) fn knows(&self, table: FileId) -> bool {
+        self.tables.contains_key(&table) || self.removed.contains(&table)
+    }
+
     /// What is known of the log.
     pub(crate) fn log_bounds(&self) -> Bounds {
         Bounds {
@@ -92,6 +99,7 @@ impl Shape {
             if self.tables.remove(&table).is_none() {
                 return Err(format!("an edit removes table {table}, which is not there"));
             }
+            self.removed.insert(table);
         }
         for table in edit.added {
             if !self.keyspaces.contains_key(&table.keyspace) {
@@ -105,6 +113,8 @@ impl Shape {
             }
             self.next_file = self.next_file.max(table.id + 1);
             self.last_seq = self.last_seq.max(table.max_seq);
+            // A move takes it out and puts it in at another level.
+            self.removed.remove(&table.id);
             self.tables.insert(table.id, table);
         }
         for (keyspace, through) in edit.flushed_through {
@@ -118,7 +128,14 @@ impl Shape {
             self.learned.remove(&keyspace);
             self.keyspaces.remove(&keyspace);
             self.flushed_through.remove(&keyspace);
-            self.tables.retain(|_, table| table.keyspace != keyspace);
+            let removed = &mut self.removed;
+            self.tables.retain(|id, table| {
+                let is_dropped = table.keyspace == keyspace;
+                if is_dropped {
+                    removed.insert(*id);
+                }
+                !is_dropped
+            });
         }
         self.next_file = self.next_file.max(edit.next_file.unwrap_or(0));
         self.last_seq = self.last_seq.max(edit.last_seq.unwrap_or(0));

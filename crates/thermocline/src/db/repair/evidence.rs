@@ -40,7 +40,7 @@ pub(super) struct ReadManifest {
     path: PathBuf,
     /// Where its edits end.
     end: u64,
-    number: FileId,
+    pub(super) number: FileId,
     database: Option<u128>,
     pub(super) edits: Vec<VersionEdit>,
     /// Whether it ends in bytes that are no edit.

@@ -84,7 +84,7 @@ pub(super) fn lost_an_edit(
     let described: Vec<_> = own.collect();
     if described
         .iter()
-        .any(|table| was_named(table, shape, &log.recovered))
+        .any(|table| was_named(table, shape, manifest.number, &log.recovered))
     {
         return Ok(true);
     }
