@@ -164,7 +164,7 @@ impl Plan {
     }
 }
 
-fn whole_file(file: PathBuf, what: &str) -> Loss {
+pub(super) fn whole_file(file: PathBuf, what: &str) -> Loss {
     Loss {
         file,
         offset: None,
@@ -176,7 +176,7 @@ fn whole_file(file: PathBuf, what: &str) -> Loss {
 }
 
 /// What a damage is, without the file.
-fn words(error: &Error) -> String {
+pub(super) fn words(error: &Error) -> String {
     match error {
         Error::Corruption { offset, what, .. } => format!("at offset {offset}: {what}"),
         other => other.to_string(),

@@ -1,6 +1,7 @@
 //! Where the manifest can be read to its end: it decides, and tables that are not whole are written
 //! anew in their place.
 
+use super::rebuilt::{whole_file, words};
 use super::{Merge, Plan, open};
 use crate::db::orphans::was_named;
 use crate::db::repair::evidence::{Evidence, ReadManifest};
@@ -51,6 +52,27 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// Counts tables as lost that cannot be read and that no edit names, where the log has lost records: an edit at the
+    /// end of the manifest may be lost as well, of a flush that put those records into one of them. Where the log has lost
+    /// nothing they are taken for what a crash leaves of a job: half a table.
+    pub(super) fn give_up_unreadable_tables(&mut self, evidence: &Evidence) {
+        let manifest = evidence.manifest.as_ref();
+        let Some(shape) = manifest.and_then(|manifest| manifest.shape.as_ref()) else {
+            return;
+        };
+        for (id, found) in &evidence.tables {
+            if let (Err(error), false) = (&found.described, shape.knows(*id)) {
+                self.problems.push(error.to_string());
+                let what = format!(
+                    "{}; an edit that is lost may have named it, and the log is damaged too",
+                    words(error)
+                );
+                self.losses.push(whole_file(found.path.clone(), &what));
+                self.tables_aside.push((found.tier, *id));
+            }
+        }
     }
 }
 
