@@ -296,3 +296,27 @@ fn what_a_failed_compaction_left_is_no_damage() {
         disk = disk.crash(CrashStyle::KeepAll);
     }
 }
+
+/// Where the table of the lost edit cannot be read either, nothing tells of its records, which the log has no more: a repair said that
+/// the store was sound.
+#[test]
+fn a_table_that_cannot_be_read_is_reported_where_an_edit_is_torn_and_the_log_trimmed() {
+    let disk = Faulty::new(1);
+    let db = with_compactions(&disk).open().unwrap();
+    let side = db.create_keyspace("side").unwrap();
+    side.put("key", "value").unwrap();
+    db.put("key", "value").unwrap();
+    db.flush().unwrap();
+    let disk = disk.crash(CrashStyle::KeepAll);
+    let (last, bytes) = tables(&disk).pop().unwrap();
+    let end = bytes.len() as u64 - 1;
+    disk.corrupt(Path::new(DIR), &last, end, 1).unwrap();
+    let disk = cut(&disk, manifest(&disk).1 - 1);
+    let report = with_compactions(&disk).repair(false).unwrap();
+    let files = report.losses.iter().map(|loss| loss.file.clone());
+    let lost: Vec<_> = files.collect();
+    assert_eq!(lost, [Path::new(DIR).join(&last)], "{report:?}");
+    let aside = Path::new(DIR).join("lost").join(&last);
+    assert!(report.set_aside.contains(&aside), "{report:?}");
+    assert!(with_compactions(&disk).open().is_ok());
+}

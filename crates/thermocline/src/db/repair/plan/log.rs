@@ -83,9 +83,9 @@ impl Plan {
                 .extend(doomed.map(|number| wal::segment_file_name(*number)));
             self.logs_aside.sort();
             self.logs_aside.dedup();
-            if cut.damaged && !self.rebuilt {
-                self.give_up_unreadable_tables(evidence);
-            }
+        }
+        if !self.rebuilt {
+            self.give_up_unreadable_tables(evidence, &recovered);
         }
         // A keyspace that only the log knows: the edit that made it is lost.
         let next = self.shape.next_file;

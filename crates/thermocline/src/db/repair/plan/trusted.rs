@@ -3,14 +3,14 @@
 
 use super::rebuilt::{whole_file, words};
 use super::{Merge, Plan, open};
-use crate::db::orphans::was_named;
+use crate::db::orphans::{log_begins, was_named};
 use crate::db::repair::evidence::{Evidence, ReadManifest};
 use crate::error::{Error, Result};
 use crate::options::RecoveryMode;
 use crate::sync::Arc;
 use crate::tier::Tier;
 use crate::version::edit::{FileId, TableMeta};
-use crate::wal::{self, Bounds};
+use crate::wal::{self, Bounds, Recovered};
 
 impl Plan {
     /// The manifest decides; tables that are not whole are written anew in their place.
@@ -54,19 +54,28 @@ impl Plan {
         Ok(())
     }
 
-    /// Counts tables as lost that cannot be read and that no edit names, where the log has lost records: an edit at the
-    /// end of the manifest may be lost as well, of a flush that put those records into one of them. Where the log has lost
-    /// nothing they are taken for what a crash leaves of a job: half a table.
-    pub(super) fn give_up_unreadable_tables(&mut self, evidence: &Evidence) {
-        let manifest = evidence.manifest.as_ref();
-        let Some(shape) = manifest.and_then(|manifest| manifest.shape.as_ref()) else {
+    /// Counts tables as lost that cannot be read and that no edit names, where the edit of a flush may be lost as well and
+    /// the log does not hold what it flushed: the log has lost records, or it begins behind what was flushed of a
+    /// keyspace and the manifest ends in bytes that are no edit. Else they are taken for what a crash leaves of a
+    /// job: half a table.
+    pub(super) fn give_up_unreadable_tables(&mut self, evidence: &Evidence, log: &Recovered) {
+        let Some(manifest) = &evidence.manifest else {
             return;
         };
+        let Some(shape) = &manifest.shape else {
+            return;
+        };
+        let is_damaged = log.cut.as_ref().is_some_and(|cut| cut.damaged);
+        let mut flushed = shape.flushed_through.values();
+        let is_trimmed = manifest.torn && flushed.any(|through| *through < log_begins(log));
+        if !is_damaged && !is_trimmed {
+            return;
+        }
         for (id, found) in &evidence.tables {
             if let (Err(error), false) = (&found.described, shape.knows(*id)) {
                 self.problems.push(error.to_string());
                 let what = format!(
-                    "{}; an edit that is lost may have named it, and the log is damaged too",
+                    "{}; an edit that is lost may have named it, and the log may lack what it held",
                     words(error)
                 );
                 self.losses.push(whole_file(found.path.clone(), &what));
