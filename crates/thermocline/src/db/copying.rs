@@ -18,16 +18,42 @@ use crate::version::TableHandle;
 /// Bytes copied in a step.
 const PART: u64 = 1 << 20;
 
-/// Looks in a span of time, the least of whose room is what copies may have.
+/// Looks in a span of time. What was free all through one is free for copies.
 const LOOKS: u64 = 32;
 
-/// How far copying is.
+/// In a span as many reads come from the slow tier as this part of the blocks that lie there, one in so many. To copy a table
+/// takes a slow disk about the time of that part of its blocks, read one by one: a table is read in a span for about what
+/// its copy costs.
+const PART_READ: u64 = 8;
+
+/// How far copying is. Time is counted in reads of the slow tier, for that is what copies save.
 #[derive(Debug, Default)]
 pub(crate) struct Copying {
     /// Blocks read from slow tiers' devices by users.
     reads: AtomicU64,
+    /// The number of reads at which the next look is due, and how many lie between looks.
+    due: AtomicU64,
+    between: AtomicU64,
+    looks: AtomicU64,
     /// Whether a table is being copied, or about to be.
     runs: AtomicBool,
+}
+
+impl Copying {
+    /// Counts reads; whether a look is due, which is then the caller's, and which one it is.
+    fn count(&self, reads: u64) -> Option<u64> {
+        let now = self.reads.fetch_add(reads, Ordering::Relaxed) + reads;
+        let due = self.due.load(Ordering::Relaxed);
+        if now < due {
+            return None;
+        }
+        let next = now + self.between.load(Ordering::Relaxed).max(1);
+        let taken = self
+            .due
+            .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed);
+        taken.ok()?;
+        Some(self.looks.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 impl Engine {
@@ -44,28 +70,28 @@ impl Engine {
         self.ralt.is_some() && self.switches().copies
     }
 
-    /// Time is counted in reads of the slow tier, for that is what copies save.
     fn count_slow_reads(&self, reads: u64) {
-        let between = self.reads_between_looks();
-        let before = self.copying.reads.fetch_add(reads, Ordering::Relaxed);
-        let (was, is) = (before / between, (before + reads) / between);
-        if was == is {
+        let Some(look) = self.copying.count(reads) else {
             return;
-        }
-        if was / LOOKS != is / LOOKS {
-            self.fast().begin_span();
-            self.for_each_slow_table(|table| table.table.age_reads());
+        };
+        if look % LOOKS == 0 {
+            self.begin_span();
         }
         if self.fast().free_for_copies() >= self.sizes.table_size / 2 {
             self.schedule_copying();
         }
     }
 
-    /// A span is as many reads as read a table's bytes eight times: to copy a table into room that is claimed more often
-    /// would cost more than it is worth.
-    fn reads_between_looks(&self) -> u64 {
-        let blocks = self.sizes.table_size / self.tiers[1].options.block_size as u64;
-        (blocks * 8 / LOOKS).max(1)
+    fn begin_span(&self) {
+        self.fast().begin_span();
+        let mut data = 0;
+        self.for_each_slow_table(|table| {
+            table.table.age_reads();
+            data += table.meta.len;
+        });
+        let blocks = data / self.tiers[1].options.block_size as u64;
+        let between = blocks / PART_READ / LOOKS;
+        self.copying.between.store(between, Ordering::Relaxed);
     }
 
     fn for_each_slow_table(&self, mut act: impl FnMut(&Arc<TableHandle>)) {

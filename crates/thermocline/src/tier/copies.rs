@@ -31,7 +31,7 @@ pub(crate) fn copy_number(name: &str) -> Option<u64> {
 pub(super) struct Copies {
     /// Bytes of files, and of those being written.
     bytes: AtomicU64,
-    /// The least that was free of late: in this span of time, and in the one before.
+    /// The least that was free: in this span of time so far, and in the one before.
     least: [AtomicU64; 2],
     slots: Mutex<Vec<Weak<CopySlot>>>,
 }
@@ -61,7 +61,7 @@ impl Tier {
         unused.saturating_sub(self.copied_bytes())
     }
 
-    /// Ends a span of time: what was free all through the last two is free for copies.
+    /// Begins a span of time: what was free all through the last one, and still is, is free for copies.
     pub(crate) fn begin_span(&self) {
         let [now, before] = &self.copies.least;
         before.store(now.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -66,8 +66,9 @@ impl Cold {
 
     /// Reads on for that many spans, or until nothing comes from the slow tier any more.
     fn read_for(&self, spans: u64) {
-        let reads = || self.scene.engine().copying.reads.load(Ordering::Relaxed);
-        let span = || reads() / (self.scene.engine().reads_between_looks() * LOOKS);
+        let engine = self.scene.engine();
+        let reads = || engine.copying.reads.load(Ordering::Relaxed);
+        let span = || engine.copying.looks.load(Ordering::Relaxed).div_ceil(LOOKS);
         let (end, mut last, mut idle) = (span() + spans, 0, 0);
         for key in self.model.keys().cycle() {
             self.scene.db.get(key).unwrap();
