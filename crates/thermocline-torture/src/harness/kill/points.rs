@@ -106,6 +106,11 @@ pub(super) const CLASSES: &[Class] = &[
         ],
     },
     Class {
+        name: "kills in a copy of a slow table",
+        most: 2,
+        points: &["copying.written"],
+    },
+    Class {
         name: "kills in the table of accesses",
         most: 2,
         points: &[
