@@ -290,8 +290,13 @@ impl Tier {
         expected_len: u64,
         purpose: Purpose,
     ) -> Result<CountedWriter> {
+        let create = || self.tables.create(name, expected_len);
+        let writer = match purpose {
+            Purpose::Copy => create()?,
+            _ => self.with_room(create)?,
+        };
         Ok(CountedWriter {
-            writer: self.tables.create(name, expected_len)?,
+            writer,
             tier: Arc::clone(self),
             purpose,
             gathered: Gathered::default(),
@@ -369,7 +374,11 @@ pub(crate) struct CountedWriter {
 
 impl CountedWriter {
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        self.writer.append(bytes)?;
+        let appended = self.writer.append(bytes);
+        if self.purpose != Purpose::Copy {
+            self.tier.note_want_of_room(&appended);
+        }
+        appended?;
         let whole = self.gathered.add(bytes.len());
         if whole > 0 {
             self.tier.count_write(self.purpose, whole);
@@ -377,13 +386,27 @@ impl CountedWriter {
         Ok(())
     }
 
+    /// Makes the object and its name durable (I4).
     pub(crate) fn finish(mut self) -> Result<()> {
+        self.count_rest();
+        let tier = Arc::clone(&self.tier);
+        let writer = self.writer;
+        let finished = tier.sync_names(|| writer.finish());
+        tier.note_want_of_room(&finished);
+        finished
+    }
+
+    /// Has the object read from now on, until a crash takes it perhaps.
+    pub(crate) fn finish_unsynced(mut self) -> Result<()> {
+        self.count_rest();
+        self.writer.finish_unsynced()
+    }
+
+    fn count_rest(&mut self) {
         let rest = self.gathered.take();
         if rest > 0 {
             self.tier.count_write(self.purpose, rest);
         }
-        let writer = self.writer;
-        self.tier.sync_names(|| writer.finish())
     }
 }
 

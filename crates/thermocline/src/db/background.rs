@@ -318,6 +318,11 @@ impl Engine {
 
     /// Whether nothing runs, waits or wants to run.
     pub(crate) fn is_idle(&self) -> bool {
+        !self.is_copying() && self.makes_no_room()
+    }
+
+    /// Whether nothing runs, waits or wants to run that could make room.
+    pub(crate) fn makes_no_room(&self) -> bool {
         let seen = self.background.compactions.look();
         let is_idle = seen.running() == 0
             && self.all_trees().iter().all(|tree| {

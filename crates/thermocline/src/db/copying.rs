@@ -124,7 +124,7 @@ impl Engine {
         self.for_each_slow_table(|table| {
             let worth = f64::from(table.table.recent_reads()) / table.meta.len as f64;
             let is_better = best.as_ref().is_none_or(|(most, _)| worth > *most);
-            if worth > 0.0 && is_better && table.meta.len <= room && table.table.copy().is_empty() {
+            if worth > 0.0 && is_better && table.meta.len <= room && table.table.copy().is_open() {
                 best = Some((worth, Arc::clone(table)));
             }
         });
@@ -156,7 +156,9 @@ impl CopyJob {
         let len = PART.min(table.meta.len - copied.offset);
         let part = table
             .table
-            .read_raw(Purpose::Copy, copied.offset, len as usize)?;
+            .read_raw(Purpose::Copy, copied.offset, len as usize)
+            // Else it would stay the one that is worth a copy most, and no other would get one.
+            .inspect_err(|_| table.table.copy().close())?;
         if !copied.writer.append(&part)? {
             return Ok(false);
         }
@@ -192,14 +194,9 @@ impl Job for CopyJob {
         match self.copy() {
             Ok(true) => return Step::Again,
             Ok(false) => {}
-            // Copies are advice (I7): what goes wrong here costs the next reads what they would have cost. Only a
-            // failed sync is the store's business (I9).
-            Err(error) => {
-                self.engine.background.note_poison(&error);
-                if !matches!(error, Error::Closed) {
-                    self.engine.fast().refuse_copies();
-                }
-            }
+            // Copies are advice (I7): what goes wrong here costs the next reads what they would have cost.
+            Err(Error::Closed) => {}
+            Err(_) => self.engine.fast().refuse_copies(),
         }
         Step::Done
     }

@@ -47,10 +47,17 @@ impl Job for FlushJob {
         let oldest = self.tree.pin().immutables.last().cloned();
         if let Some(memtable) = oldest {
             let seen = self.engine.background.compactions.look();
+            let given_up = self.engine.fast().copies_given_up();
             match self.engine.flush_memtable(&self.tree, &memtable) {
                 Ok(()) => {
                     self.engine.background.clear(Work::Flush);
                     self.engine.after_change();
+                    return Step::Again;
+                }
+                // Copies had the device's room, and are gone.
+                Err(error)
+                    if error.is_no_space() && self.engine.fast().copies_given_up() != given_up =>
+                {
                     return Step::Again;
                 }
                 // Not a failure: a compaction is making room, and queues this flush again when it

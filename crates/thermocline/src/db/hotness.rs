@@ -198,10 +198,9 @@ impl Engine {
         hotrap.map(|hotrap| hotrap.switches()).unwrap_or_default()
     }
 
-    /// Whether RALT's work, a promotion or a copy is queued or runs.
+    /// Whether RALT's work or a promotion is queued or runs.
     pub(crate) fn is_promoting(&self) -> bool {
         self.tracking.load(Ordering::Acquire)
-            || self.is_copying()
             || self
                 .all_trees()
                 .iter()

@@ -150,7 +150,7 @@ impl Parts<'_> {
     }
 
     /// Replays the log, begins a new segment and a new manifest, and opens the tables.
-    fn start(self) -> Result<(Arc<Engine>, RecoveryReport)> {
+    fn start(mut self) -> Result<(Arc<Engine>, RecoveryReport)> {
         let builder = self.builder;
         let next_file = AtomicU64::new(self.next_file);
         let new_file = || next_file.fetch_add(1, Ordering::Relaxed);
@@ -163,6 +163,7 @@ impl Parts<'_> {
             &recovered,
             &self.manifest,
         )?;
+        self.orphans.remove_copies(&self.tiers)?;
         // Not what the manifest names: that may be a write which no log holds, of before a loss of power, or of the store
         // that this one is a copy of. Nothing has its number (I5), and the log has to go on without a gap.
         let last_seq = recovered.last_seq;

@@ -58,10 +58,18 @@ impl Orphans {
         Ok(())
     }
 
-    /// Removes them and gives back how many tables there were. Called once the log agrees with the
+    /// Removes the copies, before anything is written: they may have the device's last room.
+    pub(super) fn remove_copies(&mut self, tiers: &[Arc<Tier>]) -> Result<()> {
+        for (tier, name) in self.copies.drain(..) {
+            tiers[tier].tables.remove(&name)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the tables and gives back how many there were. Called once the log agrees with the
     /// manifest: under a damaged one, tables that belong to the store would look like orphans.
     pub(super) fn sweep(self, tiers: &[Arc<Tier>]) -> Result<u64> {
-        for (tier, name) in self.tables.iter().chain(&self.copies) {
+        for (tier, name) in &self.tables {
             tiers[*tier].tables.remove(name)?;
         }
         Ok(self.tables.len() as u64)

@@ -309,7 +309,7 @@ impl Engine {
     /// Whether no background work is under way, or due, that could make room. A job that has
     /// just ended may not have queued the next one yet: what is due counts.
     fn is_stuck(&self) -> bool {
-        self.is_idle() && !self.commit.freezes_held()
+        self.makes_no_room() && !self.commit.freezes_held()
     }
 
     fn no_space(&self) -> Error {

@@ -13,7 +13,7 @@ pub enum Activity {
     Flush,
     /// Merging levels, and removing what a merge made obsolete.
     Compaction,
-    /// Checking what waits in promotion caches, and making tables of it.
+    /// Checking what waits in promotion caches, and making tables of it; copying slow tables into room that nothing uses.
     Promotion,
     /// Keeping the access records.
     Ralt,

@@ -325,6 +325,10 @@ impl TableWriter for MemoryWriter {
         let mut files = this.memory.files.lock();
         files.enter_new("create", &this.dir, &this.name, content)
     }
+
+    fn finish_unsynced(self: Box<Self>) -> Result<()> {
+        self.finish()
+    }
 }
 
 impl TableFile for MemoryTable {

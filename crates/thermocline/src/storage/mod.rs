@@ -197,6 +197,13 @@ pub trait TableWriter: Send + Debug {
     /// I/O errors of the medium. [`crate::Error::Poisoned`] when a sync failed, even for lack of
     /// space: the caller must stop writing (I9).
     fn finish(self: Box<Self>) -> Result<()>;
+
+    /// Writes what is left, so that it can be read, and syncs nothing: for an object that nobody misses if a crash takes
+    /// it, or a part of it.
+    ///
+    /// # Errors
+    /// I/O errors of the medium; the object is then lost.
+    fn finish_unsynced(self: Box<Self>) -> Result<()>;
 }
 
 /// A finished object.

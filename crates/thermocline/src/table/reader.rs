@@ -317,10 +317,12 @@ impl Table {
             if payload.is_ok() {
                 return payload;
             }
-            let _bytes = self.copy.clear();
             let read = self.read_from(&BlockSource::Table, handle)?;
             self.count_device_read(&read, purpose, trace);
-            return self.decode(&read, handle);
+            let payload = self.decode(&read, handle)?;
+            // Only now: a copy of what is damaged in the table is none the worse, and would be made again.
+            let _bytes = self.copy.clear();
+            return Ok(payload);
         }
         let read = read?;
         self.count_device_read(&read, purpose, trace);

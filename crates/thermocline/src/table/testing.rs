@@ -122,6 +122,10 @@ impl TableWriter for TestWriter {
         self.0.lock().insert(self.1, Arc::new(self.2));
         Ok(())
     }
+
+    fn finish_unsynced(self: Box<Self>) -> Result<()> {
+        self.finish()
+    }
 }
 
 impl TableFile for TestFile {

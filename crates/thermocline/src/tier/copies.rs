@@ -1,16 +1,19 @@
 //! Copies of a slower tier's tables in room of this one that nothing uses.
 //!
 //! A fast tier is never full: flushes, compactions and the log need room that they use now and then. Copies lie in it
-//! meanwhile. They are never needed: whoever claims the room has it at once, and the copies in it are gone. No edit
-//! names them, and no opening keeps them.
+//! meanwhile. They are never needed: whoever claims the room has it at once, and the copies in it are gone, the one that
+//! is being written first. No edit names them, no opening keeps them, and so nothing of them is synced.
+//!
+//! A capacity is a promise to use no more, not one that the device has as much. Where it has less, all copies go at the
+//! first write that finds no room, and what can be is written again.
 
 use std::sync::Weak;
 
 use arc_swap::ArcSwapOption;
 
 use super::{CountedWriter, Purpose, Tier, TierFile};
-use crate::error::Result;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::error::{Error, Result};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use crate::sync::{Arc, Mutex};
 use crate::version::edit::MAX_NUMBER;
 
@@ -33,7 +36,11 @@ pub(super) struct Copies {
     bytes: AtomicU64,
     /// The least that was free: in this span of time so far, and in the one before.
     least: [AtomicU64; 2],
+    /// The copy that is being written; locked while it is begun, appended to and finished, and before `slots`.
+    unfinished: Mutex<Option<Unfinished>>,
     slots: Mutex<Vec<Weak<CopySlot>>>,
+    /// How often all were given up because the device had no room.
+    given_up: AtomicU64,
 }
 
 impl Default for Copies {
@@ -42,7 +49,9 @@ impl Default for Copies {
             bytes: AtomicU64::new(0),
             // Nothing is known to be of no use yet.
             least: [AtomicU64::new(0), AtomicU64::new(0)],
+            unfinished: Mutex::default(),
             slots: Mutex::default(),
+            given_up: AtomicU64::new(0),
         }
     }
 }
@@ -53,8 +62,12 @@ impl Tier {
         self.copies.bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes that nobody has claimed of late, nor a copy has.
+    /// Bytes that nobody has claimed of late, nor a copy has. None on a tier without a capacity: what its device holds
+    /// is not known.
     pub(crate) fn free_for_copies(&self) -> u64 {
+        if self.options.capacity == u64::MAX {
+            return 0;
+        }
         let least = self.copies.least.iter();
         let unused = least.map(|least| least.load(Ordering::Relaxed)).min();
         let unused = unused.unwrap_or(0).min(self.free_for_jobs());
@@ -68,13 +81,50 @@ impl Tier {
         now.store(self.free_for_jobs(), Ordering::Relaxed);
     }
 
-    /// Has nothing copied for the rest of this span.
+    /// Has nothing copied in this span of time and the next.
     pub(crate) fn refuse_copies(&self) {
         self.copies.least[0].store(0, Ordering::Relaxed);
     }
 
+    /// Does `write`; where the device has no room, once more without copies.
+    ///
+    /// # Errors
+    /// Those of `write`, which may be repeated after [`Error::NoSpace`].
+    pub(crate) fn with_room<T>(&self, mut write: impl FnMut() -> Result<T>) -> Result<T> {
+        match write() {
+            Err(error) if error.is_no_space() && self.give_up_copies() => write(),
+            done => done,
+        }
+    }
+
+    /// Gives copies up if a write that cannot be repeated has failed because the device has no room: whoever begins anew
+    /// finds theirs.
+    pub(super) fn note_want_of_room<T>(&self, written: &Result<T>) {
+        if written.as_ref().is_err_and(Error::is_no_space) {
+            self.give_up_copies();
+        }
+    }
+
+    /// How often copies were given up for want of room on the device.
+    pub(crate) fn copies_given_up(&self) -> u64 {
+        self.copies.given_up.load(Ordering::Acquire)
+    }
+
+    /// Does without copies; whether there were any.
+    fn give_up_copies(&self) -> bool {
+        if self.copied_bytes() == 0 {
+            return false;
+        }
+        self.refuse_copies();
+        self.remove_all_copies();
+        self.copies.given_up.fetch_add(1, Ordering::Release);
+        true
+    }
+
     /// Takes copies away until what was just claimed has room (I8).
     pub(super) fn take_back_room(&self) {
+        // Who claims and who begins a copy each note it and then look: one of them sees the other.
+        fence(Ordering::SeqCst);
         let free = self.free_for_jobs();
         let least = &self.copies.least[0];
         if free < least.load(Ordering::Relaxed) {
@@ -85,9 +135,10 @@ impl Tier {
         }
     }
 
-    /// Removes copies, the last that was made first, until the others have room. A file that is being read goes with the
+    /// Removes copies, the last that was begun first, until the others have room. A file that is being read goes with the
     /// end of that read, and counts until then.
     fn remove_copies(&self) {
+        drop(self.copies.unfinished.lock().take());
         let mut slots = self.copies.slots.lock();
         let mut excess = self.copied_bytes().saturating_sub(self.free_for_jobs());
         while excess > 0
@@ -101,13 +152,14 @@ impl Tier {
 
     /// Removes all copies.
     pub(crate) fn remove_all_copies(&self) {
+        drop(self.copies.unfinished.lock().take());
         let slots = std::mem::take(&mut *self.copies.slots.lock());
         slots.iter().filter_map(Weak::upgrade).for_each(|slot| {
             slot.clear();
         });
     }
 
-    /// Begins a copy of `bytes`, to be file `number`.
+    /// Begins a copy of `bytes`, to be file `number`, the only one that is being written.
     ///
     /// # Errors
     /// Those of the medium. None is given where there is no room.
@@ -116,17 +168,20 @@ impl Tier {
         number: u64,
         bytes: u64,
     ) -> Result<Option<CopyWriter>> {
+        let mut unfinished = self.copies.unfinished.lock();
         let claim = CopyBytes {
             tier: Arc::clone(self),
             bytes,
             name: name_of(number),
         };
         self.copies.bytes.fetch_add(bytes, Ordering::Relaxed);
-        if !claim.has_room() {
+        fence(Ordering::SeqCst);
+        if self.copied_bytes() > self.free_for_jobs() {
             return Ok(None);
         }
         let writer = self.create(&claim.name, bytes, Purpose::Copy)?;
-        Ok(Some(CopyWriter { writer, claim }))
+        *unfinished = Some(Unfinished { writer, claim });
+        Ok(Some(CopyWriter(Arc::clone(self))))
     }
 }
 
@@ -136,13 +191,6 @@ struct CopyBytes {
     tier: Arc<Tier>,
     bytes: u64,
     name: String,
-}
-
-impl CopyBytes {
-    /// Whether nobody else has claimed the room.
-    fn has_room(&self) -> bool {
-        self.tier.copied_bytes() <= self.tier.free_for_jobs()
-    }
 }
 
 impl Drop for CopyBytes {
@@ -155,12 +203,16 @@ impl Drop for CopyBytes {
     }
 }
 
-/// A copy that is being written.
+/// A copy that is being written, until it is finished or its room is claimed.
 #[derive(Debug)]
-pub(crate) struct CopyWriter {
+struct Unfinished {
     writer: CountedWriter,
     claim: CopyBytes,
 }
+
+/// Writes the unfinished copy of a tier.
+#[derive(Debug)]
+pub(crate) struct CopyWriter(Arc<Tier>);
 
 impl CopyWriter {
     /// Appends `bytes`, unless the room was claimed meanwhile; whether it was not.
@@ -168,32 +220,41 @@ impl CopyWriter {
     /// # Errors
     /// Those of the medium.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<bool> {
-        let has_room = self.claim.has_room();
-        if has_room {
-            self.writer.append(bytes)?;
+        match &mut *self.0.copies.unfinished.lock() {
+            None => Ok(false),
+            Some(copy) => copy.writer.append(bytes).map(|()| true),
         }
-        Ok(has_room)
     }
 
-    /// Has the blocks of the table of `slot` read from here from now on.
+    /// Has the blocks of the table of `slot` read from here from now on, unless the room was claimed meanwhile.
     ///
     /// # Errors
-    /// Those of the medium, of its syncs among them (I9).
+    /// Those of the medium.
     pub(crate) fn finish(self, slot: &Arc<CopySlot>) -> Result<()> {
-        self.writer.finish()?;
-        let tier = Arc::clone(&self.claim.tier);
+        let tier = &self.0;
+        // Who claims the room meanwhile waits until the copy is where it can be taken from.
+        let mut unfinished = tier.copies.unfinished.lock();
+        let Some(Unfinished { writer, claim }) = unfinished.take() else {
+            return Ok(());
+        };
+        writer.finish_unsynced()?;
         let copy = TableCopy {
-            file: tier.open(&self.claim.name)?,
-            claim: self.claim,
+            file: tier.open(&claim.name)?,
+            claim,
         };
         let mut slots = tier.copies.slots.lock();
         slots.retain(|slot| slot.upgrade().is_some_and(|slot| !slot.is_empty()));
         slots.push(Arc::downgrade(slot));
-        slot.0.store(Some(Arc::new(copy)));
+        slot.put(copy);
         drop(slots);
-        // Who claimed the room meanwhile did not find the copy.
-        tier.take_back_room();
+        drop(unfinished);
         Ok(())
+    }
+}
+
+impl Drop for CopyWriter {
+    fn drop(&mut self) {
+        drop(self.0.copies.unfinished.lock().take());
     }
 }
 
@@ -206,21 +267,39 @@ pub(crate) struct TableCopy {
 
 /// Where a table has its copy, if there is one.
 #[derive(Debug, Default)]
-pub(crate) struct CopySlot(ArcSwapOption<TableCopy>);
+pub(crate) struct CopySlot {
+    copy: ArcSwapOption<TableCopy>,
+    /// Whether the table could not be read as a whole.
+    is_unreadable: AtomicBool,
+}
 
 impl CopySlot {
     /// The copy.
     #[inline]
     pub(crate) fn get(&self) -> Option<Arc<TableCopy>> {
-        self.0.load_full()
+        self.copy.load_full()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.load().is_none()
+    fn is_empty(&self) -> bool {
+        self.copy.load().is_none()
+    }
+
+    /// Whether a copy may be made.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_empty() && !self.is_unreadable.load(Ordering::Relaxed)
+    }
+
+    /// Has no copy made any more: the table cannot be read as a whole.
+    pub(crate) fn close(&self) {
+        self.is_unreadable.store(true, Ordering::Relaxed);
+    }
+
+    fn put(&self, copy: TableCopy) {
+        self.copy.store(Some(Arc::new(copy)));
     }
 
     /// Does without the copy from now on; its bytes come back.
     pub(crate) fn clear(&self) -> u64 {
-        self.0.swap(None).map_or(0, |copy| copy.claim.bytes)
+        self.copy.swap(None).map_or(0, |copy| copy.claim.bytes)
     }
 }

@@ -73,12 +73,14 @@ impl Manifest {
             put_record(&mut bytes, number, offset, |out| edit.encode(out))?;
         }
         let name = manifest_file_name(number);
-        let file = store.create(&name)?;
-        if let Err(error) = file.append(&bytes) {
-            // Not in force: what is left of it is removed with the next rollover.
-            let _ = store.remove(&name);
-            return Err(error);
-        }
+        let file = tier.with_room(|| {
+            let file = store.create(&name)?;
+            file.append(&bytes).inspect_err(|_| {
+                // Not in force: what is left of it is removed with the next rollover.
+                let _ = store.remove(&name);
+            })?;
+            Ok(file)
+        })?;
         let len = bytes.len() as u64;
         tier.count_write(Purpose::Manifest, len);
         file.sync().map_err(poisoned)?;
@@ -186,15 +188,18 @@ impl Manifest {
         }
         let mut record = Vec::new();
         put_record(&mut record, self.number, self.len, |out| edit.encode(out))?;
-        let written =
-            point!(self.points, "manifest.before_append").and_then(|()| self.file.append(&record));
-        if let Err(error) = written {
-            // A part of it, followed by later edits, would read as damage.
-            return match self.file.truncate(self.len) {
-                Ok(()) => Err(error),
-                Err(truncation) => Err(self.poison(truncation)),
-            };
-        }
+        let tier = Arc::clone(&self.tier);
+        tier.with_room(|| {
+            let written = point!(self.points, "manifest.before_append")
+                .and_then(|()| self.file.append(&record));
+            written.map_err(|error| {
+                // A part of it, followed by later edits, would read as damage.
+                match self.file.truncate(self.len) {
+                    Ok(()) => error,
+                    Err(truncation) => self.poison(truncation),
+                }
+            })
+        })?;
         let len = record.len() as u64;
         self.tier.count_write(Purpose::Manifest, len);
         self.tier.add_file_bytes(len);

@@ -100,16 +100,18 @@ impl Shared {
         if state.buffer.is_empty() {
             return Ok(());
         }
-        let written = point!(self.points, "wal.before_hand_over")
-            .and_then(|()| state.current_file.append(&state.buffer));
-        if let Err(error) = written {
-            // Part of the records may have reached the file. Left there they would come
-            // back at recovery although their writers were told otherwise.
-            return match state.current_file.truncate(state.current.extent.len) {
-                Ok(()) => Err(error),
-                Err(truncation) => Err(self.poison(&truncation)),
-            };
-        }
+        self.tier.with_room(|| {
+            let written = point!(self.points, "wal.before_hand_over")
+                .and_then(|()| state.current_file.append(&state.buffer));
+            written.map_err(|error| {
+                // Part of the records may have reached the file. Left there they would come
+                // back at recovery although their writers were told otherwise.
+                match state.current_file.truncate(state.current.extent.len) {
+                    Ok(()) => error,
+                    Err(truncation) => self.poison(&truncation),
+                }
+            })
+        })?;
         let len = state.buffer.len() as u64;
         self.tier.count_write(Purpose::Wal, len);
         self.tier.add_file_bytes(len);
@@ -148,14 +150,16 @@ fn start_segment(
     header: &FileHeader,
 ) -> Result<(Segment, Arc<dyn LogFile>)> {
     let name = segment_file_name(header.number);
-    let file = store.create(&name)?;
     let bytes = header.encode();
-    if let Err(error) = file.append(&bytes) {
-        // If the removal fails too, a segment without records is left, which recovery
-        // takes for what it is: a rotation that was given up.
-        let _ = store.remove(&name);
-        return Err(error);
-    }
+    let file = tier.with_room(|| {
+        let file = store.create(&name)?;
+        file.append(&bytes).inspect_err(|_| {
+            // If the removal fails too, a segment without records is left, which recovery
+            // takes for what it is: a rotation that was given up.
+            let _ = store.remove(&name);
+        })?;
+        Ok(file)
+    })?;
     let len = bytes.len() as u64;
     tier.count_write(Purpose::Wal, len);
     tier.add_file_bytes(len);

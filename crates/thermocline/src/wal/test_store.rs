@@ -237,6 +237,10 @@ impl TableWriter for Whole {
     fn finish(self: Box<Self>) -> Result<()> {
         Ok(())
     }
+
+    fn finish_unsynced(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl TableFile for Whole {

@@ -182,6 +182,10 @@ impl TableWriter for Counted<Box<dyn TableWriter>> {
     fn finish(self: Box<Self>) -> Result<()> {
         self.inner.finish()
     }
+
+    fn finish_unsynced(self: Box<Self>) -> Result<()> {
+        self.inner.finish_unsynced()
+    }
 }
 
 impl TableFile for Counted<Arc<dyn TableFile>> {

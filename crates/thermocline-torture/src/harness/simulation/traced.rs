@@ -229,6 +229,13 @@ impl TableWriter for Writer {
         self.trace.outcome("finish table", &done);
         done
     }
+
+    fn finish_unsynced(self: Box<Self>) -> Result<()> {
+        let done = self.inner.finish_unsynced();
+        self.trace.note(&[self.name.as_bytes()]);
+        self.trace.outcome("finish table unsynced", &done);
+        done
+    }
 }
 
 impl TableFile for Table {

@@ -224,6 +224,11 @@ impl TableWriter for Writer {
         pass_sync(&sky, &path)?;
         writer.finish()
     }
+
+    fn finish_unsynced(self: Box<Self>) -> Result<()> {
+        pass(&self.sky, Call::Write, "write", &self.path)?;
+        self.writer.finish_unsynced()
+    }
 }
 
 #[derive(Debug)]

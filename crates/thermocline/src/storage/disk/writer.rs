@@ -123,14 +123,17 @@ impl DiskTableWriter {
         written.map(|()| Some(buffer))
     }
 
-    /// Writes everything that is left.
+    /// Writes everything that is left, and ends the file there.
     fn write_all(&mut self) -> Result<()> {
         self.catch_up()?;
         let (offset, len) = (self.written, self.gathered.len as u64);
         self.gathered
             .write(&self.file, &self.path, offset, self.direct.is_on())?;
         self.written += len;
-        Ok(())
+        // Padding, and what was allocated beyond the end, go back.
+        self.file
+            .set_len(self.written)
+            .map_err(|e| Error::io("truncate", &self.path, e))
     }
 }
 
@@ -148,7 +151,7 @@ impl Gathered {
             true => self.len.next_multiple_of(WRITE_BLOCK),
             false => self.len,
         };
-        // Only the last write is padded; `finish` cuts the padding off.
+        // Only the last write is padded; `write_all` cuts the padding off.
         self.buffer[self.len..len].fill(0);
         self.len = 0;
         let bytes = &self.buffer[..len];
@@ -194,14 +197,16 @@ impl TableWriter for DiskTableWriter {
 
     fn finish(mut self: Box<Self>) -> Result<()> {
         self.write_all()?;
-        // Padding, and what was allocated beyond the end, go back.
-        self.file
-            .set_len(self.written)
-            .map_err(|e| Error::io("truncate", &self.path, e))?;
         self.file
             .sync_data()
             .map_err(|e| sync_failed(&self.path, &e))?;
         self.directory.sync()?;
+        self.finished = true;
+        Ok(())
+    }
+
+    fn finish_unsynced(mut self: Box<Self>) -> Result<()> {
+        self.write_all()?;
         self.finished = true;
         Ok(())
     }
@@ -234,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_table_has_exactly_the_appended_bytes() {
-        for direct in [true, false] {
+        for (direct, is_synced) in [(true, true), (true, false), (false, true), (false, false)] {
             let (home, store) = store(direct);
             for len in [0, 1, 4096, GATHER, GATHER + 1, 2 * GATHER + 4097] {
                 let bytes = pattern(len);
@@ -243,9 +248,15 @@ mod tests {
                 for chunk in bytes.chunks(300_007) {
                     writer.append(chunk).unwrap();
                 }
-                writer.finish().unwrap();
+                match is_synced {
+                    true => writer.finish().unwrap(),
+                    false => writer.finish_unsynced().unwrap(),
+                }
                 let written = std::fs::read(home.path().join(&name)).unwrap();
-                assert!(written == bytes, "direct {direct}, {len} bytes");
+                assert!(
+                    written == bytes,
+                    "direct {direct}, synced {is_synced}, {len} bytes"
+                );
             }
         }
     }

@@ -116,6 +116,11 @@ impl TableWriter for FaultyWriter {
         self.finished = true;
         Ok(())
     }
+
+    fn finish_unsynced(mut self: Box<Self>) -> Result<()> {
+        self.finished = true;
+        Ok(())
+    }
 }
 
 impl Drop for FaultyWriter {

@@ -162,6 +162,13 @@ impl TableStore for ThrottledTableStore {
     }
 }
 
+impl ThrottledWriter {
+    fn write_rest(&mut self) {
+        let rest = self.gathered.take();
+        self.device.write(rest);
+    }
+}
+
 impl TableWriter for ThrottledWriter {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         let whole = self.gathered.add(bytes.len());
@@ -172,9 +179,13 @@ impl TableWriter for ThrottledWriter {
     }
 
     fn finish(mut self: Box<Self>) -> Result<()> {
-        let rest = self.gathered.take();
-        self.device.write(rest);
+        self.write_rest();
         self.inner.finish()
+    }
+
+    fn finish_unsynced(mut self: Box<Self>) -> Result<()> {
+        self.write_rest();
+        self.inner.finish_unsynced()
     }
 }
 
