@@ -21,6 +21,7 @@ mod partitions;
 mod properties;
 mod reader;
 mod salvage;
+mod source;
 mod stored;
 mod tail;
 #[cfg(test)]
@@ -32,6 +33,7 @@ mod weights;
 pub(crate) use builder::{TableBuilder, TableIdentity};
 pub(crate) use describe::SelfDescribed;
 pub(crate) use iter::{ScanOptions, TableIter};
-pub(crate) use reader::{BlockSource, Located, ReadTrace, Record, Table};
+pub(crate) use reader::{Located, ReadTrace, Record, Table};
 pub(crate) use salvage::{LostPart, Salvage};
+pub(crate) use source::BlockSource;
 pub(crate) use stored::BlockHandle;

@@ -11,16 +11,17 @@ use super::index;
 use super::iter::{ScanOptions, TableIter};
 use super::partitions::{Partition, PartitionHandle, TopIndex};
 use super::properties::TableProperties;
+use super::source::BlockSource;
 use super::stored::{self, BlockHandle, Damage};
 use super::tail::Tail;
 use crate::cache::{BlockCache, Pin, PinBudget};
 use crate::error::{Error, Result};
 use crate::key::{InternalKey, Kind, MAX_SEQ, SeqNo};
 use crate::options::MAX_TIERS;
-use crate::storage::{IoBuf, ReadRequest};
-use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::storage::IoBuf;
+use crate::sync::atomic::AtomicU32;
 use crate::sync::{Arc, Mutex};
-use crate::tier::{CopySlot, Purpose, TableCopy, Tier, TierFile};
+use crate::tier::{CopySlot, Purpose, Tier, TierFile};
 use crate::value::Value;
 use crate::version::edit::TableMeta;
 
@@ -41,13 +42,6 @@ pub(crate) enum Located {
     Found(Record),
     /// The block must be read; [`Table::complete`] goes on from there.
     Read(BlockHandle),
-}
-
-/// Which file blocks are read from.
-#[derive(Debug)]
-pub(crate) enum BlockSource {
-    Table,
-    Copy(Arc<TableCopy>),
 }
 
 /// What lookups cost. Block counts include partitions that are not pinned.
@@ -100,9 +94,9 @@ pub(crate) struct Table {
     /// Held while the partitions are loaded, so that they are read once.
     loading: Mutex<()>,
     /// Its copy on a faster tier, if there is one.
-    copy: Arc<CopySlot>,
+    pub(super) copy: Arc<CopySlot>,
     /// Blocks of late that were read for want of a copy.
-    reads: AtomicU32,
+    pub(super) reads: AtomicU32,
     pub(super) cache: Arc<BlockCache>,
 }
 
@@ -244,41 +238,6 @@ impl Table {
         )
     }
 
-    /// Where its blocks are read best.
-    #[inline]
-    pub(crate) fn source(&self) -> BlockSource {
-        self.copy
-            .get()
-            .map_or(BlockSource::Table, BlockSource::Copy)
-    }
-
-    fn file_of<'a>(&'a self, source: &'a BlockSource) -> &'a TierFile {
-        match source {
-            BlockSource::Table => &self.file,
-            BlockSource::Copy(copy) => &copy.file,
-        }
-    }
-
-    /// The tier that a read from `source` is of.
-    pub(crate) fn tier_of<'a>(&'a self, source: &'a BlockSource) -> &'a Tier {
-        &self.file_of(source).tier
-    }
-
-    /// The read that a [`Located::Read`] asks for. [`Table::complete`] counts it.
-    pub(crate) fn read_request(&self, source: &BlockSource, handle: BlockHandle) -> ReadRequest {
-        ReadRequest {
-            file: Arc::clone(&self.file_of(source).file),
-            offset: handle.offset,
-            len: handle.len as usize,
-        }
-    }
-
-    #[inline]
-    fn read_from(&self, source: &BlockSource, handle: BlockHandle) -> Result<IoBuf> {
-        let file = &self.file_of(source).file;
-        file.read(handle.offset, handle.len as usize)
-    }
-
     /// Goes on where [`Table::locate`] asked for a block that was `read` from `source`: checks it, keeps it
     /// in the cache and searches it. Counts the read.
     ///
@@ -297,61 +256,6 @@ impl Table {
         self.cache
             .insert(self.meta.id, handle.offset, payload.clone());
         self.search_block(payload, handle, key, seek_trailer(seq), trace)
-    }
-
-    /// What was `read` of a block from `source`. A copy that cannot be read is given up, and costs no answer.
-    fn payload(
-        &self,
-        handle: BlockHandle,
-        source: &BlockSource,
-        read: Result<IoBuf>,
-        purpose: Purpose,
-        trace: &mut ReadTrace,
-    ) -> Result<Bytes> {
-        trace.cache_misses += 1;
-        if let BlockSource::Copy(copy) = source {
-            let payload = read.and_then(|read| {
-                count_device_read(&copy.file.tier, &read, purpose, trace);
-                self.decode(&read, handle)
-            });
-            if payload.is_ok() {
-                return payload;
-            }
-            let read = self.read_from(&BlockSource::Table, handle)?;
-            self.count_device_read(&read, purpose, trace);
-            let payload = self.decode(&read, handle)?;
-            // Only now: a copy of what is damaged in the table is none the worse, and would be made again.
-            let _bytes = self.copy.clear();
-            return Ok(payload);
-        }
-        let read = read?;
-        self.count_device_read(&read, purpose, trace);
-        self.reads.fetch_add(1, Ordering::Relaxed);
-        self.decode(&read, handle)
-    }
-
-    /// Bytes of the file as they are.
-    ///
-    /// # Errors
-    /// I/O errors of the tier.
-    pub(crate) fn read_raw(&self, purpose: Purpose, offset: u64, len: usize) -> Result<IoBuf> {
-        self.file.read(purpose, offset, len)
-    }
-
-    /// Where it has its copy, or may get one.
-    pub(crate) fn copy(&self) -> &Arc<CopySlot> {
-        &self.copy
-    }
-
-    /// Blocks of late that were read for want of a copy.
-    pub(crate) fn recent_reads(&self) -> u32 {
-        self.reads.load(Ordering::Relaxed)
-    }
-
-    /// Lets what was read so far count for half.
-    pub(crate) fn age_reads(&self) {
-        // Reads that are counted meanwhile may be lost: it is advice.
-        self.reads.store(self.recent_reads() / 2, Ordering::Relaxed);
     }
 
     /// A cursor over the table.
@@ -377,50 +281,6 @@ impl Table {
             handle.offset,
             stored::decode(stored, self.meta.id, handle.offset),
         )
-    }
-
-    /// The payload of a block, through the cache; what is read stays there if `keep`.
-    pub(super) fn fetch(
-        &self,
-        handle: BlockHandle,
-        purpose: Purpose,
-        keep: bool,
-        trace: &mut ReadTrace,
-    ) -> Result<Bytes> {
-        if let Some(payload) = self.cached(handle, trace) {
-            return Ok(payload);
-        }
-        let source = self.source();
-        let read = self.read_from(&source, handle);
-        let payload = self.payload(handle, &source, read, purpose, trace)?;
-        if keep {
-            self.cache
-                .insert(self.meta.id, handle.offset, payload.clone());
-        }
-        Ok(payload)
-    }
-
-    /// The payload of a block, if it is in the cache, in memory or in flash.
-    #[inline]
-    pub(super) fn cached(&self, handle: BlockHandle, trace: &mut ReadTrace) -> Option<Bytes> {
-        if let Some(payload) = self.cache.get(self.meta.id, handle.offset) {
-            trace.cache_hits += 1;
-            return Some(payload);
-        }
-        let payload = self.cache.get_from_flash(self.meta.id, handle.offset)?;
-        trace.cache_misses += 1;
-        // The flash cache lies on the first tier, and counts its own bytes there.
-        trace.device_reads[0] += 1;
-        Some(payload)
-    }
-
-    pub(super) fn count_miss(&self, read: &IoBuf, purpose: Purpose, trace: &mut ReadTrace) {
-        trace.cache_misses += 1;
-        self.count_device_read(read, purpose, trace);
-    }
-
-    pub(super) fn count_device_read(&self, read: &IoBuf, purpose: Purpose, trace: &mut ReadTrace) {
-        count_device_read(self.tier(), read, purpose, trace);
     }
 
     pub(super) fn load_filter(
@@ -574,14 +434,6 @@ impl Table {
 
     pub(super) fn partition(&self, number: usize) -> Option<&PartitionHandle> {
         self.top.get(number)
-    }
-}
-
-#[inline]
-fn count_device_read(tier: &Tier, read: &IoBuf, purpose: Purpose, trace: &mut ReadTrace) {
-    tier.count_read(purpose, read.device_bytes());
-    if let Some(reads) = trace.device_reads.get_mut(usize::from(tier.index)) {
-        *reads += 1;
     }
 }
 

@@ -364,10 +364,10 @@ fn nothing_of_a_copy_is_synced() {
     cold.read_all();
 }
 
-/// Leaves the device of the fast tier as much room as its files take now.
-fn fill_device(disk: &Faulty) {
+/// Leaves the device of the fast tier as much room as its files take now, and `spare` bytes.
+fn fill_device(disk: &Faulty, spare: u64) {
     let used = disk.list_raw(Path::new("/fast"));
-    disk.capacity(Path::new("/fast"), bytes_of(&used));
+    disk.capacity(Path::new("/fast"), bytes_of(&used) + spare);
 }
 
 /// A capacity says what may be used, not what the device has. Where it had less, copies filled it, and nobody who found no
@@ -375,19 +375,22 @@ fn fill_device(disk: &Faulty) {
 #[test]
 fn copies_go_where_the_device_has_less_room_than_the_capacity() {
     type Write = fn(&Cold);
-    let writes: [(&str, Write); 3] = [
-        ("the log", |cold| {
+    // What is spare is enough for the log's and the manifest's part of a flush.
+    let writes: [(&str, u64, Write); 3] = [
+        ("the log", 0, |cold| {
             cold.scene.db.put("key", [0; VALUE]).unwrap();
         }),
-        ("the manifest", |cold| {
+        ("the manifest", 0, |cold| {
             cold.scene.db.create_keyspace("more").map(drop).unwrap();
         }),
-        ("a table", |cold| cold.scene.db.flush().unwrap()),
+        ("a table", 2048, |cold| cold.scene.db.flush().unwrap()),
     ];
-    for (what, write) in writes {
+    for (what, spare, write) in writes {
         let cold = Cold::with_copies();
-        cold.scene.db.put("old", [0; VALUE]).unwrap();
-        fill_device(&cold.disk);
+        for number in 0..20 {
+            cold.scene.put(&format!("more{number}"), "new");
+        }
+        fill_device(&cold.disk, spare);
         write(&cold);
         assert_eq!((cold.copied(), cold.files().len()), (0, 0), "{what}");
         cold.disk.capacity(Path::new("/fast"), u64::MAX);
@@ -404,7 +407,7 @@ fn copies_go_where_the_device_has_less_room_than_the_capacity() {
 fn an_opening_has_the_room_of_the_copies_that_a_crash_left() {
     let cold = Cold::with_copies();
     let crashed = cold.disk.crash(CrashStyle::KeepAll);
-    fill_device(&crashed);
+    fill_device(&crashed, 0);
     let scene = Scene::on(Arc::new(crashed.clone()), without_caches());
     assert_eq!(
         scene.db.get("key00007").unwrap().as_deref(),
