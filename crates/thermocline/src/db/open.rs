@@ -29,7 +29,7 @@ use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
 use crate::version::edit::KeyspaceId;
 use crate::version::{Graveyard, Manifest, identity, manifest_file_name, manifest_number};
-use crate::wal::{self, Recovered, Wal, segment_number};
+use crate::wal::{self, Surveyed, Wal, segment_number};
 
 /// More than the log's process buffer holds, in bytes.
 const LOG_BUFFER: u64 = 128 << 10;
@@ -116,17 +116,16 @@ struct Parts<'a> {
 type Replayed = (SeqNo, KeyspaceId, Kind, Bytes, Bytes);
 
 impl Parts<'_> {
-    /// Reads the log: what it holds, and the records of it that are not in tables.
-    fn replay(&self) -> Result<(Recovered, Vec<Replayed>)> {
+    /// Reads the log: what it holds, and the records of it that are not in tables. Changes nothing.
+    fn survey_log(&self) -> Result<(Surveyed, Vec<Replayed>)> {
         let mut replayed = Vec::new();
         let flushed = &self.shape.flushed_through;
         let manifest = &self.manifest;
-        let recovered = wal::recover(
+        let surveyed = wal::survey(
             &self.tiers[0],
             self.database,
             self.builder.options.recovery,
             &self.shape.log_bounds(),
-            &self.builder.points,
             &mut |seq, keyspace, kind, key, value| {
                 // I5: what is in tables already is skipped, keyspace by keyspace; what belongs
                 // to a dropped keyspace has no entry here.
@@ -146,7 +145,7 @@ impl Parts<'_> {
                 Ok(())
             },
         )?;
-        Ok((recovered, replayed))
+        Ok((surveyed, replayed))
     }
 
     /// Replays the log, begins a new segment and a new manifest, and opens the tables.
@@ -154,16 +153,18 @@ impl Parts<'_> {
         let builder = self.builder;
         let next_file = AtomicU64::new(self.next_file);
         let new_file = || next_file.fetch_add(1, Ordering::Relaxed);
-        let (recovered, replayed) = self.replay()?;
-        point!(builder.points, "recovery.replayed")?;
+        let (surveyed, replayed) = self.survey_log()?;
+        // Before anything is changed: a store that is refused is left as it was.
         self.orphans.check(
             &self.tiers,
             self.database,
             &self.shape,
-            &recovered,
+            &surveyed.recovered,
             &self.manifest,
         )?;
         self.orphans.remove_copies(&self.tiers)?;
+        let recovered = surveyed.settle(&self.tiers[0], &builder.points)?;
+        point!(builder.points, "recovery.replayed")?;
         // Not what the manifest names: that may be a write which no log holds, of before a loss of power, or of the store
         // that this one is a copy of. Nothing has its number (I5), and the log has to go on without a gap.
         let last_seq = recovered.last_seq;

@@ -38,7 +38,7 @@ impl RecoveryReport {
         Self {
             replayed,
             cut: recovered.cut.as_ref().map(cut),
-            damaged: recovered.cut.as_ref().is_some_and(|cut| cut.damaged),
+            damaged: recovered.is_damaged(),
             orphans,
             hotness: None,
         }

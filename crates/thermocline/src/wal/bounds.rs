@@ -5,6 +5,7 @@
 //! manifest what it has found to be the log.
 
 use super::segment::{log_store, segment_number};
+use super::settle::rewrite;
 use crate::error::Result;
 use crate::key::SeqNo;
 use crate::points::{Points, point};
@@ -51,21 +52,26 @@ impl Bounds {
     }
 }
 
-/// Removes segments that are older than what was found and no part of it, as the manifest in force
-/// says: they were given up, or their removal did not last.
+/// Removes what is no part of the log that was found, as the manifest in force says: segments that are older, and
+/// what segments hold behind their end. They were given up, or their removal did not last.
 ///
 /// # Errors
 /// I/O errors of the log store.
 pub(crate) fn remove_others(tier: &Tier, found: &FoundLog, points: &Points) -> Result<()> {
     let store = log_store(tier)?;
     for file in store.list()? {
-        let is_other = |number: FileId| {
-            number < found.next && found.segments.iter().all(|(own, _)| *own != number)
+        let Some(number) = segment_number(&file.name) else {
+            continue;
         };
-        if segment_number(&file.name).is_some_and(is_other) {
-            store.remove(&file.name)?;
-            point!(points, "recovery.log_shortened")?;
+        let own = found.segments.iter().find(|(own, _)| *own == number);
+        match own {
+            Some((_, len)) if *len < file.len => {
+                rewrite(tier, &*store, number, Some(*len), points)?;
+            }
+            None if number < found.next => store.remove(&file.name)?,
+            _ => continue,
         }
+        point!(points, "recovery.log_shortened")?;
     }
     Ok(())
 }

@@ -51,6 +51,11 @@ pub(crate) struct Recovered {
 }
 
 impl Recovered {
+    /// Whether durable data is missing.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.cut.as_ref().is_some_and(|cut| cut.damaged)
+    }
+
     /// Whether writes are missing between those that the log holds, or behind them.
     pub(crate) fn has_gap(&self) -> bool {
         let (first, last) = (self.segments.first(), self.segments.last());
@@ -76,9 +81,7 @@ impl Recovered {
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(SeqNo, KeyspaceId, Kind, Bytes, Bytes) -> Result<()>;
 
 /// Replays the log: `visit` gets every write in order, those included that tables hold too. On
-/// return the segments are durable and cut ones shortened; a crash on the way changes nothing that
-/// a repeated call would find. Segments that are obsolete or given up stay where they are, for
-/// [`super::remove_others`].
+/// return the segments are durable, as [`Surveyed::settle`] says.
 ///
 /// # Errors
 /// [`Error::Corruption`] for damage in strict mode, and in any mode for a log of another
@@ -91,11 +94,7 @@ pub(crate) fn recover(
     points: &Points,
     visit: Visit<'_>,
 ) -> Result<Recovered> {
-    let replayed = survey(tier, database, mode, bounds, visit)?;
-    let segments = &replayed.recovered.segments;
-    let unproven = segments.get(replayed.durable..).unwrap_or_default();
-    settle(tier, &*log_store(tier)?, unproven, points)?;
-    Ok(replayed.recovered)
+    survey(tier, database, mode, bounds, visit)?.settle(tier, points)
 }
 
 /// What [`recover`] finds before it changes anything.
@@ -106,6 +105,22 @@ pub(crate) struct Surveyed {
     pub(crate) doomed: Vec<FileId>,
     /// Of the segments that stay, how many are proven to be durable.
     durable: usize,
+}
+
+impl Surveyed {
+    /// Makes the segments that stay durable, and shortens those that a crash left too long; a crash on the way
+    /// changes nothing that a repeated survey would find. Segments that are obsolete or given up stay as they
+    /// are, and so does everything where the log is damaged, for [`super::remove_others`].
+    ///
+    /// # Errors
+    /// I/O errors of the log store.
+    pub(crate) fn settle(self, tier: &Arc<Tier>, points: &Points) -> Result<Recovered> {
+        let recovered = self.recovered;
+        let unproven = recovered.segments.get(self.durable..).unwrap_or_default();
+        let is_damaged = recovered.is_damaged();
+        settle(tier, &*log_store(tier)?, unproven, is_damaged, points)?;
+        Ok(recovered)
+    }
 }
 
 /// As [`recover`], without changing anything.

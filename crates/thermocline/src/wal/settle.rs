@@ -3,12 +3,16 @@
 //! Bytes that a replay has read may still be in the system's cache only, and a cut tail may
 //! come back: a second crash would then show a log that nobody wrote. So segments not
 //! proven durable are copied up to their valid length, synced, and renamed over.
+//!
+//! Not so where the log is cut because it is damaged: what lies behind a cut may be all that proves the
+//! damage. It stays until a manifest says what is given up.
 
 use super::segment::{ClosedSegment, segment_file_name};
 use crate::error::{Error, Result};
 use crate::points::{Points, point};
 use crate::storage::LogStore;
 use crate::tier::{Purpose, Tier};
+use crate::version::edit::FileId;
 
 const TEMPORARY: &str = ".wal.tmp";
 
@@ -17,12 +21,13 @@ pub(crate) fn is_temporary(name: &str) -> bool {
     name.ends_with(TEMPORARY)
 }
 
-/// Makes `unproven` segments durable at their valid length. May be cut short anywhere: a replay
-/// then finds the same prefix.
+/// Makes `unproven` segments durable: at their valid length, or, where the log `is_damaged`, as they are. May be
+/// cut short anywhere: a replay then finds the same prefix, and judges alike what is behind it.
 pub(super) fn settle(
     tier: &Tier,
     store: &dyn LogStore,
     unproven: &[ClosedSegment],
+    is_damaged: bool,
     points: &Points,
 ) -> Result<()> {
     for file in store.list()? {
@@ -31,7 +36,8 @@ pub(super) fn settle(
         }
     }
     for segment in unproven {
-        rewrite(tier, store, segment, points)?;
+        let len = (!is_damaged).then_some(segment.len);
+        rewrite(tier, store, segment.number, len, points)?;
     }
     if !unproven.is_empty() {
         store.sync_dir()?;
@@ -39,17 +45,19 @@ pub(super) fn settle(
     Ok(())
 }
 
-fn rewrite(
+/// Puts a durable copy of segment `number` in its place, cut to `len` bytes if that is given.
+pub(super) fn rewrite(
     tier: &Tier,
     store: &dyn LogStore,
-    segment: &ClosedSegment,
+    number: FileId,
+    len: Option<u64>,
     points: &Points,
 ) -> Result<()> {
-    let name = segment_file_name(segment.number);
-    let temporary = format!("{:08}{TEMPORARY}", segment.number);
+    let name = segment_file_name(number);
+    let temporary = format!("{number:08}{TEMPORARY}");
     let bytes = store.read(&name)?;
     tier.count_read(Purpose::Open, bytes.len() as u64);
-    let valid = usize::try_from(segment.len).ok();
+    let valid = len.map_or(Some(bytes.len()), |len| usize::try_from(len).ok());
     let Some(valid) = valid.and_then(|len| bytes.get(..len)) else {
         let what = "the segment became shorter while it was recovered";
         let path = store.path().join(name);
@@ -61,7 +69,7 @@ fn rewrite(
         let _ = store.remove(&temporary);
         return Err(error);
     }
-    tier.count_write(Purpose::Wal, segment.len);
+    tier.count_write(Purpose::Wal, valid.len() as u64);
     file.sync()?;
     point!(points, "recovery.log_copied")?;
     store.rename(&temporary, &name)?;

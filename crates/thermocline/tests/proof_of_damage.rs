@@ -1,0 +1,141 @@
+//! What proves that a log is damaged lies behind the damage. It must stay until a manifest says what is given up.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use thermocline::executor::Stepped;
+use thermocline::storage::{CrashStyle, Faulty};
+use thermocline::{Db, DbBuilder, Durability, Error, Options, Points, RecoveryMode, TierOptions};
+
+const DIR: &str = "/fast";
+
+fn in_mode(disk: &Faulty, recovery: RecoveryMode) -> DbBuilder {
+    let mut options = Options::with_tiers(vec![TierOptions::fast(DIR)]);
+    options.recovery = recovery;
+    let builder = Db::builder(options).medium(0, Arc::new(disk.clone()));
+    builder.executor(Arc::new(Stepped::new(1)))
+}
+
+fn strict(disk: &Faulty) -> DbBuilder {
+    in_mode(disk, RecoveryMode::Strict)
+}
+
+fn key(n: u64) -> String {
+    format!("key{n:03}")
+}
+
+fn fill(db: &Db) {
+    for n in 1..=100 {
+        db.put_with(key(n), "value", Durability::Sync).unwrap();
+    }
+}
+
+/// Flips a byte of write 50 in the only segment.
+fn damage_the_log(disk: &Faulty) {
+    let (name, content) = segment(disk);
+    let key = key(50);
+    let at = content.windows(key.len()).position(|w| w == key.as_bytes());
+    disk.corrupt(Path::new(DIR), &name, at.unwrap() as u64, 1)
+        .unwrap();
+}
+
+fn segment(disk: &Faulty) -> (String, Vec<u8>) {
+    let segments = files(disk).into_iter();
+    let mut segments = segments.filter(|(name, _)| name.ends_with(".wal"));
+    segments.next().unwrap()
+}
+
+/// Every file of the store with its content.
+fn files(disk: &Faulty) -> Vec<(String, Vec<u8>)> {
+    let dir = Path::new(DIR);
+    let names = disk.list_raw(dir).into_iter().map(|file| file.name);
+    let mut files: Vec<_> = names
+        .map(|name| (name.clone(), disk.read_raw(dir, &name).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+fn is_refused(disk: &Faulty, when: &str) {
+    let refused = strict(disk).open().map(|_| ());
+    let is_damage = refused.as_ref().is_err_and(Error::is_corruption);
+    assert!(is_damage, "{when}: {refused:?}");
+    let found = strict(disk).repair(true).unwrap();
+    assert_eq!(found.losses.len(), 1, "{when}: {found:?}");
+}
+
+fn has_what_was_before_the_damage(disk: &Faulty) {
+    let db = strict(disk).open().unwrap();
+    assert_eq!(db.iter().count(), 49);
+}
+
+/// A repair and a tolerant opening put the segment in its place that ended before the damage, and wrote the manifest that declares the
+/// loss after that. Cut short in between, they left a log that looked whole: the next opening and the next repair found nothing wrong,
+/// and half of the acknowledged writes were gone without a word.
+#[test]
+fn a_recovery_that_is_cut_short_leaves_the_proof_of_damage() {
+    let disk = Faulty::new(1);
+    let db = strict(&disk).open().unwrap();
+    fill(&db);
+    let disk = disk.crash(CrashStyle::KeepAll);
+    damage_the_log(&disk);
+    is_refused(&disk, "at first");
+    let whole = segment(&disk).1.len();
+    for repairs in [false, true] {
+        for (point, is_in_force) in [
+            ("recovery.log_copied", false),
+            ("recovery.log_settled", false),
+            ("manifest.before_current", false),
+            ("manifest.after_current", true),
+            ("recovery.log_shortened", true),
+        ] {
+            let when = format!("{point}, {repairs}");
+            let disk = disk.image(|_| true);
+            let points = Points::default();
+            points.set(point, || Err(Error::Closed));
+            let tolerant = in_mode(&disk, RecoveryMode::Tolerant).points(points);
+            let failed = match repairs {
+                true => tolerant.repair(false).map(|_| ()),
+                false => tolerant.open().map(|_| ()),
+            };
+            assert!(failed.is_err(), "{when}");
+            let left = [
+                disk.crash(CrashStyle::LoseAll),
+                disk.crash(CrashStyle::KeepAll),
+            ];
+            for disk in left {
+                if !is_in_force {
+                    is_refused(&disk, &when);
+                    assert_eq!(segment(&disk).1.len(), whole, "{when}");
+                    assert!(strict(&disk).repair(false).unwrap().repaired);
+                }
+                has_what_was_before_the_damage(&disk);
+                assert!(segment(&disk).1.len() < whole, "{when}: it takes room");
+            }
+        }
+    }
+}
+
+/// A tolerant opening that an orphan made refuse, the edit that named it being lost, had shortened the damaged log before it looked.
+#[test]
+fn a_tolerant_opening_that_refuses_changes_nothing() {
+    let disk = Faulty::new(1);
+    let (points, left) = (Points::default(), Arc::new(Mutex::new(None)));
+    let (device, kept) = (disk.clone(), Arc::clone(&left));
+    points.set("flush.before_edit", move || {
+        *kept.lock().unwrap() = Some(device.image(|_| true));
+        Ok(())
+    });
+    let db = strict(&disk).points(points).open().unwrap();
+    fill(&db);
+    db.flush().unwrap();
+    let disk = left.lock().unwrap().take().unwrap();
+    damage_the_log(&disk);
+    let before = files(&disk);
+    let refused = in_mode(&disk, RecoveryMode::Tolerant).open().unwrap_err();
+    assert!(refused.to_string().contains("edit"), "{refused}");
+    let names = |files: &[(String, Vec<u8>)]| files.iter().map(|f| f.0.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&files(&disk)), names(&before));
+    assert!(files(&disk) == before, "a file was changed");
+}
