@@ -118,9 +118,15 @@ fn warnings(recovery: &RecoveryReport) -> Vec<String> {
             file.display()
         )
     });
+    let kept = recovery.set_aside.iter().map(|file| {
+        format!(
+            "{}: a table that cannot be read, and that an edit may have named which is lost; it was set aside",
+            file.display()
+        )
+    });
     let hotness = recovery.hotness.as_ref();
     let hotness = hotness.map(|why| format!("access records, which say what is hot: {why}"));
-    cut.into_iter().chain(hotness).collect()
+    cut.into_iter().chain(kept).chain(hotness).collect()
 }
 
 fn open_failure(error: Error, create_hint: Option<&str>) -> Failure {

@@ -297,10 +297,8 @@ fn what_a_failed_compaction_left_is_no_damage() {
     }
 }
 
-/// Where the table of the lost edit cannot be read either, nothing tells of its records, which the log has no more: a repair said that
-/// the store was sound.
-#[test]
-fn a_table_that_cannot_be_read_is_reported_where_an_edit_is_torn_and_the_log_trimmed() {
+/// The edit that named the last table is torn, and so is the table; the log has what it held no more. Its name comes back.
+fn without_the_last_table() -> (Faulty, String) {
     let disk = Faulty::new(1);
     let db = with_compactions(&disk).open().unwrap();
     let side = db.create_keyspace("side").unwrap();
@@ -311,7 +309,14 @@ fn a_table_that_cannot_be_read_is_reported_where_an_edit_is_torn_and_the_log_tri
     let (last, bytes) = tables(&disk).pop().unwrap();
     let end = bytes.len() as u64 - 1;
     disk.corrupt(Path::new(DIR), &last, end, 1).unwrap();
-    let disk = cut(&disk, manifest(&disk).1 - 1);
+    (cut(&disk, manifest(&disk).1 - 1), last)
+}
+
+/// Where the table of the lost edit cannot be read either, nothing tells of its records, which the log has no more: a repair said that
+/// the store was sound.
+#[test]
+fn a_table_that_cannot_be_read_is_reported_where_an_edit_is_torn_and_the_log_trimmed() {
+    let (disk, last) = without_the_last_table();
     let report = with_compactions(&disk).repair(false).unwrap();
     let files = report.losses.iter().map(|loss| loss.file.clone());
     let lost: Vec<_> = files.collect();
@@ -319,4 +324,31 @@ fn a_table_that_cannot_be_read_is_reported_where_an_edit_is_torn_and_the_log_tri
     let aside = Path::new(DIR).join("lost").join(&last);
     assert!(report.set_aside.contains(&aside), "{report:?}");
     assert!(with_compactions(&disk).open().is_ok());
+}
+
+/// Who opened that store in place of repairing it was told nothing, and the table was swept as half a table of a crash. A crash may have left
+/// just this, so the store opens; but what may be all that is left of the records is kept, also by an opening that is cut short.
+#[test]
+fn an_opening_keeps_a_table_that_an_edit_may_have_named() {
+    let dir = Path::new(DIR);
+    for is_cut_short in [false, true] {
+        let (disk, last) = without_the_last_table();
+        let bytes = disk.read_raw(dir, &last).unwrap();
+        if is_cut_short {
+            for point in ["recovery.replayed", "recovery.manifest_begun"] {
+                let points = Points::default();
+                points.set(point, || Err(Error::Closed));
+                assert!(with_compactions(&disk).points(points).open().is_err());
+            }
+        } else {
+            let db = with_compactions(&disk).open().unwrap();
+            assert_eq!(db.recovery().set_aside, [dir.join("lost").join(&last)]);
+        }
+        let disk = disk.crash(CrashStyle::LoseAll);
+        let db = with_compactions(&disk).open().unwrap();
+        assert!(db.recovery().set_aside.is_empty());
+        assert!(tables(&disk).iter().all(|(name, _)| *name != last));
+        let kept = disk.read_raw(&dir.join("lost"), &last).unwrap();
+        assert!(kept == bytes);
+    }
 }

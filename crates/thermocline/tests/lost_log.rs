@@ -164,6 +164,34 @@ fn a_table_that_nothing_tells_of_is_reported_where_the_log_is_damaged_too() {
     }
 }
 
+/// A tolerant opening removed such a table, too.
+#[test]
+fn a_tolerant_opening_keeps_a_table_that_nothing_tells_of() {
+    let disk = filled();
+    let dir = Path::new(DIR);
+    let files = disk.list_raw(dir).into_iter();
+    let mut tables = files.filter(|file| file.name.ends_with(".sst"));
+    // Nor is the edit that names it a torn one: it has come to nothing.
+    let table = tables.next().unwrap();
+    let stray = "00000999.sst";
+    let bytes = disk.read_raw(dir, &table.name).unwrap();
+    disk.write_raw(dir, stray, &bytes[..bytes.len() - 1]);
+    for is_damaged in [false, true] {
+        let disk = disk.image(|_| true);
+        if is_damaged {
+            damage(&disk, ".wal", &value(5));
+        }
+        let db = in_mode(&disk, RecoveryMode::Tolerant).open().unwrap();
+        let kept: &[_] = match is_damaged {
+            true => &[dir.join("lost").join(stray)],
+            false => &[],
+        };
+        assert_eq!(db.recovery().set_aside, kept);
+        assert_eq!(db.recovery().orphans, 1);
+        assert!(disk.read_raw(dir, stray).is_err(), "it is swept");
+    }
+}
+
 /// As [`filled`], without the other keyspace: all is in tables, and the log has gone. The table that was written first is damaged.
 fn flushed_and_damaged() -> Faulty {
     let disk = Faulty::new(1);

@@ -20,6 +20,7 @@ mod group;
 mod hotness;
 mod job;
 mod keyspace;
+mod lost;
 mod maintenance;
 mod manifest;
 mod measure;

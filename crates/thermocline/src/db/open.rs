@@ -9,6 +9,7 @@ use super::background::Background;
 use super::builder::DbBuilder;
 use super::commit::Commit;
 use super::founding::{FIRST_FILE, found_new_store, new_shape};
+use super::lost;
 use super::orphans::{FoundManifest, Orphans, survey_tables};
 use super::recovery::{RecoveryReport, build_trees};
 use super::shape::Shape;
@@ -48,6 +49,7 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
                 path: fast.join(manifest_file_name(found.number)),
                 number: found.number,
                 end: found.len,
+                torn: found.torn,
             };
             let shape = Shape::from_edits(found.edits)
                 .map_err(|what| Error::corruption(fast.join("CURRENT"), 0, what))?;
@@ -62,6 +64,7 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
                 path: tiers[0].options.path.clone(),
                 number: 0,
                 end: 0,
+                torn: false,
             };
             (database, new_shape(builder, &sizes), manifest)
         }
@@ -155,7 +158,7 @@ impl Parts<'_> {
         let new_file = || next_file.fetch_add(1, Ordering::Relaxed);
         let (surveyed, replayed) = self.survey_log()?;
         // Before anything is changed: a store that is refused is left as it was.
-        self.orphans.check(
+        let doubtful = self.orphans.check(
             &self.tiers,
             self.database,
             &self.shape,
@@ -177,6 +180,8 @@ impl Parts<'_> {
         point!(builder.points, "recovery.hotness_opened")?;
         let placed_by = placed_by(&builder.options, ralt.as_deref());
         let found_log = recovered.found_log(log_file);
+        // Before the manifest, whose end does not tell any more that an edit may be lost.
+        let set_aside = lost::set_aside(builder, &self.tiers, &doubtful)?;
         let edits = self
             .shape
             .to_edits(last_seq, log_start, placed_by, &found_log);
@@ -280,6 +285,7 @@ impl Parts<'_> {
         engine.trees.store(Arc::new(trees));
         let mut report = RecoveryReport::new(count, &recovered, orphans);
         report.hotness = hotness;
+        report.set_aside = set_aside;
         Ok((engine, report))
     }
 }

@@ -19,6 +19,8 @@ pub(super) struct FoundManifest {
     pub(super) number: FileId,
     /// Where its edits end.
     pub(super) end: u64,
+    /// Whether it ends in bytes that are no edit.
+    pub(super) torn: bool,
 }
 
 /// Tables that no edit names: outputs that a crash cut short, and tables whose removal did. And copies, which none ever
@@ -30,7 +32,8 @@ pub(super) struct Orphans {
 }
 
 impl Orphans {
-    /// Refuses where one of them [was named](was_named) by an edit that is lost: it was in `manifest`.
+    /// Refuses where one of them [was named](was_named) by an edit that is lost: it was in `manifest`. Gives back those that cannot
+    /// be read and [may have been](may_have_been_named).
     pub(super) fn check(
         &self,
         tiers: &[Arc<Tier>],
@@ -38,7 +41,9 @@ impl Orphans {
         shape: &Shape,
         log: &Recovered,
         manifest: &FoundManifest,
-    ) -> Result<()> {
+    ) -> Result<Vec<(usize, String)>> {
+        let is_doubtful = may_have_been_named(shape, manifest.torn, log);
+        let mut doubtful = Vec::new();
         for (tier, name) in &self.tables {
             let Some(id) = table_number(name) else {
                 continue;
@@ -50,12 +55,15 @@ impl Orphans {
                     return Err(Error::corruption(&manifest.path, manifest.end, what));
                 }
                 Ok(_) => {}
-                // Half a table is what a crash leaves of a job.
-                Err(Error::Corruption { .. }) => {}
+                Err(Error::Corruption { .. }) => {
+                    if is_doubtful && !shape.knows(id) {
+                        doubtful.push((*tier, name.clone()));
+                    }
+                }
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(doubtful)
     }
 
     /// Removes the copies, before anything is written: they may have the device's last room.
@@ -112,6 +120,14 @@ pub(crate) fn was_named(
         && meta.max_seq <= log.last_seq
         && (!is_flush || meta.min_seq > log_begins);
     meta.max_seq > *through && !is_logged
+}
+
+/// Whether a table that no edit names and that cannot be read may have been named, the edit of its flush be lost and what it held not
+/// be in the log: that has lost records, or it begins behind what was flushed of a keyspace and the manifest is `torn`. Else it is what a
+/// crash leaves of a job: half a table.
+pub(crate) fn may_have_been_named(shape: &Shape, torn: bool, log: &Recovered) -> bool {
+    let mut flushed = shape.flushed_through.values();
+    log.is_damaged() || torn && flushed.any(|through| *through < log_begins(log))
 }
 
 /// Checks that the tables that edits name are there and counts their bytes; gives back the orphans

@@ -6,6 +6,7 @@
 use super::merge;
 use super::plan::Plan;
 use crate::db::builder::DbBuilder;
+use crate::db::lost::{self, LOST};
 use crate::error::{Error, Result};
 use crate::options::RecoveryMode;
 use crate::storage::LogStore;
@@ -14,9 +15,6 @@ use crate::tier::Tier;
 use crate::version::edit::{table_file_name, table_number};
 use crate::version::{Manifest, identity, manifest_number};
 use crate::wal::{self, log_store};
-
-/// Where files go that are not used any more, in the directory of their tier.
-pub(super) const LOST: &str = "lost";
 
 /// Carries out `plan`; adds to it what is lost on the way and what was set aside.
 ///
@@ -93,30 +91,12 @@ fn set_aside(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Plan) -> Resul
         plan.set_aside.push(dir.join(kept));
     }
     to.sync_dir()?;
-    for tier in tiers {
-        let of_tier = |(index, _): &&(usize, u64)| *index == usize::from(tier.index);
-        let ids: Vec<u64> = plan
-            .tables_aside
-            .iter()
-            .filter(of_tier)
-            .map(|(_, id)| *id)
-            .collect();
-        if ids.is_empty() {
-            continue;
-        }
-        let dir = tier.options.path.join(LOST);
-        let medium = builder.medium_of(usize::from(tier.index));
-        let to = medium.table_store(&dir, true)?;
-        let there: Vec<String> = to.list()?.into_iter().map(|file| file.name).collect();
-        for name in ids.into_iter().map(table_file_name) {
-            // A repair that was cut short has put it there.
-            if !there.contains(&name) {
-                tier.tables.link(&name, &dir)?;
-            }
-            plan.set_aside.push(dir.join(name));
-        }
-        to.sync_dir()?;
-    }
+    let tables = plan.tables_aside.iter();
+    let tables: Vec<_> = tables
+        .map(|(tier, id)| (*tier, table_file_name(*id)))
+        .collect();
+    let kept = lost::set_aside(builder, tiers, &tables)?;
+    plan.set_aside.extend(kept);
     Ok(())
 }
 

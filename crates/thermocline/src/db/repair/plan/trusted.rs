@@ -3,7 +3,7 @@
 
 use super::rebuilt::{whole_file, words};
 use super::{Merge, Plan, open};
-use crate::db::orphans::{log_begins, was_named};
+use crate::db::orphans::{may_have_been_named, was_named};
 use crate::db::repair::evidence::{Evidence, ReadManifest};
 use crate::error::{Error, Result};
 use crate::options::RecoveryMode;
@@ -65,10 +65,7 @@ impl Plan {
         let Some(shape) = &manifest.shape else {
             return;
         };
-        let is_damaged = log.cut.as_ref().is_some_and(|cut| cut.damaged);
-        let mut flushed = shape.flushed_through.values();
-        let is_trimmed = manifest.torn && flushed.any(|through| *through < log_begins(log));
-        if !is_damaged && !is_trimmed {
+        if !may_have_been_named(shape, manifest.torn, log) {
             return;
         }
         for (id, found) in &evidence.tables {
