@@ -1,5 +1,6 @@
 //! Repairs that are not told, or do not find, all tiers.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use thermocline::storage::{Faulty, Medium};
@@ -108,4 +109,43 @@ fn a_table_of_another_store_is_no_damage() {
         .unwrap();
     assert_eq!(sound.problems, Vec::<String>::new());
     assert!(open(&disk, &with_paths([FAST, SLOW])).is_ok());
+}
+
+/// A table that was put into another tier's directory by hand was reported missing, and the file removed without a copy, though
+/// it was whole.
+#[test]
+fn a_table_in_another_tiers_directory_is_taken_from_there() {
+    let disk = Faulty::new(1);
+    filled(&disk, [FAST, SLOW]);
+    let builder = || {
+        let builder = Db::builder(with_paths([FAST, SLOW])).medium(0, Arc::new(disk.clone()));
+        builder.medium(1, Arc::new(disk.clone()))
+    };
+    let all = {
+        let db = open(&disk, &with_paths([FAST, SLOW])).unwrap();
+        let all = db.iter().count();
+        db.close().unwrap();
+        all
+    };
+    let files = disk.list_raw(SLOW.as_ref()).into_iter();
+    let mut names = files.map(|file| file.name);
+    let moved = names.find(|name| name.ends_with(".sst")).unwrap();
+    let bytes = disk.read_raw(SLOW.as_ref(), &moved).unwrap();
+    disk.write_raw(FAST.as_ref(), &moved, &bytes);
+    let slow = disk.table_store(SLOW.as_ref(), false).unwrap();
+    slow.remove(&moved).unwrap();
+    assert!(builder().open().unwrap_err().is_corruption());
+
+    let report = builder().repair(false).unwrap();
+    assert!(report.losses.is_empty() && !report.rebuilt, "{report:?}");
+    assert_eq!(report.rewritten, 1, "{report:?}");
+    let aside = Path::new(FAST).join("lost").join(&moved);
+    assert!(report.set_aside.contains(&aside), "{report:?}");
+    assert!(
+        disk.read_raw(&Path::new(FAST).join("lost"), &moved)
+            .unwrap()
+            == bytes
+    );
+    let db = builder().open().unwrap();
+    assert_eq!(db.iter().count(), all);
 }

@@ -32,21 +32,22 @@ impl Plan {
                 Ok(_) => {}
                 Err(error @ Error::Corruption { .. }) => {
                     self.problems.push(error.to_string());
-                    self.shape.tables.remove(&meta.id);
-                    self.merges.push(Merge {
-                        keyspace: meta.keyspace,
-                        sources: vec![meta.clone()],
-                        level: meta.level,
-                        tier: meta.tier,
-                        epoch: meta.epoch,
-                        table_size: u64::MAX,
-                    });
-                    self.tables_aside.push((usize::from(meta.tier), meta.id));
+                    self.write_anew(meta, meta.tier);
                 }
                 Err(Error::NotFound { .. }) => {
                     self.problems.push(format!("{} is missing", file.display()));
-                    self.shape.tables.remove(&meta.id);
-                    self.lose_table(file, meta, "the file is missing");
+                    match evidence.tables.get(&meta.id) {
+                        Some(found) => {
+                            let what = "it is in the directory of another tier";
+                            self.problems
+                                .push(format!("{}: {what}", found.path.display()));
+                            self.write_anew(meta, tiers[found.tier].index);
+                        }
+                        None => {
+                            self.shape.tables.remove(&meta.id);
+                            self.lose_table(file, meta, "the file is missing");
+                        }
+                    }
                 }
                 Err(error) => return Err(error),
             }
@@ -54,10 +55,25 @@ impl Plan {
         Ok(())
     }
 
-    /// Counts tables as lost that cannot be read and that no edit names, where the edit of a flush may be lost as well and
-    /// the log does not hold what it flushed: the log has lost records, or it begins behind what was flushed of a
-    /// keyspace and the manifest ends in bytes that are no edit. Else they are taken for what a crash leaves of a
-    /// job: half a table.
+    /// Puts what can be read of the file on tier `found_on` in the place of table `meta`.
+    fn write_anew(&mut self, meta: &TableMeta, found_on: u8) {
+        let source = TableMeta {
+            tier: found_on,
+            ..meta.clone()
+        };
+        self.shape.tables.remove(&meta.id);
+        self.merges.push(Merge {
+            keyspace: meta.keyspace,
+            sources: vec![source],
+            level: meta.level,
+            tier: meta.tier,
+            epoch: meta.epoch,
+            table_size: u64::MAX,
+        });
+        self.tables_aside.push((usize::from(found_on), meta.id));
+    }
+
+    /// Counts tables as lost that cannot be read and that no edit names, where one [may have named them](may_have_been_named).
     pub(super) fn give_up_unreadable_tables(&mut self, evidence: &Evidence, log: &Recovered) {
         let Some(manifest) = &evidence.manifest else {
             return;
