@@ -116,20 +116,35 @@ impl TableStore for DiskTableStore {
     }
 }
 
-/// Copies a file to a name that must be free; the copy's content is durable on return.
+fn temporary(to: &Path) -> PathBuf {
+    let mut name = to.file_name().unwrap_or_default().to_owned();
+    name.push(".tmp");
+    to.with_file_name(name)
+}
+
+/// Copies a file to a name that must be free; the copy's content is durable on return. It has that name only then: half a
+/// copy must not be taken for a table.
 fn copy_durably(from: &Path, to: &Path) -> Result<()> {
     let mut source = File::open(from).map_err(|e| open_failed("open", from, e))?;
+    match fs::symlink_metadata(to) {
+        Err(e) if e.kind() == ErrorKind::NotFound => {}
+        Err(e) => return Err(Error::io("inspect", to, e)),
+        Ok(_) => return Err(Error::io("create", to, ErrorKind::AlreadyExists.into())),
+    }
+    let begun = temporary(to);
     let mut copy = File::options()
         .write(true)
-        .create_new(true)
-        .open(to)
-        .map_err(|e| Error::io("create", to, e))?;
+        .create(true)
+        .truncate(true)
+        .open(&begun)
+        .map_err(|e| Error::io("create", &begun, e))?;
     let copied = io::copy(&mut source, &mut copy)
-        .map_err(|e| Error::io("copy to", to, e))
-        .and_then(|_| copy.sync_data().map_err(|e| sync_failed(to, &e)));
+        .map_err(|e| Error::io("copy to", &begun, e))
+        .and_then(|_| copy.sync_data().map_err(|e| sync_failed(&begun, &e)))
+        .and_then(|()| fs::rename(&begun, to).map_err(|e| Error::io("rename", &begun, e)));
     if copied.is_err() {
-        // Half a copy must not be taken for a table; the first error is the one that counts.
-        let _ = fs::remove_file(to);
+        // The first error is the one that counts.
+        let _ = fs::remove_file(&begun);
     }
     copied
 }
@@ -317,6 +332,39 @@ mod tests {
         fs::write(&to, b"other").unwrap();
         assert!(matches!(copy_durably(&from, &to), Err(Error::Io { .. })));
         assert_eq!(fs::read(&to).unwrap(), b"other", "an existing file is kept");
+    }
+
+    /// A process that was killed while it copied left half a copy under the name of the whole: the next repair took it for what it
+    /// had set aside, and removed the original.
+    #[test]
+    fn a_copy_has_its_name_when_it_is_whole() {
+        let home = tempfile::tempdir().unwrap();
+        let (from, to) = (home.path().join("from"), home.path().join("to"));
+        let made = std::process::Command::new("mkfifo").arg(&from).status();
+        if !made.is_ok_and(|made| made.success()) {
+            return;
+        }
+        // More than a pipe holds: once it is written, some of it has been copied.
+        let half = pattern(1 << 20);
+        let copied = std::thread::scope(|scope| {
+            let copying = scope.spawn(|| copy_durably(&from, &to));
+            let mut pipe = File::options().write(true).open(&from).unwrap();
+            io::Write::write_all(&mut pipe, &half).unwrap();
+            let is_named = to.exists();
+            io::Write::write_all(&mut pipe, &half).unwrap();
+            drop(pipe);
+            copying.join().unwrap().unwrap();
+            assert!(!is_named, "half of it is there");
+            fs::read(&to).unwrap()
+        });
+        assert!(copied == [&half[..], &half[..]].concat());
+        fs::remove_file(&to).unwrap();
+        // What is left of a copy that was cut short is in nobody's way.
+        fs::write(from.with_extension("whole"), b"whole").unwrap();
+        fs::write(temporary(&to), b"ha").unwrap();
+        copy_durably(&from.with_extension("whole"), &to).unwrap();
+        assert_eq!(fs::read(&to).unwrap(), b"whole");
+        assert!(!temporary(&to).exists());
     }
 
     #[test]
