@@ -51,8 +51,16 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
                 end: found.len,
                 torn: found.torn,
             };
-            let shape = Shape::from_edits(found.edits)
-                .map_err(|what| Error::corruption(fast.join("CURRENT"), 0, what))?;
+            let places = found.places();
+            let shape = Shape::from_edits(found.edits).map_err(|misfit| {
+                let offset = found.offsets.get(misfit.index).copied().unwrap_or(0);
+                Error::corruption(&manifest.path, offset, misfit.what)
+            })?;
+            if let Some((tables, what)) = shape.disorder() {
+                let places = tables.iter().filter_map(|id| places.get(id));
+                let offset = places.max().copied().unwrap_or(0);
+                return Err(Error::corruption(&manifest.path, offset, what));
+            }
             check_tier_count(&shape, tiers.len())?;
             check_flash_cache(builder, &shape)?;
             (found.database, shape, manifest)

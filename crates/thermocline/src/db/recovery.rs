@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::engine::Engine;
 use super::shape::Shape;
 use super::tree::Tree;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::sync::Arc;
 use crate::version::edit::KeyspaceId;
 use crate::version::{TableHandle, Version};
@@ -63,10 +63,6 @@ pub(super) fn build_trees(
     for keyspace in shape.keyspaces.values() {
         let added = tables.remove(&keyspace.id).unwrap_or_default();
         let version = Version::default().with(&[], added);
-        if let Some(problem) = version.disorder() {
-            let path = &engine.tiers[0].options.path;
-            return Err(Error::corruption(path.join("CURRENT"), 0, problem));
-        }
         let through = shape
             .flushed_through
             .get(&keyspace.id)

@@ -1,6 +1,8 @@
 //! What the manifest's edits add up to.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use crate::key::{MAX_SEQ, SeqNo};
 use crate::version::edit::{
@@ -8,6 +10,20 @@ use crate::version::edit::{
     VersionEdit,
 };
 use crate::wal::Bounds;
+
+/// An edit that cannot follow from those before it.
+#[derive(Debug)]
+pub(crate) struct Misfit {
+    /// Which of the edits.
+    pub(crate) index: usize,
+    pub(crate) what: String,
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
 
 /// The state that the manifest's edits add up to.
 #[derive(Debug, Default, Clone)]
@@ -33,12 +49,38 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// Adds up `edits`; `Err` says which of them cannot follow from those before it.
-    pub(super) fn from_edits(edits: Vec<VersionEdit>) -> Result<Self, String> {
+    pub(super) fn from_edits(edits: Vec<VersionEdit>) -> Result<Self, Misfit> {
         let mut shape = Shape::default();
-        for edit in edits {
-            shape.apply(edit)?;
+        for (index, edit) in edits.into_iter().enumerate() {
+            shape.apply(edit).map_err(|what| Misfit { index, what })?;
         }
         Ok(shape)
+    }
+
+    /// Tables of one level that cannot both lie there, and why not.
+    pub(super) fn disorder(&self) -> Option<([FileId; 2], String)> {
+        let mut levels: BTreeMap<(KeyspaceId, u8), Vec<&TableMeta>> = BTreeMap::new();
+        for table in self.tables.values() {
+            let level = levels.entry((table.keyspace, table.level)).or_default();
+            level.push(table);
+        }
+        levels.into_iter().find_map(|((_, level), mut tables)| {
+            match level {
+                0 => tables.sort_by_key(|table| Reverse(table.epoch)),
+                _ => tables.sort_by(|a, b| a.range.first.cmp(&b.range.first)),
+            }
+            let is_wrong = |pair: &&[&TableMeta]| match level {
+                0 => pair[0].epoch == pair[1].epoch,
+                _ => pair[0].range.last >= pair[1].range.first,
+            };
+            let pair = tables.windows(2).find(is_wrong)?;
+            let (a, b) = (pair[0].id, pair[1].id);
+            let what = match level {
+                0 => format!("L0 tables {a} and {b} have the same epoch"),
+                _ => format!("tables {a} and {b} of L{level} overlap"),
+            };
+            Some(([a, b], what))
+        })
     }
 
     /// Edits that add up to this shape, for a manifest to begin with.
@@ -171,5 +213,50 @@ fn check_numbers(edit: &VersionEdit) -> Result<(), String> {
             "an edit holds the number {number}, which is out of range"
         )),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::Db;
+    use crate::error::Error;
+    use crate::promotion::tests::scene::{Scene, options};
+    use crate::storage::Memory;
+    use crate::sync::Arc;
+    use crate::version::manifest_file_name;
+
+    /// Such an edit was said to be at the beginning of `CURRENT`, which is whole and holds none.
+    #[test]
+    fn an_edit_that_cannot_follow_is_named_by_its_place() {
+        let memory = Arc::new(Memory::new());
+        let scene = Scene::on(memory.clone(), options());
+        let wrong = VersionEdit {
+            removed: vec![(0, 999)],
+            ..VersionEdit::default()
+        };
+        let (number, at) = {
+            let engine = scene.engine();
+            let mut manifest = engine.manifest.lock();
+            let at = manifest.len();
+            manifest.append(&wrong).unwrap();
+            (manifest.number(), at)
+        };
+        scene.db.close().unwrap();
+        drop(scene);
+        let builder = || {
+            let builder = Db::builder(options()).medium(0, memory.clone());
+            builder.medium(1, memory.clone())
+        };
+        let refused = builder().open().map(|_| ());
+        let Err(Error::Corruption { path, offset, what }) = refused else {
+            panic!("{refused:?}");
+        };
+        let manifest = options().tiers[0].path.join(manifest_file_name(number));
+        assert_eq!((&path, offset), (&manifest, at), "{what}");
+        assert!(what.contains("table 999"), "{what}");
+        let found = builder().repair(true).unwrap().problems;
+        let said = format!("{} at offset {at}: {what}", manifest.display());
+        assert!(found.contains(&said), "{found:?}");
     }
 }

@@ -4,6 +4,8 @@
 //! which was never acknowledged and is left behind: every open goes on in a new manifest,
 //! begun with a snapshot. `CURRENT` names the one in force.
 
+use std::collections::BTreeMap;
+
 use super::current::{self, CURRENT, manifest_file_name, manifest_number, poisoned};
 use super::edit::{FileId, VersionEdit};
 use crate::error::{Error, Result};
@@ -36,10 +38,22 @@ pub(crate) struct RecoveredManifest {
     pub(crate) database: u128,
     pub(crate) number: FileId,
     pub(crate) edits: Vec<VersionEdit>,
+    /// Where each of them begins.
+    pub(crate) offsets: Vec<u64>,
     /// Bytes of it that are valid.
     pub(crate) len: u64,
     /// Whether a torn edit, never acknowledged, was left behind.
     pub(crate) torn: bool,
+}
+
+impl RecoveredManifest {
+    /// Where the edits begin that added tables, or moved them last.
+    pub(crate) fn places(&self) -> BTreeMap<FileId, u64> {
+        let edits = self.edits.iter().zip(&self.offsets);
+        edits
+            .flat_map(|(edit, offset)| edit.added.iter().map(|table| (table.id, *offset)))
+            .collect()
+    }
 }
 
 impl Manifest {
@@ -138,6 +152,7 @@ impl Manifest {
             database: header.database,
             number,
             edits: Vec::new(),
+            offsets: Vec::new(),
             len: bytes.len() as u64,
             torn: false,
         };
@@ -149,6 +164,7 @@ impl Manifest {
                     let edit = VersionEdit::decode(payload)
                         .map_err(|what| Error::corruption(&path, offset, what))?;
                     recovered.edits.push(edit);
+                    recovered.offsets.push(offset);
                 }
                 Found::End => break,
                 Found::Torn { offset } => {
@@ -229,6 +245,11 @@ impl Manifest {
     #[cfg(test)]
     pub(crate) fn len(&self) -> u64 {
         self.len
+    }
+
+    #[cfg(test)]
+    pub(crate) fn number(&self) -> FileId {
+        self.number
     }
 }
 

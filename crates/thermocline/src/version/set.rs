@@ -138,25 +138,4 @@ impl Version {
             .get(level + 1..)
             .is_some_and(|below| below.iter().any(|level| level.find(key).is_some()))
     }
-
-    /// The first rule of order that the version breaks, if any: what recovery checks before it
-    /// trusts a manifest.
-    pub(crate) fn disorder(&self) -> Option<String> {
-        let l0 = &self.levels[0].tables;
-        if let Some(pair) = l0.windows(2).find(|p| p[0].meta.epoch == p[1].meta.epoch) {
-            let (a, b) = (pair[0].meta.id, pair[1].meta.id);
-            return Some(format!("L0 tables {a} and {b} have the same epoch"));
-        }
-        self.levels[1..].iter().find_map(|level| {
-            let pair = level
-                .tables
-                .windows(2)
-                .find(|p| p[0].meta.range.last >= p[1].meta.range.first)?;
-            let (a, b) = (&pair[0].meta, &pair[1].meta);
-            Some(format!(
-                "tables {} and {} of L{} overlap",
-                a.id, b.id, a.level
-            ))
-        })
-    }
 }

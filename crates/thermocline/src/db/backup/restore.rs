@@ -47,7 +47,7 @@ pub(super) fn restore(
         .path
         .join(super::generation::file_name(generation.number));
     let shape = Shape::from_edits(generation.edits.clone());
-    let shape = shape.map_err(|what| Error::corruption(path, 0, what))?;
+    let shape = shape.map_err(|misfit| Error::corruption(path, 0, misfit.what))?;
     Manifest::create(
         Arc::clone(&tiers[0]),
         generation.database,

@@ -252,13 +252,17 @@ fn read_manifest(
     if header.is_none() {
         damaged(0, "the file header is damaged");
     }
-    let (mut edits, mut torn, mut end) = (Vec::new(), false, bytes.len() as u64);
+    let (mut edits, mut offsets) = (Vec::new(), Vec::new());
+    let (mut torn, mut end) = (false, bytes.len() as u64);
     let mut records = Records::new(number, &bytes);
     loop {
         match records.next() {
             Found::Record { offset, payload } => {
                 match VersionEdit::decode(bytes.get(payload).unwrap_or_default()) {
-                    Ok(edit) => edits.push(edit),
+                    Ok(edit) => {
+                        edits.push(edit);
+                        offsets.push(offset);
+                    }
                     Err(what) => damaged(offset, &what),
                 }
             }
@@ -279,7 +283,10 @@ fn read_manifest(
     if problems.len() == before {
         match Shape::from_edits(edits.clone()) {
             Ok(added_up) => shape = Some(added_up),
-            Err(what) => problems.push(format!("{}: {what}", path.display())),
+            Err(misfit) => {
+                let offset = offsets.get(misfit.index).copied().unwrap_or(0);
+                problems.push(format!("{} at offset {offset}: {misfit}", path.display()));
+            }
         }
     }
     Ok(ReadManifest {
