@@ -78,6 +78,12 @@ pub(crate) struct TableBuilder {
 }
 
 impl TableBuilder {
+    /// What no store writes.
+    #[cfg(test)]
+    pub(crate) fn craft_max_seq(&mut self, seq: u64) {
+        self.properties.max_seq = seq;
+    }
+
     /// Starts the table `identity.id` on `tier`, expected to be about `expected_len` bytes long.
     ///
     /// # Errors

@@ -5,9 +5,10 @@ use super::footer::{FOOTER_LEN, Footer};
 use super::properties::TableProperties;
 use super::stored;
 use crate::error::{Error, Result};
+use crate::key::MAX_SEQ;
 use crate::sync::Arc;
 use crate::tier::{Purpose, Tier};
-use crate::version::edit::{FileId, TableMeta, table_file_name};
+use crate::version::edit::{FileId, MAX_NUMBER, TableMeta, table_file_name};
 
 /// A table by its own properties.
 #[derive(Debug, Clone)]
@@ -45,6 +46,11 @@ impl SelfDescribed {
         let payload = stored::at(payload, path, handle.offset)?;
         let properties = stored::at(TableProperties::decode(&payload), path, handle.offset)?;
         let identity = properties.identity;
+        let seqs = properties.min_seq.max(properties.max_seq);
+        if identity.epoch > MAX_NUMBER || seqs > MAX_SEQ {
+            let what = "its properties hold a number that is out of range";
+            return Err(Error::corruption(path, handle.offset, what));
+        }
         Ok(Self {
             meta: TableMeta {
                 id,
@@ -61,5 +67,73 @@ impl SelfDescribed {
             },
             identity,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::Db;
+    use crate::key::{InternalKey, Kind};
+    use crate::promotion::tests::scene::{Scene, options};
+    use crate::storage::Memory;
+    use crate::table::{TableBuilder, TableIdentity};
+    use crate::wal::log_store;
+
+    /// A store of one table and its manifest lost, and a crafted table beside it, of epoch `epoch`.
+    fn with_crafted(epoch: u64, max_seq: u64) -> Arc<Memory> {
+        let memory = Arc::new(Memory::new());
+        let scene = Scene::on(memory.clone(), options());
+        scene.put("key", "version");
+        scene.db.flush().unwrap();
+        let tier = Arc::clone(scene.engine().fast());
+        let identity = TableIdentity {
+            database: scene.engine().database,
+            keyspace: 0,
+            id: 900,
+            level: 0,
+            tier: 0,
+            epoch,
+            replaces: Vec::new(),
+            gone: Vec::new(),
+            keyspace_name: bytes::Bytes::new(),
+        };
+        let builder = TableBuilder::new(&tier, identity, 0, Purpose::Maintenance);
+        let mut builder = builder.unwrap();
+        let key = InternalKey::new(b"other", 1, Kind::Put);
+        builder.add(key, b"value").unwrap();
+        builder.craft_max_seq(max_seq);
+        builder.finish().unwrap();
+        scene.db.close().unwrap();
+        let store = log_store(&tier).unwrap();
+        for file in store.list().unwrap() {
+            if file.name == "CURRENT" || file.name.starts_with("MANIFEST") {
+                store.remove(&file.name).unwrap();
+            }
+        }
+        memory
+    }
+
+    /// A repair took such numbers from properties, and put a manifest in force that no opening accepted; so did each repair after it.
+    #[test]
+    fn a_repair_relies_on_no_numbers_that_a_manifest_must_not_hold() {
+        for (epoch, max_seq, is_crafted) in [
+            (1 << 20, 1, false),
+            (MAX_NUMBER + 1, 1, true),
+            (u64::MAX, 1, true),
+            (1, MAX_SEQ + 1, true),
+            (1, u64::MAX, true),
+        ] {
+            let memory = with_crafted(epoch, max_seq);
+            let builder = || {
+                let builder = Db::builder(options()).medium(0, memory.clone());
+                builder.medium(1, memory.clone())
+            };
+            let report = builder().repair(false).unwrap();
+            assert_eq!(report.losses.len(), usize::from(is_crafted), "{report:?}");
+            let db = builder().open().unwrap();
+            assert!(db.get("key").unwrap().is_some());
+            assert_eq!(db.get("other").unwrap().is_some(), !is_crafted);
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 use super::merge;
 use super::plan::Plan;
+use crate::db::Shape;
 use crate::db::builder::DbBuilder;
 use crate::db::lost::{self, LOST};
 use crate::error::{Error, Result};
@@ -13,7 +14,7 @@ use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::tier::Tier;
 use crate::version::edit::{table_file_name, table_number};
-use crate::version::{Manifest, identity, manifest_number};
+use crate::version::{Manifest, identity, manifest_file_name, manifest_number};
 use crate::wal::{self, log_store};
 
 /// Carries out `plan`; adds to it what is lost on the way and what was set aside.
@@ -56,6 +57,12 @@ pub(super) fn carry_out(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Pla
     let edits = plan
         .shape
         .to_edits(last_seq, log_start, plan.shape.placed_by, &found_log);
+    // What an opening would refuse must not get in force.
+    Shape::from_edits(edits.clone()).map_err(|misfit| {
+        let path = tiers[0].options.path.join(manifest_file_name(number));
+        let what = format!("the manifest of the repaired store would be refused: {misfit}");
+        Error::corruption(path, 0, what)
+    })?;
     let points = builder.points.clone();
     Manifest::create(Arc::clone(&tiers[0]), plan.database, number, &edits, points)?;
     wal::remove_others(&tiers[0], &found_log, &builder.points)?;
