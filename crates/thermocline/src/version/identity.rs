@@ -4,11 +4,13 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::coding::Decoder;
 use crate::error::{Error, Result};
+use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::tier::{Purpose, Tier};
 
 /// Its name in the tier's directory.
 pub(crate) const NAME: &str = "TIER";
+const TEMPORARY: &str = "TIER.tmp";
 const MAGIC: &[u8; 8] = b"TCLNTIER";
 const VERSION: u32 = 1;
 /// Magic, version, database, tier index, checksum; the same in every version.
@@ -44,6 +46,20 @@ pub(crate) fn write(tier: &Arc<Tier>, database: u128) -> Result<()> {
     let mut object = tier.create(NAME, LEN as u64, Purpose::Manifest)?;
     object.append(&encode(database, tier.index))?;
     object.finish()
+}
+
+/// As [`write`], in place of what is there; `store` is at the tier's directory. By a rename: without the old file a tier that
+/// holds nothing else would look like a device that is not mounted.
+///
+/// # Errors
+/// I/O errors of the log store.
+pub(crate) fn replace(tier: &Tier, store: &dyn LogStore, database: u128) -> Result<()> {
+    let file = store.create(TEMPORARY)?;
+    file.append(&encode(database, tier.index))?;
+    tier.count_write(Purpose::Manifest, LEN as u64);
+    file.sync()?;
+    store.rename(TEMPORARY, NAME)?;
+    store.sync_dir()
 }
 
 /// What a tier's directory says of itself.

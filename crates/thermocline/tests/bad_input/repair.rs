@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use thermocline::storage::{Faulty, Medium};
+use thermocline::storage::{Fault, Faulty, Medium};
 use thermocline::{Db, Error};
 use thermocline_torture::life::{FAST, SLOW, tiny_options};
 
@@ -148,4 +148,35 @@ fn a_table_in_another_tiers_directory_is_taken_from_there() {
     );
     let db = builder().open().unwrap();
     assert_eq!(db.iter().count(), all);
+}
+
+/// A repair removed a damaged `TIER` before it wrote a new one. Cut short in between, it left a tier that held nothing at all, and the next
+/// repair refused it as a device that is not mounted.
+#[test]
+fn a_repair_that_is_cut_short_at_an_identity_is_repeated() {
+    let disk = Faulty::new(1);
+    let builder = |disk: &Faulty| {
+        let builder = Db::builder(with_paths([FAST, SLOW])).medium(0, Arc::new(disk.clone()));
+        builder.medium(1, Arc::new(disk.clone()))
+    };
+    let db = builder(&disk).open().unwrap();
+    db.put("key", "value").unwrap();
+    db.close().unwrap();
+    drop(db);
+    disk.corrupt(SLOW.as_ref(), "TIER", 20, 1).unwrap();
+    for call in 1.. {
+        let disk = disk.image(|_| true);
+        disk.fail_nth(call, Fault::PowerLoss);
+        let _cut_short = builder(&disk).repair(false);
+        for keeps in [false, true] {
+            let left = disk.image(|_| keeps);
+            let repaired = builder(&left).repair(false);
+            assert!(repaired.is_ok(), "call {call}, {keeps}: {repaired:?}");
+            let db = builder(&left).open().unwrap();
+            assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
+        }
+        if disk.triggered() == 0 {
+            break;
+        }
+    }
 }

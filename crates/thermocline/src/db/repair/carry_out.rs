@@ -35,9 +35,10 @@ pub(super) fn carry_out(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Pla
     }
     set_aside(builder, tiers, plan)?;
     for tier in &plan.nameless_tiers {
+        let medium = builder.medium_of(*tier);
         let tier = &tiers[*tier];
-        tier.tables.remove(identity::NAME)?;
-        identity::write(tier, plan.database)?;
+        let store = medium.log_store(&tier.options.path, false)?;
+        identity::replace(tier, &*store, plan.database)?;
     }
     // What it changes is what an opening would change.
     let recovered = wal::recover(
