@@ -336,6 +336,9 @@ impl Engine {
     }
 }
 
+/// More bytes than any device has.
+const MOST_EXPECTED: u64 = 1 << 56;
+
 /// How long what is made of `tables` on `tier` may get: as long as they are but for the ends of blocks, unless
 /// they were compressed. It may be longer then, unless the tier itself compresses, which is taken to do
 /// so as it did before.
@@ -350,7 +353,8 @@ fn expected_len<'a>(tables: impl Iterator<Item = &'a Arc<TableHandle>>, tier: &T
             table.raw_len().max(as_before)
         }
     });
-    expected.sum()
+    // Counts of a damaged or crafted table may come to anything; what is reserved is added up.
+    expected.fold(0, u64::saturating_add).min(MOST_EXPECTED)
 }
 
 #[cfg(test)]

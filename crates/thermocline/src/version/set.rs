@@ -38,7 +38,8 @@ impl TableHandle {
 
     /// About how long the table would be without compression, in bytes.
     pub(crate) fn raw_len(&self) -> u64 {
-        (self.raw_bytes() + 24 * self.meta.entries).max(self.meta.len)
+        let beside = self.meta.entries.saturating_mul(24);
+        self.raw_bytes().saturating_add(beside).max(self.meta.len)
     }
 }
 
@@ -137,5 +138,24 @@ impl Version {
         self.levels
             .get(level + 1..)
             .is_some_and(|below| below.iter().any(|level| level.find(key).is_some()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::promotion::tests::scene::Scene;
+
+    /// A count in a manifest may be any number: the sum overflowed, which is a panic of the job or a length that is much too short.
+    #[test]
+    fn a_length_from_counts_that_cannot_be_is_as_long_as_can_be() {
+        let scene = Scene::with_old(&["key"]);
+        let version = Arc::clone(&scene.tree().peek().version);
+        let table = version.tables().next().expect("a table");
+        for entries in [u64::MAX / 24, u64::MAX / 24 + 1, u64::MAX] {
+            let mut crafted = TableHandle::clone(table);
+            crafted.meta.entries = entries;
+            assert!(crafted.raw_len() >= u64::MAX - 24, "{entries}");
+        }
     }
 }
