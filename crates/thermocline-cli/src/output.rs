@@ -1,15 +1,16 @@
 //! Standard output: buffered, and without a panic when the reader goes away.
 
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, Stdout, Write};
 use std::path::Path;
 
 use serde_json::Value as Json;
 
 use crate::failure::Failure;
 
-/// Standard output of a command. Must be [`Out::finish`]ed, or the end may be missing.
+/// Standard output of a command. Must be [`Out::finish`]ed, or the end may be missing. It is not locked between writes: threads
+/// of the command may print by themselves.
 pub(crate) struct Out {
-    to: BufWriter<StdoutLock<'static>>,
+    to: BufWriter<Stdout>,
     /// Whether the command goes on when nobody reads any more.
     outlives_reader: bool,
 }
@@ -18,7 +19,7 @@ impl Out {
     /// A reader that goes away ends the command.
     pub(crate) fn new() -> Self {
         Self {
-            to: BufWriter::new(io::stdout().lock()),
+            to: BufWriter::new(io::stdout()),
             outlives_reader: false,
         }
     }
@@ -83,4 +84,26 @@ pub(crate) fn say(json: bool, value: &Json, line: impl AsRef<str>) -> Result<(),
         out.line(line)?;
     }
     out.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// `torture kill` stood still: the command held standard output, and threads of the processes that it kills say there what they
+    /// have written.
+    #[test]
+    fn other_threads_may_print_meanwhile() {
+        let out = Out::new();
+        let (done, printed) = mpsc::channel();
+        std::thread::spawn(move || {
+            io::stdout().write_all(b"").unwrap();
+            done.send(()).unwrap();
+        });
+        printed.recv_timeout(Duration::from_secs(60)).unwrap();
+        out.finish().ok().unwrap();
+    }
 }

@@ -160,7 +160,7 @@ impl Parts<'_> {
     }
 
     /// Replays the log, begins a new segment and a new manifest, and opens the tables.
-    fn start(mut self) -> Result<(Arc<Engine>, RecoveryReport)> {
+    fn start(self) -> Result<(Arc<Engine>, RecoveryReport)> {
         let builder = self.builder;
         let next_file = AtomicU64::new(self.next_file);
         let new_file = || next_file.fetch_add(1, Ordering::Relaxed);
@@ -173,7 +173,9 @@ impl Parts<'_> {
             &surveyed.recovered,
             &self.manifest,
         )?;
-        self.orphans.remove_copies(&self.tiers)?;
+        for tier in &self.tiers {
+            tier.remove_left_copies()?;
+        }
         let recovered = surveyed.settle(&self.tiers[0], &builder.points)?;
         point!(builder.points, "recovery.replayed")?;
         // Not what the manifest names: that may be a write which no log holds, of before a loss of power, or of the store

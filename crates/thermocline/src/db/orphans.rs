@@ -23,12 +23,10 @@ pub(super) struct FoundManifest {
     pub(super) torn: bool,
 }
 
-/// Tables that no edit names: outputs that a crash cut short, and tables whose removal did. And copies, which none ever
-/// does.
+/// Tables that no edit names: outputs that a crash cut short, and tables whose removal did.
 #[derive(Debug, Default)]
 pub(super) struct Orphans {
     tables: Vec<(usize, String)>,
-    copies: Vec<(usize, String)>,
 }
 
 impl Orphans {
@@ -64,14 +62,6 @@ impl Orphans {
             }
         }
         Ok(doubtful)
-    }
-
-    /// Removes the copies, before anything is written: they may have the device's last room.
-    pub(super) fn remove_copies(&mut self, tiers: &[Arc<Tier>]) -> Result<()> {
-        for (tier, name) in self.copies.drain(..) {
-            tiers[tier].tables.remove(&name)?;
-        }
-        Ok(())
     }
 
     /// Removes the tables and gives back how many there were. Called once the log agrees with the
@@ -139,10 +129,8 @@ pub(super) fn survey_tables(tiers: &[Arc<Tier>], shape: &Shape) -> Result<(Orpha
     for tier in tiers {
         for file in tier.tables.list()? {
             let Some(id) = table_number(&file.name) else {
-                if let Some(number) = copy_number(&file.name) {
-                    highest = highest.max(number);
-                    orphans.copies.push((usize::from(tier.index), file.name));
-                }
+                // Its number has been used.
+                highest = highest.max(copy_number(&file.name).unwrap_or(0));
                 continue;
             };
             highest = highest.max(id);

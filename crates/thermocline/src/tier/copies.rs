@@ -159,6 +159,19 @@ impl Tier {
         });
     }
 
+    /// Removes the copies that a crash has left, before anything is written: they may have the device's last room.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn remove_left_copies(&self) -> Result<()> {
+        for file in self.tables.list()? {
+            if copy_number(&file.name).is_some() {
+                self.tables.remove(&file.name)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Begins a copy of `bytes`, to be file `number`, the only one that is being written.
     ///
     /// # Errors

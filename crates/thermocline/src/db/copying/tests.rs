@@ -415,6 +415,24 @@ fn an_opening_has_the_room_of_the_copies_that_a_crash_left() {
     );
 }
 
+/// Nor had a repair.
+#[test]
+fn a_repair_has_the_room_of_the_copies_that_a_crash_left() {
+    let cold = Cold::with_copies();
+    let crashed = cold.disk.crash(CrashStyle::KeepAll);
+    crashed
+        .corrupt(Path::new("/fast"), "CURRENT", 3, 1)
+        .unwrap();
+    fill_device(&crashed, 0);
+    let disk: Arc<dyn crate::storage::Medium> = Arc::new(crashed.clone());
+    let builder = crate::Db::builder(without_caches()).medium(0, Arc::clone(&disk));
+    let report = builder.medium(1, disk).repair(false).unwrap();
+    assert!(report.losses.is_empty(), "{report:?}");
+    assert!(copies(&crashed).is_empty());
+    let scene = Scene::on(Arc::new(crashed), without_caches());
+    assert!(scene.db.get("key00007").unwrap().is_some());
+}
+
 /// What the device holds is not known then.
 #[test]
 fn nothing_is_copied_to_a_tier_without_a_capacity() {

@@ -22,6 +22,9 @@ use crate::wal::{self, log_store};
 /// # Errors
 /// I/O errors, [`Error::NoSpace`] among them: every keyspace that is merged is written once more.
 pub(super) fn carry_out(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Plan) -> Result<()> {
+    for tier in tiers {
+        tier.remove_left_copies()?;
+    }
     let mut written = Vec::new();
     let mut next = plan.shape.next_file;
     let mut new_file = || {
