@@ -279,6 +279,8 @@ mod tests {
             keyspace.put("key", table).unwrap();
         }
         db.flush().unwrap();
+        // Shares change with each table that a compaction moves.
+        db.wait_idle().unwrap();
         let capacity = |tree: &Tree| db.engine().promotion_capacity(tree);
         let all: u64 = db
             .engine()
