@@ -48,10 +48,13 @@ impl Job for PromotionJob {
         self.has_ended = true;
         self.tree.promoting.store(false, Ordering::Release);
         self.engine.after_change();
-        // The next cache may have filled meanwhile, or the compaction may have ended that this one waits for. Who filled
-        // it, and that compaction, found the flag set; and it takes nothing more, so nobody would come who finds it unset.
+        // This cache, rid of what is cold, or the next one may have filled meanwhile, or the compaction may have ended that this
+        // one waits for. Who filled it, and that compaction, found the flag set; and it takes nothing more, so nobody would
+        // come who finds it unset.
         let has_ended = waits && !self.engine.is_compacting();
-        if (has_frozen || has_ended) && self.engine.check_writable().is_ok() {
+        let is_full =
+            matches!(promoted, Ok(Promotion::Done)) && self.engine.is_to_be_flushed(&self.tree);
+        if (has_frozen || is_full || has_ended) && self.engine.check_writable().is_ok() {
             self.engine.schedule_promotions();
         }
         Step::Done
@@ -89,6 +92,12 @@ impl Engine {
         tree.promotion_share.of(self.sizes.table_size / 2)
     }
 
+    /// Whether the promotion cache of `tree` is full, and may become a table.
+    fn is_to_be_flushed(&self, tree: &Tree) -> bool {
+        let full = self.promotion_capacity(tree).max(1);
+        self.switches().promotion_by_flush && tree.promotion.mutable().bytes() >= full
+    }
+
     /// Queues the promotion of every full cache: one that found no room may find some now.
     pub(crate) fn schedule_promotions(&self) {
         for tree in self.all_trees() {
@@ -104,6 +113,7 @@ impl Engine {
         point!(self.points, "promotion.start")?;
         self.purge_cold(tree, &tree.promotion.mutable());
         let worth_a_table = tree.promotion.mutable().bytes() >= self.promotion_capacity(tree) / 2;
+        point!(self.points, "promotion.weighed")?;
         if !worth_a_table || !self.switches().promotion_by_flush {
             return Ok(Promotion::Done);
         }

@@ -97,6 +97,7 @@ pub(super) const CLASSES: &[Class] = &[
         points: &[
             "promotion.before_admission",
             "promotion.start",
+            "promotion.weighed",
             "promotion.purged",
             "promotion.frozen",
             "promotion.written",

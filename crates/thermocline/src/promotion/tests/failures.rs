@@ -202,6 +202,36 @@ fn a_cache_that_fills_while_another_is_flushed_is_promoted_too() {
     scene.check(&model(&keys, "old"), &keys, "promoted");
 }
 
+/// Rid of what was cold the cache was not worth a table, and before the job had ended it was full again: nobody came for it, and
+/// in a store that is only read nothing was promoted any more.
+#[test]
+fn a_cache_that_fills_while_it_is_found_empty_is_promoted_too() {
+    let keys: Vec<String> = (0..80).map(|n| format!("m{n:02}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let scene = Scene::with_old(&keys);
+    let (cold, hot) = keys.split_at(40);
+    scene.heat(hot);
+    scene.be_selective();
+    let in_cache = |scene: &Scene| scene.tree().promotion.mutable().bytes();
+    let full = scene.engine().promotion_capacity(scene.tree());
+    let read: Vec<String> = hot.iter().map(|key| (*key).to_owned()).collect();
+    let hook = scene.at("promotion.weighed", move |scene| {
+        assert!(in_cache(scene) < full / 2);
+        read.iter()
+            .for_each(|key| assert!(scene.get(key).is_some()));
+        assert!(in_cache(scene) >= full);
+        Ok(())
+    });
+    cold.iter()
+        .for_each(|key| assert!(scene.get(key).is_some()));
+    scene.drain();
+    assert!(hook.has_run());
+    drop(hook);
+    assert!(in_cache(&scene) < full, "{} of {full}", in_cache(&scene));
+    assert!(promoted_bytes(&scene) > 0);
+    scene.check(&model(&keys, "old"), &keys, "promoted");
+}
+
 /// A shutdown drops a queued promotion; what it held is where it was.
 #[test]
 fn a_promotion_cut_short_by_a_shutdown_loses_nothing() {
