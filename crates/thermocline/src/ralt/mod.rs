@@ -148,12 +148,11 @@ impl Ralt {
     }
 
     /// Limits the hot set to `bytes` of keys and values, whatever else limits it: what the last fast
-    /// level has room for. Makes work due where there is more than limits allow, as whatever tells of room may have
-    /// made space that was missing, and where much more may be hot than is.
+    /// level has room for. Makes work due where there is more than limits allow: whatever tells of room may have
+    /// made space that was missing.
     pub(crate) fn set_room(&self, bytes: u64) {
         self.shared.room.store(bytes, Ordering::Relaxed);
-        let version = self.shared.version.load();
-        if self.shared.is_over(&version) || self.shared.has_room_again(&version) {
+        if self.shared.is_over(&self.shared.version.load()) {
             self.shared.pending.store(true, Ordering::Release);
         }
     }

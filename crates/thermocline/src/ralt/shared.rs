@@ -39,8 +39,6 @@ pub(super) struct Shared {
     first_tick: u64,
     /// A limit of the hot set from outside.
     pub(super) room: AtomicU64,
-    /// The hot set's limit when it was decided last what is hot; the greatest number where it never was.
-    pub(super) decided: AtomicU64,
     /// Bytes of all records of the store, about; 0 while they are not known.
     pub(super) data: AtomicU64,
     /// A hotspot is being learnt.
@@ -81,7 +79,6 @@ impl Shared {
             drops: AtomicU64::new(drops),
             first_tick: opened.tick,
             room: AtomicU64::new(u64::MAX),
-            decided: AtomicU64::new(u64::MAX),
             data: AtomicU64::new(0),
             learning: AtomicBool::new(false),
             flat: AtomicBool::new(false),
@@ -154,12 +151,6 @@ impl Shared {
             .limits
             .hot_set
             .min(self.room.load(Ordering::Relaxed))
-    }
-
-    /// Whether the hot set may be larger by a quarter than when it was decided last what is hot: there was less room then.
-    pub(super) fn has_room_again(&self, version: &Version) -> bool {
-        let decided = self.decided.load(Ordering::Relaxed);
-        self.hot_set_limit(version) > decided.saturating_add(decided / 4)
     }
 
     /// Remembers what went wrong, the first thing of all.

@@ -258,9 +258,7 @@ impl Shared {
         if pass.eviction.is_some() {
             self.evictions.fetch_add(1, Ordering::Relaxed);
             let version = self.version.load();
-            let limit = self.hot_set_limit(&version);
-            worker.evicted = Some((worker.flushes, limit));
-            self.decided.store(limit, Ordering::Relaxed);
+            worker.evicted = Some((worker.flushes, self.hot_set_limit(&version)));
             worker.merged = false;
         } else if pass.is_full {
             worker.merged = true;
@@ -297,9 +295,6 @@ impl Shared {
                 true => Due::Eviction,
                 false => Due::Merge,
             });
-        }
-        if self.has_room_again(version) {
-            return Some(Due::Eviction);
         }
         let below: u64 = (1..version.levels.len())
             .map(|level| version.level_bytes(level))
@@ -410,7 +405,6 @@ impl Shared {
     fn clear(&self, files: &Files, worker: &mut Worker) -> Result<()> {
         worker.pass = None;
         worker.evicted = None;
-        self.decided.store(u64::MAX, Ordering::Relaxed);
         worker.drops = self.drops.load(Ordering::Relaxed);
         worker.reuse = Reuse::default();
         self.learning.store(false, Ordering::Relaxed);

@@ -319,27 +319,6 @@ fn where_nothing_was_measured_the_best_by_score_stay() {
     assert!(least >= most * 0.99, "{least} {most}");
 }
 
-/// A burst of writes takes the hot records' room for a while. When it was back, records stayed cold until access records
-/// had exceeded their limit, which at a thousand bytes a record takes as long as learning them.
-#[test]
-fn what_was_hot_is_hot_again_when_its_room_is_back() {
-    let (all, spot) = (of(10.0), of(0.5));
-    let fixture = Fixture::new();
-    let mut rng = StdRng::seed_from_u64(1);
-    hotspot(&fixture, &mut rng, of(12.0), 0..spot, all);
-    let hot = || fixture.hot(0, 0..spot).len() as u64;
-    assert!(hot() * 100 >= spot * 95, "{} of {spot}", hot());
-    fixture.ralt.set_room((0.15 * CAPACITY as f64) as u64);
-    fixture.work();
-    assert!(hot() * 100 <= spot * 60, "{} of {spot}", hot());
-    fixture.ralt.set_room(u64::MAX);
-    assert!(fixture.ralt.has_work());
-    fixture.work();
-    check_limits(&fixture);
-    assert!(hot() * 100 >= spot * 90, "{} of {spot}", hot());
-    assert!(!fixture.ralt.has_work(), "once is enough");
-}
-
 /// What had been read twice, however long ago, outlasted all that was read once.
 #[cfg(feature = "experiments")]
 #[test]
