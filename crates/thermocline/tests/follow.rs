@@ -1,7 +1,10 @@
 //! A follower that reads the log ends in the state of the store it follows.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use thermocline::{Db, Error, Kind};
+use std::sync::Arc;
+
+use thermocline::storage::{CrashStyle, Fault, Faulty, Medium, Operation};
+use thermocline::{Db, Durability, Error, Kind};
 use thermocline_torture::stores::{memory, open_on, small_options};
 
 type Records = Vec<(String, Vec<(Vec<u8>, Vec<u8>)>)>;
@@ -87,4 +90,62 @@ fn a_log_that_is_gone_is_an_error_that_names_where_it_starts() {
         "{error}"
     );
     assert_eq!(db.log_since(4).unwrap().count(), 0);
+}
+
+/// Takes over what `leader` has written from `next` on; where to go on comes back.
+fn take_over(leader: &Db, follower: &Db, mut next: u64) -> u64 {
+    for batch in leader.log_since(next).unwrap() {
+        let batch = batch.unwrap();
+        follower.write(batch.to_batch(follower).unwrap()).unwrap();
+        next = batch.last_seq() + 1;
+    }
+    next
+}
+
+fn open_faulty(disk: &Faulty) -> Db {
+    let medium: Arc<dyn Medium> = Arc::new(disk.clone());
+    open_on(&small_options(), &medium).unwrap()
+}
+
+/// A write that was handed over and not synced went to the follower. The power cut took it from the leader, which gave its
+/// number to another write; the follower, past that number, never heard of that one.
+#[test]
+fn a_follower_is_never_ahead_of_what_a_power_cut_leaves() {
+    for durability in [Durability::None, Durability::Buffered] {
+        let disk = Faulty::new(1);
+        let leader = open_faulty(&disk);
+        let follower = open_on(&small_options(), &memory()).unwrap();
+        leader.put_with("synced", "1", Durability::Sync).unwrap();
+        leader.put_with("not synced", "1", durability).unwrap();
+        let next = take_over(&leader, &follower, 1);
+        assert_eq!(next, 3, "{durability:?}");
+        let disk = disk.crash(CrashStyle::LoseAll);
+        drop(leader);
+        let leader = open_faulty(&disk);
+        leader.put("other", "2").unwrap();
+        leader.put("last", "2").unwrap();
+        take_over(&leader, &follower, next);
+        assert_eq!(contents(&follower), contents(&leader), "{durability:?}");
+    }
+}
+
+/// What the device holds is unknown after a failed sync: nothing is handed to a follower, and nothing is written any more (I9).
+#[test]
+fn a_sync_that_fails_for_a_follower_stops_the_store() {
+    let disk = Faulty::new(1);
+    let leader = open_faulty(&disk);
+    leader.put("key", "value").unwrap();
+    let is_sync = |operation, name: &str| operation == Operation::Sync && name.ends_with(".wal");
+    disk.fail_where(is_sync, Fault::SyncFails);
+    let followed = leader.log_since(1).map(|_| ());
+    assert!(
+        matches!(followed, Err(Error::Poisoned { .. })),
+        "{followed:?}"
+    );
+    disk.heal();
+    let written = leader.put("key", "new");
+    assert!(
+        matches!(written, Err(Error::Poisoned { .. })),
+        "{written:?}"
+    );
 }

@@ -119,12 +119,20 @@ impl Engine {
     pub(crate) fn log_since(&self, seq: SeqNo) -> Result<LogReader> {
         self.check_open()?;
         let log = {
-            // The log's lock until it is known how far to read: a group that is handed over but not synced yet, as its
-            // writers asked for, is nothing to follow.
+            // The log's lock until it is known how far to read: a group whose writers have not been answered yet is
+            // nothing to follow.
             let mut log = self.commit.log.lock();
             log.wal.hand_over_all()?;
             self.commit.log_sync.read_since(seq)?
         };
+        // Without the lock, which would hold writers up. A power cut must not take what a follower has: the numbers would
+        // go to other writes, which the follower would take for those that it knows.
+        if let Some(through) = log.last_seq() {
+            self.commit
+                .log_sync
+                .sync_through(through)
+                .inspect_err(|error| self.background.note_poison(error))?;
+        }
         // Taken after the log, so that no keyspace is missing that the log writes into, but
         // for those that were dropped.
         let name = |name: &Bytes| String::from_utf8_lossy(name).into();

@@ -256,8 +256,14 @@ impl Db {
     /// followers. Reaches back as far as the log that recovery needs and
     /// [`Options::log_retention`] keep.
     ///
+    /// What comes back is durable here, whatever durability it was written with: a follower is never ahead of what a
+    /// loss of power leaves. So the call syncs the log, unless nothing is new since the last sync or nothing is there to
+    /// read. Writes go on meanwhile, but those that ask for a sync of their own wait for this one. Ask for many batches at
+    /// a time where syncs are dear.
+    ///
     /// # Errors
-    /// [`Error::LogGone`] when the log no longer holds `seq`; I/O errors.
+    /// [`Error::LogGone`] when the log no longer holds `seq`; I/O errors; [`Error::Poisoned`] when the sync fails or one
+    /// failed before (I9).
     pub fn log_since(&self, seq: SeqNo) -> Result<LogReader> {
         self.engine().log_since(seq)
     }

@@ -50,6 +50,11 @@ impl LogReader {
         })
     }
 
+    /// The last sequence number that there is to read; none when that is nothing.
+    pub(crate) fn last_seq(&self) -> Option<SeqNo> {
+        self.segments.back().map(|segment| segment.last_seq)
+    }
+
     /// Takes in the batches of a whole segment.
     fn load(&mut self, segment: ClosedSegment) -> Result<()> {
         let name = segment_file_name(segment.number);
