@@ -9,17 +9,20 @@ use thermocline::{Db, Error, Options, Points, TierOptions};
 
 /// A store in memory whose background work runs on threads of its own and panics at `point`.
 fn store(point: &'static str) -> Db {
+    let points = Points::default();
+    points.set(point, || panic!("planted"));
+    open(&std::sync::Arc::new(Memory::new()), points)
+}
+
+fn open(memory: &std::sync::Arc<Memory>, points: Points) -> Db {
     let mut options = Options::with_tiers(vec![
         TierOptions::fast("/fast").capacity(64 << 20),
         TierOptions::slow("/slow"),
     ]);
     options.memory = 8 << 20;
-    let memory = std::sync::Arc::new(Memory::new());
-    let points = Points::default();
-    points.set(point, || panic!("planted"));
     let mut builder = Db::builder(options).points(points);
     for tier in 0..2 {
-        builder = builder.medium(tier, memory.clone());
+        builder = builder.medium(tier, std::sync::Arc::clone(memory) as _);
     }
     builder.open().unwrap()
 }
@@ -69,4 +72,42 @@ fn a_panic_of_who_commits_for_others_stops_writing_and_leaves_nobody_waiting() {
     assert!(cause.contains("planted"), "{cause}");
     assert!(db.get("key").unwrap().is_none(), "it was not published");
     assert!(matches!(db.close(), Err(Error::Poisoned { .. })));
+}
+
+/// A compaction that panicked once its edit was durable removed what it had written, which the manifest names: the store
+/// did not open again.
+#[test]
+fn a_panic_after_a_durable_edit_leaves_the_tables_that_it_names() {
+    let (memory, points) = (std::sync::Arc::new(Memory::new()), Points::default());
+    let db = open(&memory, points.clone());
+    let planted = points.clone();
+    points.set("compaction.before_edit", move || {
+        let once = planted.clone();
+        planted.set("manifest.after_sync", move || {
+            once.clear("manifest.after_sync");
+            panic!("planted")
+        });
+        Ok(())
+    });
+    // Two tables that overlap: one alone moves down without being read.
+    for round in ["old", "new"] {
+        db.put("key", round).unwrap();
+        db.put(round, "value").unwrap();
+        db.flush().unwrap();
+    }
+    let outcome = db.compact_range::<&[u8]>(..);
+    assert!(
+        matches!(outcome, Err(Error::Poisoned { .. })),
+        "{outcome:?}"
+    );
+    assert!(matches!(db.close(), Err(Error::Poisoned { .. })));
+    drop(db);
+    let db = open(&memory, Points::default());
+    for (key, value) in [("key", "new"), ("old", "value"), ("new", "value")] {
+        assert_eq!(
+            db.get(key).unwrap().as_deref(),
+            Some(value.as_bytes()),
+            "{key}"
+        );
+    }
 }

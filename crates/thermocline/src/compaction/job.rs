@@ -42,7 +42,7 @@ pub(crate) struct CompactionJob {
     moved: (u64, u64),
     held: Held,
     brought: Brought,
-    /// Tables written so far; emptied when they are installed.
+    /// Tables written so far; emptied when an edit begins to name them.
     written: Vec<TableMeta>,
     metrics: CompactionMetrics,
 }
@@ -321,8 +321,7 @@ impl CompactionJob {
     }
 
     fn install_outputs(&mut self) -> Result<()> {
-        self.install(self.written.clone())?;
-        self.written.clear();
+        self.install()?;
         let (retained, brought) = self.moved;
         let promotions = &self.engine.promotions;
         promotions.retained.fetch_add(retained, Ordering::Relaxed);
@@ -355,8 +354,9 @@ impl CompactionJob {
     }
 
     /// The edit and the new version, under the manifest's lock (I4).
-    fn install(&self, added: Vec<TableMeta>) -> Result<()> {
-        let engine = &self.engine;
+    fn install(&mut self) -> Result<()> {
+        let engine = Arc::clone(&self.engine);
+        let added = self.written.clone();
         let removed = self.plan.inputs().map(|t| (self.tree.id, t.meta.id));
         let edit = VersionEdit {
             removed: removed.collect(),
@@ -373,7 +373,13 @@ impl CompactionJob {
         point!(engine.points, "compaction.before_edit")?;
         let mut manifest = engine.manifest.lock();
         engine.check_not_dropped(&self.tree)?;
-        manifest.append(&edit)?;
+        // Not this job's to remove from here on: whatever comes next, a panic too, the manifest may name them (I4).
+        let written = std::mem::take(&mut self.written);
+        manifest.append(&edit).inspect_err(|error| {
+            if !matches!(error, Error::Poisoned { .. }) {
+                self.written = written;
+            }
+        })?;
         let mut state = self.tree.state.lock();
         let taken = self
             .tree
