@@ -409,6 +409,41 @@ fn no_generation_goes_for_one_that_is_not_durable() {
     assert_eq!(restored(&disk, &backups, 2, "restored"), state);
 }
 
+/// A table that an earlier generation has was not looked at: where its file was gone or cut short the backup reported success, and
+/// could not be restored, while the store had the table all along.
+#[test]
+fn a_table_that_the_backup_has_lost_is_copied_again() {
+    for is_removed in [true, false] {
+        let disk = Faulty::new(1);
+        let db = builder(&disk, "store").open().unwrap();
+        let backups = backups(&disk);
+        write(&db, 0, 300);
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        backups.take(&db).unwrap();
+        let dir = Path::new(TABLES);
+        let lost = disk.list_raw(dir).pop().unwrap();
+        if is_removed {
+            let tables = disk.table_store(dir, false).unwrap();
+            tables.remove(&lost.name).unwrap();
+        } else {
+            let whole = disk.read_raw(dir, &lost.name).unwrap();
+            disk.write_raw(dir, &lost.name, &whole[..whole.len() / 2]);
+        }
+        let report = backups.take(&db).unwrap();
+        assert_eq!(report.copied_tables, 1, "{report:?}");
+        assert_eq!(report.copied_bytes, lost.len);
+        // The one before it is whole again too.
+        for number in [1, 2] {
+            assert_eq!(backups.verify(Some(number)).unwrap().1.len(), 0);
+        }
+        assert_eq!(
+            restored(&disk, &backups, 2, "restored"),
+            contents(&db).unwrap()
+        );
+    }
+}
+
 /// Two stores that were restored from one backup give the same numbers to different tables. What one of
 /// them has in the backup must not be taken for what the other one wrote.
 #[test]

@@ -76,7 +76,7 @@ pub struct BackupReport {
     pub tables: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Tables that no generation before it had.
+    /// Tables that no generation before it had whole.
     pub copied_tables: u64,
     /// Their bytes.
     pub copied_bytes: u64,
@@ -143,8 +143,9 @@ impl Backups {
     }
 
     /// Backs up `db` as it is at one moment during the call, while reads and writes go on. Tables that
-    /// an earlier generation has are not copied again; every table that is copied is verified first. What is
-    /// known of hotness is left out.
+    /// an earlier generation has are not copied again, unless their file is gone or has another length: their bytes are not
+    /// read, which is what [`Backups::verify`] is for. Every table that is copied is verified first. What is known of
+    /// hotness is left out.
     ///
     /// # Errors
     /// [`Error::WrongTier`] when the directory holds backups of another store; [`Error::Corruption`] of the store

@@ -39,6 +39,9 @@ impl Backups {
             .flat_map(|generation| &generation.tables)
             .map(|table| (table.file_name(), table))
             .collect();
+        // What earlier generations name may be gone or cut short, whoever did that. The store has it still.
+        let files = self.tables.list()?.into_iter();
+        let present: BTreeMap<String, u64> = files.map(|file| (file.name, file.len)).collect();
         let mut report = BackupReport {
             generation: earlier.last().map_or(1, |last| last.number + 1),
             through,
@@ -50,9 +53,15 @@ impl Backups {
         let mut tables = Vec::new();
         for table in pinned.iter().flat_map(|pinned| pinned.version.tables()) {
             let mut backed_up = describe(table)?;
-            match known.get(&backed_up.file_name()) {
+            let name = backed_up.file_name();
+            let found = present.get(&name);
+            let is_whole = |known: &&&BackedUp| found == Some(&known.len);
+            match known.get(&name).filter(is_whole) {
                 Some(known) => backed_up.checksum = known.checksum,
                 None => {
+                    if found.is_some() {
+                        self.tables.remove(&name)?;
+                    }
                     let copied = self.copy_table(table, &backed_up);
                     backed_up.checksum = work.synced(copied)?;
                     report.copied_tables += 1;
