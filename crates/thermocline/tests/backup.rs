@@ -444,6 +444,90 @@ fn a_table_that_the_backup_has_lost_is_copied_again() {
     }
 }
 
+/// Tables stayed behind from a restore that failed: the next one found its directories not empty, and there was no store to destroy.
+#[test]
+fn a_restore_that_failed_can_be_repeated() {
+    let disk = Faulty::new(1);
+    let db = builder(&disk, "store").open().unwrap();
+    write(&db, 0, 6000);
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    let state = contents(&db).unwrap();
+    backups(&disk).take(&db).unwrap();
+    drop(db);
+    let mut one_tier = at("restored");
+    one_tier.tiers.truncate(1);
+    let one_tier = Db::builder(one_tier).medium(0, Arc::new(disk.clone()));
+    let refused = backups(&disk).restore_with(None, one_tier);
+    assert!(
+        matches!(refused, Err(Error::InvalidOption { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(restored(&disk, &backups(&disk), 1, "restored"), state);
+}
+
+/// As above, wherever a restore is cut short.
+#[test]
+fn what_a_restore_leaves_can_be_restored_over_or_destroyed() {
+    let disk = Faulty::new(1);
+    let db = builder(&disk, "store").open().unwrap();
+    write(&db, 0, 300);
+    backups(&disk).take(&db).unwrap();
+    let state = contents(&db).unwrap();
+    drop(db);
+    let (mut repeated, mut destroyed) = (0, 0);
+    for fault in [Fault::Io, Fault::PowerLoss] {
+        for call in 1.. {
+            let mut disk = copy(&disk);
+            let begun = backups(&disk);
+            disk.fail_nth(call, fault);
+            let done = begun.restore_with(None, builder(&disk, "restored"));
+            if disk.triggered() == 0 {
+                done.unwrap();
+                break;
+            }
+            drop(begun);
+            if fault == Fault::PowerLoss {
+                disk = disk.crash(CrashStyle::KeepAll);
+            }
+            // A fault may have come where it does no harm.
+            if done.is_ok() {
+                continue;
+            }
+            let again = backups(&disk).restore_with(None, builder(&disk, "restored"));
+            if again.is_ok() {
+                repeated += 1;
+            } else {
+                assert!(
+                    matches!(done, Err(Error::Poisoned { .. })) || fault == Fault::PowerLoss,
+                    "{fault:?} at call {call}: {done:?}, then {again:?}"
+                );
+                let gone = builder(&disk, "restored").destroy();
+                if fault == Fault::PowerLoss && gone.is_err() {
+                    // Before it was written whose the directories are there was nothing else.
+                    let dirs = ["/restored/fast", "/restored/slow"].map(Path::new);
+                    let mut left = dirs.iter().flat_map(|dir| disk.list_raw(dir));
+                    assert!(
+                        left.all(|file| file.name == "TIER"),
+                        "call {call}: {gone:?}"
+                    );
+                    continue;
+                }
+                assert!(
+                    gone.is_ok(),
+                    "{fault:?} at call {call}: {done:?}, then {gone:?}"
+                );
+                let again = backups(&disk).restore_with(None, builder(&disk, "restored"));
+                again.unwrap();
+                destroyed += 1;
+            }
+            let db = builder(&disk, "restored").open().unwrap();
+            assert_eq!(contents(&db).unwrap(), state, "{fault:?} at call {call}");
+        }
+    }
+    assert!(repeated > 10 && destroyed > 10, "{repeated}, {destroyed}");
+}
+
 /// Two stores that were restored from one backup give the same numbers to different tables. What one of
 /// them has in the backup must not be taken for what the other one wrote.
 #[test]

@@ -163,7 +163,9 @@ impl Backups {
     ///
     /// # Errors
     /// [`Error::NotFound`] without such a generation; [`Error::InvalidOption`] for tiers that are not empty or too
-    /// few; [`Error::Corruption`] naming the file of the backup; I/O errors. There is no store then.
+    /// few; [`Error::Corruption`] naming the file of the backup; I/O errors. There is no store then, and the tiers are as
+    /// empty as before. [`Error::Poisoned`] when a sync fails: where the next attempt finds the tiers not empty, as after
+    /// a crash, [`Db::destroy`] clears them; where that finds no store, only files called `TIER` are left.
     pub fn restore(
         &self,
         generation: Option<u64>,

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::sync::Arc;
 use crate::tier::{Purpose, Tier};
 use crate::version::edit::table_file_name;
-use crate::version::{Manifest, identity};
+use crate::version::{CURRENT_TEMPORARY, Manifest, identity};
 
 /// Copies the tables of `generation`, then writes the manifest and puts it in force: before that there is
 /// no store.
@@ -19,43 +19,76 @@ pub(super) fn restore(
     builder: &DbBuilder,
 ) -> Result<()> {
     builder.options.resolve()?;
-    let (tiers, _locks) = open_tiers(builder, true)?;
-    for tier in &tiers {
-        check_empty(tier)?;
-    }
-    for table in &generation.tables {
-        let Some(tier) = tiers.get(usize::from(table.tier)) else {
-            let needed = table.tier + 1;
-            return Err(Error::InvalidOption {
-                option: "tiers",
-                reason: format!(
-                    "the backup has tables on {needed} tiers, {} given",
-                    tiers.len()
-                ),
-            });
-        };
-        let name = table_file_name(table.id);
-        let mut writer = tier.create(&name, table.len, Purpose::Maintenance)?;
-        // A table that turns out not to be what was backed up is not finished, and so removed.
-        copy::checked(&*backups.tables, table, &mut |piece| writer.append(piece))?;
-        writer.finish()?;
-    }
-    for tier in &tiers {
-        identity::write(tier, generation.database)?;
-    }
+    check_tiers(generation, builder.options.tiers.len())?;
     let path = backups
         .path
         .join(super::generation::file_name(generation.number));
     let shape = Shape::from_edits(generation.edits.clone());
     let shape = shape.map_err(|misfit| Error::corruption(path, 0, misfit.what))?;
+    let (tiers, _locks) = open_tiers(builder, true)?;
+    for tier in &tiers {
+        check_empty(tier)?;
+    }
+    copy_tables(backups, generation, &tiers).inspect_err(|_| clear(generation, &tiers))?;
     Manifest::create(
         Arc::clone(&tiers[0]),
         generation.database,
         shape.next_file,
         &generation.edits,
         builder.points.clone(),
-    )?;
+    )
+    .inspect_err(|error| {
+        // Else it may be in force.
+        if !matches!(error, Error::Poisoned { .. }) {
+            clear(generation, &tiers);
+        }
+    })?;
     Ok(())
+}
+
+/// Refuses a restore that could not be finished before it has begun.
+fn check_tiers(generation: &Generation, tiers: usize) -> Result<()> {
+    let needed = generation.tables.iter().map(|table| table.tier);
+    let needed = needed.max().map_or(0, |tier| usize::from(tier) + 1);
+    if needed > tiers {
+        return Err(Error::InvalidOption {
+            option: "tiers",
+            reason: format!("the backup has tables on {needed} tiers, {tiers} given"),
+        });
+    }
+    Ok(())
+}
+
+/// Fills the tiers. Whose they are comes first: what a crash leaves can then be destroyed.
+fn copy_tables(backups: &Backups, generation: &Generation, tiers: &[Arc<Tier>]) -> Result<()> {
+    for tier in tiers {
+        identity::write(tier, generation.database)?;
+    }
+    for table in &generation.tables {
+        let tier = &tiers[usize::from(table.tier)];
+        let name = table_file_name(table.id);
+        let mut writer = tier.create(&name, table.len, Purpose::Maintenance)?;
+        // A table that turns out not to be what was backed up is not finished, and so removed.
+        copy::checked(&*backups.tables, table, &mut |piece| writer.append(piece))?;
+        writer.finish()?;
+    }
+    Ok(())
+}
+
+/// Removes what a restore into empty tiers has written, so that it can be repeated. What cannot be removed
+/// the next attempt finds there, and says so.
+fn clear(generation: &Generation, tiers: &[Arc<Tier>]) {
+    for table in &generation.tables {
+        let tier = &tiers[usize::from(table.tier)];
+        let _ = tier.tables.remove(&table_file_name(table.id));
+    }
+    for tier in tiers {
+        if let Some(log) = &tier.log {
+            let _ = log.remove(CURRENT_TEMPORARY);
+        }
+        // Last: where something stays, it is still known whose it is.
+        let _ = tier.tables.remove(identity::NAME);
+    }
 }
 
 /// A store's own files, or those of another, must not be mixed with what is restored.
