@@ -193,8 +193,12 @@ impl Engine {
     /// Holds a writer back for as long as `bytes` more would outrun the background work.
     ///
     /// # Errors
-    /// What keeps the background work from making room, when it does.
+    /// What keeps the background work from making room, when it does; [`Error::NoSpace`] where none could be made.
     pub(crate) fn make_room(&self, bytes: u64) -> Result<()> {
+        // Before anything gives way for what does not fit into an empty tier either.
+        if self.needed_for(bytes) > self.fast().options.capacity {
+            return Err(self.no_space());
+        }
         if let Some(reason) = self.must_stop(bytes) {
             self.wait_stopped(reason, bytes)?;
         }
@@ -337,9 +341,13 @@ impl Engine {
         {
             return Some(Reason::L0);
         }
-        // A memtable's worth for the other writers, and for what goes around each record.
-        let needed = memtable.saturating_add(bytes);
-        (self.fast().free_bytes() < needed).then_some(Reason::FastTier)
+        (self.fast().free_bytes() < self.needed_for(bytes)).then_some(Reason::FastTier)
+    }
+
+    /// What must be free for a write of `bytes`: a memtable's worth beside, for the other writers, and for what goes
+    /// around each record.
+    fn needed_for(&self, bytes: u64) -> u64 {
+        self.sizes.memtable_size.saturating_add(bytes)
     }
 
     /// Sets the writers' speed from how far behind the background work is.

@@ -99,3 +99,24 @@ fn nobody_is_slowed_for_a_keyspace_that_is_gone() {
     scene.db.drop_keyspace("side").unwrap();
     assert_eq!(engine.stall.reason(), None);
 }
+
+/// Every table of the last fast level was sent down for a batch that does not fit into an empty tier either, before it was
+/// refused.
+#[test]
+fn a_batch_that_can_never_fit_evicts_nothing() {
+    let scene = Scene::new();
+    scene.put_all(&scene::KEYS, "old");
+    scene.to_last_fast();
+    let on_last_fast = || -> Vec<_> {
+        let version = &scene.tree().pin().version;
+        let tables = version.levels[scene::F].tables.iter();
+        tables.map(|table| table.meta.id).collect()
+    };
+    let before = on_last_fast();
+    assert!(!before.is_empty());
+    let capacity = scene.engine().fast().options.capacity;
+    let refused = scene.db.put("large", vec![7; capacity as usize]);
+    assert!(matches!(refused, Err(Error::NoSpace { .. })), "{refused:?}");
+    scene.drain();
+    assert_eq!(on_last_fast(), before);
+}
