@@ -150,11 +150,6 @@ impl Engine {
             trees
         });
         let before = tree.empty();
-        let _: Result<()> = point!(self.points, "keyspace.emptied");
-        // After the tree is empty, when no fill is current any more and no read asks.
-        if let Some(records) = &self.records {
-            records.forget(tree.id);
-        }
         for table in before.tables() {
             table.file.mark_obsolete();
         }
@@ -163,6 +158,12 @@ impl Engine {
         // when a writer finds no room.
         let _: Result<()> = self.end_unowned_log(&mut log);
         drop(log);
+        let _: Result<()> = point!(self.points, "keyspace.emptied");
+        // Without the locks: the whole index is walked. After the tree is empty, when no fill is current any more and no
+        // read asks; the number is never another keyspace's, so what stays until then is found by nobody.
+        if let Some(records) = &self.records {
+            records.forget(tree.id);
+        }
         if let Err(error) = self.trim_log() {
             self.background.note_poison(&error);
         }

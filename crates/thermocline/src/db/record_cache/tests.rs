@@ -404,6 +404,29 @@ fn a_keyspace_that_is_empty_does_not_ask_the_cache() {
     drop(hook);
 }
 
+/// The whole index is walked for what a dropped keyspace has in it: writers and flushes waited for that.
+#[test]
+fn nobody_waits_for_the_cache_to_forget_a_keyspace() {
+    let scene = scene();
+    side(&scene);
+    let hook = scene.at("keyspace.emptied", |scene| {
+        let (told, hears) = channel();
+        let other = scene.db.clone();
+        std::thread::spawn(move || {
+            // One needs the log's lock, the other the manifest's.
+            let written = other
+                .put(KEY, "new")
+                .and_then(|_| other.create_keyspace("other"));
+            let _ = told.send(written.map(|_| ()));
+        });
+        let written = hears.recv_timeout(std::time::Duration::from_secs(10));
+        written.expect("who writes waits for the cache").unwrap();
+        Ok(())
+    });
+    scene.db.drop_keyspace("side").unwrap();
+    drop(hook);
+}
+
 #[test]
 fn half_of_the_block_cache_is_for_records_unless_it_is_told_or_too_little() {
     for (block_cache, told, wanted) in [
