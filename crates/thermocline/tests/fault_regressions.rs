@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use thermocline::storage::{CrashStyle, Fault, Operation};
-use thermocline::{Batch, Db, Durability, Error};
+use thermocline::{Batch, Db, Durability, Error, Expect};
 use thermocline_torture::life::{FAST, SIDE, SLOW, Step, Stop, Trial};
 
 /// Recovery skips log records at or below their keyspace's flushed-through sequence (I5), and
@@ -446,4 +446,58 @@ fn asking_for_the_log_takes_nothing_back() {
     let mut trial = Trial::new(1);
     refused(&mut trial).close().unwrap();
     after_a_crash(trial, CrashStyle::KeepAll);
+}
+
+/// A batch that writes nothing was acknowledged without a sync, or a hand-over, however it was to be written: what its writer had
+/// written before, or had just found to be there, was lost.
+#[test]
+fn a_batch_that_writes_nothing_is_as_durable_as_asked() {
+    for (durability, how) in [
+        (Durability::Sync, CrashStyle::LoseAll),
+        (Durability::Buffered, CrashStyle::KeepAll),
+    ] {
+        for has_condition in [false, true] {
+            let mut trial = Trial::new(1);
+            let db = trial.db().unwrap();
+            db.put_with("key", "value", Durability::None).unwrap();
+            let mut batch = Batch::new();
+            if has_condition {
+                batch.require(&db, "key", Expect::Present);
+            }
+            assert_eq!(db.write_with(batch, durability).unwrap(), 1);
+            drop(db);
+            let disk = trial.disk.crash(how);
+            trial.db = None;
+            trial.disk = disk;
+            let db = trial.open_at([FAST, SLOW]).unwrap();
+            let found = db.get("key").unwrap();
+            assert!(found.is_some(), "{durability:?}, condition {has_condition}");
+        }
+    }
+}
+
+/// As above: who is told of a failure is the batch that asked, and nothing that was acknowledged is taken back.
+#[test]
+fn a_batch_that_writes_nothing_takes_nothing_back() {
+    let log = |operation, name: &str| operation == Operation::Append && name.ends_with(".wal");
+    let mut trial = Trial::new(1);
+    let db = trial.db().unwrap();
+    db.put_with("key", "value", Durability::None).unwrap();
+    trial.disk.fail_where(log, Fault::NoSpace);
+    let mut batch = Batch::new();
+    batch.require(&db, "key", Expect::Present);
+    for batch in [batch, Batch::new()] {
+        for durability in [Durability::Buffered, Durability::Sync] {
+            let error = db.write_with(batch.clone(), durability).unwrap_err();
+            assert!(error.is_no_space(), "{error}");
+        }
+    }
+    trial.disk.heal();
+    db.put_with("next", "value", Durability::Sync).unwrap();
+    drop(db);
+    let disk = trial.disk.crash(CrashStyle::LoseAll);
+    trial.db = None;
+    trial.disk = disk;
+    let db = trial.open_at([FAST, SLOW]).unwrap();
+    assert!(db.get("key").unwrap().is_some() && db.get("next").unwrap().is_some());
 }

@@ -119,7 +119,12 @@ impl Engine {
         self.check_keyspaces(&batch)?;
         self.check_writable()?;
         if batch.is_empty() && batch.conditions().is_empty() {
-            return Ok(self.visible());
+            let seq = self.visible();
+            let mut log = self.commit.log.lock();
+            let kept = self.keep_what_is_written(&mut log, durability);
+            return kept
+                .inspect_err(|error| self.background.note_poison(error))
+                .map(|()| seq);
         }
         let started = self.clock.now();
         self.make_room(batch.byte_len() as u64)?;
@@ -212,10 +217,15 @@ impl Engine {
     }
 
     fn commit_run(&self, log: &mut Log, run: &[Arc<Pending>]) -> Result<SeqNo> {
+        let durability = run.iter().map(|p| p.durability).max_by_key(|d| *d as u8);
+        let Some(durability) = durability else {
+            return Ok(log.last_seq);
+        };
+        self.check_writable()?;
         if run.iter().all(|p| p.count == 0) {
+            self.keep_what_is_written(log, durability)?;
             return Ok(log.last_seq);
         }
-        self.check_writable()?;
         self.freeze_if_full(log)?;
         let first_seq = log.last_seq + 1;
         let count: u64 = run.iter().map(|p| p.count).sum();
@@ -229,8 +239,7 @@ impl Engine {
         }
         let batches: Vec<Bytes> = run.iter().map(|p| p.batch.clone()).collect();
         log.wal.append(first_seq, &batches)?;
-        let durability = run.iter().map(|p| p.durability).max_by_key(|d| *d as u8);
-        match durability.unwrap_or_default() {
+        match durability {
             Durability::None => {}
             Durability::Buffered => log.wal.hand_over()?,
             Durability::Sync => {
@@ -258,6 +267,15 @@ impl Engine {
         }
         point!(self.points, "commit.published")?;
         Ok(last_seq)
+    }
+
+    /// What a batch that writes nothing asks for: that which it comes after is as durable as it wants to be itself (I5).
+    fn keep_what_is_written(&self, log: &mut Log, durability: Durability) -> Result<()> {
+        match durability {
+            Durability::None => Ok(()),
+            Durability::Buffered => log.wal.hand_over_all(),
+            Durability::Sync => log.wal.sync_all(),
+        }
     }
 
     /// Inserts a group's records; gives back the memory they take, and the bytes of those that are nobody's.

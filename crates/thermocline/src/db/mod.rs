@@ -153,7 +153,8 @@ impl Db {
         self.write_with(batch, self.engine().options.durability)
     }
 
-    /// As [`Db::write`], with a durability of its own.
+    /// As [`Db::write`], with a durability of its own. A batch that writes nothing, because it is empty or has only
+    /// conditions, makes what was written before it as durable as that.
     ///
     /// # Errors
     /// As [`Db::write`].
