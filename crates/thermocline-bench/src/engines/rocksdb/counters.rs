@@ -1,13 +1,13 @@
 //! What RocksDB did, as far as it can tell: not by disk, but where all of it is on one, by what it was for.
 
-use std::cell::OnceCell;
+use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result};
-use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
-use rocksdb::statistics::{Histogram, Ticker};
+use rocksdb::perf::{PerfContext, PerfMetric};
+use rocksdb::statistics::Ticker;
 
 use super::{RocksDb, Store};
 use crate::accounts::{Activity, ByActivity, ByDisk, Io};
@@ -21,42 +21,36 @@ pub(super) struct Reads {
     bytes: AtomicU64,
 }
 
-/// Blocks that one thread has read from a device so far.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct BlockReads {
-    blocks: u64,
-    bytes: u64,
-}
-
-impl BlockReads {
-    pub(super) fn of_this_thread() -> Self {
-        thread_local! {
-            static PERF: OnceCell<PerfContext> = const { OnceCell::new() };
-        }
-        PERF.with(|perf| {
-            let perf = perf.get_or_init(|| {
-                set_perf_stats(PerfStatsLevel::EnableCount);
-                PerfContext::default()
-            });
-            Self {
-                blocks: perf.metric(PerfMetric::BlockReadCount),
-                bytes: perf.metric(PerfMetric::BlockReadByte),
-            }
-        })
-    }
+/// What RocksDB counts for a thread. It does so by default (`PerfLevel` `kEnableCount`); asking is a call.
+struct OfThread {
+    perf: PerfContext,
+    /// What was counted when [`Reads`] were told last.
+    blocks: Cell<u64>,
+    bytes: Cell<u64>,
 }
 
 impl Reads {
-    /// Counts what this thread has read since `before`; whether that is anything.
-    pub(super) fn add_since(&self, before: BlockReads) -> bool {
-        let now = BlockReads::of_this_thread();
-        let blocks = now.blocks - before.blocks;
-        if blocks > 0 {
-            let bytes = now.bytes - before.bytes;
-            self.blocks.fetch_add(blocks, Ordering::Relaxed);
-            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    /// Adds what this thread has read since it was here last; whether that is anything. A read from the cache asks RocksDB
+    /// once.
+    pub(super) fn add_of_this_thread(&self) -> bool {
+        thread_local! {
+            static OF_THREAD: OfThread = OfThread {
+                perf: PerfContext::default(),
+                blocks: Cell::new(0),
+                bytes: Cell::new(0),
+            };
         }
-        blocks > 0
+        OF_THREAD.with(|thread| {
+            let blocks = thread.perf.metric(PerfMetric::BlockReadCount);
+            let new = blocks - thread.blocks.replace(blocks);
+            if new > 0 {
+                let bytes = thread.perf.metric(PerfMetric::BlockReadByte);
+                self.blocks.fetch_add(new, Ordering::Relaxed);
+                let new = bytes - thread.bytes.replace(bytes);
+                self.bytes.fetch_add(new, Ordering::Relaxed);
+            }
+            new > 0
+        })
     }
 }
 
@@ -105,11 +99,10 @@ pub(super) fn counters(store: &Store) -> Result<Counters> {
 }
 
 /// The I/O of all disks together. It does not count the operations of what it writes, nor what opening
-/// takes.
+/// takes. Reads of compactions are counted by a histogram of times only, which costs each operation: they are those of tables
+/// that no client's block took. So reading ahead for scans is in them, and opening new tables.
 fn by_activity(store: &Store) -> ByActivity<Io> {
     let ticker = |ticker| store.options.get_ticker_count(ticker);
-    let compaction_reads = Histogram::FileReadCompactionMicros;
-    let compaction_reads = store.options.get_histogram_data(compaction_reads).count();
     let read = |read_ops, read_bytes| Io {
         read_ops,
         read_bytes,
@@ -123,6 +116,9 @@ fn by_activity(store: &Store) -> ByActivity<Io> {
         store.reads.blocks.load(Ordering::Relaxed),
         store.reads.bytes.load(Ordering::Relaxed),
     );
+    // After those of clients, which are part of it.
+    let table_reads = ticker(Ticker::LastLevelReadCount) + ticker(Ticker::NonLastLevelReadCount);
+    let compaction_reads = table_reads.saturating_sub(clients.read_ops);
     let mut io = ByActivity::default();
     io.add(Activity::Read, clients);
     io.add(Activity::Write, write(ticker(Ticker::WalFileBytes)));
