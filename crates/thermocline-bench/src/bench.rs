@@ -53,14 +53,10 @@ pub fn bench(args: &BenchArgs) -> Result<Report> {
         Some(expected) if !plan.commands_after_warm_up() => Some(expected.check(false)?),
         _ => None,
     };
-    let mut report = if args.keep {
-        on_kept_state(args, &plan, &place, &mut progress)
-    } else {
-        on_new_state(args, &plan, &place, &mut progress)
-    }?;
-    report.slow_probe = report.slow_probe.or(slow_probe);
-    place.remove_run()?;
+    let measured = measure(args, &plan, &place, &mut progress);
     progress.finish();
+    let mut report = measured?;
+    report.slow_probe = report.slow_probe.or(slow_probe);
     hand_over(report, json)
 }
 
@@ -87,6 +83,19 @@ fn limit_memory(plan: &Plan) -> Result<Option<OwnGroup>> {
     }
     let harness = HARNESS + HARNESS_PER_RECORD * plan.records;
     memory_limit::limit(plan.settings.memory + harness).map(Some)
+}
+
+/// Measures, and removes the run's directories whatever came of it: after a run that filled its disk most of all.
+fn measure(args: &BenchArgs, plan: &Plan, place: &Place, watch: &mut dyn Watch) -> Result<Report> {
+    let report = if args.keep {
+        on_kept_state(args, plan, place, watch)
+    } else {
+        on_new_state(args, plan, place, watch)
+    };
+    let removed = place.remove_run();
+    let report = report?;
+    removed?;
+    Ok(report)
 }
 
 fn on_new_state(
@@ -362,6 +371,20 @@ mod tests {
         report.stall_by_reason = None;
         let text = report.to_string();
         assert!(text.contains("held back 2.5 s\n"), "{text}");
+    }
+
+    /// Its store stayed, and took the room that the next run needed.
+    #[test]
+    fn a_run_that_fails_leaves_no_store_behind() {
+        let (args, plan) = plan("");
+        let place = Place::temporary().unwrap();
+        let run = place.run();
+        measure(&args, &plan, &place, &mut ()).unwrap();
+        assert!(!run.fast.exists());
+        // Found, and no store's: the engine fails.
+        fs::create_dir_all(run.fast.join("map.json")).unwrap();
+        measure(&args, &plan, &place, &mut ()).unwrap_err();
+        assert!(!run.fast.exists() && !run.slow.exists());
     }
 
     #[test]
