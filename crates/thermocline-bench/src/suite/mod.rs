@@ -142,6 +142,8 @@ impl Prepared {
 
     /// Makes `out` the directory of the results.
     fn begin(&self, args: &SuiteArgs, out: &Path) -> Result<()> {
+        // Before the disks' directories are made, which may lie in it.
+        record::check(out)?;
         let host = disks::host(args)?;
         Record::new(&self.definition, &self.cells, &host)?.begin(out)?;
         for run in self.runs_of_all() {
@@ -259,4 +261,28 @@ fn places(args: &SuiteArgs, definition: &Definition) -> Result<Places> {
         data: out.join(DATA),
         limit_slow: args.limit_slow.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It made the directories of the disks, and refused the directory of the results for not being empty.
+    #[test]
+    fn disks_may_lie_in_the_directory_of_the_results() {
+        let home = tempfile::tempdir().unwrap();
+        let out = home.path().join("results");
+        let args = SuiteArgs {
+            suite: "smoke".to_owned(),
+            out: Some(out.clone()),
+            fast: Some(out.join("fast")),
+            slow: Some(out.join("slow")),
+            only: Vec::new(),
+            limit_slow: None,
+            list: false,
+        };
+        let prepared = Prepared::new(&args).unwrap();
+        prepared.begin(&args, &out).unwrap();
+        prepared.begin(&args, &out).unwrap();
+    }
 }

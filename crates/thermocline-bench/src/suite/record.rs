@@ -75,23 +75,16 @@ impl Record {
         })
     }
 
-    /// Makes `out` the directory of these results, or goes on with it.
+    /// Makes `out`, which was [`check`]ed, the directory of these results, or goes on with it.
     ///
     /// # Errors
-    /// It holds something else; what differs is named.
+    /// It holds other results; what differs is named.
     pub(crate) fn begin(&self, out: &Path) -> Result<()> {
         let path = out.join(NAME);
         if let Ok(text) = fs::read(&path) {
             let earlier: Value = serde_json::from_slice(&text)
                 .with_context(|| format!("{} is damaged", path.display()))?;
             return self.go_on_with(&earlier, out);
-        }
-        if let Ok(mut entries) = fs::read_dir(out) {
-            ensure!(
-                entries.next().is_none(),
-                "{} is not empty and holds no results; name another directory",
-                out.display()
-            );
         }
         let runs = out.join(RUNS);
         fs::create_dir_all(&runs).with_context(|| format!("cannot create {}", runs.display()))?;
@@ -159,6 +152,24 @@ impl Record {
             |cell| format!("{} is in it", cell.id),
         )
     }
+}
+
+/// Whether `out` may become the directory of results, or is one.
+///
+/// # Errors
+/// It holds something else.
+pub(crate) fn check(out: &Path) -> Result<()> {
+    if out.join(NAME).exists() {
+        return Ok(());
+    }
+    if let Ok(mut entries) = fs::read_dir(out) {
+        ensure!(
+            entries.next().is_none(),
+            "{} is not empty and holds no results; name another directory",
+            out.display()
+        );
+    }
+    Ok(())
 }
 
 /// Writes a file so that it is there whole or not at all.
@@ -302,10 +313,7 @@ mod tests {
     fn directories_of_others_are_left_alone() {
         let out = tempfile::tempdir().unwrap();
         fs::write(out.path().join("letter.txt"), "dear").unwrap();
-        let error = record(&of_small())
-            .begin(out.path())
-            .unwrap_err()
-            .to_string();
+        let error = check(out.path()).unwrap_err().to_string();
         assert!(error.contains("is not empty"), "{error}");
         fs::write(out.path().join(NAME), "{").unwrap();
         let error = record(&of_small())
