@@ -1,6 +1,6 @@
 //! Records to load: `key<TAB>value` lines, or JSON lines.
 
-use std::io::BufRead;
+use std::io::{self, BufRead};
 
 use serde_json::Value as Json;
 
@@ -27,6 +27,15 @@ pub(crate) enum Line {
     Blank,
     /// The end of the input.
     End,
+}
+
+/// Why there is no next line.
+#[derive(Debug)]
+pub(crate) enum Bad {
+    /// The input cannot be read, which is no line's fault.
+    Input(io::Error),
+    /// The line is no record.
+    Line(String),
 }
 
 /// Reads records from lines and counts the lines for messages.
@@ -57,13 +66,11 @@ impl<R: BufRead> Reader<R> {
     /// Reads the next line.
     ///
     /// # Errors
-    /// Why the line is no record, or why it cannot be read.
-    pub(crate) fn next_line(&mut self) -> Result<Line, String> {
+    /// Why the line is no record, or why the input cannot be read.
+    pub(crate) fn next_line(&mut self) -> Result<Line, Bad> {
         self.line.clear();
-        let bytes = self
-            .input
-            .read_until(b'\n', &mut self.line)
-            .map_err(|e| e.to_string())?;
+        let bytes = self.input.read_until(b'\n', &mut self.line);
+        let bytes = bytes.map_err(Bad::Input)?;
         if bytes == 0 {
             return Ok(Line::End);
         }
@@ -74,11 +81,11 @@ impl<R: BufRead> Reader<R> {
             return Ok(Line::Blank);
         }
         let record = match self.format {
-            Format::Tsv => tsv(line, self.notation)?,
-            Format::Jsonl => jsonl(line, self.notation)?,
+            Format::Tsv => tsv(line, self.notation),
+            Format::Jsonl => jsonl(line, self.notation),
         };
         Ok(Line::Record {
-            record,
+            record: record.map_err(Bad::Line)?,
             bytes: bytes as u64,
         })
     }
@@ -116,7 +123,10 @@ mod tests {
                 Ok(Line::Record { record, .. }) => records.push(record),
                 Ok(Line::Blank) => {}
                 Ok(Line::End) => return Ok(records),
-                Err(why) => return Err(format!("{}: {why}", reader.line_number())),
+                Err(Bad::Line(why)) => {
+                    return Err(format!("{}: {why}", reader.line_number()));
+                }
+                Err(Bad::Input(error)) => panic!("memory can be read: {error}"),
             }
         }
     }

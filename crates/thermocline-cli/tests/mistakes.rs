@@ -4,6 +4,18 @@ mod common;
 
 use common::{Store, run};
 
+/// It was the fault of a line, the one before the first.
+#[test]
+fn an_input_that_cannot_be_read_is_no_mistake_in_a_line() {
+    let store = Store::new();
+    let directory = store.path("records");
+    std::fs::create_dir(&directory).expect("a directory");
+    let directory = directory.to_str().expect("UTF-8");
+    let run = store.run("load --create", &[directory]);
+    let run = run.fails(3, &["cannot read", directory, "0 records were loaded"]);
+    assert!(!run.err.contains(":0:"), "{}", run.err);
+}
+
 #[test]
 fn missing_flags_are_named() {
     run(&["get", "--fast", "f", "k"]).fails(2, &["--slow"]);

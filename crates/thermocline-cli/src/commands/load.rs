@@ -10,7 +10,7 @@ use serde_json::json;
 use thermocline::Batch;
 
 use crate::failure::Failure;
-use crate::input::{Format, Line, Reader};
+use crate::input::{Bad, Format, Line, Reader};
 use crate::output;
 use crate::progress;
 use crate::size;
@@ -143,7 +143,18 @@ impl<'a> Load<'a> {
                 }
                 Ok(Line::Blank) => {}
                 Ok(Line::End) => return self.write(),
-                Err(why) => {
+                Err(Bad::Input(error)) => {
+                    self.write()?;
+                    return Err(Failure::Io {
+                        what: format!(
+                            "cannot read {} on ({} records were loaded)",
+                            path.display(),
+                            self.records
+                        ),
+                        source: error,
+                    });
+                }
+                Err(Bad::Line(why)) => {
                     self.write()?;
                     return Err(Failure::usage(format!(
                         "{}:{}: {why} ({} records before it were loaded)",
