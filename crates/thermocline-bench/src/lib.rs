@@ -49,7 +49,7 @@ pub use args::{BenchArgs, Phase};
 pub use bench::{BadArguments, bench};
 pub use compare::{CompareArgs, Compared, Comparison, Side, Verdict, compare};
 pub use counters::RecordCacheCounters;
-pub use demo::{DemoArgs, demo};
+pub use demo::{DemoArgs, NotShown, demo};
 pub use distribution::{Cluster, Ranks, Shape, Stage, Stages};
 #[cfg(feature = "experiments")]
 pub use experiments::{Experiments, Scoring};

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
+pub use self::screen::NotShown;
 use self::screen::{Lane, Screen};
 use crate::distribution::{Shape, Stages};
 use crate::engine::{self, Engine};
@@ -40,7 +41,7 @@ pub struct DemoArgs {
 /// are emulated, one for each.
 ///
 /// # Errors
-/// The engine's and the file system's; wrong answers.
+/// The engine's and the file system's; wrong answers; [`NotShown`] when nobody reads what it prints.
 pub fn demo(args: &DemoArgs) -> Result<[Report; 2]> {
     let begin = Instant::now();
     let all = Duration::from_secs(args.seconds);
@@ -48,18 +49,23 @@ pub fn demo(args: &DemoArgs) -> Result<[Report; 2]> {
         plan(LANES[0].0, args.seconds)?,
         plan(LANES[1].0, args.seconds)?,
     ];
-    introduce(&plans[0]);
-    let place = Place::temporary()?;
     let screen = Mutex::new(Screen::new(LANES.map(|(_, name)| name)));
+    let shown = || screen::lock(&screen).shown();
+    screen::lock(&screen).say(&introduction(&plans[0]));
+    shown()?;
+    let place = Place::temporary()?;
     let copies = load(&plans, &place, &screen)?;
     screen::lock(&screen).loaded_in(begin.elapsed().as_secs_f64());
+    shown()?;
     for plan in &mut plans {
         // A load that took long leaves at least a third of the time for reading.
         plan.end.duration = Some(all.saturating_sub(begin.elapsed()).max(all / 3));
     }
     let reports = read(&plans, &copies, &screen)?;
     screen::lock(&screen).finish();
-    println!("\n{}\n\n{NEXT}", verdict::verdict(&reports));
+    shown()?;
+    screen::lock(&screen).say(&format!("\n{}\n\n{NEXT}", verdict::verdict(&reports)));
+    shown()?;
     let wrong: u64 = reports.iter().map(|report| report.wrong_answers).sum();
     if wrong > 0 {
         bail!("{wrong} answers were wrong");
@@ -73,10 +79,10 @@ What to try next:
   thermocline bench --fast DIR --slow DIR2           your own disks
   thermocline bench --help                           everything else";
 
-fn introduce(plan: &Plan) {
+fn introduction(plan: &Plan) -> String {
     let settings = &plan.settings;
     let device = &settings.slow_device;
-    println!(
+    format!(
         "Two stores with the same {} records of 1 KiB ({} MiB). Each may use {:.1} MiB of a fast disk; the\n\
          rest is on an emulated slow one: {} operations and {} MB a second, {} us each. Both are read at\n\
          once, alike: 95 % of the reads go to 5 % of the records. One keeps on the fast disk what is read\n\
@@ -87,7 +93,7 @@ fn introduce(plan: &Plan) {
         device.iops.unwrap_or(0),
         device.bandwidth.unwrap_or(0) / 1_000_000,
         device.latency.unwrap_or_default().as_micros(),
-    );
+    )
 }
 
 fn plan(engine: &str, seconds: u64) -> Result<Plan> {

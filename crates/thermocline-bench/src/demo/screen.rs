@@ -1,6 +1,7 @@
 //! What is shown while the demo runs: bars on a terminal, lines elsewhere.
 
-use std::io::IsTerminal;
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard};
 
 use bytesize::ByteSize;
@@ -22,6 +23,8 @@ pub(super) struct Screen {
     latest: [Option<Second>; 2],
     /// Seconds of the first store.
     seconds: usize,
+    /// Why lines could not be written.
+    failed: Option<io::Error>,
 }
 
 struct Bars {
@@ -46,7 +49,25 @@ impl Screen {
             bars,
             latest: [None, None],
             seconds: 0,
+            failed: None,
         }
+    }
+
+    /// Prints a line. What becomes of it is for [`Screen::shown`] to say: whoever has a line is in the midst of something.
+    pub(super) fn say(&mut self, line: &str) {
+        if self.failed.is_none() {
+            let mut out = io::stdout();
+            let said = writeln!(out, "{line}").and_then(|()| out.flush());
+            self.failed = said.err();
+        }
+    }
+
+    /// # Errors
+    /// A line could not be written.
+    pub(super) fn shown(&mut self) -> Result<(), NotShown> {
+        self.failed
+            .take()
+            .map_or(Ok(()), |error| Err(NotShown(error)))
     }
 
     pub(super) fn loaded_in(&mut self, seconds: f64) {
@@ -57,7 +78,9 @@ impl Screen {
                 bars.stores = names.map(|name| bars.all.add(bar(name))).into();
             }
             None => {
-                println!("loaded in {seconds:.1} s; reads answered without the slow disk:");
+                self.say(&format!(
+                    "loaded in {seconds:.1} s; reads answered without the slow disk:"
+                ));
             }
         }
     }
@@ -80,7 +103,8 @@ impl Screen {
             }
         } else if store == 0 {
             if self.seconds.is_multiple_of(QUIET_SECONDS) {
-                println!("{}", self.line(second.second));
+                let line = self.line(second.second);
+                self.say(&line);
             }
             self.seconds += 1;
         }
@@ -98,6 +122,18 @@ impl Screen {
         line.trim_end_matches(';').to_owned()
     }
 }
+
+/// The demo's lines could not be written to standard output, and it has ended.
+#[derive(Debug)]
+pub struct NotShown(pub io::Error);
+
+impl fmt::Display for NotShown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot write the output: {}", self.0)
+    }
+}
+
+impl std::error::Error for NotShown {}
 
 /// What a second says beside its hit rate.
 fn words(second: &Second) -> String {
@@ -152,6 +188,10 @@ impl Watch for Lane<'_> {
     fn second(&mut self, second: &Second, _progress: f64) {
         lock(self.screen).second(self.store, second);
     }
+
+    fn is_gone(&self) -> bool {
+        lock(self.screen).failed.is_some()
+    }
 }
 
 #[cfg(test)]
@@ -185,6 +225,7 @@ mod tests {
             bars: None,
             latest: [None, None],
             seconds: 1,
+            failed: None,
         };
         screen.second(1, &second(0.125, None));
         screen.second(0, &second(0.75, Some(1 << 20)));

@@ -8,6 +8,7 @@ use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
 
 use super::Watch;
+use super::shared::{StopOnDrop, start};
 use crate::engine::Engine;
 use crate::keys::Permutation;
 use crate::plan::Plan;
@@ -62,10 +63,11 @@ pub(crate) fn load(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> R
         Ok(())
     };
     std::thread::scope(|scope| -> Result<()> {
-        let clients: Vec<_> = (0..plan.threads)
+        let _stop = StopOnDrop(&stop);
+        let clients = (0..plan.threads)
             .map(|_| {
                 let (client, stop, ended) = (&client, &stop, ended.clone());
-                scope.spawn(move || {
+                start(scope, move || {
                     let result = client();
                     if result.is_err() {
                         stop.store(true, Ordering::Relaxed);
@@ -74,7 +76,7 @@ pub(crate) fn load(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> R
                     result
                 })
             })
-            .collect();
+            .collect::<Result<Vec<_>>>()?;
         drop(ended);
         while finished.recv_timeout(Duration::from_millis(200))
             != Err(RecvTimeoutError::Disconnected)
@@ -102,12 +104,75 @@ pub(crate) fn load(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> R
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::super::{Second, measure};
     use super::*;
     use crate::engine::EngineKind;
     use crate::engines::memory::{Lie, Memory};
     use crate::keys::KeySpace;
     use crate::plan::tests::parse;
     use crate::settings::Dirs;
+
+    struct Panics;
+
+    impl Watch for Panics {
+        fn loaded(&mut self, _records: u64, _of: u64) {
+            panic!("cannot show it");
+        }
+
+        fn second(&mut self, _second: &Second, _progress: f64) {
+            panic!("cannot show it");
+        }
+    }
+
+    /// The clients went on, and the scope waited for them: a closed pipe that a line was printed to made the demo endless.
+    #[test]
+    fn a_watch_that_panics_ends_the_clients() {
+        let plan = parse("--data-size 10kB --record-size 100 --threads 3 --duration 1h");
+        let plan = plan.unwrap().plan().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = Dirs {
+            fast: dir.path().join("fast"),
+            slow: dir.path().join("slow"),
+        };
+        let engine = Memory(Lie::None).open(&plan.settings, &dirs).unwrap();
+        let engine = engine.as_ref();
+        load(&plan, engine, &mut ()).unwrap();
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            measure(&plan, engine, &mut Panics).map(|_| ())
+        }));
+        assert!(panicked.is_err());
+        let much = parse("--data-size 1GB --record-size 100 --threads 3");
+        let much = much.unwrap().plan().unwrap();
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            load(&much, engine, &mut Panics).map(|_| ())
+        }));
+        assert!(panicked.is_err());
+    }
+
+    struct Gone;
+
+    impl Watch for Gone {
+        fn is_gone(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_run_ends_when_nobody_is_told_any_more() {
+        let plan = parse("--data-size 10kB --record-size 100 --threads 3 --duration 1h");
+        let plan = plan.unwrap().plan().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = Dirs {
+            fast: dir.path().join("fast"),
+            slow: dir.path().join("slow"),
+        };
+        let engine = Memory(Lie::None).open(&plan.settings, &dirs).unwrap();
+        load(&plan, engine.as_ref(), &mut ()).unwrap();
+        let measured = measure(&plan, engine.as_ref(), &mut Gone).unwrap();
+        assert!(measured.seconds < 600.0);
+    }
 
     #[test]
     fn every_record_is_there_afterwards() {

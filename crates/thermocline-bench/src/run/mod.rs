@@ -27,7 +27,7 @@ use crate::workload::Operation;
 use client::Client;
 pub(crate) use load::{Load, load};
 pub(crate) use sampler::Watch;
-use shared::{Shared, Tally};
+use shared::{Shared, StopOnDrop, Tally, start};
 use timeline::Timeline;
 pub use timeline::{LastTenth, Second, StageResult};
 pub(crate) use wrongs::Wrongs;
@@ -123,12 +123,13 @@ fn operate(
     let timeline = Timeline::new(before, Clock::of_process()?);
     let begin = Instant::now();
     let (ended, finished) = mpsc::channel::<()>();
-    let (timeline, results) = std::thread::scope(|scope| {
-        let clients: Vec<_> = (0u64..)
+    let (timeline, results) = std::thread::scope(|scope| -> Result<_> {
+        let _stop = StopOnDrop(&shared.stop);
+        let clients = (0u64..)
             .zip(&shared.tallies)
             .map(|(number, tally)| {
                 let ended = ended.clone();
-                scope.spawn(move || {
+                start(scope, move || {
                     let result = Client::new(shared, number, tally).run();
                     // One client that fails ends the run.
                     if result.is_err() {
@@ -138,7 +139,7 @@ fn operate(
                     result
                 })
             })
-            .collect();
+            .collect::<Result<Vec<_>>>()?;
         drop(ended);
         let timeline = sampler::watch(shared, end, begin, timeline, &finished, watch);
         let results: Vec<_> = clients
@@ -149,8 +150,8 @@ fn operate(
                     .unwrap_or_else(|_| Err(anyhow!("a client panicked")))
             })
             .collect();
-        (timeline, results)
-    });
+        Ok((timeline, results))
+    })?;
     let timeline = timeline?;
     results.into_iter().collect::<Result<()>>()?;
     Ok(timeline)

@@ -23,6 +23,10 @@ pub(crate) trait Watch {
     fn part(&mut self, _name: &'static str) {}
     /// A second has passed, `progress` (0 to 1) of the part in all.
     fn second(&mut self, _second: &Second, _progress: f64) {}
+    /// Nobody is told any more: the run need not go on.
+    fn is_gone(&self) -> bool {
+        false
+    }
 }
 
 impl Watch for () {}
@@ -46,7 +50,7 @@ pub(super) fn watch(
         let by_time = end.duration.map_or(0.0, |all| now.at / all.as_secs_f64());
         let by_ops = end.ops.map_or(0.0, |all| now.ops as f64 / all as f64);
         let progress = by_time.max(by_ops).min(1.0);
-        if by_time >= 1.0 {
+        if by_time >= 1.0 || watch.is_gone() {
             shared.stop.store(true, Ordering::Relaxed);
         }
         let next = shared.stages().map_or(0, |stages| stages.at(progress));

@@ -1,7 +1,10 @@
 //! What the clients of a run share.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
+use std::thread::{Scope, ScopedJoinHandle};
+
+use anyhow::{Context, Result};
 
 use super::inserts::Inserts;
 use super::wrongs::Wrongs;
@@ -75,6 +78,26 @@ impl Tally {
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
+}
+
+/// Tells clients to stop when it is dropped: one who panics instead of ending them would wait for them for good, as a
+/// scope does for its threads.
+pub(super) struct StopOnDrop<'a>(pub(super) &'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Starts a client. As many threads as were asked for may be more than the system gives.
+pub(super) fn start<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    client: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>> {
+    std::thread::Builder::new()
+        .spawn_scoped(scope, client)
+        .context("cannot start a client; ask for fewer --threads")
 }
 
 impl<'a> Shared<'a> {

@@ -1,6 +1,6 @@
 //! `thermocline demo`.
 
-use thermocline_bench::DemoArgs;
+use thermocline_bench::{DemoArgs, NotShown};
 
 use crate::failure::Failure;
 
@@ -17,6 +17,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     // The demo prints as it goes; its report has been shown by then.
-    thermocline_bench::demo(&args.demo).map_err(Failure::Bench)?;
+    let reports = thermocline_bench::demo(&args.demo);
+    reports.map_err(|error| match error.downcast() {
+        Ok(NotShown(error)) => Failure::Output(error),
+        Err(error) => Failure::Bench(error),
+    })?;
     Ok(())
 }
