@@ -1,6 +1,6 @@
 //! Why a command did not do what was asked, and the exit code that says so.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -60,12 +60,14 @@ impl Failure {
         {
             return ExitCode::SUCCESS;
         }
-        eprintln!("error: {self}");
+        // The exit code is the answer where nobody reads the message; `eprintln` would panic, which has a code of its own.
+        let mut err = io::stderr();
+        let _ = writeln!(err, "error: {self}");
         if let Failure::Store {
             hint: Some(hint), ..
         } = &self
         {
-            eprintln!("hint: {hint}");
+            let _ = writeln!(err, "hint: {hint}");
         }
         ExitCode::from(self.code())
     }

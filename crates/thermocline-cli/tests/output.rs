@@ -38,6 +38,36 @@ fn unread(mut command: Command) -> Run {
     Run::new(output.expect("runs"))
 }
 
+/// It panicked, and waited for clients that nothing ended any more.
+#[test]
+fn a_demo_that_nobody_reads_ends() {
+    let mut child = thermocline(&["demo", "--seconds", "3600"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("runs");
+    let mut first = String::new();
+    let mut out = BufReader::new(child.stdout.take().expect("piped"));
+    out.read_line(&mut first).expect("a line");
+    drop(out);
+    assert!(first.starts_with("Two stores"), "{first}");
+    let run = Run::new(child.wait_with_output().expect("ends"));
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+}
+
+/// A message that could not be written was a panic, with a code that no documentation has.
+#[test]
+fn exit_codes_do_not_depend_on_who_reads_messages() {
+    let store = Store::filled(1, 1);
+    for (line, key, code) in [("get", "absent", 1), ("get --snapshot", "key0000", 2)] {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = store.command(line, &[key]);
+        let status = command.stderr(writer).status().expect("runs");
+        assert_eq!(status.code(), Some(code), "{line}");
+    }
+}
+
 /// A reader that closed the pipe made success of everything: `verify | head` on a damaged store ended with 0 for scripts
 /// that ask no more than that.
 #[test]

@@ -1,6 +1,6 @@
 //! What somebody who waits for a suite sees.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -78,7 +78,8 @@ impl Progress {
     /// Says something that stays.
     pub(crate) fn say(&self, what: &str) {
         if self.lines {
-            eprintln!("{what}");
+            // Hours of measuring do not end because nobody reads this.
+            let _ = writeln!(std::io::stderr(), "{what}");
         } else {
             self.bar.println(what);
         }

@@ -40,12 +40,14 @@ fn confirmed(store: &StoreArgs) -> Result<bool, Failure> {
     if let Some(slow) = &store.slow {
         places.push_str(&format!(" and {}", slow.display()));
     }
-    eprint!("Remove the store at {places} and all its data? [y/N] ");
     let answer_io = |source| Failure::Io {
         what: "cannot ask for confirmation".to_owned(),
         source,
     };
-    std::io::stderr().flush().map_err(answer_io)?;
+    let mut err = std::io::stderr();
+    write!(err, "Remove the store at {places} and all its data? [y/N] ")
+        .and_then(|()| err.flush())
+        .map_err(answer_io)?;
     let mut answer = String::new();
     stdin.read_line(&mut answer).map_err(answer_io)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
