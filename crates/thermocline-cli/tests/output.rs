@@ -59,7 +59,7 @@ fn a_demo_that_nobody_reads_ends() {
 #[test]
 fn exit_codes_do_not_depend_on_who_reads_messages() {
     let store = Store::filled(1, 1);
-    for (line, key, code) in [("get", "absent", 1), ("get --snapshot", "key0000", 2)] {
+    for (line, key, code) in [("get", "absent", 1), ("load", "/absent", 3)] {
         let (reader, writer) = io::pipe().expect("a pipe");
         drop(reader);
         let mut command = store.command(line, &[key]);
