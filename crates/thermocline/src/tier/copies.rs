@@ -91,8 +91,15 @@ impl Tier {
     /// # Errors
     /// Those of `write`, which may be repeated after [`Error::NoSpace`].
     pub(crate) fn with_room<T>(&self, mut write: impl FnMut() -> Result<T>) -> Result<T> {
+        let before = self.copies_given_up();
         match write() {
-            Err(error) if error.is_no_space() && self.give_up_copies() => write(),
+            // Whoever gave them up: another write may have found no room at the same time.
+            Err(error)
+                if error.is_no_space()
+                    && (self.give_up_copies() || self.copies_given_up() != before) =>
+            {
+                write()
+            }
             done => done,
         }
     }
@@ -110,15 +117,20 @@ impl Tier {
         self.copies.given_up.load(Ordering::Acquire)
     }
 
-    /// Does without copies; whether there were any.
+    /// Does without copies; whether that gave room. One that is being read, or cannot be removed, gives none: who tries
+    /// again as long as there is more room must come to an end.
     fn give_up_copies(&self) -> bool {
-        if self.copied_bytes() == 0 {
+        let before = self.copied_bytes();
+        if before == 0 {
             return false;
         }
         self.refuse_copies();
         self.remove_all_copies();
-        self.copies.given_up.fetch_add(1, Ordering::Release);
-        true
+        let gave_room = self.copied_bytes() < before;
+        if gave_room {
+            self.copies.given_up.fetch_add(1, Ordering::Release);
+        }
+        gave_room
     }
 
     /// Takes copies away until what was just claimed has room (I8).

@@ -401,6 +401,25 @@ fn copies_go_where_the_device_has_less_room_than_the_capacity() {
     }
 }
 
+/// A flush is tried again as long as copies go for it: with one that could not be removed that was for ever, and nobody heard
+/// that the device was full.
+#[test]
+fn copies_that_cannot_be_removed_are_given_up_in_vain_once() {
+    let cold = Cold::with_copies();
+    for number in 0..20 {
+        cold.scene.put(&format!("more{number}"), "new");
+    }
+    let is_of_a_copy =
+        |operation, name: &str| operation == Operation::Remove && copy_number(name).is_some();
+    cold.disk.fail_where(is_of_a_copy, Fault::Io);
+    fill_device(&cold.disk, 2048);
+    let full = cold.scene.db.flush();
+    assert!(matches!(full, Err(Error::NoSpace { .. })), "{full:?}");
+    assert!(cold.copied() > 0, "they are there");
+    cold.disk.capacity(Path::new("/fast"), u64::MAX);
+    cold.scene.db.flush().unwrap();
+}
+
 /// The manifest that an opening begins found no room on a device that copies had filled, and they were to be removed only
 /// behind it.
 #[test]
