@@ -14,7 +14,7 @@ use crate::points::{Points, point};
 use crate::storage::{LogFile, LogStore};
 use crate::sync::Arc;
 use crate::tier::{Purpose, Tier};
-use crate::wal::{log_store, segment_number};
+use crate::wal::{begin_file, log_store, segment_number};
 
 /// Length in bytes at which a manifest is replaced by one that holds the present state, unless that is half as long already.
 const ROLL_AT: u64 = 4 << 20;
@@ -87,14 +87,7 @@ impl Manifest {
             put_record(&mut bytes, number, offset, |out| edit.encode(out))?;
         }
         let name = manifest_file_name(number);
-        let file = tier.with_room(|| {
-            let file = store.create(&name)?;
-            file.append(&bytes).inspect_err(|_| {
-                // Not in force: what is left of it is removed with the next rollover.
-                let _ = store.remove(&name);
-            })?;
-            Ok(file)
-        })?;
+        let file = begin_file(&tier, &*store, &name, &bytes)?;
         let len = bytes.len() as u64;
         tier.count_write(Purpose::Manifest, len);
         file.sync().map_err(poisoned)?;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::record::GroupHeader;
 use super::recover::Recovered;
-use super::segment::{ClosedSegment, Segment, log_store, segment_file_name};
+use super::segment::{ClosedSegment, Segment, begin_file, log_store, segment_file_name};
 use super::sync::WalSync;
 use crate::batch;
 use crate::error::{Error, Result};
@@ -151,15 +151,7 @@ fn start_segment(
 ) -> Result<(Segment, Arc<dyn LogFile>)> {
     let name = segment_file_name(header.number);
     let bytes = header.encode();
-    let file = tier.with_room(|| {
-        let file = store.create(&name)?;
-        file.append(&bytes).inspect_err(|_| {
-            // If the removal fails too, a segment without records is left, which recovery
-            // takes for what it is: a rotation that was given up.
-            let _ = store.remove(&name);
-        })?;
-        Ok(file)
-    })?;
+    let file = begin_file(tier, store, &name, &bytes)?;
     let len = bytes.len() as u64;
     tier.count_write(Purpose::Wal, len);
     tier.add_file_bytes(len);

@@ -27,7 +27,7 @@ pub(crate) use reader::LogReader;
 #[cfg(test)]
 pub(crate) use record::encode_group;
 pub(crate) use recover::{Cut, Recovered, Surveyed, recover, survey};
-pub(crate) use segment::{log_store, segment_file_name, segment_number};
+pub(crate) use segment::{begin_file, log_store, segment_file_name, segment_number};
 pub(crate) use settle::is_temporary;
 pub(crate) use survey::{first_header, last_readable};
 pub(crate) use sync::WalSync;

@@ -32,6 +32,26 @@ pub(crate) fn log_store(tier: &Tier) -> Result<Arc<dyn LogStore>> {
     })
 }
 
+/// Begins the log file `name` with `bytes`. One that cannot be is removed; if that fails too, what is left has no record, and
+/// goes with the next rotation or rollover.
+///
+/// # Errors
+/// I/O errors of the log store.
+pub(crate) fn begin_file(
+    tier: &Tier,
+    store: &dyn LogStore,
+    name: &str,
+    bytes: &[u8],
+) -> Result<Arc<dyn LogFile>> {
+    tier.with_room(|| {
+        let file = store.create(name)?;
+        file.append(bytes).inspect_err(|_| {
+            let _ = store.remove(name);
+        })?;
+        Ok(file)
+    })
+}
+
 /// A segment that takes no more records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClosedSegment {
