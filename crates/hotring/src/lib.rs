@@ -51,6 +51,8 @@
 //!   behind it in the same instant.
 //! - **Heads are hints.** A head may point to an item that is deleted, never to memory that is freed: an item counts
 //!   the heads that point to it. So a head moves by one exchange, whatever else goes on.
+//! - **First heads.** A ring gets its head with its second item, at the latter of the two: of two items each is found at
+//!   the first step.
 //! - **Movement.** Every fifth request of a thread looks whether the head served it. If not, either a round of sampling
 //!   finds the cheapest place for the head ([`Movement::Sampling`]), or the head goes to the
 //!   item at once ([`Movement::Random`]).

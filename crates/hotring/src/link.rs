@@ -258,6 +258,13 @@ impl<'g> Next<'g> {
         self.word.addr() & MARK != 0
     }
 
+    /// The pointer, if it was looked that there is no mark, or none can be: then it need not be taken off.
+    #[inline(always)]
+    pub(crate) fn unmarked(self) -> *mut Link {
+        debug_assert!(!self.marked());
+        self.word
+    }
+
     /// The pointer without the mark.
     #[inline(always)]
     pub(crate) fn as_ptr(self) -> *mut Link {

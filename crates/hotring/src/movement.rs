@@ -12,7 +12,8 @@
 //! A ring whose rounds gain little is left alone for longer and longer, and until its first round
 //! has ended its head moves as in HotRing-r, see [`crate::calm`].
 //!
-//! Misses and new items begin no round and take no sample: there is no item to turn to the head.
+//! Misses and new items begin no round and take no sample: there is no item to turn to the head. But a new item gives a
+//! ring its first head, see [`crate::write`].
 
 use std::ptr::NonNull;
 
@@ -97,7 +98,7 @@ impl<E: Entry> Core<E> {
     fn turn<'g>(&self, spot: Spot<'g>, item: At<'g>, period: Ended) {
         match self.options.movement {
             Movement::Off => {}
-            // Without a head there is nothing to lose.
+            // The head was removed without an heir: there is nothing to lose.
             _ if Word::of(spot.bucket).link().is_none() => {
                 self.swing(spot, None, item);
             }

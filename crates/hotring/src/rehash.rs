@@ -33,6 +33,7 @@ use crate::core::{Core, Spot};
 use crate::error::TableError;
 use crate::head::{Head, Word};
 use crate::link::{At, Entry};
+use crate::options::Movement;
 use crate::reclaim::{self, Guard};
 use crate::search::{Place, Start};
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -239,21 +240,37 @@ impl<E: Entry> Core<E> {
                 break place;
             }
         };
-        // The heads of all old buckets that reach into the new one, until one can be taken over.
-        let old = spot.table;
-        for from in old.index_of(order)..=old.index_of(new.last(index)) {
-            // SAFETY: as in `Core::spot`; it is the present table.
-            let from = unsafe { Spot::new(old, old.first(from), guard) };
-            // SAFETY: the anchor has been put into the list.
-            let to = unsafe { Spot::new(new, order, guard) };
-            if let Head::Live(head, _) = self.head(from)
-                && to.holds(head.order())
-                && self.swing(to, None, head)
-            {
-                break;
-            }
+        // SAFETY: the anchor has been put into the list.
+        let to = unsafe { Spot::new(new, order, guard) };
+        if !self.take_over_head(spot.table, to) {
+            self.give_head_to(to, place.after);
         }
         place
+    }
+
+    /// Takes over the first head that can be, of the buckets of the present table, `old`, that reach into the new one.
+    fn take_over_head(&self, old: &Table, to: Spot<'_>) -> bool {
+        let (first, last) = (to.table.first(to.index), to.table.last(to.index));
+        (old.index_of(first)..=old.index_of(last)).any(|from| {
+            // SAFETY: as in `Core::spot`; it is the present table.
+            let from = unsafe { Spot::new(old, old.first(from), to.guard) };
+            match self.head(from) {
+                Head::Live(head, _) => to.holds(head.order()) && self.swing(to, None, head),
+                Head::None => false,
+            }
+        })
+    }
+
+    /// Gives a ring its head that could take over none: at the second of its items, which begin at `first`.
+    fn give_head_to<'g>(&self, to: Spot<'g>, first: Option<At<'g>>) {
+        if self.options.movement == Movement::Off {
+            return;
+        }
+        let ring = std::iter::successors(first, |at| at.next().at());
+        let ring = ring.take_while(|at| to.holds(at.order()));
+        if let Some(second) = ring.filter(|at| at.is_node()).nth(1) {
+            self.swing(to, None, second);
+        }
     }
 
     /// Takes buckets of the old table out of use. Searches as [`Core::split_into`] does, and yields the same.

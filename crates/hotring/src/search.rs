@@ -117,10 +117,11 @@ impl<E: Entry> Core<E> {
     ) -> Seen<'g> {
         let head = Word::of(spot.bucket);
         let from_head = head.is_within(spot.part);
-        let first = spot.anchor().next();
+        // The anchor of the table under this guard is never marked.
+        let first = spot.anchor().next().unmarked();
         // No branch: which it is cannot be foreseen, and a wrong guess would throw away what the
         // processor has done ahead, such as the next request, while it waited for the bucket.
-        let mut link = select_unpredictable(from_head, head.untagged(), first.as_ptr());
+        let mut link = select_unpredictable(from_head, head.untagged(), first);
         let mut visits = 1;
         // Whether no link of the order sought can stand before the present one: the walk began at
         // the anchor, or has passed a link of lower order.
@@ -140,7 +141,7 @@ impl<E: Entry> Core<E> {
                 if at_order < order {
                     visits += 1;
                     none_before = true;
-                    link = next.as_ptr();
+                    link = next.unmarked();
                     continue;
                 }
                 if at_order == order {
@@ -151,7 +152,7 @@ impl<E: Entry> Core<E> {
                     // Before a head of this order there may be others.
                     if none_before {
                         visits += 1;
-                        link = next.as_ptr();
+                        link = next.unmarked();
                         continue;
                     }
                 }
@@ -161,10 +162,10 @@ impl<E: Entry> Core<E> {
                 let visits = visits - 1;
                 return Seen { at: None, visits };
             }
-            // There is no head, or it was read in vain: it is in the same part of the bucket.
-            visits += u32::from(!link.is_null());
+            // The head was read in vain: it is in the same part of the bucket.
+            visits += 1;
             none_before = true;
-            link = first.as_ptr();
+            link = first;
         }
         let (at, more) = self.search_from_anchor(order, spot.guard, is_key);
         // SAFETY: it was found.

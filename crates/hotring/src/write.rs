@@ -2,8 +2,10 @@
 
 use std::ptr::NonNull;
 
-use crate::core::Core;
+use crate::core::{Core, Spot};
+use crate::head::Word;
 use crate::link::{At, Entry, Node, Owned, order_of, with_mark};
+use crate::options::Movement;
 use crate::reclaim::Guard;
 use crate::search::{Place, Start};
 
@@ -62,6 +64,7 @@ impl<E: Entry> Core<E> {
                     if let Some(new) = self.insert(&place, &node, guard) {
                         self.tally.came(node.bytes());
                         node.into_raw();
+                        self.give_head(spot, &place, new);
                         self.missed(spot, place.visits);
                         return Stored::New(new);
                     }
@@ -81,6 +84,24 @@ impl<E: Entry> Core<E> {
         let done = unsafe { place.before.exchange_next(after, node.link()) };
         // SAFETY: linked just now.
         done.then(|| unsafe { At::new(node.node().cast(), guard) })
+    }
+
+    /// Gives a ring that has none its head when its second item comes: at that, whichever of the two it is. Then both
+    /// are found at the first step, one from the anchor and one from the head, before anybody has asked for them; and a
+    /// longer ring has its head somewhere in the middle. Most rings of a table are asked so seldom that their heads would
+    /// not find their places for long.
+    fn give_head<'g>(&self, spot: Spot<'g>, place: &Place<'g>, new: At<'g>) {
+        if self.options.movement == Movement::Off || Word::of(spot.bucket).link().is_some() {
+            return;
+        }
+        // What follows a node or precedes one is of its bucket, for the next bucket's anchor stands between.
+        let second = match place.before.is_node() {
+            true => Some(new),
+            false => place.after.filter(|after| after.is_node()),
+        };
+        if let Some(second) = second {
+            self.swing(spot, None, second);
+        }
     }
 
     /// Exchanges the `next` of the node that was found, from its successor to the new node with
@@ -127,7 +148,7 @@ impl<E: Entry> Core<E> {
 
     /// Unlinks the node that was found, which the caller has marked; if that is not done by one
     /// exchange, by a search that unlinks everything marked.
-    fn unlink_marked<'g>(&self, spot: crate::core::Spot<'g>, place: &Place<'g>, order: u64) {
+    fn unlink_marked<'g>(&self, spot: Spot<'g>, place: &Place<'g>, order: u64) {
         if let Some((old, _)) = place.found
             && !self.unlink(place.before, old, old.next())
         {

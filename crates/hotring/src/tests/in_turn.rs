@@ -5,7 +5,7 @@ use super::rig::with;
 use super::ring::KEYS;
 use crate::{Movement, Options};
 
-/// A map of one ring whose head is nowhere, and that knows nothing of what accesses cost.
+/// A map of one ring whose head is at its second item, and that knows nothing of what accesses cost.
 fn ring(period: u32) -> Ring {
     let map = with(
         Options::default()

@@ -23,10 +23,11 @@ use loom::thread;
 #[cfg(not(feature = "loom"))]
 use shuttle::thread;
 
-use super::rig::still;
+use super::rig::{still, with};
 use super::{Counted, Living, Ring};
 use crate::link::order_of;
 use crate::reclaim;
+use crate::{Movement, Options};
 
 /// Runs `model` in interleavings with at most three switches that are not called for, or as many as
 /// `LOOM_MAX_PREEMPTIONS` says.
@@ -145,6 +146,24 @@ fn nobody_walks_on_from_a_stale_head() {
             }),
         ];
         join(threads);
+        map.check();
+    });
+}
+
+/// Hole 3, where a ring gets its first head.
+#[test]
+fn a_ring_gets_its_head_while_the_item_that_gets_it_is_removed() {
+    check(|living| {
+        let options = Options::default().buckets(1).movement(Movement::Random);
+        let map: Map = Arc::new(with(options.period(u32::MAX)));
+        map.pin().insert(4, living.value(4));
+        let new = living.value(2);
+        let threads = [
+            spawn(&map, move |map| assert!(map.pin().insert(2, new).is_none())),
+            spawn(&map, |map| assert!(map.pin().remove(&4).is_some())),
+        ];
+        join(threads);
+        assert_eq!((value(&map, 2), value(&map, 4)), (Some(2), None));
         map.check();
     });
 }

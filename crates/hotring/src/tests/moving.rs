@@ -1,9 +1,43 @@
 //! One thread: when a head moves, and where to.
 
 use super::rig::with;
-use super::ring::{KEYS, ring_of};
+use super::ring::{KEYS, PART, ring_of};
 use crate::reclaim;
 use crate::{Movement, Options};
+
+/// Most rings are asked too seldom to be turned to anything. One whose items have one step each needs it least.
+#[test]
+fn a_ring_gets_its_head_with_its_second_item_and_both_are_found_at_once() {
+    let (low, high) = (PART + 2, 5 * PART + 2);
+    for keys in [[low, high], [high, low]] {
+        for movement in [Movement::Sampling, Movement::Random, Movement::Off] {
+            let options = Options::default().buckets(1).movement(movement);
+            let map = with(options.period(u32::MAX));
+            map.pin().insert(keys[0], 0);
+            assert_eq!(map.head_near(0), None, "an item alone is the first");
+            map.pin().insert(keys[1], 0);
+            let is_off = movement == Movement::Off;
+            assert_eq!(map.head_near(0), (!is_off).then_some(high));
+            let second = if is_off { (2, true) } else { (1, true) };
+            assert_eq!([low, high].map(|key| map.visits(key)), [(1, true), second]);
+            // It stays, wherever others come.
+            for key in [0, 3 * PART, 7 * PART] {
+                map.pin().insert(key, 0);
+                assert_eq!(map.head_near(0), (!is_off).then_some(high));
+            }
+            map.check();
+        }
+    }
+}
+
+#[test]
+fn items_of_two_buckets_give_neither_a_head() {
+    let map = with(Options::default().buckets(2).period(u32::MAX));
+    for key in [2, 4 * PART] {
+        map.pin().insert(key, 0);
+    }
+    assert_eq!([0, 4 * PART].map(|key| map.head_near(key)), [None; 2]);
+}
 
 #[test]
 fn random_movement_turns_the_ring_to_the_item_that_was_asked_for() {
@@ -39,14 +73,8 @@ fn sampling_takes_as_many_samples_as_the_ring_has_items_and_turns_it_to_the_best
     }
     map.make_restless(2);
     let ring = map.pin();
-    ring.get(&2);
-    assert_eq!(map.head_near(2), None, "the first item needs no head");
     ring.get(&4);
-    assert_eq!(
-        map.head_near(2),
-        Some(4),
-        "without a head the item that was asked for gets it"
-    );
+    assert_eq!(map.head_near(2), Some(4), "served by its first head");
     let left = || {
         let guard = reclaim::pin();
         map.core
@@ -119,6 +147,25 @@ fn a_head_moves_at_once_until_the_first_round_has_ended() {
         ring.get(&key);
         assert_eq!(map.head_near(2), Some(8));
     }
+    drop(ring);
+    map.check();
+}
+
+#[test]
+fn a_ring_that_lost_its_head_turns_to_the_item_that_is_asked_for() {
+    let map = with(Options::default().buckets(1).period(1));
+    for key in KEYS {
+        map.pin().insert(key, key);
+    }
+    map.make_calm(2);
+    let ring = map.pin();
+    assert!(map.point_at(12));
+    ring.remove(&12);
+    assert_eq!(map.head_near(2), None, "the last item has no heir");
+    ring.get(&2);
+    assert_eq!(map.head_near(2), None, "the first item needs no head");
+    ring.get(&8);
+    assert_eq!(map.head_near(2), Some(8));
     drop(ring);
     map.check();
 }

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use super::rig::still;
+use super::rig::{still, with};
 use super::{Living, Plain, Ring};
 use crate::head::Word;
 use crate::link::{At, order_of};
 use crate::reclaim;
 use crate::rehash::{Rehash, Size};
-use crate::{HotRing, Options, TableError};
+use crate::{HotRing, Movement, Options, TableError};
 
 /// Spread over the whole range of hashes.
 fn key(i: u64) -> u64 {
@@ -104,6 +104,38 @@ fn new_buckets_take_over_the_heads_that_lie_in_them() {
     map.check();
 }
 
+#[test]
+fn new_buckets_that_can_take_over_no_head_get_one_at_their_second_item() {
+    for (from, to) in [(1, 4), (16, 4)] {
+        for movement in [Movement::Random, Movement::Off] {
+            let options = Options::default().buckets(from).movement(movement);
+            let map = with(options.period(u32::MAX));
+            // Of four buckets two have one item and the others several; of sixteen each has one at most, and of one the
+            // head is at the second that came.
+            let sixteenth = |i: u64| i << 60 | 2;
+            let keys = [1, 4, 8, 9, 12, 13, 14, 15].map(sixteenth);
+            for key in keys {
+                map.pin().insert(key, 0);
+            }
+            let changed = if from < to {
+                map.reserve(to)
+            } else {
+                map.shrink_to(to)
+            };
+            assert_eq!(changed, Ok(()));
+            let expected = match movement {
+                Movement::Off => [None::<u64>; 4],
+                _ => [None, (from == 1).then_some(4), Some(9), Some(13)],
+            };
+            let expected = expected.map(|i| i.map(sixteenth));
+            let heads = [0, 4, 8, 12].map(|i| map.head_near(sixteenth(i)));
+            assert_eq!(heads, expected, "from {from}, {movement:?}");
+            settle(&map);
+            map.check();
+        }
+    }
+}
+
 /// Regression: `check` asked for fresh heads of a table that had just become the present one, and so a recorded history
 /// failed once in a hundred runs that ended during a change.
 #[test]
@@ -155,8 +187,14 @@ fn while_a_handle_is_held_the_old_table_stays_and_no_second_change_begins() {
 
 #[test]
 fn everything_works_in_every_stage() {
-    for (from, to) in [(4, 128), (128, 4)] {
-        let map = filled(from, |i| i);
+    let changes = [(4, 128), (128, 4)];
+    let movements = [Movement::Off, Movement::Random];
+    for ((from, to), movement) in changes.into_iter().flat_map(|c| movements.map(|m| (c, m))) {
+        let options = Options::default().buckets(from).movement(movement);
+        let map = with(options.period(u32::MAX));
+        for i in 0..64 {
+            map.pin().insert(key(i), i);
+        }
         for i in (0..64).step_by(5) {
             assert!(map.point_at(key(i)));
         }

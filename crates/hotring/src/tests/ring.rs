@@ -11,7 +11,7 @@ use crate::reclaim;
 pub(super) const KEYS: [u64; 5] = [2, 4, 5, 8, 12];
 
 /// The eighth part of a table's only bucket.
-const PART: u64 = 1 << 61;
+pub(super) const PART: u64 = 1 << 61;
 
 pub(super) fn ring_of(keys: &[u64]) -> Ring {
     let map = still(1);
@@ -24,7 +24,9 @@ pub(super) fn ring_of(keys: &[u64]) -> Ring {
 #[test]
 fn searches_end_in_rings_of_no_and_of_one_item() {
     let map = ring_of(&[]);
-    assert_eq!(map.visits(4), (0, false));
+    for key in [4, 7 * PART + 4] {
+        assert_eq!(map.visits(key), (0, false));
+    }
     let map = ring_of(&[4]);
     for head in [false, true] {
         assert!(!head || map.point_at(4));
