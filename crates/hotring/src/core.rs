@@ -37,8 +37,8 @@ pub(crate) struct Core<E: Entry> {
 pub(crate) struct Spot<'g> {
     pub(crate) table: &'g Table,
     pub(crate) index: usize,
-    /// The part of the bucket in which the order is that is accessed.
-    pub(crate) part: usize,
+    /// Where in the bucket the order is that is accessed.
+    pub(crate) place: usize,
     pub(crate) bucket: &'g Bucket,
     pub(crate) guard: &'g Guard,
 }
@@ -50,13 +50,13 @@ impl<'g> Spot<'g> {
     /// taken, and it is retired only after their being unlinked.
     #[inline(always)]
     pub(crate) unsafe fn new(table: &'g Table, order: u64, guard: &'g Guard) -> Self {
-        let Slot { index, part } = table.slot_of(order);
+        let Slot { index, place } = table.slot_of(order);
         // SAFETY: by the caller's promise; `slot_of` is within the table.
         let bucket = unsafe { table.bucket(index) };
         Self {
             table,
             index,
-            part,
+            place,
             bucket,
             guard,
         }

@@ -14,32 +14,40 @@
 //! the other, so no stale head remains unless the marker used another table (see
 //! [`crate::rehash`]).
 
-use std::ptr::{NonNull, null_mut};
+use std::ptr::{NonNull, without_provenance_mut};
 
 use crate::core::{Core, Spot};
 use crate::link::{At, Entry, Link, Next, Node};
 use crate::reclaim;
 use crate::sync::atomic::Ordering;
-use crate::table::{Bucket, PARTS, Table};
+use crate::table::{Bucket, Table};
 
-/// A head as the bucket stores it: the node's link, and in the low bits of its address one more
-/// than the part of the bucket in which the node is, or zero for the last part. So a search for
-/// something in a part before it does not touch the node.
+/// The bits of a word that are an address's. The upper ones systems of 64 bits leave to themselves: unless it is asked for by a
+/// hint, no memory lies where they would be needed.
+const ADDRESS: usize = usize::MAX >> if usize::BITS == 64 { 16 } else { 0 };
+
+/// The *part* of a bucket in which a place is: where in the order of the hashes, as exactly as there are bits for it.
+pub(crate) fn part_of(place: usize) -> usize {
+    place & !ADDRESS
+}
+
+/// A head as the bucket stores it: the node's link, and in the upper bits of its address the part of the bucket in
+/// which the node is. So a search for something in a part before it does not touch the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word(*mut Link);
 
-// The alignment leaves the bits free.
-const _: () = assert!(align_of::<Link>() >= PARTS);
-
 impl Word {
-    const NONE: Self = Self(null_mut());
+    /// No head: behind every place.
+    pub(crate) const NONE: Self = Self(without_provenance_mut(usize::MAX));
 
-    pub(crate) fn new(table: &Table, at: At<'_>) -> Self {
-        let part = table.slot_of(at.order()).part;
-        Self(
-            at.as_ptr()
-                .map_addr(|address| address | ((part + 1) % PARTS)),
-        )
+    /// The head at `at`; none if there are bits in its address, such as a memory checker's tag, where the part would be.
+    pub(crate) fn new(table: &Table, at: At<'_>) -> Option<Self> {
+        Self::pack(at.as_ptr(), table.slot_of(at.order()).place)
+    }
+
+    fn pack(link: *mut Link, place: usize) -> Option<Self> {
+        let has_room = part_of(link.addr()) == 0;
+        has_room.then(|| Self(link.map_addr(|address| address | part_of(place))))
     }
 
     /// The head that a bucket stores now.
@@ -48,21 +56,27 @@ impl Word {
         Self(bucket.head.load(Ordering::SeqCst))
     }
 
-    /// Whether there is a node, in this part of the bucket or one before. Both at once, without a branch.
-    #[inline(always)]
-    pub(crate) fn is_within(self, part: usize) -> bool {
-        (self.0.addr().wrapping_sub(1) % PARTS <= part) & !self.0.is_null()
+    /// As a bucket stores it.
+    pub(crate) fn stored(self) -> *mut Link {
+        self.0
     }
 
-    /// The pointer to the node's link, or null.
+    /// Whether there is a node, in the part of this place or one before.
+    #[inline(always)]
+    pub(crate) fn is_within(self, place: usize) -> bool {
+        self.0.addr() < place | ADDRESS
+    }
+
+    /// The pointer to the node's link, if there is one.
     #[inline(always)]
     pub(crate) fn untagged(self) -> *mut Link {
-        self.0.wrapping_byte_sub(self.0.addr() % PARTS)
+        self.0.map_addr(|address| address & ADDRESS)
     }
 
     /// The node's link.
     pub(crate) fn link(self) -> Option<NonNull<Link>> {
-        NonNull::new(self.untagged())
+        let is_node = self != Self::NONE;
+        is_node.then(|| NonNull::new(self.untagged())).flatten()
     }
 }
 
@@ -75,7 +89,7 @@ impl From<*mut Link> for Word {
 impl Spot<'_> {
     /// Whether the bucket's head points to `at`.
     pub(crate) fn heads(self, at: At<'_>) -> bool {
-        Word::of(self.bucket) == Word::new(self.table, at)
+        Some(Word::of(self.bucket)) == Word::new(self.table, at)
     }
 }
 
@@ -98,7 +112,7 @@ impl<E: Entry> Core<E> {
     /// it would be in vain.
     pub(crate) fn head_towards<'g>(&self, spot: Spot<'g>) -> Head<'g> {
         let word = Word::of(spot.bucket);
-        if !word.is_within(spot.part) {
+        if !word.is_within(spot.place) {
             return Head::None;
         }
         self.look_at(spot, word)
@@ -123,12 +137,14 @@ impl<E: Entry> Core<E> {
 
     /// Moves the head from `old` to `new`, unless it has moved or `new` was unlinked already.
     pub(crate) fn swing<'g>(&self, spot: Spot<'g>, old: Option<At<'g>>, new: At<'g>) -> bool {
+        let from = old.map_or(Some(Word::NONE), |old| Word::new(spot.table, old));
+        let (Some(from), Some(to)) = (from, Word::new(spot.table, new)) else {
+            return false;
+        };
         let Some(node) = new.node() else { return false };
         if !node.acquire() {
             return false;
         }
-        let from = old.map_or(Word::NONE, |old| Word::new(spot.table, old));
-        let to = Word::new(spot.table, new);
         let moved =
             spot.bucket
                 .head
@@ -152,7 +168,7 @@ impl<E: Entry> Core<E> {
         let taken =
             bucket
                 .head
-                .compare_exchange(word.0, null_mut(), Ordering::SeqCst, Ordering::Relaxed);
+                .compare_exchange(word.0, Word::NONE.0, Ordering::SeqCst, Ordering::Relaxed);
         if taken.is_ok() {
             self.release(at);
         }
@@ -162,12 +178,13 @@ impl<E: Entry> Core<E> {
     /// is a node that is still linked, else to nothing. A node that follows `old` is of its bucket, for the
     /// next bucket's anchor stands between.
     pub(crate) fn inherit<'g>(&self, spot: Spot<'g>, old: At<'g>, heir: Option<At<'g>>) {
-        if !spot.heads(old) {
+        let word = Word::of(spot.bucket);
+        if Word::new(spot.table, old) != Some(word) {
             return;
         }
         let heir = heir.filter(|heir| heir.is_node());
         if !heir.is_some_and(|heir| self.swing(spot, Some(old), heir)) {
-            self.take_off(spot.bucket, Word::new(spot.table, old), old);
+            self.take_off(spot.bucket, word, old);
         }
     }
 
@@ -190,5 +207,36 @@ impl<E: Entry> Core<E> {
                 E::free(node);
             });
         }
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_within_its_part_and_those_behind() {
+        let last = usize::MAX;
+        assert!(!Word::NONE.is_within(0) && !Word::NONE.is_within(last));
+        assert_eq!(Word::NONE.link(), None);
+        let link = without_provenance_mut::<Link>(0x1230);
+        // The highest two bits, where there are any for parts.
+        let places = [0, 1, 2, 3].map(|i| i << (usize::BITS - 2));
+        for (part, place) in places.into_iter().enumerate() {
+            let word = Word::pack(link, place | 5).expect("room for a part");
+            assert_eq!(word.link(), NonNull::new(link));
+            let within = places.map(|place| word.is_within(place));
+            let expected = [0, 1, 2, 3].map(|other| other >= part || ADDRESS == usize::MAX);
+            assert_eq!(within, expected, "{part}");
+            assert!(word.is_within(place | (ADDRESS >> 1)) && word.is_within(last));
+        }
+    }
+
+    /// As where the allocator tags what it gives out.
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn an_address_with_bits_where_the_part_would_be_gets_no_head() {
+        let link = without_provenance_mut::<Link>(0x0b00_0000_0000_1230);
+        assert_eq!(Word::pack(link, 0), None);
     }
 }

@@ -30,7 +30,7 @@ use crate::sync::counting;
 const MARK: usize = 1;
 
 /// What the list is made of: embedded in a bucket as its anchor, or at the front of a node. The
-/// alignment leaves the low bits of its address to the mark and to heads.
+/// alignment leaves the low bit of its address to the mark.
 #[repr(C, align(8))]
 #[derive(Debug)]
 pub(crate) struct Link {

@@ -18,7 +18,7 @@
 use std::ptr::NonNull;
 
 use crate::core::{Core, Spot};
-use crate::head::{Head, Word};
+use crate::head::{Head, Word, part_of};
 use crate::income::Income;
 use crate::link::{At, Entry};
 use crate::options::Movement;
@@ -174,7 +174,7 @@ impl<E: Entry> Core<E> {
         let mut at_present = 0;
         let mut best: Option<(i128, At<'_>)> = None;
         self.walk_ring(spot, |item| {
-            let part = spot.table.slot_of(item.order()).part;
+            let part = part_of(spot.table.slot_of(item.order()).place);
             let income = income.next(part, item.node().map_or(0, |node| node.count()));
             if Some(item.as_ptr()) == present.map(NonNull::as_ptr) {
                 at_present = income;

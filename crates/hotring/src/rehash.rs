@@ -296,7 +296,8 @@ impl<E: Entry> Core<E> {
         // SAFETY: all of the table is initialised.
         let bucket = unsafe { old.bucket(index) };
         // Nobody sets it any more.
-        if let Some(head) = Word::from(bucket.head.swap(null_mut(), Ordering::AcqRel)).link() {
+        let none = Word::NONE.stored();
+        if let Some(head) = Word::from(bucket.head.swap(none, Ordering::AcqRel)).link() {
             // SAFETY: counted by the head until now, so not retired when the guard was taken; it is
             // only released.
             self.release(unsafe { At::new(head, guard) });

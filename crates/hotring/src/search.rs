@@ -116,7 +116,7 @@ impl<E: Entry> Core<E> {
         is_key: impl Fn(NonNull<Node>) -> bool,
     ) -> Seen<'g> {
         let head = Word::of(spot.bucket);
-        let from_head = head.is_within(spot.part);
+        let from_head = head.is_within(spot.place);
         // The anchor of the table under this guard is never marked.
         let first = spot.anchor().next().unmarked();
         // No branch: which it is cannot be foreseen, and a wrong guess would throw away what the

@@ -5,11 +5,12 @@
 //! into `2i` and `2i + 1`.
 
 use std::alloc::Layout;
-use std::ptr::{NonNull, null_mut};
+use std::ptr::NonNull;
 
 use crate::buckets::Memory;
 use crate::calm::Calm;
 use crate::error::TableError;
+use crate::head::Word;
 use crate::link::{At, Link};
 use crate::reclaim::Guard;
 use crate::sync::atomic::{AtomicPtr, AtomicU32};
@@ -19,7 +20,7 @@ use crate::sync::atomic::{AtomicPtr, AtomicU32};
 #[derive(Debug)]
 pub(crate) struct Bucket {
     anchor: Link,
-    /// A [`crate::head::Word`]: null, or a node of this bucket, counted in the node's state.
+    /// A [`Word`]: none, or a node of this bucket, counted in the node's state.
     pub(crate) head: AtomicPtr<Link>,
     /// How many samples the running round of sampling still lacks; zero when none runs.
     pub(crate) sampling: AtomicU32,
@@ -44,13 +45,9 @@ pub(crate) struct Table {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     pub(crate) index: usize,
-    /// Which part of the bucket, of [`PARTS`] equal ones in the order of their hashes.
-    pub(crate) part: usize,
+    /// Where in the bucket, in the order of the hashes. Only its upper bits say so, see [`crate::head::part_of`].
+    pub(crate) place: usize,
 }
-
-/// In how many parts a bucket is divided, so that a head says roughly where it points: as many as fit
-/// into the bits of a link's address that its alignment leaves free.
-pub(crate) const PARTS: usize = 8;
 
 // SAFETY: the pointer is to memory that the table owns, and all that is done with a shared bucket
 // is done by atomics.
@@ -93,7 +90,7 @@ impl Table {
         let turned = order.rotate_left(self.bits);
         Slot {
             index: turned as usize & self.mask,
-            part: (turned >> (u64::BITS - PARTS.trailing_zeros())) as usize,
+            place: (turned >> (u64::BITS - usize::BITS)) as usize,
         }
     }
 
@@ -128,7 +125,7 @@ impl Table {
     pub(crate) unsafe fn initialise(&self, index: usize) {
         let bucket = Bucket {
             anchor: Link::new(self.first(index)),
-            head: AtomicPtr::new(null_mut()),
+            head: AtomicPtr::new(Word::NONE.stored()),
             sampling: AtomicU32::new(0),
             calm: Calm::default(),
         };

@@ -126,7 +126,7 @@ impl<E: Entry> Core<E> {
                     "a head outside its bucket"
                 );
                 assert!(
-                    Word::of(bucket) == Word::new(table, at),
+                    Some(Word::of(bucket)) == Word::new(table, at),
                     "a head says where its node is"
                 );
                 *heads.entry(link.as_ptr()).or_default() += 1;

@@ -3,6 +3,7 @@
 use super::Ring;
 use super::rig::{still, with};
 use crate::Options;
+use crate::head::Word;
 use crate::link::order_of;
 use crate::reclaim;
 
@@ -159,12 +160,7 @@ fn a_head_that_is_moved_to_a_deleted_node_is_taken_off() {
         .expect("it is there");
     assert!(at.mark(at.next().as_ptr()));
     assert!(map.core.swing(spot, None, at));
-    assert!(
-        spot.bucket
-            .head
-            .load(std::sync::atomic::Ordering::Relaxed)
-            .is_null()
-    );
+    assert_eq!(Word::of(spot.bucket), Word::NONE);
     assert_eq!(at.node().map(|node| node.state()), Some((true, 0)));
     // A search for another key unlinks it.
     map.core
