@@ -77,7 +77,7 @@ impl Options {
     }
 
     /// The table doubles when an access visits more items than this on average. With evenly spread
-    /// accesses an access visits about half a ring, with skewed ones hardly more than one item
+    /// accesses an access visits about a third of a ring, with skewed ones hardly more than one item
     /// however long the rings are: so a skewed workload needs a smaller table. The table never
     /// grows beyond two buckets an item: then the cost comes from keys of equal hash, which no
     /// table can part. `f64::INFINITY`: never. Default: 2.
