@@ -46,8 +46,8 @@ pub(crate) struct Spot<'g> {
 impl<'g> Spot<'g> {
     /// # Safety
     ///
-    /// The whole table is initialised, its anchors were linked at some moment since `guard` was
-    /// taken, and it is retired only after their being unlinked.
+    /// The bucket of this order is initialised, its anchor was linked at some moment since `guard` was
+    /// taken, and the table is retired only after its being unlinked.
     #[inline(always)]
     pub(crate) unsafe fn new(table: &'g Table, order: u64, guard: &'g Guard) -> Self {
         let Slot { index, place } = table.slot_of(order);

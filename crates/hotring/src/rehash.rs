@@ -240,7 +240,7 @@ impl<E: Entry> Core<E> {
                 break place;
             }
         };
-        // SAFETY: the anchor has been put into the list.
+        // SAFETY: initialised above, and the anchor has been put into the list.
         let to = unsafe { Spot::new(new, order, guard) };
         if !self.take_over_head(spot.table, to) {
             self.give_head_to(to, place.after);

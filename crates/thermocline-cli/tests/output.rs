@@ -15,8 +15,14 @@ use serde_json::json;
 fn a_pipe_that_closes_early_is_no_error() {
     // Far more than a pipe holds, so that the command meets the closed end.
     let store = Store::filled(4000, 200);
-    let mut child = store
-        .command("scan", &[])
+    let (first, run) = read_one_line(store.command("scan", &[]));
+    assert!(first.starts_with("key0000\t"));
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+}
+
+/// Runs `command`, closes its standard output behind the first line, and waits for its end.
+fn read_one_line(mut command: Command) -> (String, Run) {
+    let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -25,9 +31,7 @@ fn a_pipe_that_closes_early_is_no_error() {
     let mut out = BufReader::new(child.stdout.take().expect("piped"));
     out.read_line(&mut first).expect("a line");
     drop(out);
-    assert!(first.starts_with("key0000\t"));
-    let run = Run::new(child.wait_with_output().expect("ends"));
-    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    (first, Run::new(child.wait_with_output().expect("ends")))
 }
 
 /// Runs `command` with its standard output a pipe that nobody reads.
@@ -41,17 +45,8 @@ fn unread(mut command: Command) -> Run {
 /// It panicked, and waited for clients that nothing ended any more.
 #[test]
 fn a_demo_that_nobody_reads_ends() {
-    let mut child = thermocline(&["demo", "--seconds", "3600"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("runs");
-    let mut first = String::new();
-    let mut out = BufReader::new(child.stdout.take().expect("piped"));
-    out.read_line(&mut first).expect("a line");
-    drop(out);
+    let (first, run) = read_one_line(thermocline(&["demo", "--seconds", "3600"]));
     assert!(first.starts_with("Two stores"), "{first}");
-    let run = Run::new(child.wait_with_output().expect("ends"));
     assert_eq!((run.code, run.err.as_str()), (0, ""));
 }
 
