@@ -41,12 +41,16 @@ impl Drop for HoldFreezes<'_> {
 pub(super) type Pinned = (SeqNo, Vec<VersionEdit>, Vec<Arc<Superversion>>);
 
 impl Engine {
-    /// As a checkpoint begins: everything through one sequence number is in tables. These stay while what
-    /// comes back is held.
+    /// Brings everything through one sequence number into tables. These stay while what comes back is held.
+    ///
+    /// All memtables freeze at that number and are flushed; none freezes until the versions are pinned. So what the tables
+    /// hold is all keyspaces through it, and no log is needed beside them.
     pub(super) fn pin_all(&self) -> Result<Pinned> {
         self.check_writable()?;
         let (hold, through) = HoldFreezes::after_freezing_all(self)?;
+        point!(self.points, "checkpoint.frozen")?;
         self.flush_frozen(through)?;
+        point!(self.points, "checkpoint.flushed")?;
         // The manifest's lock: edits and versions are of one moment.
         let manifest = self.manifest.lock();
         let edits = self.snapshot_edits();
@@ -56,19 +60,12 @@ impl Engine {
         Ok((through, edits, pinned))
     }
 
-    /// All memtables freeze at one sequence number and are flushed; none freezes after that
-    /// until the tables are linked. So what the tables hold is all keyspaces through that number,
-    /// and no log needs to go along.
+    /// Links the tables of one moment into a second store, or copies them. Nobody waits for that: to copy them to another
+    /// file system may take long.
     pub(crate) fn checkpoint(&self, paths: &[PathBuf]) -> Result<()> {
         self.check_writable()?;
         let targets = self.open_targets(paths)?;
-        let (hold, through) = HoldFreezes::after_freezing_all(self)?;
-        point!(self.points, "checkpoint.frozen")?;
-        self.flush_frozen(through)?;
-        point!(self.points, "checkpoint.flushed")?;
-        // The manifest's lock: no edit is installed while the version is linked.
-        let manifest = self.manifest.lock();
-        let mut edits = self.snapshot_edits();
+        let (_, mut edits, pinned) = self.pin_all()?;
         for (target, tier) in targets.iter().zip(&self.tiers) {
             let tables = edits.iter().flat_map(|edit| &edit.added);
             for table in tables.filter(|table| table.tier == tier.index) {
@@ -79,8 +76,7 @@ impl Engine {
             identity::write(target, self.database)?;
             point!(self.points, "checkpoint.identified")?;
         }
-        drop(manifest);
-        drop(hold);
+        drop(pinned);
         let placed_by = self.copy_hotness(&targets[0]);
         if let Some(first) = edits.first_mut() {
             first.placed_by = placed_by;

@@ -233,8 +233,8 @@ impl Db {
     }
 
     /// Makes a store of its own in `paths`, one directory for each tier, with the state of one
-    /// moment during the call. Tables are linked where the media can, else copied. What is known of
-    /// hotness comes along.
+    /// moment during the call. Tables are linked where the media can, else copied, while everything else goes on: of what is
+    /// replaced meanwhile the files stay until the end. What is known of hotness comes along.
     ///
     /// # Errors
     /// [`Error::InvalidOption`] when the number of paths is not that of the tiers, or one of them

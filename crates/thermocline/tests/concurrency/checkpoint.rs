@@ -5,10 +5,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::thread;
 
-use thermocline::{Batch, Db};
+use thermocline::{Batch, Db, Options};
 
 use crate::support::{A_MOMENT, LONG, Slot, open_with_points};
 use thermocline_torture::stores::{memory, open_on, small_options};
+
+/// Makes a checkpoint; what comes back opens it.
+fn checkpoint(db: &Db) -> Options {
+    let mut options = small_options();
+    let paths = ["/copy/fast", "/copy/slow"].map(PathBuf::from);
+    for (tier, path) in options.tiers.iter_mut().zip(&paths) {
+        tier.path.clone_from(path);
+    }
+    db.checkpoint(&paths).unwrap();
+    options
+}
 
 fn write_both(db: &Db, value: &str) {
     let mut batch = Batch::new();
@@ -57,12 +68,7 @@ fn a_flush_beside_a_checkpoint_tears_no_batch() {
         let _ = linked.send(());
         Ok(())
     });
-    let mut options = small_options();
-    let paths = ["/copy/fast", "/copy/slow"].map(PathBuf::from);
-    for (tier, path) in options.tiers.iter_mut().zip(&paths) {
-        tier.path.clone_from(path);
-    }
-    db.checkpoint(&paths).unwrap();
+    let copy = checkpoint(&db);
     for name in [
         "flush.start",
         "flush.before_edit",
@@ -70,11 +76,51 @@ fn a_flush_beside_a_checkpoint_tears_no_batch() {
     ] {
         points.clear(name);
     }
-    let copy = open_on(&options, &medium).unwrap();
+    let copy = open_on(&copy, &medium).unwrap();
     let one = copy.get("key").unwrap();
     let two = copy.keyspace("second").unwrap().get("key").unwrap();
     assert!(one.is_some());
     assert_eq!(one, two, "half a batch is in the checkpoint");
     db.flush().unwrap();
     assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"after"[..]));
+}
+
+/// Where tables are copied and not linked a checkpoint takes minutes. It held the manifest's lock for as long, and writers
+/// stood still behind memtables that could not be flushed.
+#[test]
+fn neither_flushes_nor_compactions_wait_for_tables_to_be_copied() {
+    let medium = memory();
+    let (db, points) = open_with_points(&small_options(), &medium);
+    // More than the fast tier has room for.
+    let fill = |db: &Db, value: u8| {
+        for n in 0..1500 {
+            db.put(format!("key{n:04}"), vec![value; 4000]).unwrap();
+        }
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+    };
+    fill(&db, 1);
+    assert!(db.metrics().tiers[1].table_bytes > 0);
+    let slot = Slot::default();
+    slot.set(db.clone()).unwrap();
+    // The fast tier's tables are there; those of the slow one are replaced before they are.
+    points.set("checkpoint.linked", move || {
+        let db = slot.get().unwrap().clone();
+        let (done, filled) = mpsc::channel();
+        thread::spawn(move || {
+            fill(&db, 2);
+            let _ = done.send(());
+        });
+        filled.recv_timeout(LONG).expect("nothing waits");
+        Ok(())
+    });
+    let copy = checkpoint(&db);
+    points.clear("checkpoint.linked");
+    let copy = open_on(&copy, &medium).unwrap();
+    for (db, value) in [(copy, 1), (db, 2)] {
+        for n in 0..1500 {
+            let read = db.get(format!("key{n:04}")).unwrap().unwrap();
+            assert!(read.iter().all(|byte| *byte == value), "{n}: {}", read[0]);
+        }
+    }
 }
