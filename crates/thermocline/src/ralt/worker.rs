@@ -92,8 +92,11 @@ impl Shared {
     }
 
     fn step(&self, files: &Files, worker: &mut Worker) -> Result<()> {
-        if self.damaged.swap(false, Ordering::Relaxed) {
-            return self.clear(files, worker);
+        if self.damaged.load(Ordering::Relaxed) {
+            self.clear(files, worker)?;
+            // Not before: where that finds no space it is still to be done.
+            self.damaged.store(false, Ordering::Relaxed);
+            return Ok(());
         }
         let is_far_over = self.is_far_over();
         let mut flushed = Ok(());

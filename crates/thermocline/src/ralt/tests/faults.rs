@@ -208,6 +208,23 @@ fn damage_takes_with_it_what_was_measured() {
     assert!(fixture.hot(0, 0..80).is_empty());
 }
 
+/// The mark of damage was gone with the first try to begin anew. If that found no space, what is damaged stayed in force until
+/// a reader met it again.
+#[test]
+fn damage_that_could_not_be_cleared_for_want_of_space_is_cleared_later() {
+    let fixture = Fixture::new();
+    (0..80).for_each(|number| fixture.read(0, number, 300));
+    fixture.flush();
+    fixture.points.set("ralt.before_state", || Err(no_space()));
+    fixture.ralt.shared.damaged.store(true, Ordering::Relaxed);
+    assert!(!fixture.ralt.work(), "not before there may be space");
+    assert_eq!(fixture.hot(0, 0..80).len(), 80);
+    fixture.points.clear("ralt.before_state");
+    fixture.work();
+    assert!(fixture.hot(0, 0..80).is_empty());
+    assert!(!fixture.ralt.shared.damaged.load(Ordering::Relaxed));
+}
+
 /// Work that had found no space was due again with a full buffer of accesses, or with less room. A store that is only
 /// written to has neither: it stayed over its limits, however much space its compactions gave back.
 #[test]
