@@ -229,9 +229,7 @@ impl Backups {
         for generation in old {
             self.log.remove(&generation::file_name(generation.number))?;
         }
-        // Before the tables that only they name (I4).
-        work.synced(self.log.sync_dir())?;
-        self.remove_unnamed(kept)?;
+        self.remove_unnamed(kept, &mut work)?;
         Ok(old.iter().map(|generation| generation.number).collect())
     }
 
@@ -268,8 +266,11 @@ impl Backups {
         }
     }
 
-    /// Removes tables that none of `generations` names: of pruned ones, and of a backup that was cut short.
-    fn remove_unnamed(&self, generations: &[Generation]) -> Result<()> {
+    /// Removes tables that none of `generations` names, which are all that there are: of pruned ones, and of a backup that
+    /// was cut short.
+    fn remove_unnamed(&self, generations: &[Generation], work: &mut Work) -> Result<()> {
+        // Those that are gone must not come back with the power, now or after a prune that was cut short (I4).
+        work.synced(self.log.sync_dir())?;
         let tables = generations.iter().flat_map(|generation| &generation.tables);
         let named: BTreeSet<String> = tables.map(BackedUp::file_name).collect();
         for file in self.tables.list()? {

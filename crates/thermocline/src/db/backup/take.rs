@@ -27,7 +27,7 @@ impl Backups {
                 ),
             });
         }
-        self.remove_unnamed(&earlier)?;
+        self.remove_unnamed(&earlier, work)?;
         // Tables stay where they are while they are pinned, whatever compactions do meanwhile.
         let (through, mut edits, pinned) = engine.pin_all()?;
         if let Some(first) = edits.first_mut() {

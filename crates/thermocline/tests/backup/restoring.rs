@@ -1,0 +1,137 @@
+//! Backups as they are restored, whole, damaged, and cut short.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use thermocline::storage::{CrashStyle, Fault, Medium};
+use thermocline::{Db, Error};
+use thermocline_torture::life::history::contents;
+use thermocline_torture::stores::open_on;
+
+use crate::support::{BACKUPS, TABLES, at, backed_up, backups, builder, copy, restored};
+
+#[test]
+fn a_restore_that_is_cut_short_leaves_no_store() {
+    let (disk, state) = backed_up(300);
+    for call in 1.. {
+        let disk = copy(&disk);
+        let begun = backups(&disk);
+        disk.fail_nth(call, Fault::PowerLoss);
+        let done = begun.restore_with(None, builder(&disk, "restored"));
+        let triggered = disk.triggered() > 0;
+        drop(begun);
+        let disk = disk.crash(CrashStyle::Random);
+        let mut options = at("restored");
+        options.create_if_missing = false;
+        let opened = open_on(&options, &(Arc::new(disk.clone()) as Arc<dyn Medium>));
+        match opened {
+            Ok(db) => assert_eq!(contents(&db).unwrap(), state, "call {call}"),
+            Err(error) => assert!(done.is_err(), "call {call}: {error}"),
+        }
+        if !triggered {
+            break;
+        }
+    }
+}
+
+#[test]
+fn every_damaged_file_of_a_backup_is_named_and_not_restored() {
+    let (disk, _) = backed_up(300);
+    let mut files = 0;
+    for dir in [BACKUPS, TABLES].map(Path::new) {
+        for file in disk.list_raw(dir).into_iter().filter(|file| file.len > 0) {
+            files += 1;
+            for at in (0..file.len).step_by(file.len as usize / 20 + 1) {
+                let disk = copy(&disk);
+                disk.corrupt(dir, &file.name, at, 0x08).unwrap();
+                let backups = backups(&disk);
+                let problem = match backups.verify(None) {
+                    Ok((_, mut problems)) => problems.pop().unwrap(),
+                    Err(error) => error,
+                };
+                let restored = backups.restore_with(None, builder(&disk, "restored"));
+                for error in [problem, restored.unwrap_err()] {
+                    assert!(error.is_corruption(), "{error}");
+                    assert!(error.to_string().contains(&file.name), "{error}");
+                }
+                let mut options = self::at("restored");
+                options.create_if_missing = false;
+                let medium: Arc<dyn Medium> = Arc::new(disk);
+                assert!(open_on(&options, &medium).is_err());
+            }
+        }
+    }
+    assert!(files > 2, "{files}");
+}
+
+/// Tables stayed behind from a restore that failed: the next one found its directories not empty, and there was no store to destroy.
+#[test]
+fn a_restore_that_failed_can_be_repeated() {
+    let (disk, state) = backed_up(6000);
+    let mut one_tier = at("restored");
+    one_tier.tiers.truncate(1);
+    let one_tier = Db::builder(one_tier).medium(0, Arc::new(disk.clone()));
+    let refused = backups(&disk).restore_with(None, one_tier);
+    assert!(
+        matches!(refused, Err(Error::InvalidOption { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(restored(&disk, &backups(&disk), 1, "restored"), state);
+}
+
+/// As above, wherever a restore is cut short.
+#[test]
+fn what_a_restore_leaves_can_be_restored_over_or_destroyed() {
+    let (disk, state) = backed_up(300);
+    let (mut repeated, mut destroyed) = (0, 0);
+    for fault in [Fault::Io, Fault::PowerLoss] {
+        for call in 1.. {
+            let mut disk = copy(&disk);
+            let begun = backups(&disk);
+            disk.fail_nth(call, fault);
+            let done = begun.restore_with(None, builder(&disk, "restored"));
+            if disk.triggered() == 0 {
+                done.unwrap();
+                break;
+            }
+            drop(begun);
+            if fault == Fault::PowerLoss {
+                disk = disk.crash(CrashStyle::KeepAll);
+            }
+            // A fault may have come where it does no harm.
+            if done.is_ok() {
+                continue;
+            }
+            let again = backups(&disk).restore_with(None, builder(&disk, "restored"));
+            if again.is_ok() {
+                repeated += 1;
+            } else {
+                assert!(
+                    matches!(done, Err(Error::Poisoned { .. })) || fault == Fault::PowerLoss,
+                    "{fault:?} at call {call}: {done:?}, then {again:?}"
+                );
+                let gone = builder(&disk, "restored").destroy();
+                if fault == Fault::PowerLoss && gone.is_err() {
+                    // Before it was written whose the directories are there was nothing else.
+                    let dirs = ["/restored/fast", "/restored/slow"].map(Path::new);
+                    let mut left = dirs.iter().flat_map(|dir| disk.list_raw(dir));
+                    assert!(
+                        left.all(|file| file.name == "TIER"),
+                        "call {call}: {gone:?}"
+                    );
+                    continue;
+                }
+                assert!(
+                    gone.is_ok(),
+                    "{fault:?} at call {call}: {done:?}, then {gone:?}"
+                );
+                let again = backups(&disk).restore_with(None, builder(&disk, "restored"));
+                again.unwrap();
+                destroyed += 1;
+            }
+            let db = builder(&disk, "restored").open().unwrap();
+            assert_eq!(contents(&db).unwrap(), state, "{fault:?} at call {call}");
+        }
+    }
+    assert!(repeated > 10 && destroyed > 10, "{repeated}, {destroyed}");
+}
