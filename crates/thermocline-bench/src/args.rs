@@ -99,8 +99,8 @@ pub struct BenchArgs {
     pub phase: Phase,
 
     /// Keep the loaded state in the directory `loaded` of each tier, and run on a copy of it
-    /// made of hard links; later runs with the same settings use it again. hotrap and leveled
-    /// have the same files and share a state
+    /// made of hard links; later runs with the same settings use it again, and with others are
+    /// refused until --phase load replaces it. hotrap and leveled have the same files and share a state
     #[arg(long)]
     pub keep: bool,
 

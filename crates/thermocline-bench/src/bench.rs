@@ -119,7 +119,7 @@ fn on_kept_state(
     let loaded = place.loaded();
     let found = match args.phase {
         Phase::Load => None,
-        Phase::Both => place.kept(plan).ok(),
+        Phase::Both => place.find(plan)?,
         Phase::Run => Some(place.kept(plan)?),
     };
     let (kept, earlier) = match found {
@@ -231,6 +231,7 @@ mod tests {
             "cpu_us_per_op",
             "compaction_read_bytes",
             "compaction_write_bytes",
+            "compactions",
             "hot_set_bytes",
             "hot_set_limit_bytes",
             "ralt_bytes",
@@ -405,5 +406,28 @@ mod tests {
             fs::read(place.loaded().fast.join("map.json")).unwrap(),
             kept
         );
+    }
+
+    /// It was loaded anew without a word, and what may have taken hours to load was gone.
+    #[test]
+    fn a_kept_state_of_other_settings_is_replaced_only_on_request() {
+        let place = Place::temporary().unwrap();
+        let run = |flags: &str, phase: Phase| {
+            let (mut args, plan) = plan(flags);
+            args.phase = phase;
+            let report = on_kept_state(&args, &plan, &place, &mut ());
+            place.remove_run().unwrap();
+            report
+        };
+        run("", Phase::Both).unwrap();
+        let mark = place.loaded().fast.join("mark");
+        fs::write(&mark, "").unwrap();
+        let other = "--memtable 32KiB";
+        let error = run(other, Phase::Both).unwrap_err().to_string();
+        assert!(error.contains("memtable is"), "{error}");
+        assert!(error.contains("--phase load --keep"), "{error}");
+        assert!(mark.exists() && run("", Phase::Both).unwrap().kept_state);
+        run(other, Phase::Load).unwrap();
+        assert!(!mark.exists() && run(other, Phase::Both).unwrap().kept_state);
     }
 }

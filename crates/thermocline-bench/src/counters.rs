@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::accounts::{ByActivity, ByDisk, Io};
+use crate::compactions::{self, LevelCompactions};
 
 /// Seconds of all threads by the reason for which they were held back.
 pub(crate) type Reasons = BTreeMap<&'static str, f64>;
@@ -40,6 +41,8 @@ pub(crate) struct Counters {
     pub(crate) compaction_read_bytes: Option<u64>,
     /// Bytes that compactions wrote.
     pub(crate) compaction_write_bytes: Option<u64>,
+    /// The same and more, by level.
+    pub(crate) compactions: Option<Vec<LevelCompactions>>,
     /// Time that writers were held back, in seconds of all threads.
     pub(crate) stall_seconds: Option<f64>,
     /// The same by reason.
@@ -172,6 +175,9 @@ impl Counters {
                 self.compaction_write_bytes,
                 earlier.compaction_write_bytes,
             ),
+            compactions: self.compactions.as_ref().map(|now| {
+                compactions::since(now, earlier.compactions.as_deref().unwrap_or_default())
+            }),
             stall_seconds: self
                 .stall_seconds
                 .zip(earlier.stall_seconds)

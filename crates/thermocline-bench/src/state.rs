@@ -6,20 +6,24 @@
 //! the bench's own, so that nothing of anybody else is ever removed.
 
 use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
-use tempfile::TempDir;
 
 use crate::args::BenchArgs;
 use crate::plan::{Plan, Source};
 use crate::program;
 use crate::run::Load;
 use crate::settings::{Compression, Dirs, Settings};
+use crate::temporary::Temporary;
 
 const LOCK: &str = "bench.lock";
 const STATE: &str = "loaded.json";
+
+/// What to do about a kept state that does not serve. It may have taken hours: only who asks for it replaces it.
+const LOAD_AGAIN: &str = "--phase load --keep replaces it";
 
 /// What a loaded state depends on: runs share a state if and only if these agree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -117,7 +121,7 @@ impl Kept {
 #[derive(Debug)]
 pub(crate) struct Place {
     dirs: Dirs,
-    _temporary: Option<TempDir>,
+    _temporary: Option<Temporary>,
     _locks: Vec<File>,
 }
 
@@ -136,10 +140,7 @@ impl Place {
 
     /// Temporary directories.
     pub(crate) fn temporary() -> Result<Self> {
-        let temporary = tempfile::Builder::new()
-            .prefix("thermocline-")
-            .tempdir()
-            .context("cannot make a temporary directory")?;
+        let temporary = Temporary::new()?;
         let dirs = Dirs {
             fast: temporary.path().join("fast"),
             slow: temporary.path().join("slow"),
@@ -147,7 +148,7 @@ impl Place {
         Self::at(dirs, Some(temporary))
     }
 
-    fn at(dirs: Dirs, temporary: Option<TempDir>) -> Result<Self> {
+    fn at(dirs: Dirs, temporary: Option<Temporary>) -> Result<Self> {
         let mut locks = Vec::new();
         for dir in dirs.each() {
             locks.push(claim(dir)?);
@@ -177,28 +178,40 @@ impl Place {
         self.dirs.join("run")
     }
 
-    /// The state kept here, if it is what `plan` would load.
+    /// The state kept here, if there is one.
     ///
     /// # Errors
-    /// There is none, or it is another one; what differs is named.
-    pub(crate) fn kept(&self, plan: &Plan) -> Result<Kept> {
+    /// It is not what `plan` would load, and what differs is named; its description cannot be read.
+    pub(crate) fn find(&self, plan: &Plan) -> Result<Option<Kept>> {
         let path = self.dirs.fast.join(STATE);
-        let Ok(text) = fs::read(&path) else {
-            bail!(
-                "no loaded state is kept at {}; make one with --phase load --keep",
-                self.dirs.fast.display()
-            );
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read {}", path.display()));
+            }
         };
         let kept: Kept = serde_json::from_slice(&text)
-            .with_context(|| format!("{} is damaged; load again", path.display()))?;
+            .with_context(|| format!("{} is damaged; {LOAD_AGAIN}", path.display()))?;
         let differences = Content::new(plan).differences(&kept.content)?;
         ensure!(
             differences.is_empty(),
-            "the state kept at {} was loaded with other settings: {}",
+            "the state kept at {} was loaded with other settings: {}; {LOAD_AGAIN}, or name other directories",
             self.dirs.fast.display(),
             differences.join("; ")
         );
-        Ok(kept)
+        Ok(Some(kept))
+    }
+
+    /// The state kept here.
+    ///
+    /// # Errors
+    /// Those of [`Place::find`], and that there is none.
+    pub(crate) fn kept(&self, plan: &Plan) -> Result<Kept> {
+        self.find(plan)?.with_context(|| {
+            let dir = self.dirs.fast.display();
+            format!("no loaded state is kept at {dir}; make one with --phase load --keep")
+        })
     }
 
     /// Declares the store in [`Place::loaded`] complete.
@@ -247,7 +260,7 @@ fn claim(dir: &Path) -> Result<File> {
 fn remove(dirs: &Dirs) -> Result<()> {
     for dir in dirs.each() {
         match fs::remove_dir_all(dir) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(error).with_context(|| format!("cannot remove {}", dir.display()));
             }
             _ => {}
@@ -258,7 +271,7 @@ fn remove(dirs: &Dirs) -> Result<()> {
 
 fn remove_file(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
             Err(error).with_context(|| format!("cannot remove {}", path.display()))
         }
         _ => Ok(()),
@@ -313,7 +326,10 @@ mod tests {
         assert!(error.contains("records is 262144, wanted 1024"), "{error}");
         assert!(error.contains("memtable is"), "{error}");
         place.forget().unwrap();
-        assert!(place.kept(&other_run).is_err());
+        assert_eq!(place.find(&other_run).unwrap(), None);
+        fs::write(place.dirs.fast.join(STATE), "{").unwrap();
+        let error = place.find(&other_run).unwrap_err().to_string();
+        assert!(error.contains("is damaged"), "{error}");
     }
 
     /// Of all lengths only the greatest was compared. Where a trace told that one and not every other, a state that was

@@ -237,6 +237,11 @@ fn other_work(a: &Cell, b: &Cell) -> Option<String> {
             "warm-up",
             alike(before.warm_up_seconds, after.warm_up_seconds),
         ),
+        // Runs that end after so many operations take as long as the engine does.
+        (
+            "length",
+            before.ops == after.ops || alike(before.seconds, after.seconds),
+        ),
     ] {
         if !same {
             differ.push(what);
@@ -297,6 +302,14 @@ mod tests {
         ] {
             let warnings = compared(|run| run[field] = other).unwrap().warnings;
             assert!(warnings.iter().any(|w| w.contains(word)), "{warnings:?}");
+        }
+        // Ten times as long, and an engine that needs ten times as long for as many operations.
+        for (ops, is_named) in [(1000, true), (100, false)] {
+            let longer =
+                |run: &mut Value| (run["seconds"], run["ops"]) = (json!(100.0), json!(ops));
+            let warnings = compared(longer).unwrap().warnings;
+            let named = warnings.iter().any(|w| w.contains("same length"));
+            assert_eq!(named, is_named, "{warnings:?}");
         }
         // What is added to each operation of an emulated disk was not read: more of it looked like a slower engine.
         let latency = json!({"secs": 0, "nanos": 5_000_000});

@@ -12,6 +12,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::accounts::{ActivitySeries, ByActivity, ByDisk, Io};
+use crate::compactions::LevelCompactions;
 use crate::counters::{Counters, RecordCacheCounters};
 use crate::host::Host;
 use crate::plan::Plan;
@@ -128,6 +129,8 @@ pub struct Report {
     pub compaction_read_bytes: Option<u64>,
     /// Bytes that compactions wrote during the run.
     pub compaction_write_bytes: Option<u64>,
+    /// The compactions of the run by their levels, where the engine tells.
+    pub compactions: Option<Vec<LevelCompactions>>,
     /// Bytes written to all disks during the run, per byte handed in.
     pub write_amplification: Option<f64>,
     /// Bytes on all tiers at the end, per byte of the records that exist. After a trace that deletes any it is not known
@@ -211,6 +214,7 @@ impl Report {
             sd_write_bytes: None,
             compaction_read_bytes: None,
             compaction_write_bytes: None,
+            compactions: None,
             write_amplification: None,
             space_amplification: None,
             stall_seconds: None,
@@ -285,6 +289,7 @@ impl Report {
         self.sd_write_bytes = counters.sd_write_bytes;
         self.compaction_read_bytes = counters.compaction_read_bytes;
         self.compaction_write_bytes = counters.compaction_write_bytes;
+        self.compactions.clone_from(&counters.compactions);
         self.record_cache = counters.record_cache;
         self.hotness = Hotness::new(counters, measured.cpu_seconds);
         self.write_amplification = counters.write_amplification();

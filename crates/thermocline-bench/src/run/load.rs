@@ -106,13 +106,17 @@ pub(crate) fn load(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> R
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
+    use super::super::tests::store;
     use super::super::{Second, measure};
     use super::*;
-    use crate::engine::EngineKind;
-    use crate::engines::memory::{Lie, Memory};
+    use crate::engines::memory::Lie;
     use crate::keys::KeySpace;
     use crate::plan::tests::parse;
-    use crate::settings::Dirs;
+
+    fn plan(flags: &str) -> Plan {
+        let plan = parse(&format!("--record-size 100 --threads 3 {flags}"));
+        plan.unwrap().plan().unwrap()
+    }
 
     struct Panics;
 
@@ -129,22 +133,15 @@ mod tests {
     /// The clients went on, and the scope waited for them: a closed pipe that a line was printed to made the demo endless.
     #[test]
     fn a_watch_that_panics_ends_the_clients() {
-        let plan = parse("--data-size 10kB --record-size 100 --threads 3 --duration 1h");
-        let plan = plan.unwrap().plan().unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let dirs = Dirs {
-            fast: dir.path().join("fast"),
-            slow: dir.path().join("slow"),
-        };
-        let engine = Memory(Lie::None).open(&plan.settings, &dirs).unwrap();
+        let long = plan("--data-size 10kB --duration 1h");
+        let (_dir, engine) = store(&long, Lie::None);
         let engine = engine.as_ref();
-        load(&plan, engine, &mut ()).unwrap();
+        load(&long, engine, &mut ()).unwrap();
         let panicked = catch_unwind(AssertUnwindSafe(|| {
-            measure(&plan, engine, &mut Panics).map(|_| ())
+            measure(&long, engine, &mut Panics).map(|_| ())
         }));
         assert!(panicked.is_err());
-        let much = parse("--data-size 1GB --record-size 100 --threads 3");
-        let much = much.unwrap().plan().unwrap();
+        let much = plan("--data-size 1GB");
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             load(&much, engine, &mut Panics).map(|_| ())
         }));
@@ -161,14 +158,8 @@ mod tests {
 
     #[test]
     fn a_run_ends_when_nobody_is_told_any_more() {
-        let plan = parse("--data-size 10kB --record-size 100 --threads 3 --duration 1h");
-        let plan = plan.unwrap().plan().unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let dirs = Dirs {
-            fast: dir.path().join("fast"),
-            slow: dir.path().join("slow"),
-        };
-        let engine = Memory(Lie::None).open(&plan.settings, &dirs).unwrap();
+        let plan = plan("--data-size 10kB --duration 1h");
+        let (_dir, engine) = store(&plan, Lie::None);
         load(&plan, engine.as_ref(), &mut ()).unwrap();
         let measured = measure(&plan, engine.as_ref(), &mut Gone).unwrap();
         assert!(measured.seconds < 600.0);
@@ -176,16 +167,8 @@ mod tests {
 
     #[test]
     fn every_record_is_there_afterwards() {
-        let plan = parse("--data-size 10kB --record-size 100 --threads 3")
-            .unwrap()
-            .plan()
-            .unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let dirs = Dirs {
-            fast: dir.path().join("fast"),
-            slow: dir.path().join("slow"),
-        };
-        let engine = Memory(Lie::None).open(&plan.settings, &dirs).unwrap();
+        let plan = plan("--data-size 10kB");
+        let (_dir, engine) = store(&plan, Lie::None);
         load(&plan, engine.as_ref(), &mut ()).unwrap();
         let mut count = 0;
         engine.scan(b"", 1000, &mut |_, _| count += 1).unwrap();

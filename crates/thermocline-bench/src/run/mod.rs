@@ -193,13 +193,19 @@ mod tests {
         on_new_store(&plan, lie, watch)
     }
 
-    fn on_new_store(plan: &Plan, lie: Lie, watch: &mut dyn Watch) -> Measured {
+    /// An empty store, in a directory that goes away.
+    pub(super) fn store(plan: &Plan, lie: Lie) -> (tempfile::TempDir, Box<dyn Engine>) {
         let dir = tempfile::tempdir().unwrap();
         let dirs = Dirs {
             fast: dir.path().join("fast"),
             slow: dir.path().join("slow"),
         };
         let engine = Memory(lie).open(&plan.settings, &dirs).unwrap();
+        (dir, engine)
+    }
+
+    fn on_new_store(plan: &Plan, lie: Lie, watch: &mut dyn Watch) -> Measured {
+        let (_dir, engine) = store(plan, lie);
         load(plan, engine.as_ref(), &mut ()).unwrap();
         measure(plan, engine.as_ref(), watch).unwrap()
     }

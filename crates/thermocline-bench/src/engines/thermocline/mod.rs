@@ -1,15 +1,15 @@
 //! Our engine: over two tiers, placed by hotness or by level; over the slow one, with the fast one as
 //! a cache of blocks; and over the fast one alone.
 
+mod counters;
+
 use std::sync::Arc;
 
 use anyhow::Result;
-use thermocline::metrics::{CompactionMetrics, HotRapMetrics, Metrics, TierMetrics};
 use thermocline::storage::{Disk, Limits, Throttled};
-use thermocline::{Db, HotRapOptions, Options, Placement, Purpose, SystemClock, TierOptions};
+use thermocline::{Db, HotRapOptions, Options, Placement, SystemClock, TierOptions};
 
-use crate::accounts::{Activity, ByActivity, ByDisk, Io};
-use crate::counters::{Counters, HotCounters, RecordCacheCounters};
+use crate::counters::Counters;
 use crate::engine::{Engine, EngineKind};
 use crate::settings::{Compression, Dirs, Durability, Settings};
 
@@ -226,7 +226,7 @@ impl Engine for Store {
     fn counters(&self) -> Result<Counters> {
         Ok(Counters {
             silent_threads: self.silent_threads,
-            ..counters(&self.db.metrics())
+            ..counters::of(&self.db.metrics())
         })
     }
 
@@ -243,116 +243,10 @@ impl Engine for Store {
     }
 }
 
-fn record_cache(cache: &thermocline::metrics::RecordCacheMetrics) -> RecordCacheCounters {
-    RecordCacheCounters {
-        capacity_bytes: cache.capacity_bytes,
-        bytes: cache.bytes,
-        entries: cache.entries,
-        hits: cache.hits,
-        misses: cache.misses,
-        fills: cache.fills,
-        refused_fills: cache.refused_fills,
-        evictions: cache.evictions,
-        invalidations: cache.invalidations,
-    }
-}
-
-fn counters(metrics: &Metrics) -> Counters {
-    let fast = metrics.tiers.first();
-    // A store without a slow tier reads nothing from it, which is not unknown.
-    let slow = |value: fn(&TierMetrics) -> u64| Some(metrics.tiers.get(1).map_or(0, value));
-    let compactions = |bytes: fn(&CompactionMetrics) -> &[u64]| {
-        let jobs = metrics.compactions.iter();
-        Some(jobs.flat_map(bytes).sum())
-    };
-    Counters {
-        gets: Some(metrics.hits.gets),
-        gets_without_slow: Some(metrics.hits.without_slow_device),
-        gets_without_device: Some(metrics.hits.without_device),
-        fd_bytes: fast.map(|tier| tier.file_bytes),
-        sd_bytes: slow(|tier| tier.file_bytes),
-        fd_read_bytes: fast.map(TierMetrics::read_bytes),
-        fd_write_bytes: fast.map(TierMetrics::write_bytes),
-        sd_read_bytes: slow(TierMetrics::read_bytes),
-        sd_read_ops: slow(TierMetrics::read_ops),
-        sd_write_bytes: slow(TierMetrics::write_bytes),
-        written_bytes: Some(metrics.tiers.iter().map(TierMetrics::write_bytes).sum()),
-        user_write_bytes: Some(metrics.user_write_bytes),
-        compaction_read_bytes: compactions(|job| &job.read_bytes),
-        compaction_write_bytes: compactions(|job| &job.write_bytes),
-        cpu: Some(cpu(metrics)),
-        silent_threads: false,
-        io: Some(ByDisk {
-            fast: io(metrics, 0),
-            slow: io(metrics, 1),
-        }),
-        record_cache: metrics.record_cache.as_ref().map(record_cache),
-        hotness: metrics.hotrap.as_ref().map(hotness),
-        stall_seconds: Some(metrics.stalls.slowed_seconds + metrics.stalls.stopped_seconds),
-        stall_by_reason: Some(metrics.stalls.by_reason.iter().copied().collect()),
-    }
-}
-
-fn cpu(metrics: &Metrics) -> ByActivity<f64> {
-    let mut cpu = ByActivity::default();
-    for spent in &metrics.cpu {
-        let activity = match spent.activity {
-            thermocline::metrics::Activity::Flush => Activity::Flush,
-            thermocline::metrics::Activity::Compaction => Activity::Compaction,
-            thermocline::metrics::Activity::Promotion => Activity::Promotion,
-            thermocline::metrics::Activity::Ralt => Activity::Ralt,
-        };
-        cpu.add(activity, spent.seconds);
-    }
-    cpu
-}
-
-fn io(metrics: &Metrics, tier: usize) -> ByActivity<Io> {
-    let mut by_activity = ByActivity::default();
-    for io in metrics.tiers.get(tier).iter().flat_map(|tier| &tier.io) {
-        let activity = match io.purpose {
-            Purpose::Wal => Activity::Write,
-            // The cache exists for reads, and is filled by them.
-            Purpose::UserRead | Purpose::FlashCache => Activity::Read,
-            Purpose::Flush => Activity::Flush,
-            Purpose::Compaction => Activity::Compaction,
-            Purpose::Promotion | Purpose::Copy => Activity::Promotion,
-            Purpose::Hotness => Activity::Ralt,
-            Purpose::Manifest | Purpose::Open | Purpose::Maintenance => Activity::Other,
-        };
-        let io = Io {
-            read_ops: io.read_ops,
-            read_bytes: io.read_bytes,
-            write_ops: io.write_ops,
-            write_bytes: io.write_bytes,
-        };
-        by_activity.add(activity, io);
-    }
-    by_activity
-}
-
-fn hotness(hotrap: &HotRapMetrics) -> HotCounters {
-    let ralt = &hotrap.ralt;
-    HotCounters {
-        hot_set_bytes: ralt.hot_set_bytes,
-        hot_set_limit_bytes: ralt.hot_set_limit_bytes,
-        ralt_bytes: ralt.physical_bytes,
-        ralt_limit_bytes: ralt.physical_limit_bytes,
-        ralt_memory_bytes: ralt.memory_bytes,
-        ralt_cpu_seconds: ralt.cpu_seconds,
-        ralt_read_bytes: ralt.read_bytes,
-        ralt_write_bytes: ralt.write_bytes,
-        promoted_flush_bytes: hotrap.promoted_flush_bytes,
-        promoted_compaction_bytes: hotrap.promoted_compaction_bytes,
-        retained_bytes: hotrap.retained_bytes,
-        admission_attempts: hotrap.admission_attempts,
-        admission_refused: hotrap.refused(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::accounts::Activity;
     use crate::engine;
     use crate::plan::tests::parse;
     use crate::run;
@@ -440,6 +334,10 @@ mod tests {
         assert_eq!(cpu.get(Activity::Ralt), Some(0.0));
         assert!(counters.compaction_write_bytes > Some(0));
         assert!(counters.compaction_write_bytes < counters.written_bytes);
+        let compactions = counters.compactions.unwrap();
+        assert!(compactions.iter().any(|levels| levels.from == 0));
+        let written = compactions.iter().map(|levels| levels.write_bytes).sum();
+        assert_eq!(counters.compaction_write_bytes, Some(written));
         assert_eq!(counters.hotness, None);
         assert!(!counters.silent_threads, "each says what it did");
     }

@@ -1,0 +1,129 @@
+//! The engine's metrics as the counters of a benchmark.
+
+use thermocline::Purpose;
+use thermocline::metrics::{CompactionMetrics, HotRapMetrics, Metrics, TierMetrics};
+
+use crate::accounts::{Activity, ByActivity, ByDisk, Io};
+use crate::compactions::LevelCompactions;
+use crate::counters::{Counters, HotCounters, RecordCacheCounters};
+
+/// What the store's metrics are for a benchmark.
+pub(super) fn of(metrics: &Metrics) -> Counters {
+    let fast = metrics.tiers.first();
+    // A store without a slow tier reads nothing from it, which is not unknown.
+    let slow = |value: fn(&TierMetrics) -> u64| Some(metrics.tiers.get(1).map_or(0, value));
+    let compactions = |bytes: fn(&CompactionMetrics) -> &[u64]| {
+        let jobs = metrics.compactions.iter();
+        Some(jobs.flat_map(bytes).sum())
+    };
+    Counters {
+        gets: Some(metrics.hits.gets),
+        gets_without_slow: Some(metrics.hits.without_slow_device),
+        gets_without_device: Some(metrics.hits.without_device),
+        fd_bytes: fast.map(|tier| tier.file_bytes),
+        sd_bytes: slow(|tier| tier.file_bytes),
+        fd_read_bytes: fast.map(TierMetrics::read_bytes),
+        fd_write_bytes: fast.map(TierMetrics::write_bytes),
+        sd_read_bytes: slow(TierMetrics::read_bytes),
+        sd_read_ops: slow(TierMetrics::read_ops),
+        sd_write_bytes: slow(TierMetrics::write_bytes),
+        written_bytes: Some(metrics.tiers.iter().map(TierMetrics::write_bytes).sum()),
+        user_write_bytes: Some(metrics.user_write_bytes),
+        compaction_read_bytes: compactions(|job| &job.read_bytes),
+        compaction_write_bytes: compactions(|job| &job.write_bytes),
+        compactions: Some(metrics.compactions.iter().map(level_compactions).collect()),
+        cpu: Some(cpu(metrics)),
+        silent_threads: false,
+        io: Some(ByDisk {
+            fast: io(metrics, 0),
+            slow: io(metrics, 1),
+        }),
+        record_cache: metrics.record_cache.as_ref().map(record_cache),
+        hotness: metrics.hotrap.as_ref().map(hotness),
+        stall_seconds: Some(metrics.stalls.slowed_seconds + metrics.stalls.stopped_seconds),
+        stall_by_reason: Some(metrics.stalls.by_reason.iter().copied().collect()),
+    }
+}
+
+fn record_cache(cache: &thermocline::metrics::RecordCacheMetrics) -> RecordCacheCounters {
+    RecordCacheCounters {
+        capacity_bytes: cache.capacity_bytes,
+        bytes: cache.bytes,
+        entries: cache.entries,
+        hits: cache.hits,
+        misses: cache.misses,
+        fills: cache.fills,
+        refused_fills: cache.refused_fills,
+        evictions: cache.evictions,
+        invalidations: cache.invalidations,
+    }
+}
+
+fn level_compactions(jobs: &CompactionMetrics) -> LevelCompactions {
+    LevelCompactions {
+        from: jobs.from,
+        to: jobs.to,
+        jobs: jobs.jobs,
+        moves: jobs.moves,
+        read_bytes: jobs.read_bytes.iter().sum(),
+        write_bytes: jobs.write_bytes.iter().sum(),
+        seconds: jobs.seconds,
+    }
+}
+
+fn cpu(metrics: &Metrics) -> ByActivity<f64> {
+    let mut cpu = ByActivity::default();
+    for spent in &metrics.cpu {
+        let activity = match spent.activity {
+            thermocline::metrics::Activity::Flush => Activity::Flush,
+            thermocline::metrics::Activity::Compaction => Activity::Compaction,
+            thermocline::metrics::Activity::Promotion => Activity::Promotion,
+            thermocline::metrics::Activity::Ralt => Activity::Ralt,
+        };
+        cpu.add(activity, spent.seconds);
+    }
+    cpu
+}
+
+fn io(metrics: &Metrics, tier: usize) -> ByActivity<Io> {
+    let mut by_activity = ByActivity::default();
+    for io in metrics.tiers.get(tier).iter().flat_map(|tier| &tier.io) {
+        let activity = match io.purpose {
+            Purpose::Wal => Activity::Write,
+            // The cache exists for reads, and is filled by them.
+            Purpose::UserRead | Purpose::FlashCache => Activity::Read,
+            Purpose::Flush => Activity::Flush,
+            Purpose::Compaction => Activity::Compaction,
+            Purpose::Promotion | Purpose::Copy => Activity::Promotion,
+            Purpose::Hotness => Activity::Ralt,
+            Purpose::Manifest | Purpose::Open | Purpose::Maintenance => Activity::Other,
+        };
+        let io = Io {
+            read_ops: io.read_ops,
+            read_bytes: io.read_bytes,
+            write_ops: io.write_ops,
+            write_bytes: io.write_bytes,
+        };
+        by_activity.add(activity, io);
+    }
+    by_activity
+}
+
+fn hotness(hotrap: &HotRapMetrics) -> HotCounters {
+    let ralt = &hotrap.ralt;
+    HotCounters {
+        hot_set_bytes: ralt.hot_set_bytes,
+        hot_set_limit_bytes: ralt.hot_set_limit_bytes,
+        ralt_bytes: ralt.physical_bytes,
+        ralt_limit_bytes: ralt.physical_limit_bytes,
+        ralt_memory_bytes: ralt.memory_bytes,
+        ralt_cpu_seconds: ralt.cpu_seconds,
+        ralt_read_bytes: ralt.read_bytes,
+        ralt_write_bytes: ralt.write_bytes,
+        promoted_flush_bytes: hotrap.promoted_flush_bytes,
+        promoted_compaction_bytes: hotrap.promoted_compaction_bytes,
+        retained_bytes: hotrap.retained_bytes,
+        admission_attempts: hotrap.admission_attempts,
+        admission_refused: hotrap.refused(),
+    }
+}
