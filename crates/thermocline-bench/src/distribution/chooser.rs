@@ -99,11 +99,12 @@ impl Chooser {
     pub(crate) fn choose(&self, rng: &mut impl Rng, present: u64) -> u64 {
         match &self.kind {
             Kind::Hotspot { first, len } => {
-                if rng.random_bool(HOT_SHARE) {
-                    (first + rng.random_range(0..*len)) % self.records
-                } else {
-                    rng.random_range(0..self.records)
-                }
+                let cold = self.records - len;
+                let place = match cold == 0 || rng.random_bool(HOT_SHARE) {
+                    true => rng.random_range(0..*len),
+                    false => len + rng.random_range(0..cold),
+                };
+                (first + place) % self.records
             }
             Kind::Zipfian { ranks, places } => places.get(rank(ranks, rng, self.records)),
             Kind::Shifting {
@@ -167,20 +168,29 @@ mod tests {
         counts.iter().sum::<u64>() as f64 / DRAWS as f64
     }
 
+    /// The rest was uniform on all records, of the hot set too: it had 95.25 % of the operations, and a store that keeps it
+    /// answered a quarter of a percent more than the paper's (HotRAP, §4.2) can.
     #[test]
-    fn a_hotspot_sends_95_percent_to_its_set_uniformly() {
+    fn a_hotspot_sends_95_percent_to_its_set_uniformly_and_the_rest_elsewhere() {
         let counts = counts("hotspot-5", RECORDS);
-        // The rest is uniform on all, so 5 % of it falls into the set too.
         let hot = share(&counts[..500]);
-        assert!((hot - 0.9525).abs() < 0.003, "{hot}");
+        assert!((hot - 0.95).abs() < 0.002, "{hot}");
         let half = share(&counts[..250]);
         assert!((half - hot / 2.0).abs() < 0.005, "{half}");
+        let cold = share(&counts[500..5250]);
+        assert!((cold - 0.025).abs() < 0.002, "{cold}");
+    }
+
+    #[test]
+    fn a_hotspot_of_all_records_is_uniform() {
+        let counts = counts("hotspot-100", RECORDS);
+        assert!((share(&counts[..5000]) - 0.5).abs() < 0.005);
     }
 
     #[test]
     fn an_offset_moves_the_hot_set_and_wraps_around() {
         let moved = counts("hotspot-5+5", RECORDS);
-        assert!((share(&moved[500..1000]) - 0.9525).abs() < 0.003);
+        assert!((share(&moved[500..1000]) - 0.95).abs() < 0.002);
         let wrapped = counts("hotspot-10+95", RECORDS);
         assert!((share(&wrapped[..500]) - 0.475).abs() < 0.01);
     }

@@ -2,7 +2,7 @@
 //!
 //! Syntax: stages separated by commas, each `NAME` or `NAME@SHARE%`; stages without a share split
 //! what the others leave. Or each `NAME@TIME`: the run is as long as all of them. Names:
-//! `hotspot-N` (95 % of operations uniform on N % of the records; `hotspot-N+M` puts that part M %
+//! `hotspot-N` (95 % of operations uniform on N % of the records, the rest uniform on the others; `hotspot-N+M` puts that part M %
 //! further on, so that a stage can have another hot set of the same size), `zipfian:THETA`,
 //! `shifting-zipfian:THETA/N` (N % of the ranks pass to other records in a million draws),
 //! `uniform`, `latest`, and two fitted to recorded traffic: `ranks:FILE` and `cluster:NAME`.
@@ -26,7 +26,7 @@ pub use stages::{Stage, Stages};
 #[derive(Debug, Clone, PartialEq)]
 pub enum Shape {
     /// 95 % of operations uniform on `percent` of the records, which begin at `offset`
-    /// percent; the rest uniform on all.
+    /// percent; the rest uniform on the others (HotRAP, §4.2).
     Hotspot {
         /// Size of the hot set in percent of the records.
         percent: f64,
