@@ -68,6 +68,9 @@ fn hand_over(report: Report, json: Option<JsonFile>) -> Result<Report> {
     if report.wrong_answers > 0 {
         bail!("{report}\n{} answers were wrong", report.wrong_answers);
     }
+    if let Some(why) = &report.failed_after {
+        bail!("{report}\nafter the run: {why}");
+    }
     Ok(report)
 }
 
@@ -93,8 +96,8 @@ fn measure(args: &BenchArgs, plan: &Plan, place: &Place, watch: &mut dyn Watch) 
         on_new_state(args, plan, place, watch)
     };
     let removed = place.remove_run();
-    let report = report?;
-    removed?;
+    let mut report = report?;
+    report.note_failure(removed);
     Ok(report)
 }
 
@@ -132,6 +135,7 @@ fn on_kept_state(
         }
     };
     let mut report = Report::new(plan, earlier, kept.load(plan))?;
+    report.loaded_by = kept.loaded_by();
     plan.engine
         .copy(&plan.settings, &loaded, &place.run())
         .context("cannot copy the kept state")?;
@@ -163,7 +167,8 @@ fn finish(
         let measured = run::measure(plan, engine.as_ref(), watch).context("while running")?;
         report.run(measured)?;
     }
-    engine.close()
+    report.note_failure(engine.close());
+    Ok(())
 }
 
 #[cfg(test)]
@@ -372,6 +377,45 @@ mod tests {
         report.stall_by_reason = None;
         let text = report.to_string();
         assert!(text.contains("held back 2.5 s\n"), "{text}");
+        report.stall_seconds = None;
+        let text = report.to_string();
+        assert!(text.contains("amplified 3.0 times\n"), "not known: {text}");
+    }
+
+    /// The report said which program had measured, and nothing of the one whose levels it had measured.
+    #[test]
+    fn a_kept_state_is_known_by_who_loaded_it() {
+        let (args, plan) = plan("");
+        let place = Place::temporary().unwrap();
+        on_kept_state(&args, &plan, &place, &mut ()).unwrap();
+        place.remove_run().unwrap();
+        let path = place.dirs().fast.join("loaded.json");
+        let mut kept: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        kept["commit"] = "an earlier one".into();
+        kept["engine"] = "another one".into();
+        fs::write(&path, kept.to_string()).unwrap();
+        let report = on_kept_state(&args, &plan, &place, &mut ()).unwrap();
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["loaded_by"]["commit"], "an earlier one");
+        assert_eq!(json["loaded_by"]["engine"], "another one");
+        assert!(json["load_seconds"].is_null());
+    }
+
+    /// What had been measured was lost with an error of the last flush.
+    #[test]
+    fn what_was_measured_is_told_where_the_store_does_not_close() {
+        let (mut args, _) = plan("--warm-up 10");
+        let place = Place::temporary().unwrap();
+        let after = format!("rm -r {}", place.run().fast.display());
+        args.warm_up.after_warm_up = Some(after);
+        let mut plan = args.plan().unwrap();
+        plan.engine = &Memory(Lie::None);
+        let report = measure(&args, &plan, &place, &mut ()).unwrap();
+        let text = report.to_string();
+        let error = hand_over(report, None).unwrap_err().to_string();
+        assert!(error.contains(&text), "{error}");
+        assert!(error.contains("after the run"), "{error}");
     }
 
     /// Its store stayed, and took the room that the next run needed.
@@ -400,6 +444,7 @@ mod tests {
         place.remove_run().unwrap();
         let second = on_kept_state(&args, &plan, &place, &mut ()).unwrap();
         assert!(second.kept_state);
+        assert_eq!(second.loaded_by, first.loaded_by);
         assert_eq!(second.load_seconds, first.load_seconds);
         assert_eq!(second.wrong_answers, 0);
         assert_eq!(

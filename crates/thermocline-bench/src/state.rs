@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::args::BenchArgs;
 use crate::plan::{Plan, Source};
 use crate::program;
+use crate::report::LoadedBy;
 use crate::run::Load;
 use crate::settings::{Compression, Dirs, Settings};
 use crate::temporary::Temporary;
@@ -104,6 +105,14 @@ impl Kept {
             threads: plan.threads,
             commit: program::commit().map(str::to_owned),
             load,
+        }
+    }
+
+    /// Who loaded it.
+    pub(crate) fn loaded_by(&self) -> LoadedBy {
+        LoadedBy {
+            engine: self.engine.clone(),
+            commit: self.commit.clone(),
         }
     }
 

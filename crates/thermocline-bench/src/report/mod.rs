@@ -41,6 +41,25 @@ pub struct OperationLatency {
     pub max_us: f64,
 }
 
+/// Whose work a loaded state is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LoadedBy {
+    /// The engine. Several may share the state of one.
+    pub engine: String,
+    /// The commit of the program; none where that was not recorded.
+    pub commit: Option<String>,
+}
+
+impl LoadedBy {
+    /// This program, with the engine of `plan`.
+    pub(crate) fn this(plan: &Plan) -> Self {
+        Self {
+            engine: plan.engine.name().to_owned(),
+            commit: program::commit().map(str::to_owned),
+        }
+    }
+}
+
 /// The results of a benchmark. Run fields are `null` after `--phase load`, load fields when
 /// a state was used whose load ran under other conditions, or with a program of another commit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -68,6 +87,8 @@ pub struct Report {
     pub seed: u64,
     /// Whether the loaded state was kept from an earlier benchmark.
     pub kept_state: bool,
+    /// Who loaded it: where records lie at first follows from that.
+    pub loaded_by: LoadedBy,
     /// Records loaded per second, until the last was acknowledged.
     pub load_ops_s: Option<f64>,
     /// Time from the first record to the last acknowledgement.
@@ -168,9 +189,19 @@ pub struct Report {
     pub series: Vec<Second>,
     /// What each entry of `series` took, by activity.
     pub activity_series: ActivitySeries,
+    /// What failed after everything was measured. No result, but the run's end.
+    #[serde(skip)]
+    pub failed_after: Option<String>,
 }
 
 impl Report {
+    /// Takes note of what fails once everything is measured.
+    pub(crate) fn note_failure(&mut self, done: anyhow::Result<()>) {
+        if let Err(error) = done {
+            self.failed_after.get_or_insert(format!("{error:#}"));
+        }
+    }
+
     pub(crate) fn new(plan: &Plan, kept_state: bool, load: Option<Load>) -> anyhow::Result<Self> {
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
@@ -184,6 +215,7 @@ impl Report {
             threads: plan.threads,
             seed: plan.seed,
             kept_state,
+            loaded_by: LoadedBy::this(plan),
             load_ops_s: load.map(|load| load.ops_s),
             load_seconds: load.map(|load| load.seconds),
             load_settle_seconds: load.map(|load| load.settle_seconds),
@@ -232,6 +264,7 @@ impl Report {
             stages: Vec::new(),
             series: Vec::new(),
             activity_series: ActivitySeries::default(),
+            failed_after: None,
         })
     }
 

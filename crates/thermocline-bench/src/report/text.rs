@@ -96,11 +96,10 @@ impl fmt::Display for Report {
         }
         write!(f, "{}", self.hotness)?;
         if let Some(amplification) = self.write_amplification {
-            let stalls = self.stall_seconds.unwrap_or(0.0);
-            write!(
-                f,
-                "  writes        amplified {amplification:.1} times, held back {stalls:.1} s"
-            )?;
+            write!(f, "  writes        amplified {amplification:.1} times")?;
+            if let Some(stalls) = self.stall_seconds {
+                write!(f, ", held back {stalls:.1} s")?;
+            }
             let reasons = self.stall_by_reason.iter().flatten();
             let worth_saying = reasons.filter(|(_, seconds)| **seconds >= 0.05);
             let said: Vec<String> = worth_saying
