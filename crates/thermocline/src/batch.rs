@@ -54,8 +54,8 @@ pub struct Batch {
     /// The keyspace that was named last, and those before it: one is no allocation.
     keyspace: KeyspaceId,
     other_keyspaces: Vec<KeyspaceId>,
-    /// The store whose keyspaces it names, if it names any.
-    store: Option<u128>,
+    /// The opening of a store whose keyspaces it names, if it names any.
+    store: Option<u64>,
     /// A keyspace of yet another store.
     stray: Option<KeyspaceId>,
     /// The first write that was over a limit; reported by [`Batch::validate`].
@@ -183,16 +183,16 @@ impl Batch {
         others.chain([self.keyspace]).filter(|id| *id != 0)
     }
 
-    /// Notes that `keyspace` is meant as one of the store `database`: another one's may have the same number.
-    pub(crate) fn note_store(&mut self, database: u128, keyspace: KeyspaceId) {
-        if *self.store.get_or_insert(database) != database {
+    /// Notes that `keyspace` is meant as one of the store of that opening: another one's may have the same number.
+    pub(crate) fn note_store(&mut self, opening: u64, keyspace: KeyspaceId) {
+        if *self.store.get_or_insert(opening) != opening {
             self.stray.get_or_insert(keyspace);
         }
     }
 
-    /// A keyspace that it names and that is none of the store `database`.
-    pub(crate) fn foreign_to(&self, database: u128) -> Option<KeyspaceId> {
-        let is_other = self.store.is_some_and(|store| store != database);
+    /// A keyspace that it names and that is none of the store of that opening.
+    pub(crate) fn foreign_to(&self, opening: u64) -> Option<KeyspaceId> {
+        let is_other = self.store.is_some_and(|store| store != opening);
         self.stray.or(is_other.then_some(self.keyspace))
     }
 

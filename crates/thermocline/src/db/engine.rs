@@ -40,7 +40,10 @@ pub(crate) struct Engine {
     pub(crate) me: Weak<Engine>,
     pub(crate) options: Options,
     pub(crate) sizes: Resolved,
+    /// Which store it is; a checkpoint or a restored backup of it is the same one.
     pub(crate) database: u128,
+    /// Which opening of a store in this process it is.
+    pub(crate) opening: u64,
     pub(crate) tiers: Vec<Arc<Tier>>,
     /// What each tier is made of: a checkpoint lands on the same kind of medium.
     pub(crate) media: Vec<Arc<dyn Medium>>,

@@ -107,6 +107,13 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
     Db::new(engine, report)
 }
 
+/// A number that no other opening in this process has. What is on disk does not tell a store from its checkpoint, which may be
+/// open beside it.
+fn next_opening() -> u64 {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+}
+
 /// Held while the store is open: each tier's, and the log's.
 pub(super) type Locks = Vec<Box<dyn StoreLock>>;
 
@@ -243,6 +250,7 @@ impl Parts<'_> {
             options: builder.options.clone(),
             sizes: self.sizes,
             database: self.database,
+            opening: next_opening(),
             tiers: self.tiers,
             media: (0..builder.options.tiers.len())
                 .map(|t| builder.medium_of(t))

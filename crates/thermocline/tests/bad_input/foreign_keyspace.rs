@@ -108,3 +108,35 @@ fn a_keyspace_of_another_store_is_foreign_whatever_its_number() {
     let ours = db.snapshot();
     assert!(ours.get_in(&own, "key").unwrap().is_some());
 }
+
+/// A checkpoint is the same database, and goes on with the same numbers: each of the two gave the next one to a keyspace of its
+/// own. A batch for the one was taken by the other, and lay in a keyspace that its writer did not name.
+#[test]
+fn a_keyspace_of_the_original_is_foreign_to_its_checkpoint() {
+    let disk = Faulty::new(1);
+    let original = open(&disk, &with_paths([FAST, SLOW])).unwrap();
+    original.put("key", "value").unwrap();
+    let copy = ["/copy-fast", "/copy-slow"];
+    original.checkpoint(&copy.map(Into::into)).unwrap();
+    let copy = open(&disk, &with_paths(copy)).unwrap();
+    // Both make keyspaces until a number is that of one of the other's.
+    let theirs: Vec<_> = (0..40)
+        .map(|n| original.create_keyspace(&format!("theirs-{n}")).unwrap())
+        .collect();
+    let own: Vec<_> = (0..40)
+        .map(|n| copy.create_keyspace(&format!("own-{n}")).unwrap())
+        .collect();
+    for foreign in &theirs {
+        let mut batch = Batch::new();
+        batch.put_in(foreign, "key", "of the original");
+        let refused = copy.write(batch);
+        assert!(
+            matches!(refused, Err(Error::ForeignKeyspace { .. })),
+            "{}: {refused:?}",
+            foreign.name()
+        );
+    }
+    for own in &own {
+        assert!(own.get("key").unwrap().is_none(), "{}", own.name());
+    }
+}
