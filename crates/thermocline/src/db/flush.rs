@@ -104,7 +104,7 @@ impl Engine {
         point!(self.points, "flush.start")?;
         // I5: what the edit will call flushed must not be ahead of the log of other keyspaces.
         self.commit.log_sync.sync_through(memtable.last_seq())?;
-        let (tier, mut space) = self.reserve_for_flush(memtable.bytes())?;
+        let (tier, mut space) = self.reserve_for_flush(memtable.table_len())?;
         let meta = self.write_l0_table(tree, memtable, &tier)?;
         space.use_for_file(meta.len);
         point!(self.points, "flush.written")?;
@@ -309,6 +309,27 @@ mod tests {
         disk.heal();
         db.put("key", "value").unwrap();
         db.flush().unwrap();
+    }
+
+    /// Keys as long as a block stand in the data and in both levels of the index: a table of them was three times as long as what was
+    /// set aside for it, and a full fast tier held more than its capacity (I8).
+    #[test]
+    fn what_is_set_aside_for_a_flush_is_enough_for_long_keys() {
+        let mut options = Options::one_tier("/fast");
+        options.memtable_size = Some(4 << 20);
+        let builder = Db::builder(options).medium(0, Arc::new(Memory::new()));
+        let db = builder.executor(Arc::new(Stepped::new(1))).open().unwrap();
+        for n in 0..15u8 {
+            let mut key = vec![b'k'; 65_000];
+            key.push(n);
+            db.put(key, "").unwrap();
+        }
+        let memtable = Arc::clone(&db.tree().peek().active);
+        db.flush().unwrap();
+        let table = db.tree().bytes_on(0)[0];
+        assert!(table > 2 * memtable.bytes(), "{table} bytes");
+        let aside = memtable.table_len();
+        assert!(table <= aside, "{table} bytes, {aside} set aside");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crossbeam_skiplist::SkipMap;
 
 use crate::key::{InternalKey, Kind, SeqNo};
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::table::Record;
+use crate::table::{LongKeys, Record};
 use crate::value::Value;
 use key::{MemKey, Probe};
 
@@ -27,6 +27,9 @@ const RECORD_OVERHEAD: u64 = 192;
 pub(crate) struct Memtable {
     records: SkipMap<MemKey, Bytes>,
     bytes: AtomicU64,
+    /// Bytes of long keys, and of the longest.
+    long_keys: AtomicU64,
+    longest_key: AtomicU64,
     /// Sequence numbers of the oldest and the newest record; 0 while empty.
     first_seq: AtomicU64,
     last_seq: AtomicU64,
@@ -47,12 +50,18 @@ impl Memtable {
     /// Adds a record; gives back the memory it takes, in bytes. `key` and `value` share the
     /// batch's memory.
     pub(crate) fn insert(&self, key: Bytes, seq: SeqNo, kind: Kind, value: Bytes) -> u64 {
-        let bytes = key.len() as u64 + value.len() as u64 + RECORD_OVERHEAD;
+        let key_len = key.len();
+        let bytes = key_len as u64 + value.len() as u64 + RECORD_OVERHEAD;
         self.records.insert(MemKey::new(key, seq, kind), value);
         if self.first_seq() == 0 {
             self.first_seq.store(seq, Ordering::Relaxed);
         }
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if LongKeys::counts(key_len) {
+            self.long_keys.fetch_add(key_len as u64, Ordering::Relaxed);
+            self.longest_key
+                .fetch_max(key_len as u64, Ordering::Relaxed);
+        }
         self.last_seq.store(seq, Ordering::Relaxed);
         bytes
     }
@@ -73,6 +82,15 @@ impl Memtable {
     /// Memory in use, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// More bytes than a table of its records has.
+    pub(crate) fn table_len(&self) -> u64 {
+        let long = LongKeys {
+            sum: self.long_keys.load(Ordering::Relaxed),
+            longest: self.longest_key.load(Ordering::Relaxed),
+        };
+        self.bytes() + long.beside_records()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -11,7 +11,7 @@ use crate::metrics::Activity;
 use crate::points::point;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
-use crate::table::{ReadTrace, TableBuilder, TableIdentity};
+use crate::table::{LongKeys, ReadTrace, TableBuilder, TableIdentity};
 use crate::tier::{Purpose, Reservation};
 use crate::version::Superversion;
 use crate::version::edit::{TableMeta, VersionEdit};
@@ -117,7 +117,7 @@ impl Engine {
         if !worth_a_table || !self.switches().promotion_by_flush {
             return Ok(Promotion::Done);
         }
-        let Some(space) = self.reserve_for_promotion(tree.promotion.mutable().bytes()) else {
+        let Some(space) = self.reserve_for_promotion(&tree.promotion.mutable()) else {
             // The end of a compaction, which may have made room, tries again. Where none will come
             // the records stay on the slow tier: promotion never waits for space.
             if !self.is_compacting() && !self.start_crossing() {
@@ -170,7 +170,9 @@ impl Engine {
         }
     }
 
-    fn reserve_for_promotion(&self, bytes: u64) -> Option<Reservation> {
+    fn reserve_for_promotion(&self, cache: &PromotionCache) -> Option<Reservation> {
+        let keys = cache.all().into_iter().map(|(key, _)| key.len());
+        let bytes = cache.bytes() + LongKeys::of(keys).beside_records();
         let margin = self.compaction_margin();
         self.fast().reserve_leaving(bytes, margin).ok()
     }

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::points::point;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
+use crate::table::LongKeys;
 use crate::version::edit::KeyspaceId;
 
 /// What a step of work has at hand.
@@ -343,10 +344,12 @@ impl Shared {
             self.save(files, worker, &self.version.load())?;
         }
         let (version, keyspaces) = (self.version.load_full(), self.keyspaces.load_full());
-        let keys: usize = accesses.iter().map(|access| access.key.len() + 32).sum();
+        let lens = || accesses.iter().map(|access| access.key.len());
+        let keys: u64 = lens().map(|len| len as u64 + 32).sum();
+        let keys = keys + LongKeys::of(lens()).beside_records();
         let space = Space {
             table: u64::MAX,
-            expected: keys as u64 + (4 << 10),
+            expected: keys + (4 << 10),
         };
         let epoch = self.model.epoch(self.now().tick);
         let mut writer = Writer::new(files, self.model, version.limits, epoch, 0, space)?;

@@ -4,6 +4,39 @@ use super::block::{FLAG_TRAILER, FLAG_WEIGHT};
 use super::stored::{BlockHandle, Damage, Decoded};
 use crate::coding::{Decoder, put_varint};
 
+/// Keys up to this length take less of an index than other overhead of their records that is counted.
+const SHORT_KEY: usize = 256;
+
+/// Long keys of a table that is to be written: what they take beside their records.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LongKeys {
+    /// Bytes of all of them.
+    pub(crate) sum: u64,
+    pub(crate) longest: u64,
+}
+
+impl LongKeys {
+    /// Whether a key of `len` bytes counts.
+    pub(crate) fn counts(len: usize) -> bool {
+        len > SHORT_KEY
+    }
+
+    /// Of keys of these lengths.
+    pub(crate) fn of(lens: impl Iterator<Item = usize>) -> Self {
+        let long = lens.filter(|len| Self::counts(*len)).map(|len| len as u64);
+        long.fold(Self::default(), |keys, len| Self {
+            sum: keys.sum + len,
+            longest: keys.longest.max(len),
+        })
+    }
+
+    /// Bytes beside the records, at most: a key as long as a block stands in both levels of the index, the first and the last
+    /// one in the properties, and nothing compresses these.
+    pub(crate) fn beside_records(&self) -> u64 {
+        2 * self.sum + 2 * self.longest
+    }
+}
+
 /// What separates a block from the next: at or after its last record, before the next
 /// block's first.
 #[derive(Debug, Clone, PartialEq, Eq)]

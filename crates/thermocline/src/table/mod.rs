@@ -32,6 +32,7 @@ mod weights;
 
 pub(crate) use builder::{TableBuilder, TableIdentity};
 pub(crate) use describe::SelfDescribed;
+pub(crate) use index::LongKeys;
 pub(crate) use iter::{ScanOptions, TableIter};
 pub(crate) use reader::{Located, ReadTrace, Record, Table};
 pub(crate) use salvage::{LostPart, Salvage};
