@@ -461,9 +461,12 @@ impl Job for CompactionJob {
         if !failed || self.engine.background.failure(Work::Compaction).is_none() {
             self.engine.schedule();
             self.engine.schedule_promotions();
-        } else if self.engine.background.failure(Work::Flush).is_none() {
-            // One that has waited for this job to make room has to find out that it made none.
-            self.engine.schedule_flushes();
+        } else {
+            // Who has waited for this job to make room has to find out that it made none.
+            if self.engine.background.failure(Work::Flush).is_none() {
+                self.engine.schedule_flushes();
+            }
+            self.engine.give_up_promotions();
         }
         self.engine.executor.notify();
         Step::Done

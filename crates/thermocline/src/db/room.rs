@@ -44,7 +44,7 @@ impl Default for Share {
 }
 
 impl Share {
-    pub(super) fn set(&self, share: f64) {
+    pub(crate) fn set(&self, share: f64) {
         self.0.store(share.to_bits(), Ordering::Relaxed);
     }
 

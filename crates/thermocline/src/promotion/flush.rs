@@ -89,12 +89,13 @@ impl Engine {
     /// Bytes at which the promotion cache of `tree` is full: its part of half a table's. There are two caches at
     /// times, a frozen one and the next, and L0 is content with small tables.
     pub(crate) fn promotion_capacity(&self, tree: &Tree) -> u64 {
-        tree.promotion_share.of(self.sizes.table_size / 2)
+        // What holds nothing is not full: of very many keyspaces the share of a small one comes to nothing.
+        tree.promotion_share.of(self.sizes.table_size / 2).max(1)
     }
 
     /// Whether the promotion cache of `tree` is full, and may become a table.
     fn is_to_be_flushed(&self, tree: &Tree) -> bool {
-        let full = self.promotion_capacity(tree).max(1);
+        let full = self.promotion_capacity(tree);
         self.switches().promotion_by_flush && tree.promotion.mutable().bytes() >= full
     }
 
@@ -157,6 +158,17 @@ impl Engine {
             if let Some(promoted) = cache.remove(&key) {
                 self.promotions.dropped_cold.fetch_add(1, Ordering::Relaxed);
                 self.log_access(tree.id, &key, promoted.value.len(), promoted.reads());
+            }
+        }
+    }
+
+    /// Empties every full cache that no promotion is under way for: the room that it waits for was not made, nobody else will
+    /// come, and as long as it is full it takes nothing.
+    pub(crate) fn give_up_promotions(&self) {
+        for tree in self.all_trees() {
+            let is_full = tree.promotion.mutable().bytes() >= self.promotion_capacity(&tree);
+            if is_full && !tree.promoting.load(Ordering::Acquire) {
+                self.empty_promotion_cache(&tree);
             }
         }
     }

@@ -6,6 +6,7 @@ use super::scene::{F, KEYS, Scene, everything, model, options};
 use crate::compaction::{Manual, Meant};
 use crate::error::{Error, Result};
 use crate::metrics::Refusal;
+use crate::sync::atomic::Ordering;
 use crate::tier::Reservation;
 
 #[test]
@@ -155,6 +156,38 @@ fn a_full_cache_is_promoted_when_the_compaction_it_waits_for_has_just_ended() {
     scene.drain();
     assert!(hook.has_run());
     assert!(promoted_bytes(&scene) > 0);
+}
+
+/// The crossing that was to make the room failed: nobody came for the full cache any more, which admits nothing. In a store that
+/// was only read from then on nothing was promoted.
+#[test]
+fn a_full_cache_whose_crossing_fails_is_given_up_and_fills_again() {
+    let keys = keys_of_a_full_cache();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let (scene, space) = full_without_room(&keys);
+    let hook = scene.at("compaction.before_edit", |_| Err(no_space()));
+    scene.drain();
+    assert!(hook.has_run());
+    drop((hook, space));
+    assert_eq!(promoted_bytes(&scene), 0);
+    keys.iter()
+        .for_each(|key| assert!(scene.get(key).is_some()));
+    scene.drain();
+    assert!(promoted_bytes(&scene) > 0);
+    let all = [&keys[..], &["other"]].concat();
+    scene.check(&model(&all, "old"), &all, "promoted");
+}
+
+/// A keyspace's share of the promotion cache came to no byte where there were very many: an empty cache was full, and its promotion, which
+/// found nothing, was begun again for ever.
+#[test]
+fn an_empty_cache_is_never_full() {
+    let scene = Scene::new();
+    let (engine, tree) = (scene.engine(), scene.tree());
+    tree.promotion_share.set(1e-9);
+    assert_eq!(tree.promotion.mutable().bytes(), 0);
+    engine.schedule_promotions();
+    assert!(!tree.promoting.load(Ordering::Acquire));
 }
 
 /// Records that a crossing took out of the cache and had no room for were counted as cold ones.
