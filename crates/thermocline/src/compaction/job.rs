@@ -329,7 +329,8 @@ impl CompactionJob {
             .by_compaction
             .fetch_add(brought, Ordering::Relaxed);
         // Before compression, as what was retained is counted.
-        let input = self.plan.upper.iter().map(|table| table.raw_bytes()).sum();
+        let upper = self.plan.upper.iter().map(|table| table.raw_bytes());
+        let input = upper.fold(0, u64::saturating_add);
         let f = usize::from(self.tree.last_fast_level);
         if self.plan.from + 1 == f && self.plan.from > 0 {
             self.tree.averages.note_fresh(self.held.bytes(), input);

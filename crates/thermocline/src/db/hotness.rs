@@ -180,9 +180,8 @@ impl Engine {
             let pinned = tree.pin();
             let f = usize::from(tree.last_fast_level);
             for table in pinned.version.levels[f].tables.iter() {
-                let properties = table.table.properties();
                 stored += table.meta.len;
-                raw += properties.raw_key_bytes + properties.raw_value_bytes;
+                raw = raw.saturating_add(table.raw_bytes());
             }
         }
         if stored == 0 {
