@@ -20,7 +20,7 @@ use crate::sync::atomic::Ordering;
 use crate::table::{ScanOptions, TableBuilder, TableIdentity};
 use crate::tier::{Purpose, Reservation};
 use crate::version::LevelIter;
-use crate::version::edit::{TableMeta, VersionEdit};
+use crate::version::edit::{FileId, TableMeta, VersionEdit};
 
 /// Tables of the next level that a table of a fast level meets about at most. Room for what a job writes is set
 /// aside on the fast tier while one is near, and kept from hot records for as long.
@@ -484,10 +484,12 @@ impl CompactionJob {
             self.tree.end_compaction(self.number, &self.plan);
             self.number = 0;
             // Let go of the inputs before the job stops counting as running: who waits for it
-            // finds their files gone.
+            // finds their files gone, and room for the next.
+            let inputs: Vec<FileId> = self.plan.inputs().map(|table| table.meta.id).collect();
             self.plan.upper.clear();
             self.plan.lower.clear();
             self.plan.version = Arc::default();
+            self.engine.graveyard.remove_all(inputs);
             self.engine.background.compactions.end();
         }
     }

@@ -4,6 +4,7 @@ mod current;
 pub(crate) mod edit;
 mod edit_codec;
 mod files;
+mod graveyard;
 pub(crate) mod identity;
 mod level_iter;
 mod manifest;
@@ -14,7 +15,8 @@ pub(crate) use current::{
     CURRENT, TEMPORARY as CURRENT_TEMPORARY, manifest_file_name, manifest_number,
     read as current_manifest,
 };
-pub(crate) use files::{FileGuard, Graveyard};
+pub(crate) use files::FileGuard;
+pub(crate) use graveyard::Graveyard;
 pub(crate) use level_iter::LevelIter;
 pub(crate) use manifest::{Manifest, lacks_edits};
 pub(crate) use set::{MAX_LEVELS, TableHandle, Version};

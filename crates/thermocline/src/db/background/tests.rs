@@ -386,3 +386,29 @@ fn the_most_urgent_compaction_of_all_keyspaces_comes_first() {
     db.wait_idle().unwrap();
     assert!(of_l0(db.tree()).is_empty() && of_l0(side.tree()).is_empty());
 }
+
+/// Its files waited for their removal, in the lane of the flushes: the next compaction found their room taken, and was refused
+/// (`NoSpace`), or had a table of the last fast level sent down to make some.
+#[test]
+fn a_compaction_that_has_ended_has_given_back_what_its_input_took() {
+    let stepped = Arc::new(Stepped::new(1));
+    let mut options = Options::with_tiers(vec![TierOptions::fast("/fast")]);
+    options.l0_trigger = 20;
+    let builder = Db::builder(options).medium(0, Arc::new(Memory::new()));
+    let db = builder.executor(stepped.clone()).open().unwrap();
+    for _ in 0..2 {
+        for key in 0..50u8 {
+            db.put([key], [0; 500]).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    let engine = db.engine();
+    engine.start(db.tree(), plan_of_l0(&db)).unwrap();
+    while engine.is_compacting() {
+        assert!(stepped.step());
+    }
+    assert_eq!(db.tree().bytes_on(0)[0], 0, "L0 was compacted");
+    assert_eq!(engine.graveyard.pinned(0).0, 0);
+    let held: u64 = db.tree().bytes_on(0).iter().sum();
+    assert!(engine.fast().file_bytes() < 2 * held + (64 << 10));
+}
