@@ -149,7 +149,7 @@ impl Engine {
         let is_own =
             |id: &KeyspaceId| trees.contains_key(id) || self.dropped.lock().contains_key(id);
         let unknown = || batch.keyspaces().find(|id| !is_own(id));
-        match batch.foreign_to(self.database).or_else(unknown) {
+        match batch.foreign_to(self.opening).or_else(unknown) {
             Some(number) => Err(Error::ForeignKeyspace { number }),
             None => Ok(()),
         }
@@ -427,8 +427,10 @@ impl Engine {
     pub(crate) fn freeze_all_then(&self, then: impl FnOnce()) -> Result<SeqNo> {
         let mut log = self.lock_unheld_log()?;
         for tree in self.all_trees() {
-            self.freeze(&mut log, &tree)?;
+            self.freeze_one(&mut log, &tree)?;
         }
+        // Once: it looks at every keyspace, and writers wait.
+        self.update_pressure();
         then();
         Ok(log.last_seq)
     }
@@ -452,6 +454,13 @@ impl Engine {
     /// Freezes the active memtable of `tree` and starts the next log segment (I10: the caller
     /// holds the log).
     pub(crate) fn freeze(&self, log: &mut Log, tree: &Arc<Tree>) -> Result<()> {
+        self.freeze_one(log, tree)?;
+        self.update_pressure();
+        Ok(())
+    }
+
+    /// As [`Engine::freeze`], without a look at how far behind the store is.
+    fn freeze_one(&self, log: &mut Log, tree: &Arc<Tree>) -> Result<()> {
         let bytes = tree.peek().active.bytes();
         if bytes == 0 {
             return Ok(());
@@ -460,7 +469,6 @@ impl Engine {
         tree.freeze(self)?;
         self.commit.active_bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.schedule_flush(tree);
-        self.update_pressure();
         Ok(())
     }
 }

@@ -306,12 +306,8 @@ impl Tree {
     /// Bytes of each level's tables that lie on tier `tier`.
     pub(crate) fn bytes_on(&self, tier: u8) -> [u64; MAX_LEVELS] {
         let pinned = self.peek();
-        let mut bytes = [0; MAX_LEVELS];
-        for (here, level) in bytes.iter_mut().zip(&pinned.version.levels) {
-            let on_tier = level.tables.iter().filter(|table| table.meta.tier == tier);
-            *here = on_tier.map(|table| table.meta.len).sum();
-        }
-        bytes
+        let levels = &pinned.version.levels;
+        std::array::from_fn(|number| levels[number].bytes_on[usize::from(tier)])
     }
 
     /// The part of what comes down from the level above f that may pass level f by.

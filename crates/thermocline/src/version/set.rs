@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use super::edit::{FileId, TableMeta};
 use super::files::FileGuard;
 use crate::key::KeyRange;
+use crate::options::MAX_TIERS;
 use crate::sync::Arc;
 use crate::table::Table;
 
@@ -49,6 +50,8 @@ pub(crate) struct Level {
     /// Shared with the cursors over it.
     pub(crate) tables: Arc<Vec<Arc<TableHandle>>>,
     pub(crate) bytes: u64,
+    /// The same by tier.
+    pub(crate) bytes_on: [u64; MAX_TIERS],
 }
 
 impl Level {
@@ -82,20 +85,21 @@ impl Version {
     /// This version without the tables `removed` and with those `added`, in search order (I1).
     pub(crate) fn with(&self, removed: &[FileId], added: Vec<Arc<TableHandle>>) -> Version {
         let mut next = self.clone();
-        for level in &mut next.levels {
-            if level
-                .tables
-                .iter()
-                .any(|table| removed.contains(&table.meta.id))
-            {
-                Arc::make_mut(&mut level.tables).retain(|table| !removed.contains(&table.meta.id));
+        let mut changed = [false; MAX_LEVELS];
+        for (level, changed) in next.levels.iter_mut().zip(&mut changed) {
+            let goes = |table: &Arc<TableHandle>| removed.contains(&table.meta.id);
+            if level.tables.iter().any(goes) {
+                Arc::make_mut(&mut level.tables).retain(|table| !goes(table));
+                *changed = true;
             }
         }
         for table in added {
-            let level = &mut next.levels[usize::from(table.meta.level)];
-            Arc::make_mut(&mut level.tables).push(table);
+            let number = usize::from(table.meta.level);
+            Arc::make_mut(&mut next.levels[number].tables).push(table);
+            changed[number] = true;
         }
-        for (number, level) in next.levels.iter_mut().enumerate() {
+        let levels = next.levels.iter_mut().enumerate();
+        for (number, level) in levels.filter(|(number, _)| changed[*number]) {
             let tables = Arc::make_mut(&mut level.tables);
             if number == 0 {
                 // I2: order is by epoch, not by arrival.
@@ -103,7 +107,11 @@ impl Version {
             } else {
                 tables.sort_by(|a, b| a.meta.range.first.cmp(&b.meta.range.first));
             }
-            level.bytes = level.tables.iter().map(|table| table.meta.len).sum();
+            level.bytes_on = [0; MAX_TIERS];
+            for table in level.tables.iter() {
+                level.bytes_on[usize::from(table.meta.tier)] += table.meta.len;
+            }
+            level.bytes = level.bytes_on.iter().sum();
         }
         next
     }
