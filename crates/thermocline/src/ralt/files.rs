@@ -73,6 +73,7 @@ impl Files {
     pub(super) fn open(&self, meta: &TableMeta) -> Result<Arc<Table>> {
         let (cache, pins) = (Arc::clone(&self.cache), Arc::clone(&self.pins));
         let table = Table::open(&self.tier, meta.clone(), self.database, cache, pins)?;
+        table.load()?;
         table.weight_before(&meta.range.first)?;
         Ok(Arc::new(table))
     }

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::key::{InternalKey, Kind, MAX_SEQ, SeqNo};
 use crate::options::MAX_TIERS;
 use crate::storage::IoBuf;
-use crate::sync::atomic::AtomicU32;
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::tier::{CopySlot, Purpose, Tier, TierFile};
 use crate::value::Value;
@@ -93,6 +93,8 @@ pub(crate) struct Table {
     pin: Pin,
     /// Held while the partitions are loaded, so that they are read once.
     loading: Mutex<()>,
+    /// Whether one of them is damaged: then each is read by itself.
+    is_apart: AtomicBool,
     /// Its copy on a faster tier, if there is one.
     pub(super) copy: Arc<CopySlot>,
     /// Blocks of late that were read for want of a copy.
@@ -126,6 +128,7 @@ impl Table {
             pinned: OnceLock::new(),
             pin,
             loading: Mutex::new(()),
+            is_apart: AtomicBool::new(false),
             copy: Arc::default(),
             reads: AtomicU32::new(0),
             cache,
@@ -157,7 +160,10 @@ impl Table {
     /// # Errors
     /// [`Error::Corruption`]; I/O errors of the tier.
     pub(crate) fn load(&self) -> Result<()> {
-        self.pinned().map(|_| ())
+        if self.pin.is_granted_by_now() {
+            self.load_pinned()?;
+        }
+        Ok(())
     }
 
     /// Whether it may hold its index and filter partitions in memory.
@@ -404,7 +410,15 @@ impl Table {
         match self.pinned.get() {
             Some(partitions) => Ok(Some(partitions)),
             None if !self.pin.is_granted_by_now() => Ok(None),
-            None => self.load_pinned().map(Some),
+            None if self.is_apart.load(Ordering::Relaxed) => Ok(None),
+            None => match self.load_pinned() {
+                // An error of those who need what is damaged, and of nobody else.
+                Err(error) if error.is_corruption() => {
+                    self.is_apart.store(true, Ordering::Relaxed);
+                    Ok(None)
+                }
+                loaded => loaded.map(Some),
+            },
         }
     }
 
