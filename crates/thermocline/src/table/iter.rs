@@ -197,7 +197,9 @@ impl TableIter {
         self.ahead = if self.how.purpose != Purpose::UserRead {
             self.how.readahead
         } else if handle.offset == self.expected {
-            self.ahead.saturating_mul(2).min(self.how.readahead)
+            // None yet where the block before was cached.
+            let before = self.ahead.max(single);
+            before.saturating_mul(2).min(self.how.readahead)
         } else {
             single
         };
