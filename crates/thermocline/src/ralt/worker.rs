@@ -168,6 +168,8 @@ impl Shared {
 
     /// What a step's outcome means; whether more is due.
     fn settle(&self, files: &Files, worker: &mut Worker, done: Result<()>) -> bool {
+        // Its own tier has no copies: those in the way are of the tier whose device it shares.
+        files.fast.note_want_of_room(&done);
         let done = match done {
             Err(error) if error.is_corruption() => {
                 self.note_trouble(&error);

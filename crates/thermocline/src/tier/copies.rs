@@ -106,7 +106,7 @@ impl Tier {
 
     /// Gives copies up if a write that cannot be repeated has failed because the device has no room: whoever begins anew
     /// finds theirs.
-    pub(super) fn note_want_of_room<T>(&self, written: &Result<T>) {
+    pub(crate) fn note_want_of_room<T>(&self, written: &Result<T>) {
         if written.as_ref().is_err_and(Error::is_no_space) {
             self.give_up_copies();
         }

@@ -401,6 +401,20 @@ fn copies_go_where_the_device_has_less_room_than_the_capacity() {
     }
 }
 
+/// Access records lie on a tier of their own with no copies. While a store was only read, and copies filled the device, nothing
+/// was learnt of its reads any more.
+#[test]
+fn copies_go_where_access_records_find_no_room() {
+    let cold = Cold::with_copies();
+    let dir = Path::new("/fast/ralt");
+    cold.disk.capacity(dir, bytes_of(&cold.disk.list_raw(dir)));
+    let (engine, id) = (cold.scene.engine(), cold.scene.tree().id);
+    let ralt = engine.ralt.as_ref().unwrap();
+    while !ralt.log(id, b"key", 1, 1) {}
+    while ralt.work() {}
+    assert_eq!((cold.copied(), cold.files().len()), (0, 0));
+}
+
 /// A flush is tried again as long as copies go for it: with one that could not be removed that was for ever, and nobody heard
 /// that the device was full.
 #[test]
