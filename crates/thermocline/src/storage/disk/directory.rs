@@ -36,6 +36,9 @@ impl StoreLock for FileLock {}
 
 impl Directory {
     pub(super) fn open(path: &Path, create: bool) -> Result<Self> {
+        // Names are looked up by it as long as the store is open, and a process may change its directory.
+        let absolute = std::path::absolute(path).map_err(|e| Error::io("resolve", path, e))?;
+        let path = &*absolute;
         if create {
             create_all(path, &mut sync_names)?;
         }
