@@ -3,12 +3,16 @@
 use std::path::PathBuf;
 
 use super::builder::DbBuilder;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::storage::{Medium, TableFile, TableStore};
 use crate::sync::Arc;
 use crate::tier::Tier;
 
 /// In the directory of their tier.
 pub(super) const LOST: &str = "lost";
+
+/// Bytes that are compared at once.
+const READ: usize = 1 << 20;
 
 /// Gives `tables`, each with the number of its tier, a second name, or a copy, in the directory [`LOST`]; durable on return.
 /// The names that they have there come back.
@@ -22,22 +26,76 @@ pub(super) fn set_aside(
 ) -> Result<Vec<PathBuf>> {
     let mut set_aside = Vec::new();
     for (index, tier) in tiers.iter().enumerate() {
-        let of_tier = tables.iter().filter(|(tier, _)| *tier == index);
-        let names: Vec<&String> = of_tier.map(|(_, name)| name).collect();
-        if names.is_empty() {
-            continue;
+        let mut places = Places {
+            medium: builder.medium_of(index),
+            tier,
+            made: Vec::new(),
+        };
+        for (_, name) in tables.iter().filter(|(tier, _)| *tier == index) {
+            set_aside.push(places.take_in(name)?);
         }
-        let dir = tier.options.path.join(LOST);
-        let to = builder.medium_of(index).table_store(&dir, true)?;
-        let there: Vec<String> = to.list()?.into_iter().map(|file| file.name).collect();
-        for name in names {
-            // One that was cut short has put it there.
-            if !there.contains(name) {
-                tier.tables.link(name, &dir)?;
-            }
-            set_aside.push(dir.join(name));
+        for (_, place) in places.made {
+            place.sync_dir()?;
         }
-        to.sync_dir()?;
     }
     Ok(set_aside)
+}
+
+/// A tier's directories for what is set aside.
+struct Places<'a> {
+    medium: Arc<dyn Medium>,
+    tier: &'a Tier,
+    /// Those that were needed so far: [`LOST`], then it with a number.
+    made: Vec<(PathBuf, Arc<dyn TableStore>)>,
+}
+
+impl Places<'_> {
+    /// Puts a table into the first directory where nothing else has its name: an earlier repair may have set another one aside,
+    /// of a store that was destroyed since, and that may be all that is left of it.
+    fn take_in(&mut self, name: &str) -> Result<PathBuf> {
+        let mut number = 0;
+        loop {
+            let (dir, store) = self.place(number)?;
+            match store.open(name) {
+                Err(Error::NotFound { .. }) => {
+                    self.tier.tables.link(name, &dir)?;
+                    return Ok(dir.join(name));
+                }
+                // One that was cut short has put it there.
+                Ok(there) if is_same(&*there, &*self.tier.tables.open(name)?)? => {
+                    return Ok(dir.join(name));
+                }
+                Ok(_) => number += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn place(&mut self, number: usize) -> Result<(PathBuf, Arc<dyn TableStore>)> {
+        if let Some(place) = self.made.get(number) {
+            return Ok(place.clone());
+        }
+        let name = match number {
+            0 => LOST.to_owned(),
+            more => format!("{LOST}.{}", more + 1),
+        };
+        let dir = self.tier.options.path.join(name);
+        let store = self.medium.table_store(&dir, true)?;
+        self.made.push((dir.clone(), Arc::clone(&store)));
+        Ok((dir, store))
+    }
+}
+
+/// Whether two files have the same bytes.
+fn is_same(one: &dyn TableFile, other: &dyn TableFile) -> Result<bool> {
+    if one.len() != other.len() {
+        return Ok(false);
+    }
+    for offset in (0..one.len()).step_by(READ) {
+        let len = (READ as u64).min(one.len() - offset) as usize;
+        if one.read(offset, len)?[..] != other.read(offset, len)?[..] {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

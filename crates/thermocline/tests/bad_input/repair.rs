@@ -180,3 +180,59 @@ fn a_repair_that_is_cut_short_at_an_identity_is_repeated() {
         }
     }
 }
+
+/// Of a table that was damaged where it belongs, and had a whole copy in another tier's directory, what could be read of the damaged one was
+/// kept. What could not counted as lost, and then the whole one was removed.
+#[test]
+fn a_whole_copy_of_a_damaged_table_is_taken_from_another_tiers_directory() {
+    let disk = Faulty::new(1);
+    filled(&disk, [FAST, SLOW]);
+    let builder = || {
+        let builder = Db::builder(with_paths([FAST, SLOW])).medium(0, Arc::new(disk.clone()));
+        builder.medium(1, Arc::new(disk.clone()))
+    };
+    let (name, bytes) = first_table(&disk, SLOW);
+    disk.write_raw(FAST.as_ref(), &name, &bytes);
+    disk.corrupt(SLOW.as_ref(), &name, 100, 1).unwrap();
+
+    let report = builder().repair(false).unwrap();
+    assert!(report.losses.is_empty(), "{report:?}");
+    for dir in [FAST, SLOW] {
+        let aside = Path::new(dir).join("lost").join(&name);
+        assert!(report.set_aside.contains(&aside), "{report:?}");
+    }
+    assert_eq!(builder().open().unwrap().iter().count(), 700);
+}
+
+/// A table that had the name of one which an earlier repair had set aside, of a store that was destroyed since, was said to be
+/// set aside, and removed: the report named the other's file.
+#[test]
+fn a_table_is_set_aside_beside_another_of_its_name() {
+    let disk = Faulty::new(1);
+    filled(&disk, [FAST, SLOW]);
+    let builder = || {
+        let builder = Db::builder(with_paths([FAST, SLOW])).medium(0, Arc::new(disk.clone()));
+        builder.medium(1, Arc::new(disk.clone()))
+    };
+    let (name, _) = first_table(&disk, SLOW);
+    let lost = Path::new(SLOW).join("lost");
+    disk.write_raw(&lost, &name, b"another's");
+    disk.corrupt(SLOW.as_ref(), &name, 100, 1).unwrap();
+    let damaged = disk.read_raw(SLOW.as_ref(), &name).unwrap();
+
+    let report = builder().repair(false).unwrap();
+    assert!(!report.losses.is_empty(), "{report:?}");
+    let mut tables = report.set_aside.iter().filter(|path| path.ends_with(&name));
+    let aside = tables.next().unwrap().parent().unwrap();
+    assert!(disk.read_raw(aside, &name).unwrap() == damaged);
+    assert_eq!(disk.read_raw(&lost, &name).unwrap(), b"another's");
+}
+
+/// A table in `dir`, by name and bytes.
+fn first_table(disk: &Faulty, dir: &str) -> (String, Vec<u8>) {
+    let files = disk.list_raw(dir.as_ref()).into_iter();
+    let mut names = files.map(|file| file.name);
+    let name = names.find(|name| name.ends_with(".sst")).unwrap();
+    let bytes = disk.read_raw(dir.as_ref(), &name).unwrap();
+    (name, bytes)
+}

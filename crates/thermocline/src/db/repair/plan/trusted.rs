@@ -32,7 +32,14 @@ impl Plan {
                 Ok(_) => {}
                 Err(error @ Error::Corruption { .. }) => {
                     self.problems.push(error.to_string());
-                    self.write_anew(meta, meta.tier);
+                    // A whole one may have been put into another tier's directory.
+                    let whole = tiers.iter().find(|other| {
+                        let found = open(other, meta, self.database);
+                        other.index != meta.tier && found.is_ok_and(|table| table.verify().is_ok())
+                    });
+                    let source = whole.map_or(meta.tier, |other| other.index);
+                    self.write_anew(meta, source);
+                    self.tables_aside.push((usize::from(meta.tier), meta.id));
                 }
                 Err(Error::NotFound { .. }) => {
                     self.problems.push(format!("{} is missing", file.display()));
