@@ -7,9 +7,11 @@ use thermocline::Db;
 use crate::failure::Failure;
 use crate::store::StoreArgs;
 
-/// Remove a store and all its data from every tier
+/// Remove a store from every tier
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+What a repair set aside, in the directories `lost`, stays.
+
 Examples:
   thermocline destroy --fast /nvme/db --slow /hdd/db
   thermocline destroy --one-tier --fast /tmp/db --yes")]
@@ -37,7 +39,7 @@ fn confirmed(store: &StoreArgs) -> Result<bool, Failure> {
         ));
     }
     let mut places = store.fast.display().to_string();
-    if let Some(slow) = &store.slow {
+    if let Some(slow) = store.slow() {
         places.push_str(&format!(" and {}", slow.display()));
     }
     let answer_io = |source| Failure::Io {

@@ -7,7 +7,7 @@ use super::tracking::ralt_dir;
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
 use crate::points::point;
-use crate::storage::Medium;
+use crate::storage::{FileInfo, Medium, is_of_directory};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::tier::Tier;
@@ -95,37 +95,42 @@ impl Engine {
     }
 
     fn open_targets(&self, paths: &[PathBuf]) -> Result<Vec<Arc<Tier>>> {
+        let invalid = |reason| Error::InvalidOption {
+            option: "checkpoint paths",
+            reason,
+        };
         if paths.len() != self.tiers.len() {
-            return Err(Error::InvalidOption {
-                option: "checkpoint paths",
-                reason: format!(
-                    "{} given, the store has {} tiers",
-                    paths.len(),
-                    self.tiers.len()
-                ),
-            });
+            let tiers = self.tiers.len();
+            let reason = format!("{} given, the store has {tiers} tiers", paths.len());
+            return Err(invalid(reason));
+        }
+        for (index, path) in paths.iter().enumerate() {
+            if paths[..index].contains(path) {
+                let reason = format!("two tiers share the directory {}", path.display());
+                return Err(invalid(reason));
+            }
         }
         let mut targets = Vec::new();
         for (index, path) in paths.iter().enumerate() {
             let mut options = self.tiers[index].options.clone();
             options.path.clone_from(path);
             let medium = &self.media[index];
-            let mut is_empty = true;
+            let mut files = Vec::new();
             let log = if index == 0 {
-                is_empty = !has_files(&**medium, &ralt_dir(path))?;
+                files = list(&**medium, &ralt_dir(path))?;
                 Some(medium.log_store(path, true)?)
             } else {
                 None
             };
             let tables = medium.table_store(path, true)?;
-            if !is_empty || !tables.list()?.is_empty() {
-                return Err(Error::InvalidOption {
-                    option: "checkpoint paths",
-                    reason: format!(
-                        "{} is not empty; choose an empty or new directory",
-                        path.display()
-                    ),
-                });
+            files.extend(tables.list()?);
+            // A store that was destroyed leaves its locks.
+            if let Some(file) = files.iter().find(|file| !is_of_directory(&file.name)) {
+                return Err(invalid(format!(
+                    "{} is not empty: {} is there; choose an empty or new directory",
+                    path.display(),
+                    file.name
+                )));
             }
             targets.push(Arc::new(Tier::new(index as u8, options, tables, log)));
         }
@@ -133,10 +138,10 @@ impl Engine {
     }
 }
 
-/// Whether there is a file in `dir`, which need not exist.
-fn has_files(medium: &dyn Medium, dir: &Path) -> Result<bool> {
+/// The files in `dir`, which need not exist.
+fn list(medium: &dyn Medium, dir: &Path) -> Result<Vec<FileInfo>> {
     match medium.log_store(dir, false) {
-        Err(Error::NotFound { .. }) => Ok(false),
-        store => Ok(!store?.list()?.is_empty()),
+        Err(Error::NotFound { .. }) => Ok(Vec::new()),
+        store => store?.list(),
     }
 }

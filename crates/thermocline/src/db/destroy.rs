@@ -36,10 +36,8 @@ pub(super) fn destroy(builder: &DbBuilder) -> Result<()> {
             discard_flash(&tier.options.path)?;
         }
         for file in tier.tables.list()? {
-            if table_number(&file.name)
-                .or(copy_number(&file.name))
-                .is_some()
-            {
+            let numbered = table_number(&file.name).or(copy_number(&file.name));
+            if numbered.is_some() || file.name == identity::TEMPORARY {
                 tier.tables.remove(&file.name)?;
             }
         }
@@ -119,6 +117,7 @@ mod tests {
             ("/fast", "CURRENT.tmp"),
             ("/fast", "00000007.wal.tmp"),
             ("/slow", "00000099.sst"),
+            ("/slow", "TIER.tmp"),
             ("/slow", "notes.txt"),
         ] {
             store.write_raw(dir.as_ref(), name, b"left");

@@ -237,8 +237,8 @@ impl Db {
     /// replaced meanwhile the files stay until the end. What is known of hotness comes along.
     ///
     /// # Errors
-    /// [`Error::InvalidOption`] when the number of paths is not that of the tiers, or one of them
-    /// holds a store; I/O errors.
+    /// [`Error::InvalidOption`] when the number of paths is not that of the tiers, two are the same, or one of them
+    /// holds files; I/O errors.
     pub fn checkpoint(&self, paths: &[PathBuf]) -> Result<()> {
         self.engine().checkpoint(paths)
     }
@@ -321,7 +321,8 @@ impl Db {
         DbBuilder::new(options.clone()).repair(dry_run)
     }
 
-    /// Removes the store that `options` describes: its own files, nothing else. If that is cut short, the next call goes on.
+    /// Removes the store that `options` describes: its own files, nothing else. What a repair set aside in `lost/` stays, and
+    /// so do the empty files that are locked while a store is open. If it is cut short, the next call goes on.
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is none, [`Error::Locked`] when it is open, I/O errors.

@@ -10,7 +10,8 @@ use crate::tier::{Purpose, Tier};
 
 /// Its name in the tier's directory.
 pub(crate) const NAME: &str = "TIER";
-const TEMPORARY: &str = "TIER.tmp";
+/// What is to be renamed to that.
+pub(crate) const TEMPORARY: &str = "TIER.tmp";
 const MAGIC: &[u8; 8] = b"TCLNTIER";
 const VERSION: u32 = 1;
 /// Magic, version, database, tier index, checksum; the same in every version.

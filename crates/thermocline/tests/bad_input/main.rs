@@ -2,6 +2,7 @@
 //! where, and nothing is lost by it.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod checkpoint_paths;
 mod foreign_keyspace;
 mod repair;
 

@@ -6,6 +6,7 @@ use crate::db::DbBuilder;
 use crate::db::Shape;
 use crate::db::open::open_tiers;
 use crate::error::{Error, Result};
+use crate::storage::is_of_directory;
 use crate::sync::Arc;
 use crate::tier::{Purpose, Tier};
 use crate::version::edit::table_file_name;
@@ -97,10 +98,7 @@ fn check_empty(tier: &Tier) -> Result<()> {
     if let Some(log) = &tier.log {
         files.extend(log.list()?);
     }
-    match files
-        .iter()
-        .find(|file| !file.name.starts_with("LOCK") && !file.name.starts_with("DIRECT-IO"))
-    {
+    match files.iter().find(|file| !is_of_directory(&file.name)) {
         None => Ok(()),
         Some(file) => Err(Error::InvalidOption {
             option: "restore paths",

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::storage::{FileInfo, LogFile, LogStore, StoreLock};
 use crate::sync::Arc;
 
-const LOCK_FILE: &str = "LOCK";
+pub(super) const LOCK_FILE: &str = "LOCK";
 
 /// The logs of a directory.
 #[derive(Debug)]

@@ -19,6 +19,12 @@ use super::{LogStore, Medium, TableStore};
 use crate::error::{Error, Result};
 use crate::sync::Arc;
 
+/// Whether a file is the directory's, and says nothing of what else is there: one that is locked, or that tells whether there is
+/// direct I/O.
+pub(crate) fn is_of_directory(name: &str) -> bool {
+    [log::LOCK_FILE, table::LOCK_FILE, direct::PROBE_FILE].contains(&name)
+}
+
 /// Directories of a local filesystem.
 ///
 /// Tables are read and written around the page cache, because the engine has a cache of its

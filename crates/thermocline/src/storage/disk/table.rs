@@ -16,7 +16,7 @@ use crate::storage::{FileInfo, IoBuf, ReadRequest, StoreLock, TableFile, TableSt
 use crate::sync::Arc;
 
 /// Not the log store's lock: one database takes both in its fast directory.
-const LOCK_FILE: &str = "LOCK-TABLES";
+pub(super) const LOCK_FILE: &str = "LOCK-TABLES";
 
 /// The tables of a directory.
 #[derive(Debug)]
