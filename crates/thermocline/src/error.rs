@@ -114,6 +114,12 @@ pub enum Error {
         /// The directory that holds no store.
         path: PathBuf,
     },
+    /// There is no backup here, or none of that number.
+    #[error("there is no backup at {path}; check the path, and list those that there are", path = path.display())]
+    NoBackup {
+        /// The directory that holds no backups, or the file of the one that is missing.
+        path: PathBuf,
+    },
     /// A setting is out of range, or contradicts another or the store's own.
     #[error("option `{option}` is invalid: {reason}")]
     InvalidOption {

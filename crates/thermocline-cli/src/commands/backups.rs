@@ -36,11 +36,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    if !args.dir.is_dir() {
-        let path = args.dir.clone();
-        return Err(thermocline::Error::NotFound { path }.into());
-    }
-    let backups = Backups::open(&args.dir)?;
+    let backups = Backups::open_existing(&args.dir)?;
     if let Some(keep) = args.keep {
         backups.prune(keep as usize)?;
     }

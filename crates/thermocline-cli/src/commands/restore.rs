@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::json;
-use thermocline::{Backups, Error};
+use thermocline::Backups;
 
 use crate::failure::Failure;
 use crate::output;
@@ -18,8 +18,9 @@ Examples:
   thermocline restore --from /backup/db --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB
   thermocline restore --from /backup/db --generation 3 --one-tier --fast /nvme/db
 
-The directories of the store must not exist or be empty, and have as many tiers as the one that was
-backed up. A restore that is cut short leaves no store: empty the directories and begin again.")]
+The directories of the store must not exist or be empty. Give as many tiers as the store had that was
+backed up; its tables go where they were, and what is too much for --fast-capacity goes down when the
+store is opened. A restore that is cut short leaves no store: empty the directories and begin again.")]
 pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,
@@ -38,12 +39,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    if !args.from.is_dir() {
-        let path = args.from.clone();
-        return Err(Error::NotFound { path }.into());
-    }
     let options = args.store.online_options(true)?;
-    let backups = Backups::open(&args.from)?;
+    let backups = Backups::open_existing(&args.from)?;
     let bar = progress::spinner("restoring");
     let restored = backups.restore(args.generation, &options);
     bar.finish_and_clear();

@@ -35,7 +35,7 @@ fn pruning_keeps_what_the_generations_that_stay_need() {
     assert_eq!(backups.verify(Some(3)).unwrap().1.len(), 0);
     assert_eq!(restored(&disk, &backups, 4, "restored"), last);
     let gone = backups.restore_with(Some(1), builder(&disk, "gone"));
-    assert!(matches!(gone, Err(Error::NotFound { .. })));
+    assert!(matches!(gone, Err(Error::NoBackup { .. })));
     // The last one always stays.
     assert_eq!(backups.prune(0).unwrap(), [3]);
     assert_eq!(backups.verify(None).unwrap().0.bytes, bytes());

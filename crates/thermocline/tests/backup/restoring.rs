@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use thermocline::storage::{CrashStyle, Fault, Medium};
-use thermocline::{Db, Error};
+use thermocline::{Backups, Db, Error, Options};
 use thermocline_torture::life::history::contents;
 use thermocline_torture::stores::open_on;
 
@@ -134,4 +134,39 @@ fn what_a_restore_leaves_can_be_restored_over_or_destroyed() {
         }
     }
     assert!(repeated > 10 && destroyed > 10, "{repeated}, {destroyed}");
+}
+
+/// To list the backups of a directory that has none made it a directory of backups, and found that it had none: no
+/// mistake in the path was told.
+#[test]
+fn to_look_for_backups_makes_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name);
+    let names = |dir: &Path| {
+        let entries = std::fs::read_dir(dir).unwrap();
+        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    std::fs::create_dir(path("photos")).unwrap();
+    for place in ["photos", "missing"] {
+        let refused = Backups::open_existing(path(place)).unwrap_err();
+        let named = refused.to_string().contains(place);
+        assert!(
+            matches!(refused, Error::NoBackup { .. }) && named,
+            "{refused}"
+        );
+    }
+    assert_eq!(names(home.path()), ["photos"]);
+    assert!(names(&path("photos")).is_empty());
+
+    let db = Db::open(Options::one_tier(path("store"))).unwrap();
+    db.put("key", "value").unwrap();
+    Backups::open(path("backups")).unwrap().take(&db).unwrap();
+    let before = [names(&path("backups")), names(&path("backups/tables"))];
+    let backups = Backups::open_existing(path("backups")).unwrap();
+    assert_eq!(backups.generations().unwrap().len(), 1);
+    assert!(backups.verify(None).unwrap().1.is_empty());
+    let after = [names(&path("backups")), names(&path("backups/tables"))];
+    assert_eq!(after, before);
 }

@@ -19,6 +19,7 @@ mod take;
 mod work;
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use super::Db;
@@ -61,7 +62,8 @@ pub struct Backups {
     log: Arc<dyn LogStore>,
     tables: Arc<dyn TableStore>,
     work: Mutex<Work>,
-    _lock: Box<dyn StoreLock>,
+    /// None where nobody can write.
+    _lock: Option<Box<dyn StoreLock>>,
 }
 
 /// What a backup did.
@@ -125,13 +127,59 @@ impl Backups {
         let log = medium.log_store(&path, true)?;
         let lock = log.lock()?;
         let tables = medium.table_store(&path.join(TABLES), true)?;
-        Ok(Self {
+        Ok(Self::of(path, log, tables, Some(lock)))
+    }
+
+    /// The backups that there are in the directory `path` of the disk: to list, verify, restore or prune them. Nothing is made
+    /// there but the file that is locked, and not even that on a file system that cannot be written to.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().expect("a temporary directory");
+    /// let nothing = thermocline::Backups::open_existing(dir.path());
+    /// assert!(matches!(nothing, Err(thermocline::Error::NoBackup { .. })));
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoBackup`] when the directory is missing or is none of backups; [`Error::Locked`] when somebody else works on
+    /// it; I/O errors.
+    pub fn open_existing(path: impl Into<PathBuf>) -> Result<Self> {
+        Self::open_existing_on(&Disk::default(), path)
+    }
+
+    /// As [`Backups::open_existing`], on any medium.
+    ///
+    /// # Errors
+    /// As [`Backups::open_existing`].
+    pub fn open_existing_on(medium: &dyn Medium, path: impl Into<PathBuf>) -> Result<Self> {
+        let path = path.into();
+        let no_backup = |error| match error {
+            Error::NotFound { .. } => Error::NoBackup { path: path.clone() },
+            other => other,
+        };
+        let log = medium.log_store(&path, false).map_err(no_backup)?;
+        // Before the lock, whose file would be left where there is no backup.
+        let tables = medium.table_store(&path.join(TABLES), false);
+        let tables = tables.map_err(no_backup)?;
+        let lock = match log.lock() {
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::ReadOnlyFilesystem => None,
+            lock => Some(lock?),
+        };
+        Ok(Self::of(path, log, tables, lock))
+    }
+
+    fn of(
+        path: PathBuf,
+        log: Arc<dyn LogStore>,
+        tables: Arc<dyn TableStore>,
+        lock: Option<Box<dyn StoreLock>>,
+    ) -> Self {
+        Self {
             path,
             log,
             tables,
             work: Mutex::default(),
             _lock: lock,
-        })
+        }
     }
 
     /// The generations, oldest first.
@@ -162,7 +210,7 @@ impl Backups {
     /// `options`, which hold nothing yet. Every byte is checked on the way.
     ///
     /// # Errors
-    /// [`Error::NotFound`] without such a generation; [`Error::InvalidOption`] for tiers that are not empty or too
+    /// [`Error::NoBackup`] without such a generation; [`Error::InvalidOption`] for tiers that are not empty or too
     /// few; [`Error::Corruption`] naming the file of the backup; I/O errors. There is no store then, and the tiers are as
     /// empty as before. [`Error::Poisoned`] when a sync fails: where the next attempt finds the tiers not empty, as after
     /// a crash, [`Db::destroy`] clears them; where that finds no store, only files called `TIER` are left.
@@ -193,7 +241,7 @@ impl Backups {
     /// damaged, one error for each file.
     ///
     /// # Errors
-    /// [`Error::NotFound`] without such a generation; [`Error::Corruption`] where its own file is damaged;
+    /// [`Error::NoBackup`] without such a generation; [`Error::Corruption`] where its own file is damaged;
     /// I/O errors.
     pub fn verify(&self, generation: Option<u64>) -> Result<(GenerationInfo, Vec<Error>)> {
         let _work = self.work.lock();
@@ -208,7 +256,7 @@ impl Backups {
         Ok((GenerationInfo::of(&generation), problems))
     }
 
-    /// Removes all generations but the newest `keep`, and the tables that no other has. Gives back the
+    /// Removes all generations but the newest `keep`, or the newest one where that is 0, and the tables that no other has. Gives back the
     /// numbers of the generations that are gone.
     ///
     /// # Errors
@@ -257,7 +305,7 @@ impl Backups {
         };
         match found {
             Some(number) => Generation::read(&*self.log, number),
-            None => Err(Error::NotFound {
+            None => Err(Error::NoBackup {
                 path: number.map_or_else(
                     || self.path.clone(),
                     |n| self.path.join(generation::file_name(n)),

@@ -30,18 +30,18 @@ pub(super) struct DirectIo {
 impl DirectIo {
     pub(super) const OFF: Self = Self { block: None };
 
-    /// Finds out by trying: what a filesystem claims and what the device below does differ.
+    /// Finds out by trying: what a filesystem claims and what the device below does differ. Where nothing can be written, there
+    /// is nothing to try.
     ///
     /// # Errors
-    /// The system's error when no file can be created in the directory.
+    /// The system's error when no file can be created in the directory of a filesystem that is written to.
     pub(super) fn detect(directory: &Directory) -> Result<Self> {
         let path = directory.file(PROBE_FILE);
-        File::options()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&path)
-            .map_err(|e| Error::io("create", &path, e))?;
+        let mut options = File::options();
+        match options.write(true).create(true).truncate(true).open(&path) {
+            Err(e) if e.kind() == ErrorKind::ReadOnlyFilesystem => return Ok(Self::OFF),
+            created => created.map_err(|e| Error::io("create", &path, e))?,
+        };
         let block = probe(&path);
         directory.remove(PROBE_FILE)?;
         Ok(Self { block })
