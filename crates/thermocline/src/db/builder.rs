@@ -18,6 +18,8 @@ pub struct DbBuilder {
     executor: Option<Arc<dyn Executor>>,
     pub(super) points: Points,
     given_up: Vec<usize>,
+    /// The greatest number of a tier that was named.
+    named: usize,
 }
 
 impl DbBuilder {
@@ -29,12 +31,14 @@ impl DbBuilder {
             executor: None,
             points: Points::default(),
             given_up: Vec::new(),
+            named: 0,
         }
     }
 
-    /// Uses `medium` for tier `tier` instead of the disk.
+    /// Uses `medium` for tier `tier`, 0 being the fastest, instead of the disk.
     #[must_use]
     pub fn medium(mut self, tier: usize, medium: Arc<dyn Medium>) -> Self {
+        self.named = self.named.max(tier);
         if let Some(slot) = self.media.get_mut(tier) {
             *slot = Some(medium);
         }
@@ -68,8 +72,24 @@ impl DbBuilder {
     /// are no part of the store any more, and opening the store with it removes them.
     #[must_use]
     pub fn give_up_tier(mut self, tier: usize) -> Self {
+        self.named = self.named.max(tier);
         self.given_up.push(tier);
         self
+    }
+
+    /// Refuses a tier that there is not: on the disk it would be another.
+    pub(super) fn check_tiers(&self) -> Result<()> {
+        let tiers = self.options.tiers.len();
+        if self.named < tiers.max(1) {
+            return Ok(());
+        }
+        Err(Error::InvalidOption {
+            option: "tiers",
+            reason: format!(
+                "tier {} is named and there are {tiers}; the first has number 0",
+                self.named
+            ),
+        })
     }
 
     pub(super) fn has_given_up(&self, tier: u8) -> bool {
@@ -98,6 +118,7 @@ impl DbBuilder {
     /// # Errors
     /// As [`Db::open`].
     pub fn open(self) -> Result<Db> {
+        self.check_tiers()?;
         open::open(&self)
     }
 
@@ -106,6 +127,7 @@ impl DbBuilder {
     /// # Errors
     /// As [`Db::repair`].
     pub fn repair(self, dry_run: bool) -> Result<RepairReport> {
+        self.check_tiers()?;
         repair::repair(&self, dry_run)
     }
 
@@ -114,6 +136,7 @@ impl DbBuilder {
     /// # Errors
     /// As [`Db::destroy`].
     pub fn destroy(self) -> Result<()> {
+        self.check_tiers()?;
         destroy::destroy(&self)
     }
 }

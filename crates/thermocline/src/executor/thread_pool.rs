@@ -53,7 +53,7 @@ impl State {
 }
 
 impl ThreadPool {
-    /// Starts one flush thread, `compaction_threads` compaction threads, and one for hotness.
+    /// Starts one flush thread, `compaction_threads` compaction threads, at least one, and one for hotness.
     ///
     /// # Errors
     /// The system's error when a thread cannot be started.
@@ -65,7 +65,7 @@ impl ThreadPool {
         };
         pool.start(Lane::Flush, "flush".to_owned())?;
         pool.start(Lane::Hotness, "hotness".to_owned())?;
-        for number in 0..compaction_threads {
+        for number in 0..compaction_threads.max(1) {
             pool.start(Lane::Compaction, format!("compaction-{number}"))?;
         }
         Ok(pool)

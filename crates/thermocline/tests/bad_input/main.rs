@@ -175,6 +175,28 @@ fn options_that_contradict_each_other_name_the_option() {
     }
 }
 
+/// A medium for a tier that there was not was left out without a word, and the store was made on the disk.
+#[test]
+fn a_tier_that_there_is_not_is_refused() {
+    let disk = Faulty::new(1);
+    let builder = || {
+        let builder = Db::builder(tiny_options());
+        builder.medium(0, Arc::new(disk.clone()))
+    };
+    let refused = [
+        builder().medium(2, Arc::new(disk.clone())).open().map(drop),
+        builder().give_up_tier(2).repair(true).map(drop),
+    ];
+    for refused in refused {
+        let error = refused.unwrap_err().to_string();
+        assert!(
+            error.contains("tier 2") && error.contains("number 0"),
+            "{error}"
+        );
+    }
+    assert!(disk.list_raw(Path::new(FAST)).is_empty());
+}
+
 #[test]
 fn options_that_contradict_the_store_are_refused() {
     let disk = Faulty::new(1);

@@ -37,9 +37,11 @@ fn stepped() -> (Db, Points, Arc<Stepped>) {
 
 fn open(options: &Options, points: &Points, executor: Arc<dyn Executor>) -> Db {
     let medium = memory();
-    Db::builder(options.clone())
-        .medium(0, Arc::clone(&medium))
-        .medium(1, medium)
+    let mut builder = Db::builder(options.clone());
+    for tier in 0..options.tiers.len() {
+        builder = builder.medium(tier, Arc::clone(&medium));
+    }
+    builder
         .points(points.clone())
         .executor(executor)
         .clock(Arc::new(ManualClock::default()))

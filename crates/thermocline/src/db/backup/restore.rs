@@ -19,6 +19,7 @@ pub(super) fn restore(
     generation: &Generation,
     builder: &DbBuilder,
 ) -> Result<()> {
+    builder.check_tiers()?;
     builder.options.resolve()?;
     check_tiers(generation, builder.options.tiers.len())?;
     let path = backups
