@@ -1,6 +1,7 @@
 //! The command line: what the subcommands are called.
 
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 #[cfg(feature = "torture")]
 use crate::commands::torture;
@@ -9,6 +10,7 @@ use crate::commands::{
     inspect, load, put, repair, restore, scan, stats, trace, verify,
 };
 use crate::failure::Failure;
+use crate::store;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,6 +44,17 @@ Exit codes:
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// The command line of this process; ends it where that is none.
+pub(crate) fn parse() -> Cli {
+    let matches = Cli::command().get_matches();
+    if let Some(what) = store::contradiction(&matches) {
+        Cli::command()
+            .error(ErrorKind::ArgumentConflict, what)
+            .exit();
+    }
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 #[derive(Debug, Subcommand)]

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args};
 use thermocline::inspect::{self, PlacedBy};
 use thermocline::{Db, Error, Keyspace, Options, Placement, RecoveryReport, TierOptions};
 
@@ -30,10 +31,10 @@ pub(crate) struct StoreArgs {
         env = "THERMOCLINE_SLOW",
         required_unless_present = "one_tier"
     )]
-    pub(crate) slow: Option<PathBuf>,
+    slow: Option<PathBuf>,
 
-    /// The store has one tier only, at --fast
-    #[arg(long, help_heading = STORE, conflicts_with_all = ["slow", "slow_capacity"])]
+    /// The store has one tier only, at --fast; what the environment says of a slow one does not count
+    #[arg(long, help_heading = STORE)]
     pub(crate) one_tier: bool,
 
     /// Bytes the store may occupy on the fast tier, like 1GiB; needed with --slow
@@ -49,13 +50,33 @@ pub(crate) struct StoreArgs {
     pub(crate) memory: Option<u64>,
 }
 
+/// What of the command line says that a store has one tier, and what that it has two. The environment may say it of
+/// all other stores: that is no contradiction.
+pub(crate) fn contradiction(matches: &ArgMatches) -> Option<&'static str> {
+    if let Some((_, matches)) = matches.subcommand() {
+        return contradiction(matches);
+    }
+    let has_one = matches.try_get_one("one_tier").ok().flatten() == Some(&true);
+    let is_typed = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    match has_one {
+        true if is_typed("slow") => Some("--one-tier cannot be used with --slow"),
+        true if is_typed("slow_capacity") => Some("--one-tier cannot be used with --slow-capacity"),
+        _ => None,
+    }
+}
+
 impl StoreArgs {
+    /// The directory of the slow tier, if the store has one.
+    pub(crate) fn slow(&self) -> Option<&PathBuf> {
+        self.slow.as_ref().filter(|_| !self.one_tier)
+    }
+
     /// The options of an existing store, for what does not run it: capacities play no part
     /// and may be left out.
     pub(crate) fn offline_options(&self) -> Options {
         let capacity = |bytes: Option<u64>| bytes.unwrap_or(u64::MAX);
         let mut tiers = vec![TierOptions::fast(&self.fast).capacity(capacity(self.fast_capacity))];
-        if let Some(slow) = &self.slow {
+        if let Some(slow) = self.slow() {
             tiers.push(TierOptions::slow(slow).capacity(capacity(self.slow_capacity)));
         }
         let mut options = Options::with_tiers(tiers);
@@ -84,7 +105,7 @@ impl StoreArgs {
     /// The options of a store that is going to be worked on.
     pub(crate) fn online_options(&self, create: bool) -> Result<Options, Failure> {
         // Without a capacity the engine would fill the fast tier with everything.
-        if self.slow.is_some() && self.fast_capacity.is_none() {
+        if self.slow().is_some() && self.fast_capacity.is_none() {
             return Err(Failure::usage(format!(
                 "a store of two tiers needs --fast-capacity: how many bytes it may occupy in {}, like 1GiB",
                 self.fast.display()

@@ -170,7 +170,7 @@ fn help_lists_exit_codes_and_shows_what_each_subcommand_does() {
     for (command, about) in [
         ("get", "Print the value of a key"),
         ("put", "Write a value under a key"),
-        ("verify", "Read every block of every file"),
+        ("verify", "Read every table and check it"),
         ("bench", "Measure"),
         ("demo", "Show"),
         ("hot", "Print the hottest keys"),

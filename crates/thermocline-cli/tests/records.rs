@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Store, thermocline};
+use common::{Run, Store, thermocline};
 
 #[test]
 fn a_record_goes_in_and_comes_out_until_it_is_deleted() {
@@ -116,6 +116,20 @@ fn a_bad_line_is_named_and_what_came_before_it_is_loaded() {
     assert_eq!(store.run("scan", &[]).ok(), "a\t1\n");
 }
 
+/// The store refused the whole batch: no line was named, and what came before it in the batch was not loaded.
+#[test]
+fn a_line_that_no_store_takes_is_named_like_a_bad_one() {
+    let store = Store::new();
+    let long = "k".repeat(65_536);
+    let input = format!("a\t1\n{long}\t2\nc\t3\n");
+    let run = store.run_with("load --create", &[], input.as_bytes());
+    run.fails(
+        2,
+        &["-:2: the key has 65536 bytes", "65535", "1 records before"],
+    );
+    assert_eq!(store.run("scan", &[]).ok(), "a\t1\n");
+}
+
 #[test]
 fn a_json_lines_file_is_known_by_its_name() {
     let store = Store::new();
@@ -146,6 +160,30 @@ fn keyspaces_are_apart_and_made_only_on_request() {
     store
         .run("scan --keyspace user", &[])
         .fails(3, &["hint: ", "users"]);
+}
+
+/// With the environment of the README's example every command with --one-tier was refused: it cannot be used with --slow, which
+/// nobody had typed.
+#[test]
+fn a_store_of_one_tier_may_be_used_beside_one_in_the_environment() {
+    let store = Store::new();
+    let dir = store.path("single");
+    let dir = dir.to_str().expect("UTF-8");
+    let run = |words: &[&str]| {
+        let one = ["--one-tier", "--fast", dir];
+        let output = thermocline(&[words, &one].concat())
+            .env("THERMOCLINE_FAST", store.fast())
+            .env("THERMOCLINE_SLOW", store.slow())
+            .env("THERMOCLINE_FAST_CAPACITY", "64MiB")
+            .env("THERMOCLINE_SLOW_CAPACITY", "1GiB")
+            .output();
+        Run::new(output.expect("runs"))
+    };
+    run(&["put", "--create", "k", "v"]).ok();
+    assert_eq!(run(&["get", "k"]).ok(), "v\n");
+    assert!(!store.slow().exists());
+    let slow = store.slow().display().to_string();
+    run(&["get", "k", "--slow", &slow]).fails(2, &["--one-tier", "--slow"]);
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    if args.to_slow.is_some() && args.store.slow.is_none() {
+    if args.to_slow.is_some() && args.store.slow().is_none() {
         return Err(Failure::usage("a store of one tier takes no --to-slow"));
     }
     let targets: Vec<PathBuf> = [Some(&args.to_fast), args.to_slow.as_ref()]

@@ -11,7 +11,8 @@ use crate::progress;
 use crate::size;
 use crate::store::DataArgs;
 
-/// Flush and compact now, so that superseded records and tombstones give back their space
+/// Flush and compact now, so that superseded records and tombstones give back their space. Nothing is sent to the slow tier
+/// for that: what is superseded there, and the tombstones that say so, go when they meet
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use indicatif::ProgressBar;
 use serde_json::json;
-use thermocline::Batch;
+use thermocline::{Batch, MAX_KEY_LEN, MAX_VALUE_LEN};
 
 use crate::failure::Failure;
 use crate::input::{Bad, Format, Line, Reader};
@@ -102,6 +102,15 @@ fn guess_format(path: &Path) -> Format {
     }
 }
 
+/// Why no store takes this record.
+fn too_large(key: &[u8], value: &[u8]) -> Option<String> {
+    let parts = [("key", key, MAX_KEY_LEN), ("value", value, MAX_VALUE_LEN)];
+    parts.into_iter().find_map(|(what, bytes, limit)| {
+        let len = bytes.len();
+        (len > limit).then(|| format!("the {what} has {len} bytes, the limit is {limit}"))
+    })
+}
+
 struct Load<'a> {
     session: &'a Session,
     bar: &'a ProgressBar,
@@ -133,6 +142,9 @@ impl<'a> Load<'a> {
             match input.next_line() {
                 Ok(Line::Record { record, bytes }) => {
                     let (key, value) = record;
+                    if let Some(why) = too_large(&key, &value) {
+                        return self.stop_at(path, input.line_number(), &why);
+                    }
                     self.batch.put_in(&self.session.keyspace, &key, &value);
                     self.batch_records += 1;
                     self.batch_bytes += (key.len() + value.len()) as u64;
@@ -155,16 +167,20 @@ impl<'a> Load<'a> {
                     });
                 }
                 Err(Bad::Line(why)) => {
-                    self.write()?;
-                    return Err(Failure::usage(format!(
-                        "{}:{}: {why} ({} records before it were loaded)",
-                        path.display(),
-                        input.line_number(),
-                        self.records
-                    )));
+                    return self.stop_at(path, input.line_number(), &why);
                 }
             }
         }
+    }
+
+    /// Ends at a line that cannot be loaded, with what came before it in the store.
+    fn stop_at(&mut self, path: &Path, line: u64, why: &str) -> Result<(), Failure> {
+        self.write()?;
+        Err(Failure::usage(format!(
+            "{}:{line}: {why} ({} records before it were loaded)",
+            path.display(),
+            self.records
+        )))
     }
 
     fn batch_is_full(&self) -> bool {

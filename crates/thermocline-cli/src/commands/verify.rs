@@ -11,14 +11,14 @@ use crate::progress;
 use crate::size;
 use crate::store::StoreArgs;
 
-/// Read every block of every file and check it; exit code 4 when one is damaged
+/// Read every table and check it; exit code 4 when one is damaged
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   thermocline verify --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB
   thermocline verify --one-tier --fast /nvme/db --json | jq '.problems'
 
-A damaged file is named with the offset of the damage, also in a store that no longer opens. Restore the
+A damaged table is named with the offset where its damage begins, also in a store that no longer opens. Restore the
 store from a backup, or see what `thermocline repair --dry-run` would save.")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -52,9 +52,18 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     out.finish()?;
     db.close()?;
-    match report.problems.len() {
-        0 => Ok(()),
-        problems => Err(Failure::Damaged { problems }),
+    verdict(report.problems)
+}
+
+/// Damage has an exit code of its own. What could not be read may be whole.
+fn verdict(problems: Vec<Error>) -> Result<(), Failure> {
+    if problems.iter().any(Error::is_corruption) {
+        let problems = problems.len();
+        return Err(Failure::Damaged { problems });
+    }
+    match problems.into_iter().next() {
+        Some(error) => Err(error.into()),
+        None => Ok(()),
     }
 }
 
@@ -104,7 +113,8 @@ fn print(out: &mut Out, files: &[VerifyProgress], report: &VerifyReport) -> Resu
     for file in files {
         let state = match problem(&file.file, report) {
             None => "ok     ",
-            Some(_) => "DAMAGED",
+            Some(error) if error.is_corruption() => "DAMAGED",
+            Some(_) => "UNREAD ",
         };
         out.line(format!(
             "{state}  tier {}  {:>10}  {}",
@@ -150,4 +160,32 @@ fn to_json(files: &[VerifyProgress], report: &VerifyReport) -> Json {
         "files": files.collect::<Vec<_>>(),
         "problems": problems.collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    /// A device that refused a read counted as damage.
+    #[test]
+    fn what_cannot_be_read_is_not_damaged() {
+        let path = Path::new("/fast/00000001.sst");
+        let unread = || Error::Io {
+            operation: "read",
+            path: path.to_path_buf(),
+            source: io::Error::from(io::ErrorKind::Other).into(),
+        };
+        let damaged = Error::Corruption {
+            path: path.to_path_buf(),
+            offset: 0,
+            what: "a bit".to_owned(),
+        };
+        assert!(verdict(Vec::new()).is_ok());
+        let refused = verdict(vec![unread()]);
+        assert!(matches!(refused, Err(Failure::Store { .. })), "{refused:?}");
+        let both = verdict(vec![unread(), damaged]);
+        assert!(matches!(both, Err(Failure::Damaged { problems: 2 })));
+    }
 }
