@@ -73,16 +73,22 @@ pub struct Comparison {
     pub b: Side,
     /// Cells that both have.
     pub cells: Vec<Compared>,
+    /// Cells that only A has been measured for.
+    pub lost: Vec<String>,
     /// What a reader has to know before believing it.
     pub warnings: Vec<String>,
 }
 
 impl Comparison {
-    /// Names of cells that are slower beyond noise and by more than `percent`.
-    pub fn regressions(&self, percent: f64) -> Vec<&str> {
-        let regressed = |cell: &&Compared| cell.regressed(percent);
-        let cells = self.cells.iter().filter(regressed);
-        cells.map(|cell| cell.cell.as_str()).collect()
+    /// Names of cells that are slower beyond noise and by more than `percent`, and of those that B lacks: one that
+    /// fails is no better than a slow one.
+    pub fn regressions(&self, percent: f64) -> Vec<String> {
+        let slower = self.cells.iter().filter(|cell| cell.regressed(percent));
+        let slower = slower.map(|cell| cell.cell.clone());
+        let lost = self.lost.iter();
+        slower
+            .chain(lost.map(|cell| format!("{cell} (no result)")))
+            .collect()
     }
 }
 
@@ -158,10 +164,12 @@ fn read_and_compare(args: &CompareArgs) -> Result<Comparison> {
     warnings.extend(unlike);
     warnings.extend(only_in(&a, &b));
     warnings.extend(only_in(&b, &a));
+    let lost = missing_in(&a, &b).map(|cell| cell.id.clone()).collect();
     Ok(Comparison {
         a: side(a),
         b: side(b),
         cells,
+        lost,
         warnings,
     })
 }
@@ -193,14 +201,14 @@ fn names(results: &Results) -> String {
     names.join(", ")
 }
 
-fn only_in(one: &Results, other: &Results) -> Option<String> {
+/// Cells that `one` has and `other` has not.
+fn missing_in<'a>(one: &'a Results, other: &'a Results) -> impl Iterator<Item = &'a Cell> {
     let missing = |cell: &&Cell| other.cells.iter().all(|there| there.id != cell.id);
-    let only: Vec<&str> = one
-        .cells
-        .iter()
-        .filter(missing)
-        .map(|cell| cell.id.as_str())
-        .collect();
+    one.cells.iter().filter(missing)
+}
+
+fn only_in(one: &Results, other: &Results) -> Option<String> {
+    let only: Vec<&str> = missing_in(one, other).map(|cell| &cell.id[..]).collect();
     (!only.is_empty()).then(|| format!("only in {}: {}", one.path.display(), only.join(", ")))
 }
 
@@ -355,7 +363,7 @@ mod tests {
             [Verdict::Slower, Verdict::WithinNoise, Verdict::Faster]
         );
         assert_eq!(comparison.regressions(5.0), ["down"]);
-        assert_eq!(comparison.regressions(25.0), Vec::<&str>::new());
+        assert_eq!(comparison.regressions(25.0), Vec::<String>::new());
         assert!(comparison.warnings.is_empty(), "{:?}", comparison.warnings);
         let text = comparison.to_string();
         assert!(text.contains("0.800") && text.contains("slower"), "{text}");
@@ -428,6 +436,17 @@ mod tests {
         write(&b, &[("x", &[], loaded)]);
         let error = compare(&args(&a, &b)).unwrap_err().to_string();
         assert!(named(&error), "{error}");
+    }
+
+    /// A cell that failed in B was left out, and the check passed.
+    #[test]
+    fn a_cell_that_was_lost_is_a_regression() {
+        let home = tempfile::tempdir().unwrap();
+        let (a, b) = (home.path().join("a"), home.path().join("b"));
+        write(&a, &[("x", &[], runs(&[1.0])), ("y", &[], runs(&[1.0]))]);
+        write(&b, &[("x", &[], runs(&[1.0])), ("z", &[], runs(&[1.0]))]);
+        let comparison = compare(&args(&a, &b)).unwrap();
+        assert_eq!(comparison.regressions(5.0), ["y (no result)"]);
     }
 
     #[test]
