@@ -24,6 +24,28 @@ pub(crate) fn between(a: &Value, b: &Value) -> Vec<String> {
     found
 }
 
+/// What differs of what both of two host records say: one that was made without a look at the disks says nothing of them.
+pub(crate) fn contradictions(a: &Value, b: &Value) -> Vec<String> {
+    match a.is_null() || b.is_null() {
+        true => Vec::new(),
+        false => between(&shared(a, b), &shared(b, a)),
+    }
+}
+
+/// What of `one` is in `other` too.
+fn shared(one: &Value, other: &Value) -> Value {
+    let (Value::Object(fields), Value::Object(others)) = (one, other) else {
+        return one.clone();
+    };
+    let said = |value: &&Value| !value.is_null();
+    let both = fields.iter().filter(|(_, value)| said(value));
+    let both = both.filter_map(|(name, value)| {
+        let other = others.get(name).filter(said)?;
+        Some((name.clone(), shared(value, other)))
+    });
+    Value::Object(both.collect())
+}
+
 /// Compares every field of a host record; a field that one side lacks differs.
 fn fields(path: &str, a: &Value, b: &Value, found: &mut Vec<String>) {
     // The names of devices change whenever they are attached.

@@ -12,8 +12,8 @@ use anyhow::{Result, bail, ensure};
 use serde::Serialize;
 
 use crate::bench::BadArguments;
-use crate::pages;
-use crate::results::{Cell, Commits, Results};
+use crate::pages::{self, expected, slow_disk};
+use crate::results::{Cell, Commits, Results, Run};
 pub use verdict::{Compared, Verdict};
 
 /// Compares throughput, cell by cell: B against A.
@@ -225,6 +225,11 @@ fn alike(a: Option<f64>, b: Option<f64>) -> bool {
     }
 }
 
+/// Records that a scan was to read, where the command says it.
+fn scanned(run: &Run) -> Option<u64> {
+    expected(run.command.as_deref()?, "--scan-length")
+}
+
 /// A warning where cells of one name did not do the same.
 fn other_work(a: &Cell, b: &Cell) -> Option<String> {
     let (before, after) = (a.first()?, b.first()?);
@@ -237,6 +242,9 @@ fn other_work(a: &Cell, b: &Cell) -> Option<String> {
         ("record size", before.record_bytes == after.record_bytes),
         ("threads", before.threads == after.threads),
         ("settings", before.settings == after.settings),
+        // A real disk's limits, and what is scanned, are in the command only.
+        ("slow disk", slow_disk(before) == slow_disk(after)),
+        ("scan length", scanned(before) == scanned(after)),
         (
             "memory limit",
             before.memory_limited == after.memory_limited,
@@ -319,6 +327,20 @@ mod tests {
             let named = warnings.iter().any(|w| w.contains("same length"));
             assert_eq!(named, is_named, "{warnings:?}");
         }
+        // Half as fast a disk, or scans ten times as long, looked like a slower engine.
+        for (flag, word) in [
+            ("--expect-slow-iops 400", "slow disk"),
+            ("--scan-length 1000", "scan length"),
+        ] {
+            let command = json!(format!("thermocline bench {flag}"));
+            let changed = |run: &mut Value| {
+                // An emulated disk is in the settings.
+                run["settings"]["slow_device"]["iops"] = Value::Null;
+                run["command"] = command;
+            };
+            let warnings = compared(changed).unwrap().warnings;
+            assert!(warnings.iter().any(|w| w.contains(word)), "{warnings:?}");
+        }
         // What is added to each operation of an emulated disk was not read: more of it looked like a slower engine.
         let latency = json!({"secs": 0, "nanos": 5_000_000});
         let slower = |run: &mut Value| run["settings"]["slow_device"]["latency"] = latency;
@@ -380,10 +402,15 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let (a, b) = (home.path().join("a"), home.path().join("b"));
         write(&a, &[("x", &[], runs(&[1.0, 1.1]))]);
-        write(
-            &b,
-            &[("x", &[], runs(&[1.0, 1.1])), ("y", &[], runs(&[1.0]))],
-        );
+        let elsewhere = |ops: &[f64]| {
+            let mut runs = runs(ops);
+            for run in &mut runs {
+                run["host"]["cores"] = json!(64);
+            }
+            runs
+        };
+        let cells = [("x", elsewhere(&[1.0, 1.1])), ("y", elsewhere(&[1.0]))];
+        write(&b, &cells.map(|(id, runs)| (id, &[][..], runs)));
         let mut suite: Value =
             serde_json::from_str(&fs::read_to_string(b.join("suite.json")).unwrap()).unwrap();
         suite["host"]["cores"] = json!(64);
@@ -400,6 +427,17 @@ mod tests {
             warnings.contains("different machines") && warnings.contains(": y"),
             "{warnings}"
         );
+    }
+
+    /// A cell that failed in B was left out, and the check passed.
+    #[test]
+    fn a_cell_that_was_lost_is_a_regression() {
+        let home = tempfile::tempdir().unwrap();
+        let (a, b) = (home.path().join("a"), home.path().join("b"));
+        write(&a, &[("x", &[], runs(&[1.0])), ("y", &[], runs(&[1.0]))]);
+        write(&b, &[("x", &[], runs(&[1.0])), ("z", &[], runs(&[1.0]))]);
+        let comparison = compare(&args(&a, &b)).unwrap();
+        assert_eq!(comparison.regressions(5.0), ["y (no result)"]);
     }
 
     #[test]
@@ -436,17 +474,6 @@ mod tests {
         write(&b, &[("x", &[], loaded)]);
         let error = compare(&args(&a, &b)).unwrap_err().to_string();
         assert!(named(&error), "{error}");
-    }
-
-    /// A cell that failed in B was left out, and the check passed.
-    #[test]
-    fn a_cell_that_was_lost_is_a_regression() {
-        let home = tempfile::tempdir().unwrap();
-        let (a, b) = (home.path().join("a"), home.path().join("b"));
-        write(&a, &[("x", &[], runs(&[1.0])), ("y", &[], runs(&[1.0]))]);
-        write(&b, &[("x", &[], runs(&[1.0])), ("z", &[], runs(&[1.0]))]);
-        let comparison = compare(&args(&a, &b)).unwrap();
-        assert_eq!(comparison.regressions(5.0), ["y (no result)"]);
     }
 
     #[test]

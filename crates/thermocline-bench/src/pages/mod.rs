@@ -14,6 +14,7 @@ use crate::bench::BadArguments;
 use crate::results::Results;
 pub(crate) use document::{figure, frame};
 pub(crate) use plot::{Bar, Group, Ink, Plot, Shape, Table, Unit};
+pub(crate) use sections::settings::{expected, slow_disk};
 
 /// A page has to be mailed, and to open on a phone.
 const MAX_PAGE: usize = 1 << 20;

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Cell, Run};
+use crate::compare::hosts;
 
 /// The layout that this program reads and writes.
 const FORMAT: u64 = 1;
@@ -169,7 +170,15 @@ impl Results {
                 .join(format!("{}.{repeat}.json", cell.id));
             // One that failed leaves a gap.
             if file.exists() {
-                runs.push(Run::read(&file)?);
+                let run = Run::read(&file)?;
+                let other = hosts::contradictions(&run.host, &self.host);
+                ensure!(
+                    other.is_empty(),
+                    "{}: measured on another machine than what is beside it ({}); move it elsewhere",
+                    file.display(),
+                    other.join("; ")
+                );
+                runs.push(run);
             }
         }
         let Some(first) = runs.first() else {
@@ -241,6 +250,24 @@ pub(crate) mod tests {
         assert_eq!(results.missing, Vec::<String>::new());
         let ops_s = results.cells[0].runs.iter().map(|run| run.ops_s);
         assert!(ops_s.eq([Some(2.0), Some(3.0)]));
+    }
+
+    /// A result that was copied from another machine's directory stood beside those of this one, and the report named one machine.
+    #[test]
+    fn results_of_two_machines_are_not_mixed() {
+        let home = tempfile::tempdir().unwrap();
+        let mut runs = [1.0, 2.0].map(|ops_s| value("hotrap", "uniform", ops_s));
+        // What the suite did not look at is no other machine's.
+        runs[0]["host"]["slow"] = json!({"device": "loop0"});
+        write(home.path(), &[("a", &[], runs.to_vec())]);
+        Results::read(home.path()).unwrap();
+        runs[1]["host"]["cores"] = json!(64);
+        write(home.path(), &[("a", &[], runs.to_vec())]);
+        let error = Results::read(home.path()).unwrap_err().to_string();
+        assert!(
+            error.contains("a.2.json") && error.contains("cores"),
+            "{error}"
+        );
     }
 
     #[test]

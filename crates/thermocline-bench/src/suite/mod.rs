@@ -146,9 +146,10 @@ impl Prepared {
         record::check(out)?;
         let host = disks::host(args)?;
         Record::new(&self.definition, &self.cells, &host)?.begin(out)?;
+        let host = serde_json::to_value(&host)?;
         for run in self.runs_of_all() {
             if let Some(cell) = self.cells.get(run.cell) {
-                results::check(out, cell, run)?;
+                results::check(out, cell, run, &host)?;
             }
         }
         if self.cells.iter().any(|cell| cell.needs_data) {

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::cell::Cell;
 use super::record::RUNS;
 use super::schedule::Run;
+use crate::compare::hosts;
 
 /// What of a result is looked at. That it is whole shows when it is read at all.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -21,6 +23,9 @@ pub(crate) struct Finished {
     command: Option<String>,
     ops_s: Option<f64>,
     load_ops_s: Option<f64>,
+    /// The machine.
+    #[serde(default)]
+    host: Value,
 }
 
 impl Finished {
@@ -69,10 +74,21 @@ pub(crate) fn part(out: &Path, cell: &Cell, run: Run) -> PathBuf {
 /// hours may have gone into them: they are neither taken for what they are not nor measured over.
 ///
 /// # Errors
-/// It is whole, and of another command line, cell or version.
-pub(crate) fn check(out: &Path, cell: &Cell, run: Run) -> Result<()> {
+/// It is whole, and of another command line, cell, version or machine than `host`.
+pub(crate) fn check(out: &Path, cell: &Cell, run: Run, host: &Value) -> Result<()> {
     // Only what cannot be read counts as not there.
-    read(&path(out, cell, run)).map_or(Ok(()), |result| result.is_of(cell))
+    let Ok(result) = read(&path(out, cell, run)) else {
+        return Ok(());
+    };
+    result.is_of(cell)?;
+    let other = hosts::contradictions(&result.host, host);
+    ensure!(
+        other.is_empty(),
+        "{}: this result is of another machine ({}); move it elsewhere to have the cell measured",
+        cell.id,
+        other.join("; ")
+    );
+    Ok(())
 }
 
 /// The result of `run`, if it is there, whole and this cell's.
@@ -114,16 +130,27 @@ mod tests {
         let cell = &of_small()[0];
         let run = Run { cell: 0, repeat: 1 };
         let path = path(out.path(), cell, run);
+        // As a suite without directories knows it.
+        let host = json!({"cores": 2, "slow": null});
         fs::create_dir(out.path().join(RUNS)).unwrap();
-        check(out.path(), cell, run).unwrap();
+        check(out.path(), cell, run, &host).unwrap();
         let own = json!({
             "version": env!("CARGO_PKG_VERSION"), "engine": cell.engine, "workload": cell.workload,
             "distribution": cell.distribution, "command": cell.command(), "ops_s": 7.0,
+            "host": {"cores": 2, "slow": {"device": "loop0"}},
         });
         let put = |result: &Value| fs::write(&path, result.to_string()).unwrap();
         put(&own);
-        check(out.path(), cell, run).unwrap();
+        check(out.path(), cell, run, &host).unwrap();
         assert!(finished(out.path(), cell, run).is_some());
+        let mut elsewhere = own.clone();
+        elsewhere["host"]["cores"] = 64.into();
+        put(&elsewhere);
+        let error = check(out.path(), cell, run, &host).unwrap_err().to_string();
+        assert!(
+            error.contains("cores") && error.contains("move it"),
+            "{error}"
+        );
         for field in ["version", "engine", "workload", "distribution", "command"] {
             let mut other = own.clone();
             other[field] = "another".into();
@@ -132,7 +159,7 @@ mod tests {
                 other["command"] = Value::Null;
             }
             put(&other);
-            let error = check(out.path(), cell, run).unwrap_err().to_string();
+            let error = check(out.path(), cell, run, &host).unwrap_err().to_string();
             assert!(
                 error.contains("another") && error.contains("move it"),
                 "{error}"
@@ -140,7 +167,7 @@ mod tests {
             assert_eq!(finished(out.path(), cell, run), None);
         }
         fs::write(&path, &own.to_string()[..50]).unwrap();
-        check(out.path(), cell, run).unwrap();
+        check(out.path(), cell, run, &host).unwrap();
         assert_eq!(finished(out.path(), cell, run), None);
     }
 }

@@ -1,7 +1,8 @@
 //! Single techniques turned off: tables 3 to 5 of the paper.
 
 use super::super::plot::{Table, Unit};
-use super::{Captioned, Section, commands, engine_label, settings, work_label};
+use super::settings::{self, Shown};
+use super::{Captioned, Section, commands, engine_label, work_label};
 use crate::results::{Cell, Run};
 
 /// Each workload for which a technique was turned off, with and without it.
@@ -75,7 +76,7 @@ fn table(cells: &[&Cell]) -> Captioned {
         title: cells
             .first()
             .map_or_else(String::new, |cell| work_label(cell)),
-        settings: settings::line(cells),
+        settings: settings::line(cells, Shown::Medians),
         table,
         commands: commands(cells.iter().copied()),
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::plot::{Bar, Ink, Plot, Table, Unit, of_activity};
 use super::panel::{Measure, Panel};
+use super::settings::Shown;
 use super::{Section, work_label};
 use crate::results::{Io, Run};
 
@@ -140,7 +141,7 @@ fn stacked(
         .iter()
         .map(|name| (name.clone(), of_activity(name)))
         .collect();
-    panel.plot(measure, shown, legend, table)
+    panel.plot(measure, shown, legend, table, Shown::MiddleRun)
 }
 
 /// The activities that took anything, in their order.

@@ -9,7 +9,7 @@ mod latency;
 mod over_time;
 mod panel;
 mod points;
-mod settings;
+pub(crate) mod settings;
 mod throughput;
 mod titles;
 

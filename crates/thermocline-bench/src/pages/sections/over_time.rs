@@ -2,8 +2,9 @@
 
 use super::super::plot::{Ink, Line, Plot, Shape, Table, Unit, of_activity, of_engine};
 use super::points::{Points, step, table, thinned};
+use super::settings::{self, Shown};
 use super::titles::name;
-use super::{Captioned, Section, commands, label, namesakes, settings};
+use super::{Captioned, Section, commands, label, namesakes};
 use crate::results::{Cell, Run, Second};
 
 /// A run of several stages has more to show than one of one.
@@ -217,7 +218,7 @@ impl<'a> Work<'a> {
                 let name = format!("{name}-{}", at + 1);
                 let title = format!("{title}, {label}");
                 let mut plot = self.plot(&name, &title, Unit::BytesPerSecond, axis, lines);
-                plot.settings = settings::line(&[cell]);
+                plot.settings = settings::line(&[cell], Shown::MiddleRun);
                 plot.commands = commands([*cell]);
                 plots.push(plot);
             }
@@ -268,7 +269,7 @@ impl<'a> Work<'a> {
             unit,
             axis: axis.to_owned(),
             notes,
-            settings: settings::line(self.cells),
+            settings: settings::line(self.cells, Shown::MiddleRun),
             table: table(&lines, unit),
             shape: Shape::Lines {
                 lines,
@@ -313,7 +314,7 @@ impl<'a> Work<'a> {
         }
         Some(Captioned {
             title: format!("Stage by stage: {}", self.name),
-            settings: settings::line(self.cells),
+            settings: settings::line(self.cells, Shown::MiddleRun),
             table,
             commands: commands(self.cells.iter().copied()),
         })
@@ -353,6 +354,18 @@ mod tests {
         assert_eq!(lines[0].points.len(), 5);
         assert_eq!(section.plots[0].table.rows[0], ["2", "10", "20"]);
         assert!(section.tables.is_empty());
+    }
+
+    /// They said that medians were shown, which the text above them denied.
+    #[test]
+    fn one_of_several_repeats_is_shown_and_said_to_be() {
+        let cells = [cell("hotrap", "uniform", &[1.0, 2.0, 3.0])];
+        let plots = section(&cells, 5).plots;
+        assert!(!plots.is_empty());
+        for plot in plots {
+            let said = plot.settings.ends_with("the middle one of 3 repeats");
+            assert!(said, "{}: {}", plot.title, plot.settings);
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Cells that belong into one plot of bars: measured alike, for the same figure.
 
 use super::super::plot::{Bar, Group, Ink, Plot, Shape, Table, Unit, of_engine};
-use super::{commands, label, namesakes, settings, work_label};
+use super::settings::{self, Shown};
+use super::{commands, label, namesakes, work_label};
 use crate::results::{Cell, Run, Summary};
 
 /// Cells of the same settings and figure.
@@ -137,7 +138,7 @@ impl<'a> Panel<'a> {
                 range: (summary.repeats > 1).then_some((summary.min, summary.max)),
             })
         });
-        self.plot(measure, shown, Vec::new(), table)
+        self.plot(measure, shown, Vec::new(), table, Shown::Medians)
     }
 
     /// What a cell is called beside the others.
@@ -162,6 +163,7 @@ impl<'a> Panel<'a> {
         (groups, cells): (Vec<Group>, Vec<&'a Cell>),
         legend: Vec<(String, Ink)>,
         table: Table,
+        repeats: Shown,
     ) -> Option<Plot> {
         (!cells.is_empty()).then(|| Plot {
             id: format!("{}-{}", measure.name, self.slug),
@@ -169,7 +171,7 @@ impl<'a> Panel<'a> {
             unit: measure.unit,
             axis: measure.axis.to_owned(),
             notes: Vec::new(),
-            settings: settings::line(&cells),
+            settings: settings::line(&cells, repeats),
             shape: Shape::Bars { groups, legend },
             table,
             commands: commands(cells),

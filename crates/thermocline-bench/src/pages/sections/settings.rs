@@ -5,8 +5,17 @@ use bytesize::ByteSize;
 use super::super::plot::thousands;
 use crate::results::{Cell, Run};
 
-/// What the cells have in common, and where they differ, what there is.
-pub(crate) fn line(cells: &[&Cell]) -> String {
+/// Which repeats of a cell are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// The median of each figure.
+    Medians,
+    /// The repeat in the middle by throughput.
+    MiddleRun,
+}
+
+/// What the cells have in common, and where they differ, what there is; `shown` of their repeats.
+pub(crate) fn line(cells: &[&Cell], shown: Shown) -> String {
     let runs: Vec<&Run> = cells.iter().filter_map(|cell| cell.first()).collect();
     let mut phrases: Vec<String> = PHRASES
         .iter()
@@ -24,8 +33,16 @@ pub(crate) fn line(cells: &[&Cell]) -> String {
     let (least, most) = (repeats().min().unwrap_or(0), repeats().max().unwrap_or(0));
     phrases.push(match (least, most) {
         (1, 1) => "one run each".to_owned(),
-        _ if least == most => format!("{most} repeats, medians"),
-        _ => format!("{least} to {most} repeats, medians"),
+        _ => {
+            let repeats = match least == most {
+                true => format!("{most} repeats"),
+                false => format!("{least} to {most} repeats"),
+            };
+            match shown {
+                Shown::Medians => format!("{repeats}, medians"),
+                Shown::MiddleRun => format!("the middle one of {repeats}"),
+            }
+        }
     });
     phrases.join("; ")
 }
@@ -137,7 +154,7 @@ fn threads(run: &Run) -> String {
 }
 
 /// What the emulation of a slow disk lets it do, or where none is emulated, what the command expects of the real one.
-fn slow_disk(run: &Run) -> Option<String> {
+pub(crate) fn slow_disk(run: &Run) -> Option<String> {
     let device = &run.settings.slow_device;
     let longer = device.latency.map(humantime::format_duration);
     let longer = longer.map(|latency| format!("each operation {latency} longer"));
@@ -163,7 +180,7 @@ fn limits(iops: Option<u64>, bandwidth: Option<u64>) -> Option<String> {
 }
 
 /// The size or number after `flag` in a command line.
-pub(super) fn expected(command: &str, flag: &str) -> Option<u64> {
+pub(crate) fn expected(command: &str, flag: &str) -> Option<u64> {
     let mut words = command.split_whitespace().skip_while(|word| *word != flag);
     let size: ByteSize = words.nth(1)?.parse().ok()?;
     Some(size.as_u64())
@@ -196,14 +213,16 @@ mod tests {
     fn what_is_alike_is_said_once() {
         let mut a = cell("hotrap", "uniform", &[1.0, 2.0]);
         let b = cell("leveled", "uniform", &[1.0, 2.0]);
-        let text = line(&[&a, &b]);
+        let text = line(&[&a, &b], Shown::Medians);
         assert_eq!(text.matches("1,000 records of 1024 B").count(), 1, "{text}");
         assert!(text.contains("5,000 operations a second"), "{text}");
-        assert!(text.ends_with("2 repeats, medians"), "{text}");
+        assert!(text.ends_with("; 2 repeats, medians"), "{text}");
+        let text = line(&[&a, &b], Shown::MiddleRun);
+        assert!(text.ends_with("; the middle one of 2 repeats"), "{text}");
         for run in &mut a.runs {
             run.threads = 9;
         }
-        let text = line(&[&a, &b]);
+        let text = line(&[&a, &b], Shown::Medians);
         assert!(text.contains("; 9 threads or 4 threads;"), "{text}");
     }
 
@@ -214,7 +233,7 @@ mod tests {
             ["hotrap", "fjall", "rocksdb"].map(|engine| cell(engine, "uniform", &[1.0]));
         cells[1].runs[0].memory_limited = Some(true);
         let said = |cells: &[Cell]| {
-            let text = line(&cells.iter().collect::<Vec<_>>());
+            let text = line(&cells.iter().collect::<Vec<_>>(), Shown::Medians);
             let memory = text.split("; ").find(|phrase| phrase.starts_with("memory"));
             memory.unwrap_or_default().to_owned()
         };
@@ -229,14 +248,14 @@ mod tests {
         let mut cell = cell("hotrap", "uniform", &[1.0]);
         cell.runs[0].seconds = Some(0.5);
         cell.runs[0].warm_up_seconds = Some(0.2);
-        let text = line(&[&cell]);
+        let text = line(&[&cell], Shown::Medians);
         assert!(
             text.contains("; 0.5 s measured after 0.2 s of warm-up;"),
             "{text}"
         );
         cell.runs[0].seconds = Some(300.4);
         cell.runs[0].warm_up_seconds = Some(2.0);
-        let text = line(&[&cell]);
+        let text = line(&[&cell], Shown::Medians);
         assert!(
             text.contains("; 300 s measured after 2 s of warm-up;"),
             "{text}"
