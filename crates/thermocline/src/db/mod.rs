@@ -70,7 +70,9 @@ use crate::metrics::Metrics;
 use crate::options::{Durability, Options};
 use crate::sync::Arc;
 
-/// An open store. Cheap to clone; clones share the store, which closes with the last of them.
+/// An open store. Cheap to clone. Clones, [keyspaces](Keyspace) and [snapshots](Snapshot) share the store, which closes with the
+/// last of them; iterators do not keep it open, and give [`Error::Closed`] once it is. Nobody hears what goes wrong then: who
+/// wants to know calls [`Db::close`].
 ///
 /// A `Db` is also its default keyspace: `db.put`, `db.get`, `db.range` and the other methods of
 /// [`Keyspace`] work on it directly.
@@ -189,8 +191,8 @@ impl Db {
         Ok(Keyspace::new(Arc::clone(self.default.handle()), tree))
     }
 
-    /// Removes a keyspace and everything in it; handles to it find nothing from then on, and what a batch has for it
-    /// takes no effect. All that was written before, to whichever keyspace, is durable then. Waits for a checkpoint or a
+    /// Removes a keyspace and everything in it; handles to it, and snapshots, find nothing in it from then on, and what a batch has for it
+    /// takes no effect. Iterators that have it go on. All that was written before, to whichever keyspace, is durable then. Waits for a checkpoint or a
     /// backup to have all of its tables.
     ///
     /// # Errors
@@ -248,7 +250,7 @@ impl Db {
     /// with them costs no data, and [`crate::metrics::RaltMetrics::trouble`] tells it.
     ///
     /// # Errors
-    /// I/O errors of the listing; damage is not an error but in the report.
+    /// [`Error::Closed`]. Of each table the first thing that is damaged, or cannot be read, is in the report.
     pub fn verify(&self, progress: &mut dyn FnMut(VerifyProgress)) -> Result<VerifyReport> {
         self.engine().verify(progress)
     }

@@ -11,7 +11,7 @@ use crate::sync::Arc;
 use crate::value::Value;
 
 /// A consistent view of all keyspaces at one sequence number. While it lives, the versions it
-/// sees are kept; writes go on beside it.
+/// sees are kept; writes go on beside it. But of a keyspace that is dropped meanwhile it finds nothing.
 ///
 /// ```
 /// # fn main() -> thermocline::Result<()> {

@@ -270,7 +270,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Bytes written to all devices for tables and log, per byte that writers handed in.
+    /// Bytes written to all devices, for whatever purpose, per byte that writers handed in.
     pub fn write_amplification(&self) -> f64 {
         let written: u64 = self.tiers.iter().map(TierMetrics::write_bytes).sum();
         ratio(written, self.user_write_bytes)

@@ -46,8 +46,8 @@ pub struct HotRapOptions {
     pub counter_step: f64,
     /// c_max: the highest counter (§3.7).
     pub counter_max: f64,
-    /// The hot set's limit before the first eviction. The paper has 0.5; here it is
-    /// `hot_set_max`: while the fast tier has room for more, there is no reason to forget a
+    /// The hot set's limit before the first eviction, at most `hot_set_max`. The paper has 0.5; here it is
+    /// 0.7: while the fast tier has room for more, there is no reason to forget a
     /// record that was read once.
     pub hot_set_initial: f64,
     /// The limit of access records on the fast tier before the first eviction.

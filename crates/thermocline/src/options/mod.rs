@@ -39,7 +39,8 @@ pub enum RecoveryMode {
 /// How to open a store. Fields may be set directly; [`crate::Db::open`] validates them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// The media, fastest first. One makes an untiered store; two are the usual case.
+    /// The media, fastest first, at most 8. One makes an untiered store; two are the usual case. Tables go to the first and to the last.
+    /// Give the first a capacity: without one nothing has to leave it.
     pub tiers: Vec<TierOptions>,
     /// Create the store when the directories hold none.
     pub create_if_missing: bool,
@@ -91,8 +92,9 @@ pub struct Options {
     pub durability: Durability,
     /// What to do with a damaged log.
     pub recovery: RecoveryMode,
-    /// Bytes of flushed log kept for [`crate::Db::log_since`], beyond what recovery needs. They count for the first
-    /// tier's capacity like everything on it.
+    /// Bytes of flushed log kept for [`crate::Db::log_since`] at most, beyond what recovery needs. It is kept in whole segments, each
+    /// about as long as a memtable is large: with less than that nothing may be kept. So ask for what a follower may be behind,
+    /// and a segment more. They count for the first tier's capacity like everything on it.
     pub log_retention: u64,
     /// Seed of everything random; by default drawn from the operating system.
     pub seed: Option<u64>,

@@ -48,7 +48,8 @@ pub struct TierOptions {
 }
 
 impl TierOptions {
-    /// Defaults for a fast disk: 4 KiB blocks, no compression.
+    /// Defaults for a fast disk: 4 KiB blocks, no compression. No capacity: where there is a slower tier below,
+    /// [give it one](TierOptions::capacity).
     pub fn fast(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
