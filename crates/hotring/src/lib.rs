@@ -124,7 +124,7 @@ mod tests;
 mod walk;
 mod write;
 
-pub use bytes::{BytesEntries, BytesEntry, BytesRing, PinnedBytes};
+pub use bytes::{BytesEntries, BytesEntry, BytesIter, BytesRing, PinnedBytes};
 pub use error::{StoreError, TableError};
 pub use map::{CompareAndSwap, Entries, EntryRef, HotRing, InPlace, Iter, Pinned};
 pub use options::{Movement, Options};

@@ -15,7 +15,7 @@ use crate::reclaim;
 use crate::rehash::Size;
 use record::Record;
 
-pub use pinned::{BytesEntries, BytesEntry, PinnedBytes};
+pub use pinned::{BytesEntries, BytesEntry, BytesIter, PinnedBytes};
 
 /// A [`HotRing`](crate::HotRing) from byte strings to byte strings. Header, key and value are one
 /// allocation, so that a lookup that finds its key at the head reads one bucket and one record.

@@ -50,6 +50,11 @@ impl<S: BuildHasher> PinnedBytes<'_, S> {
         self.get(key).is_some()
     }
 
+    /// See [`Pinned::steps`](crate::Pinned::steps).
+    pub fn steps(&self, key: &[u8]) -> u32 {
+        self.map.core.steps(self.hash(key), &self.guard, is(key))
+    }
+
     /// Stores a value, whether `key` is there or not, and returns the value it had.
     ///
     /// # Errors
@@ -158,10 +163,35 @@ impl<S: BuildHasher> PinnedBytes<'_, S> {
 }
 
 impl<S> PinnedBytes<'_, S> {
-    /// All entries with their access counts, weakly consistent like
-    /// [`Pinned::iter`](crate::Pinned::iter).
+    /// All entries, weakly consistent like [`Pinned::iter`](crate::Pinned::iter).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let map = hotring::BytesRing::new();
+    /// let ring = map.pin();
+    /// ring.insert(b"lake", b"deep")?;
+    /// assert!(ring.iter().eq([(&b"lake"[..], &b"deep"[..])]));
+    /// # Ok::<(), hotring::StoreError>(())
+    /// ```
+    pub fn iter(&self) -> BytesIter<'_> {
+        BytesIter(self.entries())
+    }
+
+    /// As [`PinnedBytes::iter`], with the access count of each entry.
     pub fn entries(&self) -> BytesEntries<'_> {
         BytesEntries(self.map.core.walk(&self.guard))
+    }
+
+    /// As [`PinnedBytes::entries`], without the entries whose hash is below `hash`. See
+    /// [`Pinned::entries_from`](crate::Pinned::entries_from).
+    pub fn entries_from(&self, hash: u64) -> BytesEntries<'_> {
+        BytesEntries(self.map.core.walk_from(order_of(hash), &self.guard))
+    }
+
+    /// See [`Pinned::flush`](crate::Pinned::flush).
+    pub fn flush(&self) {
+        self.guard.flush();
     }
 
     /// Lets go of everything seen so far, so that its memory can be given back. No reference
@@ -171,7 +201,11 @@ impl<S> PinnedBytes<'_, S> {
     }
 }
 
-/// The entries of a [`BytesRing`].
+/// The entries of a [`BytesRing`]; see [`PinnedBytes::iter`].
+#[derive(Debug)]
+pub struct BytesIter<'p>(BytesEntries<'p>);
+
+/// The entries of a [`BytesRing`] with their access counts; see [`PinnedBytes::entries`].
 #[derive(Debug)]
 pub struct BytesEntries<'p>(Walk<'p>);
 
@@ -187,6 +221,14 @@ impl<'p> Iterator for BytesEntries<'p> {
     }
 }
 
+impl<'p> Iterator for BytesIter<'p> {
+    type Item = (&'p [u8], &'p [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(|entry| (entry.key(), entry.value()))
+    }
+}
+
 impl<'p> BytesEntry<'p> {
     /// The key.
     pub fn key(&self) -> &'p [u8] {
@@ -197,6 +239,11 @@ impl<'p> BytesEntry<'p> {
     /// The value.
     pub fn value(&self) -> &'p [u8] {
         value(self.0)
+    }
+
+    /// See [`EntryRef::hash`](crate::EntryRef::hash).
+    pub fn hash(&self) -> u64 {
+        self.0.order()
     }
 
     /// See [`EntryRef::count`](crate::EntryRef::count).

@@ -90,6 +90,24 @@ fn byte_strings_are_stored_replaced_and_removed() -> Result<(), StoreError> {
 }
 
 #[test]
+fn a_walk_through_byte_strings_can_be_left_and_taken_up_again() -> Result<(), StoreError> {
+    let map = BytesRing::new();
+    let ring = map.pin();
+    for n in 0..100u8 {
+        ring.insert(&[n], &[n, n])?;
+    }
+    assert!(ring.iter().all(|(key, value)| value == [key, key].concat()));
+    assert_eq!(ring.iter().count(), 100);
+    let first: Vec<_> = ring.entries().take(60).collect();
+    let rest: Vec<_> = ring.entries_from(first[59].hash() + 2).collect();
+    let mut keys: Vec<&[u8]> = first.iter().chain(&rest).map(|entry| entry.key()).collect();
+    keys.sort_unstable();
+    assert!(keys.iter().map(|key| key[0]).eq(0..100));
+    assert!(keys.iter().all(|key| ring.steps(key) > 0));
+    Ok(())
+}
+
+#[test]
 fn small_values_change_in_place() {
     let map: HotRing<u64, AtomicU32> = HotRing::new();
     let ring = map.pin();
