@@ -1,6 +1,8 @@
 //! The map without its types: one list of entries, a table of shortcuts into it.
 
+use std::any::Any;
 use std::marker::PhantomData;
+use std::panic::{catch_unwind, resume_unwind};
 use std::ptr::{NonNull, null_mut};
 
 use crate::error::TableError;
@@ -128,7 +130,7 @@ impl<E: Entry> Drop for Core<E> {
         // Nobody has a guard under which this map was looked at: handles borrow it. So what is
         // still linked, or kept by a head alone, is freed here, and what was retired is the epochs'.
         let other = self.rehash.get_mut().other_table();
-        let guard = reclaim::pin();
+        let (guard, panic) = pin_whatever_is_freed();
         let Some(present) = NonNull::new(self.table.load(Ordering::Acquire)) else {
             return;
         };
@@ -151,6 +153,25 @@ impl<E: Entry> Drop for Core<E> {
         for table in other.map(|(table, _)| table).into_iter().chain([present]) {
             // SAFETY: made by `Box::into_raw`, and nothing leads to its anchors any more.
             drop(unsafe { Box::from_raw(table.as_ptr()) });
+        }
+        drop(guard);
+        // Another panic would end the process.
+        if let Some(panic) = panic.filter(|_| !std::thread::panicking()) {
+            resume_unwind(panic);
+        }
+    }
+}
+
+/// Takes a guard. What some other map has retired may be freed before, and its destructors may panic: the first of these
+/// panics comes back, for when nothing is left that it would leak.
+fn pin_whatever_is_freed() -> (Guard, Option<Box<dyn Any + Send>>) {
+    let mut first = None;
+    loop {
+        match catch_unwind(reclaim::pin) {
+            Ok(guard) => return (guard, first),
+            Err(panic) => {
+                first.get_or_insert(panic);
+            }
         }
     }
 }

@@ -43,6 +43,9 @@ use crate::table::Table;
 /// Buckets that one step treats.
 const CHUNK: usize = 64;
 
+/// How often the end of a grace period is waited for before another is asked for: usually it comes within a few steps.
+const PATIENCE: u32 = 16;
+
 /// How large a table is to be, rounded up to a power of two.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Size {
@@ -76,6 +79,8 @@ pub(crate) enum Rehash {
     Drain {
         old: NonNull<Table>,
         passed: Arc<AtomicBool>,
+        /// How often it had not passed.
+        waited: u32,
     },
     /// The old table's first `done` buckets are unlinked.
     Unlink { old: NonNull<Table>, done: usize },
@@ -155,24 +160,37 @@ impl<E: Entry> Core<E> {
                 self.split_into(table, chunk(done, table.len()), guard);
                 if *done == table.len() {
                     let new = *new;
-                    // A destructor that panics takes what was retired after it with it, of the same thread
-                    // and not handed over yet: that must not be the end of the grace period.
-                    guard.flush();
                     // Publishes the buckets and the anchors' being in the list.
                     let old = self.table.swap(new.as_ptr(), Ordering::AcqRel);
                     self.tally.forget_cost();
                     let passed = Arc::new(AtomicBool::new(false));
                     let flag = Arc::clone(&passed);
                     if let Some(old) = NonNull::new(old) {
-                        *rehash = Rehash::Drain { old, passed };
+                        *rehash = Rehash::Drain {
+                            old,
+                            passed,
+                            waited: 0,
+                        };
                     }
                     // Last, as it may free what others retired, and their destructors may panic.
                     reclaim::after_grace(guard, move || flag.store(true, Ordering::Release));
                 }
             }
-            Rehash::Drain { old, passed } => {
+            Rehash::Drain {
+                old,
+                passed,
+                waited,
+            } => {
                 if passed.load(Ordering::Acquire) {
                     *rehash = Rehash::Unlink { old: *old, done: 0 };
+                    return;
+                }
+                *waited = waited.saturating_add(1);
+                if *waited >= PATIENCE && waited.is_power_of_two() {
+                    // A destructor that panics takes with it what was handed over behind it, and that may have been the
+                    // end of this grace period. The end of a later one says as much.
+                    let flag = Arc::clone(passed);
+                    reclaim::after_grace(guard, move || flag.store(true, Ordering::Release));
                 } else {
                     guard.flush();
                 }
