@@ -48,6 +48,8 @@ pub(super) struct State {
     /// that record may still be withdrawn.
     newest: Option<(usize, SeqNo)>,
     pub(super) next_seq: SeqNo,
+    /// [`State::next_seq`] when the log was opened.
+    opened_at: SeqNo,
     /// Changes of the directory so far, and how many of them are durable.
     pub(super) entry_changes: u64,
     pub(super) entries_durable: u64,
@@ -215,6 +217,7 @@ impl Wal {
             buffer: Vec::with_capacity(BUFFER_LEN),
             newest: None,
             next_seq: recovered.last_seq + 1,
+            opened_at: recovered.last_seq + 1,
             entry_changes: 1,
             entries_durable: 0,
             removal: 0,
@@ -338,7 +341,8 @@ impl Wal {
         let (segment, file) =
             self.shared
                 .create_segment(number, Some((old.number, old.len)), state.next_seq - 1)?;
-        let old = std::mem::replace(&mut state.current, segment);
+        let mut old = std::mem::replace(&mut state.current, segment);
+        old.let_go();
         state.current_file = file;
         state.closed.push_back(old);
         state.entry_changes += 1;
@@ -347,13 +351,20 @@ impl Wal {
     }
 
     /// Syncs the log and leaves a record that says so: damage found by the next open is then
-    /// told from a crash wherever it is.
+    /// told from a crash wherever it is. Not where nothing was written: the manifest says what the opening found, and the
+    /// next one does without a segment that has no record.
     ///
     /// # Errors
     /// As [`Wal::sync`].
     pub(crate) fn close(&mut self) -> Result<()> {
         self.sync_all()?;
-        let next_seq = self.shared.state.lock().next_seq;
+        let (next_seq, opened_at) = {
+            let state = self.shared.state.lock();
+            (state.next_seq, state.opened_at)
+        };
+        if next_seq == opened_at {
+            return Ok(());
+        }
         self.append(next_seq, &[])?;
         self.sync()
     }
@@ -366,6 +377,13 @@ impl Wal {
     #[cfg(test)]
     pub(crate) fn remove_obsolete(&mut self, flushed_through: SeqNo) -> Result<u64> {
         self.shared.remove_obsolete(flushed_through)
+    }
+
+    /// Closed segments whose files are open.
+    #[cfg(test)]
+    pub(crate) fn open_closed(&self) -> usize {
+        let state = self.shared.state.lock();
+        state.closed.iter().filter(|s| s.file.is_some()).count()
     }
 
     /// Bytes of all segments, handed over or not.

@@ -6,6 +6,7 @@
 //! synced: the log is cut there, and what is left is a prefix (I5). What an earlier opening has
 //! found ([`Bounds`]) was durable, whatever records say.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -137,7 +138,8 @@ pub(crate) fn survey(
     let store = log_store(tier)?;
     let files = store.list()?;
     let there = files.iter().filter_map(|file| segment_number(&file.name));
-    let numbers = bounds.segments(there.clone());
+    let there: BTreeSet<FileId> = there.collect();
+    let numbers = bounds.segments(there.iter().copied());
     let mut replay = Replay {
         tier,
         store: &*store,
@@ -145,7 +147,7 @@ pub(crate) fn survey(
         bounds,
         missing: numbers
             .iter()
-            .filter(|n| !there.clone().any(|t| t == **n))
+            .filter(|number| !there.contains(number))
             .copied()
             .collect(),
         chain: Vec::new(),

@@ -83,13 +83,20 @@ pub(crate) struct Segment {
     pub(crate) extent: ClosedSegment,
     /// Bytes of it known to be durable.
     pub(crate) durable_len: u64,
-    /// Open for appends and syncs; absent once the segment was recovered, which made it
-    /// durable.
+    /// Open for appends and syncs; absent once the segment takes no more and is durable.
     pub(crate) file: Option<Arc<dyn LogFile>>,
 }
 
 impl Segment {
     pub(crate) fn is_durable(&self) -> bool {
         self.durable_len == self.extent.len
+    }
+
+    /// Closes the file if it has nothing left to be synced, once nothing is appended any more. There may be many segments, of many
+    /// keyspaces or of a log that is kept for followers.
+    pub(crate) fn let_go(&mut self) {
+        if self.is_durable() {
+            self.file = None;
+        }
     }
 }

@@ -43,9 +43,12 @@ impl Shared {
         let mut state = self.state.lock();
         for synced in &targets {
             let state = &mut *state;
-            let mut segments = state.closed.iter_mut().chain([&mut state.current]);
-            if let Some(segment) = segments.find(|s| s.extent.number == synced.extent.number) {
+            let is_it = |segment: &Segment| segment.extent.number == synced.extent.number;
+            if is_it(&state.current) {
+                state.current.durable_len = synced.extent.len;
+            } else if let Some(segment) = state.closed.iter_mut().find(|s| is_it(s)) {
                 segment.durable_len = synced.extent.len;
+                segment.let_go();
             }
         }
         drop(state);

@@ -232,3 +232,17 @@ fn readers_see_what_was_handed_over_from_their_number_on() {
     assert!(late.next().is_none());
     assert!(gone(handle.read_since(2).unwrap_err()));
 }
+
+#[test]
+fn a_segment_that_takes_no_more_is_open_until_it_is_durable() {
+    let store = TestStore::new();
+    let mut wal = fresh(&store);
+    put(&mut wal, 1..=3);
+    wal.rotate(2).unwrap();
+    assert_eq!(wal.open_closed(), 1, "it is not synced yet");
+    put(&mut wal, 4..=4);
+    wal.sync().unwrap();
+    assert_eq!(wal.open_closed(), 0);
+    wal.rotate(3).unwrap();
+    assert_eq!(wal.open_closed(), 0, "synced before");
+}
