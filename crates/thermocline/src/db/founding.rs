@@ -30,9 +30,11 @@ pub(super) fn found_new_store(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Resul
     };
     let drawn = rng.random::<u128>();
     let mut database = None;
-    for tier in tiers {
+    for (index, tier) in tiers.iter().enumerate() {
         refuse_foreign_tables(tier)?;
-        database = Some(identity::claim(tier, database, drawn)?);
+        let store = builder.medium_of(index);
+        let store = store.log_store(&tier.options.path, false)?;
+        database = Some(identity::claim(tier, &*store, database, drawn)?);
     }
     Ok(database.unwrap_or(drawn))
 }

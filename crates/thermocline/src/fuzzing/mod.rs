@@ -24,7 +24,7 @@ use crate::table::{ReadTrace, ScanOptions, Table};
 use crate::tier::Purpose;
 use crate::version::edit::{TableMeta, VersionEdit, table_file_name};
 use crate::version::{identity, manifest_file_name};
-use crate::wal::segment_file_name;
+use crate::wal::{log_store, segment_file_name};
 use store::{DATABASE, TestTiers};
 
 /// What a target calls.
@@ -209,7 +209,8 @@ pub fn tier_identity(bytes: &[u8]) {
     let tiers = TestTiers::new();
     tiers.put_table(identity::NAME, bytes);
     let checked = identity::check(tiers.fast(), DATABASE).is_ok();
-    let claimed = identity::claim(tiers.fast(), None, DATABASE);
+    let claimed = log_store(tiers.fast())
+        .and_then(|store| identity::claim(tiers.fast(), &*store, None, DATABASE));
     assert!(
         !checked || claimed.is_ok(),
         "what is intact is taken up again"

@@ -96,16 +96,23 @@ fn read(tier: &Arc<Tier>) -> Result<Found> {
 }
 
 /// Makes the directory of a tier that holds no tables belong to a new store, whose number comes
-/// back: `database`, or where that is none, the one that an unfinished creation left there, or
+/// back; `store` is at the tier's directory: `database`, or where that is none, the one that an unfinished creation left there, or
 /// else `drawn`.
 ///
 /// # Errors
 /// As [`check`], when the directory belongs to another store.
-pub(crate) fn claim(tier: &Arc<Tier>, database: Option<u128>, drawn: u128) -> Result<u128> {
+pub(crate) fn claim(
+    tier: &Arc<Tier>,
+    store: &dyn LogStore,
+    database: Option<u128>,
+    drawn: u128,
+) -> Result<u128> {
     let wanted = match read(tier)? {
         Found::Identity { database: left, .. } => {
             let wanted = database.unwrap_or(left);
             check(tier, wanted)?;
+            // A process that was killed may have left it to the system's cache.
+            replace(tier, store, wanted)?;
             return Ok(wanted);
         }
         Found::Nothing => database.unwrap_or(drawn),
