@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use thermocline::executor::Stepped;
-use thermocline::storage::{CrashStyle, Faulty};
+use thermocline::storage::{CrashStyle, Fault, Faulty};
 use thermocline::{Db, DbBuilder, Durability, Error, Options, Points, RecoveryMode, TierOptions};
 
 const DIR: &str = "/fast";
@@ -138,4 +138,39 @@ fn a_tolerant_opening_that_refuses_changes_nothing() {
     let names = |files: &[(String, Vec<u8>)]| files.iter().map(|f| f.0.clone()).collect::<Vec<_>>();
     assert_eq!(names(&files(&disk)), names(&before));
     assert!(files(&disk) == before, "a file was changed");
+}
+
+/// A copy that is set aside had its name before it was durable. If its sync failed, a repeated repair took it for what it had set
+/// aside, and removed the original: after a loss of power neither was there.
+#[test]
+fn what_is_set_aside_is_durable_before_anything_goes_by_it() {
+    let disk = Faulty::new(1);
+    let db = strict(&disk).open().unwrap();
+    fill(&db);
+    let disk = disk.crash(CrashStyle::KeepAll);
+    damage_the_log(&disk);
+    let (name, damaged) = segment(&disk);
+    let mut repeated = 0;
+    for call in 1..300 {
+        let disk = disk.image(|_| true);
+        disk.fail_nth(call, Fault::SyncFails);
+        let first = strict(&disk).repair(false);
+        // Most calls are no syncs.
+        if disk.triggered() == 0 || first.is_ok() {
+            continue;
+        }
+        disk.heal();
+        repeated += 1;
+        let again = strict(&disk).repair(false);
+        if !again.is_ok_and(|report| report.repaired) {
+            continue;
+        }
+        let disk = disk.crash(CrashStyle::LoseAll);
+        let lost = Path::new(DIR).join("lost");
+        let kept = disk.list_raw(&lost).into_iter();
+        let mut kept = kept.filter(|file| file.name.starts_with(&name));
+        let whole = kept.any(|file| disk.read_raw(&lost, &file.name).unwrap() == damaged);
+        assert!(whole, "after a sync failed at call {call}");
+    }
+    assert!(repeated > 0);
 }

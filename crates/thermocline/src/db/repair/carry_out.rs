@@ -117,15 +117,20 @@ fn copy(to: &dyn LogStore, name: &str, bytes: &[u8]) -> Result<String> {
     let mut free = name.to_owned();
     for number in 2.. {
         match to.read(&free) {
-            Ok(there) if there == bytes => return Ok(free),
+            // Written once more: whether it is durable nobody knows.
+            Ok(there) if there == bytes => break,
             Ok(_) => free = format!("{name}.{number}"),
             Err(Error::NotFound { .. }) => break,
             Err(error) => return Err(error),
         }
     }
-    let file = to.create(&free)?;
-    file.append(bytes)?;
-    file.sync()?;
+    let temporary = format!("{free}.tmp");
+    let file = to.create(&temporary)?;
+    let written = file.append(bytes).and_then(|()| file.sync());
+    let named = written.and_then(|()| to.rename(&temporary, &free));
+    named.inspect_err(|_| {
+        let _ = to.remove(&temporary);
+    })?;
     Ok(free)
 }
 
