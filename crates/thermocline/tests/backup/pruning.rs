@@ -152,3 +152,25 @@ fn a_generation_is_gone_for_good_before_its_tables_are() {
         );
     }
 }
+
+/// It wrote what it keeps before it removed anything: where a backup that found no room had filled the disk, there was none for
+/// that either.
+#[test]
+fn pruning_makes_room_before_it_needs_any() {
+    let disk = Faulty::new(1);
+    let db = builder(&disk, "store").open().unwrap();
+    let backups = backups(&disk);
+    for round in 0..2 {
+        write(&db, round, 300);
+        backups.take(&db).unwrap();
+    }
+    let tables = || disk.list_raw(Path::new(TABLES));
+    let (named, name) = (tables().len(), tables()[0].name.clone());
+    // As a backup leaves it that is cut short.
+    disk.write_raw(Path::new(TABLES), &format!("9{name}"), &[7; 4096]);
+    let is_new =
+        |operation, name: &str| operation == Operation::Create && name.starts_with("GENERATION");
+    disk.fail_where(is_new, Fault::NoSpace);
+    assert!(backups.prune(1).is_err());
+    assert_eq!(tables().len(), named, "half a table is gone");
+}

@@ -267,6 +267,8 @@ impl Backups {
         work.check()?;
         let all = self.read_all()?;
         let (old, kept) = all.split_at(all.len().saturating_sub(keep.max(1)));
+        // First: what a backup has left that found no room may be all of it.
+        self.remove_unnamed(&all, &mut work)?;
         if !old.is_empty() {
             // Those that go must not go for any that only the system's cache has: a sync of another handle may have
             // failed (I9).
@@ -288,10 +290,14 @@ impl Backups {
             .filter_map(|file| generation::number(&file.name));
         let mut numbers: Vec<u64> = numbers.collect();
         numbers.sort_unstable();
-        numbers
-            .into_iter()
-            .map(|number| Generation::read(&*self.log, number))
-            .collect()
+        let read = numbers.into_iter().filter_map(|number| {
+            match Generation::read(&*self.log, number) {
+                // Pruned since the look.
+                Err(Error::NotFound { .. }) => None,
+                read => Some(read),
+            }
+        });
+        read.collect()
     }
 
     fn read_one(&self, number: Option<u64>) -> Result<Generation> {

@@ -53,6 +53,11 @@ impl Backups {
         let mut tables = Vec::new();
         for table in pinned.iter().flat_map(|pinned| pinned.version.tables()) {
             let mut backed_up = describe(table)?;
+            let before = known.get(&backed_up.file_name());
+            if before.is_some_and(|known| known.len != backed_up.len) {
+                // Of another store that was restored from here: the same data, and another filter, say.
+                backed_up.content = sum_of_file(table)?;
+            }
             let name = backed_up.file_name();
             let found = present.get(&name);
             let is_whole = |known: &&&BackedUp| found == Some(&known.len);
@@ -98,14 +103,16 @@ impl Backups {
     }
 }
 
+fn sum_of_file(table: &TableHandle) -> Result<u64> {
+    let file = table.table.tier().tables.open(&table.meta.file_name())?;
+    copy::pieces(&*file, &mut |_| Ok(()))
+}
+
 /// The table as a backup names it, its file's checksum not yet known.
 fn describe(table: &Arc<TableHandle>) -> Result<BackedUp> {
     let content = match table.table.properties().data_checksum {
         Some(content) => content,
-        None => {
-            let file = table.table.tier().tables.open(&table.meta.file_name())?;
-            copy::pieces(&*file, &mut |_| Ok(()))?
-        }
+        None => sum_of_file(table)?,
     };
     Ok(BackedUp {
         id: table.meta.id,
