@@ -167,6 +167,17 @@ pub enum Error {
         /// The oldest one still in the log.
         oldest: u64,
     },
+    /// The log ends before the sequence number asked for.
+    #[error(
+        "the log ends at sequence {newest}, {asked} is beyond what comes next: this store was restored since, or is another \
+         one than was followed; start from a checkpoint"
+    )]
+    LogAhead {
+        /// The first sequence number wanted.
+        asked: u64,
+        /// The newest one in the log.
+        newest: u64,
+    },
     /// The store was closed.
     #[error("the store is closed")]
     Closed,

@@ -149,3 +149,44 @@ fn a_sync_that_fails_for_a_follower_stops_the_store() {
         "{written:?}"
     );
 }
+
+/// A leader that was restored from an older backup has fewer numbers than its follower knows. It said that nothing was new until it had
+/// caught up, and what it had written until then the follower never heard of.
+#[test]
+fn a_follower_that_is_ahead_is_told() {
+    let leader = open_on(&small_options(), &memory()).unwrap();
+    leader.put("key", "value").unwrap();
+    let next = leader.snapshot().seq() + 1;
+    assert_eq!(leader.log_since(next).unwrap().count(), 0, "nothing is new");
+    match leader.log_since(next + 1) {
+        Err(Error::LogAhead { asked, newest }) => {
+            assert_eq!((asked, newest), (next + 1, next - 1));
+        }
+        other => panic!("{:?}", other.map(|_| ())),
+    }
+}
+
+/// Its name says nothing of a keyspace that was dropped and made again: a follower went on in the old one.
+#[test]
+fn a_keyspace_that_was_made_again_has_another_number() {
+    let mut options = small_options();
+    options.log_retention = 2 << 20;
+    let leader = open_on(&options, &memory()).unwrap();
+    let number_of = |next| {
+        let mut batches = leader.log_since(next).unwrap();
+        let batch = batches.next().unwrap().unwrap();
+        (batch.ops[0].keyspace_number, batch.last_seq() + 1)
+    };
+    let write = || {
+        let keyspace = leader.create_keyspace("a").unwrap();
+        keyspace.put("key", "value").unwrap();
+    };
+    write();
+    let (first, next) = number_of(1);
+    write();
+    let (same, next) = number_of(next);
+    assert_eq!(same, first);
+    leader.drop_keyspace("a").unwrap();
+    write();
+    assert_ne!(number_of(next).0, first);
+}

@@ -72,6 +72,9 @@ pub struct LoggedBatch {
 pub struct LoggedOp {
     /// Name of its keyspace; none when that was dropped before the log was asked for.
     pub keyspace: Option<Arc<str>>,
+    /// What the keyspace is to the store that is followed. One that was dropped and made again under its name has another number:
+    /// a follower that has one of that name drops its own first.
+    pub keyspace_number: u32,
     /// [`Kind::Put`] or [`Kind::Delete`].
     pub kind: Kind,
     /// The key.
@@ -122,6 +125,10 @@ impl Engine {
             // The log's lock until it is known how far to read: a group whose writers have not been answered yet is
             // nothing to follow.
             let mut log = self.commit.log.lock();
+            if seq > log.last_seq + 1 {
+                let newest = log.last_seq;
+                return Err(Error::LogAhead { asked: seq, newest });
+            }
             log.wal.hand_over_all()?;
             self.commit.log_sync.read_since(seq)?
         };
@@ -158,6 +165,7 @@ impl LogReader {
             let op = op.map_err(|bad| refused(bad.at))?;
             ops.push(LoggedOp {
                 keyspace: self.names.get(&op.keyspace).cloned(),
+                keyspace_number: op.keyspace,
                 kind: op.kind,
                 key: op.key,
                 value: op.value,

@@ -265,7 +265,7 @@ impl Db {
     /// a time where syncs are dear.
     ///
     /// # Errors
-    /// [`Error::LogGone`] when the log no longer holds `seq`; I/O errors; [`Error::Poisoned`] when the sync fails or one
+    /// [`Error::LogGone`] when the log no longer holds `seq`; [`Error::LogAhead`] when there is a gap between its end and `seq`; I/O errors; [`Error::Poisoned`] when the sync fails or one
     /// failed before (I9).
     pub fn log_since(&self, seq: SeqNo) -> Result<LogReader> {
         self.engine().log_since(seq)
