@@ -69,7 +69,7 @@ impl Engine {
         for (target, tier) in targets.iter().zip(&self.tiers) {
             let tables = edits.iter().flat_map(|edit| &edit.added);
             for table in tables.filter(|table| table.tier == tier.index) {
-                tier.tables.link(&table.file_name(), &target.options.path)?;
+                tier.tables.link(&table.file_name(), target.tables.path())?;
             }
             point!(self.points, "checkpoint.linked")?;
             target.tables.sync_dir()?;
