@@ -149,6 +149,11 @@ impl EvictionRule {
         }
     }
 
+    /// Whether records are of a class that is worth the fast tier.
+    pub(super) fn is_worth(&self, bin: &Bin) -> bool {
+        self.reuse.is_worth(class(bin.stable_before, self.epoch))
+    }
+
     /// Whether a record goes.
     pub(super) fn evicts(&self, stable_before: u64, rank: f64) -> bool {
         !self.cut.admits(stable_before, rank)
@@ -212,16 +217,13 @@ impl EvictionRule {
         }
     }
 
-    /// The limits after an eviction that left the tables of `version`. `ratio` is the mean of
-    /// physical by HotRAP size before it.
+    /// The limits after an eviction that left the tables of `version`. `ratio` is the physical by the HotRAP size of
+    /// what is not worth the fast tier.
     pub(super) fn limits_after(&self, version: &Version, ratio: f64, sizes: &Sizes) -> Limits {
         if !self.auto_tuning {
             return version.limits;
         }
-        let worth = version.bins().filter(|bin| {
-            let class = class(bin.stable_before, self.epoch);
-            self.reuse.is_worth(class)
-        });
+        let worth = version.bins().filter(|bin| self.is_worth(bin));
         let (hot_rap, physical) = worth.fold((0, 0), |(hot_rap, physical), bin| {
             (hot_rap + bin.hot_rap, physical + bin.physical)
         });

@@ -5,6 +5,7 @@ use bytes::Bytes;
 
 use super::cursor::Merged;
 use super::files::{Space, Writer};
+use super::histogram::Bin;
 use super::limits::{EvictionRule, Limits};
 use super::reuse::Census;
 use super::sizes::Sizes;
@@ -40,7 +41,8 @@ pub(super) struct Pass {
     pub(super) began: Began,
     /// Whether it takes every table that there was: its output is then one run.
     pub(super) is_full: bool,
-    /// The eviction that it carries out, and the mean of physical by HotRAP size before it.
+    /// The eviction that it carries out, and the physical by the HotRAP size, before it, of records that are not worth the
+    /// fast tier.
     pub(super) eviction: Option<(EvictionRule, f64)>,
     /// The limits of before the eviction, until its first slice is in force.
     pub(super) before: Option<Limits>,
@@ -94,8 +96,14 @@ impl Pass {
         began: Began,
         rule: EvictionRule,
     ) -> Self {
-        let (lowest, above) = version.split_sum(|table| table.histogram.hot_rap());
-        let ratio = version.physical() as f64 / (lowest + above).max(1) as f64;
+        // Of the records that the limit leaves room for beside those that are worth it: these may be far larger, and so have
+        // far smaller a ratio.
+        let others = version.bins().filter(|bin| !rule.is_worth(bin));
+        let (physical, hot_rap) = match sizes_of(others) {
+            (_, 0) => sizes_of(version.bins()),
+            others => others,
+        };
+        let ratio = physical as f64 / hot_rap.max(1) as f64;
         Self {
             eviction: Some((rule, ratio)),
             before: Some(version.limits),
@@ -260,6 +268,13 @@ impl Pass {
             version.limits = rule.limits_after(version, ratio, sizes);
         }
     }
+}
+
+/// Physical and HotRAP size of `bins`.
+fn sizes_of<'a>(bins: impl Iterator<Item = &'a Bin>) -> (u64, u64) {
+    bins.fold((0, 0), |(physical, hot_rap), bin| {
+        (physical + bin.physical, hot_rap + bin.hot_rap)
+    })
 }
 
 /// Takes the records up to `end` out of `inputs`, or all; the tables that are left without any.

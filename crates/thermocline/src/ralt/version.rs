@@ -249,13 +249,33 @@ impl Version {
         Ok(false)
     }
 
+    /// The tables that may hold keys in `first..=last`, with their levels. Tables of level 0 are over all of the range; others are
+    /// sorted, also where they are trimmed: what is left of one ends where it did.
+    fn meeting<'a>(
+        &'a self,
+        first: &'a [u8],
+        last: &'a [u8],
+    ) -> impl Iterator<Item = (usize, &'a Arc<Tracked>)> {
+        let levels = self.levels.iter().enumerate();
+        levels.flat_map(move |(level, tables)| {
+            let from = match level {
+                0 => 0,
+                _ => tables.partition_point(|table| &table.meta.range.last[..] < first),
+            };
+            let meets =
+                move |table: &&Arc<Tracked>| level == 0 || &table.meta.range.first[..] <= last;
+            let tables = tables[from..].iter().take_while(meets);
+            tables.map(move |table| (level, table))
+        })
+    }
+
     /// About the HotRAP size of the hot records with keys in `first..=last`.
     ///
     /// # Errors
     /// Damage; I/O errors.
     pub(super) fn hot_bytes(&self, first: &[u8], last: &[u8]) -> Result<u64> {
         let (mut lowest, mut above) = (0, 0);
-        for (level, table) in self.numbered() {
+        for (level, table) in self.meeting(first, last) {
             match table.hot_bytes(first, last)? {
                 0 => {}
                 bytes if self.is_lowest(level, table) => lowest += bytes,

@@ -43,11 +43,18 @@ pub(super) struct Worker {
     merged: bool,
     /// [`Shared::drops`] when the last merge of all tables began.
     drops: u64,
-    /// Flushes at the last eviction, and the hot set's limit then: until one changes, another
-    /// would find nothing.
-    evicted: Option<(u64, u64)>,
+    /// The last eviction.
+    evicted: Option<Evicted>,
     /// How densely records are read again. Not kept over a restart: it is soon known anew.
     pub(super) reuse: Reuse,
+}
+
+/// What an eviction went by: until there is more, or a limit is lower, another would find nothing.
+#[derive(Debug, Clone, Copy)]
+struct Evicted {
+    flushes: u64,
+    hot_set: u64,
+    physical: u64,
 }
 
 impl Worker {
@@ -261,10 +268,15 @@ impl Shared {
         if pass.is_full {
             worker.drops = pass.began.drops;
         }
-        if pass.eviction.is_some() {
+        if let Some((rule, _)) = &pass.eviction {
             self.evictions.fetch_add(1, Ordering::Relaxed);
             let version = self.version.load();
-            worker.evicted = Some((worker.flushes, self.hot_set_limit(&version)));
+            // The limits that it went by: those that follow from what it left may be lower.
+            worker.evicted = Some(Evicted {
+                flushes: worker.flushes,
+                hot_set: self.hot_set_limit(&version),
+                physical: rule.limits.1,
+            });
             worker.merged = false;
         } else if pass.is_full {
             worker.merged = true;
@@ -286,7 +298,11 @@ impl Shared {
 
     fn due(&self, worker: &Worker, version: &Version) -> Option<Due> {
         let hot_limit = self.hot_set_limit(version);
-        let tried = |(flushes, limit): (u64, u64)| flushes == worker.flushes && hot_limit >= limit;
+        let tried = |evicted: Evicted| {
+            evicted.flushes == worker.flushes
+                && hot_limit >= evicted.hot_set
+                && version.limits.physical >= evicted.physical
+        };
         if self.is_over(version) && !worker.evicted.is_some_and(tried) {
             // Records of one key in several tables count several times: a plain merge first, if
             // they may be what exceeds the limit. Or if records of dropped keyspaces may be: an eviction

@@ -481,3 +481,27 @@ fn histograms_do_not_grow_with_the_epochs_that_a_store_has_seen() {
         assert!(bins <= 3 * BINS, "{bins} of {}", table.meta.entries);
     }
 }
+
+/// What the limit leaves room for beside the records that are worth it was taken for as large as these: of few large hot ones
+/// beside very many small ones it fell below half of what an eviction had left, no other one followed, as nothing had been
+/// read since, and for being so far over everything was forgotten.
+#[test]
+fn few_large_hot_records_are_not_forgotten_beside_many_small_ones() {
+    let fixture = Fixture::on(Arc::new(Memory::new()), 16 << 20, HotRapOptions::default());
+    fixture.ralt.set_data(0);
+    for number in 0..92 {
+        if fixture.ralt.log(0, &key(number), 100_000, 2) {
+            fixture.work();
+        }
+    }
+    let mut small = 1000..1_000_000;
+    while fixture.is_young() {
+        fixture.read(0, small.next().unwrap(), 0);
+    }
+    fixture.work();
+    check_limits(&fixture);
+    for number in small.take(5000) {
+        fixture.read(0, number, 0);
+    }
+    assert_eq!(fixture.hot(0, 0..92).len(), 92);
+}
