@@ -163,9 +163,10 @@ impl Engine {
         pick: impl Fn(&Picker<'_>) -> Vec<(f64, Plan)>,
     ) -> Vec<(Arc<Tree>, Plan)> {
         let mut found = Vec::new();
+        let rooms = self.fast_rooms();
         for tree in self.all_trees() {
             let state = tree.state.lock();
-            let picked = tree.with_picker(self, &state, false, &pick);
+            let picked = tree.with_picker_in(&rooms, self, &state, false, &pick);
             drop(state);
             let of_tree = picked.into_iter();
             found.extend(of_tree.map(|(score, plan)| (score, Arc::clone(&tree), plan)));
@@ -328,11 +329,12 @@ impl Engine {
     /// Whether nothing runs, waits or wants to run that could make room.
     pub(crate) fn makes_no_room(&self) -> bool {
         let seen = self.background.compactions.look();
+        let rooms = self.fast_rooms();
         let is_idle = seen.running() == 0
             && self.all_trees().iter().all(|tree| {
                 tree.peek().immutables.is_empty()
                     && !tree.state.lock().flushing
-                    && !tree.wants_compaction(self)
+                    && !tree.wants_compaction(&rooms, self)
             })
             && !self.is_promoting();
         // What began between these looks is wanted no more, and may have run in none of them.

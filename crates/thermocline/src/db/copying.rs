@@ -89,7 +89,10 @@ impl Engine {
             table.table.age_reads();
             data += table.meta.len;
         });
-        let blocks = data / self.tiers[1].options.block_size as u64;
+        let blocks = data
+            / self.tiers[usize::from(self.level_tiers()[1])]
+                .options
+                .block_size as u64;
         let between = blocks / PART_READ / LOOKS;
         self.copying.between.store(between, Ordering::Relaxed);
     }

@@ -52,6 +52,8 @@ impl Job for FlushJob {
                 Ok(()) => {
                     self.engine.background.clear(Work::Flush);
                     self.engine.after_change();
+                    // What another keyspace has grown by, this one's promotion cache may have too much of.
+                    self.engine.schedule_promotions();
                     return Step::Again;
                 }
                 // Copies had the device's room, and are gone.

@@ -143,15 +143,16 @@ impl Engine {
     /// whether there is room that nothing is due to fill.
     pub(crate) fn update_hot_room(&self) {
         let Some(ralt) = &self.ralt else { return };
-        let (mut room, mut used) = (0, 0);
+        let mut used = 0;
         let mut data = 0u64;
-        let shares = self.shares();
+        let rooms = self.fast_rooms();
+        // Of the tier as a whole: each keyspace is given room for a table at least, and of very many that is more than
+        // there is.
+        let room = rooms.last_levels();
         for tree in self.all_trees() {
-            tree.promotion_share.set(shares.of(&tree));
+            tree.promotion_share.set(rooms.shares.of(&tree));
             let pinned = tree.pin();
             let f = usize::from(tree.last_fast_level);
-            let target = tree.targets(self, &pinned.version).bytes[f];
-            room = target.saturating_add(room);
             used += tree.bytes_on(0)[..=f].iter().sum::<u64>();
             // Each tier has a compression of its own. A look at every table, as a new version takes, too.
             let tables = pinned.version.tables().map(|table| table.raw_bytes());
@@ -303,7 +304,7 @@ mod tests {
     /// settled.
     fn leave_room_for(scene: &Scene, tables: u64) -> Option<Reservation> {
         let (engine, tree) = (scene.engine(), scene.tree());
-        let room = || engine.fast_room(tree).last;
+        let room = || engine.fast_rooms().of(tree).last;
         let used = tree.bytes_on(0).iter().sum::<u64>();
         let step = engine.sizes.table_size / 4;
         let wanted = used + tables * engine.sizes.table_size + step;
@@ -341,13 +342,25 @@ mod tests {
         assert!(is_filled(), "emptied");
     }
 
+    /// Each keyspace was counted with room for a table, were it empty. With a dozen of them there was always spare room: whatever was read
+    /// was promoted, hot or not, and sent down again.
+    #[test]
+    fn keyspaces_that_hold_nothing_leave_no_room_to_be_filled() {
+        let scene = scene_with_much_in_lf();
+        for number in 0..16 {
+            scene.db.create_keyspace(&format!("{number}")).unwrap();
+        }
+        let _held = leave_room_for(&scene, SPARE_TABLES);
+        assert!(!scene.engine().has_spare_room.load(Ordering::Relaxed));
+    }
+
     /// What a store has no use for when it is opened stayed empty, if it was no more than a compaction takes.
     #[test]
     fn little_room_is_filled_once_after_opening() {
         let scene = scene_with_much_in_lf();
         let spare = |scene: &Scene| {
             let used = scene.tree().bytes_on(0).iter().sum::<u64>();
-            let room = scene.engine().fast_room(scene.tree()).last;
+            let room = scene.engine().fast_rooms().of(scene.tree()).last;
             room.saturating_sub(used) / scene.engine().sizes.table_size
         };
         let table = scene.engine().sizes.table_size;

@@ -120,9 +120,10 @@ impl Engine {
                 ..LevelMetrics::default()
             })
             .collect();
+        let rooms = self.fast_rooms();
         for tree in self.all_trees() {
             let pinned = tree.pin();
-            let targets = tree.targets(self, &pinned.version);
+            let targets = tree.targets_in(&rooms, self, &pinned.version);
             for (number, level) in levels.iter_mut().enumerate() {
                 let here = &pinned.version.levels[number];
                 level.tables += here.tables.len() as u64;

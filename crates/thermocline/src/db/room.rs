@@ -59,6 +59,38 @@ fn table_bytes(tree: &Tree) -> u64 {
     levels.iter().map(|level| level.bytes).sum()
 }
 
+/// The room of all keyspaces' levels on the fast tier at one moment: to work it out takes a look at all of them.
+pub(crate) struct FastRooms {
+    pub(super) shares: Shares,
+    /// For L1 to Lf in the long run, in bytes.
+    planned: u64,
+    /// For the last fast levels now, in bytes, where records live by hotness.
+    hot: Option<u64>,
+    /// The same, where they live by level.
+    by_level: u64,
+}
+
+impl FastRooms {
+    /// For the last fast levels, in bytes.
+    pub(super) fn last_levels(&self) -> u64 {
+        self.hot.unwrap_or(self.by_level)
+    }
+
+    /// The part that is `tree`'s.
+    pub(crate) fn of(&self, tree: &Tree) -> FastRoom {
+        let share = self.shares.of(tree);
+        let of_share = |bytes: u64| (bytes as f64 * share) as u64;
+        FastRoom {
+            planned: of_share(self.planned),
+            last: of_share(self.last_levels()),
+            cold: match self.hot {
+                Some(_) => tree.averages.cold(),
+                None => 1.0,
+            },
+        }
+    }
+}
+
 impl Engine {
     pub(super) fn shares(&self) -> Shares {
         let trees = self.trees.load();
@@ -84,23 +116,18 @@ impl Engine {
         LevelTargets::planned(&self.options, &self.sizes, planned, f, tree.averages.cold())
     }
 
-    /// The room of `tree`'s levels on the fast tier.
-    pub(crate) fn fast_room(&self, tree: &Tree) -> FastRoom {
+    /// The room of the levels on the fast tier, to be divided between keyspaces.
+    pub(crate) fn fast_rooms(&self) -> FastRooms {
         let shares = self.shares();
-        let share = shares.of(tree);
-        let of_share = |bytes: u64| (bytes as f64 * share) as u64;
-        let planned = of_share(self.planned_room());
-        if self.ralt.is_none() {
-            return FastRoom {
-                planned,
-                last: planned / self.options.level_ratio * (self.options.level_ratio - 1),
-                cold: 1.0,
-            };
-        }
-        FastRoom {
+        let planned = self.planned_room();
+        let hot = self.ralt.is_some();
+        let hot = hot.then(|| self.room_of_last_levels(&shares).max(planned / 4));
+        let ratio = self.options.level_ratio;
+        FastRooms {
+            shares,
             planned,
-            last: of_share(self.room_of_last_levels(&shares)).max(planned / 4),
-            cold: tree.averages.cold(),
+            hot,
+            by_level: planned / ratio * (ratio - 1),
         }
     }
 
@@ -167,7 +194,7 @@ mod tests {
     }
 
     fn room(db: &Db) -> u64 {
-        db.engine().fast_room(db.tree()).last
+        db.engine().fast_rooms().of(db.tree()).last
     }
 
     #[test]

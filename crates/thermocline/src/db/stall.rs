@@ -418,9 +418,10 @@ impl Engine {
 
     /// Bytes that compaction must still move to bring every level to its target.
     pub(crate) fn compaction_debt(&self) -> u64 {
+        let rooms = self.fast_rooms();
         let debt = |tree: &Arc<Tree>| {
             let superversion = tree.pin();
-            let targets = tree.targets(self, &superversion.version);
+            let targets = tree.targets_in(&rooms, self, &superversion.version);
             targets.debt(&superversion.version, self.sizes.l0_trigger)
         };
         self.all_trees().iter().map(debt).sum()

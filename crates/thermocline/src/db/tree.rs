@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::averages::Averages;
 use super::engine::Engine;
 use super::reservations::Reservations;
-use super::room::Share;
+use super::room::{FastRooms, Share};
 use crate::compaction::{BypassWorth, Hotness, LevelTargets, Picker, Plan, Running};
 use crate::error::Result;
 use crate::key::{Kind, SeqNo};
@@ -294,12 +294,22 @@ impl Tree {
 
     /// Target sizes of the levels now.
     pub(crate) fn targets(&self, engine: &Engine, version: &Version) -> LevelTargets {
+        self.targets_in(&engine.fast_rooms(), engine, version)
+    }
+
+    /// As [`Tree::targets`], with the room that was worked out for all keyspaces.
+    pub(crate) fn targets_in(
+        &self,
+        rooms: &FastRooms,
+        engine: &Engine,
+        version: &Version,
+    ) -> LevelTargets {
         LevelTargets::new(
             &engine.options,
             &engine.sizes,
             version,
             self.last_fast_level,
-            engine.fast_room(self),
+            rooms.of(self),
         )
     }
 
@@ -339,8 +349,20 @@ impl Tree {
         urgent: bool,
         choose: impl FnOnce(&Picker<'_>) -> T,
     ) -> T {
+        self.with_picker_in(&engine.fast_rooms(), engine, state, urgent, choose)
+    }
+
+    /// As [`Tree::with_picker`], with the room that was worked out for all keyspaces.
+    pub(crate) fn with_picker_in<T>(
+        &self,
+        rooms: &FastRooms,
+        engine: &Engine,
+        state: &TreeState,
+        urgent: bool,
+        choose: impl FnOnce(&Picker<'_>) -> T,
+    ) -> T {
         let superversion = self.pin();
-        let targets = self.targets(engine, &superversion.version);
+        let targets = self.targets_in(rooms, engine, &superversion.version);
         let l0 = superversion.version.levels[0].tables.len();
         let is_urgent = urgent || l0 >= engine.options.l0_slowdown;
         let hotness = engine.ralt.as_ref().map(|ralt| HotTables {
@@ -360,9 +382,9 @@ impl Tree {
     }
 
     /// Whether a compaction could start now.
-    pub(crate) fn wants_compaction(&self, engine: &Engine) -> bool {
+    pub(crate) fn wants_compaction(&self, rooms: &FastRooms, engine: &Engine) -> bool {
         let state = self.state.lock();
-        self.with_picker(engine, &state, false, |picker| {
+        self.with_picker_in(rooms, engine, &state, false, |picker| {
             picker.candidates().next().is_some()
         })
     }

@@ -190,6 +190,27 @@ fn an_empty_cache_is_never_full() {
     assert!(!tree.promoting.load(Ordering::Acquire));
 }
 
+/// Another keyspace grew, and with it shrank the share of this one, whose cache was over it then: it admitted nothing, so nobody
+/// came who would have promoted it.
+#[test]
+fn a_cache_that_is_full_since_its_share_shrank_is_promoted() {
+    let keys = [&KEYS[..], &["extra"]].concat();
+    let scene = Scene::with_old(&keys);
+    scene.heat(&keys);
+    scene.read_into_cache(&KEYS);
+    let (engine, tree) = (scene.engine(), scene.tree());
+    let in_cache = || tree.promotion.mutable().bytes();
+    assert!(in_cache() > 0 && in_cache() < engine.promotion_capacity(tree));
+    let other = scene.db.create_keyspace("other").unwrap();
+    for key in 0..60u8 {
+        other.put([key], rand::random::<[u8; 500]>()).unwrap();
+    }
+    scene.db.flush().unwrap();
+    scene.drain();
+    assert!(in_cache() < engine.promotion_capacity(tree));
+    assert!(promoted_bytes(&scene) > 0);
+}
+
 /// Records that a crossing took out of the cache and had no room for were counted as cold ones.
 #[test]
 fn a_hot_record_that_a_crossing_has_no_room_for_is_not_counted_as_cold() {
