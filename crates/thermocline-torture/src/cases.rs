@@ -118,6 +118,7 @@ pub fn run(
         violations,
         elapsed: begun.elapsed(),
     }
+    .having_run()
 }
 
 /// What a panic said.

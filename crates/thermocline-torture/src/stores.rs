@@ -120,3 +120,17 @@ pub fn option_sets() -> Vec<(&'static str, Options)> {
     add("record cache", &|o| o.record_cache = Some(64 << 10));
     sets
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::kill;
+
+    /// At a point that the engine does not have no thread would ever let the others run.
+    #[test]
+    fn every_window_is_a_point_of_the_engine() {
+        for point in WINDOWS {
+            assert!(kill::is_point(point), "{point}");
+        }
+    }
+}

@@ -176,6 +176,16 @@ impl Verdict {
         self
     }
 
+    /// A run in which nothing was tried has kept no promise.
+    #[must_use]
+    pub(crate) fn having_run(mut self) -> Self {
+        if self.cases == 0 {
+            let nothing = Violation::disorder("no case ran: the time limit was over before");
+            self.violations.push((self.seed, nothing));
+        }
+        self
+    }
+
     /// Whether no promise was broken.
     pub fn is_clean(&self) -> bool {
         self.violations.is_empty()

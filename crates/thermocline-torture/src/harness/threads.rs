@@ -166,12 +166,17 @@ impl Trial {
         self.check(number, least, found.as_deref())
     }
 
-    /// A snapshot says the same each time, however it is asked.
+    /// A snapshot says the same each time, however it is asked, and that was so at its time.
     fn read_snapshot(&self, rng: &mut SmallRng) -> Checked {
+        let numbers: Vec<_> = (0..6).map(|_| Self::choose(rng)).collect();
+        let least: Vec<_> = numbers.iter().map(|n| self.acknowledged(*n)).collect();
         let snapshot: Snapshot = self.db.snapshot();
-        let keys: Vec<_> = (0..6).map(|_| key(Self::choose(rng))).collect();
+        let keys: Vec<_> = numbers.iter().map(|n| key(*n)).collect();
         let get = |key: &String| Ok(snapshot.get(key)?.map(|v| v.into_bytes()));
         let first = keys.iter().map(get).collect::<Checked<Vec<_>>>()?;
+        for ((number, least), found) in numbers.iter().zip(least).zip(&first) {
+            self.check(*number, least, found.as_deref())?;
+        }
         (0..30).try_for_each(|_| self.get(rng))?;
         let again = keys.iter().map(get).collect::<Checked<Vec<_>>>()?;
         let many = snapshot.multi_get_in(&self.db, &keys)?.into_iter();

@@ -132,10 +132,10 @@ impl Trial {
         trial.disk = self.disk.clone();
         trial.options = self.options.clone();
         trial.options.create_if_missing = false;
-        let db = match (trial.open_at(&copy.paths), &copy.contents) {
-            (Ok(db), _) => db,
-            (Err(_), None) => return Ok(()),
-            (Err(error), Some(_)) => {
+        let db = match trial.open_at(&copy.paths) {
+            Ok(db) => db,
+            Err(_) if !copy.acknowledged => return Ok(()),
+            Err(error) => {
                 let message = format!("the checkpoint is gone: {error}");
                 return Err(Violation::new(Promise::Kept, message));
             }
@@ -144,8 +144,7 @@ impl Trial {
             return Err(format!("hotness of the checkpoint: {trouble}").into());
         }
         let found = contents(&db).map_err(|e| format!("scan of the checkpoint: {e}"))?;
-        let copied = copy.contents.as_ref();
-        if copied.is_some_and(|copied| *copied != found) {
+        if copy.contents != found {
             let message = "the checkpoint is not what it was";
             return Err(Violation::new(Promise::Kept, message));
         }

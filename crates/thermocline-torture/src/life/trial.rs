@@ -76,8 +76,9 @@ pub struct Trial {
 pub(super) struct Copied {
     /// Where it lies, by tier.
     pub(super) paths: Vec<PathBuf>,
-    /// What it must hold, once it was acknowledged.
-    pub(super) contents: Option<Contents>,
+    /// What it holds, if it is a store: nobody writes meanwhile.
+    pub(super) contents: Contents,
+    pub(super) acknowledged: bool,
 }
 
 impl Trial {
@@ -256,10 +257,11 @@ impl Trial {
             .collect();
         let copy = self.copy.insert(Copied {
             paths,
-            contents: None,
+            contents: self.history.visible(),
+            acknowledged: false,
         });
         db.checkpoint(&copy.paths)?;
-        copy.contents = Some(self.history.visible());
+        copy.acknowledged = true;
         self.history.all_synced();
         Ok(())
     }

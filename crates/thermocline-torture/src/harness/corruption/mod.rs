@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn damage_is_noticed_or_harmless() {
         for harness in [EVERY_BYTE, CORRUPTION] {
-            let verdict = (harness.run)(&Plan::new(1, 200));
+            let verdict = (harness.run)(&Plan::new(1, 200)).having_reached(200, REACHED);
             assert!(verdict.is_clean(), "{verdict}");
         }
     }

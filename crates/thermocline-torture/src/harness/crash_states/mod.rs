@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn every_state_after_one_action_opens_to_a_prefix() {
-        let verdict = run(&Plan::new(1, count(1)));
+        let verdict = run(&Plan::new(1, count(1))).having_reached(count(1), REACHED);
         assert!(verdict.is_clean(), "{verdict}");
         assert!(verdict.tally.get(OPENED) > verdict.tally.get("moments"));
         assert_eq!(verdict.tally.get("workloads"), count(1));

@@ -77,6 +77,16 @@ pub(crate) fn live(task: &Task) -> Result<(), Violation> {
     lived
 }
 
+/// What no scan meets is whole as well: every table is what its edit says (I4).
+fn check_tables(db: &Db) -> Result<(), Violation> {
+    let report = db.verify(&mut |_| {});
+    let report = report.map_err(|error| format!("verify: {error}"))?;
+    match report.problems.first() {
+        Some(problem) => Err(format!("verify: {problem}").into()),
+        None => Ok(()),
+    }
+}
+
 /// A life and what it goes by.
 struct Life<'a> {
     task: &'a Task,
@@ -145,6 +155,9 @@ impl<'a> Life<'a> {
         let trouble = db.recovery().hotness.as_ref();
         if let Some(trouble) = trouble.filter(|said| !said.contains("of other settings")) {
             return Err(format!("hotness: {trouble}").into());
+        }
+        if self.task.cycle.is_multiple_of(3) && self.task.memory.is_none() {
+            check_tables(db)?;
         }
         expected.check_keyspaces(db)?;
         let held = expected.recovered(&find_all(db)?)?;

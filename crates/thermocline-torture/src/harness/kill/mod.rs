@@ -63,6 +63,12 @@ fn run(plan: &Plan) -> Verdict {
     verdict
 }
 
+/// Whether the engine has a point of this name: a run of this harness that misses one is a violation.
+#[cfg(test)]
+pub(crate) fn is_point(name: &str) -> bool {
+    points::named(name).is_some()
+}
+
 /// What a run did not reach that it should have.
 fn missing(coverage: &BTreeMap<&'static str, (u64, u64)>, cases: u64) -> Option<Violation> {
     // A build without debug assertions has no points.

@@ -53,3 +53,17 @@ pub(super) fn cut_power_at(trial: &Trial, point: &'static str, nth: usize) {
         Ok(())
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::kill;
+
+    /// A point that the engine does not have is never reached, and nobody would have known.
+    #[test]
+    fn every_point_is_one_of_the_engine() {
+        for point in POINTS {
+            assert!(kill::is_point(point), "{point}");
+        }
+    }
+}

@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_is_reported_lost_is_all_that_is() {
-        let verdict = (HARNESS.run)(&Plan::new(1, 60));
+        let verdict = (HARNESS.run)(&Plan::new(1, 60)).having_reached(60, REACHED);
         assert!(verdict.is_clean(), "{verdict}");
     }
 }

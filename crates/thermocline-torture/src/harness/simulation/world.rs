@@ -17,7 +17,7 @@ use super::traced::Traced;
 use crate::life::history::{After, Contents, History, contents, difference};
 use crate::life::{SIDE, Stop, tiny_options};
 use crate::random_options::random_hotrap;
-use crate::verdict::{Tally, Violation};
+use crate::verdict::{Promise, Tally, Violation};
 use crate::work_done::count_work;
 
 /// Keyspaces of every store.
@@ -46,6 +46,10 @@ pub(super) struct World {
     pub(super) poisoned: bool,
     /// Faults that had hit when the opening of this store began.
     hit_before: u64,
+    /// What was planned since then, and what was still to come.
+    planned: Vec<Fault>,
+    /// What is still to come, or goes on.
+    pending: Option<Fault>,
     /// What ended the store before, until it is open again.
     ended: After,
     /// A loss of power is planned, and nothing else; how many faults had hit before.
@@ -71,6 +75,8 @@ impl World {
             tally: Tally::default(),
             poisoned: false,
             hit_before: 0,
+            planned: Vec::new(),
+            pending: None,
             ended: After::Exit,
             power_fails: None,
         })
@@ -94,10 +100,30 @@ impl World {
             _ if is_without_fault => {
                 return Err(Violation::disorder(format!("without a fault: {error}")));
             }
+            // What a wait ends in that nothing can end.
+            Error::Closed => return Err(Violation::new(Promise::Alive, error.to_string())),
+            _ if !self.has_planned(&error) => {
+                let planned = &self.planned;
+                let message = format!("with {planned:?} planned: {error}");
+                return Err(Violation::disorder(message));
+            }
             _ => "errors for which a fault is the reason",
         };
         self.tally.add(reason, 1);
         Ok(())
+    }
+
+    /// Whether `error` is what something may look like that was planned since the store was opened.
+    fn has_planned(&self, error: &Error) -> bool {
+        let any = |faults: &[Fault]| faults.iter().any(|fault| self.planned.contains(fault));
+        match error {
+            Error::NoSpace { .. } => any(&[Fault::NoSpace]) || self.readers_hold_room(),
+            // A sync failed, or it is open which of two manifests is in force.
+            Error::Poisoned { .. } => !self.planned.is_empty(),
+            Error::Io { .. } => any(&[Fault::Io, Fault::ShortWrite, Fault::PowerLoss]),
+            Error::Corruption { .. } => any(&[Fault::ShortRead]),
+            _ => false,
+        }
     }
 
     /// Whether half of the fast tier is taken by removed files that an iterator or a snapshot's
@@ -111,6 +137,8 @@ impl World {
     /// Makes a call fail that is still to come, instead of any other.
     pub(super) fn plan(&mut self, fault: Fault, call: u64, from_then_on: bool) {
         self.heal();
+        self.planned.push(fault);
+        self.pending = Some(fault);
         self.power_fails = (fault == Fault::PowerLoss).then(|| self.disk.triggered());
         match from_then_on {
             true => self.disk.fail_from(call, fault),
@@ -123,6 +151,7 @@ impl World {
         if !self.power_is_gone() {
             self.disk.heal();
             self.power_fails = None;
+            self.pending = None;
         }
     }
 
@@ -144,6 +173,7 @@ impl World {
         for attempt in 0.. {
             // Some openings fail; in the end one has no reason to.
             let faults = attempt < 3 && rng.random_bool(0.25);
+            self.planned = self.pending.into_iter().collect();
             if faults {
                 let fault = [
                     Fault::Io,
