@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use thermocline::storage::{Fault, Faulty, Medium};
-use thermocline::{Db, Error};
+use thermocline::{Db, DbBuilder, Error};
 use thermocline_torture::life::{FAST, SLOW, tiny_options};
 
 use super::{filled, open, with_paths};
@@ -117,20 +117,14 @@ fn a_table_of_another_store_is_no_damage() {
 fn a_table_in_another_tiers_directory_is_taken_from_there() {
     let disk = Faulty::new(1);
     filled(&disk, [FAST, SLOW]);
-    let builder = || {
-        let builder = Db::builder(with_paths([FAST, SLOW])).medium(0, Arc::new(disk.clone()));
-        builder.medium(1, Arc::new(disk.clone()))
-    };
+    let builder = || on_two_tiers(&disk);
     let all = {
         let db = open(&disk, &with_paths([FAST, SLOW])).unwrap();
         let all = db.iter().count();
         db.close().unwrap();
         all
     };
-    let files = disk.list_raw(SLOW.as_ref()).into_iter();
-    let mut names = files.map(|file| file.name);
-    let moved = names.find(|name| name.ends_with(".sst")).unwrap();
-    let bytes = disk.read_raw(SLOW.as_ref(), &moved).unwrap();
+    let (moved, bytes) = first_table(&disk, SLOW);
     disk.write_raw(FAST.as_ref(), &moved, &bytes);
     let slow = disk.table_store(SLOW.as_ref(), false).unwrap();
     slow.remove(&moved).unwrap();
@@ -155,10 +149,7 @@ fn a_table_in_another_tiers_directory_is_taken_from_there() {
 #[test]
 fn a_repair_that_is_cut_short_at_an_identity_is_repeated() {
     let disk = Faulty::new(1);
-    let builder = |disk: &Faulty| {
-        let builder = Db::builder(with_paths([FAST, SLOW])).medium(0, Arc::new(disk.clone()));
-        builder.medium(1, Arc::new(disk.clone()))
-    };
+    let builder = on_two_tiers;
     let db = builder(&disk).open().unwrap();
     db.put("key", "value").unwrap();
     db.close().unwrap();
@@ -187,10 +178,7 @@ fn a_repair_that_is_cut_short_at_an_identity_is_repeated() {
 fn a_whole_copy_of_a_damaged_table_is_taken_from_another_tiers_directory() {
     let disk = Faulty::new(1);
     filled(&disk, [FAST, SLOW]);
-    let builder = || {
-        let builder = Db::builder(with_paths([FAST, SLOW])).medium(0, Arc::new(disk.clone()));
-        builder.medium(1, Arc::new(disk.clone()))
-    };
+    let builder = || on_two_tiers(&disk);
     let (name, bytes) = first_table(&disk, SLOW);
     disk.write_raw(FAST.as_ref(), &name, &bytes);
     disk.corrupt(SLOW.as_ref(), &name, 100, 1).unwrap();
@@ -210,10 +198,7 @@ fn a_whole_copy_of_a_damaged_table_is_taken_from_another_tiers_directory() {
 fn a_table_is_set_aside_beside_another_of_its_name() {
     let disk = Faulty::new(1);
     filled(&disk, [FAST, SLOW]);
-    let builder = || {
-        let builder = Db::builder(with_paths([FAST, SLOW])).medium(0, Arc::new(disk.clone()));
-        builder.medium(1, Arc::new(disk.clone()))
-    };
+    let builder = || on_two_tiers(&disk);
     let (name, _) = first_table(&disk, SLOW);
     let lost = Path::new(SLOW).join("lost");
     disk.write_raw(&lost, &name, b"another's");
@@ -226,6 +211,12 @@ fn a_table_is_set_aside_beside_another_of_its_name() {
     let aside = tables.next().unwrap().parent().unwrap();
     assert!(disk.read_raw(aside, &name).unwrap() == damaged);
     assert_eq!(disk.read_raw(&lost, &name).unwrap(), b"another's");
+}
+
+/// The store of these tests.
+fn on_two_tiers(disk: &Faulty) -> DbBuilder {
+    let builder = Db::builder(with_paths([FAST, SLOW])).medium(0, Arc::new(disk.clone()));
+    builder.medium(1, Arc::new(disk.clone()))
 }
 
 /// A table in `dir`, by name and bytes.
