@@ -92,15 +92,6 @@ impl Background {
 }
 
 impl Engine {
-    /// Frozen memtables that wait for their flush.
-    pub(crate) fn immutables(&self) -> usize {
-        self.trees
-            .load()
-            .values()
-            .map(|tree| tree.peek().immutables.len())
-            .sum()
-    }
-
     /// Frozen memtables that the memory budget allows (I8).
     pub(crate) fn max_immutables(&self) -> usize {
         MEMTABLES as usize - 1

@@ -262,7 +262,7 @@ impl Engine {
         self.commit
             .active_bytes
             .fetch_add(inserted + unowned, Ordering::Relaxed);
-        if self.immutables() >= self.max_immutables() {
+        if self.tally.frozen() >= self.max_immutables() {
             self.update_memtable_pressure();
         }
         point!(self.points, "commit.published")?;
@@ -355,7 +355,7 @@ impl Engine {
     /// keep too much of the log.
     fn freeze_if_full(&self, log: &mut Log) -> Result<()> {
         let full = self.commit.active_bytes.load(Ordering::Relaxed) >= self.sizes.memtable_size;
-        let has_room = || self.immutables() < self.max_immutables();
+        let has_room = || self.tally.frozen() < self.max_immutables();
         if !full || self.commit.freezes_held() || !has_room() {
             return Ok(());
         }
@@ -385,7 +385,7 @@ impl Engine {
         keep.retain(|(seq, _)| *seq <= through);
         keep.sort_unstable_by_key(|(seq, _)| *seq);
         for (_, tree) in keep {
-            if self.immutables() >= self.max_immutables() {
+            if self.tally.frozen() >= self.max_immutables() {
                 break;
             }
             self.freeze(log, &tree)?;

@@ -14,6 +14,7 @@ use super::hotness::Settled;
 use super::snapshots::Snapshots;
 use super::stall::Stall;
 use super::stats::Stats;
+use super::tally::Tally;
 use super::tree::Tree;
 use crate::cache::{BlockCache, PinBudget, RecordCache};
 use crate::clock::Clock;
@@ -71,6 +72,8 @@ pub(crate) struct Engine {
     pub(crate) next_file: AtomicU64,
     pub(crate) background: Background,
     pub(crate) stall: Stall,
+    /// What all keyspaces come to.
+    pub(crate) tally: Arc<Tally>,
     /// Which keys are hot; none when records live by level.
     pub(crate) ralt: Option<Arc<Ralt>>,
     /// Whether RALT's background work is queued or runs.

@@ -280,7 +280,7 @@ mod tests {
         drop(first);
         assert!(is_flushing(), "the second is queued still");
         stepped.drain();
-        assert!(!is_flushing() && engine.immutables() == 0);
+        assert!(!is_flushing() && engine.tally.frozen() == 0);
     }
 
     /// A manifest that had grown long could not be replaced for want of space, and the log that would have given some

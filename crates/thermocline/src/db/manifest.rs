@@ -93,9 +93,15 @@ impl Engine {
             .append(&edit)
             .inspect_err(|error| self.background.note_poison(error))?;
         let _: Result<()> = point!(self.points, "keyspace.created");
-        let f = meta.last_fast_level;
-        let tree = Tree::new(id, meta.name, f, Version::default(), 0, Learned::default());
-        let tree = Arc::new(tree);
+        let tree = Arc::new(Tree::new(
+            id,
+            meta.name,
+            meta.last_fast_level,
+            Version::default(),
+            0,
+            Learned::default(),
+            Arc::clone(&self.tally),
+        ));
         if let Some(ralt) = &self.ralt {
             ralt.track(tree.id);
         }

@@ -38,6 +38,7 @@ mod snapshot;
 mod snapshots;
 mod stall;
 mod stats;
+mod tally;
 mod tracking;
 mod tree;
 

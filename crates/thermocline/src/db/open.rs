@@ -13,6 +13,7 @@ use super::lost;
 use super::orphans::{FoundManifest, Orphans, survey_tables};
 use super::recovery::{RecoveryReport, build_trees};
 use super::shape::Shape;
+use super::tally::Tally;
 use super::tracking::{discard_ralt, open_ralt, placed_by};
 use super::{Db, Engine};
 use crate::cache::{
@@ -273,6 +274,7 @@ impl Parts<'_> {
             next_file,
             background: Background::default(),
             stall: Default::default(),
+            tally: Arc::new(Tally::new(builder.options.l0_stop)),
             ralt,
             tracking: AtomicBool::new(false),
             promotions: Default::default(),

@@ -329,16 +329,11 @@ impl Engine {
         let memtable = self.sizes.memtable_size;
         let held = self.commit.freezes_held();
         if active >= memtable
-            && (self.immutables() >= self.max_immutables() || held && active >= 2 * memtable)
+            && (self.tally.frozen() >= self.max_immutables() || held && active >= 2 * memtable)
         {
             return Some(Reason::Memtables);
         }
-        let l0_full = |tables: usize| tables >= self.options.l0_stop;
-        let trees = self.trees.load();
-        if trees
-            .values()
-            .any(|t| l0_full(t.peek().version.levels[0].tables.len()))
-        {
+        if self.tally.full() > 0 {
             return Some(Reason::L0);
         }
         (self.fast().free_bytes() < self.needed_for(bytes)).then_some(Reason::FastTier)
@@ -378,7 +373,7 @@ impl Engine {
 
     /// The last memtable in the budget fills while the others still wait for their flush.
     fn memtable_pressure(&self) -> f64 {
-        if self.immutables() < self.max_immutables() {
+        if self.tally.frozen() < self.max_immutables() {
             return 0.0;
         }
         let active = self.commit.active_bytes.load(Ordering::Relaxed);

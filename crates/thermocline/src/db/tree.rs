@@ -7,6 +7,7 @@ use super::averages::Averages;
 use super::engine::Engine;
 use super::reservations::Reservations;
 use super::room::{FastRooms, Share};
+use super::tally::Tally;
 use crate::compaction::{BypassWorth, Hotness, LevelTargets, Picker, Plan, Running};
 use crate::error::Result;
 use crate::key::{Kind, SeqNo};
@@ -35,8 +36,9 @@ pub(crate) struct Tree {
     pub(crate) promotion_share: Share,
     /// Whether a promotion by flush is queued or runs; there is never more than one.
     pub(crate) promoting: AtomicBool,
-    /// Stored only under the lock of `state`.
+    /// Stored only under the lock of `state`, by [`Tree::publish`].
     superversion: ArcSwap<Superversion>,
+    tally: Arc<Tally>,
     pub(crate) state: Mutex<TreeState>,
 }
 
@@ -86,21 +88,25 @@ impl Tree {
         version: Version,
         flushed_through: SeqNo,
         learned: Learned,
+        tally: Arc<Tally>,
     ) -> Self {
         let newest = version.tables().map(|table| table.meta.epoch).max();
         let promotion = PromotionGate::default();
+        let superversion = Superversion {
+            active: Arc::default(),
+            immutables: Vec::new(),
+            newest_below: newest_below(&version, last_fast_level),
+            has_tables: version.last_level().is_some(),
+            version: Arc::new(version),
+            promotion: promotion.view(),
+        };
+        tally.count(None, &superversion);
         Self {
             id,
             name,
             last_fast_level,
-            superversion: ArcSwap::from_pointee(Superversion {
-                active: Arc::default(),
-                immutables: Vec::new(),
-                newest_below: newest_below(&version, last_fast_level),
-                has_tables: version.last_level().is_some(),
-                version: Arc::new(version),
-                promotion: promotion.view(),
-            }),
+            superversion: ArcSwap::from_pointee(superversion),
+            tally,
             promotion,
             averages: Averages::new(learned),
             promotion_share: Share::default(),
@@ -123,6 +129,12 @@ impl Tree {
     /// As [`Tree::pin`], for a short read: no shared counter is touched.
     pub(crate) fn peek(&self) -> arc_swap::Guard<Arc<Superversion>> {
         self.superversion.load()
+    }
+
+    /// Makes `next` the present state. The caller holds `state`.
+    fn publish(&self, next: Superversion) {
+        self.tally.count(Some(&self.peek()), &next);
+        self.superversion.store(Arc::new(next));
     }
 
     /// Whether `seen` is the present state. Of two that are pinned no two are one.
@@ -159,11 +171,11 @@ impl Tree {
         immutables.push(Arc::clone(&now.active));
         immutables.extend(now.immutables.iter().cloned());
         // I10: published here, under the log's lock, before the new memtable takes a write.
-        self.superversion.store(Arc::new(Superversion {
+        self.publish(Superversion {
             active: Arc::default(),
             immutables,
             ..(*now).clone()
-        }));
+        });
         Ok(())
     }
 
@@ -177,10 +189,10 @@ impl Tree {
         state.reservations.reserve(epoch);
         let now = self.pin();
         let cache = self.promotion.freeze(|promotion| {
-            self.superversion.store(Arc::new(Superversion {
+            self.publish(Superversion {
                 promotion,
                 ..(*now).clone()
-            }));
+            });
         });
         FrozenPromotion {
             cache,
@@ -195,10 +207,10 @@ impl Tree {
         state.reservations.release(frozen.epoch);
         self.promotion.drop_frozen(&frozen.cache);
         let now = self.pin();
-        self.superversion.store(Arc::new(Superversion {
+        self.publish(Superversion {
             promotion: self.promotion.view(),
             ..(*now).clone()
-        }));
+        });
     }
 
     /// Replaces tables, and what became tables. The edit that says so is durable (I4). Called with
@@ -222,14 +234,14 @@ impl Tree {
         let immutables = now.immutables.iter().filter(|m| !is_flushed(m)).cloned();
         let immutables = immutables.collect();
         let publish = |promotion| {
-            self.superversion.store(Arc::new(Superversion {
+            self.publish(Superversion {
                 active: Arc::clone(&now.active),
                 immutables,
                 newest_below: newest_below(&version, self.last_fast_level),
                 has_tables: version.last_level().is_some(),
                 version: Arc::new(version),
                 promotion,
-            }));
+            });
         };
         match what {
             // I6: from running to installed under the gate's lock.
@@ -275,14 +287,14 @@ impl Tree {
         let _state = self.state.lock();
         let before = self.pin();
         self.promotion.empty(|promotion| {
-            self.superversion.store(Arc::new(Superversion {
+            self.publish(Superversion {
                 active: Arc::default(),
                 immutables: Vec::new(),
                 version: Arc::default(),
                 newest_below: 0,
                 has_tables: false,
                 promotion,
-            }));
+            });
         });
         Arc::clone(&before.version)
     }
