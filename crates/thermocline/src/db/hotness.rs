@@ -267,9 +267,11 @@ impl Job for TrackingJob {
         if !has_no_room && self.ralt.has_work() && self.engine.check_open().is_ok() {
             self.engine.schedule_tracking();
         }
-        // RALT may have grown: what it takes is no longer the last fast levels', and a crossing may be due
-        // that no compaction's end will find. Whoever waited for the store to come to rest waited on.
+        // RALT may have grown: what it takes is no longer the last fast levels', and what is hot may be another
+        // keyspace's. So a crossing may be due that no compaction's end will find. Whoever waited for the store to
+        // come to rest waited on.
         if self.engine.check_open().is_ok() {
+            self.engine.update_hot_bytes();
             self.engine.schedule();
         }
         self.engine.executor.notify();

@@ -34,6 +34,7 @@ mod repair;
 mod reservations;
 mod room;
 mod shape;
+mod shares;
 mod snapshot;
 mod snapshots;
 mod stall;

@@ -102,6 +102,7 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
         next_file,
     };
     let (engine, report) = parts.start()?;
+    engine.update_hot_bytes();
     engine.schedule();
     engine.update_pressure();
     engine.update_hot_room();

@@ -1,63 +1,16 @@
 //! How much of the fast tier each keyspace's levels have.
 
 use super::engine::Engine;
+use super::shares::Shares;
 use super::tree::Tree;
 use crate::compaction::{FastRoom, LevelTargets, MOST_MET};
 use crate::placement::SpacePlan;
-use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::version::MAX_LEVELS;
 
 /// Tables that a compaction from one fast level to the next writes, but for that of L0: its input, the tables it meets,
 /// and what these are larger than usual. A few are a little larger still: the tables below are not cut any more where they were when
 /// their input was.
 pub(super) const JOB_TABLES: u64 = MOST_MET + 2;
-
-/// How the fast tier is divided between keyspaces: in proportion to their data.
-pub(super) struct Shares {
-    /// Bytes of all keyspaces' tables; 0 if there is nothing to divide.
-    all: u64,
-    /// The part of one that has none: a little room to grow into.
-    least: f64,
-}
-
-impl Shares {
-    /// The part of the fast tier that is `tree`'s, 0 to 1.
-    pub(super) fn of(&self, tree: &Tree) -> f64 {
-        match self.all {
-            0 => 1.0,
-            // Compactions may have come between the two counts.
-            all => (table_bytes(tree) as f64 / all as f64)
-                .max(self.least)
-                .min(1.0),
-        }
-    }
-}
-
-/// A share that others read while it is worked out anew. Everything until then.
-#[derive(Debug)]
-pub(crate) struct Share(AtomicU64);
-
-impl Default for Share {
-    fn default() -> Self {
-        Self(AtomicU64::new(1.0_f64.to_bits()))
-    }
-}
-
-impl Share {
-    pub(crate) fn set(&self, share: f64) {
-        self.0.store(share.to_bits(), Ordering::Relaxed);
-    }
-
-    /// That part of `bytes`.
-    pub(crate) fn of(&self, bytes: u64) -> u64 {
-        (bytes as f64 * f64::from_bits(self.0.load(Ordering::Relaxed))) as u64
-    }
-}
-
-fn table_bytes(tree: &Tree) -> u64 {
-    let levels = &tree.peek().version.levels;
-    levels.iter().map(|level| level.bytes).sum()
-}
 
 /// The room of all keyspaces' levels on the fast tier at one moment: to work it out takes a look at all of them.
 pub(crate) struct FastRooms {
@@ -92,20 +45,8 @@ impl FastRooms {
 }
 
 impl Engine {
-    pub(super) fn shares(&self) -> Shares {
-        let trees = self.trees.load();
-        let all = match trees.len() {
-            0 | 1 => 0,
-            _ => trees.values().map(|tree| table_bytes(tree)).sum(),
-        };
-        Shares {
-            all,
-            least: 0.05 / trees.len() as f64,
-        }
-    }
-
     /// What the levels down to Lf of all keyspaces are to hold in the long run, in bytes.
-    fn planned_room(&self) -> u64 {
+    pub(super) fn planned_room(&self) -> u64 {
         SpacePlan::new(&self.options, &self.sizes).levels
     }
 

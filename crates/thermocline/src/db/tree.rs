@@ -6,7 +6,8 @@ use bytes::Bytes;
 use super::averages::Averages;
 use super::engine::Engine;
 use super::reservations::Reservations;
-use super::room::{FastRooms, Share};
+use super::room::FastRooms;
+use super::shares::Share;
 use super::tally::Tally;
 use crate::compaction::{BypassWorth, Hotness, LevelTargets, Picker, Plan, Running};
 use crate::error::Result;
@@ -16,7 +17,7 @@ use crate::placement::Brought;
 use crate::points::point;
 use crate::promotion::{PromotionCache, PromotionGate, Taken};
 use crate::ralt::Ralt;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::version::edit::{KeyspaceId, KeyspaceMeta, Learned, VersionEdit};
 use crate::version::{MAX_LEVELS, Superversion, TableHandle, Version, newest_below};
@@ -34,6 +35,8 @@ pub(crate) struct Tree {
     pub(crate) averages: Averages,
     /// Its part of the memory for promotion caches, 0 to 1: that of the fast tier, as of late.
     pub(crate) promotion_share: Share,
+    /// What its hot records take of the fast tier, or would, as of late, in bytes.
+    pub(crate) hot_bytes: AtomicU64,
     /// Whether a promotion by flush is queued or runs; there is never more than one.
     pub(crate) promoting: AtomicBool,
     /// Stored only under the lock of `state`, by [`Tree::publish`].
@@ -110,6 +113,7 @@ impl Tree {
             promotion,
             averages: Averages::new(learned),
             promotion_share: Share::default(),
+            hot_bytes: AtomicU64::new(0),
             promoting: AtomicBool::new(false),
             state: Mutex::new(TreeState {
                 running: Running::default(),

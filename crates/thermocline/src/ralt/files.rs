@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::RaltParts;
 use super::histogram::{Histogram, Sample};
 use super::limits::Limits;
-use super::record::{Record, stored_size};
+use super::record::{Record, split_key, stored_size};
 use super::scoring::Model;
 use super::sizes::Sizes;
 use super::version::Tracked;
@@ -19,7 +19,7 @@ use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::table::{Table, TableBuilder, TableIdentity};
 use crate::tier::{Purpose, Reservation, Tier};
-use crate::version::edit::{FileId, TableMeta};
+use crate::version::edit::{FileId, KeyspaceId, TableMeta};
 
 /// Where RALT's tables and its state lie.
 #[derive(Debug)]
@@ -122,6 +122,8 @@ pub(super) struct Writer<'a> {
     level: usize,
     table_size: u64,
     space: Reservation,
+    /// That of the last record.
+    keyspace: Option<KeyspaceId>,
     current: Option<(TableBuilder, Vec<Sample>)>,
     value: Vec<u8>,
     done: Vec<Arc<Tracked>>,
@@ -148,6 +150,7 @@ impl<'a> Writer<'a> {
             level,
             table_size: space.table,
             space: files.fast.reserve(space.expected)?,
+            keyspace: None,
             current: None,
             value: Vec::new(),
             done: Vec::new(),
@@ -183,6 +186,11 @@ impl<'a> Writer<'a> {
                 none.insert((builder.weighed(), Vec::new()))
             }
         };
+        // What is hot of a keyspace is told by sums that are exact to a block.
+        let keyspace = split_key(key).map(|(keyspace, _)| keyspace);
+        if std::mem::replace(&mut self.keyspace, keyspace) != keyspace {
+            builder.end_block()?;
+        }
         self.value.clear();
         record.encode(&mut self.value);
         let rank = self.model.rank(record, key);

@@ -142,6 +142,15 @@ impl Ralt {
         })
     }
 
+    /// About how many bytes of a keyspace's records are hot. Those of all keyspaces come to the hot set.
+    pub(crate) fn hot_set_of(&self, keyspace: KeyspaceId) -> u64 {
+        let bytes = self.shared.version.load().hot_set_of(keyspace);
+        bytes.unwrap_or_else(|error| {
+            self.shared.note_damage(&error);
+            0
+        })
+    }
+
     /// The hot keys in `range`, in order, as of now.
     pub(crate) fn hot_keys(&self, keyspace: KeyspaceId, range: &KeyRange) -> HotKeys {
         HotKeys::new(Arc::clone(&self.shared), keyspace, range)

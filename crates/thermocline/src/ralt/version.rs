@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::histogram::{Bin, Histogram};
 use super::limits::Limits;
-use super::record::split_key;
+use super::record::{split_key, tracked_key};
 use crate::error::Result;
 use crate::sync::Arc;
 use crate::table::Table;
@@ -114,6 +114,16 @@ impl Tracked {
         };
         let through = self.table.weight_through(last)?;
         Ok(through.saturating_sub(self.table.weight_before(first)?))
+    }
+
+    /// As [`Tracked::hot_bytes`] for the keys from `first` to before `end`, but a block in which several ranges begin or end
+    /// counts for the last of them alone: those of ranges beside each other come to the whole.
+    fn hot_part(&self, first: &[u8], end: &[u8]) -> Result<u64> {
+        let from = |key: &[u8]| match &self.trim {
+            Some(trim) if key < &trim[..] => self.table.weight_before(trim),
+            _ => self.table.weight_before(key),
+        };
+        Ok(from(end)?.saturating_sub(from(first)?))
     }
 }
 
@@ -274,9 +284,30 @@ impl Version {
     /// # Errors
     /// Damage; I/O errors.
     pub(super) fn hot_bytes(&self, first: &[u8], last: &[u8]) -> Result<u64> {
+        self.sum_meeting(first, last, |table| table.hot_bytes(first, last))
+    }
+
+    /// About the HotRAP size of the hot records of a keyspace: its part of [`Version::hot_set`].
+    ///
+    /// # Errors
+    /// Damage; I/O errors.
+    pub(super) fn hot_set_of(&self, keyspace: KeyspaceId) -> Result<u64> {
+        // What separates a block from this keyspace's first may be its number alone.
+        let first = tracked_key(keyspace, b"\0");
+        let end = tracked_key(keyspace.saturating_add(1), b"\0");
+        self.sum_meeting(&first, &end, |table| table.hot_part(&first, &end))
+    }
+
+    /// The sum of `of` over the tables that may hold keys in `first..=last`, less what lies in several of them.
+    fn sum_meeting(
+        &self,
+        first: &[u8],
+        last: &[u8],
+        of: impl Fn(&Tracked) -> Result<u64>,
+    ) -> Result<u64> {
         let (mut lowest, mut above) = (0, 0);
         for (level, table) in self.meeting(first, last) {
-            match table.hot_bytes(first, last)? {
+            match of(table)? {
                 0 => {}
                 bytes if self.is_lowest(level, table) => lowest += bytes,
                 bytes => above += bytes,

@@ -208,6 +208,17 @@ impl TableBuilder {
         Ok(())
     }
 
+    /// Ends the block that is begun, if one is: the sum of what weighs up to here is exact.
+    ///
+    /// # Errors
+    /// I/O errors of the tier.
+    pub(crate) fn end_block(&mut self) -> Result<()> {
+        if !self.block.is_empty() {
+            self.write_block()?;
+        }
+        Ok(())
+    }
+
     /// Bytes so far: what is written, the current block, and the index and filters, which are written last.
     /// Of long keys the index is longer than the records.
     pub(crate) fn estimated_len(&self) -> u64 {

@@ -149,3 +149,23 @@ fn a_state_that_names_dropped_keyspaces_is_read_and_they_are_not_missed() {
     fixture.flush();
     assert_eq!(fixture.hot(3, 0..100).len(), 50);
 }
+
+/// Of a block that several keyspaces share it is not known which of them its hot records are of.
+#[test]
+fn each_keyspaces_part_of_the_hot_set_is_its_own() {
+    let fixture = Fixture::new();
+    let value_len = |keyspace| 100 * (keyspace as usize + 1);
+    for number in 0..25 {
+        KEYSPACES.for_each(|keyspace| fixture.read(keyspace, number, value_len(keyspace)));
+    }
+    fixture.flush();
+    fixture.merge_all();
+    let mut all = 0;
+    for keyspace in KEYSPACES {
+        let expected = 25 * (key(0).len() + value_len(keyspace)) as u64;
+        assert_eq!(fixture.ralt.hot_set_of(keyspace), expected, "{keyspace}");
+        all += expected;
+    }
+    assert_eq!(fixture.ralt.metrics().hot_set_bytes, all);
+    assert_eq!(fixture.ralt.hot_set_of(KEYSPACES.end), 0);
+}
