@@ -107,26 +107,30 @@ impl Picker<'_> {
     /// The table whose move down brings most for its cost: (FileSize − HotSize) / (FileSize +
     /// OverlappingBytes), as HotRAP's §3.5 has it; where all is hot, the oldest table.
     fn pick_level(&self, level: usize) -> Option<Plan> {
-        let mut candidates: Vec<(f64, Plan)> = self.version.levels[level]
+        let to = self.targets.next(level, self.version)?;
+        let is_crossing = level == self.targets.last_fast();
+        // Among thousands of tables: only what is chosen is planned.
+        let mut candidates: Vec<(f64, &Arc<TableHandle>)> = self.version.levels[level]
             .tables
             .iter()
             .filter(|table| !self.running.has_input(table))
-            .filter_map(|table| {
-                let plan = self.plan(level, vec![Arc::clone(table)])?;
+            .map(|table| {
                 let size = table.meta.len as f64;
-                let overlap: u64 = plan.lower.iter().map(|t| t.meta.len).sum();
+                let met = self.version.levels[to].overlapping(&table.meta.range);
+                let overlap: u64 = met.iter().map(|t| t.meta.len).sum();
                 let stays = match self.hotness {
-                    Some(hotness) if plan.is_crossing => hotness.hot_bytes(table) as f64,
+                    Some(hotness) if is_crossing => hotness.hot_bytes(table) as f64,
                     _ => 0.0,
                 };
-                Some(((size - stays).max(0.0) / (size + overlap as f64), plan))
+                ((size - stays).max(0.0) / (size + overlap as f64), table)
             })
             .collect();
-        let age = |plan: &Plan| plan.upper.iter().map(|table| table.meta.id).min();
-        candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| age(&a.1).cmp(&age(&b.1))));
-        candidates
-            .into_iter()
-            .find_map(|(_, plan)| self.admit(plan))
+        let age = |table: &Arc<TableHandle>| table.meta.id;
+        candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| age(a.1).cmp(&age(b.1))));
+        candidates.into_iter().find_map(|(_, table)| {
+            let plan = self.plan(level, vec![Arc::clone(table)])?;
+            self.admit(plan)
+        })
     }
 
     /// Of the tables of `level`, which is the one above f, one that had better pass level f by.

@@ -32,7 +32,7 @@ use crate::sync::{Arc, Mutex};
 use crate::table::Table;
 use crate::tier::Tier;
 use crate::version::edit::{FileId, FoundLog, KeyspaceId, TableMeta};
-use crate::version::{FileGuard, Graveyard, Manifest, TableHandle};
+use crate::version::{FileGuard, Graveyard, HotEstimate, Manifest, TableHandle};
 
 /// An open store.
 #[derive(Debug)]
@@ -189,6 +189,7 @@ impl Engine {
             meta,
             table: Arc::new(table),
             file: Arc::new(file),
+            hot: HotEstimate::default(),
         }))
     }
 }

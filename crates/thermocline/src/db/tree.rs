@@ -381,9 +381,11 @@ impl Tree {
         let targets = self.targets_in(rooms, engine, &superversion.version);
         let l0 = superversion.version.levels[0].tables.len();
         let is_urgent = urgent || l0 >= engine.options.l0_slowdown;
+        let level_f = &superversion.version.levels[usize::from(self.last_fast_level)];
         let hotness = engine.ralt.as_ref().map(|ralt| HotTables {
             ralt,
             keyspace: self.id,
+            stale: level_f.tables.len() as u64 / ESTIMATES_A_CHANGE,
         });
         choose(&Picker {
             version: &superversion.version,
@@ -422,17 +424,25 @@ impl Tree {
     }
 }
 
+/// For about so many of level f's tables at most it is found anew how much of them is hot, each time that RALT has changed.
+const ESTIMATES_A_CHANGE: u64 = 64;
+
 /// Hotness of one keyspace's tables, by RALT.
 struct HotTables<'a> {
     ralt: &'a Ralt,
     keyspace: KeyspaceId,
+    /// After how many changes of RALT at least it is found anew.
+    stale: u64,
 }
 
 impl Hotness for HotTables<'_> {
     fn hot_bytes(&self, table: &TableHandle) -> u64 {
         // RALT counts keys and values as they are, the picker bytes of files.
         let raw = table.raw_bytes().max(1);
-        let hot = self.ralt.hot_bytes(self.keyspace, &table.meta.range);
+        let find = || self.ralt.hot_bytes(self.keyspace, &table.meta.range);
+        // Each has a patience of its own: estimates that were made together would all be made anew together.
+        let stale = self.stale + table.meta.id % (self.stale + 1);
+        let hot = table.hot.bytes(self.ralt.changes(), stale, find);
         (table.meta.len as f64 * (hot.min(raw) as f64 / raw as f64)) as u64
     }
 }

@@ -142,6 +142,11 @@ impl Ralt {
         })
     }
 
+    /// How often what is hot has changed, the opening included: until it changes again the same is hot.
+    pub(crate) fn changes(&self) -> u64 {
+        self.shared.changes.load(Ordering::Acquire)
+    }
+
     /// About how many bytes of a keyspace's records are hot. Those of all keyspaces come to the hot set.
     pub(crate) fn hot_set_of(&self, keyspace: KeyspaceId) -> u64 {
         let bytes = self.shared.version.load().hot_set_of(keyspace);

@@ -28,7 +28,10 @@ pub(super) struct Shared {
     pub(super) options: HotRapOptions,
     pub(super) model: Model,
     pub(super) sizes: Sizes,
+    /// Stored only by [`Shared::put_in_force`].
     pub(super) version: ArcSwap<Version>,
+    /// How often that was done, the opening included.
+    pub(super) changes: AtomicU64,
     /// The keyspaces that there are: what tables and buffers hold of others counts for nothing.
     pub(super) keyspaces: ArcSwap<BTreeSet<KeyspaceId>>,
     /// How often a keyspace was dropped. Until the next merge of all tables its records are in them, and
@@ -75,6 +78,7 @@ impl Shared {
             buffers: Buffers::new(&sizes),
             sizes,
             version: ArcSwap::from_pointee(opened.version),
+            changes: AtomicU64::new(1),
             keyspaces: ArcSwap::from_pointee(parts.keyspaces),
             drops: AtomicU64::new(drops),
             first_tick: opened.tick,
@@ -102,6 +106,12 @@ impl Shared {
     /// Whether there is such a keyspace.
     pub(super) fn has_keyspace(&self, keyspace: KeyspaceId) -> bool {
         self.keyspaces.load().contains(&keyspace)
+    }
+
+    /// From now on `version` says what is hot.
+    pub(super) fn put_in_force(&self, version: Version) {
+        self.version.store(Arc::new(version));
+        self.changes.fetch_add(1, Ordering::Release);
     }
 
     /// Takes note of a new keyspace.

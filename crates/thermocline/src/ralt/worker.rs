@@ -165,7 +165,7 @@ impl Shared {
                 if let Some(limits) = pass.before {
                     let mut as_before = Version::clone(&self.version.load());
                     as_before.limits = limits;
-                    self.version.store(Arc::new(as_before));
+                    self.put_in_force(as_before);
                 }
                 return Err(error);
             }
@@ -230,7 +230,7 @@ impl Shared {
                     ..version.limits
                 };
                 // In force before its tables are rewritten, for new tables; on disk with them.
-                self.version.store(Arc::new(next));
+                self.put_in_force(next);
                 Pass::evicting(&version, &self.sizes, began, rule)
             }
         })
@@ -409,7 +409,7 @@ impl Shared {
         removed: Vec<Arc<Tracked>>,
     ) -> Result<()> {
         self.save(files, worker, &next)?;
-        self.version.store(Arc::new(next));
+        self.put_in_force(next);
         self.retired.lock().extend(removed);
         Ok(())
     }

@@ -5,6 +5,7 @@ pub(crate) mod edit;
 mod edit_codec;
 mod files;
 mod graveyard;
+mod hot_estimate;
 pub(crate) mod identity;
 mod level_iter;
 mod manifest;
@@ -17,6 +18,7 @@ pub(crate) use current::{
 };
 pub(crate) use files::FileGuard;
 pub(crate) use graveyard::Graveyard;
+pub(crate) use hot_estimate::HotEstimate;
 pub(crate) use level_iter::LevelIter;
 pub(crate) use manifest::{Manifest, lacks_edits};
 pub(crate) use set::{MAX_LEVELS, TableHandle, Version};

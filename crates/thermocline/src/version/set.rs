@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use super::edit::{FileId, TableMeta};
 use super::files::FileGuard;
+use super::hot_estimate::HotEstimate;
 use crate::key::KeyRange;
 use crate::options::MAX_TIERS;
 use crate::sync::Arc;
@@ -19,6 +20,7 @@ pub(crate) struct TableHandle {
     pub(crate) meta: TableMeta,
     pub(crate) table: Arc<Table>,
     pub(crate) file: Arc<FileGuard>,
+    pub(crate) hot: HotEstimate,
 }
 
 impl TableHandle {
