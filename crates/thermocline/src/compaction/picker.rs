@@ -100,20 +100,26 @@ impl Picker<'_> {
     /// that is.
     pub(crate) fn pick_crossing(&self) -> Option<(f64, Plan)> {
         let f = self.targets.last_fast();
-        let plan = self.pick_level(f)?;
+        // What was spilled into the level lies on the slower tier: to move it makes no room.
+        let plan = self.pick_of(f, |table| table.meta.tier == self.tiers[0])?;
         (plan.is_crossing && plan.outputs[0].tier > 0).then(|| (self.score(f), plan))
     }
 
     /// The table whose move down brings most for its cost: (FileSize − HotSize) / (FileSize +
     /// OverlappingBytes), as HotRAP's §3.5 has it; where all is hot, the oldest table.
     fn pick_level(&self, level: usize) -> Option<Plan> {
+        self.pick_of(level, |_| true)
+    }
+
+    /// As [`Picker::pick_level`], of its tables that `may` go.
+    fn pick_of(&self, level: usize, may: impl Fn(&TableHandle) -> bool) -> Option<Plan> {
         let to = self.targets.next(level, self.version)?;
         let is_crossing = level == self.targets.last_fast();
         // Among thousands of tables: only what is chosen is planned.
         let mut candidates: Vec<(f64, &Arc<TableHandle>)> = self.version.levels[level]
             .tables
             .iter()
-            .filter(|table| !self.running.has_input(table))
+            .filter(|table| may(table) && !self.running.has_input(table))
             .map(|table| {
                 let size = table.meta.len as f64;
                 let met = self.version.levels[to].overlapping(&table.meta.range);
@@ -305,10 +311,11 @@ mod tests {
     /// What level f is to hold, in bytes.
     const PLANNED: u64 = 7 * MIB;
 
-    /// Whether of a table of 1 MiB above f the picker sends what can be past f, which is all of it but for three tenths. Level f
-    /// has room for `room` bytes now and holds `on_f`, all in one table that the job meets; the level below meets it
-    /// with 3 MiB, and has `below` beside.
-    fn bypasses(room: u64, on_f: u64, below: u64) -> bool {
+    /// A table of one key: its level, the key, its bytes, and its tier.
+    type Drawn = (usize, &'static str, u64, u8);
+
+    /// What `choose` finds among `tables` with level f having room for `room` bytes now.
+    fn with_picker<T>(tables: Vec<Drawn>, room: u64, choose: impl FnOnce(&Picker<'_>) -> T) -> T {
         let medium = Arc::new(Memory::new());
         let builder = Db::builder(Options::two_tiers("/fast", 16 * MIB, "/slow"));
         let builder = builder.medium(0, medium.clone()).medium(1, medium);
@@ -316,20 +323,14 @@ mod tests {
         db.put("key", "value").unwrap();
         db.flush().unwrap();
         let sample = db.tree().pin().version.levels[0].tables[0].clone();
-        let table = |(level, key, len): (usize, &'static str, u64)| {
+        let table = |(level, key, len, tier): Drawn| {
             let mut table = (*sample).clone();
             let key = Bytes::from_static(key.as_bytes());
-            (table.meta.level, table.meta.len) = (level as u8, len);
+            (table.meta.level, table.meta.len, table.meta.tier) = (level as u8, len, tier);
             (table.meta.range.first, table.meta.range.last) = (key.clone(), key);
             Arc::new(table)
         };
-        let tables = [
-            (ABOVE, "met", MIB),
-            (F, "met", on_f),
-            (SLOW, "met", 3 * MIB),
-            (SLOW, "other", below),
-        ];
-        let tables = tables.map(table).into();
+        let tables = tables.into_iter().map(table).collect();
         let version = Arc::new(Version::default().with(&[], tables));
         let room = FastRoom {
             planned: PLANNED / 7 * 8,
@@ -339,7 +340,7 @@ mod tests {
         let engine = db.engine();
         let targets = LevelTargets::new(&engine.options, &engine.sizes, &version, F as u8, room);
         assert_eq!(targets.planned_last(), PLANNED);
-        let picker = Picker {
+        choose(&Picker {
             version: &version,
             targets: &targets,
             running: &Running::default(),
@@ -351,8 +352,37 @@ mod tests {
                 fresh: 0.7,
                 cold: 1.0,
             }),
+        })
+    }
+
+    /// Whether of a table of 1 MiB above f the picker sends what can be past f, which is all of it but for three tenths. Level f
+    /// has room for `room` bytes now and holds `on_f`, all in one table that the job meets; the level below meets it
+    /// with 3 MiB, and has `below` beside.
+    fn bypasses(room: u64, on_f: u64, below: u64) -> bool {
+        let tables = [
+            (ABOVE, "met", MIB, 0),
+            (F, "met", on_f, 0),
+            (SLOW, "met", 3 * MIB, 1),
+            (SLOW, "other", below, 1),
+        ];
+        with_picker(tables.to_vec(), room, |picker| {
+            picker.pick_bypass(ABOVE).is_some()
+        })
+    }
+
+    /// Of tables on level f, one that was spilled to the slow tier was sent down to make room on the fast one, where it took none.
+    #[test]
+    fn a_crossing_that_makes_room_is_of_a_table_on_the_fast_tier() {
+        let crossing = |tier_of_cheap: u8| {
+            let cheap = (F, "cheap", MIB, tier_of_cheap);
+            let tables = [cheap, (F, "met", MIB, 0), (SLOW, "met", 3 * MIB, 1)];
+            with_picker(tables.to_vec(), PLANNED, |picker| {
+                let (_, plan) = picker.pick_crossing().unwrap();
+                plan.upper[0].meta.range.first.clone()
+            })
         };
-        picker.pick_bypass(ABOVE).is_some()
+        assert_eq!(crossing(0), "cheap");
+        assert_eq!(crossing(1), "met");
     }
 
     /// Level f is filled first, to three quarters of what it is to hold or of the room that it has, whichever is less.
