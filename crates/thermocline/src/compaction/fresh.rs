@@ -17,12 +17,20 @@ impl Held {
         self.bytes
     }
 
-    /// A record of an ordinary job: what comes from above is held if level f has a version of its key.
-    pub(super) fn meet(&mut self, is_new_key: bool, source: Source, size: u64) {
+    /// A record of an ordinary job: what comes from above is held if it is hot, for a bypass would leave it there, or if level f has a
+    /// version of its key.
+    pub(super) fn meet(
+        &mut self,
+        is_new_key: bool,
+        source: Source,
+        size: u64,
+        is_hot: impl FnOnce() -> bool,
+    ) {
         if is_new_key {
             self.of_key = 0;
         }
         match source {
+            Source::Upper if is_hot() => self.bytes += size,
             Source::Upper => self.of_key += size,
             Source::Lower => self.bytes += std::mem::take(&mut self.of_key),
         }
@@ -53,9 +61,19 @@ mod tests {
             (true, Lower, 1000),
             (true, Upper, 10_000),
         ] {
-            held.meet(is_new_key, source, size);
+            held.meet(is_new_key, source, size, || false);
         }
         assert_eq!(held.bytes(), 30, "both versions of the second key");
+    }
+
+    #[test]
+    fn what_is_hot_is_held_once() {
+        let mut held = Held::default();
+        held.meet(true, Upper, 1, || true);
+        held.meet(false, Lower, 10, || false);
+        held.meet(true, Upper, 100, || true);
+        held.meet(true, Upper, 1000, || false);
+        assert_eq!(held.bytes(), 101);
     }
 
     #[test]

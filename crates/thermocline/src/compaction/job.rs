@@ -40,7 +40,8 @@ pub(crate) struct CompactionJob {
     merge: Option<Merge>,
     /// Bytes of records that stay on the fast tier because they are hot, and that come up to it.
     moved: (u64, u64),
-    held: Held,
+    /// Where it tells of what might have passed level f by.
+    held: Option<Held>,
     brought: Brought,
     /// Tables written so far; emptied when an edit begins to name them.
     written: Vec<TableMeta>,
@@ -100,7 +101,10 @@ impl CompactionJob {
             write_bytes: vec![0; tiers],
             seconds: 0.0,
         };
+        let f = usize::from(tree.last_fast_level);
+        let tells = plan.from > 0 && plan.from + 1 == f;
         Self {
+            held: tells.then(Held::default),
             engine,
             tree,
             plan,
@@ -108,7 +112,6 @@ impl CompactionJob {
             space,
             merge: None,
             moved: (0, 0),
-            held: Held::default(),
             brought: Brought::default(),
             written: Vec::new(),
             metrics,
@@ -233,8 +236,9 @@ impl CompactionJob {
             };
             let len = merge.input.value().len();
             let size = (key.user_key.len() + len) as u64;
-            if self.plan.bypass.is_none() {
-                self.held.meet(new_key, source, size);
+            if let (Some(held), None) = (&mut self.held, &self.plan.bypass) {
+                let is_hot = || self.tree.would_stay(&self.engine, key.user_key);
+                held.meet(new_key, source, size, is_hot);
             }
             let is_bottom = || {
                 let is_bypassed = |bypass: &Bypass| bypass.may_hold(key.user_key);
@@ -244,8 +248,8 @@ impl CompactionJob {
             if merge.filter.keep(key, is_bottom) {
                 let room = self.room_up(&merge.builders);
                 let output = merge.router.route(key, len, source, room);
-                if self.plan.bypass.is_some() {
-                    self.held.send(source, size, output);
+                if let (Some(held), Some(_)) = (&mut self.held, &self.plan.bypass) {
+                    held.send(source, size, output);
                 }
                 let builder = match &mut merge.builders[output] {
                     Some(builder) => builder,
@@ -332,12 +336,12 @@ impl CompactionJob {
         let upper = self.plan.upper.iter().map(|table| table.raw_bytes());
         let input = upper.fold(0, u64::saturating_add);
         let f = usize::from(self.tree.last_fast_level);
-        if self.plan.from + 1 == f && self.plan.from > 0 {
-            self.tree.averages.note_fresh(self.held.bytes(), input);
-        }
-        if self.plan.bypass.is_some() {
-            let bypassed = input.saturating_sub(self.held.bytes());
-            promotions.bypassed.fetch_add(bypassed, Ordering::Relaxed);
+        if let Some(held) = &self.held {
+            self.tree.averages.note_fresh(held.bytes(), input);
+            if self.plan.bypass.is_some() {
+                let bypassed = input.saturating_sub(held.bytes());
+                promotions.bypassed.fetch_add(bypassed, Ordering::Relaxed);
+            }
         }
         if self.plan.is_crossing {
             if self.plan.from == f {

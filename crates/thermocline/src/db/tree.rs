@@ -345,6 +345,12 @@ impl Tree {
         }
     }
 
+    /// Whether a record of `key` that lies above f would stay there on a way past level f.
+    pub(crate) fn would_stay(&self, engine: &Engine, key: &[u8]) -> bool {
+        let is_hot = |ralt: &Arc<Ralt>| ralt.is_hot(self.id, key);
+        engine.switches().retention && engine.ralt.as_ref().is_some_and(is_hot)
+    }
+
     /// What passing level f by is worth, if it may be done: where there is placement by hotness, and no room on the fast
     /// tier waits to be filled.
     fn bypass_worth(&self, engine: &Engine) -> Option<BypassWorth> {

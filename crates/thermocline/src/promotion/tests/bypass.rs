@@ -302,6 +302,27 @@ fn what_is_fresh_is_measured_by_jobs_of_either_kind() {
     }
 }
 
+/// An ordinary job took what is hot for fresh, and a bypass, which leaves it where it is, did not. Where most that is new was hot each
+/// kind had its turn, and those that passed level f by wrote again what they met below for a few records.
+#[test]
+fn what_is_hot_is_not_fresh_to_jobs_of_either_kind() {
+    for is_bypass in [false, true] {
+        let scene = Scene::new();
+        scene.put_all(&KEYS[..3], "old");
+        scene.to_last_fast();
+        scene.put_all(&KEYS, "new");
+        to_above(&scene);
+        scene.heat(&KEYS[5..]);
+        if is_bypass {
+            run(&scene, bypass(&scene));
+        } else {
+            scene.lower(ABOVE);
+        }
+        let fresh = scene.tree().fresh(&scene.engine());
+        assert!((fresh - 0.2 / 8.0).abs() < 1e-9, "{is_bypass}: {fresh}");
+    }
+}
+
 /// Records of the promotion cache come up with it, as all that was read counts as hot while little is known.
 #[test]
 fn promotion_joins_a_bypass() {
