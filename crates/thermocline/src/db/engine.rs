@@ -167,29 +167,23 @@ impl Engine {
     /// Opens a table that was just written. Its filters and index are looked at before anything goes
     /// whose place it takes.
     pub(crate) fn open_table(&self, meta: TableMeta) -> Result<Arc<TableHandle>> {
-        let handle = self.open_live_table(meta)?;
-        handle.table.load()?;
-        Ok(handle)
+        let tier = &self.tiers[usize::from(meta.tier)];
+        let (cache, pins) = (Arc::clone(&self.cache), Arc::clone(&self.pins));
+        let table = Table::open(tier, meta.clone(), self.database, cache, pins)?;
+        table.load()?;
+        Ok(self.handle_of(meta, table))
     }
 
-    /// Opens a table that the manifest names. Filters and index hold no record: damage of them is an error
-    /// of the reads that meet it, and keeps no store from opening.
-    pub(crate) fn open_live_table(&self, meta: TableMeta) -> Result<Arc<TableHandle>> {
-        let tier = &self.tiers[usize::from(meta.tier)];
-        let table = Table::open(
-            tier,
-            meta.clone(),
-            self.database,
-            Arc::clone(&self.cache),
-            Arc::clone(&self.pins),
-        )?;
+    /// An open table as part of a version.
+    pub(crate) fn handle_of(&self, meta: TableMeta, table: Table) -> Arc<TableHandle> {
+        let tier = Arc::clone(&self.tiers[usize::from(meta.tier)]);
         let graveyard = Arc::clone(&self.graveyard);
-        let file = FileGuard::new(meta.id, Arc::clone(tier), meta.len, graveyard);
-        Ok(Arc::new(TableHandle {
+        let file = FileGuard::new(meta.id, tier, meta.len, graveyard);
+        Arc::new(TableHandle {
             meta,
             table: Arc::new(table),
             file: Arc::new(file),
             hot: HotEstimate::default(),
-        }))
+        })
     }
 }

@@ -11,7 +11,7 @@ use super::commit::Commit;
 use super::founding::{FIRST_FILE, found_new_store, new_shape};
 use super::lost;
 use super::orphans::{FoundManifest, Orphans, survey_tables};
-use super::recovery::{RecoveryReport, build_trees};
+use super::recovery::{RecoveryReport, build_trees, open_tables};
 use super::shape::Shape;
 use super::tally::Tally;
 use super::tracking::{discard_ralt, open_ralt, placed_by};
@@ -182,6 +182,11 @@ impl Parts<'_> {
             &surveyed.recovered,
             &self.manifest,
         )?;
+        let flash = open_flash_cache(builder, &self.sizes, &self.tiers[0])?;
+        let cache = Arc::new(BlockCache::new(self.sizes.block_cache).above(flash));
+        let pins = Arc::new(PinBudget::new(self.sizes.pinned));
+        let opened = open_tables(&self.shape, &self.tiers, self.database, &cache, &pins)?;
+        point!(builder.points, "recovery.tables_opened")?;
         for tier in &self.tiers {
             tier.remove_left_copies()?;
         }
@@ -242,11 +247,6 @@ impl Parts<'_> {
                 .err()
                 .map(|error| error.to_string()),
         };
-        let cache = BlockCache::new(self.sizes.block_cache).above(open_flash_cache(
-            builder,
-            &self.sizes,
-            &self.tiers[0],
-        )?);
         let engine = Arc::new_cyclic(|me| Engine {
             me: me.clone(),
             options: builder.options.clone(),
@@ -257,9 +257,9 @@ impl Parts<'_> {
             media: (0..builder.options.tiers.len())
                 .map(|t| builder.medium_of(t))
                 .collect(),
-            cache: Arc::new(cache),
+            cache,
             records: open_record_cache(&builder.options, &self.sizes),
-            pins: Arc::new(PinBudget::new(self.sizes.pinned)),
+            pins,
             clock,
             executor,
             points: builder.points.clone(),
@@ -291,8 +291,7 @@ impl Parts<'_> {
             opened: builder.clock.now(),
             locks: Mutex::new(self.locks),
         });
-        let trees = build_trees(&engine, &self.shape)?;
-        point!(builder.points, "recovery.tables_opened")?;
+        let trees = build_trees(&engine, &self.shape, opened);
         let count = replayed.len() as u64;
         for (seq, keyspace, kind, key, value) in replayed {
             if let Some(tree) = trees.get(&keyspace) {

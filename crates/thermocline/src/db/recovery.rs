@@ -8,9 +8,12 @@ use bytes::Bytes;
 use super::engine::Engine;
 use super::shape::Shape;
 use super::tree::Tree;
+use crate::cache::{BlockCache, PinBudget};
 use crate::error::Result;
 use crate::sync::Arc;
-use crate::version::edit::KeyspaceId;
+use crate::table::Table;
+use crate::tier::Tier;
+use crate::version::edit::{KeyspaceId, TableMeta};
 use crate::version::{TableHandle, Version};
 use crate::wal::{Cut, Recovered};
 
@@ -49,15 +52,37 @@ impl RecoveryReport {
     }
 }
 
-/// Opens the tables of every keyspace and builds its version.
+/// A table that the manifest names, open.
+pub(super) type Opened = (TableMeta, Table);
+
+/// Opens every table that `shape` names. Filters and index hold no record: damage of them is an error of the reads that
+/// meet it, and keeps no store from opening.
+pub(super) fn open_tables(
+    shape: &Shape,
+    tiers: &[Arc<Tier>],
+    database: u128,
+    cache: &Arc<BlockCache>,
+    pins: &Arc<PinBudget>,
+) -> Result<Vec<Opened>> {
+    let open = |meta: &TableMeta| {
+        let tier = &tiers[usize::from(meta.tier)];
+        let (cache, pins) = (Arc::clone(cache), Arc::clone(pins));
+        let table = Table::open(tier, meta.clone(), database, cache, pins)?;
+        Ok((meta.clone(), table))
+    };
+    shape.tables.values().map(open).collect()
+}
+
+/// Builds every keyspace's version of its tables.
 pub(super) fn build_trees(
     engine: &Engine,
     shape: &Shape,
-) -> Result<BTreeMap<KeyspaceId, Arc<Tree>>> {
+    opened: Vec<Opened>,
+) -> BTreeMap<KeyspaceId, Arc<Tree>> {
     let mut tables: BTreeMap<KeyspaceId, Vec<Arc<TableHandle>>> = BTreeMap::new();
-    for meta in shape.tables.values() {
-        let table = engine.open_live_table(meta.clone())?;
-        tables.entry(meta.keyspace).or_default().push(table);
+    for (meta, table) in opened {
+        let of_keyspace = tables.entry(meta.keyspace).or_default();
+        of_keyspace.push(engine.handle_of(meta, table));
     }
     let mut trees = BTreeMap::new();
     for keyspace in shape.keyspaces.values() {
@@ -80,5 +105,5 @@ pub(super) fn build_trees(
         );
         trees.insert(keyspace.id, Arc::new(tree));
     }
-    Ok(trees)
+    trees
 }
