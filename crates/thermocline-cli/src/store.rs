@@ -92,13 +92,16 @@ impl StoreArgs {
         self.fast.join(RALT_DIR)
     }
 
-    /// A store that is there keeps its placement: a command that opens it for a moment must
-    /// neither begin to track hotness nor push down what is hot.
+    /// A store that is there keeps its placement, and the settings by which its accesses are scored: a command that opens it
+    /// for a moment must neither begin to track hotness, nor push down or forget what is hot.
     fn placement(&self) -> Placement {
         match inspect::manifest(&self.offline_options()) {
             Ok(manifest) if manifest.placed_by == Some(PlacedBy::Level) => Placement::ByLevel,
-            // What is wrong with a manifest, opening the store says.
-            _ => Placement::default(),
+            // What is wrong with a manifest or with access records, opening the store says.
+            _ => match inspect::hotness(&self.offline_options()) {
+                Ok(Some(settings)) => Placement::HotRap(settings),
+                _ => Placement::default(),
+            },
         }
     }
 

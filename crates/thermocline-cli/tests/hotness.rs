@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Store, run};
+use thermocline::{HotRapOptions, Placement};
 
 #[test]
 fn the_hottest_keys_and_the_curve_come_as_text_and_as_json() {
@@ -25,7 +26,7 @@ fn the_hottest_keys_and_the_curve_come_as_text_and_as_json() {
 fn where_nothing_is_tracked_that_is_said() {
     let store = Store::new();
     let mut options = store.options();
-    options.placement = thermocline::Placement::ByLevel;
+    options.placement = Placement::ByLevel;
     let db = thermocline::Db::open(options).expect("opens");
     db.put("k", "v").expect("written");
     db.close().expect("closes");
@@ -69,7 +70,7 @@ fn inspection_lists_the_files_of_the_access_records() {
 /// Opens the store by level and closes it.
 fn place_by_level(store: &Store) {
     let mut options = store.options();
-    options.placement = thermocline::Placement::ByLevel;
+    options.placement = Placement::ByLevel;
     let db = thermocline::Db::open(options).expect("opens");
     db.close().expect("closes");
 }
@@ -137,4 +138,28 @@ fn a_log_that_a_crash_cut_short_is_a_warning() {
     assert!(run.err.contains(&cut), "{run:?}");
     assert_eq!(run.ok(), "");
     assert_eq!(killed.run("scan", &[]).err, "", "it is cut once");
+}
+
+/// Each command opened the store by the default settings. One that a program had opened by settings of its own had its access
+/// records thrown away, by the command and once more by the program.
+#[test]
+fn commands_forget_nothing_of_a_store_with_settings_of_its_own() {
+    let store = Store::new();
+    let mut options = store.options();
+    options.placement = Placement::HotRap(HotRapOptions {
+        decay: 0.99,
+        slice: 9.0,
+        hot_set_max: 0.03,
+        hot_set_min: 0.01,
+        hot_set_initial: 0.02,
+        ..HotRapOptions::default()
+    });
+    let open = || thermocline::Db::open(options.clone()).expect("opens");
+    let db = open();
+    db.put("k", "v").expect("written");
+    db.close().expect("closes");
+    drop(db);
+    let stats = store.run("stats --json", &[]).json();
+    assert!(stats["hotrap"]["ralt"]["trouble"].is_null(), "{stats}");
+    assert_eq!(open().recovery().hotness, None);
 }

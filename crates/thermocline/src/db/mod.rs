@@ -58,6 +58,7 @@ pub(crate) use engine::Engine;
 #[cfg(test)]
 pub(crate) use record_cache::Moment;
 pub(crate) use shape::Shape;
+pub(crate) use tracking::ralt_dir;
 pub(crate) use tree::{FrozenPromotion, Installed, Tree};
 
 use std::ops::Deref;

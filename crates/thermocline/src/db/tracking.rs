@@ -14,7 +14,7 @@ use crate::tier::Tier;
 use crate::version::edit::PlacedBy;
 
 /// RALT's directory, for a fast tier at `path`.
-pub(super) fn ralt_dir(path: &Path) -> PathBuf {
+pub(crate) fn ralt_dir(path: &Path) -> PathBuf {
     path.join("ralt")
 }
 

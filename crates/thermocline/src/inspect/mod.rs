@@ -21,6 +21,7 @@
 //! # }
 //! ```
 
+mod hotness;
 mod manifest;
 mod shape;
 mod tables;
@@ -30,6 +31,7 @@ use std::fmt;
 use std::path::Path;
 
 pub use crate::version::edit::PlacedBy;
+pub use hotness::hotness;
 pub use manifest::{Change, Edit, ManifestReport, manifest};
 pub use shape::TableEntry;
 pub use tables::{Contents, TableReport, TablesReport, UnnamedFile, tables};

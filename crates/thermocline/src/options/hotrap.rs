@@ -76,6 +76,9 @@ impl Default for HotRapOptions {
     }
 }
 
+/// The least slice, and the most.
+const SLICE: (f64, f64) = (0.0001, 10.0);
+
 /// How accesses become a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(
@@ -141,11 +144,34 @@ impl HotRapOptions {
         Switches::default()
     }
 
+    /// The defaults, but for what scores and counters depend on: −ln α, how many epochs a slice has, and the
+    /// scoring. None where no settings that are valid have these.
+    pub(crate) fn scored_by(decay: f64, epochs_per_slice: f64, scoring: Scoring) -> Option<Self> {
+        let usual = Self::default();
+        let (least, most) = (SLICE.0 / epochs_per_slice, SLICE.1 / epochs_per_slice);
+        let hot_set_max = usual.hot_set_max.max(least).min(most);
+        let options = Self {
+            decay: (-decay).exp(),
+            slice: epochs_per_slice * hot_set_max,
+            hot_set_min: usual.hot_set_min.min(hot_set_max),
+            hot_set_max,
+            hot_set_initial: usual.hot_set_initial.min(hot_set_max),
+            #[cfg(feature = "experiments")]
+            switches: Switches {
+                scoring,
+                ..Switches::default()
+            },
+            ..usual
+        };
+        let is_valid = options.check().is_ok() && options.switches().scoring == scoring;
+        is_valid.then_some(options)
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         // Name, value, least, most; all inclusive.
         for (option, value, least, most) in [
             ("hotrap.decay", self.decay, 0.5, 1.0),
-            ("hotrap.slice", self.slice, 0.0001, 10.0),
+            ("hotrap.slice", self.slice, SLICE.0, SLICE.1),
             ("hotrap.eviction", self.eviction, 0.01, 0.9),
             ("hotrap.hot_set_min", self.hot_set_min, 0.0, 0.95),
             ("hotrap.hot_set_max", self.hot_set_max, 0.01, 0.95),

@@ -33,14 +33,14 @@ mod version;
 mod worker;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) use hot_keys::HotKeys;
 pub(crate) use removal::discard;
 
 use self::record::tracked_key;
 use self::shared::Shared;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::key::KeyRange;
 use crate::metrics::{HeatReport, IoMetrics, RaltMetrics};
 use crate::options::HotRapOptions;
@@ -79,6 +79,20 @@ impl Ralt {
     pub(crate) fn open(parts: RaltParts) -> Self {
         Self {
             shared: Arc::new(Shared::open(parts)),
+        }
+    }
+
+    /// The settings by which the access records in the directory `path` are scored; the defaults for all that no record depends
+    /// on. None where there are no records, or none that can be read.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn settings(medium: &dyn Medium, path: &Path) -> Result<Option<HotRapOptions>> {
+        let log = medium.log_store(path, false);
+        match log.and_then(|log| log.read(state::NAME)) {
+            Ok(bytes) => Ok(state::settings(&bytes)),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

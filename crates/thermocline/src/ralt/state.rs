@@ -15,7 +15,7 @@ use super::version::{Tracked, Version};
 use crate::coding::{Decoder, put_bytes, put_varint};
 use crate::error::{Error, Result};
 use crate::key::KeyRange;
-use crate::options::Scoring;
+use crate::options::{HotRapOptions, Scoring};
 use crate::points::point;
 use crate::storage::LogStore;
 use crate::sync::Arc;
@@ -35,6 +35,89 @@ const MOST: u64 = 1 << 46;
 /// Magic, version, database and the two numbers of the model.
 #[cfg(any(test, feature = "fuzzing"))]
 const SHARED_LEN: usize = 44;
+
+const CUT_SHORT: &str = "the state is cut short";
+
+/// What the file begins with.
+#[derive(Debug)]
+struct Header {
+    database: u128,
+    /// As [`Model`] has them.
+    decay: f64,
+    epochs_per_tick: f64,
+    scoring: Option<Scoring>,
+    evicted: f64,
+    duplicates: f64,
+    ranks: [f64; CLASSES],
+}
+
+impl Header {
+    /// The header of a whole state, and what is behind it. What is wrong is the error, in words.
+    fn read(bytes: &[u8]) -> std::result::Result<(Self, Decoder<'_>), String> {
+        let (covered, sum) = bytes
+            .split_last_chunk::<CHECKSUM_LEN>()
+            .ok_or_else(|| CUT_SHORT.to_owned())?;
+        if xxh3_64(covered).to_le_bytes() != *sum {
+            return Err("the state's checksum does not match".to_owned());
+        }
+        let mut decoder = Decoder::new(covered);
+        let begin = (|| Some((decoder.take(8)?, decoder.u32()?, decoder.u128()?)))();
+        let database = match begin {
+            Some((magic, _, _)) if magic != MAGIC => {
+                return Err("the file is no state".to_owned());
+            }
+            Some((_, version, _)) if version != FORMAT_VERSION => {
+                return Err(format!(
+                    "the state has format version {version}, this build reads {FORMAT_VERSION}"
+                ));
+            }
+            Some((_, _, database)) => database,
+            None => return Err(CUT_SHORT.to_owned()),
+        };
+        let header = Self::rest(database, &mut decoder).ok_or_else(|| CUT_SHORT.to_owned())?;
+        let mut floats = header
+            .ranks
+            .into_iter()
+            .chain([header.evicted, header.duplicates]);
+        if floats.any(f64::is_nan) || !(0.0..=1.0).contains(&header.duplicates) {
+            return Err("its thresholds are no numbers".to_owned());
+        }
+        Ok((header, decoder))
+    }
+
+    fn rest(database: u128, decoder: &mut Decoder<'_>) -> Option<Self> {
+        let mut float = || Some(f64::from_bits(decoder.u64()?));
+        let [decay, epochs_per_tick, evicted, duplicates] =
+            [float()?, float()?, float()?, float()?];
+        let mut ranks = [0.0; CLASSES];
+        for rank in &mut ranks {
+            *rank = float()?;
+        }
+        Some(Self {
+            database,
+            decay,
+            epochs_per_tick,
+            scoring: scoring_of(decoder.varint()?),
+            evicted,
+            duplicates,
+            ranks,
+        })
+    }
+
+    /// Whether its scores are those of `model`, but for rounding.
+    fn is_of(&self, model: &Model) -> bool {
+        let is_near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs().max(1e-9);
+        is_near(self.decay, model.decay)
+            && is_near(self.epochs_per_tick, model.epochs_per_tick)
+            && self.scoring == Some(model.scoring)
+    }
+}
+
+/// Settings that a state was written with, as far as it tells; none where it is damaged.
+pub(super) fn settings(bytes: &[u8]) -> Option<HotRapOptions> {
+    let (header, _) = Header::read(bytes).ok()?;
+    HotRapOptions::scored_by(header.decay, header.epochs_per_tick, header.scoring?)
+}
 
 /// What the file says.
 #[derive(Debug, Clone, Default)]
@@ -143,55 +226,23 @@ impl State {
 
     /// What is wrong is the error, in words.
     fn decode(bytes: &[u8], files: &Files, model: &Model) -> std::result::Result<Self, String> {
-        const CUT_SHORT: &str = "the state is cut short";
-        let (covered, sum) = bytes
-            .split_last_chunk::<CHECKSUM_LEN>()
-            .ok_or_else(|| CUT_SHORT.to_owned())?;
-        if xxh3_64(covered).to_le_bytes() != *sum {
-            return Err("the state's checksum does not match".to_owned());
+        let (header, mut decoder) = Header::read(bytes)?;
+        if header.database != files.database {
+            return Err(format!(
+                "the state belongs to database {:032x}",
+                header.database
+            ));
         }
-        let mut decoder = Decoder::new(covered);
-        let header = (|| Some((decoder.take(8)?, decoder.u32()?, decoder.u128()?)))();
-        match header {
-            Some((magic, _, _)) if magic != MAGIC => {
-                return Err("the file is no state".to_owned());
-            }
-            Some((_, version, _)) if version != FORMAT_VERSION => {
-                return Err(format!(
-                    "the state has format version {version}, this build reads {FORMAT_VERSION}"
-                ));
-            }
-            Some((_, _, database)) if database != files.database => {
-                return Err(format!("the state belongs to database {database:032x}"));
-            }
-            Some(_) => {}
-            None => return Err(CUT_SHORT.to_owned()),
-        }
-        let mut float = || Some(f64::from_bits(decoder.u64()?));
-        let floats = (|| Some([float()?, float()?, float()?, float()?]))();
-        let mut ranks = [0.0; CLASSES];
-        let ranked = ranks
-            .iter_mut()
-            .try_for_each(|rank| float().map(|found| *rank = found));
-        let (Some([decay, epochs, evicted, duplicates]), Some(())) = (floats, ranked) else {
-            return Err(CUT_SHORT.to_owned());
-        };
-        let scoring = decoder.varint().and_then(scoring_of);
-        let same = decay.to_bits() == model.decay.to_bits()
-            && epochs.to_bits() == model.epochs_per_tick.to_bits()
-            && scoring == Some(model.scoring);
-        if !same {
-            return Err("its scores are of other settings".to_owned());
+        if !header.is_of(model) {
+            return Err(
+                "its scores are of other settings (`decay`, `slice` by `hot_set_max`)".to_owned(),
+            );
         }
         let rest = Self::rest(&mut decoder, files.tier.index).filter(|_| decoder.is_empty());
         let mut state = rest.ok_or_else(|| CUT_SHORT.to_owned())?;
-        state.limits.hot.ranks = ranks;
-        state.limits.evicted = evicted;
-        state.duplicates = duplicates;
-        let mut floats = ranks.into_iter().chain([evicted, duplicates]);
-        if floats.any(|float| float.is_nan()) || !(0.0..=1.0).contains(&duplicates) {
-            return Err("its thresholds are no numbers".to_owned());
-        }
+        state.limits.hot.ranks = header.ranks;
+        state.limits.evicted = header.evicted;
+        state.duplicates = header.duplicates;
         Ok(state)
     }
 

@@ -347,6 +347,33 @@ fn access_records_over_their_limit_are_due_from_the_opening_on() {
     assert!(!fixture.ralt.has_work());
 }
 
+/// What gives access records other scores makes them begin anew. Settings that are read back are the same but for rounding.
+#[test]
+fn settings_that_were_read_back_are_those_of_before() {
+    let medium: Arc<dyn Medium> = Arc::new(Memory::new());
+    let settings = HotRapOptions {
+        decay: 0.97,
+        slice: 0.013,
+        hot_set_max: 0.31,
+        hot_set_initial: 0.3,
+        ..HotRapOptions::default()
+    };
+    let open = |options| Fixture::on(Arc::clone(&medium), CAPACITY, options);
+    let fixture = open(settings);
+    (0..500).for_each(|number| fixture.read(3, number, 200));
+    fixture.ralt.close();
+    drop(fixture);
+    assert!(Ralt::settings(&Memory::new(), &dir()).unwrap().is_none());
+    let found = Ralt::settings(&*medium, &dir()).unwrap().unwrap();
+    assert!((found.decay - 0.97).abs() < 1e-9, "{found:?}");
+    let fixture = open(found);
+    assert_eq!(fixture.ralt.trouble(), None);
+    assert_eq!(fixture.ralt.metrics().records, 500);
+    fixture.ralt.close();
+    let said = open(HotRapOptions::default()).ralt.trouble();
+    assert!(said.is_some_and(|said| said.contains("of other settings")));
+}
+
 /// Once, a state of other settings was removed before there was a new one. A process that was killed
 /// in between left none where one was expected, and the next opening called that damage.
 #[test]
