@@ -142,6 +142,7 @@ fn hotrap(hotrap: &HotRapMetrics) -> Json {
             "read_bytes": ralt.read_bytes,
             "write_bytes": ralt.write_bytes,
             "trouble": ralt.trouble,
+            "has_stopped": ralt.has_stopped,
         },
         "promotion_cache_bytes": hotrap.promotion_cache_bytes,
         "promoted_flush_bytes": hotrap.promoted_flush_bytes,

@@ -66,6 +66,7 @@ fn hotrap() -> HotRapMetrics {
             read_bytes: 1314,
             write_bytes: 1315,
             trouble: Some("its manifest was damaged".to_owned()),
+            has_stopped: true,
         },
         promotion_cache_bytes: 1401,
         promoted_flush_bytes: 1402,

@@ -76,6 +76,8 @@ pub struct RaltMetrics {
     pub write_bytes: u64,
     /// Why RALT was found unusable when the store was opened, or stopped working since, if so.
     pub trouble: Option<String>,
+    /// Whether it has stopped for good, until the store is opened again.
+    pub has_stopped: bool,
 }
 
 /// Placement by hotness: what it knows, and what it moved since the store was opened.

@@ -230,6 +230,7 @@ impl Shared {
             read_bytes: io.read_bytes,
             write_bytes: io.write_bytes,
             trouble: self.trouble(),
+            has_stopped: self.stopped.load(Ordering::Relaxed),
             // Counted where the work is queued.
             cpu_seconds: 0.0,
         }

@@ -128,8 +128,8 @@ impl Writer<'_> {
             (
                 "ralt_trouble",
                 None,
-                "1 when the access records could not be used",
-                u64::from(ralt.trouble.is_some()),
+                "1 when access records are not written any more",
+                u64::from(ralt.has_stopped),
             ),
         ] {
             self.one_gauge(name, unit, help, value)?;
