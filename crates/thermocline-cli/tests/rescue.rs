@@ -147,6 +147,21 @@ fn backups_are_incremental_and_each_can_be_restored() {
         run(&[&["restore", "--from", dir], generation, &tiers].concat()).fails(2, &["not empty"]);
         get.code
     };
+    // One whose file is damaged does not keep the others from being told of.
+    let file = store.path("backups").join("GENERATION-00000001");
+    let whole = fs::read(&file).expect("read");
+    let mut bytes = whole.clone();
+    bytes[20] ^= 1;
+    fs::write(&file, bytes).expect("written");
+    for args in [&["--verify"][..], &[]] {
+        let listed = run(&[&["backups", "--in", dir], args].concat()).fails(4, &["1 problem"]);
+        let lines: Vec<&str> = listed.out.lines().collect();
+        assert_eq!(lines[0], "DAMAGED  generation 1");
+        assert!(lines[1].contains("GENERATION-00000001"), "{lines:?}");
+        assert!(lines[2].contains("generation 2  "), "{lines:?}");
+    }
+    fs::write(&file, whole).expect("written");
+
     assert_eq!(restore("old", &["--generation", "1"]), 0);
     assert_eq!(restore("new", &[]), 1);
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::json;
-use thermocline::Backups;
+use thermocline::{Backups, Error, GenerationInfo};
 
 use crate::failure::Failure;
 use crate::output::Out;
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[arg(long = "in", value_name = "DIR")]
     dir: PathBuf,
 
-    /// Read every byte of every generation; exit code 4 when one is damaged
+    /// Read every byte of every generation, of each whether or not others can be read; exit code 4 when one is damaged
     #[arg(long)]
     verify: bool,
 
@@ -41,39 +41,42 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         backups.prune(keep as usize)?;
     }
     let (mut out, mut damaged) = (Out::of_verdict(), 0);
-    for generation in backups.generations()? {
-        let problems = if args.verify {
-            let bar = progress::spinner("verifying");
-            let verified = backups.verify(Some(generation.generation));
-            bar.finish_and_clear();
-            verified?.1
-        } else {
-            Vec::new()
+    for number in backups.numbers()? {
+        let looked = look(&backups, number, args.verify);
+        // Of the others nothing is lost with one that cannot be read.
+        let (generation, problems) = match looked {
+            Ok((generation, problems)) => (Some(generation), problems),
+            Err(error @ Error::Corruption { .. }) => (None, vec![error]),
+            Err(error) => return Err(error.into()),
         };
         damaged += problems.len();
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         if args.json {
+            let of = |value: fn(&GenerationInfo) -> u64| generation.as_ref().map(value);
+            let is_known = args.verify || generation.is_none();
             out.json(&json!({
-                "generation": generation.generation,
-                "through_seq": generation.through,
-                "tables": generation.tables,
-                "bytes": generation.bytes,
-                "problems": args.verify.then_some(&problems),
+                "generation": number,
+                "through_seq": of(|generation| generation.through),
+                "tables": of(|generation| generation.tables),
+                "bytes": of(|generation| generation.bytes),
+                "problems": is_known.then_some(&problems),
             }))?;
             continue;
         }
         let state = match (args.verify, problems.len()) {
-            (false, _) => "",
+            (_, 1..) => "DAMAGED  ",
             (true, 0) => "ok       ",
-            (true, _) => "DAMAGED  ",
+            (false, 0) => "",
         };
-        out.line(format!(
-            "{state}generation {}  {} tables  {}  through sequence {}",
-            generation.generation,
-            generation.tables,
-            size::show(generation.bytes),
-            generation.through
-        ))?;
+        let content = generation.map_or_else(String::new, |generation| {
+            format!(
+                "  {} tables  {}  through sequence {}",
+                generation.tables,
+                size::show(generation.bytes),
+                generation.through
+            )
+        });
+        out.line(format!("{state}generation {number}{content}"))?;
         for problem in problems {
             out.line(format!("problem: {problem}"))?;
         }
@@ -83,4 +86,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         0 => Ok(()),
         problems => Err(Failure::Damaged { problems }),
     }
+}
+
+/// What generation `number` consists of, and what is damaged of it as far as that is asked for.
+fn look(
+    backups: &Backups,
+    number: u64,
+    verify: bool,
+) -> thermocline::Result<(GenerationInfo, Vec<Error>)> {
+    if !verify {
+        return Ok((backups.generation(number)?, Vec::new()));
+    }
+    let bar = progress::spinner("verifying");
+    let verified = backups.verify(Some(number));
+    bar.finish_and_clear();
+    verified
 }

@@ -190,6 +190,29 @@ impl Backups {
         Ok(self.read_all()?.iter().map(GenerationInfo::of).collect())
     }
 
+    /// The numbers of the generations, oldest first, whether their files can be read or not.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn numbers(&self) -> Result<Vec<u64>> {
+        let files = self.log.list()?;
+        let numbers = files
+            .iter()
+            .filter_map(|file| generation::number(&file.name));
+        let mut numbers: Vec<u64> = numbers.collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// What a generation consists of.
+    ///
+    /// # Errors
+    /// [`Error::NoBackup`] without such a generation; [`Error::Corruption`] where its file is damaged;
+    /// [`Error::FormatVersion`]; I/O errors.
+    pub fn generation(&self, number: u64) -> Result<GenerationInfo> {
+        Ok(GenerationInfo::of(&self.read_one(Some(number))?))
+    }
+
     /// Backs up `db` as it is at one moment during the call, while reads and writes go on. Tables that
     /// an earlier generation has are not copied again, unless their file is gone or has another length: their bytes are not
     /// read, which is what [`Backups::verify`] is for. Every table that is copied is verified first. What is known of
@@ -284,13 +307,7 @@ impl Backups {
     }
 
     fn read_all(&self) -> Result<Vec<Generation>> {
-        let files = self.log.list()?;
-        let numbers = files
-            .iter()
-            .filter_map(|file| generation::number(&file.name));
-        let mut numbers: Vec<u64> = numbers.collect();
-        numbers.sort_unstable();
-        let read = numbers.into_iter().filter_map(|number| {
+        let read = self.numbers()?.into_iter().filter_map(|number| {
             match Generation::read(&*self.log, number) {
                 // Pruned since the look.
                 Err(Error::NotFound { .. }) => None,
@@ -301,13 +318,10 @@ impl Backups {
     }
 
     fn read_one(&self, number: Option<u64>) -> Result<Generation> {
-        let files = self.log.list()?;
-        let mut numbers = files
-            .iter()
-            .filter_map(|file| generation::number(&file.name));
+        let mut numbers = self.numbers()?.into_iter();
         let found = match number {
             Some(wanted) => numbers.find(|number| *number == wanted),
-            None => numbers.max(),
+            None => numbers.next_back(),
         };
         match found {
             Some(number) => Generation::read(&*self.log, number),
