@@ -167,7 +167,9 @@ pub(crate) fn check(tier: &Arc<Tier>, database: u128) -> Result<()> {
                 .into(),
         ),
         Found::Damaged => wrong(
-            "its TIER file is damaged; restore that file from a checkpoint of this store".into(),
+            "its TIER file is damaged; `thermocline repair`, or `Db::repair`, writes it anew and \
+             loses nothing by that"
+                .into(),
         ),
         Found::Identity { version, .. } if version != VERSION => Err(Error::FormatVersion {
             path: path.join(NAME),
