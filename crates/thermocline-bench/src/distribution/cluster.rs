@@ -52,10 +52,10 @@ impl Cluster {
         1.0 - self.reads
     }
 
-    /// Share of operations that bring a key into the working set: every key comes once, so one in
-    /// so many as a key has accesses. Only a write can.
+    /// Share of operations that bring a key into the working set: every key that has more accesses than one comes once, of so
+    /// many operations as a key has accesses on average. Only a write can.
     pub(crate) fn entering_share(&self) -> f64 {
-        (1.0 / self.mean_frequency).min(self.write_share())
+        ((1.0 - self.one_hit_share) / self.mean_frequency).min(self.write_share())
     }
 
     /// Share of operations on keys with one access.
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!((cluster.name.as_str(), cluster.record_size), ("29", 835));
         assert!((cluster.reads - 0.86 / 0.99).abs() < 1e-9);
         assert!((cluster.working_share - 891.0 / 40520.0).abs() < 1e-9);
-        assert!((cluster.entering_share() - 1.0 / 22.5).abs() < 1e-9);
+        assert!((cluster.entering_share() - 0.7696 / 22.5).abs() < 1e-9);
         assert!((cluster.one_hit_accesses() - 0.2304 / 22.5).abs() < 1e-9);
         // Every write of it is the first of a key.
         let cluster = Cluster::named("10").unwrap();

@@ -15,22 +15,43 @@ pub(super) fn step(runs: &[&[Second]], most: usize) -> Option<f64> {
     (samples > most).then(|| (end.round() / most.max(1) as f64).ceil().max(1.0))
 }
 
-/// Means of what lies within the same `step` seconds, each at the end of these.
+/// A last sample of less is of what was still under way when time was up: alone it says nothing of the run.
+const SHORTEST_LAST: f64 = 0.5;
+
+/// Means of what lies within the same `step` seconds, each at the end of these, each sample counting for its time.
 pub(super) fn thinned(points: Points, step: Option<f64>) -> Points {
+    let points = without_short_last(points);
     let (Some(step), Some((end, _))) = (step, points.last().copied()) else {
         return points;
     };
     // A sample comes a little after its second.
     let end_of = |second: f64| (second.round() / step).ceil() * step;
+    let mut before = 0.0;
     points
         .chunk_by(|(a, _), (b, _)| end_of(*a) == end_of(*b))
         .filter_map(|part| {
-            let values: Vec<f64> = part.iter().filter_map(|(_, y)| *y).collect();
-            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            let (mut sum, mut time) = (0.0, 0.0);
+            for (second, value) in part {
+                let took = second - before;
+                before = *second;
+                if let Some(value) = value {
+                    sum += value * took;
+                    time += took;
+                }
+            }
             let second = end_of(part.last()?.0).min(end);
-            Some((second, (!values.is_empty()).then_some(mean)))
+            Some((second, (time > 0.0).then_some(sum / time)))
         })
         .collect()
+}
+
+fn without_short_last(mut points: Points) -> Points {
+    if let [.., (before, _), (last, _)] = points[..]
+        && last - before < SHORTEST_LAST
+    {
+        points.pop();
+    }
+    points
 }
 
 /// One row for each time of the line that has most, one column for each line: its value nearest to then.
