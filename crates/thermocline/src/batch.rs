@@ -1,7 +1,8 @@
 //! Writes that take effect together.
 //!
 //! A batch *is* its encoding: a count and the operations as the log stores them. Writing it
-//! to the log copies its bytes once, and memtables hold slices of them.
+//! to the log copies its bytes once, and the memtable of its keyspace holds slices of them. Where
+//! there are several, each holds copies of its own.
 
 use bytes::Bytes;
 
@@ -15,6 +16,9 @@ pub(crate) const MAX_BATCH_LEN: usize = 1 << 30;
 
 /// The count in front of the operations.
 const COUNT_LEN: usize = 4;
+
+/// Bytes that a batch may be too large by, whatever its length: to give back so few is not worth an allocation.
+const SPARE_LEN: usize = 64;
 
 /// What a condition expects of a key when the batch is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +54,9 @@ pub struct Batch {
     count: u32,
     /// Keys and values of all writes, in bytes.
     user_bytes: u64,
+    /// The keyspace of the first write, and whether another one has a write too.
+    first_keyspace: Option<KeyspaceId>,
+    is_spread: bool,
     conditions: Vec<Condition>,
     /// The keyspace that was named last, and those before it: one is no allocation.
     keyspace: KeyspaceId,
@@ -113,11 +120,18 @@ impl Batch {
         self.user_bytes
     }
 
+    /// Whether it writes to several keyspaces.
+    pub(crate) fn is_spread(&self) -> bool {
+        self.is_spread
+    }
+
     /// Removes every write and condition; memory is kept for the next ones.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.count = 0;
         self.user_bytes = 0;
+        self.first_keyspace = None;
+        self.is_spread = false;
         self.conditions.clear();
         self.keyspace = 0;
         self.other_keyspaces.clear();
@@ -141,6 +155,7 @@ impl Batch {
             self.bytes.resize(COUNT_LEN, 0);
         }
         self.note_keyspace(keyspace);
+        self.is_spread |= *self.first_keyspace.get_or_insert(keyspace) != keyspace;
         self.bytes.push(kind as u8);
         put_varint(&mut self.bytes, u64::from(keyspace));
         put_bytes(&mut self.bytes, key);
@@ -211,6 +226,11 @@ impl Batch {
     pub(crate) fn into_bytes(mut self) -> Bytes {
         self.bytes.resize(self.byte_len(), 0);
         self.bytes[..COUNT_LEN].copy_from_slice(&self.count.to_le_bytes());
+        let len = self.bytes.len();
+        if self.bytes.capacity() > len + len / 4 + SPARE_LEN {
+            // A memtable keeps all of it, and counts its records (I8).
+            self.bytes.shrink_to_fit();
+        }
         Bytes::from(self.bytes)
     }
 
@@ -228,6 +248,16 @@ fn has_value(kind: Kind) -> bool {
 /// Writes in an encoded batch, as its first bytes claim; `None` when those are missing.
 pub(crate) fn count(batch: &[u8]) -> Option<u32> {
     Decoder::new(batch).u32()
+}
+
+/// `key` and `value` in memory of their own: what is kept of a larger buffer must not keep all of that (I8).
+pub(crate) fn detached(key: &[u8], value: &[u8]) -> (Bytes, Bytes) {
+    let mut both = Vec::with_capacity(key.len() + value.len());
+    both.extend_from_slice(key);
+    both.extend_from_slice(value);
+    let mut own_key = Bytes::from(both);
+    let own_value = own_key.split_off(key.len());
+    (own_key, own_value)
 }
 
 /// One write of a batch; key and value share the batch's memory.
@@ -380,6 +410,43 @@ mod tests {
         assert_eq!(batch.byte_len(), before);
         batch.clear();
         assert!(batch.validate().is_ok() && batch.is_empty());
+    }
+
+    /// Room that a batch had asked for, or had grown by, was kept as long as its records were in memory, and counted by nobody: up to as
+    /// much as the records themselves (I8).
+    #[test]
+    fn room_that_a_batch_did_not_need_is_given_back() {
+        let mut batch = Batch::with_capacity(1 << 20);
+        batch.put("key", [7; 1000]);
+        let bytes = batch.into_bytes();
+        let len = bytes.len();
+        let held = bytes.try_into_mut().unwrap().capacity();
+        assert!(held <= len + len / 4 + SPARE_LEN, "{held} for {len}");
+    }
+
+    #[test]
+    fn a_batch_is_spread_when_its_writes_are() {
+        let mut batch = Batch::new();
+        batch.push(3, Kind::Put, b"k", b"v");
+        batch.push(3, Kind::Delete, b"k", b"");
+        batch.require_in(0, b"k", Expect::Absent);
+        assert!(!batch.is_spread(), "a condition is no write");
+        batch.push(0, Kind::Put, b"k", b"v");
+        assert!(batch.is_spread());
+        batch.clear();
+        batch.put("k", "v");
+        assert!(!batch.is_spread());
+    }
+
+    #[test]
+    fn a_detached_record_is_key_and_value() {
+        for (key, value) in [("", ""), ("", "value"), ("key", ""), ("key", "value")] {
+            let (own_key, own_value) = detached(key.as_bytes(), value.as_bytes());
+            assert_eq!(
+                (&own_key[..], &own_value[..]),
+                (key.as_bytes(), value.as_bytes())
+            );
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::gather::Gathering;
 use super::group::{Groups, Member};
 use super::job::said;
 use super::tree::Tree;
-use crate::batch::{Batch, Condition, Expect, Ops};
+use crate::batch::{Batch, Condition, Expect, Ops, detached};
 use crate::error::{Error, Result};
 use crate::key::{MAX_SEQ, SeqNo};
 use crate::options::Durability;
@@ -67,6 +67,8 @@ struct Pending {
     conditions: Vec<Condition>,
     /// Whether it names another keyspace than the default one, which is never dropped.
     names_keyspaces: bool,
+    /// Whether it writes to several keyspaces.
+    is_spread: bool,
     durability: Durability,
     result: OnceLock<Result<SeqNo>>,
 }
@@ -79,6 +81,7 @@ impl Pending {
             user_bytes: batch.user_bytes(),
             conditions: batch.conditions().to_vec(),
             names_keyspaces,
+            is_spread: batch.is_spread(),
             batch: batch.into_bytes(),
             durability,
             result: OnceLock::new(),
@@ -252,7 +255,7 @@ impl Engine {
         // From here on the group is in the log and must become visible: an error that left it
         // half applied would be a lie to its writers.
         log.last_seq = last_seq;
-        let inserted = self.apply(first_seq, &batches);
+        let inserted = self.apply(first_seq, run);
         // I10: published only now that every insert is complete.
         self.visible.store(last_seq, Ordering::Release);
         let user_bytes = run.iter().map(|p| p.user_bytes).sum();
@@ -279,15 +282,15 @@ impl Engine {
     }
 
     /// Inserts a group's records; gives back the memory they take, and the bytes of those that are nobody's.
-    fn apply(&self, first_seq: SeqNo, batches: &[Bytes]) -> Result<(u64, u64)> {
+    fn apply(&self, first_seq: SeqNo, run: &[Arc<Pending>]) -> Result<(u64, u64)> {
         let trees = self.trees.load();
         let mut current: Option<(&Arc<Tree>, Arc<crate::version::Superversion>)> = None;
         let mut seq = first_seq;
         let (mut bytes, mut unowned) = (0, 0);
-        for batch in batches {
+        for pending in run {
             let refused =
                 |at: usize| Error::corruption("batch", at as u64, "a batch does not decode");
-            for op in Ops::new(batch.clone()).map_err(|bad| refused(bad.at))? {
+            for op in Ops::new(pending.batch.clone()).map_err(|bad| refused(bad.at))? {
                 let op = op.map_err(|bad| refused(bad.at))?;
                 if current
                     .as_ref()
@@ -298,7 +301,13 @@ impl Engine {
                     current = trees.get(&op.keyspace).map(|tree| (tree, tree.pin()));
                 }
                 if let Some((_, superversion)) = &current {
-                    bytes += superversion.active.insert(op.key, seq, op.kind, op.value);
+                    // Memtables go at different times: with slices each would keep what was written to the
+                    // others, which it does not count (I8).
+                    let (key, value) = match pending.is_spread {
+                        true => detached(&op.key, &op.value),
+                        false => (op.key, op.value),
+                    };
+                    bytes += superversion.active.insert(key, seq, op.kind, value);
                     point!(self.points, "commit.inserting")?;
                 } else {
                     unowned += (op.key.len() + op.value.len()) as u64;
@@ -514,5 +523,30 @@ mod tests {
             assert_eq!(pending.outcome().unwrap().unwrap(), seq);
         }
         assert_eq!(db.iter().count(), lens.len());
+    }
+
+    /// Memtables held slices of whole batches: the short records of an index kept the long values that were written with them, though
+    /// these had been flushed long since. The index counted its own bytes, was never the largest, and so it grew to gigabytes (I8).
+    #[test]
+    fn a_batch_for_several_keyspaces_is_kept_by_none_of_them() {
+        let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(Memory::new()));
+        let db = builder.open().unwrap();
+        let index = db.create_keyspace("index").unwrap();
+        let commit = |batch: Batch| {
+            let pending = Arc::new(Pending::new(batch, Durability::Buffered));
+            let group = [Arc::clone(&pending)];
+            db.engine().commit_runs(&group, MAX_RUN_LEN);
+            pending.outcome().unwrap().unwrap();
+            pending
+        };
+        let mut batch = Batch::new();
+        batch.put("key", vec![7u8; 64 << 10]);
+        let of_one = commit(batch.clone());
+        assert!(!of_one.batch.is_unique(), "the only memtable shares it");
+        batch.put_in(&index, "place", "key");
+        let of_two = commit(batch);
+        assert!(of_two.batch.is_unique(), "a memtable keeps it");
+        assert_eq!(index.get("place").unwrap().as_deref(), Some(&b"key"[..]));
+        assert_eq!(db.get("key").unwrap().unwrap().len(), 64 << 10);
     }
 }

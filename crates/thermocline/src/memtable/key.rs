@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::key::{InternalKey, Kind, SeqNo};
 
-/// An internal key that shares its batch's memory.
+/// An internal key, perhaps a slice of its batch.
 #[derive(Debug, Clone)]
 pub(crate) struct MemKey {
     user_key: Bytes,

@@ -16,11 +16,11 @@ use crate::table::{LongKeys, Record};
 use crate::value::Value;
 use key::{MemKey, Probe};
 
-/// What a record costs beside its bytes: the skiplist node, the reference counts of the
-/// shared batch, and the allocator.
+/// What a record costs beside its bytes: the skiplist node, the reference counts of the memory
+/// that they are in, and the allocator.
 const RECORD_OVERHEAD: u64 = 192;
 
-/// Records in memory, each sharing the bytes of the batch that brought it.
+/// Records in memory, each sharing the bytes of the batch that brought it, or in bytes of its own.
 ///
 /// Inserts come from one group leader at a time (I10), reads from anywhere.
 #[derive(Default)]
@@ -47,8 +47,8 @@ impl std::fmt::Debug for Memtable {
 }
 
 impl Memtable {
-    /// Adds a record; gives back the memory it takes, in bytes. `key` and `value` share the
-    /// batch's memory.
+    /// Adds a record; gives back the memory it takes, in bytes. What `key` and `value` are slices of is kept with them:
+    /// it must hold nothing that this memtable does not count (I8).
     pub(crate) fn insert(&self, key: Bytes, seq: SeqNo, kind: Kind, value: Bytes) -> u64 {
         let key_len = key.len();
         let bytes = key_len as u64 + value.len() as u64 + RECORD_OVERHEAD;

@@ -78,7 +78,8 @@ impl Recovered {
     }
 }
 
-/// What receives the writes of the log.
+/// What receives the writes of the log. Keys and values are slices of their whole segment: what is to be kept of them is
+/// copied (I8).
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(SeqNo, KeyspaceId, Kind, Bytes, Bytes) -> Result<()>;
 
 /// Replays the log: `visit` gets every write in order, those included that tables hold too. On
