@@ -414,7 +414,7 @@ impl Engine {
         self.freeze_what_keeps_the_log(log)
     }
 
-    /// Starts the next log segment.
+    /// Starts the next log segment, unless the current one has no record.
     fn rotate(&self, log: &mut Log) -> Result<()> {
         log.wal
             .rotate(self.new_file())
@@ -460,8 +460,8 @@ impl Engine {
         }
     }
 
-    /// Freezes the active memtable of `tree` and starts the next log segment (I10: the caller
-    /// holds the log).
+    /// Freezes the active memtable of `tree` and ends the log segment that its newest records are in (I10: the
+    /// caller holds the log).
     pub(crate) fn freeze(&self, log: &mut Log, tree: &Arc<Tree>) -> Result<()> {
         self.freeze_one(log, tree)?;
         self.update_pressure();
@@ -492,9 +492,10 @@ impl Commit {
 mod tests {
     use super::*;
     use crate::Db;
+    use crate::executor::Stepped;
     use crate::options::Options;
     use crate::points::Points;
-    use crate::storage::Memory;
+    use crate::storage::{Fault, Faulty, Memory, Operation};
 
     /// A group was one record however much its writers brought together, and beyond 4 GiB all of them were refused, none of whom
     /// was over a limit.
@@ -548,5 +549,33 @@ mod tests {
         assert!(of_two.batch.is_unique(), "a memtable keeps it");
         assert_eq!(index.get("place").unwrap().as_deref(), Some(&b"key"[..]));
         assert_eq!(db.get("key").unwrap().unwrap().len(), 64 << 10);
+    }
+
+    /// To freeze the memtables of many keyspaces began a segment for each, all but the first of them empty: with a thousand keyspaces
+    /// a process had no file left to open, and the next write that asked for a sync synced each of them, with the log held.
+    #[test]
+    fn freezing_many_keyspaces_begins_one_segment() {
+        let disk = Faulty::new(1);
+        let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(disk.clone()));
+        let db = builder.executor(Arc::new(Stepped::new(1))).open().unwrap();
+        for n in 0..50 {
+            let keyspace = db.create_keyspace(&format!("{n}")).unwrap();
+            keyspace.put("key", "value").unwrap();
+        }
+        db.engine().freeze_all().unwrap();
+        let files = disk.list_raw("/fast".as_ref()).into_iter();
+        let segments = files.filter(|file| file.name.ends_with(".wal"));
+        assert_eq!(segments.count(), 2);
+        let syncs = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&syncs);
+        let count = move |operation, name: &str| {
+            if operation == Operation::Sync && name.ends_with(".wal") {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+            false
+        };
+        disk.fail_where(count, Fault::Io);
+        db.put_with("key", "value", Durability::Sync).unwrap();
+        assert_eq!(syncs.load(Ordering::Relaxed), 2);
     }
 }

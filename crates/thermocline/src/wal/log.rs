@@ -11,7 +11,7 @@ use super::sync::WalSync;
 use crate::batch;
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
-use crate::log_format::{FileHeader, FileKind, put_record};
+use crate::log_format::{FILE_HEADER_LEN, FileHeader, FileKind, put_record};
 use crate::points::{Points, point};
 use crate::storage::{LogFile, LogStore};
 use crate::sync::{Arc, Mutex};
@@ -327,7 +327,8 @@ impl Wal {
     }
 
     /// Hands the buffer over and goes on in segment `number`, higher than every number so
-    /// far. The old segment is closed and not yet synced.
+    /// far. The old segment is closed and not yet synced. One that has no record is not: of all
+    /// memtables that freeze at one point of the log the first ends the segment, for all of them.
     ///
     /// # Errors
     /// I/O errors of the log store; the log then stays in the old segment.
@@ -336,6 +337,9 @@ impl Wal {
         let mut state = self.shared.state.lock();
         let state = &mut *state;
         self.shared.flush(state)?;
+        if state.current.extent.len <= FILE_HEADER_LEN as u64 {
+            return Ok(());
+        }
         point!(self.shared.points, "wal.rotate.before_create")?;
         let old = state.current.extent;
         let (segment, file) =
