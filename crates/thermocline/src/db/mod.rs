@@ -317,7 +317,7 @@ impl Db {
     /// tables and log decide, and `docs/format.md` says what that can and cannot promise.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is nothing of a store, [`Error::Corruption`] when nothing of it says which
+    /// [`Error::InvalidOption`] when a tier is left out, as far as what is left tells; [`Error::NotFound`] when there is nothing of a store, [`Error::Corruption`] when nothing of it says which
     /// one it is, [`Error::Locked`] when it is open,
     /// [`Error::WrongTier`] for a directory of another store, and for one without a file of the store, whose
     /// device may not be mounted ([`DbBuilder::give_up_tier`] if it is lost); [`Error::FormatVersion`] for a file of a newer

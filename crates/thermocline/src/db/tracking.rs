@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::builder::DbBuilder;
 use super::engine::Engine;
 use super::shape::Shape;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::metrics::Activity;
 use crate::options::{Options, Placement};
 use crate::ralt::{self, Ralt, RaltParts};
@@ -46,6 +46,29 @@ pub(super) fn open_ralt(
 pub(super) fn discard_ralt(builder: &DbBuilder, fast: &Tier) -> Result<()> {
     let medium = builder.medium_of(0);
     ralt::discard(&*medium, &ralt_dir(&fast.options.path), fast)
+}
+
+/// Refuses a single tier where RALT has left a state: the store had others to place records on. For where no manifest says
+/// which tiers hold tables; of a store that places records by level nothing else does.
+///
+/// # Errors
+/// [`Error::InvalidOption`]; I/O errors.
+pub(super) fn check_not_alone(builder: &DbBuilder) -> Result<()> {
+    let [only] = &builder.options.tiers[..] else {
+        return Ok(());
+    };
+    let dir = ralt_dir(&only.path);
+    if !Ralt::has_left_a_state(&*builder.medium_of(0), &dir)? {
+        return Ok(());
+    }
+    Err(Error::InvalidOption {
+        option: "tiers",
+        reason: format!(
+            "one is given, and {} holds access records, which only a store of several has; \
+             name all its tiers",
+            dir.display()
+        ),
+    })
 }
 
 /// What a manifest is to say of placement. By hotness only if RALT has a state on disk: the next

@@ -96,6 +96,19 @@ impl Ralt {
         }
     }
 
+    /// Whether there is a state in the directory `path`, whole or not.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn has_left_a_state(medium: &dyn Medium, path: &Path) -> Result<bool> {
+        let log = medium.log_store(path, false);
+        match log.and_then(|log| log.list()) {
+            Ok(files) => Ok(files.iter().any(|file| file.name == state::NAME)),
+            Err(Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Why RALT could not be used as it was left, or what went wrong since, if so.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.shared.trouble()

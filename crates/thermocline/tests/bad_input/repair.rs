@@ -18,19 +18,13 @@ fn a_repair_that_is_not_told_all_tiers_is_refused() {
     let files = disk.list_raw(FAST.as_ref());
     let manifest = files.iter().find(|file| file.name.starts_with("MANIFEST"));
     let manifest = manifest.unwrap();
-    let one_tier = || {
-        let mut options = tiny_options();
-        options.tiers.truncate(1);
-        options.tiers[0].path = FAST.into();
-        Db::builder(options).medium(0, Arc::new(disk.clone()))
-    };
     for damaged in [false, true] {
         if damaged {
             let middle = manifest.len / 2;
             disk.corrupt(FAST.as_ref(), &manifest.name, middle, 1)
                 .unwrap();
         }
-        let refused = one_tier().repair(true).map(|_| ());
+        let refused = on_one_tier(&disk).repair(true).map(|_| ());
         let Err(Error::InvalidOption {
             option: "tiers",
             reason,
@@ -40,6 +34,29 @@ fn a_repair_that_is_not_told_all_tiers_is_refused() {
         };
         assert!(reason.contains("name all its tiers"), "{reason}");
     }
+}
+
+/// Where no edit of a manifest could be read nothing named the tables of a tier that was left out: those of the other alone became the
+/// store, without a loss, as it was said. The next opening with both took the rest for orphans and removed it.
+#[test]
+fn without_a_manifest_it_is_refused_too() {
+    let disk = Faulty::new(1);
+    filled(&disk, [FAST, SLOW]);
+    let log = disk.log_store(FAST.as_ref(), false).unwrap();
+    for file in disk.list_raw(FAST.as_ref()) {
+        if file.name == "CURRENT" || file.name.starts_with("MANIFEST") {
+            log.remove(&file.name).unwrap();
+        }
+    }
+    let slow = disk.list_raw(SLOW.as_ref());
+    let refused = on_one_tier(&disk).repair(false).map(|_| ());
+    let Err(Error::InvalidOption { reason, .. }) = &refused else {
+        panic!("{refused:?}");
+    };
+    assert!(reason.contains("name all its tiers"), "{reason}");
+    assert_eq!(disk.list_raw(SLOW.as_ref()), slow);
+    assert!(on_two_tiers(&disk).repair(false).unwrap().rebuilt);
+    assert_eq!(on_two_tiers(&disk).open().unwrap().iter().count(), 700);
 }
 
 /// A slow tier that was not mounted was taken for one that had lost everything: the empty mount point got a `TIER`, and the
@@ -211,6 +228,14 @@ fn a_table_is_set_aside_beside_another_of_its_name() {
     let aside = tables.next().unwrap().parent().unwrap();
     assert!(disk.read_raw(aside, &name).unwrap() == damaged);
     assert_eq!(disk.read_raw(&lost, &name).unwrap(), b"another's");
+}
+
+/// The store of these tests, as one of a single tier.
+fn on_one_tier(disk: &Faulty) -> DbBuilder {
+    let mut options = tiny_options();
+    options.tiers.truncate(1);
+    options.tiers[0].path = FAST.into();
+    Db::builder(options).medium(0, Arc::new(disk.clone()))
 }
 
 /// The store of these tests.

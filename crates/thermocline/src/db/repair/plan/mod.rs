@@ -62,7 +62,7 @@ impl Plan {
     /// Looks at every table and at the log. Changes nothing.
     ///
     /// # Errors
-    /// [`Error::FormatVersion`]; I/O errors.
+    /// [`Error::InvalidOption`] where a tier is missing among `tiers`; [`Error::FormatVersion`]; I/O errors.
     pub(super) fn new(
         builder: &DbBuilder,
         sizes: &Resolved,

@@ -12,6 +12,7 @@ use crate::db::founding::DEFAULT_KEYSPACE;
 use crate::db::repair::evidence::Evidence;
 use crate::db::repair::live::{Origin, Said, Standing, standings};
 use crate::db::repair::report::Loss;
+use crate::db::tracking::check_not_alone;
 use crate::error::{Error, Result};
 use crate::options::Resolved;
 use crate::sync::Arc;
@@ -21,6 +22,9 @@ use crate::version::edit::{FileId, KeyspaceId, TableMeta, table_file_name};
 
 impl Plan {
     /// The tables decide, with what can be read of edits: each keyspace becomes one run.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOption`] where a tier is missing among `tiers`, as far as anything tells; I/O errors.
     pub(super) fn rebuild(
         &mut self,
         builder: &DbBuilder,
@@ -28,6 +32,9 @@ impl Plan {
         tiers: &[Arc<Tier>],
         evidence: &Evidence,
     ) -> Result<()> {
+        // Edits that are lost may have named tables of a tier that was left out. Without them the next opening would take
+        // those for orphans.
+        check_not_alone(builder)?;
         if evidence.manifest.is_none() {
             self.problems
                 .push("no edit of a manifest can be read".to_owned());
