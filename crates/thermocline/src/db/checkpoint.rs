@@ -12,7 +12,7 @@ use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::tier::Tier;
 use crate::version::edit::VersionEdit;
-use crate::version::{Manifest, Superversion, identity};
+use crate::version::{Manifest, Version, identity};
 
 /// Keeps memtables from freezing while it lives.
 struct HoldFreezes<'a>(&'a Engine);
@@ -37,8 +37,9 @@ impl Drop for HoldFreezes<'_> {
     }
 }
 
-/// The writes through a sequence number, as edits and the versions that hold their tables.
-pub(super) type Pinned = (SeqNo, Vec<VersionEdit>, Vec<Arc<Superversion>>);
+/// The writes through a sequence number, as edits and the versions that hold their tables. Nothing beside: memtables and promotion
+/// caches would stay in memory for as long as tables are copied (I8).
+pub(super) type Pinned = (SeqNo, Vec<VersionEdit>, Vec<Arc<Version>>);
 
 impl Engine {
     /// Brings everything through one sequence number into tables. These stay while what comes back is held.
@@ -54,7 +55,8 @@ impl Engine {
         // The manifest's lock: edits and versions are of one moment.
         let manifest = self.manifest.lock();
         let edits = self.snapshot_edits();
-        let pinned = self.all_trees().iter().map(|tree| tree.pin()).collect();
+        let versions = self.all_trees().into_iter();
+        let pinned = versions.map(|tree| tree.version()).collect();
         drop(manifest);
         drop(hold);
         Ok((through, edits, pinned))

@@ -188,8 +188,10 @@ impl Engine {
     pub(crate) fn verify(&self, progress: &mut dyn FnMut(VerifyProgress)) -> Result<VerifyReport> {
         self.check_open()?;
         let mut report = VerifyReport::default();
-        let pinned: Vec<_> = self.all_trees().iter().map(|tree| tree.pin()).collect();
-        let tables = || pinned.iter().flat_map(|pinned| pinned.version.tables());
+        // Not what readers pin: memtables would stay in memory for as long as tables are read (I8).
+        let versions = self.all_trees().into_iter().map(|tree| tree.version());
+        let versions: Vec<_> = versions.collect();
+        let tables = || versions.iter().flat_map(|version| version.tables());
         let total_bytes = tables().map(|table| table.meta.len).sum();
         for table in tables() {
             let tier = &self.tiers[usize::from(table.meta.tier)];

@@ -130,6 +130,12 @@ impl Tree {
         self.superversion.load_full()
     }
 
+    /// The tables of the present state, whose files stay for as long as the result lives. For what takes long and reads
+    /// nothing else.
+    pub(crate) fn version(&self) -> Arc<Version> {
+        Arc::clone(&self.peek().version)
+    }
+
     /// As [`Tree::pin`], for a short read: no shared counter is touched.
     pub(crate) fn peek(&self) -> arc_swap::Guard<Arc<Superversion>> {
         self.superversion.load()
