@@ -1,8 +1,9 @@
 //! Removing a store.
 
 use super::builder::DbBuilder;
-use super::open::open_tiers;
-use super::tracking::discard_ralt;
+use super::open::{check_tier_count, open_tiers};
+use super::shape::Shape;
+use super::tracking::{check_not_alone, discard_ralt};
 use crate::cache::discard_flash;
 use crate::error::{Error, Result};
 use crate::storage::LogStore;
@@ -19,8 +20,12 @@ use crate::wal::{is_temporary, log_store, segment_number};
 pub(super) fn destroy(builder: &DbBuilder) -> Result<()> {
     builder.options.validate()?;
     let (tiers, locks) = open_tiers(builder, false)?;
-    let was_begun = current_manifest(&*log_store(&tiers[0])?)?.is_none();
-    let database = database(&tiers, was_begun)?;
+    let was_begun = match current_manifest(&*log_store(&tiers[0])?) {
+        // What is damaged is there.
+        Err(Error::Corruption { .. }) => false,
+        current => current?.is_none(),
+    };
+    let database = database(builder, &tiers, was_begun)?;
     let mut left = Vec::new();
     for tier in &tiers {
         if was_begun && identity::is_missing(tier)? {
@@ -48,8 +53,9 @@ pub(super) fn destroy(builder: &DbBuilder) -> Result<()> {
     Ok(())
 }
 
-/// Which store it is. Where a destruction was begun, the tiers that it has not come to say so.
-fn database(tiers: &[Arc<Tier>], was_begun: bool) -> Result<u128> {
+/// Which store it is. Where a destruction was begun, the tiers that it has not come to say so; where the manifest is
+/// damaged, the first tier does. Refuses where tiers are left out, as far as anything tells.
+fn database(builder: &DbBuilder, tiers: &[Arc<Tier>], was_begun: bool) -> Result<u128> {
     if was_begun {
         for tier in tiers {
             if let Some(database) = identity::database(tier)? {
@@ -57,11 +63,22 @@ fn database(tiers: &[Arc<Tier>], was_begun: bool) -> Result<u128> {
             }
         }
     }
-    match Manifest::recover(&tiers[0])? {
-        Some(found) => Ok(found.database),
-        None => Err(Error::NotFound {
+    match Manifest::recover(&tiers[0]) {
+        Ok(Some(found)) => {
+            match Shape::from_edits(found.edits) {
+                Ok(shape) => check_tier_count(&shape, tiers.len())?,
+                Err(_) => check_not_alone(builder)?,
+            }
+            Ok(found.database)
+        }
+        Ok(None) => Err(Error::NotFound {
             path: tiers[0].options.path.clone(),
         }),
+        Err(damage @ Error::Corruption { .. }) => match identity::database(&tiers[0])? {
+            Some(database) => check_not_alone(builder).map(|()| database),
+            None => Err(damage),
+        },
+        Err(error) => Err(error),
     }
 }
 
@@ -88,6 +105,7 @@ mod tests {
     use crate::Db;
     use crate::executor::Stepped;
     use crate::options::{Options, TierOptions};
+    use crate::promotion::tests::scene::{self, KEYS, Scene};
     use crate::storage::{Fault, Faulty};
 
     fn builder(disk: &Faulty) -> DbBuilder {
@@ -151,5 +169,58 @@ mod tests {
             builder(&Faulty::new(1)).destroy(),
             Err(Error::NotFound { .. })
         ));
+    }
+
+    /// A store whose `CURRENT` or manifest was damaged could neither be destroyed, because of the damage, nor restored into, because
+    /// its directory was not empty.
+    #[test]
+    fn a_store_with_a_damaged_manifest_is_removed() {
+        let store = Faulty::new(1);
+        let db = builder(&store).open().unwrap();
+        db.put("key", "value").unwrap();
+        db.close().unwrap();
+        drop(db);
+        store.write_raw("/fast".as_ref(), "notes.txt", b"left");
+        for what in ["CURRENT", "MANIFEST"] {
+            let disk = store.image(|_| true);
+            let name = names(&disk).into_iter().find(|name| name.starts_with(what));
+            disk.corrupt("/fast".as_ref(), &name.unwrap(), 20, 1)
+                .unwrap();
+            assert!(builder(&disk).open().unwrap_err().is_corruption());
+            builder(&disk).destroy().unwrap();
+            assert_eq!(names(&disk), ["notes.txt"], "{what}");
+        }
+    }
+
+    /// Of a store of two tiers, with one of them named, that one was removed, and all went well. The other's tables stayed, which were
+    /// nobody's then.
+    #[test]
+    fn a_store_is_not_removed_without_all_of_its_tiers() {
+        let store = Faulty::new(1);
+        let scene = Scene::on(Arc::new(store.clone()), scene::options());
+        scene.put_all(&KEYS, "old");
+        scene.to_slow();
+        scene.db.close().unwrap();
+        drop(scene);
+        let one_tier = |disk: &Faulty| {
+            let mut options = scene::options();
+            options.tiers.truncate(1);
+            Db::builder(options).medium(0, Arc::new(disk.clone()))
+        };
+        let is_refused = |disk: &Faulty| {
+            let before = names(disk);
+            let refused = one_tier(disk).destroy().unwrap_err();
+            let Error::InvalidOption { option, reason } = refused else {
+                panic!("{refused:?}");
+            };
+            assert_eq!((option, names(disk)), ("tiers", before));
+            assert!(reason.contains("; name "), "{reason}");
+        };
+        is_refused(&store);
+        let damaged = store.image(|_| true);
+        damaged.corrupt("/fast".as_ref(), "CURRENT", 20, 1).unwrap();
+        is_refused(&damaged);
+        let scene = Scene::on(Arc::new(store.clone()), scene::options());
+        assert!(KEYS.iter().all(|key| scene.get(key).is_some()));
     }
 }

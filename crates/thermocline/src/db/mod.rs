@@ -327,10 +327,13 @@ impl Db {
     }
 
     /// Removes the store that `options` describes: its own files, nothing else. What a repair set aside in `lost/` stays, and
-    /// so do the empty files that are locked while a store is open. If it is cut short, the next call goes on.
+    /// so do the empty files that are locked while a store is open. If it is cut short, the next call goes on. Damage is no
+    /// obstacle, as long as the file `TIER` of each tier is whole.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none, [`Error::Locked`] when it is open, I/O errors.
+    /// [`Error::InvalidOption`] when a tier is left out that has tables, as far as what can be read tells;
+    /// [`Error::WrongTier`] for a directory of another store; [`Error::NotFound`] when there is none, [`Error::Locked`] when it is
+    /// open, I/O errors.
     pub fn destroy(options: &Options) -> Result<()> {
         DbBuilder::new(options.clone()).destroy()
     }

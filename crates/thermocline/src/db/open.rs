@@ -344,7 +344,11 @@ pub(super) fn open_tiers(builder: &DbBuilder, create: bool) -> Result<(Vec<Arc<T
     Ok((tiers, locks))
 }
 
-fn check_tier_count(shape: &Shape, tiers: usize) -> Result<()> {
+/// Refuses fewer tiers than there are tables on.
+///
+/// # Errors
+/// [`Error::InvalidOption`].
+pub(super) fn check_tier_count(shape: &Shape, tiers: usize) -> Result<()> {
     let needed = shape
         .tables
         .values()
