@@ -1,7 +1,7 @@
 //! Which store a command means, and opening it.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args};
@@ -122,14 +122,13 @@ impl StoreArgs {
 
     /// Opens the existing store.
     pub(crate) fn open(&self) -> Result<Db, Failure> {
-        let options = self.online_options(false)?;
-        open(options, None)
+        Ok(open(self.online_options(false)?)?)
     }
 }
 
 /// Opens a store. What its recovery had to give up goes to standard error.
-fn open(options: Options, create_hint: Option<&str>) -> Result<Db, Failure> {
-    let db = Db::open(options).map_err(|error| open_failure(error, create_hint))?;
+fn open(options: Options) -> Result<Db, Error> {
+    let db = Db::open(options)?;
     for warning in warnings(db.recovery()) {
         // A store that opened is of use where nobody reads this.
         let _ = writeln!(io::stderr(), "warning: {warning}");
@@ -155,9 +154,14 @@ fn warnings(recovery: &RecoveryReport) -> Vec<String> {
     cut.into_iter().chain(kept).chain(hotness).collect()
 }
 
-fn open_failure(error: Error, create_hint: Option<&str>) -> Failure {
+/// Why the store whose fast tier is `fast` was not opened, with a hint where there is none. Where only another directory is missing
+/// its device may not be mounted, and a new store is the last thing to make there.
+fn not_created(error: Error, fast: &Path) -> Failure {
+    let is_fast = |path: &Path| path == fast || std::path::absolute(fast).is_ok_and(|f| path == f);
     let hint = match &error {
-        Error::NotFound { .. } => create_hint.map(str::to_owned),
+        Error::NotFound { path } if is_fast(path) => {
+            Some("add --create to make a new store there".to_owned())
+        }
         _ => None,
     };
     Failure::Store { error, hint }
@@ -199,10 +203,10 @@ impl DataArgs {
         Session::new(self.store.open()?, self.keyspace.as_deref(), false)
     }
 
-    /// Opens the store and keyspace for writing; makes both when `create` is set.
-    pub(crate) fn open_for_writing(&self, create: bool) -> Result<Session, Failure> {
+    /// As [`DataArgs::open`], for a command that has `--create`; makes store and keyspace when that is set.
+    pub(crate) fn open_or_create(&self, create: bool) -> Result<Session, Failure> {
         let options = self.store.online_options(create)?;
-        let db = open(options, Some("add --create to make a new store there"))?;
+        let db = open(options).map_err(|error| not_created(error, &self.store.fast))?;
         Session::new(db, self.keyspace.as_deref(), create)
     }
 }

@@ -84,6 +84,24 @@ fn a_missing_tier_is_named() {
     store.run("get", &["key0000"]).ok();
 }
 
+/// `delete` and `compact` hinted at `--create`, a flag that they do not have. `put` did also where only the slow tier's directory was
+/// missing: on a device that is not mounted a new store is the last thing wanted.
+#[test]
+fn a_flag_is_hinted_at_where_there_is_one_and_it_helps() {
+    let store = Store::new();
+    for line in ["delete k", "compact"] {
+        let run = store.run(line, &[]).fails(3, &["there is no"]);
+        assert!(!run.err.contains("--create"), "{}", run.err);
+    }
+    let store = Store::filled(1, 1);
+    std::fs::rename(store.slow(), store.path("unmounted")).expect("renamed");
+    let slow = store.slow();
+    let run = store
+        .run("put", &["k", "v"])
+        .fails(3, &[slow.to_str().expect("UTF-8")]);
+    assert!(!run.err.contains("--create"), "{}", run.err);
+}
+
 #[test]
 fn swapped_tiers_are_refused() {
     let store = Store::filled(1, 1);

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let from = read(&args.from)?.map_or(Bound::Unbounded, Bound::Included);
     let to = read(&args.to)?.map_or(Bound::Unbounded, Bound::Excluded);
-    let session = args.data.open_for_writing(false)?;
+    let session = args.data.open()?;
     let before = table_bytes(&session.db.metrics());
     let bar = progress::spinner("compacting");
     let result = session

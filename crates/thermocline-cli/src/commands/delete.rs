@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .iter()
         .map(|key| args.data.read("key", key))
         .collect::<Result<_, _>>()?;
-    let session = args.data.open_for_writing(false)?;
+    let session = args.data.open()?;
     let mut batch = Batch::new();
     for key in &keys {
         batch.delete_in(&session.keyspace, key);

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (input, bar) = open_input(&args.file)?;
     let format = args.format.unwrap_or_else(|| guess_format(&args.file));
     let reader = Reader::new(input, format, args.data.notation());
-    let session = args.data.open_for_writing(args.create)?;
+    let session = args.data.open_or_create(args.create)?;
     let start = Instant::now();
     let mut load = Load::new(&session, &bar, args.acknowledge);
     let result = load.run(reader, &args.file);

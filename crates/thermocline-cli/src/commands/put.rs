@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         (None, Some(value)) => args.data.read("value", value)?,
         (None, None) => return Err(Failure::usage("give a value, or --value-file")),
     };
-    let session = args.data.open_for_writing(args.create)?;
+    let session = args.data.open_or_create(args.create)?;
     session.keyspace.put(&key, &value)?;
     session.close()
 }
