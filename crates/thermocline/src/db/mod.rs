@@ -74,8 +74,8 @@ use crate::options::{Durability, Options};
 use crate::sync::Arc;
 
 /// An open store. Cheap to clone. Clones, [keyspaces](Keyspace) and [snapshots](Snapshot) share the store, which closes with the
-/// last of them; iterators do not keep it open, and give [`Error::Closed`] once it is. Nobody hears what goes wrong then: who
-/// wants to know calls [`Db::close`].
+/// last of them; iterators do not keep it open: once it is closed, an end that was not begun before gives [`Error::Closed`], and one
+/// that was may go on with what it has pinned. Nobody hears what goes wrong then: who wants to know calls [`Db::close`].
 ///
 /// A `Db` is also its default keyspace: `db.put`, `db.get`, `db.range` and the other methods of
 /// [`Keyspace`] work on it directly.
