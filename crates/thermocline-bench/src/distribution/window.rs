@@ -155,7 +155,7 @@ mod tests {
     }
 
     /// The paper finds a high share of reads of sunk records in clusters 11 and 17, a middle
-    /// one in 19, 16 and 53, a low one in 10 and 29. The table does not tell enough for 11 and 16:
+    /// one in 19, 16 and 53, a low one in 10 and 29: here a twentieth at most. The table does not tell enough for 11 and 16:
     /// their hottest keys are written as often here as they are popular.
     #[test]
     fn fitted_clusters_read_sunk_records_as_the_paper_found() {
@@ -163,8 +163,8 @@ mod tests {
             ("17", 0.95, 1.0),
             ("19", 0.2, 0.7),
             ("53", 0.2, 0.7),
-            ("10", 0.0, 0.02),
-            ("29", 0.0, 0.02),
+            ("10", 0.0, 0.05),
+            ("29", 0.0, 0.05),
             ("11", 0.1, 0.2),
             ("16", 0.0, 0.05),
         ] {
