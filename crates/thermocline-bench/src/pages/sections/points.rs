@@ -111,6 +111,26 @@ mod tests {
         assert!(thinned(Points::new(), Some(3.0)).is_empty());
     }
 
+    /// The last sample is of what was under way when time was up: few operations, in some hundredths of a second. It counted as
+    /// much as a whole second, so that the last point of a line fell by up to a third.
+    #[test]
+    fn a_moment_at_the_end_does_not_pull_the_last_point_down() {
+        let samples = [(1.0, 7000.0), (2.0, 7000.0), (3.0, 7000.0), (3.026, 623.0)];
+        let points: Points = samples.map(|(second, value)| (second, Some(value))).into();
+        for step in [Some(3.0), Some(1.0), None] {
+            let thinned = thinned(points.clone(), step);
+            let last = thinned.last().unwrap().1.unwrap();
+            assert!((last - 7000.0).abs() < 140.0, "{step:?}: {thinned:?}");
+        }
+        // What is longer counts for its time.
+        let points: Points = vec![(1.0, Some(100.0)), (2.0, Some(100.0)), (2.6, Some(500.0))];
+        let mean = thinned(points, Some(3.0))[0].1.unwrap();
+        assert!(
+            (mean - (100.0 + 100.0 + 0.6 * 500.0) / 2.6).abs() < 1e-9,
+            "{mean}"
+        );
+    }
+
     /// The table of runs with so many samples, one every so many seconds. A value is a hundred times its time.
     fn rows(runs: [(f64, u32); 2], most: usize) -> Vec<Vec<String>> {
         let series = runs.map(|(every, samples)| -> Vec<Second> {
