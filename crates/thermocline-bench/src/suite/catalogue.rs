@@ -36,9 +36,12 @@ pub(crate) fn find(name: &str) -> Result<Definition> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
     use crate::suite::cell::Places;
     use crate::suite::cells::cells;
+    use crate::suite::cells::tests::places;
     use crate::suite::estimate::Estimate;
     use crate::suite::schedule;
     use crate::suite::{fixtures, line};
@@ -82,13 +85,37 @@ mod tests {
             data: "D".into(),
             limit_slow: None,
         };
-        for (name, hours) in [("paper-small", 12.0), ("smoke", 2.0 / 60.0)] {
+        for (name, hours) in [("paper-small", 12.5), ("smoke", 2.0 / 60.0)] {
             let definition = find(name).unwrap();
             let cells = cells(&definition, &places).unwrap();
             let all: Vec<usize> = (0..cells.len()).collect();
             let runs = schedule::order(&cells, &all, definition.states);
             let seconds = Estimate::new(definition.guess).all(&cells, &runs, &[]);
             assert!(seconds / 3600.0 < hours, "{name}: {seconds} s");
+        }
+    }
+
+    /// RocksDB had 20 s before it was measured and hotrap 120, but an update brings its record to the fast disk with both: the
+    /// longer warm-up was an advantage of its own.
+    #[test]
+    fn all_engines_warm_up_as_long_for_updates() {
+        let definition = find("paper-small").unwrap();
+        let mut by_distribution: HashMap<String, Vec<Option<String>>> = HashMap::new();
+        for cell in cells(&definition, &places()).unwrap() {
+            if cell.workload == "uh" {
+                let warm_up = cell.flags.get("warm-up").map(str::to_owned);
+                let of_all = by_distribution.entry(cell.distribution).or_default();
+                of_all.push(warm_up);
+            }
+        }
+        assert_eq!(by_distribution.len(), 3);
+        for (distribution, warm_ups) in by_distribution {
+            let first = warm_ups.first();
+            let is_alike = warm_ups.iter().all(|warm_up| Some(warm_up) == first);
+            assert!(
+                is_alike && warm_ups.len() > 1,
+                "{distribution}: {warm_ups:?}"
+            );
         }
     }
 
