@@ -13,6 +13,10 @@ use crate::settings::SlowDevice;
 /// How far what is measured may be off.
 const TOLERANCE: f64 = 0.25;
 
+/// The most that one operation of a device reads: the kernel splits a longer read where it would have more than 128 segments, and
+/// the memory of a large one is pages of 4 KiB that lie apart. Each part counts against a limit of operations.
+const LONGEST_READ: u64 = 512 << 10;
+
 /// Flags that say what the slow disk should be able to do.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ExpectArgs {
@@ -72,26 +76,32 @@ impl Expected {
         }
         let iops = probe.random_read_4k.map(|reads| reads.iops);
         let number = |value: f64| format!("{value:.0}");
-        check("--expect-slow-iops", self.iops, iops, is_busy, number)?;
+        let flag = "--expect-slow-iops";
+        if let Some((expected, measured)) = self.iops.zip(iops) {
+            check(flag, [expected, expected], measured, is_busy, number)?;
+        }
         let bytes = |value: f64| ByteSize(value as u64).to_string();
-        let bandwidth = probe.sequential_read_bytes_s;
         let flag = "--expect-slow-bandwidth";
-        check(flag, self.bandwidth, bandwidth, is_busy, bytes)
+        if let Some((expected, measured)) = self.bandwidth.zip(probe.sequential_read_bytes_s) {
+            // With few operations a second, no more bytes can be read than these have.
+            let by_iops = self.iops.map(|iops| iops.saturating_mul(LONGEST_READ));
+            let least = by_iops.map_or(expected, |bytes| bytes.min(expected));
+            check(flag, [least, expected], measured, is_busy, bytes)?;
+        }
+        Ok(())
     }
 }
 
+/// That what was `measured` is about `expected`, or about the less that can be reached of it.
 fn check(
     flag: &str,
-    expected: Option<u64>,
-    measured: Option<f64>,
+    [reachable, expected]: [u64; 2],
+    measured: f64,
     is_busy: bool,
     show: impl Fn(f64) -> String,
 ) -> Result<()> {
-    let Some((expected, measured)) = expected.zip(measured) else {
-        return Ok(());
-    };
-    let expected = expected as f64;
-    let (least, most) = (expected * (1.0 - TOLERANCE), expected * (1.0 + TOLERANCE));
+    let least = reachable as f64 * (1.0 - TOLERANCE);
+    let most = expected as f64 * (1.0 + TOLERANCE);
     let wrong = match measured {
         _ if measured > most => "faster",
         _ if measured < least && !is_busy => "slower",
@@ -100,7 +110,7 @@ fn check(
     bail!(
         "{flag} {}: the slow disk is {wrong}, {} a second were measured \
          (limit a block device with scripts/slow-disk, or emulate one with --slow-iops)",
-        show(expected),
+        show(expected as f64),
         show(measured)
     )
 }
@@ -118,18 +128,21 @@ mod tests {
         args.plan(None, SlowDevice::default()).unwrap()
     }
 
-    fn compare(iops: Option<u64>, bandwidth: Option<u64>, is_busy: bool) -> Result<(), String> {
-        let probe = DiskProbe {
+    fn probe(iops: f64, bandwidth: f64) -> DiskProbe {
+        DiskProbe {
             random_read_4k: Some(RandomReads {
-                iops: 5000.0,
+                iops,
                 bytes_s: 0.0,
                 mean_us: 0.0,
             }),
-            sequential_read_bytes_s: Some(500e6),
+            sequential_read_bytes_s: Some(bandwidth),
             ..DiskProbe::default()
-        };
+        }
+    }
+
+    fn compare(iops: Option<u64>, bandwidth: Option<u64>, is_busy: bool) -> Result<(), String> {
         let expected = expected(iops, bandwidth);
-        let compared = expected.compare(&probe, is_busy);
+        let compared = expected.compare(&probe(5000.0, 500e6), is_busy);
         compared.map_err(|error| error.to_string())
     }
 
@@ -147,6 +160,19 @@ mod tests {
             error.contains("--expect-slow-bandwidth") && error.contains("slower"),
             "{error}"
         );
+    }
+
+    /// A disk under the limits of figure 16, 400 operations and 260 MiB a second, reads 200 MiB a second at most: each of its
+    /// operations has 512 KiB. It was refused as too slow for having 193.8.
+    #[test]
+    fn no_more_bytes_are_wanted_than_the_operations_can_have() {
+        let figure_16 = expected(Some(400), Some(260 << 20));
+        let compare = |bytes: f64| figure_16.compare(&probe(400.0, bytes), false);
+        compare(193.8 * f64::from(1 << 20)).unwrap();
+        for (mib, wrong) in [(149, "slower"), (326, "faster")] {
+            let error = compare(f64::from(mib << 20)).unwrap_err().to_string();
+            assert!(error.contains(wrong), "{mib}: {error}");
+        }
     }
 
     #[test]
