@@ -99,9 +99,11 @@ pub(super) fn counters(store: &Store) -> Result<Counters> {
     Ok(counters)
 }
 
-/// The I/O of all disks together. It does not count the operations of what it writes, nor what opening
-/// takes. Reads of compactions are counted by a histogram of times only, which costs each operation: they are those of tables
-/// that no client's block took. So reading ahead for scans is in them, and opening new tables.
+/// The I/O of all disks together, in the bytes that were asked for: direct I/O reads whole blocks of the device. It does not count
+/// the operations of what it writes, nor what opening takes of its log and manifest. The operations of compactions are counted by a
+/// histogram of times only, which costs each operation: they are those of tables that no client's block took. So those that
+/// read ahead for scans are in them, and those that open new tables. Their bytes are not: of what is read ahead they are counted,
+/// and what neither clients nor compactions have read has opened tables.
 fn by_activity(store: &Store) -> ByActivity<Io> {
     let ticker = |ticker| store.options.get_ticker_count(ticker);
     let read = |read_ops, read_bytes| Io {
@@ -113,20 +115,25 @@ fn by_activity(store: &Store) -> ByActivity<Io> {
         write_bytes,
         ..Io::default()
     };
+    // A block that was read ahead is found in memory: its bytes are in no client's blocks.
     let clients = read(
         store.reads.blocks.load(Ordering::Relaxed),
-        store.reads.bytes.load(Ordering::Relaxed),
+        store.reads.bytes.load(Ordering::Relaxed) + ticker(Ticker::PrefetchBytes),
     );
-    // After those of clients, which are part of it.
+    let compaction_bytes = ticker(Ticker::CompactReadBytes);
+    // After those of clients and compactions, which are part of it.
     let table_reads = ticker(Ticker::LastLevelReadCount) + ticker(Ticker::NonLastLevelReadCount);
     let compaction_reads = table_reads.saturating_sub(clients.read_ops);
+    let table_bytes = ticker(Ticker::LastLevelReadBytes) + ticker(Ticker::NonLastLevelReadBytes);
+    let opening_bytes = table_bytes.saturating_sub(clients.read_bytes + compaction_bytes);
     let mut io = ByActivity::default();
     io.add(Activity::Read, clients);
+    io.add(Activity::Other, read(0, opening_bytes));
     io.add(Activity::Write, write(ticker(Ticker::WalFileBytes)));
     io.add(Activity::Flush, write(ticker(Ticker::FlushWriteBytes)));
     io.add(
         Activity::Compaction,
-        read(compaction_reads, ticker(Ticker::CompactReadBytes)),
+        read(compaction_reads, compaction_bytes),
     );
     io.add(
         Activity::Compaction,
