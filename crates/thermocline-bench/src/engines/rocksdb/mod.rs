@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context, Result, ensure};
 use rocksdb::statistics::StatsLevel;
 use rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, DBPath, Options, WaitForCompactOptions,
-    WriteOptions,
+    BlockBasedOptions, Cache, DB, DBCompressionType, DBPath, Options, ReadOptions,
+    WaitForCompactOptions, WriteOptions,
 };
 
 use self::counters::Reads;
@@ -76,6 +76,7 @@ impl EngineKind for RocksDb {
         Ok(Box::new(Store {
             db,
             options,
+            read: ReadOptions::default(),
             write,
             dirs: dirs.clone(),
             kind: *self,
@@ -149,6 +150,8 @@ struct Store {
     db: DB,
     /// Holds the statistics.
     options: Options,
+    /// Made once: without, the crate makes and frees them for each read.
+    read: ReadOptions,
     write: WriteOptions,
     dirs: Dirs,
     kind: RocksDb,
@@ -160,7 +163,7 @@ struct Store {
 
 impl Engine for Store {
     fn get(&self, key: &[u8], found: &mut dyn FnMut(Option<&[u8]>)) -> Result<()> {
-        let value = self.db.get_pinned(key)?;
+        let value = self.db.get_pinned_opt(key, &self.read)?;
         if !self.reads.add_of_this_thread() {
             self.gets_without_device.fetch_add(1, Ordering::Relaxed);
         }
