@@ -88,7 +88,8 @@ fn options(settings: &Settings) -> KeyspaceCreateOptions {
         ))
         .data_block_size_policy(BlockSizePolicy::all(settings.block_size_slow as u32))
         .data_block_compression_policy(CompressionPolicy::disabled())
-        .manual_journal_persist(settings.durability == Durability::None)
+        // Kept with the keyspace, and so of whoever made it: the bench persists by itself, as each run's settings want it.
+        .manual_journal_persist(true)
 }
 
 struct Store {
@@ -118,6 +119,16 @@ impl Store {
             gets: AtomicU64::new(0),
             user_write_bytes: AtomicU64::new(0),
         })
+    }
+
+    /// Makes what was written as durable as the settings want it.
+    fn persist(&self) -> Result<()> {
+        match self.durability {
+            Durability::None => {}
+            Durability::Buffered => self.db.persist(PersistMode::Buffer)?,
+            Durability::Sync => self.db.persist(PersistMode::SyncData)?,
+        }
+        Ok(())
     }
 
     fn is_busy(&self) -> bool {
@@ -159,9 +170,7 @@ impl Engine for Store {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         let _turn = self.wait_for_room()?;
         self.keyspace.insert(key, value)?;
-        if self.durability == Durability::Sync {
-            self.db.persist(PersistMode::SyncData)?;
-        }
+        self.persist()?;
         let bytes = (key.len() + value.len()) as u64;
         self.user_write_bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
@@ -170,9 +179,7 @@ impl Engine for Store {
     fn delete(&self, key: &[u8]) -> Result<()> {
         let _turn = self.wait_for_room()?;
         self.keyspace.remove(key)?;
-        if self.durability == Durability::Sync {
-            self.db.persist(PersistMode::SyncData)?;
-        }
+        self.persist()?;
         self.user_write_bytes
             .fetch_add(key.len() as u64, Ordering::Relaxed);
         Ok(())
@@ -295,6 +302,46 @@ mod tests {
             assert!(!dirs.fast.exists());
             let [fast, slow] = dirs.each().map(|dir| block_device::device(dir));
             assert!(fast.is_some() && fast == slow, "its disk is known");
+        }
+    }
+
+    /// fjall keeps with a keyspace whether it hands each write to the system: a run had the durability of whoever had loaded its
+    /// state, whatever its own settings and its report said.
+    #[test]
+    fn writes_are_as_durable_as_the_run_wants_them() {
+        let key = b"of the run";
+        for (loaded, run, is_handed_over) in
+            [("none", "buffered", true), ("buffered", "none", false)]
+        {
+            let plan = |durability: &str| {
+                let flags = "--engine fjall --data-size 1MiB --memory 4MiB --durability";
+                parse(&format!("{flags} {durability}"))
+                    .unwrap()
+                    .plan()
+                    .unwrap()
+            };
+            let (loads, runs) = (plan(loaded), plan(run));
+            let root = tempfile::tempdir().unwrap();
+            let dirs = dirs(root.path());
+            let engine = loads.engine.open(&loads.settings, &dirs).unwrap();
+            run::load(&loads, engine.as_ref(), &mut ()).unwrap();
+            engine.close().unwrap();
+            let engine = runs.engine.open(&runs.settings, &dirs).unwrap();
+            engine.put(key, b"value").unwrap();
+            // What others can see of it while the store is open.
+            let files = fs::read_dir(&dirs.slow).unwrap();
+            let mut journals = files
+                .map(|file| file.unwrap().path())
+                .filter(|path| path.extension().is_some_and(|extension| extension == "jnl"));
+            let is_there = journals.any(|path| {
+                let journal = fs::read(path).unwrap();
+                journal.windows(key.len()).any(|part| part == key)
+            });
+            assert_eq!(
+                is_there, is_handed_over,
+                "loaded with {loaded}, run with {run}"
+            );
+            engine.close().unwrap();
         }
     }
 
