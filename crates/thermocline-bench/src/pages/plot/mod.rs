@@ -89,7 +89,9 @@ pub(crate) struct Bar {
 impl Bar {
     /// Its length.
     fn total(&self) -> f64 {
-        self.parts.iter().map(|(_, value)| value).sum()
+        // Not `sum`, which makes -0 of nothing.
+        let values = self.parts.iter().map(|(_, value)| value);
+        values.fold(0.0, |sum, value| sum + value)
     }
 }
 

@@ -98,7 +98,9 @@ fn bytes(value: f64, digits: i32) -> String {
             return format!("{} {unit}", significant(value / size, digits));
         }
     }
-    format!("{} B", plain(value.round()))
+    // Of few bytes an operation fractions count: ticks that are rounded would be the same.
+    let value = if value < 10.0 { value } else { value.round() };
+    format!("{} B", plain(value))
 }
 
 #[cfg(test)]
@@ -116,7 +118,9 @@ mod tests {
             (Unit::Micros, 12_345.0, "12.3 ms"),
             (Unit::Micros, 2.0e6, "2.00 s"),
             (Unit::Bytes, 1.1264e10, "11.3 GB"),
-            (Unit::Bytes, 12.0, "12 B"),
+            (Unit::Bytes, 12.4, "12 B"),
+            (Unit::Bytes, 7.0, "7 B"),
+            (Unit::BytesPerOp, 0.4, "0.4 B"),
             (Unit::BytesPerSecond, 5e8, "500 MB/s"),
         ] {
             assert_eq!(unit.show(value), text);
@@ -132,6 +136,8 @@ mod tests {
             (Unit::Share, 0.2, "20 %"),
             (Unit::Micros, 2_000.0, "2 ms"),
             (Unit::Bytes, 5e8, "500 MB"),
+            (Unit::BytesPerOp, 0.2, "0.2 B"),
+            (Unit::BytesPerOp, 1.5, "1.5 B"),
         ] {
             assert_eq!(unit.tick(value), text);
         }

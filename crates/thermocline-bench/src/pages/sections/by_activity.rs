@@ -6,7 +6,7 @@ use super::super::plot::{Bar, Ink, Plot, Table, Unit, of_activity};
 use super::panel::{Measure, Panel};
 use super::settings::Shown;
 use super::{Section, work_label};
-use crate::results::{Io, Run};
+use crate::results::{Cell, Io, Run};
 
 /// Activities from left to right; others, of later versions, follow.
 const ORDER: [&str; 9] = [
@@ -62,6 +62,7 @@ pub(super) fn processor(panels: &[Panel<'_>]) -> Section {
 /// Bytes on both disks.
 pub(super) fn devices(panels: &[Panel<'_>]) -> Section {
     let mut plots = Vec::new();
+    let mut idle = Vec::new();
     for panel in panels {
         for (tier, name, title) in [
             ("fast", "io-fast", "Fast disk by activity"),
@@ -85,15 +86,24 @@ pub(super) fn devices(panels: &[Panel<'_>]) -> Section {
                 )
             };
             let plot = stacked(panel, &measure, value);
-            plots.extend(plot.map(|mut plot| {
-                plot.table = totals(panel, tier);
-                plot
-            }));
+            let is_told = |cell: &&Cell| cell.typical().and_then(value).is_some();
+            match plot {
+                Some(mut plot) => {
+                    plot.table = totals(panel, tier);
+                    plots.push(plot);
+                }
+                None if panel.cells.iter().any(is_told) => idle.push(format!(
+                    "{title}, {}: nothing was read or written there.",
+                    panel.title
+                )),
+                None => {}
+            }
         }
     }
-    let missing = absent(panels, plots.len(), "I/O", |run| {
+    let mut missing = absent(panels, plots.len() + idle.len(), "I/O", |run| {
         run.io_by_activity.is_some()
     });
+    missing.extend(idle);
     Section {
         id: "io",
         title: "Bytes on the disks by activity",
@@ -105,12 +115,16 @@ pub(super) fn devices(panels: &[Panel<'_>]) -> Section {
     }
 }
 
+/// One bar for each cell with a value; `None` where no activity took anything.
 fn stacked(
     panel: &Panel<'_>,
     measure: &Measure<'_>,
     value: impl Fn(&Run) -> Option<BTreeMap<String, f64>>,
 ) -> Option<Plot> {
     let names = names(panel.cells.iter().filter_map(|cell| value(cell.typical()?)));
+    if names.is_empty() {
+        return None;
+    }
     let mut head = vec!["workload".to_owned(), "engine".to_owned()];
     head.extend(names.iter().cloned());
     head.push("sum".to_owned());
@@ -129,7 +143,9 @@ fn stacked(
             let value = values.get(name);
             value.map_or_else(|| "–".to_owned(), |value| measure.unit.show(*value))
         }));
-        row.push(measure.unit.show(values.values().sum()));
+        // Not `sum`, which makes -0 of nothing.
+        let all = values.values().fold(0.0, |sum, value| sum + value);
+        row.push(measure.unit.show(all));
         table.rows.push(row);
         Some(Bar {
             label: panel.label(cell),
@@ -220,7 +236,7 @@ fn absent(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::plot::Shape;
+    use super::super::super::plot::{Shape, WIDE};
     use super::super::panel;
     use super::*;
     use crate::results::tests::cell;
@@ -268,6 +284,42 @@ mod tests {
         assert_eq!(section.plots[0].table.rows[0][3], "3.00 kB");
     }
 
+    /// A disk that nothing was read from or written to had a plot: bars of "-0 B" beside an axis of "0 B, 0 B, 0 B, 1 B".
+    #[test]
+    fn nothing_has_no_plot_and_is_not_negative() {
+        let on_slow = |io: &[(&str, Io)]| {
+            let io = io.iter().map(|(name, io)| ((*name).to_owned(), *io));
+            Some(BTreeMap::from([("slow".to_owned(), io.collect())]))
+        };
+        let mut cells = [
+            cell("hotrap", "uniform", &[100.0]),
+            cell("rocksdb-fast-only", "uniform", &[100.0]),
+        ];
+        cells[0].runs[0].io_by_activity = on_slow(&[("read", Io::default())]);
+        cells[1].runs[0].io_by_activity = on_slow(&[]);
+        let section = devices(&panel::of(&cells));
+        assert!(section.plots.is_empty());
+        let expected =
+            "Slow disk by activity, 1,000 records of 1024 B: nothing was read or written there.";
+        assert_eq!(section.missing, [expected]);
+
+        // Beside one that was read from.
+        let read = Io {
+            read_ops: 1,
+            read_bytes: 2048,
+            ..Io::default()
+        };
+        cells[0].runs[0].io_by_activity = on_slow(&[("read", read)]);
+        let section = devices(&panel::of(&cells));
+        let drawing = section.plots[0].themed_svg(WIDE).unwrap();
+        assert!(!drawing.contains("-0 B"), "{drawing}");
+        cells[0].runs[0].cpu_by_activity = Some(BTreeMap::from([("read".to_owned(), 1.0)]));
+        cells[1].runs[0].cpu_by_activity = Some(BTreeMap::new());
+        let section = processor(&panel::of(&cells));
+        let of_nothing = &section.plots[0].table.rows[1];
+        assert_eq!(of_nothing.last().unwrap(), "0.00 µs");
+    }
+
     #[test]
     fn rows_of_the_same_engine_and_work_have_the_names_of_their_cells() {
         let mut cells = [
@@ -276,6 +328,7 @@ mod tests {
         ];
         let io = Io {
             read_ops: 1,
+            read_bytes: 4096,
             ..Io::default()
         };
         for (cell, id) in cells.iter_mut().zip(["reads-4k", "reads-16k"]) {

@@ -243,7 +243,7 @@ impl<'a> Work<'a> {
                     let bytes: f64 = ["read_bytes", "write_bytes"]
                         .iter()
                         .filter_map(|kind| kinds.get(*kind)?.get(at))
-                        .sum();
+                        .fold(0.0, |sum, bytes| sum + bytes);
                     (length > 0.0).then(|| bytes / length)
                 }),
             })
