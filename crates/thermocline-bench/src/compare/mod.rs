@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::bench::BadArguments;
 use crate::pages::{self, expected, slow_disk};
+use crate::report::LoadedBy;
 use crate::results::{Cell, Commits, Results, Run};
 pub use verdict::{Compared, Verdict};
 
@@ -132,7 +133,7 @@ fn read_and_compare(args: &CompareArgs) -> Result<Comparison> {
         .map(|difference| format!("different machines: {difference}"))
         .collect();
     let mut cells = Vec::new();
-    let mut unlike = Vec::new();
+    let (mut unlike, mut others) = (Vec::new(), Vec::new());
     for before in &a.cells {
         let Some(after) = b.cells.iter().find(|cell| cell.id == before.id) else {
             continue;
@@ -143,6 +144,9 @@ fn read_and_compare(args: &CompareArgs) -> Result<Comparison> {
             before.id
         );
         warnings.extend(other_work(before, after));
+        if were_loaded_by_others(before, after) {
+            others.push(before.id.as_str());
+        }
         match Compared::new(before, after) {
             Some(compared) => cells.push(compared),
             None => unlike.push(format!(
@@ -161,6 +165,12 @@ fn read_and_compare(args: &CompareArgs) -> Result<Comparison> {
         args.a.display(),
         args.b.display()
     );
+    if !others.is_empty() {
+        warnings.push(format!(
+            "run on states that programs of different commits loaded: {}",
+            others.join(", ")
+        ));
+    }
     warnings.extend(unlike);
     warnings.extend(only_in(&a, &b));
     warnings.extend(only_in(&b, &a));
@@ -230,6 +240,23 @@ fn scanned(run: &Run) -> Option<u64> {
     expected(run.command.as_deref()?, "--scan-length")
 }
 
+/// Who loaded the states of two runs, where both tell.
+fn loaders<'a>(before: &'a Run, after: &'a Run) -> Option<[&'a LoadedBy; 2]> {
+    Some([before.loaded_by.as_ref()?, after.loaded_by.as_ref()?])
+}
+
+/// Whether the two states are of different programs, and one of them is not of the program that ran on it. Builds that are
+/// compared may each load their own.
+fn were_loaded_by_others(a: &Cell, b: &Cell) -> bool {
+    let Some((before, after)) = a.first().zip(b.first()) else {
+        return false;
+    };
+    loaders(before, after).is_some_and(|[a, b]| {
+        let is_own = before.commit == a.commit && after.commit == b.commit;
+        a.commit != b.commit && !is_own
+    })
+}
+
 /// A warning where cells of one name did not do the same.
 fn other_work(a: &Cell, b: &Cell) -> Option<String> {
     let (before, after) = (a.first()?, b.first()?);
@@ -242,6 +269,11 @@ fn other_work(a: &Cell, b: &Cell) -> Option<String> {
         ("record size", before.record_bytes == after.record_bytes),
         ("threads", before.threads == after.threads),
         ("settings", before.settings == after.settings),
+        // Engines that share their files give the levels another shape each.
+        (
+            "loaded state",
+            loaders(before, after).is_none_or(|[a, b]| a.engine == b.engine),
+        ),
         // A real disk's limits, and what is scanned, are in the command only.
         ("slow disk", slow_disk(before) == slow_disk(after)),
         ("scan length", scanned(before) == scanned(after)),

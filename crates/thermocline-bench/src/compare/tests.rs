@@ -28,6 +28,8 @@ fn compared(change: impl FnOnce(&mut Value)) -> Result<Comparison> {
     let mut run = value("fjall", "uniform", 10.0);
     run["memory_limited"] = json!(true);
     run["warm_up_seconds"] = json!(20.0);
+    run["commit"] = json!("first");
+    run["loaded_by"] = json!({"engine": "fjall", "commit": "first"});
     let [a, b] = ["a.json", "b.json"].map(|name| home.path().join(name));
     fs::write(&a, run.to_string()).unwrap();
     change(&mut run);
@@ -45,6 +47,16 @@ fn work_that_was_not_the_same_is_named() {
     for (field, other, word) in [
         ("memory_limited", json!(false), "memory limit"),
         ("warm_up_seconds", json!(600.0), "warm-up"),
+        (
+            "loaded_by",
+            json!({"engine": "other", "commit": "first"}),
+            "loaded state",
+        ),
+        (
+            "loaded_by",
+            json!({"engine": "fjall", "commit": "second"}),
+            "different commits loaded",
+        ),
     ] {
         let warnings = compared(|run| run[field] = other).unwrap().warnings;
         assert!(warnings.iter().any(|w| w.contains(word)), "{warnings:?}");
@@ -78,6 +90,27 @@ fn work_that_was_not_the_same_is_named() {
         warnings.iter().any(|w| w.contains("same settings")),
         "{warnings:?}"
     );
+}
+
+/// Who had loaded a state was recorded and not read: a run on another engine's state looked like one that had become slower.
+#[test]
+fn states_are_told_apart_where_it_is_known_who_loaded_them() {
+    for (commit, loaded_by) in [
+        ("first", Value::Null),
+        ("second", json!({"engine": "fjall", "commit": "first"})),
+        // Each of two builds on its own.
+        ("second", json!({"engine": "fjall", "commit": "second"})),
+    ] {
+        let changed = |run: &mut Value| {
+            run["commit"] = commit.into();
+            run["loaded_by"] = loaded_by;
+        };
+        let warnings = compared(changed).unwrap().warnings;
+        assert!(
+            !warnings.iter().any(|w| w.contains("loaded")),
+            "{warnings:?}"
+        );
+    }
 }
 
 #[test]

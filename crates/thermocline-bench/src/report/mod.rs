@@ -9,7 +9,7 @@ mod text;
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::accounts::{ActivitySeries, ByActivity, ByDisk, Io};
 use crate::compactions::LevelCompactions;
@@ -42,7 +42,7 @@ pub struct OperationLatency {
 }
 
 /// Whose work a loaded state is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadedBy {
     /// The engine. Several may share the state of one.
     pub engine: String,

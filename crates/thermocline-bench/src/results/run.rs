@@ -9,6 +9,8 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::report::LoadedBy;
+
 /// The parts of a benchmark's JSON that are shown or compared.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Run {
@@ -22,6 +24,8 @@ pub(crate) struct Run {
     pub(crate) workload: String,
     /// The distribution, or the trace.
     pub(crate) distribution: String,
+    /// Who loaded the state that it ran on, if that was recorded: where records lay at first follows from that.
+    pub(crate) loaded_by: Option<LoadedBy>,
     /// Records loaded.
     pub(crate) records: u64,
     /// Key and value of one record.

@@ -49,7 +49,7 @@ pub(crate) fn line(cells: &[&Cell], shown: Shown) -> String {
 
 type Phrase = fn(&Run) -> Option<String>;
 
-const PHRASES: [Phrase; 11] = [
+const PHRASES: [Phrase; 12] = [
     |run| Some(records(run)),
     |run| Some(fast_tier(run)),
     |run| {
@@ -85,6 +85,14 @@ const PHRASES: [Phrase; 11] = [
             .map(|s| format!("after {} s of warm-up", seconds(s)));
         let words: Vec<String> = [measured, warm_up].into_iter().flatten().collect();
         (!words.is_empty()).then(|| words.join(" "))
+    },
+    |run| {
+        let by = run.loaded_by.as_ref();
+        let by = by.filter(|by| by.engine != run.engine)?;
+        Some(format!(
+            "{} on a state that {} loaded",
+            run.engine, by.engine
+        ))
     },
 ];
 
@@ -207,6 +215,7 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::LoadedBy;
     use crate::results::tests::cell;
 
     #[test]
@@ -241,6 +250,24 @@ mod tests {
         cells[1].runs[0].memory_limited = Some(false);
         assert_eq!(said(&cells), "memory 16 MiB or memory not limited (fjall)");
         assert_eq!(said(&cells[1..2]), "memory not limited (fjall)");
+    }
+
+    /// It was recorded, and no report said it.
+    #[test]
+    fn a_state_of_another_engine_is_said_to_be() {
+        let mut cell = cell("leveled", "uniform", &[1.0]);
+        let by = |engine: &str| LoadedBy {
+            engine: engine.to_owned(),
+            commit: None,
+        };
+        cell.runs[0].loaded_by = Some(by("leveled"));
+        assert!(!line(&[&cell], Shown::Medians).contains("state"));
+        cell.runs[0].loaded_by = Some(by("hotrap"));
+        let text = line(&[&cell], Shown::Medians);
+        assert!(
+            text.contains("; leveled on a state that hotrap loaded;"),
+            "{text}"
+        );
     }
 
     #[test]
