@@ -252,6 +252,31 @@ mod tests {
         assert!(!rows.iter().any(|row| row.contains("cache")), "{rows:?}");
     }
 
+    /// The memory was said to be given to RocksDB, too, which is not held to it.
+    #[test]
+    fn memory_that_an_engine_does_not_take_is_not_said_of_every_cell() {
+        let home = tempfile::tempdir().unwrap();
+        let rows = |engine: &str| -> Vec<String> {
+            let mut run = value(engine, "uniform", 9.0);
+            run["command"] = "thermocline bench --memory 1".into();
+            let mut own = value("hotrap", "uniform", 9.0);
+            own["command"] = run["command"].clone();
+            write_results(home.path(), &[("a", &[], vec![own]), ("b", &[], vec![run])]);
+            let path = home.path().join("suite.json");
+            let suite = fs::read_to_string(&path).unwrap();
+            let mut suite: serde_json::Value = serde_json::from_str(&suite).unwrap();
+            suite["budget"]["memory"] = "1".into();
+            fs::write(&path, suite.to_string()).unwrap();
+            let (page, _) = render(&Results::read(home.path()).unwrap()).unwrap();
+            let html = Html::parse_document(&page);
+            let rows = select(&html, "#machine tbody tr");
+            rows.iter().map(|row| row.text().collect()).collect()
+        };
+        let is_said = |rows: &[String]| rows.contains(&"memory1".to_owned());
+        assert!(is_said(&rows("leveled")));
+        assert!(!is_said(&rows("rocksdb")));
+    }
+
     #[test]
     fn hostile_names_are_text() {
         let (_, html) = page(&[(

@@ -138,13 +138,17 @@ pub(super) fn machine(results: &Results) -> Markup {
     }
 }
 
-/// Those of the suite's settings that are in the command line of each cell: engines and groups may have others instead.
+/// Those of the suite's settings that are in the command line of each cell: engines and groups may have others instead. Of an
+/// engine that is not held to the memory it is there for nothing.
 fn given_alike(results: &Results) -> Value {
     let commands = results.cells.iter();
     let commands: Vec<Vec<String>> = commands
         .map(|cell| shlex::split(&cell.command).unwrap_or_default())
         .collect();
     let settings = results.budget.as_object().into_iter().flatten();
+    let mut runs = results.cells.iter().filter_map(Cell::first);
+    let are_held = runs.all(Run::is_held_to_memory);
+    let settings = settings.filter(|(name, _)| are_held || *name != "memory");
     let alike = settings.filter(|(name, value)| {
         let (flag, value) = (format!("--{name}"), value.as_str());
         let has = |words: &Vec<String>| {

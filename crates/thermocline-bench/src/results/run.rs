@@ -249,6 +249,12 @@ impl Run {
         reads.or(self.latencies.first())
     }
 
+    /// Whether its engine was held to the memory of its settings. RocksDB is not given it: its filters and indexes come beside the
+    /// caches and memtables that all have.
+    pub(crate) fn is_held_to_memory(&self) -> bool {
+        self.memory_limited != Some(false) && !self.engine.starts_with("rocksdb")
+    }
+
     /// The techniques that were turned off, in words; empty for a usual run.
     pub(crate) fn without(&self) -> String {
         let mut off = Vec::new();

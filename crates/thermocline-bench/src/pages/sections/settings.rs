@@ -17,18 +17,13 @@ pub(crate) enum Shown {
 /// What the cells have in common, and where they differ, what there is; `shown` of their repeats.
 pub(crate) fn line(cells: &[&Cell], shown: Shown) -> String {
     let runs: Vec<&Run> = cells.iter().filter_map(|cell| cell.first()).collect();
-    let mut phrases: Vec<String> = PHRASES
-        .iter()
-        .filter_map(|phrase| {
-            let mut said: Vec<String> = Vec::new();
-            for words in runs.iter().filter_map(|run| phrase(run)) {
-                if !said.contains(&words) {
-                    said.push(words);
-                }
-            }
-            (!said.is_empty()).then(|| said.join(" or "))
-        })
-        .collect();
+    let of_each = |phrase: &Phrase| {
+        let said = each_once(runs.iter().filter_map(|run| phrase(run)));
+        (!said.is_empty()).then(|| said.join(" or "))
+    };
+    let mut phrases: Vec<String> = BEFORE_MEMORY.iter().filter_map(of_each).collect();
+    phrases.extend(held_memory(&runs));
+    phrases.extend(AFTER_MEMORY.iter().filter_map(of_each));
     let repeats = || cells.iter().map(|cell| cell.runs.len());
     let (least, most) = (repeats().min().unwrap_or(0), repeats().max().unwrap_or(0));
     phrases.push(match (least, most) {
@@ -47,17 +42,22 @@ pub(crate) fn line(cells: &[&Cell], shown: Shown) -> String {
     phrases.join("; ")
 }
 
+/// Without repetitions.
+fn each_once(words: impl Iterator<Item = String>) -> Vec<String> {
+    let mut once: Vec<String> = Vec::new();
+    for words in words {
+        if !once.contains(&words) {
+            once.push(words);
+        }
+    }
+    once
+}
+
 type Phrase = fn(&Run) -> Option<String>;
 
-const PHRASES: [Phrase; 12] = [
-    |run| Some(records(run)),
-    |run| Some(fast_tier(run)),
-    |run| {
-        Some(match run.memory_limited {
-            Some(false) => format!("memory not limited ({})", run.engine),
-            _ => memory(run),
-        })
-    },
+const BEFORE_MEMORY: [Phrase; 2] = [|run| Some(records(run)), |run| Some(fast_tier(run))];
+
+const AFTER_MEMORY: [Phrase; 9] = [
     |run| {
         let of_records = match run.settings.record_cache {
             0 => String::new(),
@@ -96,8 +96,8 @@ const PHRASES: [Phrase; 12] = [
     },
 ];
 
-/// What engines that are compared are given alike. Sizes of blocks, caches of records and the time to warm up are each
-/// engine's own.
+/// What engines that are compared are given alike, by their command lines at least: not all are held to the memory. Sizes of
+/// blocks, caches of records and the time to warm up are each engine's own.
 const GIVEN: [fn(&Run) -> String; 9] = [
     records,
     fast_tier,
@@ -139,6 +139,22 @@ fn fast_tier(run: &Run) -> String {
 
 fn memory(run: &Run) -> String {
     format!("memory {}", size(run.settings.memory))
+}
+
+/// The memory of those that are held to theirs, and the engines of the others.
+fn held_memory(runs: &[&Run]) -> Option<String> {
+    let (held, free): (Vec<&Run>, Vec<&Run>) = runs
+        .iter()
+        .copied()
+        .partition(|run| run.is_held_to_memory());
+    let held = each_once(held.into_iter().map(memory)).join(" or ");
+    let free = each_once(free.into_iter().map(|run| run.engine.clone())).join(", ");
+    match (held.is_empty(), free.is_empty()) {
+        (true, true) => None,
+        (true, false) => Some(format!("memory not limited ({free})")),
+        (false, true) => Some(held),
+        (false, false) => Some(format!("{held} (not {free})")),
+    }
 }
 
 fn cache(run: &Run) -> String {
@@ -235,7 +251,8 @@ mod tests {
         assert!(text.contains("; 9 threads or 4 threads;"), "{text}");
     }
 
-    /// `--no-memory-limit` leaves an engine all the page cache there is: the line said the memory that it was not held to.
+    /// `--no-memory-limit` leaves an engine all the page cache there is, and RocksDB is never given the memory: the line said what
+    /// they were not held to.
     #[test]
     fn memory_that_was_not_limited_is_not_said_to_be() {
         let mut cells =
@@ -246,10 +263,12 @@ mod tests {
             let memory = text.split("; ").find(|phrase| phrase.starts_with("memory"));
             memory.unwrap_or_default().to_owned()
         };
-        assert_eq!(said(&cells), "memory 16 MiB");
+        assert_eq!(said(&cells[..2]), "memory 16 MiB");
+        assert_eq!(said(&cells), "memory 16 MiB (not rocksdb)");
         cells[1].runs[0].memory_limited = Some(false);
-        assert_eq!(said(&cells), "memory 16 MiB or memory not limited (fjall)");
+        assert_eq!(said(&cells), "memory 16 MiB (not fjall, rocksdb)");
         assert_eq!(said(&cells[1..2]), "memory not limited (fjall)");
+        assert_eq!(said(&cells[2..]), "memory not limited (rocksdb)");
     }
 
     /// It was recorded, and no report said it.
