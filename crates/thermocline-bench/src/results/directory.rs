@@ -13,6 +13,9 @@ use crate::compare::hosts;
 /// The layout that this program reads and writes.
 const FORMAT: u64 = 1;
 
+/// More repeats of a cell than that nobody measures: each is looked for, and a damaged number would have billions looked for.
+pub(crate) const MOST_REPEATS: u32 = 10_000;
+
 /// What a suite left behind.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Results {
@@ -162,6 +165,13 @@ impl Results {
         if cell.id.is_empty() || cell.id.starts_with('.') || cell.id.contains(['/', '\\', '\0']) {
             bail!("{}: `{}` is no cell's name", self.path.display(), cell.id);
         }
+        ensure!(
+            cell.repeats <= MOST_REPEATS,
+            "{}: `{}` has {} repeats, over {MOST_REPEATS}; restore the file, or measure the suite anew",
+            self.path.join("suite.json").display(),
+            cell.id,
+            cell.repeats
+        );
         let mut runs = Vec::new();
         for repeat in 1..=cell.repeats {
             let file = self
@@ -303,6 +313,14 @@ pub(crate) mod tests {
             "{\"format\": 1, \"suite\": \"x\", \"cells\": [{\"id\": \"../../etc/passwd\", \"repeats\": 1}]}",
         );
         assert!(text.contains("is no cell's name"), "{text}");
+        // Each of them was looked for, for hours.
+        let text = error(
+            "{\"format\": 1, \"suite\": \"x\", \"cells\": [{\"id\": \"a\", \"repeats\": 4000000000}]}",
+        );
+        assert!(
+            text.contains("suite.json: `a` has 4000000000 repeats"),
+            "{text}"
+        );
         let text = format!(
             "{:#}",
             Results::read(&home.path().join("none")).unwrap_err()

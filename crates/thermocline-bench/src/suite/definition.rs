@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use toml::Spanned;
 
 use super::flags::Flags;
+use crate::results::MOST_REPEATS;
 
 /// How long loaded states are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -134,8 +135,8 @@ impl Definition {
             "{file}: name: letters, digits and `-` are wanted"
         );
         ensure!(
-            definition.repeats > 0,
-            "{file}: repeats: must be at least 1"
+            is_repeats(definition.repeats),
+            "{file}: repeats: must be 1 to {MOST_REPEATS}"
         );
         ensure!(
             definition.guess.load_bytes_per_second > 0 && definition.guess.seconds_per_run >= 0.0,
@@ -173,8 +174,8 @@ impl Group {
             "group `{name}`: engines: there is none"
         );
         ensure!(
-            self.repeats != Some(0),
-            "group `{name}`: repeats: must be at least 1"
+            self.repeats.is_none_or(is_repeats),
+            "group `{name}`: repeats: must be 1 to {MOST_REPEATS}"
         );
         let trace = self.settings.get("trace").is_some();
         ensure!(
@@ -200,6 +201,11 @@ fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let text = String::deserialize(deserializer)?;
     let size: ByteSize = text.parse().map_err(D::Error::custom)?;
     Ok(size.as_u64())
+}
+
+/// Whether what is measured so often can be read again.
+fn is_repeats(number: u32) -> bool {
+    (1..=MOST_REPEATS).contains(&number)
 }
 
 fn is_name(text: &str) -> bool {
@@ -304,7 +310,8 @@ engine.leveled = { cache = "4MiB" }
 
     #[test]
     fn contradictions_are_explained() {
-        refused("repeats = 2", "repeats = 0", &["repeats", "at least 1"]);
+        refused("repeats = 2", "repeats = 0", &["repeats", "1 to 10000"]);
+        refused("repeats = 2", "repeats = 10001", &["repeats", "1 to 10000"]);
         refused("\"1MB\"", "\"0\"", &["guess"]);
         refused(
             "[\"hotrap\", \"leveled\"]",
