@@ -157,6 +157,26 @@ fn a_destructor_that_writes_to_a_map_runs_no_other_one() {
     assert_eq!(DEEPEST.get(), 1);
 }
 
+/// Regression: a destructor that a flush ran, or the epochs by themselves, and not a turn that the thread owed, took turns as
+/// it renewed a handle, and so ran others within itself.
+#[test]
+fn a_destructor_that_writes_to_a_map_runs_no_other_one_within_a_flush() {
+    let _alone = alone();
+    let other = Arc::new(HotRing::new());
+    let map = HotRing::new();
+    let ring = map.pin();
+    for _ in 0..=16 {
+        // A bag each.
+        ring.insert(0, Writes(Arc::clone(&other)));
+        ring.flush();
+    }
+    drop(ring);
+    for _ in 0..8 {
+        map.pin().flush();
+    }
+    assert_eq!(DEEPEST.get(), 1);
+}
+
 /// A value whose destructor panics, if it is the one.
 struct Value {
     panics: bool,

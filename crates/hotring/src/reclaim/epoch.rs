@@ -24,8 +24,8 @@ struct Share {
     owed: Cell<usize>,
     /// Objects that it has freed, whoever retired them.
     freed: Cell<u64>,
-    /// Whether it is taking turns. The destructors that it runs may use maps too, and take none.
-    in_turn: Cell<bool>,
+    /// Whether it is taking turns, or runs a destructor. Destructors may use maps too, and take no turns.
+    freeing: Cell<bool>,
 }
 
 thread_local! {
@@ -37,7 +37,7 @@ impl Share {
         Self {
             owed: Cell::new(0),
             freed: Cell::new(0),
-            in_turn: Cell::new(false),
+            freeing: Cell::new(false),
         }
     }
 
@@ -53,10 +53,10 @@ impl Share {
     /// Takes some of the turns that are owed.
     fn take_turns(&self, mut turn: impl FnMut()) {
         // Not while the thread unwinds: another panic would end the process.
-        if std::thread::panicking() || self.in_turn.replace(true) {
+        if std::thread::panicking() || self.freeing.get() {
             return;
         }
-        let _over = Over(&self.in_turn);
+        let _freeing = Freeing::begin();
         for _ in 0..TURNS {
             if !self.owes_a_turn() {
                 break;
@@ -66,12 +66,24 @@ impl Share {
     }
 }
 
-/// The end of turns, by a panic too.
-struct Over<'s>(&'s Cell<bool>);
+/// A time in which destructors run. A panic ends it too.
+struct Freeing {
+    /// Whether it lies within another one.
+    within: bool,
+}
 
-impl Drop for Over<'_> {
+impl Freeing {
+    fn begin() -> Self {
+        let within = SHARE.try_with(|share| share.freeing.replace(true));
+        Self {
+            within: within.unwrap_or(false),
+        }
+    }
+}
+
+impl Drop for Freeing {
     fn drop(&mut self) {
-        self.0.set(false);
+        let _ = SHARE.try_with(|share| share.freeing.set(self.within));
     }
 }
 
@@ -157,6 +169,7 @@ pub(crate) unsafe fn retire<T: 'static>(
     unsafe {
         guard.0.defer_unchecked(move || {
             let _ = SHARE.try_with(|share| share.freed.set(share.freed.get() + 1));
+            let _freeing = Freeing::begin();
             free(at);
         });
     }
