@@ -4,14 +4,23 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use hotring::{HotRing, Options};
 
-/// One test at a time, as what one retires another one would free.
+/// One test at a time, as what one retires another one would free; and not before what the last one left is freed.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let free = || {
+        let map: HotRing<u64, u64> = HotRing::new();
+        for _ in 0..8 * BATCH * BATCH {
+            map.pin().flush();
+        }
+    };
+    // By a thread that ends: the test's own has taken no handle yet.
+    std::thread::spawn(free).join().expect("destructors");
+    alone
 }
 
 /// Counts how many values of it are alive.
@@ -80,6 +89,69 @@ fn what_is_replaced_is_freed_as_handles_are_renewed_or_taken_anew() {
     assert!(left.iter().all(|&left| left < WRITES / 20), "{left:?}");
 }
 
+/// Replaces entries under a handle that is renewed, while another handle keeps them; has that `let_go`, and takes some
+/// handles, or renews the one. How many of the replaced entries are left.
+fn left_after(let_go: impl FnOnce(), renews: bool) -> usize {
+    let living = Living::default();
+    let map = HotRing::new();
+    let mut ring = map.pin();
+    for i in 1..=WRITES {
+        ring.insert(0, living.value());
+        if i % BATCH == 0 {
+            ring.repin();
+        }
+    }
+    assert!(living.count() > WRITES / 2, "nothing was kept");
+    let_go();
+    if renews {
+        (0..WRITES / BATCH).for_each(|_| ring.repin());
+    } else {
+        drop(ring);
+        (0..WRITES / BATCH).for_each(|_| drop(map.pin()));
+    }
+    living.count()
+}
+
+/// Regression: a turn of the epochs was paid with what a thread owed for what it had retired, whether it freed anything
+/// or not. While another thread held a handle all was paid in vain. When that was gone nobody owed anything, and who
+/// went on with renewing a handle kept all that had been replaced, for ever.
+#[test]
+fn what_another_threads_handle_kept_is_freed_when_that_is_gone() {
+    let _alone = alone();
+    let other: HotRing<u64, u64> = HotRing::new();
+    for renews in [true, false] {
+        let left = std::thread::scope(|scope| {
+            let (is_held, held) = mpsc::channel();
+            let (go, may_go) = mpsc::channel::<()>();
+            let other = &other;
+            let holder = scope.spawn(move || {
+                let _handle = other.pin();
+                is_held.send(()).expect("the test waits");
+                let _ = may_go.recv();
+            });
+            held.recv().expect("a handle");
+            let let_go = || {
+                drop(go);
+                holder.join().expect("the handle's thread");
+            };
+            left_after(let_go, renews)
+        });
+        assert!(left < WRITES / 20, "{left}, renewals: {renews}");
+    }
+}
+
+/// Regression: as above, with a handle of the same thread, to another map.
+#[test]
+fn what_the_threads_own_other_handle_kept_is_freed_when_that_is_gone() {
+    let _alone = alone();
+    let other: HotRing<u64, u64> = HotRing::new();
+    for renews in [true, false] {
+        let handle = other.pin();
+        let left = left_after(|| drop(handle), renews);
+        assert!(left < WRITES / 20, "{left}, renewals: {renews}");
+    }
+}
+
 /// Regression: the last of a million entries that were removed at once was freed with the 250,000th handle after that.
 #[test]
 fn what_was_removed_under_one_handle_is_freed_by_those_that_follow_it() {
@@ -93,11 +165,15 @@ fn what_was_removed_under_one_handle_is_freed_by_those_that_follow_it() {
         ring.insert(key, living.value());
     }
     ring.clear();
-    let take_handles = || (0..WRITES / BATCH).for_each(|_| drop(map.pin()));
-    take_handles();
+    let take_handles = |handles: usize| (0..handles).for_each(|_| drop(map.pin()));
+    take_handles(WRITES / BATCH);
     assert_eq!(living.count(), WRITES, "kept for the first handle");
     drop(ring);
-    take_handles();
+    // Fewer than the epochs want to see before they free anything by themselves.
+    take_handles(100);
+    let left = living.count();
+    assert!(left < WRITES / 20, "{left}");
+    take_handles(WRITES / BATCH);
     assert_eq!(living.count(), 0);
 }
 

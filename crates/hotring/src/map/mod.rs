@@ -133,7 +133,8 @@ where
     ///
     /// For every few dozen entries that a thread has removed or replaced, its next handle first frees several times
     /// as many of those that no handle can reach any more, whoever removed them, unless the thread holds another one.
-    /// So destructors of keys and values run here, of any map.
+    /// So destructors of keys and values run here, of any map. A thread whose handles find all of that kept by others
+    /// tries again now and then.
     #[inline]
     pub fn pin(&self) -> Pinned<'_, K, V, S> {
         Pinned {

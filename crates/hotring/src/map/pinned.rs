@@ -316,8 +316,8 @@ impl<K, V, S> Pinned<'_, K, V, S> {
         self.guard.flush();
     }
 
-    /// Lets go of everything seen so far, so that its memory can be given back. No reference
-    /// survives it. Frees what [`HotRing::pin`] would.
+    /// Lets go of everything seen so far, so that its memory can be given back, unless the thread holds another handle.
+    /// No reference survives it. Frees what [`HotRing::pin`] would.
     pub fn repin(&mut self) {
         self.guard.repin();
     }

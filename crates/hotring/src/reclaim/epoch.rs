@@ -8,6 +8,11 @@
 //! it has seen, before its first guard or as it renews one: not as it retires something, for a turn runs destructors,
 //! which may panic. A turn adds two bags at most and frees eight, so that what a guard has held up for long gets less
 //! again when that is gone.
+//!
+//! A turn that frees nothing pays for nothing: some guard may keep all that is due. The epoch has to move on twice before
+//! something is freed, so after two such turns what is owed is *put off*, lest each guard look at all threads in vain. It
+//! is owed again when a turn that was not owed frees something, as those do that the epochs take, or with as many
+//! renewals as a bag has room for objects: while a guard is renewed the epochs take none.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -18,10 +23,17 @@ const BAG: usize = 64;
 /// Turns that are taken at once: who has retired very much frees it by and by.
 const TURNS: usize = 4;
 
+/// After so many turns in a row that free nothing, what is owed is put off.
+const IN_VAIN: usize = 2;
+
 /// What a thread has to do with freeing.
 struct Share {
     /// Objects that it has retired and owes turns for.
     owed: Cell<usize>,
+    /// Objects that it will owe turns for again when one may free something.
+    put_off: Cell<usize>,
+    /// Renewals of a guard while something is put off.
+    renewals: Cell<usize>,
     /// Objects that it has freed, whoever retired them.
     freed: Cell<u64>,
     /// Whether it is taking turns, or runs a destructor. Destructors may use maps too, and take no turns.
@@ -36,6 +48,8 @@ impl Share {
     const fn none() -> Self {
         Self {
             owed: Cell::new(0),
+            put_off: Cell::new(0),
+            renewals: Cell::new(0),
             freed: Cell::new(0),
             freeing: Cell::new(false),
         }
@@ -45,9 +59,45 @@ impl Share {
         self.owed.get() >= BAG
     }
 
-    /// Notes a turn, before it is taken: it may end with a destructor's panic.
-    fn note_turn(&self) {
-        self.owed.set(self.owed.get().saturating_sub(BAG));
+    fn owe(&self, objects: usize) {
+        self.owed.set(self.owed.get() + objects);
+    }
+
+    /// Pays with a turn; says for how many objects.
+    fn pay(&self) -> usize {
+        let paid = self.owed.get().min(BAG);
+        self.owed.set(self.owed.get() - paid);
+        paid
+    }
+
+    fn put_off(&self) {
+        self.put_off.set(self.put_off.get() + self.owed.take());
+    }
+
+    fn owe_what_was_put_off(&self) {
+        self.owe(self.put_off.take());
+    }
+
+    /// Notes that an object is being freed.
+    fn note_freed(&self) {
+        self.freed.set(self.freed.get() + 1);
+        // By a turn that was not owed: so what was in the way is gone. One that was owed may have freed only what was
+        // retired since.
+        if !self.freeing.get() {
+            self.owe_what_was_put_off();
+        }
+    }
+
+    /// Notes a renewal; says whether a turn is owed.
+    fn renewed(&self) -> bool {
+        if self.put_off.get() > 0 {
+            self.renewals.set(self.renewals.get() + 1);
+            if self.renewals.get() >= BAG {
+                self.renewals.set(0);
+                self.owe_what_was_put_off();
+            }
+        }
+        self.owes_a_turn()
     }
 
     /// Takes some of the turns that are owed.
@@ -57,11 +107,22 @@ impl Share {
             return;
         }
         let _freeing = Freeing::begin();
+        let mut in_vain = 0;
         for _ in 0..TURNS {
             if !self.owes_a_turn() {
                 break;
             }
+            let freed = self.freed.get();
             turn();
+            if self.freed.get() != freed {
+                in_vain = 0;
+                continue;
+            }
+            in_vain += 1;
+            if in_vain == IN_VAIN {
+                self.put_off();
+                break;
+            }
         }
     }
 }
@@ -122,7 +183,7 @@ impl Guard {
     /// Lets go of everything and begins anew. Frees some of what is due.
     pub(crate) fn repin(&mut self) {
         self.0.repin();
-        if owes_a_turn() {
+        if SHARE.try_with(Share::renewed).unwrap_or(false) {
             self.turn_renewed();
         }
     }
@@ -142,8 +203,13 @@ impl Guard {
 
     /// Hands what this thread has retired to all threads, and takes a turn.
     pub(crate) fn flush(&self) {
-        let _ = SHARE.try_with(Share::note_turn);
+        let before = freed();
+        // Paid first: the turn may end with a destructor's panic, and has freed something then.
+        let paid = SHARE.try_with(Share::pay).unwrap_or(0);
         self.0.flush();
+        if freed() == before {
+            let _ = SHARE.try_with(|share| share.owe(paid));
+        }
     }
 }
 
@@ -164,11 +230,11 @@ pub(crate) unsafe fn retire<T: 'static>(
     _parts: impl Iterator<Item = usize>,
     free: unsafe fn(NonNull<T>),
 ) {
-    let _ = SHARE.try_with(|share| share.owed.set(share.owed.get() + 1));
+    let _ = SHARE.try_with(|share| share.owe(1));
     // SAFETY: the caller's promise is the one `defer_unchecked` and `free` ask for.
     unsafe {
         guard.0.defer_unchecked(move || {
-            let _ = SHARE.try_with(|share| share.freed.set(share.freed.get() + 1));
+            let _ = SHARE.try_with(Share::note_freed);
             let _freeing = Freeing::begin();
             free(at);
         });
