@@ -78,9 +78,10 @@
 //!   keeps the table from changing, and all operations go on with the one there is. `reserve` and `shrink_to` do wait for
 //!   another thread that is in the middle of a chunk; they do not wait for handles.
 //! - Memory is given back when handles go: a handle that is held keeps all that is removed meanwhile, by anyone. What
-//!   none keeps is freed by the threads that remove, as they take handles or renew them ([`HotRing::pin`]). When a handle
-//!   has kept something, some hundred handles or renewals of those threads may go by before it begins to come back. What
-//!   a thread leaves when it ends comes back as others free theirs.
+//!   none keeps is freed by the threads that remove, as they take handles or renew them ([`HotRing::pin`]), and an old
+//!   table by the thread whose request ends the change. When a handle has kept something, some hundred handles or
+//!   renewals of those threads may go by before it begins to come back. What a thread leaves when it ends comes back as
+//!   others free theirs.
 //! - All of this is as lock-free as the allocator is, which most are not quite.
 //!
 //! No operation is only obstruction-free.

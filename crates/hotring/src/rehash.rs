@@ -10,7 +10,8 @@
 //! 3. **Unlink.** Nobody begins at an old anchor any more. They are marked and unlinked, and the old
 //!    heads released.
 //! 4. **Recheck.** While both tables were in use, someone who deleted a node by the old one did not look at
-//!    the new one's head: stale heads are taken off. The old table is retired.
+//!    the new one's head: stale heads are taken off. The old table is retired and handed to all threads: it would
+//!    count as one object of the many that a thread keeps by itself.
 //!
 //! There are two heads for a node in between; each counts for itself, so neither needs to be frozen. A
 //! second change does not begin before the first is over. The old table's first anchor is the
@@ -42,6 +43,10 @@ use crate::table::Table;
 
 /// Buckets that one step treats.
 const CHUNK: usize = 64;
+
+/// Turns until what was handed over is freed: the epoch has to move on twice for that, and one turn may come while another
+/// thread holds it up.
+const TURNS: usize = 3;
 
 /// How often the end of a grace period is waited for before another is asked for: usually it comes within a few steps.
 const PATIENCE: u32 = 16;
@@ -214,6 +219,8 @@ impl<E: Entry> Core<E> {
                     self.retire_table(*old, guard);
                     *rehash = Rehash::Idle;
                     self.rehashing.store(false, Ordering::Relaxed);
+                    // Last, for the same reason as above.
+                    guard.hand_over();
                 }
             }
         }
@@ -344,9 +351,9 @@ impl<E: Entry> Core<E> {
         }
     }
 
-    /// Brings a change of the table's size forward as far as it goes without waiting; says
-    /// whether none is left to do. The end of the grace period stands behind what was retired before: as long as
-    /// some of that is freed, that is no waiting.
+    /// Brings a change of the table's size forward as far as it goes without waiting, and then gives back the old table
+    /// if no guard keeps it; says whether no change is left to do. The end of the grace period stands behind what was
+    /// retired before: as long as some of that is freed, that is no waiting.
     pub(crate) fn settle(&self) -> bool {
         let mut waited = 0;
         while self.is_resizing() && waited < 16 {
@@ -362,7 +369,13 @@ impl<E: Entry> Core<E> {
             self.step(&mut rehash, &guard);
             waited += u32::from(drains && reclaim::freed() == freed);
         }
-        !self.is_resizing()
+        if self.is_resizing() {
+            return false;
+        }
+        for _ in 0..TURNS {
+            reclaim::pin().flush();
+        }
+        true
     }
 
     /// Whether a change of the table's size runs.

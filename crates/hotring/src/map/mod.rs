@@ -156,7 +156,7 @@ impl<K, V, S> HotRing<K, V, S> {
     }
 
     /// The bytes of the entries in the map and of its tables, as asked of the allocator. What keys
-    /// and values own elsewhere does not count, nor do removed entries that wait for a handle to go.
+    /// and values own elsewhere does not count, nor do removed entries and old tables that wait for a handle to go.
     pub fn memory_used(&self) -> usize {
         size_of::<Self>() + self.core.tally.bytes()
     }
@@ -180,7 +180,7 @@ impl<K, V, S> HotRing<K, V, S> {
     /// Begins to double the table. The rest is done piece by piece by the requests that follow, as
     /// when it grows by itself. For those who turned that off ([`Options::grow_above`]) to see to
     /// the memory first: the new table takes twice what the present one does, and that goes when
-    /// the change is over.
+    /// the change is over, as [`HotRing::reserve`] says.
     ///
     /// # Errors
     ///
@@ -207,8 +207,8 @@ impl<K, V, S> HotRing<K, V, S> {
     }
 
     /// Makes the table at least `buckets` large, rounded up to a power of two. When this returns, new
-    /// accesses use the larger table; the old one is given back by later accesses, or by
-    /// [`HotRing::settle`].
+    /// accesses use the larger table. Later accesses, or [`HotRing::settle`], take the old one out of use; its memory comes
+    /// back with the next handles of the thread that ends that, unless other handles keep it.
     ///
     /// # Errors
     ///
@@ -237,7 +237,7 @@ impl<K, V, S> HotRing<K, V, S> {
 
     /// Brings a running change of the table's size forward as far as it goes without waiting for
     /// handles, and says whether none is left to do. On the way it frees what was removed before and
-    /// no handle can reach any more.
+    /// no handle can reach any more, and at the end the old table, unless a handle keeps it.
     pub fn settle(&self) -> bool {
         self.core.settle()
     }

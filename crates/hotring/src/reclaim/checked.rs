@@ -54,6 +54,9 @@ impl Guard {
 
     /// Does nothing: what is due is run as guards go.
     pub(crate) fn flush(&self) {}
+
+    /// Does nothing: there is nothing to hand over.
+    pub(crate) fn hand_over(&self) {}
 }
 
 impl Drop for Guard {

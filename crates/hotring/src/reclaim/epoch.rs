@@ -4,10 +4,10 @@
 //! by a *turn*, which moves the epoch on and frees some bags. The epochs take one by themselves with every 128th guard
 //! of a thread: none while one guard is renewed, and too few where more than some objects are retired under each.
 //!
-//! So a thread counts what it retires, and owes a turn for each bag of it. It takes that turn when it lets go of all that
-//! it has seen, before its first guard or as it renews one: not as it retires something, for a turn runs destructors,
-//! which may panic. A turn adds two bags at most and frees eight, so that what a guard has held up for long gets less
-//! again when that is gone.
+//! So a thread counts what it retires, and owes a turn for each bag of it, or at once for a table. It takes that turn
+//! when it lets go of all that it has seen, before its first guard or as it renews one: not as it retires something, for
+//! a turn runs destructors, which may panic. A turn adds two bags at most and frees eight, so that what a guard has held
+//! up for long gets less again when that is gone.
 //!
 //! A turn that frees nothing pays for nothing: some guard may keep all that is due. The epoch has to move on twice before
 //! something is freed, so after two such turns what is owed is *put off*, lest each guard look at all threads in vain. It
@@ -210,6 +210,14 @@ impl Guard {
         if freed() == before {
             let _ = SHARE.try_with(|share| share.owe(paid));
         }
+    }
+
+    /// Hands what this thread has retired to all threads, and owes a turn for it however few objects it is: one of them
+    /// is large.
+    pub(crate) fn hand_over(&self) {
+        let _ = SHARE.try_with(|share| share.owe(BAG));
+        // No turn that pays: it comes too early for what was retired under this guard.
+        self.0.flush();
     }
 }
 
