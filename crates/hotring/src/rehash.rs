@@ -393,8 +393,12 @@ impl<E: Entry> Core<E> {
     /// Changes the table to `size`; when this returns, new accesses use it. What is left of the old
     /// one goes by later requests.
     pub(crate) fn resize(&self, size: Size) -> Result<(), TableError> {
+        // Whether the table may be about to grow: it is not to do so after a call that made it small. It is about to shrink
+        // only by another call that has not returned, and either of two such may be the later one. Looked at before the
+        // present table: if a larger one comes in between, it is that.
+        let grows = matches!(size, Size::AtMost(_)) && self.is_resizing() && self.splits();
         // Whoever has what they ask for need not wait for a change that is not over.
-        if size.holds(self.table(&reclaim::pin()).len()) {
+        if !grows && size.holds(self.table(&reclaim::pin()).len()) {
             return Ok(());
         }
         self.settle();

@@ -80,6 +80,26 @@ fn a_change_that_comes_late_does_not_go_the_other_way() {
     map.check();
 }
 
+/// Regression: only of the present table was it asked whether it was small enough. While a larger one was being made
+/// `shrink_to` changed nothing and said that all was well, and the next requests doubled the table.
+#[test]
+fn a_table_that_is_to_be_small_is_so_though_it_was_about_to_grow() {
+    let map = filled(4, |i| i);
+    map.grow().expect("memory");
+    assert_eq!((stage(&map), map.buckets()), ("split", 4));
+    let shrunk = loop {
+        match map.shrink_to(4) {
+            // Other tests' guards hold up the epochs.
+            Err(TableError::Busy) => std::thread::yield_now(),
+            other => break other,
+        }
+    };
+    assert_eq!(shrunk, Ok(()));
+    settle(&map);
+    assert_eq!(map.buckets(), 4);
+    map.check();
+}
+
 #[test]
 fn new_buckets_take_over_the_heads_that_lie_in_them() {
     let map = filled(1, |i| i);
