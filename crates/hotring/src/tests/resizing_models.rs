@@ -88,7 +88,8 @@ fn work(map: &Ring<Counted>, living: &Living, owner: u64, operations: u64) {
 /// Runs random operations beside a thread that changes the table's size to each of `sizes`.
 fn resize_under_work(sizes: &'static [usize], movement: Movement) {
     // Proof that the runs get where they should: changes that were begun and ended under the work.
-    static ENDED: AtomicUsize = AtomicUsize::new(0);
+    let ended = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&ended);
     shuttle::check_random(
         move || {
             reclaim::begin();
@@ -101,7 +102,7 @@ fn resize_under_work(sizes: &'static [usize], movement: Movement) {
                         thread::spawn(move || work(&map, &living, owner, 12))
                     })
                     .collect();
-                let resizer = Arc::clone(&map);
+                let (resizer, count) = (Arc::clone(&map), Arc::clone(&count));
                 threads.push(thread::spawn(move || {
                     for &size in sizes {
                         if resizer.begin_change(size).is_ok() {
@@ -111,7 +112,7 @@ fn resize_under_work(sizes: &'static [usize], movement: Movement) {
                             }
                         }
                         if resizer.buckets() == size && resizer.settle() {
-                            ENDED.fetch_add(1, Ordering::Relaxed);
+                            count.fetch_add(1, Ordering::Relaxed);
                         }
                     }
                 }));
@@ -126,10 +127,8 @@ fn resize_under_work(sizes: &'static [usize], movement: Movement) {
         },
         1500,
     );
-    assert!(
-        ENDED.load(Ordering::Relaxed) > 1000,
-        "{ENDED:?} changes of size"
-    );
+    let ended = ended.load(Ordering::Relaxed);
+    assert!(ended > 1000, "{ended} changes of size");
 }
 
 #[test]
