@@ -281,24 +281,31 @@ fn a_read_that_has_seen_the_table_that_passes_is_admitted() {
     scene.check(&wanted, &all_keys(), "deleted below");
 }
 
+/// What one job from the level above f, of either kind, finds to be fresh of ten records, three of which level f has a version of
+/// and `hot` of which are hot; as a part of the average over some eight jobs.
+fn fresh_by_one_job(is_bypass: bool, hot: &[&str]) -> f64 {
+    let scene = Scene::new();
+    scene.put_all(&KEYS[..3], "old");
+    scene.to_last_fast();
+    scene.put_all(&KEYS, "new");
+    to_above(&scene);
+    scene.heat(hot);
+    let fresh = || scene.tree().fresh(&scene.engine());
+    assert_eq!(fresh(), 0.0, "nothing is known");
+    if is_bypass {
+        run(&scene, bypass(&scene));
+    } else {
+        scene.lower(ABOVE);
+    }
+    fresh() * 8.0
+}
+
 /// Ordinary jobs and those that pass level f by find the same part of their input to be fresh.
 #[test]
 fn what_is_fresh_is_measured_by_jobs_of_either_kind() {
     for is_bypass in [false, true] {
-        let scene = Scene::new();
-        scene.put_all(&KEYS[..3], "old");
-        scene.to_last_fast();
-        scene.put_all(&KEYS, "new");
-        to_above(&scene);
-        let fresh = || scene.tree().fresh(&scene.engine());
-        assert_eq!(fresh(), 0.0, "nothing is known");
-        if is_bypass {
-            run(&scene, bypass(&scene));
-        } else {
-            scene.lower(ABOVE);
-        }
-        // Seven records of ten, in one job of some eight whose average it is.
-        assert!((fresh() - 0.7 / 8.0).abs() < 1e-9, "{}", fresh());
+        let fresh = fresh_by_one_job(is_bypass, &[]);
+        assert!((fresh - 0.7).abs() < 1e-9, "{is_bypass}: {fresh}");
     }
 }
 
@@ -307,19 +314,8 @@ fn what_is_fresh_is_measured_by_jobs_of_either_kind() {
 #[test]
 fn what_is_hot_is_not_fresh_to_jobs_of_either_kind() {
     for is_bypass in [false, true] {
-        let scene = Scene::new();
-        scene.put_all(&KEYS[..3], "old");
-        scene.to_last_fast();
-        scene.put_all(&KEYS, "new");
-        to_above(&scene);
-        scene.heat(&KEYS[5..]);
-        if is_bypass {
-            run(&scene, bypass(&scene));
-        } else {
-            scene.lower(ABOVE);
-        }
-        let fresh = scene.tree().fresh(&scene.engine());
-        assert!((fresh - 0.2 / 8.0).abs() < 1e-9, "{is_bypass}: {fresh}");
+        let fresh = fresh_by_one_job(is_bypass, &KEYS[5..]);
+        assert!((fresh - 0.2).abs() < 1e-9, "{is_bypass}: {fresh}");
     }
 }
 
