@@ -22,10 +22,9 @@ use crate::batch::{Batch, Condition, Expect, Ops, detached};
 use crate::error::{Error, Result};
 use crate::key::{MAX_SEQ, SeqNo};
 use crate::options::Durability;
-use crate::placement::planned_log;
 use crate::points::point;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Arc, Mutex, MutexGuard};
+use crate::sync::{Arc, Mutex};
 use crate::version::edit::KeyspaceId;
 use crate::wal::{Wal, WalSync};
 
@@ -359,143 +358,15 @@ impl Engine {
         }
         Ok(())
     }
-
-    /// Freezes the largest memtable when all of them together are over the limit, after those that
-    /// keep too much of the log.
-    fn freeze_if_full(&self, log: &mut Log) -> Result<()> {
-        let full = self.commit.active_bytes.load(Ordering::Relaxed) >= self.sizes.memtable_size;
-        let has_room = || self.tally.frozen() < self.max_immutables();
-        if !full || self.commit.freezes_held() || !has_room() {
-            return Ok(());
-        }
-        self.freeze_what_keeps_the_log(log)?;
-        if !has_room() {
-            return Ok(());
-        }
-        let largest = self
-            .all_trees()
-            .into_iter()
-            .max_by_key(|tree| tree.peek().active.bytes());
-        largest.map_or(Ok(()), |tree| self.freeze(log, &tree))
-    }
-
-    /// Freezes memtables, the oldest first, whose records keep more of the log than there is room planned for
-    /// (I8). That of a keyspace which is seldom written to is never the largest.
-    fn freeze_what_keeps_the_log(&self, log: &mut Log) -> Result<()> {
-        let planned = planned_log(&self.sizes).saturating_add(self.options.log_retention);
-        let Some(through) = self.commit.log_sync.surplus_through(planned) else {
-            return Ok(());
-        };
-        let trees = self.all_trees().into_iter();
-        // What is frozen already is on its way.
-        let is_idle = |tree: &Arc<Tree>| tree.peek().immutables.is_empty();
-        let oldest = |tree: Arc<Tree>| Some((tree.oldest_unflushed()?, tree));
-        let mut keep: Vec<_> = trees.filter(is_idle).filter_map(oldest).collect();
-        keep.retain(|(seq, _)| *seq <= through);
-        keep.sort_unstable_by_key(|(seq, _)| *seq);
-        for (_, tree) in keep {
-            if self.tally.frozen() >= self.max_immutables() {
-                break;
-            }
-            self.freeze(log, &tree)?;
-        }
-        Ok(())
-    }
-
-    /// Ends the current segment of the log if nobody will flush some of it, so that it can go once nobody else needs it.
-    ///
-    /// # Errors
-    /// As [`Wal::rotate`]; what is left counts until the next freeze.
-    pub(super) fn end_unowned_log(&self, log: &mut Log) -> Result<()> {
-        if log.unowned > 0 {
-            self.rotate(log)?;
-        }
-        // No memtable may get full where keyspaces come and go.
-        self.freeze_what_keeps_the_log(log)
-    }
-
-    /// Starts the next log segment, unless the current one has no record.
-    fn rotate(&self, log: &mut Log) -> Result<()> {
-        log.wal
-            .rotate(self.new_file())
-            .inspect_err(|error| self.background.note_poison(error))?;
-        let unowned = std::mem::take(&mut log.unowned);
-        self.commit
-            .active_bytes
-            .fetch_sub(unowned, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Freezes every memtable that holds something, at one point of the write order. Waits while
-    /// a checkpoint holds freezes off.
-    pub(crate) fn freeze_all(&self) -> Result<SeqNo> {
-        self.freeze_all_then(|| ())
-    }
-
-    /// As [`Engine::freeze_all`]; runs `then` before any other memtable can freeze.
-    pub(crate) fn freeze_all_then(&self, then: impl FnOnce()) -> Result<SeqNo> {
-        let mut log = self.lock_unheld_log()?;
-        for tree in self.all_trees() {
-            self.freeze_one(&mut log, &tree)?;
-        }
-        // Once: it looks at every keyspace, and writers wait.
-        self.update_pressure();
-        then();
-        Ok(log.last_seq)
-    }
-
-    /// The log's lock, at a time when no checkpoint holds freezes off.
-    pub(super) fn lock_unheld_log(&self) -> Result<MutexGuard<'_, Log>> {
-        loop {
-            let log = self.commit.log.lock();
-            self.check_writable()?;
-            if !self.commit.freezes_held() {
-                return Ok(log);
-            }
-            drop(log);
-            let free = || !self.commit.freezes_held() || self.check_writable().is_err();
-            if !self.executor.wait_until(&mut { free }) {
-                return Err(Error::Closed);
-            }
-        }
-    }
-
-    /// Freezes the active memtable of `tree` and ends the log segment that its newest records are in (I10: the
-    /// caller holds the log).
-    pub(crate) fn freeze(&self, log: &mut Log, tree: &Arc<Tree>) -> Result<()> {
-        self.freeze_one(log, tree)?;
-        self.update_pressure();
-        Ok(())
-    }
-
-    /// As [`Engine::freeze`], without a look at how far behind the store is.
-    fn freeze_one(&self, log: &mut Log, tree: &Arc<Tree>) -> Result<()> {
-        let bytes = tree.peek().active.bytes();
-        if bytes == 0 {
-            return Ok(());
-        }
-        self.rotate(log)?;
-        tree.freeze(self)?;
-        self.commit.active_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        self.schedule_flush(tree);
-        Ok(())
-    }
-}
-
-impl Commit {
-    pub(crate) fn freezes_held(&self) -> bool {
-        self.freeze_holds.load(Ordering::Relaxed) > 0
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Db;
-    use crate::executor::Stepped;
     use crate::options::Options;
     use crate::points::Points;
-    use crate::storage::{Fault, Faulty, Memory, Operation};
+    use crate::storage::Memory;
 
     /// A group was one record however much its writers brought together, and beyond 4 GiB all of them were refused, none of whom
     /// was over a limit.
@@ -549,33 +420,5 @@ mod tests {
         assert!(of_two.batch.is_unique(), "a memtable keeps it");
         assert_eq!(index.get("place").unwrap().as_deref(), Some(&b"key"[..]));
         assert_eq!(db.get("key").unwrap().unwrap().len(), 64 << 10);
-    }
-
-    /// To freeze the memtables of many keyspaces began a segment for each, all but the first of them empty: with a thousand keyspaces
-    /// a process had no file left to open, and the next write that asked for a sync synced each of them, with the log held.
-    #[test]
-    fn freezing_many_keyspaces_begins_one_segment() {
-        let disk = Faulty::new(1);
-        let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(disk.clone()));
-        let db = builder.executor(Arc::new(Stepped::new(1))).open().unwrap();
-        for n in 0..50 {
-            let keyspace = db.create_keyspace(&format!("{n}")).unwrap();
-            keyspace.put("key", "value").unwrap();
-        }
-        db.engine().freeze_all().unwrap();
-        let files = disk.list_raw("/fast".as_ref()).into_iter();
-        let segments = files.filter(|file| file.name.ends_with(".wal"));
-        assert_eq!(segments.count(), 2);
-        let syncs = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&syncs);
-        let count = move |operation, name: &str| {
-            if operation == Operation::Sync && name.ends_with(".wal") {
-                counted.fetch_add(1, Ordering::Relaxed);
-            }
-            false
-        };
-        disk.fail_where(count, Fault::Io);
-        db.put_with("key", "value", Durability::Sync).unwrap();
-        assert_eq!(syncs.load(Ordering::Relaxed), 2);
     }
 }

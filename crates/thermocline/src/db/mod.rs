@@ -15,6 +15,7 @@ mod engine;
 mod flush;
 mod follow;
 mod founding;
+mod freeze;
 mod gather;
 mod group;
 mod hotness;
