@@ -154,17 +154,30 @@ fn warnings(recovery: &RecoveryReport) -> Vec<String> {
     cut.into_iter().chain(kept).chain(hotness).collect()
 }
 
-/// Why the store whose fast tier is `fast` was not opened, with a hint where there is none. Where only another directory is missing
-/// its device may not be mounted, and a new store is the last thing to make there.
-fn not_created(error: Error, fast: &Path) -> Failure {
+/// Why the store was not opened, with a hint where there is none. Where only another directory is missing, or another has files of a
+/// store, a device may not be mounted, and a new store is the last thing to make there.
+fn not_created(error: Error, store: &StoreArgs) -> Failure {
+    let fast = &store.fast;
     let is_fast = |path: &Path| path == fast || std::path::absolute(fast).is_ok_and(|f| path == f);
     let hint = match &error {
-        Error::NotFound { path } if is_fast(path) => {
-            Some("add --create to make a new store there".to_owned())
-        }
+        Error::NotFound { path } if is_fast(path) => Some(match store.slow() {
+            Some(slow) if holds_a_store(slow) => format!(
+                "{} holds files of a store, so the device of {} may not be mounted",
+                slow.display(),
+                fast.display()
+            ),
+            _ => "add --create to make a new store there".to_owned(),
+        }),
         _ => None,
     };
     Failure::Store { error, hint }
+}
+
+/// Whether a slow tier's directory is one of a store, as far as its names tell. What cannot be listed the engine complains of.
+fn holds_a_store(dir: &Path) -> bool {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut names = entries.map(|entry| PathBuf::from(entry.file_name()));
+    names.any(|name| name == Path::new("TIER") || name.extension().is_some_and(|e| e == "sst"))
 }
 
 /// The flags of commands that read or write records.
@@ -206,7 +219,7 @@ impl DataArgs {
     /// As [`DataArgs::open`], for a command that has `--create`; makes store and keyspace when that is set.
     pub(crate) fn open_or_create(&self, create: bool) -> Result<Session, Failure> {
         let options = self.store.online_options(create)?;
-        let db = open(options).map_err(|error| not_created(error, &self.store.fast))?;
+        let db = open(options).map_err(|error| not_created(error, &self.store))?;
         Session::new(db, self.keyspace.as_deref(), create)
     }
 }

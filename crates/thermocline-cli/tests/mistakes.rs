@@ -102,6 +102,31 @@ fn a_flag_is_hinted_at_where_there_is_one_and_it_helps() {
     assert!(!run.err.contains("--create"), "{}", run.err);
 }
 
+/// With the fast tier's device not mounted `put` hinted at `--create`. That left a `TIER` in the mount point, and asked for an empty
+/// directory in place of the one that had the records: whoever gave one had a new, empty store.
+#[test]
+fn no_store_is_made_where_only_the_slow_tier_has_one() {
+    let store = Store::filled(1, 1);
+    let (fast, slow, mounted) = (store.fast(), store.slow(), store.path("mounted"));
+    let fast_name = fast.to_str().expect("UTF-8");
+    let slow_name = slow.to_str().expect("UTF-8");
+    std::fs::rename(&fast, &mounted).expect("renamed");
+    for is_there in [false, true] {
+        if is_there {
+            std::fs::create_dir(&fast).expect("made");
+        }
+        let run = store.run("put", &["k", "v"]);
+        let run = run.fails(3, &[fast_name, slow_name, "mounted"]);
+        assert!(!run.err.contains("--create"), "{}", run.err);
+    }
+    let run = store.run("put --create", &["k", "v"]);
+    run.fails(3, &[fast_name, slow_name, "mounted"]);
+    assert!(!fast.join("TIER").exists());
+    std::fs::remove_dir_all(&fast).expect("removed");
+    std::fs::rename(&mounted, &fast).expect("renamed");
+    store.run("get", &["key0000"]).ok();
+}
+
 #[test]
 fn swapped_tiers_are_refused() {
     let store = Store::filled(1, 1);

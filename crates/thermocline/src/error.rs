@@ -109,7 +109,10 @@ pub enum Error {
         problem: String,
     },
     /// There is no store here and creating one was not allowed.
-    #[error("there is no store at {path}; check the path, or allow creating one", path = path.display())]
+    #[error(
+        "there is no store at {path}; check the path and that its device is mounted, or allow creating one",
+        path = path.display()
+    )]
     NotFound {
         /// The directory that holds no store.
         path: PathBuf,

@@ -1,16 +1,21 @@
-//! A store that is made where an attempt was cut short.
+//! A store that is made where an attempt was cut short, or a device is not mounted.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::path::Path;
 use std::sync::Arc;
 
 use thermocline::storage::{CrashStyle, Faulty, Medium};
-use thermocline::{Db, Durability};
+use thermocline::{Db, Durability, Error};
 use thermocline_torture::life::{FAST, SLOW, tiny_options};
 
 fn open(disk: &Faulty) -> thermocline::Result<Db> {
+    open_or_make(disk, true)
+}
+
+fn open_or_make(disk: &Faulty, create: bool) -> thermocline::Result<Db> {
     let mut options = tiny_options();
     options.seed = Some(7);
+    options.create_if_missing = create;
     let builder = Db::builder(options).medium(0, Arc::new(disk.clone()));
     builder.medium(1, Arc::new(disk.clone())).open()
 }
@@ -32,4 +37,35 @@ fn an_identity_that_is_found_is_made_durable() {
     let disk = disk.crash(CrashStyle::LoseAll);
     let db = open(&disk).unwrap();
     assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
+}
+
+/// The first tier's device was not mounted: its mount point was taken for a new, empty tier and got a `TIER`. Then the second one's
+/// directory was in the way, as one that holds tables and no store. Whoever chose another had a second store, empty.
+#[test]
+fn a_first_tier_that_has_nothing_beside_one_that_has_is_not_mounted() {
+    let mounted = Faulty::new(1);
+    open(&mounted).unwrap().close().unwrap();
+    let identity = mounted.read_raw(Path::new(SLOW), "TIER").unwrap();
+    let left = [("TIER", &identity[..]), ("00000007.sst", &b"table"[..])];
+    for (name, content) in left {
+        let disk = Faulty::new(1);
+        disk.write_raw(Path::new(SLOW), name, content);
+        // The first attempt makes the directory, as far as it goes.
+        for create in [true, false] {
+            let refused = open_or_make(&disk, create).unwrap_err();
+            let Error::WrongTier {
+                tier,
+                path,
+                problem,
+            } = refused
+            else {
+                panic!("{name}: {refused:?}");
+            };
+            assert_eq!((tier, &*path), (0, Path::new(FAST)), "{name}");
+            let said = problem.contains("mounted") && problem.contains(SLOW);
+            assert!(said, "{name}: {problem}");
+            let made = disk.list_raw(Path::new(FAST));
+            assert!(made.iter().all(|file| file.name != "TIER"), "{name}");
+        }
+    }
 }

@@ -29,9 +29,13 @@ pub(super) fn found_new_store(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Resul
         None => rand::make_rng(),
     };
     let drawn = rng.random::<u128>();
+    // All of them before any is claimed: what is refused is left as it was.
+    check_first_is_there(tiers)?;
+    for tier in tiers {
+        refuse_foreign_tables(tier)?;
+    }
     let mut database = None;
     for (index, tier) in tiers.iter().enumerate() {
-        refuse_foreign_tables(tier)?;
         let store = builder.medium_of(index);
         let store = store.log_store(&tier.options.path, false)?;
         database = Some(identity::claim(tier, &*store, database, drawn)?);
@@ -39,9 +43,43 @@ pub(super) fn found_new_store(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Resul
     Ok(database.unwrap_or(drawn))
 }
 
+/// Refuses directories of which a later one has files of a store and the first has none: that is what its device looks
+/// like while it is not mounted. A founding that was cut short does not: it marks the first tier, durably, before any
+/// other, and writes no table before the manifest.
+///
+/// # Errors
+/// [`Error::WrongTier`] naming the first tier; I/O errors.
+pub(super) fn check_first_is_there(tiers: &[Arc<Tier>]) -> Result<()> {
+    let Some((first, later)) = tiers.split_first() else {
+        return Ok(());
+    };
+    if !identity::is_missing(first)? {
+        return Ok(());
+    }
+    for tier in later {
+        if !identity::is_missing(tier)? || has_tables(tier)? {
+            return Err(Error::WrongTier {
+                tier: usize::from(first.index),
+                path: first.options.path.clone(),
+                problem: format!(
+                    "nothing of a store is here, and tier {} at {} has files of one; check that the device is \
+                     mounted and the path is right. For a new store, choose empty directories",
+                    tier.index,
+                    tier.options.path.display()
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn has_tables(tier: &Tier) -> Result<bool> {
+    let files = tier.tables.list()?;
+    Ok(files.iter().any(|file| table_number(&file.name).is_some()))
+}
+
 fn refuse_foreign_tables(tier: &Tier) -> Result<()> {
-    let tables = tier.tables.list()?;
-    if tables.iter().any(|file| table_number(&file.name).is_some()) {
+    if has_tables(tier)? {
         return Err(Error::WrongTier {
             tier: usize::from(tier.index),
             path: tier.options.path.clone(),

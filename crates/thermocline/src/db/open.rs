@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::background::Background;
 use super::builder::DbBuilder;
 use super::commit::Commit;
-use super::founding::{FIRST_FILE, found_new_store, new_shape};
+use super::founding::{FIRST_FILE, check_first_is_there, found_new_store, new_shape};
 use super::lost;
 use super::orphans::{FoundManifest, Orphans, survey_tables};
 use super::recovery::{RecoveryReport, build_trees, open_tables};
@@ -79,6 +79,8 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
             (database, new_shape(builder, &sizes), manifest)
         }
         None => {
+            // Else who reads that there is no store may allow for one to be made.
+            check_first_is_there(&tiers)?;
             return Err(Error::NotFound {
                 path: tiers[0].options.path.clone(),
             });

@@ -42,7 +42,9 @@ pub struct Options {
     /// The media, fastest first, at most 8. One makes an untiered store; two are the usual case. Tables go to the first and to the last.
     /// Give the first a capacity: without one nothing has to leave it.
     pub tiers: Vec<TierOptions>,
-    /// Create the store when the directories hold none.
+    /// Create the store when the directories hold none; the default. Once there is a store, open it without: a device that is not
+    /// mounted looks like an empty directory. Where a slower tier still has its files that is told; where there is none, or all
+    /// of them are on that device, nothing else keeps an empty store from taking the place of the one that is missing.
     pub create_if_missing: bool,
     /// The memory of the store in bytes: memtables, caches of blocks and records, pinned
     /// index and filter blocks, and buffers. What placement by hotness knows comes on top, some three bytes for each
