@@ -1,11 +1,11 @@
-//! A store that is made where an attempt was cut short, or a device is not mounted.
+//! A store that is made: where an attempt was cut short, where a device is not mounted, beside others.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::path::Path;
 use std::sync::Arc;
 
 use thermocline::storage::{CrashStyle, Faulty, Medium};
-use thermocline::{Db, Durability, Error};
+use thermocline::{Backups, Db, Durability, Error, Options};
 use thermocline_torture::life::{FAST, SLOW, tiny_options};
 
 fn open(disk: &Faulty) -> thermocline::Result<Db> {
@@ -67,5 +67,31 @@ fn a_first_tier_that_has_nothing_beside_one_that_has_is_not_mounted() {
             let made = disk.list_raw(Path::new(FAST));
             assert!(made.iter().all(|file| file.name != "TIER"), "{name}");
         }
+    }
+}
+
+/// What a store is known by was drawn from `Options::seed`: all stores of an application that sets one were the same store. One opened with
+/// another's slow tier, and backups of one were taken into the directory of another.
+#[test]
+fn stores_of_one_seed_are_told_apart() {
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name);
+    let options = |fast: &str, slow: &str| {
+        let mut options = Options::two_tiers(path(fast), 64 << 20, path(slow));
+        options.seed = Some(42);
+        options
+    };
+    let backups = Backups::open(path("backups")).unwrap();
+    let first = Db::open(options("fast", "slow")).unwrap();
+    backups.take(&first).unwrap();
+    let second = Db::open(options("other-fast", "other-slow")).unwrap();
+    let is_refused = |error: &Error| matches!(error, Error::WrongTier { .. });
+    assert!(is_refused(&backups.take(&second).unwrap_err()));
+    first.close().unwrap();
+    second.close().unwrap();
+    for (fast, slow) in [("fast", "other-slow"), ("other-fast", "slow")] {
+        let refused = Db::open(options(fast, slow)).unwrap_err();
+        let is_slow = matches!(refused, Error::WrongTier { tier: 1, .. });
+        assert!(is_slow, "{refused}");
     }
 }

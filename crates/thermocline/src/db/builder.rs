@@ -103,6 +103,11 @@ impl DbBuilder {
         }
     }
 
+    /// Whether any tier is on the disk, and not on a medium of one's own.
+    pub(super) fn is_on_disks(&self) -> bool {
+        self.media.iter().any(Option::is_none)
+    }
+
     pub(super) fn make_executor(&self) -> Result<Arc<dyn Executor>> {
         if let Some(executor) = &self.executor {
             return Ok(Arc::clone(executor));

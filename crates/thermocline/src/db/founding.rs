@@ -24,11 +24,11 @@ pub(super) const FIRST_FILE: u64 = 1;
 /// Founds a store: its number, and the identity of each tier. A crash on the way leaves
 /// identities without a manifest; the next attempt takes them up again.
 pub(super) fn found_new_store(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Result<u128> {
-    let mut rng = match builder.options.seed {
-        Some(seed) => SmallRng::seed_from_u64(seed),
-        None => rand::make_rng(),
+    // Tiers of stores are told apart by it: on disks that must hold for stores of one seed, too.
+    let drawn: u128 = match builder.options.seed {
+        Some(seed) if !builder.is_on_disks() => SmallRng::seed_from_u64(seed).random(),
+        _ => rand::random(),
     };
-    let drawn = rng.random::<u128>();
     // All of them before any is claimed: what is refused is left as it was.
     check_first_is_there(tiers)?;
     for tier in tiers {
