@@ -255,13 +255,13 @@ pub struct Metrics {
     pub record_cache: Option<RecordCacheMetrics>,
     /// Placement by hotness; none when records live by level.
     pub hotrap: Option<HotRapMetrics>,
-    /// Snapshots open.
+    /// Sequence numbers that readers hold: one for each snapshot and each range that is open, and each `multi_get` under way.
     pub snapshots: u64,
-    /// Sequence number of the oldest snapshot.
+    /// The lowest of them.
     pub oldest_snapshot: Option<u64>,
     /// Last committed sequence number.
     pub last_seq: u64,
-    /// Age of the oldest reader that pins obsolete files.
+    /// Time since the oldest obsolete file that is still held became obsolete: whoever reads it has done so for longer.
     pub oldest_pin: Option<Duration>,
     /// Why writes are refused or background work is held up, if so.
     pub background_error: Option<String>,

@@ -10,17 +10,22 @@ use crate::metrics::exposition::Writer;
 impl Writer<'_> {
     pub(super) fn health(&mut self, metrics: &Metrics) -> fmt::Result {
         let seconds = || Some(Unit::Seconds);
-        self.one_gauge("snapshots", None, "Snapshots open", metrics.snapshots)?;
+        self.one_gauge(
+            "snapshots",
+            None,
+            "Snapshots and ranges open, and multi_gets under way",
+            metrics.snapshots,
+        )?;
         self.gauge(
             "oldest_snapshot_sequence",
             None,
-            "Sequence number of the oldest snapshot, absent when there is none",
+            "Lowest sequence number that one of them reads at, absent when there is none",
             metrics.oldest_snapshot.map(|seq| (Vec::new(), seq)),
         )?;
         self.gauge(
             "oldest_pin",
             seconds(),
-            "Age of the oldest reader that pins obsolete files, absent when there is none",
+            "Time since the oldest obsolete file became so that is still held, absent when there is none",
             metrics
                 .oldest_pin
                 .map(|age| (Vec::new(), age.as_secs_f64())),

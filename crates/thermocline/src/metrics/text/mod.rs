@@ -79,7 +79,7 @@ impl Metrics {
             },
         );
         if let Some(age) = self.oldest_pin {
-            section.pair("oldest reader of obsolete files", time(age));
+            section.pair("oldest obsolete file held", time(age));
         }
         if let Some(error) = &self.background_error {
             section.pair("ERROR", error.clone());

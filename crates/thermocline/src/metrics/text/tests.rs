@@ -34,7 +34,7 @@ fn every_part_is_shown_with_its_units() {
         "snapshots",
         &["1203", "oldest at sequence 1204"],
     );
-    check(&text, "Store", "oldest reader", &["0h20m06s"]);
+    check(&text, "Store", "oldest obsolete file", &["0h20m06s"]);
     check(&text, "Store", "ERROR", &["a sync failed"]);
     check(&text, "Tiers", "0", &["1.00 GiB", "0.1 %", "/tier0"]);
     check(&text, "Tiers", "1", &["unlimited", " - ", "/tier1"]);
