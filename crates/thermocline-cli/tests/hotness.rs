@@ -94,6 +94,28 @@ fn inspection_says_how_records_are_placed() {
     assert!(!store.fast().join("ralt").exists());
 }
 
+/// Backups forgot who decides where records live, and not only what was hot: the command took a restored store that lives by level
+/// for one by hotness, and began to move its records.
+#[test]
+fn a_restored_store_lives_as_its_original_did() {
+    for by_level in [false, true] {
+        let store = Store::filled(5, 10);
+        if by_level {
+            place_by_level(&store);
+        }
+        let backups = store.path("backups").display().to_string();
+        store.run("backup", &["--to", &backups]).ok();
+        let [fast, slow] = ["restored-fast", "restored-slow"].map(|tier| store.path(tier));
+        let (fast, slow) = (fast.display().to_string(), slow.display().to_string());
+        let tiers = ["--fast", &fast, "--slow", &slow, "--fast-capacity", "64MiB"];
+        run(&[&["restore", "--from", &backups], &tiers[..]].concat()).ok();
+        let stats = run(&[&["stats", "--json"], &tiers[..]].concat());
+        // Nothing is missed where hotness decides: what was hot is not in a backup.
+        assert_eq!(stats.err, "");
+        assert_eq!(stats.json()["hotrap"].is_null(), by_level);
+    }
+}
+
 #[test]
 fn lost_access_records_are_a_warning_and_the_store_works() {
     let store = Store::filled(5, 10);

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::points::point;
 use crate::sync::Arc;
 use crate::version::TableHandle;
+use crate::version::edit::PlacedBy;
 
 impl Backups {
     pub(super) fn take_from(&self, engine: &Engine, work: &mut Work) -> Result<BackupReport> {
@@ -31,8 +32,8 @@ impl Backups {
         // Tables stay where they are while they are pinned, whatever compactions do meanwhile.
         let (through, mut edits, pinned) = engine.pin_all()?;
         if let Some(first) = edits.first_mut() {
-            // Hotness stays behind (I7).
-            first.placed_by = None;
+            // Hotness stays behind (I7), and no opening may miss it. That there is none is not to be forgotten.
+            first.placed_by = first.placed_by.filter(|by| *by == PlacedBy::Level);
         }
         let known: BTreeMap<String, &BackedUp> = earlier
             .iter()
