@@ -122,6 +122,8 @@ impl From<Error> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use thermocline::Damaged;
+
     use super::*;
 
     #[test]
@@ -130,6 +132,7 @@ mod tests {
             path: "x.sst".into(),
             offset: 7,
             what: "checksum".into(),
+            of: Damaged::Store,
         };
         let locked = || Error::Locked { path: "db".into() };
         for (failure, code) in [

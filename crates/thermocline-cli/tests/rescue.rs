@@ -160,6 +160,10 @@ fn backups_are_incremental_and_each_can_be_restored() {
         assert!(lines[1].contains("GENERATION-00000001"), "{lines:?}");
         assert!(lines[2].contains("generation 2  "), "{lines:?}");
     }
+    // The store is whole: what is to be done about it is to be done to the backup.
+    let refused = store.run("backup", &["--to", dir]);
+    let refused = refused.fails(4, &["GENERATION-00000001", "Remove that file"]);
+    assert!(!refused.err.contains("repair"), "{}", refused.err);
     fs::write(&file, whole).expect("written");
 
     assert_eq!(restore("old", &["--generation", "1"]), 0);

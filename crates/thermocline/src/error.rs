@@ -9,6 +9,36 @@ use rustix::io::Errno;
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// What a damaged file is a part of. What to do about it follows from that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Damaged {
+    /// A store: its records, log or manifest.
+    Store,
+    /// A backup: the list of a generation's tables, or one of the tables.
+    Backup,
+    /// The access records of a store, which say what is hot.
+    AccessRecords,
+}
+
+impl Damaged {
+    fn advice(self) -> &'static str {
+        match self {
+            Damaged::Store => {
+                "Run `thermocline verify`, then restore the store from a backup, or see what \
+                 `thermocline repair --dry-run` would save"
+            }
+            Damaged::Backup => {
+                "Remove that file: backups that do without it are whole, and the next one copies \
+                 anew what the store still has"
+            }
+            Damaged::AccessRecords => {
+                "No record of the store is lost by that: only what is hot has to be learnt anew"
+            }
+        }
+    }
+}
+
 /// Everything that the engine reports instead of panicking.
 ///
 /// Errors are cheap to clone, because one failed log write is reported to every
@@ -67,9 +97,9 @@ pub enum Error {
     },
     /// Bytes on disk are not what was written.
     #[error(
-        "{path} is damaged at offset {offset}: {what}. Run `thermocline verify`, \
-         then restore the store from a backup, or see what `thermocline repair --dry-run` would save",
-        path = path.display()
+        "{path} is damaged at offset {offset}: {what}. {advice}",
+        path = path.display(),
+        advice = of.advice()
     )]
     Corruption {
         /// The damaged file.
@@ -78,6 +108,8 @@ pub enum Error {
         offset: u64,
         /// What does not hold.
         what: String,
+        /// What the file is a part of.
+        of: Damaged,
     },
     /// A file of a format that this build cannot read.
     #[error(
@@ -221,6 +253,22 @@ impl Error {
             path: path.as_ref().to_path_buf(),
             offset,
             what: what.into(),
+            of: Damaged::Store,
+        }
+    }
+
+    /// Damage, if it is that, of a file that is a part of `whole`: who reads a table does not know whose it is.
+    pub(crate) fn of(self, whole: Damaged) -> Self {
+        match self {
+            Error::Corruption {
+                path, offset, what, ..
+            } => Error::Corruption {
+                path,
+                offset,
+                what,
+                of: whole,
+            },
+            other => other,
         }
     }
 

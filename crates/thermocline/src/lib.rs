@@ -111,7 +111,7 @@ pub use db::{
     BackupReport, Backups, Db, DbBuilder, GenerationInfo, Keyspace, LogReader, LoggedBatch,
     LoggedOp, Loss, Range, RecoveryReport, RepairReport, Snapshot, VerifyProgress, VerifyReport,
 };
-pub use error::{Error, Result};
+pub use error::{Damaged, Error, Result};
 pub use key::{Kind, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo};
 pub use options::{
     Compression, Durability, FilterPolicy, HotRapOptions, Options, Placement, RecoveryMode,

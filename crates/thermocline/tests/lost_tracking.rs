@@ -99,6 +99,7 @@ fn remove(disk: &Faulty, name: &str) {
     files.remove(name).unwrap();
 }
 
+/// What was said of them ended with the advice to restore the store from a backup, as if records of it were damaged.
 #[test]
 fn recent_accesses_that_were_cut_short_are_forgotten() {
     for part in [0, 3] {
@@ -106,6 +107,10 @@ fn recent_accesses_that_were_cut_short_are_forgotten() {
             disk.truncate_raw(tracking(), name, len * part / 4).unwrap();
         });
         assert!(reasons.iter().all(Option::is_some), "{reasons:?}");
+        for reason in reasons.iter().flatten() {
+            let is_said = reason.contains("No record of the store is lost");
+            assert!(is_said && !reason.contains("from a backup"), "{reason}");
+        }
     }
 }
 

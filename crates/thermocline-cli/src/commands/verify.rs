@@ -146,7 +146,9 @@ fn to_json(files: &[VerifyProgress], report: &VerifyReport) -> Json {
         })
     });
     let problems = report.problems.iter().map(|problem| match problem {
-        Error::Corruption { path, offset, what } => {
+        Error::Corruption {
+            path, offset, what, ..
+        } => {
             json!({"file": output::path(path), "offset": offset, "problem": what})
         }
         other => json!({"problem": other.to_string()}),
@@ -166,6 +168,8 @@ fn to_json(files: &[VerifyProgress], report: &VerifyReport) -> Json {
 mod tests {
     use std::io;
 
+    use thermocline::Damaged;
+
     use super::*;
 
     /// A device that refused a read counted as damage.
@@ -181,6 +185,7 @@ mod tests {
             path: path.to_path_buf(),
             offset: 0,
             what: "a bit".to_owned(),
+            of: Damaged::Store,
         };
         assert!(verdict(Vec::new()).is_ok());
         let refused = verdict(vec![unread()]);

@@ -249,7 +249,10 @@ mod tests {
             builder.medium(1, memory.clone())
         };
         let refused = builder().open().map(|_| ());
-        let Err(Error::Corruption { path, offset, what }) = refused else {
+        let Err(Error::Corruption {
+            path, offset, what, ..
+        }) = refused
+        else {
             panic!("{refused:?}");
         };
         let manifest = options().tiers[0].path.join(manifest_file_name(number));

@@ -140,6 +140,7 @@ fn damage(error: Error, path: &Path) -> Result<(u64, String)> {
             path: damaged,
             offset,
             what,
+            ..
         } if damaged == path => Ok((offset, what)),
         other @ (Error::Corruption { .. } | Error::FormatVersion { .. }) => {
             Ok((0, other.to_string()))

@@ -40,7 +40,7 @@ pub(crate) use removal::discard;
 
 use self::record::tracked_key;
 use self::shared::Shared;
-use crate::error::{Error, Result};
+use crate::error::{Damaged, Error, Result};
 use crate::key::KeyRange;
 use crate::metrics::{HeatReport, IoMetrics, RaltMetrics};
 use crate::options::HotRapOptions;
@@ -285,6 +285,7 @@ impl Ralt {
         most: usize,
         name: &dyn Fn(KeyspaceId) -> Option<String>,
     ) -> Result<HeatReport> {
-        self.shared.heat(most, name)
+        let heat = self.shared.heat(most, name);
+        heat.map_err(|error| error.of(Damaged::AccessRecords))
     }
 }

@@ -9,7 +9,7 @@ use super::scoring::Model;
 use super::sizes::Sizes;
 use super::state::{self, State};
 use super::version::{Tracked, Version};
-use crate::error::{Error, Result};
+use crate::error::{Damaged, Error, Result};
 use crate::sync::Arc;
 use crate::version::edit::{PlacedBy, table_file_name, table_number};
 
@@ -52,6 +52,7 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
             opened.state_len = state_len;
         }
         Err(error) => {
+            let error = error.of(Damaged::AccessRecords);
             opened.trouble = Some(format!("begun anew: {error}"));
             if let Err(error) = skip_numbers(&files) {
                 opened.trouble = Some(error.to_string());

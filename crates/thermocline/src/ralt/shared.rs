@@ -12,7 +12,7 @@ use super::scoring::{Model, Moment};
 use super::sizes::Sizes;
 use super::version::{Tracked, Version};
 use super::worker::Worker;
-use crate::error::Error;
+use crate::error::{Damaged, Error};
 use crate::metrics::{IoMetrics, RaltMetrics};
 use crate::options::HotRapOptions;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -165,7 +165,8 @@ impl Shared {
 
     /// Remembers what went wrong, the first thing of all.
     pub(super) fn note_trouble(&self, error: &Error) {
-        self.trouble.lock().get_or_insert_with(|| error.to_string());
+        let in_words = || error.clone().of(Damaged::AccessRecords).to_string();
+        self.trouble.lock().get_or_insert_with(in_words);
     }
 
     /// What a reader does about an error: hotness is advice (I7), so nothing more is hot.

@@ -34,6 +34,7 @@ fn a_restore_that_is_cut_short_leaves_no_store() {
     }
 }
 
+/// Whose error said, too, to restore the store from a backup.
 #[test]
 fn every_damaged_file_of_a_backup_is_named_and_not_restored() {
     let (disk, _) = backed_up(300);
@@ -52,7 +53,10 @@ fn every_damaged_file_of_a_backup_is_named_and_not_restored() {
                 let restored = backups.restore_with(None, builder(&disk, "restored"));
                 for error in [problem, restored.unwrap_err()] {
                     assert!(error.is_corruption(), "{error}");
-                    assert!(error.to_string().contains(&file.name), "{error}");
+                    let says = error.to_string();
+                    assert!(says.contains(&file.name), "{says}");
+                    assert!(says.contains("Remove that file"), "{says}");
+                    assert!(!says.contains("repair"), "{says}");
                 }
                 let mut options = self::at("restored");
                 options.create_if_missing = false;

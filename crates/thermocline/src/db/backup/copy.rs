@@ -3,7 +3,7 @@
 use xxhash_rust::xxh3::Xxh3;
 
 use super::generation::BackedUp;
-use crate::error::{Error, Result};
+use crate::error::{Damaged, Error, Result};
 use crate::storage::{TableFile, TableStore};
 
 /// Bytes read in one I/O.
@@ -67,10 +67,11 @@ pub(super) fn checked(
     table: &BackedUp,
     write: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
-    let file = open(store, table)?;
-    if pieces(&*file, write)? != table.checksum {
+    let of_backup = |error: Error| error.of(Damaged::Backup);
+    let file = open(store, table).map_err(of_backup)?;
+    if pieces(&*file, write).map_err(of_backup)? != table.checksum {
         let what = "the file does not match the checksum that it was backed up with";
-        return Err(Error::corruption(file.path(), 0, what));
+        return Err(of_backup(Error::corruption(file.path(), 0, what)));
     }
     Ok(())
 }

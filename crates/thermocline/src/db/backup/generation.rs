@@ -5,7 +5,7 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::coding::{Decoder, put_bytes, put_varint};
-use crate::error::{Error, Result};
+use crate::error::{Damaged, Error, Result};
 use crate::key::SeqNo;
 use crate::storage::LogStore;
 use crate::version::edit::{FileId, VersionEdit};
@@ -72,10 +72,10 @@ impl Generation {
         let name = file_name(number);
         let path = store.path().join(&name);
         let bytes = store.read(&name)?;
-        let generation = Self::decode(&path, &bytes)?;
+        let generation = Self::decode(&path, &bytes).map_err(|error| error.of(Damaged::Backup))?;
         if generation.number != number {
             let what = format!("this is generation {}", generation.number);
-            return Err(Error::corruption(path, 0, what));
+            return Err(Error::corruption(path, 0, what).of(Damaged::Backup));
         }
         Ok(generation)
     }

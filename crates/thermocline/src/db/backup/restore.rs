@@ -5,7 +5,7 @@ use super::{Backups, copy};
 use crate::db::DbBuilder;
 use crate::db::Shape;
 use crate::db::open::open_tiers;
-use crate::error::{Error, Result};
+use crate::error::{Damaged, Error, Result};
 use crate::storage::is_of_directory;
 use crate::sync::Arc;
 use crate::tier::{Purpose, Tier};
@@ -26,7 +26,10 @@ pub(super) fn restore(
         .path
         .join(super::generation::file_name(generation.number));
     let shape = Shape::from_edits(generation.edits.clone());
-    let shape = shape.map_err(|misfit| Error::corruption(path, 0, misfit.what))?;
+    let shape = shape.map_err(|misfit| {
+        let error = Error::corruption(path, 0, misfit.what);
+        error.of(Damaged::Backup)
+    })?;
     let (tiers, _locks) = open_tiers(builder, true)?;
     for tier in &tiers {
         check_empty(tier)?;
