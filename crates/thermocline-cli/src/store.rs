@@ -25,13 +25,14 @@ pub(crate) struct StoreArgs {
     #[arg(long, help_heading = STORE, value_name = "DIR", env = "THERMOCLINE_FAST")]
     pub(crate) fast: PathBuf,
 
-    /// Directory of the slow tier; a store without one needs --one-tier
+    /// Directory of the slow tier; a store without one needs --one-tier. For one of three tiers or more, once for each that is
+    /// not the fast one, the faster ones first
     #[arg(long, help_heading = STORE,
         value_name = "DIR",
         env = "THERMOCLINE_SLOW",
         required_unless_present = "one_tier"
     )]
-    slow: Option<PathBuf>,
+    slow: Vec<PathBuf>,
 
     /// The store has one tier only, at --fast; what the environment says of a slow one does not count
     #[arg(long, help_heading = STORE)]
@@ -41,7 +42,7 @@ pub(crate) struct StoreArgs {
     #[arg(long, help_heading = STORE, value_name = "SIZE", value_parser = size::parse, env = "THERMOCLINE_FAST_CAPACITY")]
     pub(crate) fast_capacity: Option<u64>,
 
-    /// Bytes the store may occupy on the slow tier [default: unlimited]
+    /// Bytes the store may occupy on the slow tier, the last one of several [default: unlimited]
     #[arg(long, help_heading = STORE, value_name = "SIZE", value_parser = size::parse, env = "THERMOCLINE_SLOW_CAPACITY")]
     pub(crate) slow_capacity: Option<u64>,
 
@@ -66,9 +67,9 @@ pub(crate) fn contradiction(matches: &ArgMatches) -> Option<&'static str> {
 }
 
 impl StoreArgs {
-    /// The directory of the slow tier, if the store has one.
-    pub(crate) fn slow(&self) -> Option<&PathBuf> {
-        self.slow.as_ref().filter(|_| !self.one_tier)
+    /// The directories of the tiers below the fast one, the slowest last; none where there is one tier.
+    pub(crate) fn slow(&self) -> &[PathBuf] {
+        if self.one_tier { &[] } else { &self.slow }
     }
 
     /// The options of an existing store, for what does not run it: capacities play no part
@@ -76,8 +77,9 @@ impl StoreArgs {
     pub(crate) fn offline_options(&self) -> Options {
         let capacity = |bytes: Option<u64>| bytes.unwrap_or(u64::MAX);
         let mut tiers = vec![TierOptions::fast(&self.fast).capacity(capacity(self.fast_capacity))];
-        if let Some(slow) = self.slow() {
-            tiers.push(TierOptions::slow(slow).capacity(capacity(self.slow_capacity)));
+        tiers.extend(self.slow().iter().map(TierOptions::slow));
+        if let [_, .., last] = &mut tiers[..] {
+            last.capacity = capacity(self.slow_capacity);
         }
         let mut options = Options::with_tiers(tiers);
         options.create_if_missing = false;
@@ -108,9 +110,9 @@ impl StoreArgs {
     /// The options of a store that is going to be worked on.
     pub(crate) fn online_options(&self, create: bool) -> Result<Options, Failure> {
         // Without a capacity the engine would fill the fast tier with everything.
-        if self.slow().is_some() && self.fast_capacity.is_none() {
+        if !self.slow().is_empty() && self.fast_capacity.is_none() {
             return Err(Failure::usage(format!(
-                "a store of two tiers needs --fast-capacity: how many bytes it may occupy in {}, like 1GiB",
+                "a store of two tiers or more needs --fast-capacity: how many bytes it may occupy in {}, like 1GiB",
                 self.fast.display()
             )));
         }
@@ -160,14 +162,19 @@ fn not_created(error: Error, store: &StoreArgs) -> Failure {
     let fast = &store.fast;
     let is_fast = |path: &Path| path == fast || std::path::absolute(fast).is_ok_and(|f| path == f);
     let hint = match &error {
-        Error::NotFound { path } if is_fast(path) => Some(match store.slow() {
-            Some(slow) if holds_a_store(slow) => format!(
-                "{} holds files of a store, so the device of {} may not be mounted",
-                slow.display(),
-                fast.display()
-            ),
-            _ => "add --create to make a new store there".to_owned(),
-        }),
+        Error::NotFound { path } if is_fast(path) => {
+            let held = store.slow().iter().find(|slow| holds_a_store(slow));
+            Some(held.map_or_else(
+                || "add --create to make a new store there".to_owned(),
+                |slow| {
+                    format!(
+                        "{} holds files of a store, so the device of {} may not be mounted",
+                        slow.display(),
+                        fast.display()
+                    )
+                },
+            ))
+        }
         _ => None,
     };
     Failure::Store { error, hint }

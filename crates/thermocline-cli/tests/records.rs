@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Run, Store, thermocline};
+use common::{Run, Store, run, thermocline};
 
 #[test]
 fn a_record_goes_in_and_comes_out_until_it_is_deleted() {
@@ -184,6 +184,37 @@ fn a_store_of_one_tier_may_be_used_beside_one_in_the_environment() {
     assert!(!store.slow().exists());
     let slow = store.slow().display().to_string();
     run(&["get", "k", "--slow", &slow]).fails(2, &["--one-tier", "--slow"]);
+}
+
+/// The command could name two tiers at most. A store of three was refused with the advice to name them all.
+#[test]
+fn a_store_may_have_three_tiers() {
+    let home = Store::new();
+    let path = |name: &str| home.path(name).display().to_string();
+    let [fast, middle, slow] = ["three-fast", "three-middle", "three-slow"].map(path);
+    let with = |words: &[&str], slower: &[&String]| {
+        let mut command = thermocline(words);
+        command.args(["--fast", &fast, "--fast-capacity", "64MiB"]);
+        for dir in slower {
+            command.arg("--slow").arg(dir);
+        }
+        Run::new(command.output().expect("runs"))
+    };
+    let all = [&middle, &slow];
+    with(&["put", "--create", "k", "v"], &all).ok();
+    let stats = with(&["stats", "--json", "--slow-capacity", "1GiB"], &all).json();
+    let capacities = [0_usize, 1, 2].map(|tier| stats["tiers"][tier]["capacity"].as_u64());
+    assert_eq!(capacities, [Some(64 << 20), None, Some(1 << 30)]);
+    // Their order is the store's.
+    with(&["get", "k"], &[&slow, &middle]).fails(3, &["in the order"]);
+    let copy = ["copy-fast", "copy-middle", "copy-slow"].map(path);
+    let mut checkpoint = vec!["checkpoint", "--to-fast", &copy[0]];
+    checkpoint.extend(["--to-slow", &copy[1], "--to-slow", &copy[2]]);
+    with(&checkpoint[..5], &all).fails(2, &["3 tiers"]);
+    with(&checkpoint, &all).ok();
+    let mut copied = vec!["get", "k", "--fast-capacity", "64MiB"];
+    copied.extend(["--fast", &copy[0], "--slow", &copy[1], "--slow", &copy[2]]);
+    assert_eq!(run(&copied).ok(), "v\n");
 }
 
 #[test]

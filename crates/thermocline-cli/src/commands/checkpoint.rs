@@ -27,9 +27,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     to_fast: PathBuf,
 
-    /// Directory for the slow tier of the copy
+    /// Directory for the slow tier of the copy; of a store with several, once for each, in their order
     #[arg(long, value_name = "DIR", required_unless_present = "one_tier")]
-    to_slow: Option<PathBuf>,
+    to_slow: Vec<PathBuf>,
 
     /// Print the result as JSON
     #[arg(long)]
@@ -37,12 +37,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    if args.to_slow.is_some() && args.store.slow().is_none() {
+    if !args.to_slow.is_empty() && args.store.slow().is_empty() {
         return Err(Failure::usage("a store of one tier takes no --to-slow"));
     }
-    let targets: Vec<PathBuf> = [Some(&args.to_fast), args.to_slow.as_ref()]
-        .into_iter()
-        .flatten()
+    let targets: Vec<PathBuf> = std::iter::once(&args.to_fast)
+        .chain(&args.to_slow)
         .cloned()
         .collect();
     let db = args.store.open()?;

@@ -39,7 +39,7 @@ fn confirmed(store: &StoreArgs) -> Result<bool, Failure> {
         ));
     }
     let mut places = store.fast.display().to_string();
-    if let Some(slow) = store.slow() {
+    for slow in store.slow() {
         places.push_str(&format!(" and {}", slow.display()));
     }
     let answer_io = |source| Failure::Io {

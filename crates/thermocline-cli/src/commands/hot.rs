@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn nothing_tracked(store: &StoreArgs) -> String {
-    if store.slow().is_none() {
+    if store.slow().is_empty() {
         return "a store of one tier does not track which records are hot: there is no other \
                 tier to keep them from"
             .to_owned();

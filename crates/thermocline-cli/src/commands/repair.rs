@@ -45,20 +45,22 @@ pub(crate) struct Args {
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum GivenUp {
     Fast,
+    /// The last one of several
     Slow,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.store.one_tier && args.give_up.is_some() {
         return Err(Failure::usage(
-            "--give-up is for stores of two tiers: of one tier nothing would be left".to_owned(),
+            "--give-up is for stores of two tiers or more: of one tier nothing would be left"
+                .to_owned(),
         ));
     }
     let builder = Db::builder(args.store.online_options(false)?);
     let builder = match args.give_up {
         None => builder,
         Some(GivenUp::Fast) => builder.give_up_tier(0),
-        Some(GivenUp::Slow) => builder.give_up_tier(1),
+        Some(GivenUp::Slow) => builder.give_up_tier(args.store.slow().len()),
     };
     let bar = progress::spinner("reading every file");
     let result = builder.repair(args.dry_run);
