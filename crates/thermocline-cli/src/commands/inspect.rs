@@ -22,7 +22,9 @@ Examples:
   thermocline inspect --one-tier --fast /nvme/db tables --json
   thermocline inspect --one-tier --fast /nvme/db wal --file 00000007.wal
 
-Nothing is changed, not even recovered, so this also works on a store that does not open.
+Nothing is changed, not even recovered, so this also works on a store that does not open. No lock is
+taken: beside a program that has the store open, what is said of tables and log may be of a moment ago,
+and a file that is gone since is called damaged.
 Damage is printed where it stands, and makes the exit code 4. JSON comes as one object a line.")]
 pub(crate) struct Args {
     #[command(flatten)]
