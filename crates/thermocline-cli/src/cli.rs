@@ -54,7 +54,17 @@ pub(crate) fn parse() -> Cli {
             .error(ErrorKind::ArgumentConflict, what)
             .exit();
     }
+    let matches = match store::has_capacity_of_another(&matches) {
+        Some(name) => without_environment(name, store::FAST_CAPACITY).get_matches(),
+        None => matches,
+    };
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// The command line, for which the environment says nothing of the flag `arg` of the subcommand `name`.
+fn without_environment(name: &str, arg: &str) -> clap::Command {
+    let forget = |arg: clap::Arg| arg.env(None::<&'static str>);
+    Cli::command().mut_subcommand(name, |command| command.mut_arg(arg, forget))
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,6 +1,7 @@
 //! Which store a command means, and opening it.
 
 use std::io::{self, Write};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
@@ -14,6 +15,9 @@ use crate::text::Notation;
 
 /// Heading of these flags in `--help`.
 const STORE: &str = "Store";
+
+/// What clap calls the capacity of the fast tier.
+pub(crate) const FAST_CAPACITY: &str = "fast_capacity";
 
 /// Where a store that places records by hotness keeps its access records, on the fast tier.
 const RALT_DIR: &str = "ralt";
@@ -34,7 +38,7 @@ pub(crate) struct StoreArgs {
     )]
     slow: Vec<PathBuf>,
 
-    /// The store has one tier only, at --fast; what the environment says of a slow one does not count
+    /// The store has one tier only, at --fast; what the environment says of a slow one and of capacities does not count
     #[arg(long, help_heading = STORE)]
     pub(crate) one_tier: bool,
 
@@ -57,13 +61,25 @@ pub(crate) fn contradiction(matches: &ArgMatches) -> Option<&'static str> {
     if let Some((_, matches)) = matches.subcommand() {
         return contradiction(matches);
     }
-    let has_one = matches.try_get_one("one_tier").ok().flatten() == Some(&true);
+    let has_one = has_one_tier(matches);
     let is_typed = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     match has_one {
         true if is_typed("slow") => Some("--one-tier cannot be used with --slow"),
         true if is_typed("slow_capacity") => Some("--one-tier cannot be used with --slow-capacity"),
         _ => None,
     }
+}
+
+fn has_one_tier(matches: &ArgMatches) -> bool {
+    matches.try_get_one("one_tier").ok().flatten() == Some(&true)
+}
+
+/// The subcommand that works on a store of one tier, if the environment gives that the capacity of another's fast one.
+pub(crate) fn has_capacity_of_another(matches: &ArgMatches) -> Option<&str> {
+    let (name, matches) = matches.subcommand()?;
+    let is_found = has_one_tier(matches)
+        && matches.value_source(FAST_CAPACITY) == Some(ValueSource::EnvVariable);
+    is_found.then_some(name)
 }
 
 impl StoreArgs {
@@ -216,6 +232,27 @@ impl DataArgs {
         self.notation()
             .read(text.as_bytes())
             .map_err(|why| Failure::usage(format!("{what} {text:?}: {why}")))
+    }
+
+    /// The keys from `from` on and before `to`, as far as these are given.
+    pub(crate) fn range(
+        &self,
+        from: Option<&str>,
+        to: Option<&str>,
+    ) -> Result<(Bound<Vec<u8>>, Bound<Vec<u8>>), Failure> {
+        let read = |key: Option<&str>| key.map(|key| self.read("key", key)).transpose();
+        let (from, to) = (read(from)?, read(to)?);
+        if let (Some(from), Some(to)) = (&from, &to)
+            && from > to
+        {
+            return Err(Failure::usage(
+                "--from is after --to, so no key is between them; for the opposite order there is `scan --reverse`",
+            ));
+        }
+        Ok((
+            from.map_or(Bound::Unbounded, Bound::Included),
+            to.map_or(Bound::Unbounded, Bound::Excluded),
+        ))
     }
 
     /// Opens the existing store and keyspace.

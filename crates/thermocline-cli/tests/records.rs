@@ -72,6 +72,23 @@ fn scans_take_ranges_prefixes_limits_and_both_directions() {
         .fails(2, &["--reverse"]);
 }
 
+/// `get -5` found its key, `--from -5` was refused as a flag. `compact` took a range that is the wrong way round for one without keys,
+/// and said nothing.
+#[test]
+fn a_range_may_begin_with_a_minus_and_is_not_the_wrong_way_round() {
+    let store = Store::new();
+    let lines = b"-5\t1\n-7\t2\n";
+    store.run_with("load --create", &[], lines).ok();
+    let scan = |flags: &str| store.run(&format!("scan --keys-only {flags}"), &[]).ok();
+    assert_eq!(scan("--from -6"), "-7\n");
+    assert_eq!(scan("--to -6"), "-5\n");
+    assert_eq!(scan("--prefix -7"), "-7\n");
+    store.run("compact --from -5 --to -7", &[]).ok();
+    store
+        .run("compact --from b --to a", &[])
+        .fails(2, &["--from", "--to"]);
+}
+
 #[test]
 fn a_scan_in_either_form_can_be_loaded_again() {
     let from = Store::new();
@@ -163,7 +180,7 @@ fn keyspaces_are_apart_and_made_only_on_request() {
 }
 
 /// With the environment of the README's example every command with --one-tier was refused: it cannot be used with --slow, which
-/// nobody had typed.
+/// nobody had typed. Later the capacity of the environment's fast tier held for it.
 #[test]
 fn a_store_of_one_tier_may_be_used_beside_one_in_the_environment() {
     let store = Store::new();
@@ -182,6 +199,12 @@ fn a_store_of_one_tier_may_be_used_beside_one_in_the_environment() {
     run(&["put", "--create", "k", "v"]).ok();
     assert_eq!(run(&["get", "k"]).ok(), "v\n");
     assert!(!store.slow().exists());
+    let capacity = |flags: &[&str]| {
+        let stats = run(&[&["stats", "--json"], flags].concat()).json();
+        stats["tiers"][0]["capacity"].as_u64()
+    };
+    assert_eq!(capacity(&[]), None);
+    assert_eq!(capacity(&["--fast-capacity", "32MiB"]), Some(32 << 20));
     let slow = store.slow().display().to_string();
     run(&["get", "k", "--slow", &slow]).fails(2, &["--one-tier", "--slow"]);
 }

@@ -1,7 +1,5 @@
 //! `thermocline compact`.
 
-use std::ops::Bound;
-
 use serde_json::{Value as Json, json};
 use thermocline::metrics::Metrics;
 
@@ -23,11 +21,11 @@ pub(crate) struct Args {
     data: DataArgs,
 
     /// Only this key and those after it
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", allow_negative_numbers = true)]
     from: Option<String>,
 
     /// Only keys before this one
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", allow_negative_numbers = true)]
     to: Option<String>,
 
     /// Print the table bytes of each tier before and after as JSON
@@ -36,17 +34,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let read = |key: &Option<String>| -> Result<Option<Vec<u8>>, Failure> {
-        key.as_ref().map(|k| args.data.read("key", k)).transpose()
-    };
-    let from = read(&args.from)?.map_or(Bound::Unbounded, Bound::Included);
-    let to = read(&args.to)?.map_or(Bound::Unbounded, Bound::Excluded);
+    let range = args.data.range(args.from.as_deref(), args.to.as_deref())?;
     let session = args.data.open()?;
     let before = table_bytes(&session.db.metrics());
     let bar = progress::spinner("compacting");
     let result = session
         .keyspace
-        .compact_range((from, to))
+        .compact_range(range)
         .and_then(|()| session.db.wait_idle());
     bar.finish_and_clear();
     result?;

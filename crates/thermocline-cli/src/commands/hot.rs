@@ -1,7 +1,7 @@
 //! `thermocline hot`.
 
 use serde_json::{Value as Json, json};
-use thermocline::metrics::{HeatPoint, HeatReport, HotKey, RaltMetrics};
+use thermocline::metrics::{HeatPoint, HeatReport, RaltMetrics};
 
 use crate::failure::Failure;
 use crate::output::Out;
@@ -82,7 +82,7 @@ fn percent(bytes: u64, heat: &HeatReport) -> f64 {
 fn to_text(heat: &HeatReport, ralt: &RaltMetrics) -> String {
     let mut lines = shares(heat, ralt);
     lines.extend(curve(heat));
-    lines.extend(keys(&heat.hottest));
+    lines.extend(keys(heat));
     lines.push(String::new());
     lines.join("\n")
 }
@@ -147,9 +147,14 @@ fn thinned(curve: &[HeatPoint]) -> Vec<&HeatPoint> {
     points
 }
 
-fn keys(keys: &[HotKey]) -> Vec<String> {
+fn keys(heat: &HeatReport) -> Vec<String> {
+    let keys = &heat.hottest;
     if keys.is_empty() {
-        return vec!["\nNo record is tracked".to_owned()];
+        return match tracked(heat) {
+            (0, _) => vec!["\nNo record is tracked".to_owned()],
+            // None was asked for.
+            _ => Vec::new(),
+        };
     }
     let shown: Vec<String> = keys.iter().map(|k| Notation::Text.show(&k.key)).collect();
     let widest = |lens: &mut dyn Iterator<Item = usize>, title: usize| lens.fold(title, usize::max);
@@ -208,6 +213,8 @@ fn to_json(heat: &HeatReport, ralt: &RaltMetrics) -> Json {
 
 #[cfg(test)]
 mod tests {
+    use thermocline::metrics::HotKey;
+
     use super::*;
 
     fn point(records: u64) -> HeatPoint {
@@ -228,6 +235,7 @@ mod tests {
         assert!(thinned(&[]).is_empty());
     }
 
+    /// Who asked for the shares and no keys, with `--limit 0`, read that no record is tracked.
     #[test]
     fn the_text_says_what_is_hot_and_lines_up() {
         let key = |key: &str, score, is_hot, is_stable| HotKey {
@@ -276,6 +284,11 @@ Hottest keys
         let nothing = to_text(&HeatReport::default(), &RaltMetrics::default());
         assert!(nothing.ends_with("\nNo record is tracked\n"), "{nothing}");
         assert!(!nothing.contains("NaN"), "{nothing}");
+        let heat = HeatReport {
+            hottest: Vec::new(),
+            ..heat
+        };
+        assert!(!to_text(&heat, &ralt).contains("No record is tracked"));
     }
 
     #[test]

@@ -22,15 +22,20 @@ pub(crate) struct Args {
     data: DataArgs,
 
     /// Only keys that start with this
-    #[arg(long, value_name = "PREFIX", conflicts_with_all = ["from", "to"])]
+    #[arg(
+        long,
+        value_name = "PREFIX",
+        allow_negative_numbers = true,
+        conflicts_with_all = ["from", "to"]
+    )]
     prefix: Option<String>,
 
     /// Only this key and those after it
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", allow_negative_numbers = true)]
     from: Option<String>,
 
     /// Only keys before this one
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", allow_negative_numbers = true)]
     to: Option<String>,
 
     /// Print the last key first
@@ -68,21 +73,8 @@ impl Selection {
         if let Some(prefix) = &args.prefix {
             return Ok(Selection::Prefix(args.data.read("prefix", prefix)?));
         }
-        let read = |key: &Option<String>| -> Result<Option<Vec<u8>>, Failure> {
-            key.as_ref().map(|k| args.data.read("key", k)).transpose()
-        };
-        let (from, to) = (read(&args.from)?, read(&args.to)?);
-        if let (Some(from), Some(to)) = (&from, &to)
-            && from > to
-        {
-            return Err(Failure::usage(
-                "--from is after --to, so no key is between them; for the opposite order use --reverse",
-            ));
-        }
-        Ok(Selection::Range(
-            from.map_or(Bound::Unbounded, Bound::Included),
-            to.map_or(Bound::Unbounded, Bound::Excluded),
-        ))
+        let (from, to) = args.data.range(args.from.as_deref(), args.to.as_deref())?;
+        Ok(Selection::Range(from, to))
     }
 
     fn open(self, keyspace: &Keyspace) -> Range {
