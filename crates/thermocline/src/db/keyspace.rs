@@ -71,10 +71,8 @@ impl Keyspace {
         let engine = self.engine();
         engine.check_open()?;
         // Registered before the superversion is pinned, or a batch could be seen torn.
-        let seq = engine.snapshots.register(|| engine.visible());
-        let values = engine.multi_get_at(&self.tree, keys, seq);
-        engine.snapshots.release(seq);
-        values
+        let held = engine.snapshots.hold(|| engine.visible());
+        engine.multi_get_at(&self.tree, keys, held.seq)
     }
 
     /// Gives `key` the value `value`, with the durability of the options.
@@ -221,5 +219,36 @@ impl Batch {
         let id = keyspace.tree.id;
         self.note_store(keyspace.engine().opening, id);
         id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::Db;
+    use crate::options::Options;
+    use crate::storage::Memory;
+
+    struct Panics;
+
+    impl AsRef<[u8]> for Panics {
+        fn as_ref(&self) -> &[u8] {
+            panic!("planted")
+        }
+    }
+
+    /// How a key becomes bytes is the caller's code, which may panic. The sequence number that the read had registered was
+    /// released by a line behind it, which was then never reached: compactions kept every later version until the store was
+    /// closed.
+    #[test]
+    fn a_panic_within_a_read_of_many_keys_keeps_no_versions() {
+        let builder = Db::builder(Options::one_tier("/db")).medium(0, Arc::new(Memory::new()));
+        let db = builder.open().unwrap();
+        db.put("key", "value").unwrap();
+        let read = catch_unwind(AssertUnwindSafe(|| db.multi_get(&[Panics])));
+        assert!(read.is_err());
+        assert_eq!(db.metrics().snapshots, 0);
     }
 }

@@ -22,6 +22,14 @@ impl Snapshots {
         seq
     }
 
+    /// As [`Snapshots::register`], for the time of one read: whatever ends it, a panic too.
+    pub(crate) fn hold(&self, visible: impl FnOnce() -> SeqNo) -> Held<'_> {
+        Held {
+            seq: self.register(visible),
+            snapshots: self,
+        }
+    }
+
     pub(crate) fn release(&self, seq: SeqNo) {
         let mut open = self.open.lock();
         if let Some(readers) = open.get_mut(&seq) {
@@ -49,6 +57,20 @@ impl Snapshots {
 
     pub(crate) fn oldest(&self) -> Option<SeqNo> {
         self.open.lock().keys().next().copied()
+    }
+}
+
+/// A reader that is registered for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Held<'a> {
+    snapshots: &'a Snapshots,
+    /// What it reads at.
+    pub(crate) seq: SeqNo,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.snapshots.release(self.seq);
     }
 }
 
