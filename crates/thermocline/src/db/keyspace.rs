@@ -63,7 +63,8 @@ impl Keyspace {
         Ok(self.get(key)?.is_some())
     }
 
-    /// The values of `keys`, in their order, all as of one moment. Disk reads overlap.
+    /// The values of `keys`, in their order, all as of one moment. Blocks that several of them need are read once, and
+    /// disk reads overlap.
     ///
     /// # Errors
     /// As [`Keyspace::get`].

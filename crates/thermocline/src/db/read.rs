@@ -1,4 +1,7 @@
-//! The read path: one key through I1's search order, many keys with overlapped disk reads.
+//! The read path: one key through I1's search order, many keys with shared and overlapped disk reads.
+
+#[cfg(test)]
+mod tests;
 
 use super::engine::Engine;
 use super::record_cache::Moment;
@@ -6,11 +9,16 @@ use super::stats::{Found, sampled};
 use super::tree::Tree;
 use crate::error::Result;
 use crate::key::{Kind, SeqNo};
-use crate::storage::ReadRequest;
+use crate::storage::{IoBuf, ReadRequest};
 use crate::sync::Arc;
 use crate::table::{BlockHandle, BlockSource, Located, ReadTrace, Record};
 use crate::value::Value;
+use crate::version::edit::FileId;
 use crate::version::{MAX_LEVELS, Superversion, TableHandle};
+
+/// Most bytes of blocks that a `multi_get` has read at once, before they are decoded: enough for all
+/// that a device does at once.
+const MAX_TOGETHER: u64 = 4 << 20;
 
 impl Engine {
     /// The newest value of `key`.
@@ -73,7 +81,7 @@ impl Engine {
     }
 
     /// The values of `keys` at `seq`, which the caller keeps registered. Level by level, the
-    /// blocks that all keys need there are read together.
+    /// blocks that all keys need there are read together, each once.
     pub(crate) fn multi_get_at<K: AsRef<[u8]>>(
         &self,
         tree: &Tree,
@@ -119,14 +127,15 @@ impl Engine {
         Ok(values)
     }
 
-    /// Looks every unfinished key up in the table that `table_for` names, the reads overlapped.
+    /// Looks every unfinished key up in the table that `table_for` names. Each block that they need is
+    /// read once, the reads overlapped.
     fn multi_get_round<'v>(
         &self,
         lookups: &mut [Lookup<'_>],
         seq: SeqNo,
         table_for: impl Fn(&[u8]) -> Option<&'v Arc<TableHandle>>,
     ) -> Result<()> {
-        let mut waiting: Vec<(usize, &Arc<TableHandle>, BlockHandle, BlockSource)> = Vec::new();
+        let mut waiting: Vec<Waiting<'_>> = Vec::new();
         for (index, lookup) in lookups.iter_mut().enumerate() {
             if lookup.done.is_some() {
                 continue;
@@ -137,37 +146,109 @@ impl Engine {
             match table.table.locate(lookup.key, seq, &mut lookup.trace)? {
                 Located::Absent => {}
                 Located::Found(record) => lookup.finish(found_in(table), record),
-                Located::Read(handle) => {
-                    waiting.push((index, table, handle, table.table.source()));
-                }
+                Located::Read(handle) => waiting.push(Waiting {
+                    index,
+                    table,
+                    handle,
+                }),
             }
         }
+        waiting.sort_by_key(Waiting::block);
+        let shared = waiting.chunk_by(|a, b| a.block() == b.block());
+        let shared: Vec<SharedRead<'_, '_>> = shared.filter_map(SharedRead::new).collect();
         for tier in &self.tiers {
-            let here: Vec<_> = waiting
-                .iter()
-                .filter(|(_, table, _, source)| table.table.tier_of(source).index == tier.index)
-                .collect();
-            let requests: Vec<ReadRequest> = here
-                .iter()
-                .map(|(_, table, handle, source)| table.table.read_request(source, *handle))
-                .collect();
-            let reads = if requests.is_empty() {
-                Vec::new()
-            } else {
-                tier.tables.read_many(&requests)
-            };
-            for ((index, table, handle, source), read) in here.into_iter().zip(reads) {
-                let Lookup { key, trace, .. } = &mut lookups[*index];
-                let completed = table.table.complete(*handle, source, read, key, seq, trace);
-                let record = completed?;
-                let lookup = &mut lookups[*index];
-                if let Some(record) = record {
-                    lookup.finish(found_in(table), record);
+            let here = shared.iter().filter(|block| block.tier() == tier.index);
+            let here: Vec<&SharedRead<'_, '_>> = here.collect();
+            let mut left = &here[..];
+            while !left.is_empty() {
+                let count = read_together(left.iter().map(|block| block.handle.len));
+                let (batch, rest) = left.split_at(count);
+                let requests: Vec<ReadRequest> =
+                    batch.iter().map(|block| block.request()).collect();
+                for (block, read) in batch.iter().zip(tier.tables.read_many(&requests)) {
+                    block.finish(read, lookups, seq)?;
                 }
+                left = rest;
             }
         }
         Ok(())
     }
+}
+
+/// A key of a round that needs a block which is not in memory.
+struct Waiting<'v> {
+    /// Of its lookup.
+    index: usize,
+    table: &'v Arc<TableHandle>,
+    handle: BlockHandle,
+}
+
+impl Waiting<'_> {
+    fn block(&self) -> (FileId, u64) {
+        (self.table.meta.id, self.handle.offset)
+    }
+}
+
+/// The read of one block, for all keys of a round that need it.
+struct SharedRead<'a, 'v> {
+    table: &'v Arc<TableHandle>,
+    handle: BlockHandle,
+    source: BlockSource,
+    keys: &'a [Waiting<'v>],
+}
+
+impl<'a, 'v> SharedRead<'a, 'v> {
+    /// The read that all of `keys` wait for.
+    fn new(keys: &'a [Waiting<'v>]) -> Option<Self> {
+        let first = keys.first()?;
+        Some(Self {
+            table: first.table,
+            handle: first.handle,
+            source: first.table.table.source(),
+            keys,
+        })
+    }
+
+    fn tier(&self) -> u8 {
+        self.table.table.tier_of(&self.source).index
+    }
+
+    fn request(&self) -> ReadRequest {
+        self.table.table.read_request(&self.source, self.handle)
+    }
+
+    /// Searches what was `read` for each of the keys. It counts for the first of them; to the others it is
+    /// what it would have been had they come one by one, a block in the cache.
+    fn finish(&self, read: Result<IoBuf>, lookups: &mut [Lookup<'_>], seq: SeqNo) -> Result<()> {
+        let [first, others @ ..] = self.keys else {
+            return Ok(());
+        };
+        let table = &self.table.table;
+        let trace = &mut lookups[first.index].trace;
+        let payload = table.receive(self.handle, &self.source, read, trace)?;
+        for other in others {
+            lookups[other.index].trace.cache_hits += 1;
+        }
+        for waiting in self.keys {
+            let lookup = &mut lookups[waiting.index];
+            let (key, trace) = (lookup.key, &mut lookup.trace);
+            let found = table.search(payload.clone(), self.handle, key, seq, trace)?;
+            if let Some(record) = found {
+                lookup.finish(found_in(self.table), record);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many blocks of these lengths, from the first on, are read at once; always one.
+fn read_together(lens: impl Iterator<Item = u32>) -> usize {
+    let mut bytes = 0;
+    let fits = |len: &u32| {
+        bytes += u64::from(*len);
+        bytes <= MAX_TOGETHER
+    };
+    lens.take_while(fits).count().max(1)
 }
 
 /// A key of a `multi_get` on its way down the levels.

@@ -40,7 +40,7 @@ pub(crate) enum Located {
     Absent,
     /// The block was in the cache.
     Found(Record),
-    /// The block must be read; [`Table::complete`] goes on from there.
+    /// The block must be read; [`Table::receive`] goes on from there.
     Read(BlockHandle),
 }
 
@@ -188,13 +188,15 @@ impl Table {
             Located::Read(handle) => {
                 let source = self.source();
                 let read = self.read_from(&source, handle);
-                self.complete(handle, &source, read, key, seq, trace)
+                let payload = self.receive(handle, &source, read, trace)?;
+                self.search(payload, handle, key, seq, trace)
             }
         }
     }
 
     /// As [`Table::get`], up to the read of a data block: the caller makes many of those at
-    /// once with [`Table::read_request`] and goes on with [`Table::complete`].
+    /// once with [`Table::read_request`] and goes on with [`Table::receive`] for each block and
+    /// [`Table::search`] for each key.
     ///
     /// # Errors
     /// As [`Table::get`].
@@ -244,23 +246,36 @@ impl Table {
         )
     }
 
-    /// Goes on where [`Table::locate`] asked for a block that was `read` from `source`: checks it, keeps it
-    /// in the cache and searches it. Counts the read.
+    /// The payload of a block that [`Table::locate`] asked for and that was `read` from `source`: checked,
+    /// and kept in the cache. Counts the read.
     ///
     /// # Errors
     /// What became of `read`; [`Error::Corruption`].
-    pub(crate) fn complete(
+    pub(crate) fn receive(
         &self,
         handle: BlockHandle,
         source: &BlockSource,
         read: Result<IoBuf>,
+        trace: &mut ReadTrace,
+    ) -> Result<Bytes> {
+        let payload = self.payload(handle, source, read, trace.purpose, trace)?;
+        self.cache
+            .insert(self.meta.id, handle.offset, payload.clone());
+        Ok(payload)
+    }
+
+    /// Searches the block for which [`Table::locate`] asked for `key`.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`].
+    pub(crate) fn search(
+        &self,
+        payload: Bytes,
+        handle: BlockHandle,
         key: &[u8],
         seq: SeqNo,
         trace: &mut ReadTrace,
     ) -> Result<Option<Record>> {
-        let payload = self.payload(handle, source, read, trace.purpose, trace)?;
-        self.cache
-            .insert(self.meta.id, handle.offset, payload.clone());
         self.search_block(payload, handle, key, seek_trailer(seq), trace)
     }
 

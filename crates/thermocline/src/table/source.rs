@@ -82,7 +82,7 @@ impl Table {
         &self.file_of(source).tier
     }
 
-    /// The read that a [`Located::Read`] asks for. [`Table::complete`] counts it.
+    /// The read that a [`Located::Read`] asks for. [`Table::receive`] counts it.
     pub(crate) fn read_request(&self, source: &BlockSource, handle: BlockHandle) -> ReadRequest {
         ReadRequest {
             file: Arc::clone(&self.file_of(source).file),

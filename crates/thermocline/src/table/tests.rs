@@ -453,7 +453,8 @@ fn many_lookups_may_share_their_reads() {
     let source = table.source();
     let request = table.read_request(&source, handle);
     let read = fixture.tier.tables.read_many(&[request]).remove(0);
-    let found = table.complete(handle, &source, read, &rows[500].0, MAX_SEQ, &mut trace);
+    let payload = table.receive(handle, &source, read, &mut trace).unwrap();
+    let found = table.search(payload, handle, &rows[500].0, MAX_SEQ, &mut trace);
     assert_eq!(found.unwrap().unwrap().value, rows[500].3[..]);
     let again = table.locate(&rows[500].0, MAX_SEQ, &mut trace).unwrap();
     assert!(
