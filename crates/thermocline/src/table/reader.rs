@@ -93,7 +93,7 @@ pub(crate) struct Table {
     pin: Pin,
     /// Held while the partitions are loaded, so that they are read once.
     loading: Mutex<()>,
-    /// Whether one of them is damaged: then each is read by itself.
+    /// Whether one of them is damaged or cannot be read: then each is read by itself.
     is_apart: AtomicBool,
     /// Its copy on a faster tier, if there is one.
     pub(super) copy: Arc<CopySlot>,
@@ -104,7 +104,8 @@ pub(crate) struct Table {
 
 impl Table {
     /// Opens the table that `meta` names: one read, of at most 64 KiB, for tables of any
-    /// usual size. Damage of filters and index is left to what reads them.
+    /// usual size. Damage of filters and index, and sectors of them that cannot be read, are left to
+    /// what reads them.
     ///
     /// # Errors
     /// [`Error::Corruption`] when the file's end is damaged, or it is another table, or belongs to
@@ -427,8 +428,9 @@ impl Table {
             None if !self.pin.is_granted_by_now() => Ok(None),
             None if self.is_apart.load(Ordering::Relaxed) => Ok(None),
             None => match self.load_pinned() {
-                // An error of those who need what is damaged, and of nobody else.
-                Err(error) if error.is_corruption() => {
+                // An error of those who need what is damaged, or what the device cannot read, and of
+                // nobody else. What the process lacks is no property of the file, and passes.
+                Err(Error::Corruption { .. } | Error::Io { .. }) => {
                     self.is_apart.store(true, Ordering::Relaxed);
                     Ok(None)
                 }

@@ -39,8 +39,17 @@ impl Tail {
             let what = format!("the file has {len} bytes, the manifest says {}", meta.len);
             return Err(Error::corruption(path, len.min(meta.len), what));
         }
-        let start = len.saturating_sub(TAIL_LEN);
-        let bytes = file.read_bytes(purpose, start, (len - start) as usize)?;
+        let read = |tail_len: u64| -> Result<(u64, Bytes)> {
+            let start = len.saturating_sub(tail_len);
+            let bytes = file.read_bytes(purpose, start, (len - start) as usize)?;
+            Ok((start, bytes))
+        };
+        let (start, bytes) = match read(TAIL_LEN) {
+            // Of that, opening needs neither records nor filters nor index: one sector of them that
+            // cannot be read keeps no table from being opened.
+            Err(Error::Io { .. }) => read(FOOTER_LEN as u64)?,
+            tail => tail?,
+        };
         let footer = Footer::decode(&bytes, path, len)?;
         if footer.table != meta.id {
             let what = format!("this is table {}, not {}", footer.table, meta.id);

@@ -1,6 +1,7 @@
 //! A table store in memory, and tables to read from it.
 
 use bytes::Bytes;
+use rustix::io::Errno;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,8 +20,8 @@ pub(super) const DATABASE: u128 = 0xdb;
 
 type Objects = Arc<Mutex<HashMap<String, Arc<Vec<u8>>>>>;
 
-/// Asked before each read, with its offset.
-type OnRead = dyn Fn(u64) -> Result<()> + Send + Sync;
+/// Asked before each read, with its offset and length.
+type OnRead = dyn Fn(u64, usize) -> Result<()> + Send + Sync;
 
 /// Its files are said to wait for a device, so that all that is done about that is done here.
 #[derive(Default)]
@@ -63,8 +64,21 @@ impl TestStore {
     }
 
     /// From now on each read asks `on_read` before it reads.
-    pub(super) fn on_read(&self, on_read: impl Fn(u64) -> Result<()> + Send + Sync + 'static) {
+    pub(super) fn on_read(
+        &self,
+        on_read: impl Fn(u64, usize) -> Result<()> + Send + Sync + 'static,
+    ) {
         *self.on_read.lock() = Some(Arc::new(on_read));
+    }
+
+    /// From now on the device cannot read the byte at `bad`, nor anything together with it.
+    pub(super) fn fail_at(&self, bad: u64) {
+        self.on_read(move |offset, len| {
+            if (offset..offset + len as u64).contains(&bad) {
+                return Err(Error::io("read", "a table", Errno::IO.into()));
+            }
+            Ok(())
+        });
     }
 }
 
@@ -143,7 +157,7 @@ impl TableFile for TestFile {
 
     fn read(&self, offset: u64, len: usize) -> Result<IoBuf> {
         let on_read = self.on_read.lock().clone();
-        on_read.map_or(Ok(()), |ask| ask(offset))?;
+        on_read.map_or(Ok(()), |ask| ask(offset, len))?;
         let from = offset as usize;
         match self.content.get(from..from.saturating_add(len)) {
             Some(bytes) => Ok(IoBuf::copy_from(bytes)),

@@ -2,6 +2,7 @@
 
 mod pins;
 mod scans;
+mod unreadable;
 
 use proptest::prelude::*;
 

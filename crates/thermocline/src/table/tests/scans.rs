@@ -21,7 +21,7 @@ fn a_scan_to_the_end_has_its_next_read_begun_while_it_goes_through_the_last() {
     let fixture = Fixture::new(options(4096), 0, 1 << 20);
     let table = fixture.open(&fixture.write(1, &rows)).unwrap();
     let (reads, read) = std::sync::mpsc::channel();
-    fixture.store.on_read(move |offset| {
+    fixture.store.on_read(move |offset, _| {
         reads.send(offset).unwrap();
         Ok(())
     });
@@ -51,7 +51,7 @@ fn an_error_of_a_read_begun_early_comes_where_its_records_would() {
     let rows = simple(20_000, 100);
     let fixture = Fixture::new(options(4096), 0, 1 << 20);
     let table = fixture.open(&fixture.write(1, &rows)).unwrap();
-    fixture.store.on_read(|offset| match offset {
+    fixture.store.on_read(|offset, _| match offset {
         0 => Ok(()),
         _ => Err(Error::io("read", "1.sst", std::io::Error::other("planted"))),
     });
@@ -75,7 +75,7 @@ fn a_read_that_panics_in_a_helper_is_done_again_by_the_scan() {
     let rows = simple(20_000, 100);
     let fixture = Fixture::new(options(4096), 0, 1 << 20);
     let table = fixture.open(&fixture.write(1, &rows)).unwrap();
-    fixture.store.on_read(|_| {
+    fixture.store.on_read(|_, _| {
         let thread = std::thread::current();
         assert!(
             !thread
