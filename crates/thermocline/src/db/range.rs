@@ -213,6 +213,8 @@ struct Front {
     cursor: MergingIter,
     /// The key looked at last, given or found deleted.
     last: Option<Vec<u8>>,
+    /// Whether the cursor stands on the record that was given last.
+    is_on_given: bool,
 }
 
 impl Front {
@@ -223,7 +225,11 @@ impl Front {
             }
             Bound::Unbounded => cursor.seek_to_first()?,
         }
-        Ok(Self { cursor, last: None })
+        Ok(Self {
+            cursor,
+            last: None,
+            is_on_given: false,
+        })
     }
 
     fn has_given(&self, key: &[u8]) -> bool {
@@ -232,6 +238,9 @@ impl Front {
 
     /// The next key's newest version at or before `seq`.
     fn next(&mut self, seq: SeqNo, bounds: &Bounds) -> Result<Option<(Bytes, Value)>> {
+        if std::mem::take(&mut self.is_on_given) {
+            self.cursor.next()?;
+        }
         while self.cursor.valid() {
             let key = self.cursor.key();
             if bounds.is_above(key.user_key) {
@@ -249,10 +258,13 @@ impl Front {
                 let value = Value::new(self.cursor.value_bytes());
                 (Bytes::copy_from_slice(key.user_key), value)
             });
-            self.cursor.next()?;
             if record.is_some() {
+                // The cursor moves on when more is wanted: into the next block perhaps, whose damage
+                // is none of this record's, and which nobody may ask for.
+                self.is_on_given = true;
                 return Ok(record);
             }
+            self.cursor.next()?;
         }
         Ok(None)
     }
@@ -340,7 +352,12 @@ pub(crate) fn owned_bounds<K: AsRef<[u8]>>(
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::promotion::tests::scene::{KEYS, Scene, options};
+    use crate::storage::Faulty;
+    use crate::table::{Located, ReadTrace};
 
     #[test]
     fn a_prefix_ends_before_its_successor() {
@@ -354,5 +371,45 @@ mod tests {
         );
         assert_eq!(prefix_end(b"\xff\xff"), Bound::Unbounded);
         assert_eq!(prefix_end(b""), Bound::Unbounded);
+    }
+
+    /// Before a record was given the cursor went on to the next one. A damaged block took the last record of the block before it
+    /// along, for good: whoever went on behind the last key that had come met the error again. And a scan for so many records
+    /// that ended with a block read the next one for nobody.
+    #[test]
+    fn a_damaged_block_costs_a_scan_no_record_before_it() {
+        let disk = Faulty::new(1);
+        let scene = Scene::on(Arc::new(disk.clone()), options());
+        scene.put_all(&KEYS, "1");
+        scene.db.flush().unwrap();
+        let pinned = scene.tree().pin();
+        let [table] = &pinned.version.levels[0].tables[..] else {
+            panic!("a flush makes one table");
+        };
+        let block = |key: &str| {
+            let mut trace = ReadTrace::default();
+            let found = table.table.locate(key.as_bytes(), MAX_SEQ, &mut trace);
+            let Located::Read(handle) = found.unwrap() else {
+                panic!("nothing has been read");
+            };
+            handle.offset
+        };
+        let first = block(KEYS[0]);
+        let intact = KEYS.iter().take_while(|key| block(key) == first).count();
+        let second = block(KEYS[intact]);
+
+        let reads = || scene.engine().tiers[0].io(Purpose::UserRead).read_ops;
+        let before = reads();
+        assert_eq!(scene.db.iter().take(intact).count(), intact);
+        assert_eq!(reads(), before + 1);
+        let name = table.meta.file_name();
+        disk.corrupt(Path::new("/fast"), &name, second + 3, 1)
+            .unwrap();
+        let mut records = scene.db.iter();
+        for key in &KEYS[..intact] {
+            assert_eq!(records.next().unwrap().unwrap().0, *key);
+        }
+        assert!(records.next().unwrap().unwrap_err().is_corruption());
+        assert!(records.next().is_none());
     }
 }

@@ -210,12 +210,20 @@ impl TableIter {
                 (upcoming.end, self.wait_for(upcoming)?)
             }
             _ => {
-                let end = self.window_end(handle, self.ahead)?;
-                (end, self.read(handle.offset, end)?)
+                let end = self.window_end(handle, self.ahead);
+                match self.read(handle.offset, end) {
+                    // What lies ahead may never be wanted. A scan that does come to what cannot be read has
+                    // begun anew with single blocks, and so has met few errors on its way.
+                    Err(_) if end > handle.end() && self.how.purpose == Purpose::UserRead => {
+                        self.ahead = single;
+                        (handle.end(), self.read(handle.offset, handle.end())?)
+                    }
+                    read => (end, read?),
+                }
             }
         };
         if self.how.to_end && self.table.file.file.waits_for_a_device() {
-            let after = self.window_end(handle, (end - handle.offset) as usize + self.ahead)?;
+            let after = self.window_end(handle, (end - handle.offset) as usize + self.ahead);
             self.upcoming = (after > end).then(|| self.begin_read(end, after));
         }
         self.table
@@ -244,37 +252,47 @@ impl TableIter {
     }
 
     /// Where the last block ends that begins at or after `handle` and lies within `ahead`
-    /// bytes of it.
-    fn window_end(&mut self, handle: BlockHandle, ahead: usize) -> Result<u64> {
+    /// bytes of it. An index that cannot be read ends it too: that is an error where its records come.
+    fn window_end(&mut self, handle: BlockHandle, ahead: usize) -> u64 {
         let limit = handle.offset.saturating_add(ahead as u64);
         let mut end = handle.end();
         let mut number = self.partition;
         let Some(mut index) = self.index.clone() else {
-            return Ok(end);
+            return end;
         };
-        while end < limit {
-            self.table
-                .at(self.table.index_offset(number), index.next())?;
-            if !index.valid() {
-                number += 1;
-                if self.table.partition(number).is_none() {
-                    break;
-                }
-                let how = self.how;
-                let block =
-                    self.table
-                        .index(number, how.purpose, how.fill_cache, &mut self.trace)?;
-                index.replace(block);
-                self.table
-                    .at(self.table.index_offset(number), index.seek_to_first())?;
-            }
-            let next = self.table.data_handle(index.value(), number)?;
-            if next.offset != end || next.end() > limit {
-                break;
-            }
+        while end < limit
+            && let Ok(Some(next)) = self.block_after(&mut index, &mut number)
+            && next.offset == end
+            && next.end() <= limit
+        {
             end = next.end();
         }
-        Ok(end)
+        end
+    }
+
+    /// The block behind the one that `index`, of partition `number`, stands on, and moves there; none behind
+    /// the last one.
+    fn block_after(
+        &mut self,
+        index: &mut BlockIter<true>,
+        number: &mut usize,
+    ) -> Result<Option<BlockHandle>> {
+        self.table
+            .at(self.table.index_offset(*number), index.next())?;
+        if !index.valid() {
+            *number += 1;
+            if self.table.partition(*number).is_none() {
+                return Ok(None);
+            }
+            let how = self.how;
+            let block = self
+                .table
+                .index(*number, how.purpose, how.fill_cache, &mut self.trace)?;
+            index.replace(block);
+            self.table
+                .at(self.table.index_offset(*number), index.seek_to_first())?;
+        }
+        self.table.data_handle(index.value(), *number).map(Some)
     }
 
     /// Checks the kind of the record that the cursor came to, or that it stands nowhere.

@@ -2,6 +2,25 @@
 
 use super::*;
 
+/// As `db/range.rs` has it.
+const USERS: ScanOptions = ScanOptions {
+    readahead: 256 << 10,
+    ..SCAN
+};
+
+/// What a scan gives until its error.
+fn until_the_error(iter: &mut TableIter) -> (Vec<Row>, Error) {
+    let mut rows = Vec::new();
+    let mut moved = iter.seek_to_first();
+    loop {
+        if let Err(error) = moved {
+            return (rows, error);
+        }
+        rows.push(row(iter).expect("an error comes before the end"));
+        moved = iter.next();
+    }
+}
+
 #[test]
 fn compactions_read_in_few_large_reads_and_leave_the_cache_alone() {
     let rows = simple(20_000, 100);
@@ -94,10 +113,7 @@ fn a_users_scan_reads_ahead_more_and_more() {
     let rows = simple(20_000, 100);
     let fixture = Fixture::new(options(4096), 8 << 20, 1 << 20);
     let table = fixture.open(&fixture.write(1, &rows)).unwrap();
-    let mut iter = table.iter(ScanOptions {
-        readahead: 256 << 10,
-        ..SCAN
-    });
+    let mut iter = table.iter(USERS);
     iter.seek(InternalKey::seek_to(&rows[100].0, MAX_SEQ))
         .unwrap();
     let bytes = fixture.tier.io(Purpose::UserRead).read_bytes;
@@ -118,11 +134,56 @@ fn a_scan_that_begins_in_a_cached_block_reads_ahead_all_the_same() {
     let fixture = Fixture::new(options(4096), 8 << 20, 1 << 20);
     let table = fixture.open(&fixture.write(1, &rows)).unwrap();
     assert!(get(&table, &rows[0].0, MAX_SEQ).unwrap().is_some());
-    let mut iter = table.iter(ScanOptions {
-        readahead: 256 << 10,
-        ..SCAN
-    });
+    let mut iter = table.iter(USERS);
     assert_eq!(forward(&mut iter).unwrap(), rows);
     let blocks = table.verify().unwrap().blocks;
     assert!(u64::from(iter.trace().device_reads[0]) < blocks / 10);
+}
+
+/// The index of the next partition was read to see how far a read may go, and an error of that was one of the scan: it failed up
+/// to 256 KiB before the first record that was lost.
+#[test]
+fn a_damaged_index_costs_a_users_scan_no_record_before_it() {
+    let rows = simple(20_000, 100);
+    let fixture = Fixture::new(options(512), 0, 0);
+    let meta = fixture.write(1, &rows);
+    let table = fixture.open(&meta).unwrap();
+    let partition = |row: &Row| {
+        let key = InternalKey::new(&row.0, row.1, row.2);
+        table.top.find(key.user_key, key.trailer())
+    };
+    let intact = rows.partition_point(|row| partition(row) < Some(2));
+    let index = table.top.get(2).unwrap().index.offset;
+    let mut bytes = fixture.store.content(&meta.file_name());
+    bytes[index as usize + 3] ^= 1;
+    fixture.store.put(&meta.file_name(), bytes);
+
+    let damaged = fixture.open(&meta).unwrap();
+    let (seen, error) = until_the_error(&mut damaged.iter(USERS));
+    assert!(error.is_corruption(), "{error}");
+    assert_eq!(seen.len(), intact);
+    assert_eq!(seen, rows[..intact]);
+}
+
+/// Many blocks are read at once, and one sector among them that could not be read was an error of the first: a scan
+/// failed up to 256 KiB before the first record that was lost.
+#[test]
+fn an_unreadable_sector_costs_a_users_scan_no_record_before_it() {
+    let rows = simple(20_000, 100);
+    let fixture = Fixture::new(options(4096), 0, u64::MAX);
+    let table = fixture.open(&fixture.write(1, &rows)).unwrap();
+    let block = |row: &Row| {
+        let found = table.locate(&row.0, MAX_SEQ, &mut ReadTrace::default());
+        let Located::Read(handle) = found.unwrap() else {
+            panic!("nothing is cached");
+        };
+        handle.offset
+    };
+    let bad = block(&rows[10_000]);
+    let intact = rows.partition_point(|row| block(row) < bad);
+    fixture.store.fail_at(bad);
+    let (seen, error) = until_the_error(&mut table.iter(USERS));
+    assert!(matches!(error, Error::Io { .. }), "{error}");
+    assert_eq!(seen.len(), intact);
+    assert_eq!(seen, rows[..intact]);
 }
