@@ -98,6 +98,7 @@ fn to_json(m: &Metrics) -> Json {
         "memory": {
             "budget_bytes": m.memory.budget,
             "memtable_bytes": m.memory.memtables,
+            "pinned_memtable_bytes": m.memory.pinned_memtables,
             "block_cache_bytes": m.memory.block_cache,
             "record_cache_bytes": m.memory.record_cache,
             "pinned_bytes": m.memory.pinned,

@@ -22,8 +22,9 @@ const READAHEAD: usize = 256 << 10;
 
 /// The records of a range of keys, as they were when the iterator was made.
 ///
-/// Holding it keeps the files alive that it reads, and old versions of records; what that
-/// costs is in [`crate::metrics::TierMetrics::pinned_obsolete_bytes`].
+/// Holding it keeps the files and the memtables alive that it reads, and old versions of records; what
+/// that costs is in [`crate::metrics::TierMetrics::pinned_obsolete_bytes`] and
+/// [`crate::metrics::MemoryMetrics::pinned_memtables`].
 pub struct Range {
     engine: Arc<Engine>,
     superversion: Arc<Superversion>,

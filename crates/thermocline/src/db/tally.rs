@@ -1,7 +1,8 @@
 //! What every write asks about all keyspaces: counted as it changes, for a look at each of thousands would cost
 //! a write more than the write itself.
 
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::version::Superversion;
 
 /// Counts over all keyspaces of a store.
@@ -10,6 +11,8 @@ pub(crate) struct Tally {
     l0_stop: usize,
     frozen: AtomicUsize,
     full: AtomicUsize,
+    /// Held by the memtables that count in it, too.
+    retired: Arc<AtomicU64>,
 }
 
 impl Tally {
@@ -19,6 +22,7 @@ impl Tally {
             l0_stop,
             frozen: AtomicUsize::new(0),
             full: AtomicUsize::new(0),
+            retired: Arc::new(AtomicU64::new(0)),
         }
     }
 
@@ -30,6 +34,12 @@ impl Tally {
     /// Keyspaces whose L0 is full.
     pub(crate) fn full(&self) -> usize {
         self.full.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the memtables that take no more records, whether they are flushed or not, for as long as
+    /// anybody holds them.
+    pub(crate) fn retired_bytes(&self) -> u64 {
+        self.retired.load(Ordering::Relaxed)
     }
 
     /// Counts a keyspace in that is now as `after`, and out as what it was `before`, if it was there.
@@ -44,6 +54,11 @@ impl Tally {
         for (counter, (was, is)) in counters.zip(was.into_iter().zip(is)) {
             // In one step, whose sum wraps to what is right.
             counter.fetch_add(is.wrapping_sub(was), Ordering::Relaxed);
+        }
+        if let Some(before) = before
+            && !Arc::ptr_eq(&before.active, &after.active)
+        {
+            before.active.count_in(&self.retired);
         }
     }
 }

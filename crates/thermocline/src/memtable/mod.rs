@@ -6,11 +6,13 @@ mod key;
 pub(crate) use cursor::MemtableIter;
 
 use std::ops::Bound;
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
 
 use crate::key::{InternalKey, Kind, SeqNo};
+use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::table::{LongKeys, Record};
 use crate::value::Value;
@@ -35,6 +37,21 @@ pub(crate) struct Memtable {
     last_seq: AtomicU64,
     /// Order among the tables of L0, given when the memtable freezes (I2).
     epoch: AtomicU64,
+    /// Its share of a total, once it takes no more records.
+    counted: OnceLock<Counted>,
+}
+
+/// Bytes that count in a total for as long as this lives.
+#[derive(Debug)]
+struct Counted {
+    total: Arc<AtomicU64>,
+    bytes: u64,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.total.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 impl std::fmt::Debug for Memtable {
@@ -115,6 +132,18 @@ impl Memtable {
     /// Gives the memtable its place among the tables of L0 (I2).
     pub(crate) fn freeze(&self, epoch: u64) {
         self.epoch.store(epoch, Ordering::Relaxed);
+    }
+
+    /// Has its bytes count in `total` until nobody holds it any more. It takes no more records (I10).
+    pub(crate) fn count_in(&self, total: &Arc<AtomicU64>) {
+        self.counted.get_or_init(|| {
+            let bytes = self.bytes();
+            total.fetch_add(bytes, Ordering::Relaxed);
+            Counted {
+                total: Arc::clone(total),
+                bytes,
+            }
+        });
     }
 }
 

@@ -137,6 +137,7 @@ pub(super) fn metrics() -> Metrics {
         memory: MemoryMetrics {
             budget: u64::MAX,
             memtables: 1102,
+            pinned_memtables: 1107,
             block_cache: 1103,
             record_cache: 1105,
             pinned: 1104,

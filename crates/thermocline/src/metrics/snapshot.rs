@@ -187,6 +187,8 @@ pub struct MemoryMetrics {
     pub budget: u64,
     /// Active and immutable memtables.
     pub memtables: u64,
+    /// Memtables that were flushed and that iterators still hold. They come on top of the budget.
+    pub pinned_memtables: u64,
     /// Block cache.
     pub block_cache: u64,
     /// Record cache, with its index and what it let go of and readers may still see.

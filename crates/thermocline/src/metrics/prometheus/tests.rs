@@ -197,6 +197,7 @@ fn every_field_appears_with_its_labels_and_nothing_else() {
         ("latency_seconds{operation=\"get\",quantile=\"1\"}", 0.005),
         ("memory_budget_bytes", u64::MAX as f64),
         ("memory_bytes{part=\"memtables\"}", 1102.0),
+        ("memory_bytes{part=\"pinned_memtables\"}", 1107.0),
         ("memory_bytes{part=\"block_cache\"}", 1103.0),
         ("memory_bytes{part=\"record_cache\"}", 1105.0),
         ("memory_bytes{part=\"pinned\"}", 1104.0),

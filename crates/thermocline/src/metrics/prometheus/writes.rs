@@ -43,6 +43,7 @@ impl Writer<'_> {
             "Memory in use",
             [
                 ("memtables", memory.memtables),
+                ("pinned_memtables", memory.pinned_memtables),
                 ("block_cache", memory.block_cache),
                 ("record_cache", memory.record_cache),
                 ("pinned", memory.pinned),

@@ -286,6 +286,9 @@ impl Metrics {
         let mut section = Section::new("Memory");
         section.pair("budget", bytes(memory.budget));
         section.pair("memtables", bytes(memory.memtables));
+        if memory.pinned_memtables > 0 {
+            section.pair("flushed, held by iterators", bytes(memory.pinned_memtables));
+        }
         section.pair("block cache", bytes(memory.block_cache));
         if self.record_cache.is_some() {
             section.pair("record cache", bytes(memory.record_cache));

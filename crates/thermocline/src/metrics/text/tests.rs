@@ -75,6 +75,14 @@ fn a_lack_of_memory_for_indexes_is_shown_where_there_is_one() {
 }
 
 #[test]
+fn memtables_that_only_iterators_hold_are_shown_where_there_are_any() {
+    let held = "flushed, held by iterators";
+    let text = fixture::metrics().to_text();
+    check(&text, "Memory", held, &["1.08 KiB"]);
+    assert!(!Metrics::default().to_text().contains(held));
+}
+
+#[test]
 fn placement_by_hotness_shows_what_is_hot_and_what_moved() {
     let text = fixture::metrics().to_text();
     let hotness = |name: &str, words: &[&str]| check(&text, "Hotness", name, words);
