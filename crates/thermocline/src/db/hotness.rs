@@ -381,6 +381,8 @@ mod tests {
     /// What lay on the slow tier, compressed by default, was taken for as much as it would have been by the fast tier's
     /// compression, by default none. Of values that compress well RALT knew of a fraction of the data, took what
     /// it does not track for less by that much, and told hot classes from others by several times too many reads.
+    ///
+    /// So was what `heat` gave for the whole of its curve: a part of the records was said to be all, and nothing to be cold.
     #[test]
     fn data_is_counted_before_the_compression_of_the_tier_that_it_lies_on() {
         const VALUE: usize = 700;
@@ -403,6 +405,9 @@ mod tests {
         scene.engine().update_hot_room();
         let data = scene.engine().ralt.as_ref().unwrap().data();
         assert_eq!(data, 100 * (3 + VALUE as u64));
+
+        let heat = scene.db.heat(1).unwrap();
+        assert_eq!(heat.data_bytes, 100 * (3 + VALUE as u64));
     }
 
     #[test]

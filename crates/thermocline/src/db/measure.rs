@@ -65,12 +65,12 @@ impl Engine {
                 .map(|tree| String::from_utf8_lossy(&tree.name).into_owned())
         };
         let mut report = ralt.heat(most, &name)?;
-        report.data_bytes = self
-            .all_trees()
-            .iter()
-            .flat_map(|tree| tree.pin().version.levels.clone())
-            .map(|level| level.bytes)
-            .sum();
+        for tree in self.all_trees() {
+            let pinned = tree.pin();
+            // As the curve counts. Files are shorter by their tier's compression.
+            let tables = pinned.version.tables().map(|table| table.raw_bytes());
+            report.data_bytes = tables.fold(report.data_bytes, u64::saturating_add);
+        }
         Ok(report)
     }
 

@@ -151,6 +151,7 @@ pub struct HeatReport {
     /// From the highest score to the lowest: each point holds all before it. Records that are not
     /// tracked are colder than the last.
     pub curve: Vec<HeatPoint>,
-    /// Bytes of all tables of the store: what `curve` is a part of.
+    /// Keys and values in all tables of the store, in bytes before compression: what `curve` is a part of.
+    /// Versions that compactions have yet to drop count too.
     pub data_bytes: u64,
 }
