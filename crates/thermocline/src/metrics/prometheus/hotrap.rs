@@ -150,7 +150,12 @@ impl Writer<'_> {
         }
         for (name, unit, help, value) in [
             ("ralt_slices", None, "Time slices passed", ralt.tick),
-            ("ralt_accesses", None, "Accesses logged", ralt.accesses),
+            (
+                "ralt_accesses",
+                None,
+                "Accesses to records, those that were not logged included",
+                ralt.accesses,
+            ),
             (
                 "ralt_dropped_accesses",
                 None,

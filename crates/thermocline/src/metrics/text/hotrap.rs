@@ -33,11 +33,12 @@ impl HotRapMetrics {
                 ralt.hot_threshold, ralt.evicted_threshold
             ),
         );
-        let state = match (ralt.is_young, ralt.is_generous) {
-            (true, true) => "young: every record read counts as hot",
-            (true, false) => "young: no record is read more than others so far",
-            (false, true) => "learning a hotspot: every record read counts as hot",
-            (false, false) => "has told hot from cold",
+        let state = match (ralt.has_stopped, ralt.is_young, ralt.is_generous) {
+            (true, ..) => "has stopped: nothing more is learnt",
+            (false, true, true) => "young: every record read counts as hot",
+            (false, true, false) => "young: no record is read more than others so far",
+            (false, false, true) => "learning a hotspot: every record read counts as hot",
+            (false, false, false) => "has told hot from cold",
         };
         section.pair("state", state.to_owned());
         section.pair(

@@ -74,6 +74,7 @@ fn a_lack_of_memory_for_indexes_is_shown_where_there_is_one() {
     assert!(!Metrics::default().to_text().contains(unpinned));
 }
 
+/// A RALT that had stopped while it was young was said to have seen that all records are read alike: it is generous no more.
 #[test]
 fn memtables_that_only_iterators_hold_are_shown_where_there_are_any() {
     let held = "flushed, held by iterators";
@@ -90,12 +91,13 @@ fn placement_by_hotness_shows_what_is_hot_and_what_moved() {
     hotness("access records", &["1306", "1.27 KiB of 1.27 KiB"]);
     hotness("memory", &["1.27 KiB"]);
     hotness("scores", &["hot from 1307.500", "forgotten below 1308.500"]);
-    hotness("state", &["young: every record read counts as hot"]);
+    hotness("state", &["has stopped: nothing more is learnt"]);
     hotness("accesses", &["1310", "1311 dropped", "slice 1309"]);
     hotness("evictions", &["1312"]);
     hotness("work", &["0h21m53s", "1.28 KiB read", "1.28 KiB written"]);
     hotness("TROUBLE", &["its manifest was damaged"]);
     for (young, generous, words) in [
+        (true, true, "young: every record read counts as hot"),
         (true, false, "young: no record is read more"),
         (false, true, "learning a hotspot"),
         (false, false, "has told hot from cold"),
@@ -103,7 +105,7 @@ fn placement_by_hotness_shows_what_is_hot_and_what_moved() {
         let mut metrics = fixture::metrics();
         let ralt = metrics.hotrap.as_mut().map(|hotrap| &mut hotrap.ralt);
         let ralt = ralt.expect("placed by hotness");
-        (ralt.is_young, ralt.is_generous) = (young, generous);
+        (ralt.has_stopped, ralt.is_young, ralt.is_generous) = (false, young, generous);
         check(&metrics.to_text(), "Hotness", "state", &[words]);
     }
     let promotion = |name: &str, words: &[&str]| check(&text, "Promotion", name, words);
