@@ -110,7 +110,7 @@ impl StoreArgs {
         self.fast.join(RALT_DIR)
     }
 
-    /// A store that is there keeps its placement, and the settings by which its accesses are scored: a command that opens it
+    /// A store that is there keeps its placement, and the settings that what it knows of its accesses depends on: a command that opens it
     /// for a moment must neither begin to track hotness, nor push down or forget what is hot.
     fn placement(&self) -> Placement {
         match inspect::manifest(&self.offline_options()) {

@@ -1,4 +1,4 @@
-//! By which settings a store's accesses are scored.
+//! By which settings a store's accesses are scored, and what is hot is limited.
 
 use crate::db::ralt_dir;
 use crate::error::Result;
@@ -6,9 +6,9 @@ use crate::options::{HotRapOptions, Options};
 use crate::ralt::Ralt;
 use crate::storage::Disk;
 
-/// The settings that the records of recent accesses in the first tier of `options` are scored by, and the defaults for those that no
-/// record depends on. Whoever opens the store with other ones begins anew to learn what is hot; so this is what a program goes by that
-/// opens a store of another one for a moment. None where there are no such records, or none that can be read.
+/// The settings that the records of recent accesses in the first tier of `options` are scored and limited by, and the defaults for
+/// the others. Whoever opens the store with other ones begins anew to learn what is hot, or forgets a part of it; so this is what a
+/// program goes by that opens a store of another one for a moment. None where there are no such records, or none that can be read.
 ///
 /// ```
 /// # fn main() -> thermocline::Result<()> {

@@ -167,6 +167,31 @@ impl HotRapOptions {
         is_valid.then_some(options)
     }
 
+    /// What bounds the limits of the hot set and of access records: `hot_set_min`, `hot_set_max`, `hot_set_initial` and
+    /// `ralt_initial`.
+    pub(crate) fn bounds(&self) -> [f64; 4] {
+        [
+            self.hot_set_min,
+            self.hot_set_max,
+            self.hot_set_initial,
+            self.ralt_initial,
+        ]
+    }
+
+    /// These with other [bounds](HotRapOptions::bounds), and as many epochs in a slice. None where that is not valid.
+    pub(crate) fn bounded_by(&self, bounds: [f64; 4]) -> Option<Self> {
+        let [hot_set_min, hot_set_max, hot_set_initial, ralt_initial] = bounds;
+        let options = Self {
+            slice: self.slice / self.hot_set_max * hot_set_max,
+            hot_set_min,
+            hot_set_max,
+            hot_set_initial,
+            ralt_initial,
+            ..self.clone()
+        };
+        options.check().is_ok().then_some(options)
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         // Name, value, least, most; all inclusive.
         for (option, value, least, most) in [

@@ -137,12 +137,13 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    pub(super) fn new(sizes: &Sizes) -> Self {
+    /// Empty ones, with `accessed` bytes in the slice that has begun.
+    pub(super) fn new(sizes: &Sizes, accessed: u64) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| CachePadded::default()).collect(),
             queue: Mutex::default(),
             queued: AtomicU64::new(0),
-            accessed: AtomicU64::new(0),
+            accessed: AtomicU64::new(accessed),
             dropped: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             chunk: sizes.chunk,
@@ -257,7 +258,8 @@ impl Buffers {
         self.dropped.fetch_add(accesses, Ordering::Relaxed);
     }
 
-    /// Bytes of keys and values accessed so far; what threads hold back for themselves is missing.
+    /// Bytes of keys and values accessed so far, from the begin of the slice on that it was at the opening; what threads
+    /// hold back for themselves is missing.
     pub(super) fn accessed(&self) -> u64 {
         self.accessed.load(Ordering::Relaxed)
     }
@@ -300,7 +302,7 @@ mod tests {
     use crate::options::HotRapOptions;
 
     fn buffers() -> Buffers {
-        Buffers::new(&Sizes::new(&HotRapOptions::default(), 1 << 20))
+        Buffers::new(&Sizes::new(&HotRapOptions::default(), 1 << 20), 0)
     }
 
     fn keys(chunks: &[Chunk]) -> Vec<Vec<u8>> {

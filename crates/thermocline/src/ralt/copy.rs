@@ -31,7 +31,8 @@ impl Shared {
         // The tables' names are durable before the state that names them (I4).
         target.sync_dir()?;
         point!(files.points, "checkpoint.hotness_linked")?;
-        let state = State::of(&version, self.now().tick, files.next_id());
+        let (clock, next_id) = (self.clock(), files.next_id());
+        let state = State::of(&version, clock, next_id, &self.options);
         state.save(files, target, &self.model)?;
         Ok(true)
     }

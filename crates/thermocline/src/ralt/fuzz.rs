@@ -226,7 +226,10 @@ pub(crate) fn intact_state() -> Vec<u8> {
 pub(crate) fn largest_state() -> Vec<u8> {
     let model = Model::new(&HotRapOptions::default());
     let state = State {
-        tick: u64::MAX,
+        clock: super::state::Clock {
+            tick: u64::MAX,
+            begun: 0.0,
+        },
         next_id: u64::MAX,
         limits: super::limits::Limits {
             generation: u64::MAX,

@@ -82,8 +82,8 @@ impl Ralt {
         }
     }
 
-    /// The settings by which the access records in the directory `path` are scored; the defaults for all that no record depends
-    /// on. None where there are no records, or none that can be read.
+    /// The settings by which the access records in the directory `path` are scored and limited; the defaults for all else.
+    /// None where there are no records, or none that can be read.
     ///
     /// # Errors
     /// I/O errors.

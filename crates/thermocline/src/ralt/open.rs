@@ -7,7 +7,7 @@ use super::limits::Limits;
 use super::removal::{count_files, remove_files, remove_tables};
 use super::scoring::Model;
 use super::sizes::Sizes;
-use super::state::{self, State};
+use super::state::{self, Clock, State};
 use super::version::{Tracked, Version};
 use crate::error::{Damaged, Error, Result};
 use crate::sync::Arc;
@@ -17,7 +17,7 @@ use crate::version::edit::{PlacedBy, table_file_name, table_number};
 pub(super) struct Opened {
     pub(super) files: Option<Files>,
     pub(super) version: Version,
-    pub(super) tick: u64,
+    pub(super) clock: Clock,
     /// Length of the state's file; 0 when there is none.
     pub(super) state_len: u64,
     pub(super) trouble: Option<String>,
@@ -31,7 +31,7 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
             limits: Limits::initial(sizes),
             ..Version::default()
         },
-        tick: 0,
+        clock: Clock::default(),
         state_len: 0,
         trouble: None,
     };
@@ -46,9 +46,9 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
     let loaded = load(&files, sizes, model, parts.before);
     match loaded {
         Ok(None) => {}
-        Ok(Some((version, tick, state_len))) => {
+        Ok(Some((version, clock, state_len))) => {
             opened.version = version;
-            opened.tick = tick;
+            opened.clock = clock;
             opened.state_len = state_len;
         }
         Err(error) => {
@@ -64,7 +64,8 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
     if opened.state_len == 0 {
         // From the first opening on there is one: where it is missing later, it was lost. So what is
         // of no use goes when a new state is in force, not before.
-        let state = State::of(&opened.version, opened.tick, files.next_id());
+        let (clock, next_id) = (opened.clock, files.next_id());
+        let state = State::of(&opened.version, clock, next_id, &parts.options);
         let removed = match state.save(&files, &*files.log, model) {
             Ok(len) => {
                 opened.state_len = len;
@@ -99,7 +100,7 @@ fn load(
     sizes: &Sizes,
     model: &Model,
     before: Option<PlacedBy>,
-) -> Result<Option<(Version, u64, u64)>> {
+) -> Result<Option<(Version, Clock, u64)>> {
     if before == Some(PlacedBy::Level) {
         // A crash may have cut the removal short: what it left is neither of use nor damage.
         skip_numbers(files)?;
@@ -139,7 +140,7 @@ fn load(
         }
     }
     files.log.remove(state::TEMPORARY)?;
-    Ok(Some((version, state.tick, state_len)))
+    Ok(Some((version, state.clock, state_len)))
 }
 
 /// Leaves out the numbers of all tables that are there: none is used again (I4).

@@ -10,6 +10,7 @@ use super::files::Files;
 use super::open;
 use super::scoring::{Model, Moment};
 use super::sizes::Sizes;
+use super::state::Clock;
 use super::version::{Tracked, Version};
 use super::worker::Worker;
 use crate::error::{Damaged, Error};
@@ -75,13 +76,13 @@ impl Shared {
         let shared = Self {
             options: parts.options,
             model,
-            buffers: Buffers::new(&sizes),
+            buffers: Buffers::new(&sizes, opened.clock.accessed(sizes.slice)),
             sizes,
             version: ArcSwap::from_pointee(opened.version),
             changes: AtomicU64::new(1),
             keyspaces: ArcSwap::from_pointee(parts.keyspaces),
             drops: AtomicU64::new(drops),
-            first_tick: opened.tick,
+            first_tick: opened.clock.tick,
             room: AtomicU64::new(u64::MAX),
             data: AtomicU64::new(0),
             learning: AtomicBool::new(false),
@@ -134,7 +135,7 @@ impl Shared {
         self.drops.fetch_add(1, Ordering::Release);
     }
 
-    /// RALT's time after `accessed` bytes of this process.
+    /// RALT's time after `accessed` bytes since the slice began that it was at the opening.
     pub(super) fn moment(&self, accessed: u64, generation: u64) -> Moment {
         let slice = self.sizes.slice;
         Moment {
@@ -153,6 +154,15 @@ impl Shared {
     pub(super) fn now(&self) -> Moment {
         let generation = self.version.load().limits.generation;
         self.moment(self.buffers.accessed(), generation)
+    }
+
+    /// RALT's time now, for a state.
+    pub(super) fn clock(&self) -> Clock {
+        let (accessed, slice) = (self.buffers.accessed(), self.sizes.slice);
+        Clock {
+            tick: self.first_tick + accessed / slice,
+            begun: (accessed % slice) as f64 / slice as f64,
+        }
     }
 
     /// What the hot set is kept below.

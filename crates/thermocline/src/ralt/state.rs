@@ -32,6 +32,8 @@ const CHECKSUM_LEN: usize = 8;
 /// Largest size, and largest number of records or of slices, that is taken for sound: more than
 /// any device holds, and few enough for all of a state to add up without an overflow.
 const MOST: u64 = 1 << 46;
+/// What is kept beside: the settings' bounds, and how much of the slice is over.
+const KEPT: usize = 5;
 /// Magic, version, database and the two numbers of the model.
 #[cfg(any(test, feature = "fuzzing"))]
 const SHARED_LEN: usize = 44;
@@ -115,19 +117,40 @@ impl Header {
 
 /// Settings that a state was written with, as far as it tells; none where it is damaged.
 pub(super) fn settings(bytes: &[u8]) -> Option<HotRapOptions> {
-    let (header, _) = Header::read(bytes).ok()?;
-    HotRapOptions::scored_by(header.decay, header.epochs_per_tick, header.scoring?)
+    let (header, mut decoder) = Header::read(bytes).ok()?;
+    let scored = HotRapOptions::scored_by(header.decay, header.epochs_per_tick, header.scoring?)?;
+    let bounds = State::rest(&mut decoder, 0)?.bounds;
+    Some(scored.bounded_by(bounds).unwrap_or(scored))
+}
+
+/// RALT's time, as a state keeps it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Clock {
+    /// The time slice.
+    pub(super) tick: u64,
+    /// How much of it is over: from 0 on, less than 1.
+    pub(super) begun: f64,
+}
+
+impl Clock {
+    /// Bytes that were accessed in the slice so far, of slices of `slice` bytes.
+    pub(super) fn accessed(self, slice: u64) -> u64 {
+        let accessed = (self.begun * slice as f64).round() as u64;
+        // More are going to be added.
+        accessed.min(u64::MAX / 2)
+    }
 }
 
 /// What the file says.
 #[derive(Debug, Clone, Default)]
 pub(super) struct State {
-    /// The time slice.
-    pub(super) tick: u64,
+    pub(super) clock: Clock,
     /// Tables from this number on do not exist.
     pub(super) next_id: FileId,
     pub(super) limits: Limits,
     pub(super) duplicates: f64,
+    /// [`HotRapOptions::bounds`] of the settings in use. In a state of an earlier build, none that are valid.
+    pub(super) bounds: [f64; 4],
     pub(super) tables: Vec<TableState>,
 }
 
@@ -141,17 +164,23 @@ pub(super) struct TableState {
 
 impl State {
     /// The state that `version` is to be kept with.
-    pub(super) fn of(version: &Version, tick: u64, next_id: FileId) -> Self {
+    pub(super) fn of(
+        version: &Version,
+        clock: Clock,
+        next_id: FileId,
+        options: &HotRapOptions,
+    ) -> Self {
         let table = |table: &Arc<Tracked>| TableState {
             meta: table.meta.clone(),
             trim: table.trim.clone(),
             histogram: Arc::clone(&table.histogram),
         };
         Self {
-            tick,
+            clock,
             next_id,
             limits: version.limits,
             duplicates: version.duplicates,
+            bounds: options.bounds(),
             tables: version.tables().map(table).collect(),
         }
     }
@@ -179,12 +208,14 @@ impl State {
             limits.physical,
             limits.generation,
             limits.hot.epoch,
-            self.tick,
+            self.clock.tick,
             self.next_id,
-            // Once, how many keyspaces had been dropped, and then which. Which there are says the manifest.
-            0,
+            KEPT as u64,
         ] {
             put_varint(&mut out, number);
+        }
+        for kept in self.bounds.into_iter().chain([self.clock.begun]) {
+            put_varint(&mut out, kept.to_bits());
         }
         put_varint(&mut out, self.tables.len() as u64);
         for table in &self.tables {
@@ -259,13 +290,27 @@ impl State {
                 },
                 ..Limits::default()
             },
-            tick: sound(decoder.varint()?)?,
+            clock: Clock {
+                tick: sound(decoder.varint()?)?,
+                begun: 0.0,
+            },
             next_id: decoder.varint().filter(|id| *id <= MAX_NUMBER)?,
             ..Self::default()
         };
-        // Keyspaces that an earlier build took for dropped.
-        for _ in 0..decoder.varint()? {
-            decoder.varint()?;
+        // Earlier builds have numbers of keyspaces here, or nothing. As fractions these are next to 0: no slice has begun,
+        // and no settings have such bounds.
+        let mut kept = [0.0; KEPT];
+        for at in 0..decoder.varint()? {
+            let fraction = f64::from_bits(decoder.varint()?);
+            let place = usize::try_from(at).ok().and_then(|at| kept.get_mut(at));
+            if let Some(place) = place {
+                *place = fraction;
+            }
+        }
+        let [bounds @ .., begun] = kept;
+        state.bounds = bounds;
+        if (0.0..1.0).contains(&begun) {
+            state.clock.begun = begun;
         }
         for _ in 0..decoder.varint()? {
             let level = decoder.u8()?;

@@ -416,7 +416,8 @@ impl Shared {
 
     /// Writes the state of `version`.
     pub(super) fn save(&self, files: &Files, worker: &mut Worker, version: &Version) -> Result<()> {
-        let state = State::of(version, self.now().tick, files.next_id());
+        let (clock, next_id) = (self.clock(), files.next_id());
+        let state = State::of(version, clock, next_id, &self.options);
         let len = state.save(files, &*files.log, &self.model)?;
         files.fast.add_file_bytes(len);
         files.fast.remove_file_bytes(worker.state_len);

@@ -5,6 +5,7 @@ mod faults;
 mod keyspaces;
 mod model;
 mod reopening;
+mod sessions;
 mod simulation;
 
 use std::ops::Range;

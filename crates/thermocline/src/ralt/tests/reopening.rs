@@ -2,7 +2,7 @@
 
 use super::super::limits::Limits;
 use super::super::scoring::Model;
-use super::super::state::{self, State};
+use super::super::state::{self, Clock, State};
 use super::*;
 use crate::storage::{CrashStyle, Fault, Faulty, Memory, Operation};
 use crate::version::edit::table_number;
@@ -462,7 +462,10 @@ fn a_state_of_numbers_that_nothing_can_be_added_to_means_beginning_anew() {
         (
             "slices",
             State {
-                tick: u64::MAX,
+                clock: Clock {
+                    tick: u64::MAX,
+                    begun: 0.0,
+                },
                 ..sound.clone()
             },
         ),

@@ -1,0 +1,75 @@
+//! One session after another: what each of them leaves for the next.
+
+use super::super::limits::Limits;
+use super::super::version::Version;
+use super::*;
+
+fn limits(fixture: &Fixture) -> Limits {
+    fixture.ralt.shared.version.load().limits
+}
+
+/// A state told by which settings accesses are scored, and not between which bounds the limits are. A command opened the store
+/// with the default bounds, and what it wrote were the learnt limits cut to them. The program found more hot than may be, and
+/// threw a part of it away.
+#[test]
+fn a_command_leaves_the_limits_of_a_store_with_bounds_of_its_own() {
+    let own = HotRapOptions {
+        hot_set_min: 0.02,
+        hot_set_max: 0.95,
+        hot_set_initial: 0.9,
+        ralt_initial: 0.5,
+        ..HotRapOptions::default()
+    };
+    let share = |fraction: f64| (CAPACITY as f64 * fraction) as u64;
+    let young = Limits {
+        hot_set: share(0.9),
+        physical: share(0.5),
+        ..Limits::default()
+    };
+    let learnt = |hot_set, physical| Limits {
+        hot_set: share(hot_set),
+        physical: share(physical),
+        generation: 1,
+        ..Limits::default()
+    };
+    for limits_before in [young, learnt(0.93, 0.45), learnt(0.03, 0.1)] {
+        let medium: Arc<dyn Medium> = Arc::new(Memory::new());
+        let open = |options| Fixture::on(Arc::clone(&medium), CAPACITY, options);
+        let fixture = open(own.clone());
+        let shared = &fixture.ralt.shared;
+        shared.put_in_force(Version {
+            limits: limits_before,
+            ..Version::clone(&shared.version.load())
+        });
+        fixture.ralt.close();
+        drop(fixture);
+
+        let found = Ralt::settings(&*medium, &dir()).unwrap().unwrap();
+        assert_eq!(found.bounds(), own.bounds());
+        assert!((found.slice - own.slice).abs() < 1e-9, "{found:?}");
+        let command = open(found);
+        assert_eq!(limits(&command), limits_before);
+        command.ralt.close();
+        drop(command);
+        let program = open(own.clone());
+        assert_eq!(program.ralt.trouble(), None);
+        assert_eq!(limits(&program), limits_before);
+    }
+}
+
+/// A state had the time slice, and nothing of how much of it was over. Of a store that was opened for less than a slice each time
+/// the clock stood still: no score aged, and no counter.
+#[test]
+fn slices_pass_in_sessions_that_are_shorter() {
+    let medium: Arc<dyn Medium> = Arc::new(Memory::new());
+    let open = || Fixture::on(Arc::clone(&medium), CAPACITY, HotRapOptions::default());
+    let slice = open().ralt.shared.sizes.slice;
+    let read = slice * 3 / 10 + 1;
+    for session in 0..10 {
+        let fixture = open();
+        fixture.read(3, session, read as usize - key(session).len());
+        fixture.ralt.close();
+        assert_eq!(fixture.ralt.metrics().tick, read * (session + 1) / slice);
+    }
+    assert_eq!(open().ralt.metrics().tick, 3);
+}
