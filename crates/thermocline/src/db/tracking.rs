@@ -101,6 +101,9 @@ impl Engine {
             let copy = || ralt.copy_to(&*store);
             self.cpu.measured(Activity::Ralt, copy)
         });
+        if ralt.has_work() {
+            self.schedule_tracking();
+        }
         if let Ok(true) = copied {
             return Some(PlacedBy::Hotness);
         }

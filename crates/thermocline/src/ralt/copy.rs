@@ -23,6 +23,10 @@ impl Shared {
             return Ok(false);
         }
         self.flush_all(files, &mut worker)?;
+        if self.version.load().has_full_level0() {
+            // Where checkpoints empty the buffers before they are full, no flush makes it due.
+            self.pending.store(true, Ordering::Release);
+        }
         let version = self.version.load_full();
         for table in version.tables() {
             let name = table.meta.file_name();

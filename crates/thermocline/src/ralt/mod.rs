@@ -9,6 +9,7 @@
 //! ([`scoring`]). Readers take a [`version`]; [`state`] keeps the newest on disk.
 
 mod buffer;
+mod close;
 mod copy;
 mod cursor;
 mod files;
@@ -257,7 +258,7 @@ impl Ralt {
     }
 
     /// Copies what is known, what is buffered included, into the empty directory of `target`; whether
-    /// there was anything that may be relied on.
+    /// there was anything that may be relied on. May make work due.
     ///
     /// # Errors
     /// I/O errors; what `target` holds is then of no use.

@@ -29,7 +29,8 @@ pub(super) struct Began {
     pub(super) drops: u64,
 }
 
-/// A walk over the key range that merges the levels `from..=through` into the level `to`.
+/// A walk over the key range that merges the levels `from..=through` into the level `to`: below level 0, but for
+/// [`Pass::within_level0`].
 ///
 /// Tables that a slice covers in part stay, trimmed, until the walk comes to their end. A walk
 /// that a restart cut short is simply not gone on with: every version on the way is whole.
@@ -73,6 +74,12 @@ impl Pass {
             is_early: true,
             ..Self::leveling(version, sizes, 0, began)
         }
+    }
+
+    /// Level 0 into a run of its own: costs no more than what lies there, however much lies below. Not while
+    /// accesses are flushed: it would lie on top of what came meanwhile.
+    pub(super) fn within_level0(version: &Version, sizes: &Sizes, began: Began) -> Self {
+        Self::new(version, sizes, (0, 0, 0), began, false)
     }
 
     /// All tables into one run.

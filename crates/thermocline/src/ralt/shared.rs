@@ -97,10 +97,11 @@ impl Shared {
             retired: Mutex::default(),
             evictions: AtomicU64::new(0),
         };
-        // Of a capacity that is less than it was. Writes may find no space until it is seen to, and no
-        // read may come.
-        let is_over = shared.is_over(&shared.version.load());
-        shared.pending.store(is_over, Ordering::Relaxed);
+        // More than limits allow, of a capacity that is less than it was: writes may find no space until it is seen to.
+        // Or more tables than a process that was killed could merge. No read may come that makes it due.
+        let version = shared.version.load_full();
+        let is_due = shared.is_over(&version) || version.has_full_level0();
+        shared.pending.store(is_due, Ordering::Relaxed);
         shared
     }
 

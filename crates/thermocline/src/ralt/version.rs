@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::histogram::{Bin, Histogram};
 use super::limits::Limits;
 use super::record::{split_key, tracked_key};
+use super::sizes::LEVEL0_TABLES;
 use crate::error::Result;
 use crate::sync::Arc;
 use crate::table::Table;
@@ -152,6 +153,11 @@ impl Version {
     /// The tables of a level, none where there is no such level.
     pub(super) fn level(&self, number: usize) -> &[Arc<Tracked>] {
         self.levels.get(number).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether as many tables wait in level 0 as are merged at once. Every question asks each of them, and each is a file that is open.
+    pub(super) fn has_full_level0(&self) -> bool {
+        self.level(0).len() >= LEVEL0_TABLES
     }
 
     /// Bytes of the files of a level.

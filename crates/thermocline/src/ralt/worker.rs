@@ -10,7 +10,7 @@ use super::record::{Record, is_of};
 use super::reuse::Reuse;
 use super::scoring::Model;
 use super::shared::Shared;
-use super::sizes::{FIRST_TABLES, LEVEL0_TABLES, Sizes};
+use super::sizes::{FIRST_TABLES, Sizes};
 use super::state::State;
 use super::version::{Tracked, Version};
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ pub(super) struct Context<'a> {
 pub(super) struct Worker {
     pass: Option<Pass>,
     /// Length of the state on disk; 0 when there is none.
-    state_len: u64,
+    pub(super) state_len: u64,
     flushes: u64,
     /// A full merge has shown since the limits were kept last that duplicates are not what exceeds
     /// them.
@@ -131,18 +131,7 @@ impl Shared {
             };
         };
         point!(files.points, "ralt.step")?;
-        let (version, keyspaces) = (self.version.load_full(), self.keyspaces.load_full());
-        let context = Context {
-            files,
-            model: &self.model,
-            sizes: &self.sizes,
-            version: &version,
-            keyspaces: &keyspaces,
-        };
-        let stepped = pass.step(&context, |next, removed| {
-            self.install(files, worker, next, removed)
-        });
-        match stepped {
+        match self.advance(files, worker, &mut pass) {
             Ok(false) => worker.pass = Some(pass),
             Ok(true) => {
                 self.end_pass(worker, &pass);
@@ -173,8 +162,28 @@ impl Shared {
         Ok(())
     }
 
+    /// Merges the next slice of `pass`; whether it was the last.
+    pub(super) fn advance(
+        &self,
+        files: &Files,
+        worker: &mut Worker,
+        pass: &mut Pass,
+    ) -> Result<bool> {
+        let (version, keyspaces) = (self.version.load_full(), self.keyspaces.load_full());
+        let context = Context {
+            files,
+            model: &self.model,
+            sizes: &self.sizes,
+            version: &version,
+            keyspaces: &keyspaces,
+        };
+        pass.step(&context, |next, removed| {
+            self.install(files, worker, next, removed)
+        })
+    }
+
     /// What a step's outcome means; whether more is due.
-    fn settle(&self, files: &Files, worker: &mut Worker, done: Result<()>) -> bool {
+    pub(super) fn settle(&self, files: &Files, worker: &mut Worker, done: Result<()>) -> bool {
         // Its own tier has no copies: those in the way are of the tier whose device it shares.
         files.fast.note_want_of_room(&done);
         let done = match done {
@@ -237,7 +246,7 @@ impl Shared {
     }
 
     /// What there is for a walk that begins.
-    fn began(&self, files: &Files) -> Began {
+    pub(super) fn began(&self, files: &Files) -> Began {
         Began {
             below: files.next_id(),
             epoch: self.model.epoch(self.now().tick),
@@ -326,7 +335,7 @@ impl Shared {
         if is_first && waiting >= FIRST_TABLES {
             return Some(Due::First);
         }
-        if waiting >= LEVEL0_TABLES {
+        if version.has_full_level0() {
             return Some(Due::Leveling(0));
         }
         let full = |level: &usize| version.level_bytes(*level) > self.sizes.level_target(*level);
@@ -445,7 +454,7 @@ impl Shared {
     }
 
     /// No more writing: what the disk holds is not known (I9). What is known stays in use.
-    fn stop(&self, error: &Error) {
+    pub(super) fn stop(&self, error: &Error) {
         self.note_trouble(error);
         self.stopped.store(true, Ordering::Relaxed);
         self.drop_accesses(&self.buffers.take_all());
@@ -481,24 +490,5 @@ impl Shared {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Flushes everything and writes the state.
-    pub(super) fn close(&self) {
-        let mut worker = self.worker.lock();
-        let Some(files) = &self.files else { return };
-        if self.stopped.load(Ordering::Relaxed) {
-            self.drop_accesses(&self.buffers.take_all());
-            return;
-        }
-        let flushed = self.flush_all(files, &mut worker);
-        if flushed.is_ok()
-            && worker.state_len > 0
-            && let Err(error) = self.save(files, &mut worker, &self.version.load())
-            && !error.may_pass()
-        {
-            self.stop(&error);
-        }
-        self.sweep();
     }
 }

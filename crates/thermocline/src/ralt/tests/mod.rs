@@ -1,5 +1,6 @@
 //! Tests of RALT as a whole.
 
+mod copying;
 mod eviction;
 mod faults;
 mod keyspaces;

@@ -1,11 +1,82 @@
 //! One session after another: what each of them leaves for the next.
 
 use super::super::limits::Limits;
+use super::super::sizes::LEVEL0_TABLES;
 use super::super::version::Version;
 use super::*;
 
 fn limits(fixture: &Fixture) -> Limits {
     fixture.ralt.shared.version.load().limits
+}
+
+/// Tables that wait in level 0.
+fn level0(fixture: &Fixture) -> usize {
+    fixture.ralt.shared.version.load().level(0).len()
+}
+
+/// Every session in which anything was read left a table of level 0, and only full buffers had them merged, which a command that
+/// reads one record never has. After a thousand of these all reads asked a thousand tables, with a file open for each, until
+/// there were too many for the process, and everything was forgotten.
+#[test]
+fn sessions_too_short_for_the_background_work_pile_up_no_tables() {
+    let medium: Arc<dyn Medium> = Arc::new(Memory::new());
+    let open = || Fixture::on(Arc::clone(&medium), CAPACITY, HotRapOptions::default());
+    for session in 0..50 {
+        let fixture = open();
+        fixture.read(3, session % 20, 200);
+        fixture.ralt.close();
+        assert_eq!(fixture.ralt.trouble(), None);
+        assert!(level0(&fixture) <= LEVEL0_TABLES, "session {session}");
+        assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk());
+    }
+    let fixture = open();
+    assert_eq!(fixture.hot(3, 0..100).len(), 20);
+    let of_one = key(0).len() as u64 + 200;
+    fixture.merge_all();
+    assert_eq!(fixture.ralt.metrics().hot_set_bytes, 20 * of_one);
+}
+
+/// And where what was read had gone to a level below, all of that was to be written again by whoever closes the store.
+#[test]
+fn closing_merges_level_0_with_nothing_below_it() {
+    let fixture = Fixture::new();
+    (0..200).for_each(|number| fixture.read(3, number, 200));
+    fixture.flush();
+    fixture.merge_all();
+    let below = |fixture: &Fixture| -> Vec<u64> {
+        let version = fixture.ralt.shared.version.load();
+        let tables = version.levels.iter().skip(1).flatten();
+        tables.map(|table| table.meta.id).collect()
+    };
+    let before = below(&fixture);
+    assert!(!before.is_empty());
+    for number in 0..LEVEL0_TABLES as u64 {
+        fixture.read(3, 190 + 2 * number, 300);
+        fixture.flush();
+    }
+    fixture.ralt.close();
+    assert_eq!((level0(&fixture), below(&fixture)), (1, before));
+    assert_eq!(fixture.hot(3, 0..300).len(), 203);
+    assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk());
+}
+
+/// Nor did an opening find them: not before a buffer was full.
+#[test]
+fn a_full_level_0_is_due_from_the_opening_on() {
+    let medium: Arc<dyn Medium> = Arc::new(Memory::new());
+    let open = || Fixture::on(Arc::clone(&medium), CAPACITY, HotRapOptions::default());
+    let killed = open();
+    for number in 0..LEVEL0_TABLES as u64 {
+        killed.read(3, number, 200);
+        killed.flush();
+    }
+    drop(killed);
+    let fixture = open();
+    assert_eq!(level0(&fixture), LEVEL0_TABLES);
+    assert!(fixture.ralt.has_work());
+    fixture.work();
+    assert_eq!(level0(&fixture), 0);
+    assert_eq!(fixture.hot(3, 0..100).len(), LEVEL0_TABLES);
 }
 
 /// A state told by which settings accesses are scored, and not between which bounds the limits are. A command opened the store

@@ -1,0 +1,43 @@
+//! Closing RALT.
+
+use super::files::Files;
+use super::pass::Pass;
+use super::shared::Shared;
+use super::worker::Worker;
+use crate::error::Result;
+use crate::sync::atomic::Ordering;
+
+impl Shared {
+    /// Flushes everything, leaves no more tables in level 0 than are merged at once, and writes the state.
+    pub(super) fn close(&self) {
+        let mut worker = self.worker.lock();
+        let Some(files) = &self.files else { return };
+        if self.stopped.load(Ordering::Relaxed) {
+            self.drop_accesses(&self.buffers.take_all());
+            return;
+        }
+        let flushed = self.flush_all(files, &mut worker);
+        if flushed.is_ok() && self.version.load().has_full_level0() {
+            let merged = self.merge_level0(files, &mut worker);
+            let _: bool = self.settle(files, &mut worker, merged);
+        }
+        if !self.stopped.load(Ordering::Relaxed)
+            && worker.state_len > 0
+            && let Err(error) = self.save(files, &mut worker, &self.version.load())
+            && !error.may_pass()
+        {
+            self.stop(&error);
+        }
+        self.sweep();
+    }
+
+    /// Makes one run of level 0. Sessions too short for the background work leave a table each, and none of them would
+    /// merge any. Not into the level below: all of that would be written for it, and whoever closes waits.
+    fn merge_level0(&self, files: &Files, worker: &mut Worker) -> Result<()> {
+        let version = self.version.load_full();
+        let mut pass = Pass::within_level0(&version, &self.sizes, self.began(files));
+        drop(version);
+        while !self.advance(files, worker, &mut pass)? {}
+        Ok(())
+    }
+}
