@@ -179,6 +179,27 @@ mod tests {
         drop(hook);
     }
 
+    /// And RALT itself waited, until all was copied: no access was written, those that came were dropped, and whoever
+    /// promoted waited for its work.
+    #[test]
+    fn access_records_are_worked_on_while_they_are_copied() {
+        let scene = Scene::new();
+        let hook = scene.at("checkpoint.hotness_linked", |scene| {
+            let engine = scene.engine();
+            let (sender, receiver) = mpsc::channel();
+            thread::spawn(move || {
+                let is_more_due = engine.ralt.as_ref().unwrap().work();
+                sender.send(is_more_due).unwrap();
+            });
+            let worked = receiver.recv_timeout(Duration::from_secs(20));
+            assert_eq!(worked, Ok(false));
+            Ok(())
+        });
+        let copy: [PathBuf; 2] = ["/copy-fast".into(), "/copy-slow".into()];
+        scene.db.checkpoint(&copy).unwrap();
+        drop(hook);
+    }
+
     /// Else the next opening would miss what never was.
     #[test]
     fn where_no_state_could_be_written_none_is_expected() {

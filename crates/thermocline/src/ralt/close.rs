@@ -29,6 +29,8 @@ impl Shared {
             self.stop(&error);
         }
         self.sweep();
+        // A checkpoint may still copy the others. They are orphans for the next opening, and no one else's from then on.
+        self.retired.lock().clear();
     }
 
     /// Makes one run of level 0. Sessions too short for the background work leave a table each, and none of them would

@@ -1,33 +1,61 @@
 //! A copy of RALT, for a checkpoint of the store.
 
+use super::files::Files;
 use super::shared::Shared;
 use super::state::State;
+use super::version::Version;
 use crate::error::Result;
 use crate::points::point;
 use crate::storage::LogStore;
+use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 
 impl Shared {
     /// Copies what is known by now into the empty directory of `target`, tables by links where the
-    /// medium can; whether there was anything that may be relied on.
+    /// medium can; whether there was anything that may be relied on. No work waits for it: to another file system it takes as
+    /// long as there are bytes.
     ///
     /// # Errors
     /// I/O errors; what `target` holds is then of no use.
     pub(super) fn copy_to(&self, target: &dyn LogStore) -> Result<bool> {
-        // Held to the end: no table of the version goes away meanwhile.
-        let mut worker = self.worker.lock();
         let Some(files) = &self.files else {
             return Ok(false);
         };
-        if self.stopped.load(Ordering::Relaxed) {
+        let Some((version, state)) = self.pin(files)? else {
             return Ok(false);
+        };
+        let copied = self.copy(files, &version, &state, target);
+        drop(version);
+        // Files of tables that were merged away meanwhile.
+        self.sweep();
+        copied.map(|()| true)
+    }
+
+    /// What is known by now, all of it in tables, and the state that names them. No file of theirs goes while the version
+    /// is held. None where nothing may be relied on.
+    fn pin(&self, files: &Files) -> Result<Option<(Arc<Version>, State)>> {
+        let mut worker = self.worker.lock();
+        if self.stopped.load(Ordering::Relaxed) {
+            return Ok(None);
         }
         self.flush_all(files, &mut worker)?;
-        if self.version.load().has_full_level0() {
+        let version = self.version.load_full();
+        if version.has_full_level0() {
             // Where checkpoints empty the buffers before they are full, no flush makes it due.
             self.pending.store(true, Ordering::Release);
         }
-        let version = self.version.load_full();
+        let state = State::of(&version, self.clock(), files.next_id(), &self.options);
+        Ok(Some((version, state)))
+    }
+
+    fn copy(
+        &self,
+        files: &Files,
+        version: &Version,
+        state: &State,
+        target: &dyn LogStore,
+    ) -> Result<()> {
+        point!(files.points, "checkpoint.hotness_pinned")?;
         for table in version.tables() {
             let name = table.meta.file_name();
             files.tier.tables.link(&name, target.path())?;
@@ -35,9 +63,7 @@ impl Shared {
         // The tables' names are durable before the state that names them (I4).
         target.sync_dir()?;
         point!(files.points, "checkpoint.hotness_linked")?;
-        let (clock, next_id) = (self.clock(), files.next_id());
-        let state = State::of(&version, clock, next_id, &self.options);
         state.save(files, target, &self.model)?;
-        Ok(true)
+        Ok(())
     }
 }

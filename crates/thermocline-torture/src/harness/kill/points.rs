@@ -134,6 +134,7 @@ pub(super) const CLASSES: &[Class] = &[
             "checkpoint.flushed",
             "checkpoint.linked",
             "checkpoint.identified",
+            "checkpoint.hotness_pinned",
             "checkpoint.hotness_linked",
             "checkpoint.before_manifest",
         ],

@@ -32,3 +32,30 @@ fn what_copies_leave_in_level_0_is_merged() {
         assert!(waiting <= LEVEL0_TABLES, "{waiting} after {number}");
     }
 }
+
+/// The work was kept waiting while tables were copied, so that none of them went. Where it goes on, a merge takes their files'
+/// place before they are in the copy.
+#[test]
+fn tables_that_are_merged_away_while_they_are_copied_are_in_the_copy_and_go_after_it() {
+    let fixture = Fixture::new();
+    for start in [0, 100] {
+        (start..start + 100).for_each(|number| fixture.read(3, number, 10));
+        fixture.flush();
+    }
+    let tables = || fixture.ralt.shared.version.load().tables().count();
+    assert!(tables() > 1);
+    let shared = Arc::clone(&fixture.ralt.shared);
+    fixture.points.set("checkpoint.hotness_pinned", move || {
+        let files = shared.files.as_ref().unwrap();
+        shared.begin_full_merge(files, &mut shared.worker.lock());
+        while shared.work() {}
+        Ok(())
+    });
+    let copy = copied(&fixture, Path::new("copy/ralt"));
+    fixture.points.clear("checkpoint.hotness_pinned");
+    assert_eq!(copy.hot(3, 0..300).len(), 200);
+    assert_eq!((tables(), fixture.hot(3, 0..300).len()), (1, 200));
+    let on_disk = fixture.medium.table_store(&dir(), true).unwrap().list();
+    assert_eq!(on_disk.unwrap().len(), 2, "a table, and the state");
+    assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk());
+}
