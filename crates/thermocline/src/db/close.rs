@@ -43,6 +43,7 @@ impl Engine {
         // While the tiers are locked: the next that opens them may have copies of its own.
         self.fast().remove_all_copies();
         if let Some(ralt) = &self.ralt {
+            self.log_waiting_accesses();
             self.cpu.measured(Activity::Ralt, || ralt.close());
         }
         let _: Result<()> = point!(self.points, "close.hotness_kept");

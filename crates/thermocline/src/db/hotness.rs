@@ -122,6 +122,20 @@ impl Engine {
         }
     }
 
+    /// Logs the reads that caches have answered and would have told of later. For closing: it empties the promotion caches.
+    pub(super) fn log_waiting_accesses(&self) {
+        for tree in self.all_trees() {
+            for cache in tree.promotion.view().caches {
+                self.empty_promotion_cache(&tree, &cache);
+            }
+        }
+        if let Some(records) = &self.records {
+            records.take_accesses(&mut |keyspace, key, value_len, accesses| {
+                self.log_access(keyspace, key, value_len, accesses);
+            });
+        }
+    }
+
     /// Queues RALT's background work, unless it is queued or runs.
     pub(crate) fn schedule_tracking(&self) {
         let (Some(engine), Some(ralt)) = (self.me(), &self.ralt) else {

@@ -21,7 +21,7 @@ pub(crate) struct Promoted {
     pub(crate) seq: SeqNo,
     pub(crate) value: Bytes,
     /// Reads that it answered from here, the one that brought it counted: RALT hears of them when
-    /// it leaves.
+    /// it leaves, with the closing of the store at last.
     reads: AtomicU64,
 }
 

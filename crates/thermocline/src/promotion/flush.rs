@@ -122,7 +122,7 @@ impl Engine {
             // The end of a compaction, which may have made room, tries again. Where none will come
             // the records stay on the slow tier: promotion never waits for space.
             if !self.is_compacting() && !self.start_crossing() {
-                self.empty_promotion_cache(tree);
+                self.empty_promotion_cache(tree, &tree.promotion.mutable());
                 return Ok(Promotion::Done);
             }
             point!(self.points, "promotion.waits")?;
@@ -168,13 +168,13 @@ impl Engine {
         for tree in self.all_trees() {
             let is_full = tree.promotion.mutable().bytes() >= self.promotion_capacity(&tree);
             if is_full && !tree.promoting.load(Ordering::Acquire) {
-                self.empty_promotion_cache(&tree);
+                self.empty_promotion_cache(&tree, &tree.promotion.mutable());
             }
         }
     }
 
-    fn empty_promotion_cache(&self, tree: &Tree) {
-        let cache = tree.promotion.mutable();
+    /// Takes everything out of `cache`, one of `tree`'s, and logs its reads.
+    pub(crate) fn empty_promotion_cache(&self, tree: &Tree, cache: &PromotionCache) {
         for (key, _) in cache.all() {
             if let Some(promoted) = cache.remove(&key) {
                 self.log_access(tree.id, &key, promoted.value.len(), promoted.reads());

@@ -75,7 +75,7 @@ const FILLS_BETWEEN: u64 = 256;
 /// The part of the capacity, as a divisor, that one record may take.
 const LARGEST: u64 = 16;
 
-/// What is done with an entry that leaves: its keyspace and key, its value's length, and the accesses
+/// What is done with an entry that leaves, or whose accesses are taken: its keyspace and key, its value's length, and the accesses
 /// that were not logged yet.
 pub(crate) type Left<'a> = dyn FnMut(KeyspaceId, &[u8], usize, u32) + 'a;
 
@@ -327,6 +327,17 @@ impl RecordCache {
             if let Some(slot) = ring.remove(&entry.key().sought()) {
                 self.live.fetch_sub(slot.charge.bytes(), Ordering::Relaxed);
                 self.invalidations.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Tells `left` of all accesses that were not logged yet. The entries stay.
+    pub(crate) fn take_accesses(&self, left: &mut Left<'_>) {
+        let ring = self.index.pin();
+        for entry in ring.entries() {
+            if let Some(cached) = &entry.value().cached {
+                let (key, accesses) = (entry.key(), cached.accesses.take());
+                left(key.keyspace, &key.key, cached.value.len(), accesses);
             }
         }
     }

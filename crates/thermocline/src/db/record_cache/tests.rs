@@ -482,6 +482,20 @@ fn after_a_reopening_the_cache_is_empty_and_right() {
     check_superseded(&scene, false, "reopened");
 }
 
+/// Those that waited to be logged with the first of the next slice were lost, and RALT's clock with them.
+#[test]
+fn what_the_cache_answered_is_logged_when_the_store_is_closed() {
+    let scene = filled();
+    for _ in 0..20 {
+        scene.get(KEY);
+    }
+    let engine = scene.engine();
+    let accesses = || engine.ralt.as_ref().unwrap().metrics().accesses;
+    assert_eq!(accesses(), 2, "of those that went by the cache");
+    scene.db.close().unwrap();
+    assert_eq!(accesses(), 3 + 20);
+}
+
 /// Reads [`KEY`], which lies on level f, three times in each of many time slices, in which much else is
 /// accessed too. Its score by RALT afterwards, and the scene.
 fn read_for_long(record_cache: u64) -> (f64, Scene) {

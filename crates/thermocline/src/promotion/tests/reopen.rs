@@ -53,6 +53,22 @@ fn a_store_goes_from_one_placement_to_the_other_and_back_without_rewriting() {
     scene.check(&wanted, &all, "crossed");
 }
 
+/// Reads of a record in the promotion cache are told when it leaves, and closing let it go without. A service that was started
+/// anew before its cache had filled learnt nothing of all that it had read from the slow tier.
+#[test]
+fn what_the_promotion_cache_answered_is_known_after_a_reopening() {
+    let scene = Scene::with_old(&KEYS);
+    scene.read_into_cache(&KEYS);
+    assert_eq!(scene.db.metrics().hotrap.unwrap().ralt.accesses, 0);
+    let scene = scene.reopen(options());
+    let mut known = scene.db.heat(100).unwrap().hottest;
+    known.sort_by(|a, b| a.key.cmp(&b.key));
+    let keys: Vec<_> = known.iter().map(|hot| &hot.key[..]).collect();
+    assert_eq!(keys, KEYS.map(str::as_bytes));
+    // Each was read twice there: what brought it, and what looked for it.
+    assert!(known.iter().all(|hot| hot.is_stable), "{known:?}");
+}
+
 /// f is the store's, not the settings': a capacity for more levels, or fewer, changes neither where
 /// the promotion cache lies in the search order nor what it may hold.
 #[test]
