@@ -7,7 +7,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::commands::torture;
 use crate::commands::{
     backup, backups, bench, checkpoint, compact, completions, delete, demo, destroy, get, hot,
-    inspect, load, put, repair, restore, scan, stats, trace, verify,
+    inspect, keyspaces, load, put, repair, restore, scan, stats, trace, verify,
 };
 use crate::failure::Failure;
 use crate::store;
@@ -86,6 +86,7 @@ pub(crate) enum Command {
     Backups(backups::Args),
     Restore(restore::Args),
     Compact(compact::Args),
+    Keyspaces(keyspaces::Args),
     Inspect(inspect::Args),
     Destroy(destroy::Args),
     Completions(completions::Args),
@@ -113,6 +114,7 @@ impl Command {
             Command::Backups(args) => backups::run(&args),
             Command::Restore(args) => restore::run(&args),
             Command::Compact(args) => compact::run(&args),
+            Command::Keyspaces(args) => keyspaces::run(&args),
             Command::Inspect(args) => inspect::run(&args),
             Command::Destroy(args) => destroy::run(&args),
             Command::Completions(args) => completions::run(&args),

@@ -4,6 +4,7 @@
 
 mod cli;
 mod commands;
+mod confirm;
 mod failure;
 mod input;
 mod output;

@@ -289,7 +289,8 @@ impl Session {
     }
 }
 
-fn keyspace(db: &Db, name: &str, create: bool) -> Result<Keyspace, Failure> {
+/// The keyspace called `name`, made if there is none and `create` says so. The failure names those that there are.
+pub(crate) fn keyspace(db: &Db, name: &str, create: bool) -> Result<Keyspace, Failure> {
     match db.keyspace(name) {
         Err(Error::UnknownKeyspace { .. }) if create => Ok(db.create_keyspace(name)?),
         Err(error @ Error::UnknownKeyspace { .. }) => {

@@ -179,6 +179,44 @@ fn keyspaces_are_apart_and_made_only_on_request() {
         .fails(3, &["hint: ", "users"]);
 }
 
+#[test]
+fn keyspaces_are_listed_with_what_they_hold_and_removed() {
+    let store = Store::filled(30, 100);
+    store
+        .run("put --keyspace users --create", &["k", "user"])
+        .ok();
+    store.run("delete --keyspace users", &["k"]).ok();
+    let listed = |args: &[&str]| {
+        let lines = store.run("keyspaces --json", args).ok();
+        let lines = lines.lines().map(serde_json::from_str);
+        lines
+            .collect::<Result<Vec<serde_json::Value>, _>>()
+            .expect("JSON")
+    };
+    let all = listed(&[]);
+    let names: Vec<_> = all.iter().map(|line| &line["keyspace"]).collect();
+    assert_eq!(names, ["default", "users"]);
+    assert_eq!(
+        (&all[0]["records"], &all[0]["deletes"]),
+        (&30.into(), &0.into())
+    );
+    assert!(all[0]["table_bytes"][0].as_u64() > Some(3000), "{}", all[0]);
+    let text = store.run("keyspaces", &[]).ok();
+    assert!(text.starts_with("\"default\"  30 records, "), "{text}");
+
+    store
+        .run("keyspaces --drop users", &[])
+        .fails(2, &["--yes"]);
+    store
+        .run("keyspaces --drop user --yes", &[])
+        .fails(3, &["hint: ", "users"]);
+    store
+        .run("keyspaces --drop default --yes", &[])
+        .fails(2, &["default"]);
+    assert_eq!(listed(&["--drop", "users", "--yes"]).len(), 1);
+    assert_eq!(listed(&[]).len(), 1);
+}
+
 /// With the environment of the README's example every command with --one-tier was refused: it cannot be used with --slow, which
 /// nobody had typed. Later the capacity of the environment's fast tier held for it.
 #[test]

@@ -1,9 +1,8 @@
 //! `thermocline destroy`.
 
-use std::io::{IsTerminal, Write};
-
 use thermocline::Db;
 
+use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::store::StoreArgs;
 
@@ -25,32 +24,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    if !args.yes && !confirmed(&args.store)? {
-        return Err(Failure::usage("nothing was removed"));
-    }
-    Ok(Db::destroy(&args.store.offline_options())?)
-}
-
-fn confirmed(store: &StoreArgs) -> Result<bool, Failure> {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
-        return Err(Failure::usage(
-            "this removes the store for good; add --yes to do it without being asked",
-        ));
-    }
+    let store = &args.store;
     let mut places = store.fast.display().to_string();
     for slow in store.slow() {
         places.push_str(&format!(" and {}", slow.display()));
     }
-    let answer_io = |source| Failure::Io {
-        what: "cannot ask for confirmation".to_owned(),
-        source,
-    };
-    let mut err = std::io::stderr();
-    write!(err, "Remove the store at {places} and all its data? [y/N] ")
-        .and_then(|()| err.flush())
-        .map_err(answer_io)?;
-    let mut answer = String::new();
-    stdin.read_line(&mut answer).map_err(answer_io)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    let question = format!("Remove the store at {places} and all its data?");
+    if !args.yes && !confirmed("removes the store", &question)? {
+        return Err(Failure::usage("nothing was removed"));
+    }
+    Ok(Db::destroy(&store.offline_options())?)
 }

@@ -12,6 +12,7 @@ pub(crate) mod destroy;
 pub(crate) mod get;
 pub(crate) mod hot;
 pub(crate) mod inspect;
+pub(crate) mod keyspaces;
 pub(crate) mod load;
 pub(crate) mod put;
 pub(crate) mod repair;

@@ -9,6 +9,7 @@ use super::{Engine, Handle, Tree};
 use crate::batch::Batch;
 use crate::error::Result;
 use crate::key::{Kind, SeqNo};
+use crate::metrics::KeyspaceMetrics;
 use crate::options::Durability;
 use crate::sync::Arc;
 use crate::value::Value;
@@ -42,6 +43,25 @@ impl Keyspace {
     /// Its name; that of the default keyspace is "default".
     pub fn name(&self) -> String {
         String::from_utf8_lossy(&self.tree.name).into_owned()
+    }
+
+    /// What it consists of, counted without a read.
+    ///
+    /// ```
+    /// # fn main() -> thermocline::Result<()> {
+    /// # let dir = tempfile::tempdir().expect("a temporary directory");
+    /// # let db = thermocline::Db::open(thermocline::Options::one_tier(dir.path()))?;
+    /// let lakes = db.create_keyspace("lakes")?;
+    /// lakes.put("Baikal", "1642 m")?;
+    /// db.flush()?;
+    /// let metrics = lakes.metrics();
+    /// assert_eq!((metrics.records, metrics.deletes), (1, 0));
+    /// assert!(metrics.table_bytes[0] > 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn metrics(&self) -> KeyspaceMetrics {
+        self.engine().keyspace_metrics(&self.tree)
     }
 
     /// The value of `key`. It shares the memory of what it was found in: a block, a memtable, or a

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use super::engine::Engine;
 use super::stall::Reason;
+use super::tree::Tree;
 use crate::cache::RecordCache;
 use crate::error::Result;
 use crate::metrics::{
-    HeatReport, IoMetrics, LevelMetrics, MemoryMetrics, Metrics, StallMetrics, TierMetrics,
+    HeatReport, IoMetrics, KeyspaceMetrics, LevelMetrics, MemoryMetrics, Metrics, StallMetrics,
+    TierMetrics,
 };
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tier::{Purpose, Tier};
@@ -52,6 +54,25 @@ impl Engine {
             hits,
             uptime: self.clock.now().saturating_sub(self.opened),
         }
+    }
+
+    pub(super) fn keyspace_metrics(&self, tree: &Tree) -> KeyspaceMetrics {
+        let pinned = tree.pin();
+        let memtables = pinned.immutables.iter().chain([&pinned.active]);
+        let mut metrics = KeyspaceMetrics {
+            name: String::from_utf8_lossy(&tree.name).into_owned(),
+            memtable_bytes: memtables.map(|memtable| memtable.bytes()).sum(),
+            table_bytes: vec![0; self.tiers.len()],
+            hot_bytes: self.ralt.as_ref().map(|ralt| ralt.hot_set_of(tree.id)),
+            ..KeyspaceMetrics::default()
+        };
+        for table in pinned.version.tables() {
+            metrics.tables += 1;
+            metrics.table_bytes[usize::from(table.meta.tier)] += table.meta.len;
+            metrics.records += table.meta.entries;
+            metrics.deletes += table.meta.deletes;
+        }
+        metrics
     }
 
     /// What is hot and what is not.

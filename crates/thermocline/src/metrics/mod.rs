@@ -5,6 +5,7 @@ mod cpu;
 mod exposition;
 mod hotrap;
 mod human;
+mod keyspace;
 mod latency;
 mod prometheus;
 mod section;
@@ -14,6 +15,7 @@ mod text;
 pub use cpu::{Activity, CpuMetrics};
 pub(crate) use cpu::{Counted, CpuTimes};
 pub use hotrap::{HeatPoint, HeatReport, HotKey, HotRapMetrics, RaltMetrics, Refusal};
+pub use keyspace::KeyspaceMetrics;
 pub(crate) use latency::LatencyRecorder;
 pub use snapshot::{
     CompactionMetrics, HitMetrics, IoMetrics, LatencyMetrics, LevelMetrics, MemoryMetrics, Metrics,
