@@ -44,8 +44,8 @@ use crate::table::Table;
 /// Buckets that one step treats.
 const CHUNK: usize = 64;
 
-/// Turns until what was handed over is freed: the epoch has to move on twice for that, and one turn may come while another
-/// thread holds it up.
+/// After so many turns in a row that free nothing, a guard keeps what is left: the epoch has to move on twice before
+/// something is freed, and one turn may come while another thread holds it up.
 const TURNS: usize = 3;
 
 /// How often the end of a grace period is waited for before another is asked for: usually it comes within a few steps.
@@ -372,9 +372,7 @@ impl<E: Entry> Core<E> {
         if self.is_resizing() {
             return false;
         }
-        for _ in 0..TURNS {
-            reclaim::pin().flush();
-        }
+        give_back();
         true
     }
 
@@ -412,6 +410,24 @@ impl<E: Entry> Core<E> {
         self.rehash
             .try_lock()
             .is_none_or(|rehash| matches!(*rehash, Rehash::Split { .. }))
+    }
+}
+
+/// Frees what was retired before, in that order, with an old table as the last, unless a guard keeps some of it.
+fn give_back() {
+    let passed = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&passed);
+    // Others may retire more all the time: behind this nothing is waited for.
+    reclaim::after_grace(&reclaim::pin(), move || flag.store(true, Ordering::Release));
+    let mut in_vain = 0;
+    while !passed.load(Ordering::Acquire) && in_vain < TURNS {
+        let freed = reclaim::freed();
+        reclaim::pin().flush();
+        in_vain = if reclaim::freed() == freed {
+            in_vain + 1
+        } else {
+            0
+        };
     }
 }
 

@@ -208,7 +208,7 @@ impl<K, V, S> HotRing<K, V, S> {
 
     /// Makes the table at least `buckets` large, rounded up to a power of two. When this returns, new
     /// accesses use the larger table. Later accesses, or [`HotRing::settle`], take the old one out of use; its memory comes
-    /// back with the next handles of the thread that ends that, unless other handles keep it.
+    /// back with the next handles of the thread that ends that, after what was removed before, unless other handles keep it.
     ///
     /// # Errors
     ///

@@ -13,9 +13,14 @@
 //! something is freed, so after two such turns what is owed is *put off*, lest each guard look at all threads in vain. It
 //! is owed again when a turn that was not owed frees something, as those do that the epochs take, or with as many
 //! renewals as a bag has room for objects: while a guard is renewed the epochs take none.
+//!
+//! Turns free in the order of retiring, whoever retired it. So those that a thread takes for a table may free what others
+//! have retired before that. They pay for nothing as long as any table waits, and the thread takes as many as it needs.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
+
+use crate::sync::counting::{AtomicUsize, Ordering};
 
 /// As many objects as a bag has room for.
 const BAG: usize = 64;
@@ -26,10 +31,16 @@ const TURNS: usize = 4;
 /// After so many turns in a row that free nothing, what is owed is put off.
 const IN_VAIN: usize = 2;
 
+/// Large objects, of all threads, that were handed over and are not freed. If a destructor panics before one in the same
+/// bag, that counts for ever, and turns of those who wait for large objects never pay: what they owe is put off.
+static LARGE: AtomicUsize = AtomicUsize::new(0);
+
 /// What a thread has to do with freeing.
 struct Share {
     /// Objects that it has retired and owes turns for.
     owed: Cell<usize>,
+    /// How much of that, or of what is put off, is for large objects that may not be freed yet.
+    for_large: Cell<usize>,
     /// Objects that it will owe turns for again when one may free something.
     put_off: Cell<usize>,
     /// Renewals of a guard while something is put off.
@@ -48,6 +59,7 @@ impl Share {
     const fn none() -> Self {
         Self {
             owed: Cell::new(0),
+            for_large: Cell::new(0),
             put_off: Cell::new(0),
             renewals: Cell::new(0),
             freed: Cell::new(0),
@@ -63,9 +75,33 @@ impl Share {
         self.owed.set(self.owed.get() + objects);
     }
 
-    /// Pays with a turn; says for how many objects.
+    /// Owes a turn for a large object.
+    fn owe_for_large(&self) {
+        self.for_large.set(self.for_large.get() + BAG);
+        self.owe(BAG);
+    }
+
+    /// Pays with a turn; says for how many objects: for none while it waits for a large one, as the turn may come before
+    /// that is due.
     fn pay(&self) -> usize {
-        let paid = self.owed.get().min(BAG);
+        self.pay_for_large();
+        if self.for_large.get() > 0 {
+            return 0;
+        }
+        self.take_off(BAG)
+    }
+
+    /// Pays for large objects when all of them are freed, whoever has done that.
+    fn pay_for_large(&self) {
+        // What is put off is paid for when it is owed again.
+        if self.owes_a_turn() && LARGE.load(Ordering::Relaxed) == 0 {
+            self.take_off(self.for_large.take());
+        }
+    }
+
+    /// Takes so many objects, if there are, off what it owes; says how many it were.
+    fn take_off(&self, most: usize) -> usize {
+        let paid = self.owed.get().min(most);
         self.owed.set(self.owed.get() - paid);
         paid
     }
@@ -207,15 +243,21 @@ impl Guard {
         // Paid first: the turn may end with a destructor's panic, and has freed something then.
         let paid = SHARE.try_with(Share::pay).unwrap_or(0);
         self.0.flush();
-        if freed() == before {
-            let _ = SHARE.try_with(|share| share.owe(paid));
-        }
+        let _ = SHARE.try_with(|share| {
+            if share.freed.get() == before {
+                share.owe(paid);
+            }
+            share.pay_for_large();
+        });
     }
 
-    /// Hands what this thread has retired to all threads, and owes a turn for it however few objects it is: one of them
-    /// is large.
+    /// Hands what this thread has retired to all threads, and owes turns for it, however few objects it is, until it is
+    /// freed: the last of them is large.
     pub(crate) fn hand_over(&self) {
-        let _ = SHARE.try_with(|share| share.owe(BAG));
+        LARGE.fetch_add(1, Ordering::Relaxed);
+        let _ = SHARE.try_with(Share::owe_for_large);
+        // Behind the large object, so called when that is freed.
+        self.0.defer(|| LARGE.fetch_sub(1, Ordering::Relaxed));
         // No turn that pays: it comes too early for what was retired under this guard.
         self.0.flush();
     }
