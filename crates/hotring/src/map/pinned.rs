@@ -287,7 +287,7 @@ impl<K, V, S> Pinned<'_, K, V, S> {
 
     /// As [`Pinned::entries`], without the entries whose hash is below `hash`: entries come in the
     /// order of their hashes, so that a walk can be left and taken up again, as the hand of a clock
-    /// is.
+    /// is. One that is left between entries of equal hash goes on behind them all.
     ///
     /// # Examples
     ///
@@ -298,9 +298,10 @@ impl<K, V, S> Pinned<'_, K, V, S> {
     /// let ring = map.pin();
     /// (0..100).for_each(|i| drop(ring.insert(i, ())));
     /// let first: Vec<_> = ring.entries().take(60).collect();
-    /// // The lowest bit of a hash does not count: the next one is two further on.
-    /// let rest = ring.entries_from(first[59].hash() + 2);
-    /// assert_eq!(first.len() + rest.count(), 100);
+    /// // The lowest bit of a hash does not count: the next one is two further on. Behind the last there is none.
+    /// let next = first[59].hash().checked_add(2);
+    /// let rest = next.map_or(0, |next| ring.entries_from(next).count());
+    /// assert_eq!(first.len() + rest, 100);
     /// ```
     pub fn entries_from(&self, hash: u64) -> Entries<'_, K, V> {
         Entries::starting_at(&self.map.core, hash, &self.guard)

@@ -99,12 +99,28 @@ fn a_walk_through_byte_strings_can_be_left_and_taken_up_again() -> Result<(), St
     assert!(ring.iter().all(|(key, value)| value == [key, key].concat()));
     assert_eq!(ring.iter().count(), 100);
     let first: Vec<_> = ring.entries().take(60).collect();
-    let rest: Vec<_> = ring.entries_from(first[59].hash() + 2).collect();
+    let next = first[59].hash().checked_add(2);
+    let rest: Vec<_> = ring.entries_from(next.expect("a hash behind")).collect();
     let mut keys: Vec<&[u8]> = first.iter().chain(&rest).map(|entry| entry.key()).collect();
     keys.sort_unstable();
     assert!(keys.iter().map(|key| key[0]).eq(0..100));
     assert!(keys.iter().all(|key| ring.steps(key) > 0));
     Ok(())
+}
+
+/// Regression: a walk was to be taken up at the last hash and two, as the documentation showed. At the end of the hashes
+/// that overflowed: a panic, or the walk began again.
+#[test]
+fn a_walk_that_is_taken_up_after_each_entry_ends_behind_the_last_hash() {
+    let map = ring_of(&[2, 4, u64::MAX]);
+    let ring = map.pin();
+    let (mut keys, mut from) = (Vec::new(), Some(0));
+    while let Some(hash) = from {
+        let entry = ring.entries_from(hash).next();
+        keys.extend(entry.as_ref().map(|entry| *entry.key()));
+        from = entry.and_then(|entry| entry.hash().checked_add(2));
+    }
+    assert_eq!(keys, [2, 4, u64::MAX]);
 }
 
 #[test]
