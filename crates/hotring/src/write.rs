@@ -156,8 +156,9 @@ impl<E: Entry> Core<E> {
         }
     }
 
-    /// Removes every node that it meets on one walk through the list.
-    pub(crate) fn clear(&self, guard: &Guard) {
+    /// Removes every node that it meets on one walk through the list. Yields how many links it read to unlink them.
+    pub(crate) fn clear(&self, guard: &Guard) -> u64 {
+        let mut read = 0;
         let mut next = self.begin(guard).next();
         while let Some(at) = next.at() {
             next = at.next();
@@ -166,11 +167,15 @@ impl<E: Entry> Core<E> {
                     self.tally.went(Self::bytes(at));
                     let spot = self.spot(at.order(), guard);
                     self.inherit(spot, at, None);
-                    self.find(spot, at.order(), Start::Anchor, |_| false);
+                    // Ends behind it, at the first of its order that is not marked. None stands before it: those that did
+                    // the walk has marked or found marked, and new ones go behind all others of their order.
+                    let place = self.find(spot, at.order(), Start::Anchor, |_| true);
+                    read += u64::from(place.visits);
                 }
                 next = at.next();
             }
         }
+        read
     }
 
     /// The bytes of a node's allocation.

@@ -417,7 +417,7 @@ fn keys_of_one_hash_do_not_make_it_grow_without_bound() {
 }
 
 #[derive(Debug)]
-struct SameHash;
+pub(super) struct SameHash;
 
 impl std::hash::BuildHasher for SameHash {
     type Hasher = Same;
@@ -428,7 +428,7 @@ impl std::hash::BuildHasher for SameHash {
 }
 
 #[derive(Debug)]
-struct Same;
+pub(super) struct Same;
 
 impl std::hash::Hasher for Same {
     fn finish(&self) -> u64 {
