@@ -107,6 +107,37 @@ fn sampling_takes_as_many_samples_as_the_ring_has_items_and_turns_it_to_the_best
     map.check();
 }
 
+/// No mutant and no test had said that a round forgets the samples of the one before, as it is to.
+#[test]
+fn a_round_begins_at_zero_and_turns_the_ring_by_its_own_samples() {
+    let map = with(Options::default().buckets(1).period(1));
+    for key in KEYS {
+        map.pin().insert(key, key);
+    }
+    map.make_restless(2);
+    let ring = map.pin();
+    let counts = || {
+        ring.entries()
+            .map(|entry| entry.count())
+            .collect::<Vec<_>>()
+    };
+    // The first begins a round of five samples.
+    for key in [12; 6] {
+        ring.get(&key);
+    }
+    assert_eq!(
+        (map.head_near(2), counts()),
+        (Some(12), vec![0, 0, 0, 0, 5])
+    );
+    for key in [4, 12, 4, 4, 4, 4] {
+        ring.get(&key);
+    }
+    // From 4 they cost 4 + 4, from 12 they would cost 1 + 4·3. With the samples of both rounds it would be 28 and 18.
+    assert_eq!((map.head_near(2), counts()), (Some(4), vec![0, 4, 0, 0, 1]));
+    drop(ring);
+    map.check();
+}
+
 #[test]
 fn updates_turn_the_ring_to_the_predecessor() {
     let map = with(Options::default().buckets(1).period(1));

@@ -173,6 +173,20 @@ fn a_head_that_is_moved_to_a_deleted_node_is_taken_off() {
 }
 
 #[test]
+fn a_head_that_was_moved_meanwhile_stays_and_the_other_item_is_not_counted() {
+    let map = ring_of(&KEYS);
+    assert!(map.point_at(8));
+    let guard = reclaim::pin();
+    let spot = map.core.spot(order_of(12), &guard);
+    let seen = map.core.search(spot, order_of(12), |_| true);
+    let at = seen.at.expect("it is there");
+    assert!(!map.core.swing(spot, None, at));
+    assert_eq!(map.head_near(8), Some(8));
+    assert_eq!(at.node().map(|node| node.state()), Some((true, 0)));
+    map.check();
+}
+
+#[test]
 fn a_search_past_a_marked_link_compares_keys_of_its_own_order_only() {
     let map = ring_of(&KEYS);
     let guard = reclaim::pin();
