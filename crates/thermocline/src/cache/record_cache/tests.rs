@@ -368,6 +368,32 @@ fn what_was_not_logged_yet_is_told_when_a_record_leaves() {
 }
 
 #[test]
+fn what_was_not_logged_yet_is_told_when_a_record_is_evicted() {
+    let cache = cache(64 << 10);
+    let sought = cache.sought(0, b"k");
+    let mut none = |_, _: &[u8], _, _| {};
+    cache.fill(&sought, &record(1, b"v"), Some(3), || true, &mut none);
+    let hits = [3, 3].map(|slice| cache.get(&sought, 9, || Some(slice)).unwrap().to_log);
+    assert_eq!(hits, [0, 0]);
+    let (mut told, mut i) = (None::<u32>, 0u32);
+    // The hand comes by until none of its uses is left. Fills are refused while other tests' threads keep what was taken
+    // out from being freed.
+    while told.is_none() {
+        i += 1;
+        assert!(i < 10_000_000, "{:?}", cache.metrics());
+        let mut left = |_, key: &[u8], _, accesses| {
+            if key == b"k" {
+                told = Some(accesses);
+            }
+        };
+        let key = i.to_le_bytes();
+        let sought = cache.sought(0, &key);
+        cache.fill(&sought, &record(1, &[0; 100]), None, || true, &mut left);
+    }
+    assert_eq!(told, Some(2));
+}
+
+#[test]
 fn a_keyspace_that_is_forgotten_leaves_the_others_alone() {
     let cache = cache(1 << 20);
     for keyspace in 0..3 {
