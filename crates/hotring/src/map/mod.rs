@@ -172,7 +172,7 @@ impl<K, V, S> HotRing<K, V, S> {
         self.core.table(&reclaim::pin()).len()
     }
 
-    /// How many items an access visited lately, on average over the accesses that end a period.
+    /// How many items an access visited lately, on average over one of four of the accesses that end a period.
     pub fn mean_visits(&self) -> f64 {
         self.core.tally.cost().mean()
     }
