@@ -134,6 +134,7 @@ impl Db {
     }
 
     pub(crate) fn new(engine: Arc<Engine>, recovery: RecoveryReport) -> Result<Db> {
+        // There is one: `Shape::from_edits` refuses a manifest without it.
         let tree = engine.tree(0).ok_or_else(|| {
             let path = &engine.tiers[0].options.path;
             Error::corruption(path, 0, "the manifest names no default keyspace")

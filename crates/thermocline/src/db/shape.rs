@@ -48,11 +48,18 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Adds up `edits`; `Err` says which of them cannot follow from those before it.
+    /// Adds up `edits`, all that a store has; `Err` says which of them cannot follow from those before it, or cannot be the last.
     pub(super) fn from_edits(edits: Vec<VersionEdit>) -> Result<Self, Misfit> {
         let mut shape = Shape::default();
+        let last = edits.len().saturating_sub(1);
         for (index, edit) in edits.into_iter().enumerate() {
             shape.apply(edit).map_err(|what| Misfit { index, what })?;
+        }
+        if !shape.keyspaces.contains_key(&0) {
+            return Err(Misfit {
+                index: last,
+                what: "the manifest names no default keyspace".into(),
+            });
         }
         Ok(shape)
     }
@@ -218,13 +225,18 @@ fn check_numbers(edit: &VersionEdit) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
     use crate::db::Db;
     use crate::error::Error;
+    use crate::executor::Stepped;
+    use crate::options::Options;
+    use crate::points::Points;
     use crate::promotion::tests::scene::{Scene, options};
-    use crate::storage::Memory;
+    use crate::storage::{Faulty, Memory};
     use crate::sync::Arc;
-    use crate::version::manifest_file_name;
+    use crate::version::{Manifest, manifest_file_name};
 
     /// Such an edit was said to be at the beginning of `CURRENT`, which is whole and holds none.
     #[test]
@@ -261,5 +273,46 @@ mod tests {
         let found = builder().repair(true).unwrap().problems;
         let said = format!("{} at offset {at}: {what}", manifest.display());
         assert!(found.contains(&said), "{found:?}");
+    }
+
+    /// That the default keyspace is missing came out when the store was open: by then a new manifest was in force, and files that
+    /// the old one did not name were gone. An opening that refuses changes nothing.
+    #[test]
+    fn a_manifest_without_the_default_keyspace_is_refused_before_anything_changes() {
+        let disk = Faulty::new(1);
+        let builder = || {
+            let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(disk.clone()));
+            builder.executor(Arc::new(Stepped::new(1)))
+        };
+        let db = builder().open().unwrap();
+        db.put("key", "value").unwrap();
+        db.close().unwrap();
+        let engine = db.engine();
+        let number = engine.new_file();
+        let other = VersionEdit {
+            created: vec![KeyspaceMeta {
+                id: 3,
+                name: Bytes::from_static(b"other"),
+                last_fast_level: 1,
+            }],
+            next_file: Some(number + 1),
+            ..VersionEdit::default()
+        };
+        let fast = Arc::clone(engine.fast());
+        Manifest::create(fast, engine.database, number, &[other], Points::default()).unwrap();
+        drop(db);
+        let before = disk.list_raw("/fast".as_ref());
+        let refused = builder().open().map(|_| ());
+        assert!(
+            matches!(&refused, Err(Error::Corruption { what, .. }) if what.contains("default")),
+            "{refused:?}"
+        );
+        assert_eq!(disk.list_raw("/fast".as_ref()), before);
+        // And not called sound by what is there to mend it.
+        let found = builder().repair(true).unwrap().problems;
+        assert!(
+            found.iter().any(|problem| problem.contains("default")),
+            "{found:?}"
+        );
     }
 }
