@@ -94,6 +94,7 @@ impl Engine {
     }
 
     pub(crate) fn wait_idle(&self) -> Result<()> {
+        self.check_open()?;
         self.background.clear_all();
         self.schedule();
         self.wait_for(&mut || self.is_idle(), &|| self.background.error())?;

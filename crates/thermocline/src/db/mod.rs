@@ -234,7 +234,7 @@ impl Db {
     /// Returns when no flush or compaction runs, waits or is due.
     ///
     /// # Errors
-    /// What keeps background work from getting done, if something does.
+    /// What keeps background work from getting done, if something does; [`Error::Closed`].
     pub fn wait_idle(&self) -> Result<()> {
         self.engine().wait_idle()
     }

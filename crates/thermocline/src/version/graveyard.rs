@@ -24,7 +24,14 @@ pub(crate) struct Graveyard {
     points: Points,
     graves: Mutex<Graves>,
     /// Held while a file is removed. Comes before `graves`.
-    removing: Mutex<()>,
+    removing: Mutex<Removing>,
+}
+
+/// Whether files may be removed.
+#[derive(Debug, Default)]
+struct Removing {
+    /// Whether the store is closed: its directories may be another's.
+    has_ended: bool,
 }
 
 #[derive(Debug, Default)]
@@ -99,6 +106,12 @@ impl Graveyard {
         self.remove_all(released)
     }
 
+    /// Has no file removed from now on: whoever still is about to, in the middle of a call that closing the store has overtaken, would
+    /// do so without its locks. What is left goes with the next opening.
+    pub(crate) fn close(&self) {
+        self.removing.lock().has_ended = true;
+    }
+
     /// As [`Graveyard::sweep`], of these files.
     pub(crate) fn remove_all(&self, ids: impl IntoIterator<Item = FileId>) -> usize {
         ids.into_iter().filter(|id| self.remove(*id)).count()
@@ -107,7 +120,10 @@ impl Graveyard {
     /// Removes a file if nobody holds it; whether it is gone by that.
     fn remove(&self, id: FileId) -> bool {
         // Who comes second finds that it is gone, and not that it is about to be.
-        let _removing = self.removing.lock();
+        let removing = self.removing.lock();
+        if removing.has_ended {
+            return false;
+        }
         let graves = self.graves.lock();
         let Some(file) = graves.dead.get(&id) else {
             return false;
