@@ -33,6 +33,12 @@ impl FlushJob {
         }
     }
 
+    /// Whether `memtable` is still the one to be flushed.
+    fn is_oldest(&self, memtable: &Arc<Memtable>) -> bool {
+        let oldest = self.tree.pin().immutables.last().cloned();
+        oldest.is_some_and(|oldest| Arc::ptr_eq(&oldest, memtable))
+    }
+
     /// Lets another job have the flag.
     fn end(&mut self) {
         if !self.has_ended {
@@ -48,7 +54,12 @@ impl Job for FlushJob {
         if let Some(memtable) = oldest {
             let seen = self.engine.background.compactions.look();
             let given_up = self.engine.fast().copies_given_up();
-            match self.engine.flush_memtable(&self.tree, &memtable) {
+            let flushed = self.engine.flush_memtable(&self.tree, &memtable);
+            if flushed.is_err() && !self.is_oldest(&memtable) {
+                // What failed came behind the table: L0 has it, and may have work for compactions.
+                self.engine.after_change();
+            }
+            match flushed {
                 Ok(()) => {
                     self.engine.background.clear(Work::Flush);
                     self.engine.after_change();
@@ -311,6 +322,29 @@ mod tests {
         disk.heal();
         db.put("key", "value").unwrap();
         db.flush().unwrap();
+    }
+
+    /// A flush whose table was in force, and that failed behind it, told nobody of the table: where the log could not be trimmed L0 grew
+    /// until writers were stopped, and no compaction had begun.
+    #[test]
+    fn a_flush_that_fails_behind_its_table_has_l0_compacted() {
+        let disk = Faulty::new(1);
+        let mut options = Options::one_tier("/fast");
+        options.l0_trigger = 2;
+        let stepped = Arc::new(Stepped::new(1));
+        let builder = Db::builder(options).medium(0, Arc::new(disk.clone()));
+        let db = builder.executor(stepped.clone()).open().unwrap();
+        let is_trim =
+            |operation, name: &str| operation == Operation::Remove && name.ends_with(".wal");
+        disk.fail_where(is_trim, Fault::Io);
+        for _ in 0..4 {
+            db.put("key", "value").unwrap();
+            db.engine().freeze_all().unwrap();
+            stepped.drain();
+        }
+        assert!(disk.triggered() > 0);
+        let tables = db.tree().pin().version.levels[0].tables.len();
+        assert!(tables < 4, "{tables} tables in L0");
     }
 
     /// Keys as long as a block stand in the data and in both levels of the index: a table of them was three times as long as what was
