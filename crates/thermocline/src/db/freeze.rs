@@ -144,7 +144,7 @@ mod tests {
     use crate::Db;
     use crate::executor::Stepped;
     use crate::options::{Durability, Options};
-    use crate::storage::{Fault, Faulty, Operation};
+    use crate::storage::{Fault, Faulty, Medium, Memory, Operation};
     use crate::sync::atomic::AtomicUsize;
 
     /// To freeze the memtables of many keyspaces began a segment for each, all but the first of them empty: with a thousand keyspaces
@@ -173,5 +173,28 @@ mod tests {
         disk.fail_where(count, Fault::Io);
         db.put_with("key", "value", Durability::Sync).unwrap();
         assert_eq!(syncs.load(Ordering::Relaxed), 2);
+    }
+
+    /// Segments that one quiet record kept were counted by their bytes alone: where keyspaces came and went there were hundreds of
+    /// thousands, each a file of a few hundred bytes, before it was frozen.
+    #[test]
+    fn short_segments_do_not_heap_up_behind_a_quiet_record() {
+        let memory = Memory::new();
+        let stepped = Arc::new(Stepped::new(1));
+        let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(memory.clone()));
+        let db = builder.executor(stepped.clone()).open().unwrap();
+        db.put("quiet", "value").unwrap();
+        for _ in 0..1000 {
+            let task = db.create_keyspace("task").unwrap();
+            task.put("key", "value").unwrap();
+            db.drop_keyspace("task").unwrap();
+        }
+        stepped.drain();
+        let log = memory.log_store("/fast".as_ref(), false).unwrap();
+        let files = log.list().unwrap().into_iter();
+        let segments = files.filter(|file| file.name.ends_with(".wal")).count();
+        assert!(segments <= 300, "{segments} segments");
+        let quiet = db.get("quiet").unwrap();
+        assert_eq!(quiet.as_deref(), Some(&b"value"[..]));
     }
 }

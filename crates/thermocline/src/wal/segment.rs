@@ -9,6 +9,10 @@ use crate::version::edit::{FileId, MAX_NUMBER};
 
 const SUFFIX: &str = ".wal";
 
+/// Segments in which a number of bytes of log may stay at most. However short one is, it is a file, takes a block of it, and
+/// every trim, sync and opening looks at it.
+const MOST_SEGMENTS: u64 = 256;
+
 /// The name of segment `number`.
 pub(crate) fn segment_file_name(number: FileId) -> String {
     format!("{number:08}{SUFFIX}")
@@ -75,6 +79,21 @@ pub(super) fn gapless_after(segments: impl Iterator<Item = ClosedSegment>) -> Op
         end = Some(segment.last_seq);
     }
     after
+}
+
+/// Of segments that are given newest first, those that are left out where the newest may take `bytes`, and each of them counts for
+/// a 256th of that at least.
+pub(super) fn beyond<'a>(
+    newest_first: impl Iterator<Item = &'a Segment>,
+    bytes: u64,
+) -> impl Iterator<Item = ClosedSegment> {
+    let mut taken = 0u64;
+    newest_first
+        .map(|segment| segment.extent)
+        .skip_while(move |extent| {
+            taken = taken.saturating_add(extent.len.max(bytes / MOST_SEGMENTS));
+            taken <= bytes
+        })
 }
 
 /// A segment of the open log.

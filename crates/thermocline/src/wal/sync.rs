@@ -2,7 +2,7 @@
 
 use super::log::Shared;
 use super::reader::LogReader;
-use super::segment::{Segment, segment_file_name};
+use super::segment::{ClosedSegment, Segment, beyond, segment_file_name};
 use crate::error::Result;
 use crate::key::SeqNo;
 use crate::points::point;
@@ -68,22 +68,12 @@ impl Shared {
         let _turn = self.turn.lock();
         self.check()?;
         let mut removed = 0;
-        loop {
-            let (victim, unsynced_removal) = {
+        // Nobody else removes any: that takes the turn.
+        for victim in self.beyond_retention(flushed_through) {
+            let unsynced_removal = {
                 let state = self.state.lock();
-                let obsolete = |s: &&Segment| s.extent.last_seq <= flushed_through;
-                let kept: u64 = state
-                    .closed
-                    .iter()
-                    .take_while(obsolete)
-                    .map(|s| s.extent.len)
-                    .sum();
-                let victim = state.closed.front().filter(|_| kept > self.retention);
-                let Some(victim) = victim.filter(obsolete).map(|s| s.extent) else {
-                    return Ok(removed);
-                };
                 let unsynced = state.removal > state.entries_durable;
-                (victim, unsynced.then_some(state.entry_changes))
+                unsynced.then_some(state.entry_changes)
             };
             // Removals become durable in order: a hole in the chain would read as damage.
             if let Some(changes) = unsynced_removal {
@@ -100,6 +90,18 @@ impl Shared {
             drop(state);
             point!(self.points, "wal.removed")?;
         }
+        Ok(removed)
+    }
+
+    /// The segments without a record above `flushed_through` that the retention does not keep, oldest first.
+    fn beyond_retention(&self, flushed_through: SeqNo) -> Vec<ClosedSegment> {
+        let state = self.state.lock();
+        let is_obsolete = |segment: &&Segment| segment.extent.last_seq <= flushed_through;
+        let obsolete = state.closed.iter().take_while(is_obsolete).count();
+        let newest_first = state.closed.range(..obsolete).rev();
+        let mut victims: Vec<_> = beyond(newest_first, self.retention).collect();
+        victims.reverse();
+        victims
     }
 }
 
@@ -132,19 +134,12 @@ impl WalSync {
     }
 
     /// Through which sequence number everything has to be in tables, for the closed segments behind it to take no more
-    /// than `bytes`; none where all of them take no more.
+    /// than `bytes`, each counted as a 256th of that at least; none where all of them take no more.
     pub(crate) fn surplus_through(&self, bytes: u64) -> Option<SeqNo> {
         let state = self.shared.state.lock();
-        let mut left: u64 = state.closed.iter().map(|s| s.extent.len).sum();
-        let mut through = None;
-        for segment in &state.closed {
-            if left <= bytes {
-                break;
-            }
-            left -= segment.extent.len;
-            through = Some(segment.extent.last_seq);
-        }
-        through
+        let newest_first = state.closed.iter().rev();
+        let newest_beyond = beyond(newest_first, bytes).next();
+        newest_beyond.map(|segment| segment.last_seq)
     }
 
     /// Whether a closed segment is not durable yet.
@@ -154,8 +149,8 @@ impl WalSync {
     }
 
     /// Removes closed segments without a record above `flushed_through`, oldest first
-    /// (I5), as long as more than the retention's bytes of such segments are left. Returns
-    /// the bytes freed.
+    /// (I5), as long as more than the retention's bytes of such segments are left, each counted as a 256th of
+    /// the retention at least. Returns the bytes freed.
     ///
     /// # Errors
     /// I/O errors of the log store; what was not removed stays for the next call.

@@ -203,6 +203,25 @@ fn obsolete_segments_go_oldest_first_and_the_retention_stays() {
     assert_eq!(store.names(), [name(3), name(4), name(5)]);
 }
 
+/// The retention was counted in bytes alone: of short segments it kept as many as it has bytes for, each a file.
+#[test]
+fn the_retention_keeps_so_many_segments_at_most() {
+    let store = TestStore::new();
+    let none = Recovered::default();
+    let mut wal = Wal::create(store.tier(), DB, 1, &none, 1 << 30, Points::default()).unwrap();
+    for seq in 1..=300 {
+        put(&mut wal, [seq]);
+        wal.rotate(seq + 1).unwrap();
+    }
+    wal.sync().unwrap();
+    assert_eq!(wal.handle().surplus_through(1 << 30), Some(300 - 256));
+    wal.remove_obsolete(300).unwrap();
+    // And the one that is written to.
+    assert_eq!(store.names().len(), 256 + 1);
+    assert_eq!(store.names().last(), Some(&name(301)));
+    assert_eq!(wal.handle().surplus_through(1 << 30), None);
+}
+
 #[test]
 fn readers_see_what_was_handed_over_from_their_number_on() {
     let store = TestStore::new();
