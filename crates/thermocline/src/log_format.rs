@@ -169,7 +169,7 @@ pub(crate) fn put_record(
 /// What a reader comes upon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// A valid record at `offset`; `payload` is its range in the file.
+    /// A valid record at `offset` of the file; `payload` is its range in the bytes that are read.
     Record { offset: u64, payload: Range<usize> },
     /// The file ends where a record ended.
     End,
@@ -184,6 +184,8 @@ pub(crate) enum Found {
 #[derive(Debug)]
 pub(crate) struct Records<'a> {
     number: FileId,
+    /// Where in the file `bytes` begin.
+    base: u64,
     bytes: &'a [u8],
     at: usize,
     budget: u64,
@@ -195,10 +197,21 @@ impl<'a> Records<'a> {
         Self::with_least_budget(number, bytes, LEAST_SCAN_BUDGET)
     }
 
+    /// Over what file `number` has from `base` on, where a record begins: each says of itself where it belongs, and none what
+    /// is before it.
+    pub(crate) fn from_offset(number: FileId, base: u64, bytes: &'a [u8]) -> Self {
+        Self {
+            base,
+            at: 0,
+            ..Self::new(number, bytes)
+        }
+    }
+
     /// Records that were written do not overlap: as many bytes as the file has are enough for all of them.
     fn with_least_budget(number: FileId, bytes: &'a [u8], least: u64) -> Self {
         Self {
             number,
+            base: 0,
             bytes,
             at: FILE_HEADER_LEN.min(bytes.len()),
             budget: least.max(bytes.len() as u64),
@@ -215,7 +228,7 @@ impl<'a> Records<'a> {
         if let Some(payload) = self.header_at(at).filter(|p| self.payload_holds(at, p)) {
             self.at = payload.end;
             return Found::Record {
-                offset: at as u64,
+                offset: self.offset(at),
                 payload,
             };
         }
@@ -225,7 +238,7 @@ impl<'a> Records<'a> {
     /// Looks behind the bad bytes at `bad` for a valid record. The header's own check makes
     /// a step cost a few nanoseconds; the budget bounds what crafted values can make of it.
     fn search(&mut self, bad: usize) -> Found {
-        let offset = bad as u64;
+        let offset = self.offset(bad);
         for at in bad + 1..self.bytes.len() {
             let Some(payload) = self.header_at(at) else {
                 continue;
@@ -251,6 +264,11 @@ impl<'a> Records<'a> {
         Found::Torn { offset }
     }
 
+    /// Where in the file the byte at `at` of what is read stands.
+    fn offset(&self, at: usize) -> u64 {
+        self.base + at as u64
+    }
+
     /// The payload's range, if a plausible record header for this place stands at `at`.
     fn header_at(&self, at: usize) -> Option<Range<usize>> {
         let header = self.bytes.get(at..at.checked_add(RECORD_HEADER_LEN)?)?;
@@ -261,7 +279,7 @@ impl<'a> Records<'a> {
             return None;
         }
         let check = u32::from_le_bytes(header.get(4..8)?.try_into().ok()?);
-        (place(self.number, at as u64, len) as u32 == check).then_some(start..end)
+        (place(self.number, self.offset(at), len) as u32 == check).then_some(start..end)
     }
 
     fn payload_holds(&self, at: usize, payload: &Range<usize>) -> bool {
@@ -269,7 +287,7 @@ impl<'a> Records<'a> {
         let Some(bytes) = self.bytes.get(payload.clone()) else {
             return false;
         };
-        let place = place(self.number, at as u64, payload.len() as u32);
+        let place = place(self.number, self.offset(at), payload.len() as u32);
         stored == Some(&xxh3_64_with_seed(bytes, place).to_le_bytes()[..])
     }
 }
@@ -374,6 +392,29 @@ mod tests {
         let mut moved = bytes.clone();
         moved.insert(FILE_HEADER_LEN, 0);
         assert!(matches!(read(3, &moved).1, Found::Torn { .. }));
+    }
+
+    #[test]
+    fn records_are_read_from_any_of_them_on() {
+        let mut bytes = file(3, &[b"one", b"two", b"three"]);
+        let second = FILE_HEADER_LEN + RECORD_HEADER_LEN + 3;
+        let third = second + RECORD_HEADER_LEN + 3;
+        let mut records = Records::from_offset(3, second as u64, &bytes[second..]);
+        for (offset, payload) in [(second, &b"two"[..]), (third, &b"three"[..])] {
+            let Found::Record {
+                offset: at,
+                payload: range,
+            } = records.next()
+            else {
+                panic!("a record at {offset}");
+            };
+            assert_eq!((at, &bytes[second..][range]), (offset as u64, payload));
+        }
+        assert_eq!(records.next(), Found::End);
+        bytes[third] ^= 1;
+        let mut records = Records::from_offset(3, third as u64, &bytes[third..]);
+        let offset = third as u64;
+        assert_eq!(records.next(), Found::Torn { offset });
     }
 
     /// A torn record before an unsynced group of more than the budget counted as damage.

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::{
-    FileInfo, IoBuf, LogFile, LogStore, Medium, StoreLock, TableFile, TableStore, TableWriter,
+    FileInfo, IoBuf, LogFile, LogStore, Medium, StoreLock, TableFile, TableStore, TableWriter, part,
 };
 use crate::error::{Error, Result};
 use crate::sync::{Arc, Mutex};
@@ -210,6 +210,10 @@ impl LogStore for MemoryStore {
 
     fn read(&self, name: &str) -> Result<Vec<u8>> {
         Ok(self.content(name)?.to_vec())
+    }
+
+    fn read_range(&self, name: &str, offset: u64, len: u64) -> Result<Vec<u8>> {
+        Ok(part(&self.content(name)?, offset, len).to_vec())
     }
 
     fn list(&self) -> Result<Vec<FileInfo>> {

@@ -72,6 +72,15 @@ pub trait LogStore: Send + Sync + Debug {
     /// [`crate::Error::NotFound`] when there is none; I/O errors of the medium.
     fn read(&self, name: &str) -> Result<Vec<u8>>;
 
+    /// What a file has of `len` bytes at `offset`: fewer where it ends before. Reads the whole file, unless the medium
+    /// knows better.
+    ///
+    /// # Errors
+    /// As [`LogStore::read`].
+    fn read_range(&self, name: &str, offset: u64, len: u64) -> Result<Vec<u8>> {
+        Ok(part(&self.read(name)?, offset, len).to_vec())
+    }
+
     /// Every file of the directory.
     ///
     /// # Errors
@@ -95,6 +104,12 @@ pub trait LogStore: Send + Sync + Debug {
     /// # Errors
     /// I/O errors of the medium; the caller must treat them as invariant I9 says.
     fn sync_dir(&self) -> Result<()>;
+}
+
+/// What `bytes`, the content of a file, have of `len` bytes at `offset`.
+fn part(bytes: &[u8], offset: u64, len: u64) -> &[u8] {
+    let inside = |place: u64| usize::try_from(place).map_or(bytes.len(), |at| at.min(bytes.len()));
+    &bytes[inside(offset)..inside(offset.saturating_add(len))]
 }
 
 /// A file that is appended to. Appends come from one thread at a time; a sync may run
@@ -265,6 +280,36 @@ pub use throttled::{Limits, Throttled};
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_of_a_log_ends_where_the_log_ends() {
+        let home = tempfile::tempdir().unwrap();
+        let media: [Box<dyn Medium>; 4] = [
+            Box::new(Disk::default()),
+            Box::new(Memory::new()),
+            Box::new(Faulty::new(1)),
+            Box::new(Throttled::new(
+                Arc::new(Memory::new()),
+                Limits::default(),
+                Arc::new(crate::clock::ManualClock::default()),
+            )),
+        ];
+        for medium in media {
+            let store = medium.log_store(home.path(), true).unwrap();
+            store.create("1.wal").unwrap().append(b"abcdef").unwrap();
+            let read = |offset, len| store.read_range("1.wal", offset, len).unwrap();
+            assert_eq!(read(0, 6), b"abcdef", "{medium:?}");
+            assert_eq!(read(2, 3), b"cde", "{medium:?}");
+            assert_eq!(read(4, u64::MAX), b"ef", "{medium:?}");
+            assert_eq!(read(6, 1), b"", "{medium:?}");
+            assert_eq!(read(1 << 40, 1), b"", "{medium:?}");
+            let missing = store.read_range("2.wal", 0, 1).map(|_| ());
+            assert!(
+                matches!(missing, Err(crate::Error::NotFound { .. })),
+                "{medium:?}: {missing:?}"
+            );
+        }
+    }
 
     #[test]
     fn a_directory_is_removed_when_it_is_empty_and_may_be_missing() {

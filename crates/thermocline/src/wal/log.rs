@@ -166,6 +166,7 @@ fn start_segment(
             last_seq: header.base_seq,
         },
         durable_len: 0,
+        marks: Vec::new(),
         file: Some(Arc::clone(&file)),
     };
     Ok((segment, file))
@@ -207,6 +208,7 @@ impl Wal {
         let closed = recovered.segments.iter().map(|&extent| Segment {
             extent,
             durable_len: extent.len,
+            marks: Vec::new(),
             file: None,
         });
         let closed: VecDeque<_> = closed.collect();
@@ -278,6 +280,7 @@ impl Wal {
         put_record(&mut state.buffer, number, offset, |out| {
             header.encode(batches, out);
         })?;
+        state.current.mark(first_seq, offset);
         state.newest = Some((at, first_seq));
         state.next_seq += header.count;
         if state.buffer.len() < BUFFER_LEN {

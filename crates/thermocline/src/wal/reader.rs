@@ -14,35 +14,40 @@ use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::tier::{Purpose, Tier};
 
+/// What there is to read of a segment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stretch {
+    pub(super) segment: ClosedSegment,
+    /// Where in it a record begins; those before it are not asked for.
+    pub(super) start: u64,
+}
+
 /// Yields `(first sequence number, encoded batch)` for every batch that holds a write at or
 /// above the sequence number asked for. Ends after the first error.
 #[derive(Debug)]
 pub(crate) struct LogReader {
     tier: Arc<Tier>,
     store: Arc<dyn LogStore>,
-    segments: VecDeque<ClosedSegment>,
+    stretches: VecDeque<Stretch>,
     since: SeqNo,
     batches: VecDeque<(SeqNo, Bytes)>,
 }
 
 impl LogReader {
-    pub(super) fn new(
-        tier: Arc<Tier>,
-        segments: VecDeque<ClosedSegment>,
-        since: SeqNo,
-    ) -> Result<Self> {
+    pub(super) fn new(tier: Arc<Tier>, stretches: VecDeque<Stretch>, since: SeqNo) -> Result<Self> {
         // Sequence numbers start at 1: from 0 on is from the beginning.
         let since = since.max(1);
         // Writes that recovery gave up are missing between segments.
-        if let Some(after) = gapless_after(segments.iter().copied())
+        if let Some(after) = gapless_after(stretches.iter().map(|stretch| stretch.segment))
             && since <= after
         {
             return Err(gone(since, after + 1));
         }
         let store = log_store(&tier)?;
-        let segments = segments.into_iter().filter(|s| s.last_seq >= since);
+        let stretches = stretches.into_iter();
+        let asked = stretches.filter(|stretch| stretch.segment.last_seq >= since);
         Ok(Self {
-            segments: segments.collect(),
+            stretches: asked.collect(),
             tier,
             store,
             since,
@@ -52,13 +57,15 @@ impl LogReader {
 
     /// The last sequence number that there is to read; none when that is nothing.
     pub(crate) fn last_seq(&self) -> Option<SeqNo> {
-        self.segments.back().map(|segment| segment.last_seq)
+        self.stretches.back().map(|last| last.segment.last_seq)
     }
 
-    /// Takes in the batches of a whole segment.
-    fn load(&mut self, segment: ClosedSegment) -> Result<()> {
+    /// Takes in the batches of a stretch.
+    fn load(&mut self, Stretch { segment, start }: Stretch) -> Result<()> {
         let name = segment_file_name(segment.number);
-        let bytes = match self.store.read(&name) {
+        // The file may have grown since; what is beyond was not promised.
+        let promised = segment.len.saturating_sub(start);
+        let bytes = match self.store.read_range(&name, start, promised) {
             Ok(bytes) => Bytes::from(bytes),
             // Removed since this reader was made.
             Err(Error::NotFound { .. }) => return Err(gone(self.since, segment.last_seq + 1)),
@@ -73,15 +80,11 @@ impl LogReader {
                 what,
             ))
         };
-        // The file may have grown since; what is beyond was not promised.
-        let Some(bytes) = usize::try_from(segment.len)
-            .ok()
-            .filter(|&len| len <= bytes.len())
-            .map(|len| bytes.slice(..len))
-        else {
-            return damaged(bytes.len() as u64, "the segment is shorter than it was");
-        };
-        let mut records = Records::new(segment.number, &bytes);
+        let read = bytes.len() as u64;
+        if read < promised {
+            return damaged(start + read, "the segment is shorter than it was");
+        }
+        let mut records = Records::from_offset(segment.number, start, &bytes);
         loop {
             let (offset, payload) = match records.next() {
                 Found::Record { offset, payload } => (offset, bytes.slice(payload)),
@@ -115,9 +118,9 @@ impl Iterator for LogReader {
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.batches.is_empty() {
-            let segment = self.segments.pop_front()?;
-            if let Err(error) = self.load(segment) {
-                self.segments.clear();
+            let stretch = self.stretches.pop_front()?;
+            if let Err(error) = self.load(stretch) {
+                self.stretches.clear();
                 self.batches.clear();
                 return Some(Err(error));
             }

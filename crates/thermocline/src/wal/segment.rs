@@ -2,16 +2,23 @@
 
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
+use crate::log_format::FILE_HEADER_LEN;
 use crate::storage::{LogFile, LogStore};
 use crate::sync::Arc;
 use crate::tier::Tier;
 use crate::version::edit::{FileId, MAX_NUMBER};
+
+/// Where the first record of a segment stands.
+const FIRST_RECORD: u64 = FILE_HEADER_LEN as u64;
 
 const SUFFIX: &str = ".wal";
 
 /// Segments in which a number of bytes of log may stay at most. However short one is, it is a file, takes a block of it, and
 /// every trim, sync and opening looks at it.
 const MOST_SEGMENTS: u64 = 256;
+
+/// Bytes of a segment from one record whose place is remembered to the next.
+const MARK_DISTANCE: u64 = 256 << 10;
 
 /// The name of segment `number`.
 pub(crate) fn segment_file_name(number: FileId) -> String {
@@ -97,16 +104,35 @@ pub(super) fn beyond<'a>(
 }
 
 /// A segment of the open log.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) extent: ClosedSegment,
     /// Bytes of it known to be durable.
     pub(crate) durable_len: u64,
+    /// Where some of its records stand, with the first sequence number of each: for readers that want what is behind.
+    /// None of what an earlier opening wrote.
+    pub(crate) marks: Vec<(SeqNo, u64)>,
     /// Open for appends and syncs; absent once the segment takes no more and is durable.
     pub(crate) file: Option<Arc<dyn LogFile>>,
 }
 
 impl Segment {
+    /// Remembers where the record that begins with `first_seq` is to stand, if the last place that is remembered is far before it.
+    /// Where the record is withdrawn the next one has its number and its place.
+    pub(crate) fn mark(&mut self, first_seq: SeqNo, offset: u64) {
+        let last = self.marks.last().map_or(FIRST_RECORD, |(_, last)| *last);
+        if offset >= last + MARK_DISTANCE {
+            self.marks.push((first_seq, offset));
+        }
+    }
+
+    /// A place in the segment from which on there is every record that has a write at or above `seq`.
+    pub(crate) fn start_of(&self, seq: SeqNo) -> u64 {
+        let before = self.marks.partition_point(|(first, _)| *first <= seq);
+        let mark = before.checked_sub(1).and_then(|at| self.marks.get(at));
+        mark.map_or(FIRST_RECORD, |(_, offset)| *offset)
+    }
+
     pub(crate) fn is_durable(&self) -> bool {
         self.durable_len == self.extent.len
     }

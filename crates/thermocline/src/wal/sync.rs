@@ -1,7 +1,7 @@
 //! Syncing and removing segments beside the thread that appends.
 
 use super::log::Shared;
-use super::reader::LogReader;
+use super::reader::{LogReader, Stretch};
 use super::segment::{ClosedSegment, Segment, beyond, segment_file_name};
 use crate::error::Result;
 use crate::key::SeqNo;
@@ -23,7 +23,8 @@ impl Shared {
             let wanted = |s: &&Segment| !s.is_durable() && s.extent.base_seq < seq;
             let segments = state.closed.iter().chain([&state.current]);
             // Oldest first: when this stops half way, what is durable is a prefix (I5).
-            let targets: Vec<Segment> = segments.filter(wanted).cloned().collect();
+            let target = |s: &Segment| (s.extent, s.file.clone());
+            let targets: Vec<_> = segments.filter(wanted).map(target).collect();
             let entries_missing = state.entries_durable < state.entry_changes;
             (targets, entries_missing.then_some(state.entry_changes))
         };
@@ -31,23 +32,21 @@ impl Shared {
             return Ok(());
         }
         point!(self.points, "wal.before_sync").map_err(|error| self.poison(&error))?;
-        for segment in &targets {
-            if let Some(file) = &segment.file {
-                file.sync().map_err(|error| self.poison(&error))?;
-            }
+        for file in targets.iter().filter_map(|(_, file)| file.as_ref()) {
+            file.sync().map_err(|error| self.poison(&error))?;
         }
         if let Some(changes) = entries {
             // A synced file whose name is lost is lost.
             self.sync_entries(changes)?;
         }
         let mut state = self.state.lock();
-        for synced in &targets {
+        for (synced, _) in &targets {
             let state = &mut *state;
-            let is_it = |segment: &Segment| segment.extent.number == synced.extent.number;
+            let is_it = |segment: &Segment| segment.extent.number == synced.number;
             if is_it(&state.current) {
-                state.current.durable_len = synced.extent.len;
+                state.current.durable_len = synced.len;
             } else if let Some(segment) = state.closed.iter_mut().find(|s| is_it(s)) {
-                segment.durable_len = synced.extent.len;
+                segment.durable_len = synced.len;
                 segment.let_go();
             }
         }
@@ -165,8 +164,12 @@ impl WalSync {
     pub(crate) fn read_since(&self, seq: SeqNo) -> Result<LogReader> {
         let state = self.shared.state.lock();
         let segments = state.closed.iter().chain([&state.current]);
-        let segments = segments.map(|s| s.extent).collect();
+        let stretch = |s: &Segment| Stretch {
+            segment: s.extent,
+            start: s.start_of(seq),
+        };
+        let stretches = segments.map(stretch).collect();
         drop(state);
-        LogReader::new(Arc::clone(&self.shared.tier), segments, seq)
+        LogReader::new(Arc::clone(&self.shared.tier), stretches, seq)
     }
 }

@@ -1,8 +1,8 @@
 //! Logs on disk: through the page cache, because they are written often in small pieces and
-//! read once.
+//! read once, or while they are fresh.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::directory::Directory;
@@ -60,6 +60,18 @@ impl LogStore for DiskLogStore {
         let len = file.metadata().map(|metadata| metadata.len());
         len.and_then(|len| read_whole(&file, len))
             .map_err(|e| Error::io("read", &path, e))
+    }
+
+    fn read_range(&self, name: &str, offset: u64, len: u64) -> Result<Vec<u8>> {
+        let path = self.directory.file(name);
+        let file = File::open(&path).map_err(|e| open_failed("read", &path, e))?;
+        let read = || {
+            let there = file.metadata()?.len().saturating_sub(offset);
+            let mut from = &file;
+            from.seek(SeekFrom::Start(offset))?;
+            read_whole(from.take(len), there.min(len))
+        };
+        read().map_err(|e| Error::io("read", &path, e))
     }
 
     fn list(&self) -> Result<Vec<FileInfo>> {

@@ -78,6 +78,12 @@ impl LogStore for ThrottledLogStore {
         Ok(bytes)
     }
 
+    fn read_range(&self, name: &str, offset: u64, len: u64) -> Result<Vec<u8>> {
+        let bytes = self.inner.read_range(name, offset, len)?;
+        self.device.read(bytes.len() as u64);
+        Ok(bytes)
+    }
+
     fn list(&self) -> Result<Vec<FileInfo>> {
         self.inner.list()
     }

@@ -6,7 +6,7 @@ mod failures;
 
 use bytes::Bytes;
 
-use super::test_store::TestStore;
+use super::test_store::{Failing, TestStore};
 use super::*;
 use crate::batch::{Batch, Ops};
 use crate::error::{Error, Result};
@@ -15,6 +15,7 @@ use crate::log_format::{FILE_HEADER_LEN, Found, Records};
 use crate::options::RecoveryMode::{self, Strict, Tolerant};
 use crate::points::Points;
 use crate::sync::Arc;
+use crate::tier::Purpose;
 use crate::version::edit::FoundLog;
 
 const DB: u128 = 77;
@@ -250,6 +251,47 @@ fn readers_see_what_was_handed_over_from_their_number_on() {
     assert!(gone(late.next().unwrap().unwrap_err()));
     assert!(late.next().is_none());
     assert!(gone(handle.read_since(2).unwrap_err()));
+}
+
+/// Whoever asked for the newest writes had their whole segment read and verified.
+#[test]
+fn readers_begin_shortly_before_what_they_are_asked_for() {
+    let store = TestStore::new();
+    let tier = store.tier();
+    let none = Recovered::default();
+    let mut wal = Wal::create(Arc::clone(&tier), DB, 1, &none, 0, Points::default()).unwrap();
+    let large = |seq: SeqNo| {
+        let mut batch = Batch::new();
+        batch.put(format!("key{seq}"), vec![7u8; 100 << 10]);
+        batch.into_bytes()
+    };
+    for seq in 1..=9 {
+        wal.append(seq, &[large(seq)]).unwrap();
+    }
+    // Withdrawn where its place was remembered: that is the next one's place.
+    store.fail(Failing {
+        append: true,
+        ..Failing::default()
+    });
+    assert!(wal.append(10, &[large(10)]).is_err());
+    store.fail(Failing::default());
+    put(&mut wal, [10]);
+    for seq in 11..=15 {
+        wal.append(seq, &[large(seq)]).unwrap();
+    }
+    wal.rotate(2).unwrap();
+    put(&mut wal, [16]);
+    let handle = wal.handle();
+    for since in 1..=16 {
+        let batches = handle.read_since(since).unwrap();
+        let read: Vec<SeqNo> = batches.map(|batch| batch.unwrap().0).collect();
+        assert_eq!(read, Vec::from_iter(since..=16));
+    }
+    let bytes_read = || tier.io(Purpose::Maintenance).read_bytes;
+    let before = bytes_read();
+    assert_eq!(handle.read_since(15).unwrap().count(), 2);
+    let read = bytes_read() - before;
+    assert!(read < 300 << 10, "{read} bytes");
 }
 
 #[test]
