@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::{Db, Engine};
-use crate::batch::{Batch, Ops};
+use crate::batch::{Batch, Ops, detached};
 use crate::error::{Error, Result};
 use crate::key::{Kind, SeqNo};
 use crate::sync::Arc;
@@ -77,7 +77,7 @@ pub struct LoggedOp {
     pub keyspace_number: u32,
     /// [`Kind::Put`] or [`Kind::Delete`].
     pub kind: Kind,
-    /// The key.
+    /// The key; whoever keeps it keeps the value in memory, and nothing else of the log.
     pub key: Bytes,
     /// The value; empty for a delete.
     pub value: Bytes,
@@ -163,12 +163,14 @@ impl LogReader {
         let mut ops = Vec::new();
         for op in Ops::new(bytes).map_err(|bad| refused(bad.at))? {
             let op = op.map_err(|bad| refused(bad.at))?;
+            // As slices, one that is kept would keep all that was read of its segment (I8).
+            let (key, value) = detached(&op.key, &op.value);
             ops.push(LoggedOp {
                 keyspace: self.names.get(&op.keyspace).cloned(),
                 keyspace_number: op.keyspace,
                 kind: op.kind,
-                key: op.key,
-                value: op.value,
+                key,
+                value,
             });
         }
         Ok(LoggedBatch { first_seq, ops })
@@ -198,3 +200,49 @@ impl Iterator for LogReader {
 }
 
 impl std::iter::FusedIterator for LogReader {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executor::Stepped;
+    use crate::options::Options;
+    use crate::storage::Memory;
+    use crate::tier::Purpose;
+
+    fn open() -> Db {
+        let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(Memory::new()));
+        builder.executor(Arc::new(Stepped::new(1))).open().unwrap()
+    }
+
+    /// Each call read and verified the segment that is written to from its beginning: a follower that asked once a second read
+    /// thirty times what was written, and one that asked more often so much more.
+    #[test]
+    fn a_follower_that_is_close_reads_little() {
+        let db = open();
+        db.put("large", vec![7u8; 1 << 20]).unwrap();
+        let last = db.put("key", "value").unwrap();
+        let bytes_read = || db.engine().fast().io(Purpose::Maintenance).read_bytes;
+        let before = bytes_read();
+        let batches: Result<Vec<_>> = db.log_since(last).unwrap().collect();
+        let batches = batches.unwrap();
+        assert_eq!((batches.len(), batches[0].first_seq), (1, last));
+        assert_eq!(batches[0].ops[0].key, "key");
+        let read = bytes_read() - before;
+        assert!(read > 0 && read < 64 << 10, "{read} bytes");
+    }
+
+    /// Keys and values were slices of all that was read of their segment: a consumer that kept one key kept up to 64 MiB (I8).
+    #[test]
+    fn a_key_that_is_kept_does_not_keep_its_segment() {
+        let db = open();
+        db.put("key", "value").unwrap();
+        db.put("large", vec![7u8; 1 << 20]).unwrap();
+        let mut batches = db.log_since(1).unwrap();
+        let key = batches.next().unwrap().unwrap().ops[0].key.clone();
+        // Whoever else has a part of the memory is gone then.
+        drop(batches);
+        let memory = key.try_into_mut().unwrap();
+        assert_eq!(&memory[..], b"key");
+        assert!(memory.capacity() < 1000, "{} bytes", memory.capacity());
+    }
+}
