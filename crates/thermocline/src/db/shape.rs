@@ -192,6 +192,9 @@ impl Shape {
         self.log_start = self.log_start.max(edit.log_start.unwrap_or(0));
         self.placed_by = edit.placed_by.or(self.placed_by);
         if let Some(found) = edit.found_log {
+            if !found.is_in_order() {
+                return Err("an edit names segments of the log out of their order".into());
+            }
             // What it leaves out must not come to be named again.
             self.next_file = self.next_file.max(found.next);
             self.found_log = Some(found);
@@ -273,6 +276,21 @@ mod tests {
         let found = builder().repair(true).unwrap().problems;
         let said = format!("{} at offset {at}: {what}", manifest.display());
         assert!(found.contains(&said), "{found:?}");
+    }
+
+    #[test]
+    fn segments_of_the_log_out_of_their_order_are_refused() {
+        for (first, second, is_in_order) in [(3, 5, true), (5, 3, false), (3, 3, false)] {
+            let edit = VersionEdit {
+                found_log: Some(FoundLog {
+                    segments: vec![(first, 72), (second, 72)],
+                    ..FoundLog::default()
+                }),
+                ..VersionEdit::default()
+            };
+            let added = Shape::default().apply(edit);
+            assert_eq!(added.is_ok(), is_in_order, "{first}, {second}: {added:?}");
+        }
     }
 
     /// That the default keyspace is missing came out when the store was open: by then a new manifest was in force, and files that

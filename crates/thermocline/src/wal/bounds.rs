@@ -28,8 +28,7 @@ pub(crate) struct Bounds {
 impl Bounds {
     /// How long the segment was when it was taken over; all of that was durable.
     pub(super) fn found_len(&self, number: FileId) -> Option<u64> {
-        let found = self.found.as_ref()?.segments.iter();
-        found.copied().find(|f| f.0 == number).map(|(_, len)| len)
+        self.found.as_ref()?.len_of(number)
     }
 
     /// Of the segments that are there those that are the log's, and those that should be there, in
@@ -63,10 +62,9 @@ pub(crate) fn remove_others(tier: &Tier, found: &FoundLog, points: &Points) -> R
         let Some(number) = segment_number(&file.name) else {
             continue;
         };
-        let own = found.segments.iter().find(|(own, _)| *own == number);
-        match own {
-            Some((_, len)) if *len < file.len => {
-                rewrite(tier, &*store, number, Some(*len), points)?;
+        match found.len_of(number) {
+            Some(len) if len < file.len => {
+                rewrite(tier, &*store, number, Some(len), points)?;
             }
             None if number < found.next => store.remove(&file.name)?,
             _ => continue,
