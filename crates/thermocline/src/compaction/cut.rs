@@ -1,14 +1,15 @@
 //! Where one output table ends and the next begins.
 
+use super::below::{Below, TableBelow};
 use crate::sync::Arc;
-use crate::version::{MAX_LEVELS, TableHandle, Version};
 
 /// Places the ends of output tables at those of the tables one level further down: a table that
 /// ends where theirs do meets fewer of them, and less is rewritten when it moves on.
 #[derive(Debug)]
 pub(crate) struct Cutter {
-    /// The tables of the next level in use below the output.
-    below: Arc<Vec<Arc<TableHandle>>>,
+    /// The tables of the next level in use below the output, as far as they meet the job's keys; none where there is no
+    /// such level.
+    below: Option<Arc<Vec<TableBelow>>>,
     /// The first of them that does not end before the last key looked at.
     at: usize,
     size: u64,
@@ -20,10 +21,9 @@ pub(crate) struct Cutter {
 impl Cutter {
     /// For output of level `level` in tables of about `size` bytes, each of which meets about
     /// `most_met` bytes of tables below at most: what a later compaction of it has to rewrite.
-    pub(crate) fn new(version: &Version, level: usize, size: u64, most_met: u64) -> Self {
-        let below = (level + 1..MAX_LEVELS).find(|&l| !version.levels[l].tables.is_empty());
+    pub(crate) fn new(below: &Below, level: usize, size: u64, most_met: u64) -> Self {
         Self {
-            below: below.map_or_else(Arc::default, |l| Arc::clone(&version.levels[l].tables)),
+            below: below.next(level),
             at: 0,
             size,
             met: 0,
@@ -35,14 +35,15 @@ impl Cutter {
     /// keys, once each.
     pub(crate) fn ends_before(&mut self, key: &[u8], len: u64) -> bool {
         let before = self.at;
-        while let Some(table) = self.below.get(self.at)
-            && &table.meta.range.last[..] < key
+        let below = self.below.as_ref();
+        while let Some(table) = below.and_then(|tables| tables.get(self.at))
+            && &table.range.last[..] < key
         {
-            self.met += table.meta.len;
+            self.met += table.len;
             self.at += 1;
         }
         let at_an_end = self.at > before;
-        let is_full = if self.below.is_empty() {
+        let is_full = if self.below.is_none() {
             len >= self.size
         } else {
             let is_long = len >= self.size / 4 * 3 || self.met >= self.most_met;
@@ -57,12 +58,16 @@ impl Cutter {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
+    use crate::key::KeyRange;
     use crate::storage::Memory;
+    use crate::version::Version;
     use crate::{Db, Options};
 
-    /// A version with the tables a to m and r to z in L2, and the store that holds their files.
-    fn version() -> (Db, Version) {
+    /// The tables a to m and r to z of L2, both of the length given back.
+    fn below() -> (Below, u64) {
         let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(Memory::new()));
         let db = builder.open().unwrap();
         let mut tables = Vec::new();
@@ -76,13 +81,19 @@ mod tests {
             handle.meta.level = 2;
             tables.push(Arc::new(handle));
         }
-        (db, Version::default().with(&[], tables))
+        let len = tables[0].meta.len;
+        let all = KeyRange {
+            first: Bytes::from_static(b"a"),
+            last: Bytes::from_static(b"z"),
+        };
+        let version = Version::default().with(&[], tables);
+        (Below::new(&version, &all), len)
     }
 
     #[test]
     fn a_table_ends_where_one_below_does_once_it_is_long_enough() {
-        let (_db, version) = version();
-        let ends = |key: &[u8], len| Cutter::new(&version, 1, 100, u64::MAX).ends_before(key, len);
+        let (below, _) = below();
+        let ends = |key: &[u8], len| Cutter::new(&below, 1, 100, u64::MAX).ends_before(key, len);
         assert!(ends(b"n", 75), "the table below ends at m");
         assert!(!ends(b"n", 74), "too short");
         assert!(!ends(b"b", 124), "within a table below");
@@ -91,8 +102,8 @@ mod tests {
 
     #[test]
     fn each_end_below_counts_once() {
-        let (_db, version) = version();
-        let mut cutter = Cutter::new(&version, 1, 100, u64::MAX);
+        let (below, _) = below();
+        let mut cutter = Cutter::new(&below, 1, 100, u64::MAX);
         assert!(cutter.ends_before(b"n", 80));
         assert!(
             !cutter.ends_before(b"o", 80),
@@ -102,12 +113,11 @@ mod tests {
 
     #[test]
     fn a_table_that_meets_enough_below_ends_with_it() {
-        let (_db, version) = version();
-        let len = version.levels[2].tables[0].meta.len;
-        let mut cutter = Cutter::new(&version, 1, 1000, len);
+        let (below, len) = below();
+        let mut cutter = Cutter::new(&below, 1, 1000, len);
         assert!(!cutter.ends_before(b"b", 10));
         assert!(cutter.ends_before(b"n", 10), "it has met a whole table");
-        let mut cutter = Cutter::new(&version, 1, 1000, len);
+        let mut cutter = Cutter::new(&below, 1, 1000, len);
         assert!(!cutter.ends_before(b"n", 0), "there is no table to end");
         assert!(
             !cutter.ends_before(b"o", 10),
@@ -117,8 +127,8 @@ mod tests {
 
     #[test]
     fn without_tables_below_the_size_alone_counts() {
-        let (_db, version) = version();
-        let mut cutter = Cutter::new(&version, 2, 100, u64::MAX);
+        let (below, _) = below();
+        let mut cutter = Cutter::new(&below, 2, 100, u64::MAX);
         assert!(!cutter.ends_before(b"n", 99));
         assert!(cutter.ends_before(b"n", 100));
     }

@@ -1,5 +1,6 @@
 //! A compaction as it runs: merge the inputs, write the outputs, install them in one edit.
 
+use super::below::Below;
 use super::bypass::Bypass;
 use super::cut::Cutter;
 use super::filter::VersionFilter;
@@ -34,6 +35,7 @@ pub(crate) struct CompactionJob {
     engine: Arc<Engine>,
     tree: Arc<Tree>,
     plan: Plan,
+    below: Below,
     number: u64,
     /// For each output of the plan.
     space: Vec<Reservation>,
@@ -83,10 +85,13 @@ impl CompactionJob {
     pub(crate) fn new(
         engine: Arc<Engine>,
         tree: Arc<Tree>,
-        plan: Plan,
+        mut plan: Plan,
         number: u64,
         space: Vec<Reservation>,
     ) -> Self {
+        // Let go before the work starts: it holds the files that other jobs replace meanwhile.
+        let version = std::mem::take(&mut plan.version);
+        let below = plan.range().map(|range| Below::new(&version, &range));
         let tiers = engine.tiers.len();
         let mut read_bytes = vec![0; tiers];
         for table in plan.inputs().filter(|_| !plan.is_move) {
@@ -108,6 +113,7 @@ impl CompactionJob {
             engine,
             tree,
             plan,
+            below: below.unwrap_or_default(),
             number,
             space,
             merge: None,
@@ -208,7 +214,6 @@ impl CompactionJob {
 
     /// Merges until an output table is full; `false` when the input is used up.
     fn merge_one_table(&mut self, mut merge: Merge) -> Result<bool> {
-        let (to, version) = (self.plan.to, Arc::clone(&self.plan.version));
         let mut since_check = 0;
         while merge.input.valid() {
             since_check += 1;
@@ -242,7 +247,7 @@ impl CompactionJob {
             }
             let is_bottom = || {
                 let is_bypassed = |bypass: &Bypass| bypass.may_hold(key.user_key);
-                !version.may_hold_below(to, key.user_key)
+                !self.below.may_hold(self.plan.to, key.user_key)
                     && !self.plan.bypass.as_ref().is_some_and(is_bypassed)
             };
             if merge.filter.keep(key, is_bottom) {
@@ -283,12 +288,7 @@ impl CompactionJob {
         } else {
             u64::MAX
         };
-        Cutter::new(
-            &self.plan.version,
-            usize::from(output.level),
-            size,
-            most_met,
-        )
+        Cutter::new(&self.below, usize::from(output.level), size, most_met)
     }
 
     fn new_builder(&self, output: usize) -> Result<TableBuilder> {
@@ -492,7 +492,6 @@ impl CompactionJob {
             let inputs: Vec<FileId> = self.plan.inputs().map(|table| table.meta.id).collect();
             self.plan.upper.clear();
             self.plan.lower.clear();
-            self.plan.version = Arc::default();
             self.engine.graveyard.remove_all(inputs);
             self.engine.background.compactions.end();
         }

@@ -1,5 +1,6 @@
 //! Compaction: which tables are merged next, where the result goes, and the merge itself.
 
+mod below;
 mod bypass;
 mod cut;
 mod filter;

@@ -25,7 +25,7 @@ pub(crate) struct Plan {
     pub(crate) is_crossing: bool,
     /// What of level f it passes by, if it comes from the level above.
     pub(crate) bypass: Option<Bypass>,
-    /// The version it was picked from: what lies below the output is looked up there.
+    /// The version it was picked from, until the job begins: it has to be the present one still.
     pub(crate) version: Arc<Version>,
     /// Give the table its new level without rewriting it.
     pub(crate) is_move: bool,

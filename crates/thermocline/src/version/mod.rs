@@ -21,5 +21,5 @@ pub(crate) use graveyard::Graveyard;
 pub(crate) use hot_estimate::HotEstimate;
 pub(crate) use level_iter::LevelIter;
 pub(crate) use manifest::{Manifest, lacks_edits};
-pub(crate) use set::{MAX_LEVELS, TableHandle, Version};
+pub(crate) use set::{Level, MAX_LEVELS, TableHandle, Version};
 pub(crate) use superversion::{PromotionView, Superversion, newest_below};

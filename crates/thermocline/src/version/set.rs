@@ -142,13 +142,6 @@ impl Version {
             .rev()
             .find(|&l| !self.levels[l].tables.is_empty())
     }
-
-    /// Whether a level below `level` may hold `key`.
-    pub(crate) fn may_hold_below(&self, level: usize, key: &[u8]) -> bool {
-        self.levels
-            .get(level + 1..)
-            .is_some_and(|below| below.iter().any(|level| level.find(key).is_some()))
-    }
 }
 
 #[cfg(test)]

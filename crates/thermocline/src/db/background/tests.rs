@@ -7,6 +7,7 @@ use crate::executor::{Executor, Job, Stepped};
 use crate::key::KeyRange;
 use crate::options::{Options, TierOptions};
 use crate::points::Points;
+use crate::promotion::tests::scene::{F, KEYS, Scene, everything};
 use crate::storage::Memory;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -411,4 +412,30 @@ fn a_compaction_that_has_ended_has_given_back_what_its_input_took() {
     assert_eq!(engine.graveyard.pinned(0).0, 0);
     let held: u64 = db.tree().bytes_on(0).iter().sum();
     assert!(engine.fast().file_bytes() < 2 * held + (64 << 10));
+}
+
+/// A job held the version that it was picked from until it ended, and with it every file that others replaced meanwhile: beside
+/// a crossing on a slow disk the next compactions found the room of what was compacted taken, and sent tables of the last fast
+/// level down to make some.
+#[test]
+fn a_running_job_does_not_hold_what_others_replace() {
+    let scene = Scene::new();
+    scene.put_all(&KEYS, "old");
+    scene.to_last_fast();
+    for version in ["old", "new"] {
+        scene.put_all(&["n0", "n1"], version);
+        scene.db.flush().unwrap();
+    }
+    scene.start(scene.crossing());
+    let hook = scene.at("crossing.claimed", |scene| {
+        let plan = scene.pick(0, &everything(), true);
+        scene.start(plan.expect("a compaction of L0"));
+        scene.drain();
+        assert_eq!(scene.tree().bytes_on(0)[0], 0, "L0 was compacted");
+        assert_eq!(scene.engine().graveyard.pinned(0).0, 0);
+        Ok(())
+    });
+    scene.drain();
+    assert!(hook.has_run());
+    assert_eq!(scene.tree().bytes_on(0)[F], 0, "it has crossed");
 }
