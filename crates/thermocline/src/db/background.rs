@@ -203,13 +203,34 @@ impl Engine {
         crossings.any(|(tree, crossing)| self.start(&tree, crossing).is_ok())
     }
 
+    /// Whether all that is wanting of `wanted` bytes on the fast tier is in obsolete files that readers have held for long (I8).
+    /// To send tables down brings nothing then: such a reader holds them too, and each takes room for what stays of it.
+    pub(crate) fn is_room_held(&self, wanted: u64) -> bool {
+        let fast = self.fast();
+        let wanting = wanted.saturating_sub(fast.free_for_jobs());
+        wanting > 0 && self.graveyard.long_held(fast.index) >= wanting
+    }
+
+    /// What has to be free on the fast tier for `plan` to start, in bytes.
+    fn wanted_on_fast(&self, plan: &Plan) -> u64 {
+        let fast = self.fast();
+        match (plan.outputs.first(), &plan.bypass) {
+            (Some(first), _) if first.tier == fast.index => {
+                expected_len(plan.inputs(), fast).saturating_add(self.compaction_margin())
+            }
+            (_, Some(_)) => expected_len(plan.upper.iter(), fast),
+            // Where none is free, nothing of it stays there.
+            _ => 0,
+        }
+    }
+
     /// What to do about a compaction that has no room; whether something was started.
     fn start_without_room(&self, tree: &Arc<Tree>, mut plan: Plan) -> bool {
         // Files that nobody holds any more may be all that is in the way.
         if self.graveyard.sweep() > 0 && self.start(tree, plan.clone()).is_ok() {
             return true;
         }
-        if self.start_crossing() {
+        if !self.is_room_held(self.wanted_on_fast(&plan)) && self.start_crossing() {
             return true;
         }
         if point!(self.points, "compaction.no_crossing").is_err() || self.is_compacting() {

@@ -247,15 +247,24 @@ impl Engine {
         }
         // Nothing is due, every level is within its target, and there is no room all the same:
         // the last fast level gives way. What another writer sends down serves this one too.
+        let pinned = || self.graveyard.pinned(self.fast().index).0;
+        let mut is_held = false;
         while matches!(ended, Ok(Stopped::Stuck)) {
             point!(self.points, "stall.stuck")?;
-            if !self.start_crossing()
-                && !seen.has_begun_by(self.background.compactions.look())
-                && !self.wait_for_readers(started)?
-            {
+            let before = pinned();
+            let goes_on = is_held && self.wait_for_readers(started)?
+                || self.start_crossing()
+                || seen.has_begun_by(self.background.compactions.look())
+                || self.wait_for_readers(started)?;
+            if !goes_on {
                 break;
             }
             (seen, ended) = wait();
+            // Readers hold what has gone down, and it would be enough. They hold what would go next, too.
+            let wanting = self
+                .needed_for(bytes)
+                .saturating_sub(self.fast().free_bytes());
+            is_held |= pinned() > before.max(wanting);
         }
         let waited = self.clock.now().saturating_sub(started);
         self.stall.count(first, waited, &self.stall.stopped_nanos);
@@ -306,7 +315,9 @@ impl Engine {
             return Ok(false);
         }
         point!(self.points, "stall.held")?;
-        self.clock.sleep(SHORTEST_WAIT);
+        // The longer it was, the longer it may yet be.
+        let next = (waited / 8).clamp(SHORTEST_WAIT, LONGEST_WAIT);
+        self.clock.sleep(next);
         Ok(true)
     }
 

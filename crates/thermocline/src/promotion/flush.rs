@@ -118,10 +118,13 @@ impl Engine {
         if !worth_a_table || !self.switches().promotion_by_flush {
             return Ok(Promotion::Done);
         }
-        let Some(space) = self.reserve_for_promotion(&tree.promotion.mutable()) else {
+        let expected = expected_len(&tree.promotion.mutable());
+        let margin = self.compaction_margin();
+        let Ok(space) = self.fast().reserve_leaving(expected, margin) else {
             // The end of a compaction, which may have made room, tries again. Where none will come
             // the records stay on the slow tier: promotion never waits for space.
-            if !self.is_compacting() && !self.start_crossing() {
+            let is_held = self.is_room_held(expected.saturating_add(margin));
+            if !self.is_compacting() && (is_held || !self.start_crossing()) {
                 self.empty_promotion_cache(tree, &tree.promotion.mutable());
                 return Ok(Promotion::Done);
             }
@@ -180,13 +183,6 @@ impl Engine {
                 self.log_access(tree.id, &key, promoted.value.len(), promoted.reads());
             }
         }
-    }
-
-    fn reserve_for_promotion(&self, cache: &PromotionCache) -> Option<Reservation> {
-        let keys = cache.all().into_iter().map(|(key, _)| key.len());
-        let bytes = cache.bytes() + LongKeys::of(keys).beside_records();
-        let margin = self.compaction_margin();
-        self.fast().reserve_leaving(bytes, margin).ok()
     }
 
     /// Writes the table of L0 and installs it; `false` when a compaction has overtaken it.
@@ -286,6 +282,12 @@ impl Engine {
         tree.install(&mut state, &edit, vec![table], Installed::Promotion(frozen));
         Ok(true)
     }
+}
+
+/// How long a table of the records of `cache` may get.
+fn expected_len(cache: &PromotionCache) -> u64 {
+    let keys = cache.all().into_iter().map(|(key, _)| key.len());
+    cache.bytes() + LongKeys::of(keys).beside_records()
 }
 
 /// Whether any version of `key` lies above the slow tier's levels in `pinned`, the active memtable

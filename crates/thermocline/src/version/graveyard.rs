@@ -12,6 +12,10 @@ use crate::points::{Points, point};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
 
+/// A reader that has held a file for so long after it became obsolete holds it for a while yet: it is a scan or a copy, and no read of
+/// a key.
+const LONG_HELD: Duration = Duration::from_secs(1);
+
 /// Tables that no version names any more, and the removal of those nobody holds.
 ///
 /// To remove a large file takes a file system its time, and there may be thousands. So nobody who only asks what there is waits
@@ -146,6 +150,15 @@ impl Graveyard {
         drop(graves);
         let _: Result<()> = point!(self.points, "files.removed");
         true
+    }
+
+    /// Bytes of obsolete files on tier `tier` that readers have held for long, and are not about to let go.
+    pub(crate) fn long_held(&self, tier: u8) -> u64 {
+        let now = self.clock.now();
+        let graves = self.graves.lock();
+        let on_tier = graves.dead.values().filter(|file| file.tier.index == tier);
+        let held = on_tier.filter(|file| now.saturating_sub(file.since) >= LONG_HELD);
+        held.map(|file| file.bytes).sum()
     }
 
     /// Bytes of obsolete files on tier `tier`, and how long the oldest of them is held.

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use super::*;
@@ -438,4 +440,43 @@ fn a_running_job_does_not_hold_what_others_replace() {
     scene.drain();
     assert!(hook.has_run());
     assert_eq!(scene.tree().bytes_on(0)[F], 0, "it has crossed");
+}
+
+/// A backup held all tables for minutes, and so the room of those that were replaced meanwhile. A compaction that found none had a table
+/// of the last fast level sent down to make some, which made none, as the backup held that one too: so it went on until the level
+/// was empty, and what was refused went to the slow tier then, as it could have at once.
+#[test]
+fn room_that_a_reader_holds_for_long_empties_no_level() {
+    let scene = Scene::new();
+    scene.fill_l0(3000);
+    scene.to_last_fast();
+    let engine = scene.engine();
+    let reader = scene.db.iter();
+    while engine.graveyard.pinned(0).0 < 200 << 10 {
+        scene.start(scene.crossing());
+        scene.drain();
+    }
+    engine.clock.sleep(Duration::from_secs(60));
+    for _ in 1..engine.sizes.l0_trigger {
+        scene.put_all(&["00001", "02000"], "new");
+        scene.db.flush().unwrap();
+    }
+    scene.put_all(&["00001", "02000"], "newer");
+    let on_last_fast = || -> Vec<_> {
+        let tables = &scene.tree().pin().version.levels[F].tables;
+        tables.iter().map(|table| table.meta.id).collect()
+    };
+    let before = on_last_fast();
+    assert!(before.len() > 10, "{before:?}");
+    // The flush has room, and a compaction has not.
+    let free = engine.fast().free_for_jobs();
+    let _taken = engine.fast().reserve(free - (24 << 10)).unwrap();
+    scene.db.flush().unwrap();
+    scene.drain();
+    let version = scene.tree().version();
+    assert!(version.levels[0].tables.is_empty(), "L0 was compacted");
+    let tiers: Vec<u8> = version.tables().map(|table| table.meta.tier).collect();
+    assert_eq!(tiers[0], 1, "its output has gone to the slow tier");
+    assert_eq!(on_last_fast(), before);
+    drop(reader);
 }

@@ -1,6 +1,8 @@
 //! Promotions that come to nothing: for want of room, by a failure, by a shutdown, or because their
 //! keyspace is gone. Nothing is lost, and nothing is held.
 
+use std::time::Duration;
+
 use super::flush::{STEPS, check_released, promoted_bytes, with_full_cache};
 use super::scene::{F, KEYS, Scene, everything, model, options};
 use crate::compaction::{Manual, Meant};
@@ -98,6 +100,26 @@ fn promotions_without_room_start_one_crossing_between_them() {
     scene.drain();
     let all = [&KEYS[..], &["other", "yet another"]].concat();
     scene.check(&model(&all, "old"), &all, "drained");
+}
+
+/// A promotion that found no room had a table of level f sent down for it, though readers held more than it wanted, and that table too.
+#[test]
+fn a_promotion_sends_nothing_down_where_readers_hold_the_room() {
+    let scene = with_full_cache();
+    scene.fill_l0(500);
+    scene.to_last_fast();
+    let reader = scene.db.iter();
+    scene.cross();
+    scene.put("other", "old");
+    scene.to_last_fast();
+    let engine = scene.engine();
+    engine.clock.sleep(Duration::from_secs(60));
+    let _space = scene.take_all_space();
+    assert!(KEYS.iter().all(|key| scene.cached(key).is_some()));
+    scene.promote().unwrap();
+    assert!(!engine.is_compacting());
+    assert!(KEYS.iter().all(|key| scene.cached(key).is_none()));
+    drop(reader);
 }
 
 /// Of more records than a promotion cache takes.

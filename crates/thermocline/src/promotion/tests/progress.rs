@@ -161,6 +161,31 @@ fn a_stopped_writer_waits_for_readers_of_removed_files() {
     drop(space);
 }
 
+/// A reader held every table of level f. A writer that found no room sent them all down, one after the other, which made none, and waited for
+/// the reader only then.
+#[test]
+fn a_stopped_writer_sends_no_more_down_where_a_reader_holds_what_went() {
+    let scene = Scene::new();
+    scene.fill_l0(1000);
+    scene.to_last_fast();
+    let tables = || scene.tree().pin().version.levels[F].tables.len();
+    let before = tables();
+    assert!(before > 10, "{before}");
+    let reader = Mutex::new(Some(scene.db.iter()));
+    let space = scene.take_all_space();
+    let hook = scene.at("stall.held", move |_| {
+        drop(reader.lock().take());
+        Ok(())
+    });
+    let engine = scene.engine();
+    let largest = engine.fast().free_bytes() - engine.sizes.memtable_size;
+    let value = vec![0; (largest + 4096) as usize];
+    scene.db.put("n", value).unwrap();
+    assert!(hook.has_run());
+    assert_eq!(tables(), before - 1);
+    drop(space);
+}
+
 /// Tracking that finds no room on the fast tier waits until there may be some. It used to be queued
 /// again at once, for ever: the thread spun, and `wait_idle` never returned.
 #[test]
