@@ -31,11 +31,10 @@ impl FastRooms {
 
     /// The part that is `tree`'s.
     pub(crate) fn of(&self, tree: &Tree) -> FastRoom {
-        let share = self.shares.of(tree);
-        let of_share = |bytes: u64| (bytes as f64 * share) as u64;
+        let share = |room: u64| (room as f64 * self.shares.in_room(room).of(tree)) as u64;
         FastRoom {
-            planned: of_share(self.planned),
-            last: of_share(self.last_levels()),
+            planned: share(self.planned),
+            last: share(self.last_levels()),
             cold: match self.hot {
                 Some(_) => tree.averages.cold(),
                 None => 1.0,

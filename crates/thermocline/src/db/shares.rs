@@ -10,6 +10,7 @@ const LEAST: f64 = 0.05;
 /// How the fast tier is divided between keyspaces: each has room for what is hot of it, and what is left
 /// goes by their data. By data alone a small keyspace that all reads go to had next to nothing beside a large one that nobody
 /// reads, and its hot records went down and came up without end.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Shares {
     /// Bytes of all keyspaces' tables; 0 if there is nothing to divide.
     data: u64,
@@ -22,6 +23,11 @@ pub(super) struct Shares {
 }
 
 impl Shares {
+    /// The same of `room` bytes. What is hot takes as much of less, and what is left is less.
+    pub(super) fn in_room(&self, room: u64) -> Self {
+        Self { room, ..*self }
+    }
+
     /// The part of the fast tier that is `tree`'s, 0 to 1.
     pub(super) fn of(&self, tree: &Tree) -> f64 {
         match self.data {
@@ -110,6 +116,7 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::promotion::tests::scene::{F, Scene};
     use crate::storage::Memory;
     use crate::sync::Arc;
     use crate::{Db, Keyspace, Options};
@@ -176,6 +183,29 @@ mod tests {
             slow = read_all();
         }
         assert!(slow < u64::from(HOT) / 10, "{slow} of {HOT} reads");
+    }
+
+    /// Shares were worked out of the room in the long run, and taken of what there was: where something else had taken most of that,
+    /// hot records had room for a part of what they take, and cold ones for their part of what was not left.
+    #[test]
+    fn what_is_hot_has_room_however_little_there_is() {
+        let scene = Scene::new();
+        fill(&scene.db, 800);
+        scene.to_slow();
+        let (engine, cold) = (scene.engine(), scene.db.create_keyspace("cold").unwrap());
+        fill(&cold, 1500);
+        cold.compact_range::<&str>(..).unwrap();
+        while cold.tree().bytes_on(0)[F] > 400 << 10 {
+            assert!(engine.start_crossing());
+            scene.drain();
+        }
+        let _taken = scene.take_all_space();
+        let room = engine.fast_rooms().last_levels();
+        assert!(room < engine.planned_room() / 2, "{room}");
+        let hot = room / 10 * 8;
+        scene.tree().hot_bytes.store(hot, Ordering::Relaxed);
+        let has = engine.fast_rooms().of(scene.tree()).last;
+        assert!(has >= hot, "{has} for {hot}");
     }
 
     /// RALT knows what is hot before anything is read of a store that was opened again.
