@@ -154,6 +154,9 @@ impl Engine {
                     level.tier_bytes[usize::from(table.meta.tier)] += table.meta.len;
                 }
             }
+            // What one keyspace leaves empty is in the targets of all others.
+            let last = &mut levels[usize::from(tree.last_fast_level)].target_bytes;
+            *last = rooms.most().min(*last);
         }
         levels
     }

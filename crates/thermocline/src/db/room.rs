@@ -21,6 +21,8 @@ pub(crate) struct FastRooms {
     hot: Option<u64>,
     /// The same, where they live by level.
     by_level: u64,
+    /// What the last fast levels hold there, in bytes.
+    held: u64,
 }
 
 impl FastRooms {
@@ -29,12 +31,22 @@ impl FastRooms {
         self.hot.unwrap_or(self.by_level)
     }
 
-    /// The part that is `tree`'s.
+    /// What the last fast levels' targets come to at most, in bytes.
+    pub(super) fn most(&self) -> u64 {
+        self.hot.unwrap_or(u64::MAX)
+    }
+
+    /// The part that is `tree`'s. Where records live by hotness its level f may also have what the others leave empty: room that
+    /// was nobody's would be filled with whatever is read, which would go down again for being over a share, without end. While
+    /// there is such room nobody is over its target, and when there is none whoever is over its share gives way to the others.
     pub(crate) fn of(&self, tree: &Tree) -> FastRoom {
         let share = |room: u64| (room as f64 * self.shares.in_room(room).of(tree)) as u64;
+        // Compactions may have come between the two counts.
+        let others = self.held.saturating_sub(tree.bytes_of_f());
+        let left = self.hot.map_or(0, |room| room.saturating_sub(others));
         FastRoom {
             planned: share(self.planned),
-            last: share(self.last_levels()),
+            last: share(self.last_levels()).max(left),
             cold: match self.hot {
                 Some(_) => tree.averages.cold(),
                 None => 1.0,
@@ -63,11 +75,13 @@ impl Engine {
         let hot = self.ralt.is_some();
         let hot = hot.then(|| self.room_of_last_levels(&shares).max(planned / 4));
         let ratio = self.options.level_ratio;
+        let trees = self.trees.load();
         FastRooms {
             shares,
             planned,
             hot,
             by_level: planned / ratio * (ratio - 1),
+            held: trees.values().map(|tree| tree.bytes_of_f()).sum(),
         }
     }
 

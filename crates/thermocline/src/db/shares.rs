@@ -208,6 +208,38 @@ mod tests {
         assert!(has >= hot, "{has} for {hot}");
     }
 
+    /// Room that a keyspace left empty was nobody's, and spare: all that was read of another one was promoted into it, went down for being over
+    /// that one's share, and was read and promoted again, without end.
+    #[test]
+    fn what_a_keyspace_leaves_empty_is_anothers_until_it_is_wanted() {
+        let scene = Scene::new();
+        let (engine, idle) = (scene.engine(), scene.db.create_keyspace("idle").unwrap());
+        let busy = scene.tree();
+        fill(&idle, 3000);
+        idle.compact_range::<&str>(..).unwrap();
+        while engine.start_crossing() {
+            scene.drain();
+        }
+        scene.fill_l0(3000);
+        scene.to_last_fast();
+        let shares = engine.shares();
+        let share = (engine.fast_rooms().last_levels() as f64 * shares.of(busy)) as u64;
+        let has = busy.bytes_of_f();
+        assert!(has > share + (100 << 10), "{has} over a share of {share}");
+        assert_eq!(busy.bytes_on(1).iter().sum::<u64>(), 0, "nothing went down");
+
+        // As little as there is of the other one, it is within its share; and something takes all that is free.
+        fill(&idle, 100);
+        idle.compact_range::<&str>(..).unwrap();
+        let taken = engine.fast().free_for_jobs();
+        engine.fast().add_file_bytes(taken);
+        let rooms = engine.fast_rooms();
+        let is_over = |tree: &Tree| tree.bytes_of_f() > rooms.of(tree).last;
+        assert!(is_over(busy) && !is_over(idle.tree()));
+        assert!(idle.tree().bytes_of_f() > 0);
+        engine.fast().remove_file_bytes(taken);
+    }
+
     /// RALT knows what is hot before anything is read of a store that was opened again.
     #[test]
     fn what_is_hot_is_known_at_opening() {

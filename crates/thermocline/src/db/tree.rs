@@ -342,6 +342,11 @@ impl Tree {
         std::array::from_fn(|number| levels[number].bytes_on[usize::from(tier)])
     }
 
+    /// Bytes of level f's tables that lie on the fast tier.
+    pub(crate) fn bytes_of_f(&self) -> u64 {
+        self.bytes_on(0)[usize::from(self.last_fast_level)]
+    }
+
     /// The part of what comes down from the level above f that may pass level f by.
     pub(crate) fn fresh(&self, engine: &Engine) -> f64 {
         if engine.ralt.is_some() && engine.switches().bypass {
