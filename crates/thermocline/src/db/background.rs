@@ -227,7 +227,7 @@ impl Engine {
     /// What to do about a compaction that has no room; whether something was started.
     fn start_without_room(&self, tree: &Arc<Tree>, mut plan: Plan) -> bool {
         // Files that nobody holds any more may be all that is in the way.
-        if self.graveyard.sweep() > 0 && self.start(tree, plan.clone()).is_ok() {
+        if self.sweep() && self.start(tree, plan.clone()).is_ok() {
             return true;
         }
         if !self.is_room_held(self.wanted_on_fast(&plan)) && self.start_crossing() {

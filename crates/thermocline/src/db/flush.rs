@@ -254,6 +254,25 @@ impl Engine {
         self.schedule();
         self.executor.notify();
     }
+
+    /// What follows the removal of files when no job's end does: writers may be slowed, and compactions have been refused, for
+    /// the room that they took. Room that settles slowly ([`Engine::update_hot_room`]) is measured at changes of a tree alone.
+    pub(crate) fn after_removal(&self) {
+        if self.check_open().is_ok() {
+            self.update_pressure();
+            self.schedule();
+        }
+        self.executor.notify();
+    }
+
+    /// Removes obsolete files that nobody holds any more; whether there were any.
+    pub(crate) fn sweep(&self) -> bool {
+        let has_removed = self.graveyard.sweep() > 0;
+        if has_removed {
+            self.update_pressure();
+        }
+        has_removed
+    }
 }
 
 #[cfg(test)]

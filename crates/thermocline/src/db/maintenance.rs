@@ -98,7 +98,7 @@ impl Engine {
         self.background.clear_all();
         self.schedule();
         self.wait_for(&mut || self.is_idle(), &|| self.background.error())?;
-        self.graveyard.sweep();
+        self.sweep();
         Ok(())
     }
 

@@ -239,12 +239,6 @@ impl Parts<'_> {
         let executor = builder.make_executor()?;
         let clock = Arc::clone(&builder.clock);
         let cpu = Arc::new(CpuTimes::default());
-        let graveyard = Graveyard::new(
-            Arc::clone(&executor),
-            Arc::clone(&clock),
-            Arc::clone(&cpu),
-            builder.points.clone(),
-        );
         let hotness = match &ralt {
             Some(ralt) => ralt.trouble(),
             // After the manifest, which no longer says that a state is there.
@@ -254,6 +248,13 @@ impl Parts<'_> {
         };
         let engine = Arc::new_cyclic(|me| Engine {
             me: me.clone(),
+            graveyard: Arc::new(Graveyard::new(
+                me.clone(),
+                Arc::clone(&executor),
+                Arc::clone(&clock),
+                Arc::clone(&cpu),
+                builder.points.clone(),
+            )),
             options: builder.options.clone(),
             sizes: self.sizes,
             database: self.database,
@@ -268,7 +269,6 @@ impl Parts<'_> {
             clock,
             executor,
             points: builder.points.clone(),
-            graveyard: Arc::new(graveyard),
             trees: ArcSwap::from_pointee(BTreeMap::new()),
             dropped: Mutex::default(),
             commit: Commit::new(wal, last_seq),

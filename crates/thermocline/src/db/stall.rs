@@ -228,7 +228,7 @@ impl Engine {
         let started = self.clock.now();
         // A failure that may have passed: try again once for this writer, then report.
         self.background.clear_all();
-        self.graveyard.sweep();
+        self.sweep();
         self.schedule();
         // What began by then is counted before each wait: who began meanwhile is seen.
         let wait = || {
@@ -286,7 +286,7 @@ impl Engine {
                 None if !self.is_stuck() => return false,
                 None => {
                     // Files that nobody reads any more may still wait for their removal.
-                    self.graveyard.sweep();
+                    self.sweep();
                     match self.must_stop(bytes) {
                         Some(_) => Ok(Stopped::Stuck),
                         None => Ok(Stopped::No),

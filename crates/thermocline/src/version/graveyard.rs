@@ -1,10 +1,12 @@
 //! The removal of tables that no version names any more and nobody holds.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Weak;
 use std::time::Duration;
 
 use super::edit::{FileId, table_file_name};
 use crate::clock::Clock;
+use crate::db::Engine;
 use crate::error::Result;
 use crate::executor::{Executor, Job, Lane, Step};
 use crate::metrics::{Activity, Counted, CpuTimes};
@@ -22,6 +24,8 @@ const LONG_HELD: Duration = Duration::from_secs(1);
 /// for that, and in the background each is a step of its own: flushes have the same lane.
 #[derive(Debug)]
 pub(crate) struct Graveyard {
+    /// Who is told that there is room again.
+    engine: Weak<Engine>,
     executor: Arc<dyn Executor>,
     clock: Arc<dyn Clock>,
     cpu: Arc<CpuTimes>,
@@ -56,12 +60,14 @@ struct Dead {
 
 impl Graveyard {
     pub(crate) fn new(
+        engine: Weak<Engine>,
         executor: Arc<dyn Executor>,
         clock: Arc<dyn Clock>,
         cpu: Arc<CpuTimes>,
         points: Points,
     ) -> Self {
         Self {
+            engine,
             executor,
             clock,
             cpu,
@@ -92,6 +98,7 @@ impl Graveyard {
         let removal = Removal {
             graveyard: Arc::clone(self),
             refused: BTreeSet::new(),
+            has_removed: false,
         };
         // A compaction made the files obsolete.
         let removal = Counted::new(removal, Activity::Compaction, Arc::clone(&self.cpu));
@@ -156,9 +163,11 @@ impl Graveyard {
     pub(crate) fn long_held(&self, tier: u8) -> u64 {
         let now = self.clock.now();
         let graves = self.graves.lock();
-        let on_tier = graves.dead.values().filter(|file| file.tier.index == tier);
-        let held = on_tier.filter(|file| now.saturating_sub(file.since) >= LONG_HELD);
-        held.map(|file| file.bytes).sum()
+        let held = graves.dead.iter().filter(|(id, file)| {
+            let age = now.saturating_sub(file.since);
+            file.tier.index == tier && age >= LONG_HELD && !graves.released.contains(*id)
+        });
+        held.map(|(_, file)| file.bytes).sum()
     }
 
     /// Bytes of obsolete files on tier `tier`, and how long the oldest of them is held.
@@ -177,6 +186,8 @@ struct Removal {
     graveyard: Arc<Graveyard>,
     /// What could not be removed is left to the next.
     refused: BTreeSet<FileId>,
+    /// Whether there is room that there was not before.
+    has_removed: bool,
 }
 
 impl Job for Removal {
@@ -186,10 +197,19 @@ impl Job for Removal {
         let Some(&id) = left.next() else {
             // Under the lock: what is released from now on is another job's.
             graves.queued = false;
+            drop(graves);
+            // What a job has replaced is gone when the job ends, and it sees to what follows. This was held by readers, or was a
+            // keyspace's that was dropped.
+            let engine = self.graveyard.engine.upgrade();
+            if let Some(engine) = engine.filter(|_| self.has_removed) {
+                engine.after_removal();
+            }
             return Step::Done;
         };
         drop(graves);
-        if !self.graveyard.remove(id) {
+        if self.graveyard.remove(id) {
+            self.has_removed = true;
+        } else {
             self.refused.insert(id);
         }
         Step::Again

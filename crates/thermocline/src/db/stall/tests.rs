@@ -100,6 +100,52 @@ fn nobody_is_slowed_for_a_keyspace_that_is_gone() {
     assert_eq!(engine.stall.reason(), None);
 }
 
+/// Takes so much of the fast tier that writers are slowed for it; how much.
+fn fill_fast_tier(engine: &Engine) -> u64 {
+    let tier = engine.fast();
+    let taken = tier.free_bytes() - engine.sizes.memtable_size / 2 * 3;
+    tier.add_file_bytes(taken);
+    engine.update_pressure();
+    assert_eq!(engine.stall.reason(), Some(Reason::FastTier));
+    taken
+}
+
+/// Writers stayed slowed for what a reader had held of the fast tier, until the next memtable was full.
+#[test]
+fn nobody_is_slowed_for_files_that_a_reader_has_let_go() {
+    let scene = Scene::new();
+    scene.fill_l0(500);
+    scene.to_last_fast();
+    let (engine, reader) = (scene.engine(), scene.db.iter());
+    scene.cross();
+    assert!(engine.graveyard.pinned(0).0 > 4 * engine.sizes.memtable_size);
+    let taken = fill_fast_tier(&engine);
+    drop(reader);
+    scene.drain();
+    assert_eq!(engine.graveyard.pinned(0).0, 0);
+    assert_eq!(engine.stall.reason(), None);
+    engine.fast().remove_file_bytes(taken);
+}
+
+/// So they did for a keyspace that was dropped: how far behind the store was had been found before its files were gone.
+#[test]
+fn nobody_is_slowed_for_the_files_of_a_keyspace_that_is_gone() {
+    let scene = Scene::new();
+    let side = scene.db.create_keyspace("side").unwrap();
+    for key in 0..500_u32 {
+        side.put(key.to_be_bytes(), rand::random::<[u8; 500]>())
+            .unwrap();
+    }
+    scene.db.flush().unwrap();
+    scene.drain();
+    let engine = scene.engine();
+    let taken = fill_fast_tier(&engine);
+    scene.db.drop_keyspace("side").unwrap();
+    scene.drain();
+    assert_eq!(engine.stall.reason(), None);
+    engine.fast().remove_file_bytes(taken);
+}
+
 /// Every table of the last fast level was sent down for a batch that does not fit into an empty tier either, before it was
 /// refused.
 #[test]
