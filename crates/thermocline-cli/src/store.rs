@@ -203,6 +203,9 @@ fn holds_a_store(dir: &Path) -> bool {
     names.any(|name| name == Path::new("TIER") || name.extension().is_some_and(|e| e == "sst"))
 }
 
+/// Where a range of keys begins and ends.
+pub(crate) type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
 /// The flags of commands that read or write records.
 #[derive(Debug, Args)]
 pub(crate) struct DataArgs {
@@ -235,11 +238,7 @@ impl DataArgs {
     }
 
     /// The keys from `from` on and before `to`, as far as these are given.
-    pub(crate) fn range(
-        &self,
-        from: Option<&str>,
-        to: Option<&str>,
-    ) -> Result<(Bound<Vec<u8>>, Bound<Vec<u8>>), Failure> {
+    pub(crate) fn range(&self, from: Option<&str>, to: Option<&str>) -> Result<KeyBounds, Failure> {
         let read = |key: Option<&str>| key.map(|key| self.read("key", key)).transpose();
         let (from, to) = (read(from)?, read(to)?);
         if let (Some(from), Some(to)) = (&from, &to)

@@ -74,7 +74,6 @@ fn a_lack_of_memory_for_indexes_is_shown_where_there_is_one() {
     assert!(!Metrics::default().to_text().contains(unpinned));
 }
 
-/// A RALT that had stopped while it was young was said to have seen that all records are read alike: it is generous no more.
 #[test]
 fn memtables_that_only_iterators_hold_are_shown_where_there_are_any() {
     let held = "flushed, held by iterators";
@@ -83,6 +82,7 @@ fn memtables_that_only_iterators_hold_are_shown_where_there_are_any() {
     assert!(!Metrics::default().to_text().contains(held));
 }
 
+/// A RALT that had stopped while it was young was said to have seen that all records are read alike: it is generous no more.
 #[test]
 fn placement_by_hotness_shows_what_is_hot_and_what_moved() {
     let text = fixture::metrics().to_text();
