@@ -258,6 +258,15 @@ mod tests {
             "cpu_by_activity",
             "io_by_activity",
             "activity_series",
+            "warm_up_seconds",
+            "warm_up_ops",
+            "warm_up_series",
+            "warm_up_activity_series",
+            "warm_up_compaction_read_bytes",
+            "warm_up_compaction_write_bytes",
+            "warm_up_promoted_flush_bytes",
+            "warm_up_promoted_compaction_bytes",
+            "warm_up_retained_bytes",
             "settings",
             "memory_limited",
             "host",
@@ -310,6 +319,29 @@ mod tests {
             text.contains("wrong answers 0") && text.contains("update"),
             "{text}"
         );
+    }
+
+    /// Of a warm-up its length was recorded and nothing else: then what came to the fast disk in it was in no figure and no table.
+    #[test]
+    fn the_warm_up_is_recorded_apart() {
+        let (args, plan) = plan("--workload uh --warm-up 800");
+        let place = Place::temporary().unwrap();
+        let report = on_new_state(&args, &plan, &place, &mut ()).unwrap();
+        let json = serde_json::to_value(&report).unwrap();
+        let ops = |series: &str| -> u64 {
+            let each = json[series].as_array().unwrap().iter();
+            each.map(|second| second["ops"].as_u64().unwrap()).sum()
+        };
+        assert_eq!((ops("warm_up_series"), ops("series")), (800, 1000));
+        assert_eq!(json["warm_up_ops"], 800);
+        assert_eq!(json["ops"], 1000);
+        assert!(json["warm_up_promoted_flush_bytes"].is_u64(), "{json}");
+        assert!(json["warm_up_compaction_read_bytes"].is_null(), "not known");
+        let cpu = json["warm_up_activity_series"]["cpu_seconds"].as_object();
+        let seconds = json["warm_up_series"].as_array().map(Vec::len);
+        for column in cpu.unwrap().values() {
+            assert_eq!(column.as_array().map(Vec::len), seconds);
+        }
     }
 
     /// The disk of a directory that the engine had not made was recorded as unknown: a result of one disk was refused beside

@@ -59,7 +59,7 @@ pub use experiments::{Experiments, Scoring};
 pub use host::{Disk, Host};
 pub use pages::{ReportArgs, report as report_page};
 pub use probe::{DiskProbe, ExpectArgs, Probe, ProbeArgs, RandomReads, probe};
-pub use report::{Hotness, OperationLatency, Report};
+pub use report::{Hotness, OperationLatency, Report, WarmUpResult};
 pub use run::{LastTenth, Second, StageResult};
 pub use settings::{Compression, Durability, Settings, SlowDevice, SlowDeviceArgs};
 pub use suite::{SuiteArgs, suite};

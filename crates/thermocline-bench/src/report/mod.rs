@@ -5,6 +5,7 @@
 
 mod hotness;
 mod text;
+mod warm_up;
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,7 @@ use crate::settings::Settings;
 use crate::usage::Usage;
 use crate::workload::Operation;
 pub use hotness::Hotness;
+pub use warm_up::WarmUpResult;
 
 /// Latencies of one kind of operation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -99,6 +101,9 @@ pub struct Report {
     pub load_write_amplification: Option<f64>,
     /// Duration of the part before the run that was not measured.
     pub warm_up_seconds: Option<f64>,
+    /// What it did.
+    #[serde(flatten)]
+    pub warm_up: WarmUpResult,
     /// Operations of the run.
     pub ops: Option<u64>,
     /// Duration of the run.
@@ -221,6 +226,7 @@ impl Report {
             load_settle_seconds: load.map(|load| load.settle_seconds),
             load_write_amplification: load.and_then(|load| load.write_amplification),
             warm_up_seconds: None,
+            warm_up: WarmUpResult::default(),
             ops: None,
             seconds: None,
             ops_s: None,
@@ -286,7 +292,8 @@ impl Report {
         }
         let counters = &measured.counters;
         self.sizes(counters, measured.records);
-        self.warm_up_seconds = measured.warm_up_seconds;
+        self.warm_up_seconds = measured.warm_up.as_ref().map(|warm_up| warm_up.seconds);
+        self.warm_up = WarmUpResult::new(measured.warm_up);
         self.ops = Some(measured.ops);
         self.seconds = Some(measured.seconds);
         self.ops_s = Some(measured.ops as f64 / measured.seconds.max(1e-9));

@@ -18,7 +18,7 @@ mod summary;
 pub(crate) use cell::Cell;
 pub(crate) use commits::Commits;
 pub(crate) use directory::{MOST_REPEATS, Results};
-pub(crate) use run::{Io, Latency, Run, Second, Stage};
+pub(crate) use run::{ActivitySeries, Io, Latency, Run, Second, Stage};
 pub(crate) use summary::Summary;
 
 #[cfg(test)]

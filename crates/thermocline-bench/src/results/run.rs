@@ -36,6 +36,18 @@ pub(crate) struct Run {
     pub(crate) seconds: Option<f64>,
     /// Duration of the warm-up.
     pub(crate) warm_up_seconds: Option<f64>,
+    /// Operations of the warm-up, where what it did was recorded.
+    pub(crate) warm_up_ops: Option<u64>,
+    /// Bytes that compactions read in it.
+    pub(crate) warm_up_compaction_read_bytes: Option<u64>,
+    /// Bytes that compactions wrote in it.
+    pub(crate) warm_up_compaction_write_bytes: Option<u64>,
+    /// Bytes promoted as tables of L0 in it.
+    pub(crate) warm_up_promoted_flush_bytes: Option<u64>,
+    /// Bytes promoted by compactions in it.
+    pub(crate) warm_up_promoted_compaction_bytes: Option<u64>,
+    /// Bytes that compactions kept on the fast tier in it.
+    pub(crate) warm_up_retained_bytes: Option<u64>,
     /// Operations of the run.
     pub(crate) ops: Option<u64>,
     /// Operations per second.
@@ -98,6 +110,11 @@ pub(crate) struct Run {
     /// The run, second by second.
     #[serde(default)]
     pub(crate) series: Vec<Second>,
+    /// The warm-up, second by second since it began.
+    #[serde(default)]
+    pub(crate) warm_up_series: Vec<Second>,
+    /// What its entries took.
+    pub(crate) warm_up_activity_series: Option<ActivitySeries>,
 }
 
 /// The last tenth of a run.
@@ -253,6 +270,11 @@ impl Run {
     /// caches and memtables that all have.
     pub(crate) fn is_held_to_memory(&self) -> bool {
         self.memory_limited != Some(false) && !self.engine.starts_with("rocksdb")
+    }
+
+    /// Whether all that it did since its store was opened is recorded: runs of before warm-ups were have their own part only.
+    pub(crate) fn is_recorded_whole(&self) -> bool {
+        self.warm_up_seconds.is_none() || self.warm_up_ops.is_some()
     }
 
     /// The techniques that were turned off, in words; empty for a usual run.

@@ -53,8 +53,8 @@ pub(crate) struct Measured {
     /// Records that exist at the end. Those that a trace deletes and writes again are not followed: then it is not known.
     pub(crate) records: Option<u64>,
     pub(crate) seconds: f64,
-    /// Length of the part before, if there was one.
-    pub(crate) warm_up_seconds: Option<f64>,
+    /// The part before, if there was one.
+    pub(crate) warm_up: Option<WarmedUp>,
     /// What the slow disk could do, if that was asked after the warm-up.
     pub(crate) slow_probe: Option<DiskProbe>,
     pub(crate) cpu_seconds: f64,
@@ -70,11 +70,34 @@ pub(crate) struct Measured {
     pub(crate) wrongs: Wrongs,
 }
 
+/// What the part before a run did.
+pub(crate) struct WarmedUp {
+    pub(crate) ops: u64,
+    pub(crate) seconds: f64,
+    pub(crate) series: Vec<Second>,
+    /// What each entry of `series` did.
+    pub(crate) spent_by_second: Vec<Spent>,
+    pub(crate) counters: Counters,
+}
+
+impl WarmedUp {
+    fn new(timeline: Timeline) -> Self {
+        let end = timeline.end();
+        Self {
+            ops: end.ops,
+            seconds: end.at,
+            counters: timeline.counters(),
+            series: timeline.series,
+            spent_by_second: timeline.spent_by_second,
+        }
+    }
+}
+
 /// Runs the plan's operations on a loaded store and tells `watch` about it every second.
-/// What comes before the measured part counts for wrong answers, and for nothing else.
+/// What comes before the measured part is recorded apart. In the run's own figures its wrong answers count, and nothing else.
 pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> Result<Measured> {
     let mut shared = Shared::new(plan, engine);
-    let mut warm_up_seconds = None;
+    let mut warmed_up = None;
     let mut slow_probe = None;
     if let Some(warm_up) = &plan.warm_up {
         watch.part("warming up");
@@ -82,7 +105,7 @@ pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -
         shared.is_warming = true;
         shared.max_ops = warm_up.end.ops;
         let timeline = operate(&shared, warm_up.end, &engine.counters()?, watch)?;
-        warm_up_seconds = Some(timeline.end().at);
+        warmed_up = Some(WarmedUp::new(timeline));
         warm_up.finish()?;
         if let Some(expected) = plan.expected.as_ref().filter(|_| warm_up.has_command()) {
             slow_probe = Some(expected.check(true)?);
@@ -97,7 +120,7 @@ pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -
         ops: timeline.end().ops,
         records: (!plan.source.deletes()).then(|| shared.inserts.present()),
         seconds: timeline.end().at,
-        warm_up_seconds,
+        warm_up: warmed_up,
         slow_probe,
         cpu_seconds: timeline.used().process,
         spent: timeline.spent(),
@@ -349,8 +372,9 @@ mod tests {
             ["warming up", "running"]
         );
         assert!(parts.0.iter().all(|(_, seconds)| *seconds > 0));
-        assert!(measured.warm_up_seconds > Some(0.0));
-        assert_eq!(measured.ops, 400);
+        let warm_up = measured.warm_up.as_ref().unwrap();
+        assert!(warm_up.seconds > 0.0);
+        assert_eq!((warm_up.ops, measured.ops), (800, 400));
         let recorded: u64 = measured.latencies.iter().map(Histogram::len).sum();
         assert_eq!(recorded, 400);
         let inserted = measured.records.unwrap() - 2000;

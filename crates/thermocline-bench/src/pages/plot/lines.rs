@@ -31,6 +31,8 @@ fn body(
     area: &Area<'_>,
 ) -> Result<()> {
     let points = || lines.iter().flat_map(|line| &line.points);
+    // A warm-up comes before second 0.
+    let begin = points().map(|(x, _)| *x).fold(0.0, f64::min);
     let end = points().map(|(x, _)| *x).fold(0.0, f64::max).max(1.0);
     let most = points().filter_map(|(_, y)| *y).fold(0.0, f64::max);
     let top = match frame.unit {
@@ -43,18 +45,24 @@ fn body(
         .margin_right(units(12.0))
         .y_label_area_size(units(LEFT))
         .x_label_area_size(units(BELOW))
-        .build_cartesian_2d(0.0..end, 0.0..top)
+        .build_cartesian_2d(begin..end, 0.0..top)
         .map_err(failed)?;
     let plot = frame.width - LEFT - 12.0;
+    let length = end - begin;
     chart
         .configure_mesh()
         .disable_x_mesh()
         .x_labels((plot / 60.0).max(4.0) as usize)
         .y_labels(5)
-        .x_label_formatter(&|seconds| format!("{}", (seconds * 10.0).round() / 10.0))
+        // A little before 0 is not "-0".
+        .x_label_formatter(&|seconds| format!("{}", (seconds * 10.0).round() / 10.0 + 0.0))
         // A hard space keeps the numbers off the axis.
         .y_label_formatter(&|value| format!("{}\u{a0}", frame.unit.tick(*value)))
-        .x_desc("seconds since the run began")
+        .x_desc(if begin < 0.0 {
+            "seconds since measuring began"
+        } else {
+            "seconds since the run began"
+        })
         .axis_desc_style(text(SMALL, Ink::Muted).pos(Pos::new(HPos::Center, VPos::Top)))
         .x_label_style(text(SMALL, Ink::Muted).pos(Pos::new(HPos::Center, VPos::Top)))
         .y_label_style(text(SMALL, Ink::Muted).pos(Pos::new(HPos::Right, VPos::Center)))
@@ -64,9 +72,13 @@ fn body(
         .draw()
         .map_err(failed)?;
     let mark = rgb(Ink::Muted).stroke_width(units(1.0) as u32);
+    if begin < 0.0 {
+        let line = PathElement::new([(0.0, 0.0), (0.0, top)], mark);
+        chart.plotting_area().draw(&line).map_err(failed)?;
+    }
     for (number, (begin, name)) in stages.iter().enumerate() {
         let next = stages.get(number + 1).map_or(end, |(next, _)| *next);
-        let room = (next - begin) / end * plot - 6.0;
+        let room = (next - begin) / length * plot - 6.0;
         // All by name, or where that does not fit by number; the page has both.
         let name = if text_width(name, 10.5) <= room {
             name.clone()

@@ -1,11 +1,13 @@
 //! Runs over time: figures 14 and 15 of the paper.
 
+use std::collections::BTreeSet;
+
 use super::super::plot::{Ink, Line, Plot, Shape, Table, Unit, of_activity, of_engine};
 use super::points::{Points, step, table, thinned};
 use super::settings::{self, Shown};
 use super::titles::name;
 use super::{Captioned, Section, commands, label, namesakes};
-use crate::results::{Cell, Run, Second};
+use crate::results::{ActivitySeries, Cell, Run, Second};
 
 /// A run of several stages has more to show than one of one.
 const POINTS_OF_STAGES: usize = 4;
@@ -68,10 +70,44 @@ pub(super) fn section(cells: &[Cell], points: usize) -> Section {
 
 /// Whether time is what these cells are about.
 fn tells_by_time(work: &[&Cell]) -> bool {
-    let staged = |cell: &&Cell| cell.first().is_some_and(|run| run.stages.len() > 1);
-    let figure = |cell: &&Cell| cell.figures.iter().any(|figure| figure == "14");
-    work.iter().any(|cell| staged(cell) || figure(cell))
+    let staged = |cell: &Cell| cell.first().is_some_and(|run| run.stages.len() > 1);
+    work.iter()
+        .any(|cell| staged(cell) || is_for_figure_14(cell))
 }
+
+fn is_for_figure_14(cell: &Cell) -> bool {
+    cell.figures.iter().any(|figure| figure == "14")
+}
+
+/// A run, or its warm-up.
+struct Part<'a> {
+    /// When it began, since measuring did.
+    begin: f64,
+    series: &'a [Second],
+    spent: Option<&'a ActivitySeries>,
+}
+
+impl Part<'_> {
+    fn seconds(&self) -> f64 {
+        self.series.last().map_or(0.0, |last| last.second)
+    }
+
+    /// Bytes a second of `kinds` in entry `at` of the series.
+    fn rate(&self, at: usize, tier: &str, activity: &str, kinds: &[&str]) -> Option<f64> {
+        let before = at.checked_sub(1).and_then(|at| self.series.get(at));
+        let length = self.series.get(at)?.second - before.map_or(0.0, |before| before.second);
+        // What took nothing is left out.
+        let columns = self.spent?.io.get(tier).and_then(|io| io.get(activity));
+        let bytes: f64 = kinds
+            .iter()
+            .filter_map(|kind| columns?.get(*kind)?.get(at))
+            .fold(0.0, |sum, bytes| sum + bytes);
+        (length > 0.0).then(|| bytes / length)
+    }
+}
+
+/// What an engine does not attribute is drawn in two lines: its reads are those of its clients, for the most part.
+const UNATTRIBUTED: &str = "unattributed";
 
 /// Cells that did the same work.
 struct Work<'a> {
@@ -83,6 +119,8 @@ struct Work<'a> {
     stages: Vec<(f64, String)>,
     /// What a point of a line stands for, in seconds, where that is more than one sample.
     step: Option<f64>,
+    /// Whether warm-ups are shown: figure 14 is of how what is hot comes to the fast disk.
+    with_warm_up: bool,
 }
 
 impl<'a> Work<'a> {
@@ -112,29 +150,64 @@ impl<'a> Work<'a> {
         } else {
             points * POINTS_OF_STAGES
         };
-        let series: Vec<&[Second]> = runs.iter().map(|(_, _, run)| &run.series[..]).collect();
-        Self {
+        let mut work = Self {
             number,
             name,
             cells,
-            step: step(&series, points),
+            step: None,
             runs,
             stages,
+            with_warm_up: cells.iter().any(|cell| is_for_figure_14(cell)),
+        };
+        let lengths: Vec<(usize, f64)> = work
+            .runs
+            .iter()
+            .map(|(_, _, run)| {
+                let parts = work.parts(run);
+                let samples: usize = parts.iter().map(|part| part.series.len()).sum();
+                let seconds: f64 = parts.iter().map(Part::seconds).sum();
+                (samples, seconds)
+            })
+            .collect();
+        work.step = step(&lengths, points);
+        work
+    }
+
+    /// A run, and before it its warm-up, where that is shown and was recorded.
+    fn parts<'r>(&self, run: &'r Run) -> Vec<Part<'r>> {
+        let mut warm_up = Part {
+            begin: 0.0,
+            series: &run.warm_up_series,
+            spent: run.warm_up_activity_series.as_ref(),
+        };
+        warm_up.begin = -warm_up.seconds();
+        let measured = Part {
+            begin: 0.0,
+            series: &run.series,
+            spent: run.activity_series.as_ref(),
+        };
+        if self.with_warm_up && !warm_up.series.is_empty() {
+            vec![warm_up, measured]
+        } else {
+            vec![measured]
         }
     }
 
-    fn line(&self, run: &Run, value: impl Fn(usize, &Second) -> Option<f64>) -> Points {
-        let all: Points = run
-            .series
-            .iter()
-            .enumerate()
-            .map(|(at, second)| (second.second, value(at, second)))
-            .collect();
-        thinned(all, self.step)
+    fn line(&self, run: &Run, value: impl Fn(&Part<'_>, usize, &Second) -> Option<f64>) -> Points {
+        let mut line = Points::new();
+        for part in self.parts(run) {
+            let each = part.series.iter().enumerate();
+            let points = each
+                .map(|(at, second)| (part.begin + second.second, value(&part, at, second)))
+                .collect();
+            // Each by itself: no point is of both.
+            line.extend(thinned(points, part.begin, self.step));
+        }
+        line
     }
 
     fn throughput(&self) -> Plot {
-        let lines = self.of_engines(|_, second| Some(second.ops_s));
+        let lines = self.of_engines(|second| Some(second.ops_s));
         let axis = "operations a second";
         self.plot(
             "throughput-over-time",
@@ -146,7 +219,7 @@ impl<'a> Work<'a> {
     }
 
     fn hit_rate(&self) -> Option<Plot> {
-        let lines = self.of_engines(|_, second| second.fd_hit_rate);
+        let lines = self.of_engines(|second| second.fd_hit_rate);
         let axis = "percent of reads without the slow disk";
         (!lines.is_empty()).then(|| {
             self.plot(
@@ -159,12 +232,12 @@ impl<'a> Work<'a> {
         })
     }
 
-    fn of_engines(&self, value: impl Fn(usize, &Second) -> Option<f64>) -> Vec<Line> {
+    fn of_engines(&self, value: impl Fn(&Second) -> Option<f64>) -> Vec<Line> {
         let lines = self.runs.iter().map(|(label, ink, run)| Line {
             label: label.clone(),
             ink: *ink,
             limit: false,
-            points: self.line(run, &value),
+            points: self.line(run, |_, _, second| value(second)),
         });
         lines
             .filter(|line| line.points.iter().any(|(_, y)| y.is_some()))
@@ -174,8 +247,8 @@ impl<'a> Work<'a> {
     fn hot_set(&self) -> Option<Plot> {
         let mut lines = Vec::new();
         for (label, ink, run) in &self.runs {
-            let size = self.line(run, |_, s| Some(s.hot_set_bytes? as f64));
-            let limit = self.line(run, |_, s| Some(s.hot_set_limit_bytes? as f64));
+            let size = self.line(run, |_, _, s| Some(s.hot_set_bytes? as f64));
+            let limit = self.line(run, |_, _, s| Some(s.hot_set_limit_bytes? as f64));
             if size.iter().all(|(_, y)| y.is_none()) {
                 continue;
             }
@@ -206,7 +279,7 @@ impl<'a> Work<'a> {
             ("slow", "io-slow-over-time", "Slow disk over time"),
         ];
         for (at, (cell, (label, _, run))) in self.cells.iter().zip(&self.runs).enumerate() {
-            if !cell.figures.iter().any(|figure| figure == "14") {
+            if !is_for_figure_14(cell) {
                 continue;
             }
             for (tier, name, title) in tiers {
@@ -227,31 +300,40 @@ impl<'a> Work<'a> {
     }
 
     fn activities(&self, run: &Run, tier: &str) -> Vec<Line> {
-        let io = run
-            .activity_series
-            .as_ref()
-            .and_then(|series| series.io.get(tier));
-        io.into_iter()
-            .flatten()
-            .map(|(activity, kinds)| Line {
-                label: activity.clone(),
-                ink: of_activity(activity),
-                limit: false,
-                points: self.line(run, |at, second| {
-                    let before = at.checked_sub(1).and_then(|at| run.series.get(at));
-                    let length = second.second - before.map_or(0.0, |before| before.second);
-                    let bytes: f64 = ["read_bytes", "write_bytes"]
-                        .iter()
-                        .filter_map(|kind| kinds.get(*kind)?.get(at))
-                        .fold(0.0, |sum, bytes| sum + bytes);
-                    (length > 0.0).then(|| bytes / length)
-                }),
-            })
-            .collect()
+        let parts = self.parts(run);
+        let series = parts.iter().filter_map(|part| part.spent?.io.get(tier));
+        let names: BTreeSet<&String> = series.flat_map(|activities| activities.keys()).collect();
+        let mut lines = Vec::new();
+        for activity in names {
+            let ink = of_activity(activity);
+            let mut add = |label: String, ink: Ink, kinds: &[&str]| {
+                let points = self.line(run, |part, at, _| part.rate(at, tier, activity, kinds));
+                if points.iter().any(|(_, y)| y.is_some_and(|y| y > 0.0)) {
+                    lines.push(Line {
+                        label,
+                        ink,
+                        limit: false,
+                        points,
+                    });
+                }
+            };
+            if activity == UNATTRIBUTED {
+                add(format!("{activity}, read"), ink, &["read_bytes"]);
+                let other = ink.unless(&[ink]);
+                add(format!("{activity}, written"), other, &["write_bytes"]);
+            } else {
+                add(activity.clone(), ink, &["read_bytes", "write_bytes"]);
+            }
+        }
+        lines
     }
 
     fn plot(&self, name: &str, title: &str, unit: Unit, axis: &str, lines: Vec<Line>) -> Plot {
         let mut notes = Vec::new();
+        let mut points = lines.iter().flat_map(|line| &line.points);
+        if points.any(|(second, _)| *second < 0.0) {
+            notes.push("Before second 0 is the warm-up of those runs that recorded it.".to_owned());
+        }
         if !self.stages.is_empty() {
             let numbered: Vec<String> = self
                 .stages
@@ -323,6 +405,7 @@ impl<'a> Work<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::plot::WIDE;
     use super::*;
     use crate::results::tests::cell;
 
@@ -450,5 +533,62 @@ mod tests {
             lines[0].points[..2],
             [(1.0, Some(101.0)), (2.0, Some(201.0))]
         );
+    }
+
+    /// Warm-ups were not recorded: then figure 14, which is of how hit rates rise, began where they had risen.
+    #[test]
+    fn figure_14_begins_with_the_warm_up_of_those_that_recorded_it() {
+        let mut cells = [
+            cell("hotrap", "uniform", &[10.0]),
+            cell("rocksdb", "uniform", &[10.0]),
+        ];
+        cells[0].figures = vec!["14".into()];
+        let at = |second: u32, fd_hit_rate: f64| Second {
+            second: f64::from(second),
+            ops_s: 5.0,
+            fd_hit_rate: Some(fd_hit_rate),
+            ..Second::default()
+        };
+        let run = &mut cells[0].runs[0];
+        run.warm_up_series = (1..=4).map(|second| at(second, 0.1)).collect();
+        let io =
+            serde_json::json!({"io": {"slow": {"read": {"read_bytes": [400, 300, 200, 100]}}}});
+        run.warm_up_activity_series = Some(serde_json::from_value(io).unwrap());
+        // 14 seconds in all, in 7 points of hotrap.
+        let section = section(&cells, 7);
+        let plot = |name: &str| {
+            let found = section.plots.iter().find(|plot| plot.id.starts_with(name));
+            found.unwrap()
+        };
+        let rates = plot("hit-rate-over-time");
+        assert_eq!(rates.table.rows[0], ["-2", "10.0 %", "–"]);
+        assert_eq!(rates.table.rows[1], ["0", "10.0 %", "–"]);
+        assert_eq!(rates.table.rows[2], ["2", "90.0 %", "90.0 %"]);
+        assert!(rates.notes[0].contains("warm-up"), "{:?}", rates.notes);
+        let drawing = rates.themed_svg(WIDE).unwrap();
+        assert!(drawing.contains("since measuring began"), "{drawing}");
+        let reads = plot("io-slow-over-time");
+        assert_eq!(reads.table.rows[0], ["-2", "350 B/s"]);
+        assert_eq!(reads.table.rows[1], ["0", "150 B/s"]);
+    }
+
+    /// All that RocksDB does on two devices was one line: what its clients read could not be told from compactions.
+    #[test]
+    fn reads_of_what_is_not_attributed_are_a_line_of_their_own() {
+        let mut one = cell("rocksdb", "uniform", &[10.0]);
+        one.figures = vec!["14".into()];
+        let column = |bytes: u64| vec![bytes; 10];
+        let io = serde_json::json!({"io": {"fast": {"unattributed": {
+            "read_bytes": column(100), "write_bytes": column(7)}}}});
+        one.runs[0].activity_series = Some(serde_json::from_value(io).unwrap());
+        let section = section(&[one], 10);
+        let found = section
+            .plots
+            .iter()
+            .find(|plot| plot.id.starts_with("io-fast"));
+        let table = &found.unwrap().table;
+        let head = ["second", "unattributed, read", "unattributed, written"];
+        assert_eq!(table.head, head);
+        assert_eq!(table.rows[0], ["1", "100 B/s", "7 B/s"]);
     }
 }

@@ -1,32 +1,33 @@
 //! Points of lines over time: no more of them than a plot has room for, and as the rows of a table.
 
 use super::super::plot::{Line, Table, Unit};
-use crate::results::Second;
 
 /// Times and values; a gap where there is none.
 pub(super) type Points = Vec<(f64, Option<f64>)>;
 
 /// The whole seconds that a point has to stand for so that no run has more than `most` of them: the same for all runs of a
-/// plot, so that their points are at the same times. `None` where no run has more samples than that.
-pub(super) fn step(runs: &[&[Second]], most: usize) -> Option<f64> {
-    let samples = runs.iter().map(|series| series.len()).max()?;
-    let ends = runs.iter().filter_map(|series| series.last());
-    let end = ends.map(|last| last.second).fold(0.0, f64::max);
-    (samples > most).then(|| (end.round() / most.max(1) as f64).ceil().max(1.0))
+/// plot, so that their points are at the same times. `None` where no run has more samples than that. Of each run the number of
+/// its samples, and the seconds that they are of.
+pub(super) fn step(runs: &[(usize, f64)], most: usize) -> Option<f64> {
+    let samples = runs.iter().map(|(samples, _)| *samples).max()?;
+    let seconds = runs.iter().map(|(_, seconds)| *seconds);
+    let longest = seconds.fold(0.0, f64::max);
+    (samples > most).then(|| (longest.round() / most.max(1) as f64).ceil().max(1.0))
 }
 
 /// A last sample of less is of what was still under way when time was up: alone it says nothing of the run.
 const SHORTEST_LAST: f64 = 0.5;
 
-/// Means of what lies within the same `step` seconds, each at the end of these, each sample counting for its time.
-pub(super) fn thinned(points: Points, step: Option<f64>) -> Points {
+/// Means of what lies within the same `step` seconds, each at the end of these, each sample counting for its time. The first
+/// sample is from `begin` on.
+pub(super) fn thinned(points: Points, begin: f64, step: Option<f64>) -> Points {
     let points = without_short_last(points);
     let (Some(step), Some((end, _))) = (step, points.last().copied()) else {
         return points;
     };
     // A sample comes a little after its second.
     let end_of = |second: f64| (second.round() / step).ceil() * step;
-    let mut before = 0.0;
+    let mut before = begin;
     points
         .chunk_by(|(a, _), (b, _)| end_of(*a) == end_of(*b))
         .filter_map(|part| {
@@ -65,7 +66,8 @@ pub(super) fn table(lines: &[Line], unit: Unit) -> Table {
         return table;
     };
     for (second, _) in times {
-        let mut row = vec![format!("{second:.0}")];
+        // A little before 0 is not "-0".
+        let mut row = vec![format!("{:.0}", second.round_ties_even() + 0.0)];
         row.extend(lines.iter().map(|line| {
             // Farther than half a step away it is another row's, or the line is over.
             let step = spacing(times).max(spacing(&line.points));
@@ -79,8 +81,11 @@ pub(super) fn table(lines: &[Line], unit: Unit) -> Table {
 
 /// Seconds from one point to the next, on average.
 fn spacing(points: &[(f64, Option<f64>)]) -> f64 {
-    let end = points.last().map_or(0.0, |(x, _)| *x);
-    end / points.len().max(1) as f64
+    match points {
+        [(first, _), .., (last, _)] => (last - first) / (points.len() - 1) as f64,
+        [(only, _)] => *only,
+        [] => 0.0,
+    }
 }
 
 /// The value of the point nearest to `second`, if that is at most `within` seconds away.
@@ -103,12 +108,12 @@ mod tests {
             .map(|x| (f64::from(x), (x < 5).then_some(f64::from(x))))
             .collect();
         assert_eq!(
-            thinned(points.clone(), Some(2.0)),
+            thinned(points.clone(), 0.0, Some(2.0)),
             [(2.0, Some(1.5)), (4.0, Some(3.5)), (6.0, None), (7.0, None)]
         );
-        assert_eq!(thinned(points.clone(), Some(1.0)), points);
-        assert_eq!(thinned(points.clone(), None), points);
-        assert!(thinned(Points::new(), Some(3.0)).is_empty());
+        assert_eq!(thinned(points.clone(), 0.0, Some(1.0)), points);
+        assert_eq!(thinned(points.clone(), 0.0, None), points);
+        assert!(thinned(Points::new(), 0.0, Some(3.0)).is_empty());
     }
 
     /// The last sample is of what was under way when time was up: few operations, in some hundredths of a second. It counted as
@@ -118,13 +123,13 @@ mod tests {
         let samples = [(1.0, 7000.0), (2.0, 7000.0), (3.0, 7000.0), (3.026, 623.0)];
         let points: Points = samples.map(|(second, value)| (second, Some(value))).into();
         for step in [Some(3.0), Some(1.0), None] {
-            let thinned = thinned(points.clone(), step);
+            let thinned = thinned(points.clone(), 0.0, step);
             let last = thinned.last().unwrap().1.unwrap();
             assert!((last - 7000.0).abs() < 140.0, "{step:?}: {thinned:?}");
         }
         // What is longer counts for its time.
         let points: Points = vec![(1.0, Some(100.0)), (2.0, Some(100.0)), (2.6, Some(500.0))];
-        let mean = thinned(points, Some(3.0))[0].1.unwrap();
+        let mean = thinned(points, 0.0, Some(3.0))[0].1.unwrap();
         assert!(
             (mean - (100.0 + 100.0 + 0.6 * 500.0) / 2.6).abs() < 1e-9,
             "{mean}"
@@ -133,20 +138,17 @@ mod tests {
 
     /// The table of runs with so many samples, one every so many seconds. A value is a hundred times its time.
     fn rows(runs: [(f64, u32); 2], most: usize) -> Vec<Vec<String>> {
-        let series = runs.map(|(every, samples)| -> Vec<Second> {
-            let at = |number: u32| Second {
-                second: f64::from(number) * every,
-                ..Second::default()
-            };
-            (1..=samples).map(at).collect()
-        });
-        let step = step(&[&series[0], &series[1]], most);
-        let value = |at: &Second| (at.second, Some(at.second * 100.0));
-        let lines = series.map(|series| Line {
-            label: String::new(),
-            ink: Ink::Text,
-            limit: false,
-            points: thinned(series.iter().map(value).collect(), step),
+        let lengths = runs.map(|(every, samples)| (samples as usize, f64::from(samples) * every));
+        let step = step(&lengths, most);
+        let lines = runs.map(|(every, samples)| {
+            let times = (1..=samples).map(|number| f64::from(number) * every);
+            let points = times.map(|second| (second, Some(second * 100.0)));
+            Line {
+                label: String::new(),
+                ink: Ink::Text,
+                limit: false,
+                points: thinned(points.collect(), 0.0, step),
+            }
         });
         table(&lines, Unit::PerSecond).rows
     }
