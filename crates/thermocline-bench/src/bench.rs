@@ -201,6 +201,7 @@ mod tests {
             "commit",
             "command",
             "engine",
+            "workloads",
             "workload",
             "distribution",
             "records",

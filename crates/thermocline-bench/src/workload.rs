@@ -7,6 +7,15 @@ use rand::{Rng, RngExt};
 
 use crate::distribution::{Cluster, LATEST_THETA, Shape, Stages};
 
+/// By which definition workloads and distributions are meant. Raised whenever one of them, by the same name and flags, comes to
+/// mean other operations: results of before are of another experiment then.
+pub(crate) const WORKLOADS_DEFINITION: u32 = 1;
+
+/// The definition of results that do not tell it.
+pub(crate) fn unrecorded() -> u32 {
+    1
+}
+
 /// A kind of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {

@@ -265,6 +265,10 @@ fn other_work(a: &Cell, b: &Cell) -> Option<String> {
         ("engine", before.engine == after.engine),
         ("workload", before.workload == after.workload),
         ("distribution", before.distribution == after.distribution),
+        (
+            "definition of workloads",
+            before.workloads == after.workloads,
+        ),
         ("records", before.records == after.records),
         ("record size", before.record_bytes == after.record_bytes),
         ("threads", before.threads == after.threads),

@@ -47,6 +47,7 @@ fn work_that_was_not_the_same_is_named() {
     for (field, other, word) in [
         ("memory_limited", json!(false), "memory limit"),
         ("warm_up_seconds", json!(600.0), "warm-up"),
+        ("workloads", json!(2), "definition of workloads"),
         (
             "loaded_by",
             json!({"engine": "other", "commit": "first"}),

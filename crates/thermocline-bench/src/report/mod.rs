@@ -22,7 +22,7 @@ use crate::program;
 use crate::run::{LastTenth, Load, Measured, Second, StageResult, histogram};
 use crate::settings::Settings;
 use crate::usage::Usage;
-use crate::workload::Operation;
+use crate::workload::{Operation, WORKLOADS_DEFINITION};
 pub use hotness::Hotness;
 pub use warm_up::WarmUpResult;
 
@@ -75,6 +75,9 @@ pub struct Report {
     pub command: String,
     /// The engine.
     pub engine: String,
+    /// What workloads and distributions mean: it is raised when any of them comes to mean something else. Results of before it
+    /// was recorded are of 1.
+    pub workloads: u32,
     /// The workload; "trace" for a replay.
     pub workload: String,
     /// The distribution; file and copies for a replay.
@@ -213,6 +216,7 @@ impl Report {
             commit: program::commit(),
             command: program::command(),
             engine: plan.engine.name().to_owned(),
+            workloads: WORKLOADS_DEFINITION,
             workload: plan.source.workload_name(),
             distribution: plan.source.distribution_name(),
             records: plan.records,

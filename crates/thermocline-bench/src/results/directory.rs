@@ -91,8 +91,8 @@ impl Results {
     /// Reads the result directory at `path`.
     ///
     /// # Errors
-    /// There is no such directory, it was written in another format, or a file in it is not
-    /// what a suite writes.
+    /// There is no such directory, it was written in another format, a file in it is not what a suite writes, or its runs are of
+    /// different machines, or of workloads that meant different things.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let file = path.join("suite.json");
         let text = fs::read_to_string(&file).with_context(|| {
@@ -188,6 +188,15 @@ impl Results {
                     file.display(),
                     other.join("; ")
                 );
+                let mut earlier = self.cells.iter().flat_map(|cell| &cell.runs).chain(&runs);
+                if let Some(other) = earlier.find(|other| other.workloads != run.workloads) {
+                    bail!(
+                        "{}: of workloads by definition {}, and what is beside it is by {}, when some meant something else; move it elsewhere",
+                        file.display(),
+                        run.workloads,
+                        other.workloads
+                    );
+                }
                 runs.push(run);
             }
         }
@@ -276,6 +285,25 @@ pub(crate) mod tests {
         let error = Results::read(home.path()).unwrap_err().to_string();
         assert!(
             error.contains("a.2.json") && error.contains("cores"),
+            "{error}"
+        );
+    }
+
+    /// Results of hotspots as they once were stood beside those of hotspots as they are, under the same command lines.
+    #[test]
+    fn results_of_workloads_that_meant_something_else_are_not_mixed() {
+        let home = tempfile::tempdir().unwrap();
+        let figures: &[&str] = &[];
+        let mut cells = ["a", "b"].map(|id| (id, figures, vec![value("hotrap", "uniform", 1.0)]));
+        // Of before it was recorded.
+        cells[0].2[0]["workloads"] = json!(1);
+        write(home.path(), &cells);
+        Results::read(home.path()).unwrap();
+        cells[1].2[0]["workloads"] = json!(2);
+        write(home.path(), &cells);
+        let error = Results::read(home.path()).unwrap_err().to_string();
+        assert!(
+            error.contains("b.1.json") && error.contains("workloads"),
             "{error}"
         );
     }

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::report::LoadedBy;
+use crate::workload;
 
 /// The parts of a benchmark's JSON that are shown or compared.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -20,6 +21,9 @@ pub(crate) struct Run {
     pub(crate) command: Option<String>,
     /// The engine.
     pub(crate) engine: String,
+    /// By which definition workload and distribution are meant.
+    #[serde(default = "workload::unrecorded")]
+    pub(crate) workloads: u32,
     /// The workload; "trace" for a replay.
     pub(crate) workload: String,
     /// The distribution, or the trace.

@@ -11,12 +11,15 @@ use super::cell::Cell;
 use super::record::RUNS;
 use super::schedule::Run;
 use crate::compare::hosts;
+use crate::workload::{self, WORKLOADS_DEFINITION};
 
 /// What of a result is looked at. That it is whole shows when it is read at all.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Finished {
     version: String,
     engine: String,
+    #[serde(default = "workload::unrecorded")]
+    workloads: u32,
     workload: String,
     distribution: String,
     /// Not in results of before it was recorded.
@@ -34,7 +37,7 @@ impl Finished {
         self.ops_s.or(self.load_ops_s).unwrap_or(0.0)
     }
 
-    /// Whether the command line of `cell` has measured it with this version, as far as can be told.
+    /// Whether the command line of `cell` has measured it with this version, and means the same still, as far as can be told.
     fn is_of(&self, cell: &Cell) -> Result<()> {
         let wanted = cell.command();
         let command = self.command.as_ref().unwrap_or(&wanted);
@@ -42,6 +45,13 @@ impl Finished {
             *command == wanted,
             "{}: `{command}` has measured this result, not `{wanted}`; move it elsewhere to have the cell measured",
             cell.id
+        );
+        ensure!(
+            self.workloads == WORKLOADS_DEFINITION,
+            "{}: this result is of workloads by definition {}, not {WORKLOADS_DEFINITION}, and some meant something else by then; move it elsewhere to have the cell \
+             measured",
+            cell.id,
+            self.workloads
         );
         for (what, here, wanted) in [
             ("version", &self.version[..], env!("CARGO_PKG_VERSION")),
@@ -74,7 +84,7 @@ pub(crate) fn part(out: &Path, cell: &Cell, run: Run) -> PathBuf {
 /// hours may have gone into them: they are neither taken for what they are not nor measured over.
 ///
 /// # Errors
-/// It is whole, and of another command line, cell, version or machine than `host`.
+/// It is whole, and of another command line, cell, version, definition of workloads or machine than `host`.
 pub(crate) fn check(out: &Path, cell: &Cell, run: Run, host: &Value) -> Result<()> {
     // Only what cannot be read counts as not there.
     let Ok(result) = read(&path(out, cell, run)) else {
@@ -135,7 +145,7 @@ mod tests {
         fs::create_dir(out.path().join(RUNS)).unwrap();
         check(out.path(), cell, run, &host).unwrap();
         let own = json!({
-            "version": env!("CARGO_PKG_VERSION"), "engine": cell.engine, "workload": cell.workload,
+            "version": env!("CARGO_PKG_VERSION"), "engine": cell.engine, "workloads": WORKLOADS_DEFINITION, "workload": cell.workload,
             "distribution": cell.distribution, "command": cell.command(), "ops_s": 7.0,
             "host": {"cores": 2, "slow": {"device": "loop0"}},
         });
@@ -168,6 +178,32 @@ mod tests {
         }
         fs::write(&path, &own.to_string()[..50]).unwrap();
         check(out.path(), cell, run, &host).unwrap();
+        assert_eq!(finished(out.path(), cell, run), None);
+    }
+
+    /// What hotspots and fitted clusters meant was changed, and neither command lines nor the version were: results of before stood
+    /// for those of after it.
+    #[test]
+    fn a_result_of_workloads_that_meant_something_else_is_refused() {
+        let out = tempfile::tempdir().unwrap();
+        let cell = &of_small()[0];
+        let run = Run { cell: 0, repeat: 1 };
+        let path = path(out.path(), cell, run);
+        fs::create_dir(out.path().join(RUNS)).unwrap();
+        let mut result = json!({
+            "version": env!("CARGO_PKG_VERSION"), "engine": cell.engine, "workload": cell.workload,
+            "distribution": cell.distribution, "command": cell.command(), "ops_s": 7.0,
+        });
+        let unrecorded: Finished = serde_json::from_value(result.clone()).unwrap();
+        assert_eq!(unrecorded.workloads, 1);
+        result["workloads"] = (WORKLOADS_DEFINITION + 1).into();
+        fs::write(&path, result.to_string()).unwrap();
+        let error = check(out.path(), cell, run, &Value::Null).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("workloads") && error.contains("move it"),
+            "{error}"
+        );
         assert_eq!(finished(out.path(), cell, run), None);
     }
 }
