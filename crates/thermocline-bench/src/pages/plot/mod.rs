@@ -5,6 +5,7 @@
 
 mod bars;
 mod canvas;
+mod compact;
 mod legend;
 mod lines;
 mod palette;
@@ -128,12 +129,13 @@ impl Table {
 }
 
 impl Plot {
-    /// The drawing for an HTML page, colours as CSS variables.
+    /// The drawing for an HTML page with the style sheet, colours as CSS variables.
     ///
     /// # Errors
     /// The drawing library's own.
     pub(crate) fn themed_svg(&self, width: u32) -> Result<String> {
-        Ok(canvas::themed(&self.draw(width, false)?))
+        let themed = canvas::themed(&self.draw(width, false)?);
+        Ok(compact::compact(&themed))
     }
 
     /// The drawing as a PNG in light colours, title included.
