@@ -60,7 +60,14 @@ fn alike(cells: &[Cell]) -> Vec<Alike<'_>> {
         let Some(run) = cell.first().filter(usual) else {
             continue;
         };
-        let (figure, given) = (figure(cell), settings::given(run));
+        let (figure, mut given) = (figure(cell), settings::given(run));
+        let mut records = settings::records(run);
+        if has_own_records(run) {
+            let own = "records of each cluster's own".to_owned();
+            given.retain(|phrase| *phrase != records);
+            given.push(own.clone());
+            records = own;
+        }
         let known = |panel: &&mut Alike<'_>| panel.figure == figure && panel.given == given;
         if let Some(panel) = all.iter_mut().find(known) {
             panel.cells.push(cell);
@@ -69,7 +76,7 @@ fn alike(cells: &[Cell]) -> Vec<Alike<'_>> {
         all.push(Alike {
             figure,
             given,
-            records: settings::records(run),
+            records,
             cells: vec![cell],
         });
     }
@@ -94,6 +101,11 @@ impl Alike<'_> {
         title.extend(apart.map(str::to_owned));
         title.join(", ")
     }
+}
+
+/// Whether its records come with what it does. Each cluster had a plot of its own by that, and none had two of them beside each other.
+fn has_own_records(run: &Run) -> bool {
+    run.distribution.starts_with("cluster:")
 }
 
 fn figure(cell: &Cell) -> Option<&'static str> {
@@ -188,7 +200,10 @@ impl<'a> Panel<'a> {
         let mut shown = Vec::new();
         for cell in &self.cells {
             let Some(bar) = bar(cell) else { continue };
-            let label = work_label(cell);
+            let mut label = work_label(cell);
+            if let Some(run) = cell.first().filter(|run| has_own_records(run)) {
+                label += &format!(", records of {} B", run.record_bytes);
+            }
             let at = groups.iter().position(|group| group.label == label);
             let at = at.unwrap_or_else(|| {
                 groups.push(Group {
@@ -301,6 +316,41 @@ mod tests {
             "1,000 records of 1024 B, slow disk of 400 operations and 500 MB a second",
         ];
         assert_eq!(titles, expected);
+    }
+
+    /// Records are what clusters bring, and records were what told panels apart: figure 11 was seven plots of two bars, each eight
+    /// times, and they were a third of a page that may have a megabyte.
+    #[test]
+    fn clusters_share_a_panel_whatever_their_records() {
+        let mut cells = [11, 17, 17].map(|number| {
+            let mut cell = cell(
+                "hotrap",
+                &format!("cluster:{number} (trace-fitted)"),
+                &[1.0],
+            );
+            cell.figures = vec!["11".into()];
+            cell.runs[0].record_bytes = number * 10;
+            cell.runs[0].records = number;
+            cell
+        });
+        cells[2].runs[0].engine = "rocksdb".into();
+        let panels = of(&cells);
+        assert_eq!(panels.len(), 1);
+        let title = "HotRAP's figure 11, records of each cluster's own";
+        assert_eq!(panels[0].title, title);
+        let plot = panels[0].bars(&measure(), |run| run.ops_s).unwrap();
+        let Shape::Bars { groups, .. } = &plot.shape else {
+            panic!("no bars")
+        };
+        let groups: Vec<(&str, usize)> = groups
+            .iter()
+            .map(|group| (group.label.as_str(), group.bars.len()))
+            .collect();
+        let expected = [
+            ("ro cluster:11 (trace-fitted), records of 110 B", 1),
+            ("ro cluster:17 (trace-fitted), records of 170 B", 2),
+        ];
+        assert_eq!(groups, expected);
     }
 
     #[test]
