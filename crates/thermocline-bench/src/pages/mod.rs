@@ -8,19 +8,28 @@ mod sections;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::bench::BadArguments;
 use crate::results::Results;
 pub(crate) use document::{figure, frame};
 pub(crate) use plot::{Bar, Group, Ink, Plot, Shape, Table, Unit};
+use sections::Detail;
 pub(crate) use sections::settings::{expected, slow_disk};
 
 /// A page has to be mailed, and to open on a phone.
 const MAX_PAGE: usize = 1 << 20;
 
-/// Points of a line: the first number with which the page is small enough is taken.
-const DETAIL: [usize; 4] = [120, 60, 30, 12];
+/// The first with which the page is small enough is taken. What has stages is thinned last: a stage's course is what it is there
+/// for, and of `dynamic@300s` 480 points have 5 s each.
+const DETAIL: [Detail; 6] = [
+    Detail::new(120, 480),
+    Detail::new(60, 480),
+    Detail::new(30, 480),
+    Detail::new(12, 480),
+    Detail::new(12, 240),
+    Detail::new(12, 120),
+];
 
 /// Makes a page and images of what a suite measured.
 #[derive(Debug, Clone, clap::Args)]
@@ -43,7 +52,7 @@ pub fn report(args: &ReportArgs) -> Result<Vec<PathBuf>> {
         "{}: no cell has a finished run yet",
         args.dir.display()
     );
-    let (page, images) = render(&results)?;
+    let (page, images) = render(&results, MAX_PAGE)?;
     let path = args.dir.join("report.html");
     write(&path, page.as_bytes())?;
     let mut written = vec![path];
@@ -62,28 +71,28 @@ pub fn report(args: &ReportArgs) -> Result<Vec<PathBuf>> {
 /// A plot's name, and its PNG.
 type Image = (String, Vec<u8>);
 
-/// The page, and the images of its main plots.
-fn render(results: &Results) -> Result<(String, Vec<Image>)> {
-    let mut page = String::new();
+/// A page of at most `most` bytes, and the images of its main plots in all their detail.
+fn render(results: &Results, most: usize) -> Result<(String, Vec<Image>)> {
     let mut images = Vec::new();
-    for points in DETAIL {
-        let sections = sections::all(results, points);
-        page = document::page(results, &sections)?;
-        if page.len() <= MAX_PAGE || points == DETAIL[DETAIL.len() - 1] {
+    let mut len = 0;
+    for (at, detail) in DETAIL.into_iter().enumerate() {
+        let sections = sections::all(results, detail);
+        if at == 0 {
             let plots = sections.iter().flat_map(|section| &section.plots);
             for plot in plots.filter(|plot| plot.main) {
                 images.push((plot.id.clone(), plot.png()?));
             }
-            break;
         }
+        let page = document::page(results, &sections)?;
+        if page.len() <= most {
+            return Ok((page, images));
+        }
+        len = page.len();
     }
-    ensure!(
-        page.len() <= MAX_PAGE,
-        "{}: the page would have {} bytes, over {MAX_PAGE}; split the suite",
-        results.path.display(),
-        page.len()
-    );
-    Ok((page, images))
+    bail!(
+        "{}: the page would have {len} bytes, over {most}; split the suite",
+        results.path.display()
+    )
 }
 
 /// Writes a file that is whole or not there.
@@ -93,6 +102,9 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     fs::write(&half, bytes).with_context(failed)?;
     fs::rename(&half, path).with_context(failed)
 }
+
+#[cfg(test)]
+mod whole_suite;
 
 #[cfg(test)]
 mod tests {
@@ -244,7 +256,7 @@ mod tests {
         let mut suite: serde_json::Value = serde_json::from_str(&suite).unwrap();
         suite["budget"] = serde_json::json!({"cache": "64MiB", "threads": "4"});
         fs::write(&path, suite.to_string()).unwrap();
-        let (page, _) = render(&Results::read(home.path()).unwrap()).unwrap();
+        let (page, _) = render(&Results::read(home.path()).unwrap(), MAX_PAGE).unwrap();
         let html = Html::parse_document(&page);
         let rows = select(&html, "#machine tbody tr");
         let rows: Vec<String> = rows.iter().map(|row| row.text().collect()).collect();
@@ -267,7 +279,7 @@ mod tests {
             let mut suite: serde_json::Value = serde_json::from_str(&suite).unwrap();
             suite["budget"]["memory"] = "1".into();
             fs::write(&path, suite.to_string()).unwrap();
-            let (page, _) = render(&Results::read(home.path()).unwrap()).unwrap();
+            let (page, _) = render(&Results::read(home.path()).unwrap(), MAX_PAGE).unwrap();
             let html = Html::parse_document(&page);
             let rows = select(&html, "#machine tbody tr");
             rows.iter().map(|row| row.text().collect()).collect()

@@ -46,14 +46,30 @@ pub(crate) struct Captioned {
     pub(crate) commands: Vec<(String, String)>,
 }
 
-/// Everything that `results` show; lines over time have at most `points` points.
-pub(crate) fn all(results: &Results, points: usize) -> Vec<Section> {
+/// Points that a line over time has at most.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Detail {
+    /// Of a run of one stage.
+    pub(crate) plain: usize,
+    /// Of one of several, which has more to show.
+    pub(crate) staged: usize,
+}
+
+impl Detail {
+    /// So many points of each.
+    pub(crate) const fn new(plain: usize, staged: usize) -> Self {
+        Self { plain, staged }
+    }
+}
+
+/// Everything that `results` show.
+pub(crate) fn all(results: &Results, detail: Detail) -> Vec<Section> {
     let panels = panel::of(&results.cells);
     let probe = &results.probe;
     [
         throughput::section(&panels),
         hit_rate::section(&panels),
-        over_time::section(&results.cells, points),
+        over_time::section(&results.cells, detail),
         latency::section(&panels, probe),
         by_activity::processor(&panels),
         by_activity::devices(&panels),

@@ -6,17 +6,14 @@ use super::super::plot::{Ink, Line, Plot, Shape, Table, Unit, of_activity, of_en
 use super::points::{Points, step, table, thinned};
 use super::settings::{self, Shown};
 use super::titles::name;
-use super::{Captioned, Section, commands, label, namesakes};
+use super::{Captioned, Detail, Section, commands, label, namesakes};
 use crate::results::{ActivitySeries, Cell, Run, Second};
-
-/// A run of several stages has more to show than one of one.
-const POINTS_OF_STAGES: usize = 4;
 
 /// From more workloads than that on only those are shown that time matters for.
 const MANY: usize = 6;
 
-/// Throughput, hit rate and hot set of every run with a series; at most `points` points a line.
-pub(super) fn section(cells: &[Cell], points: usize) -> Section {
+/// Throughput, hit rate and hot set of every run with a series.
+pub(super) fn section(cells: &[Cell], detail: Detail) -> Section {
     let mut works: Vec<Vec<&Cell>> = Vec::new();
     for cell in cells {
         let Some(run) = cell.first().filter(|run| run.series.len() > 1) else {
@@ -51,7 +48,7 @@ pub(super) fn section(cells: &[Cell], points: usize) -> Section {
     let mut plots = Vec::new();
     let mut tables = Vec::new();
     for (number, work) in works.iter().enumerate() {
-        let work = Work::new(number + 1, work, name(work, &works), points);
+        let work = Work::new(number + 1, work, name(work, &works), detail);
         plots.push(work.throughput());
         plots.extend(work.hit_rate());
         plots.extend(work.hot_set());
@@ -124,7 +121,7 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    fn new(number: usize, cells: &'a [&'a Cell], name: String, points: usize) -> Self {
+    fn new(number: usize, cells: &'a [&'a Cell], name: String, detail: Detail) -> Self {
         let mut runs: Vec<(String, Ink, &Run)> = Vec::new();
         let mut taken = Vec::new();
         let namesakes = namesakes(cells);
@@ -146,9 +143,9 @@ impl<'a> Work<'a> {
             })
             .unwrap_or_default();
         let points = if stages.is_empty() {
-            points
+            detail.plain
         } else {
-            points * POINTS_OF_STAGES
+            detail.staged
         };
         let mut work = Self {
             number,
@@ -409,6 +406,10 @@ mod tests {
     use super::*;
     use crate::results::tests::cell;
 
+    fn points(plain: usize) -> Detail {
+        Detail { plain, staged: 20 }
+    }
+
     #[test]
     fn engines_of_the_same_work_share_a_plot() {
         let cells = [
@@ -416,7 +417,7 @@ mod tests {
             cell("leveled", "uniform", &[20.0]),
             cell("hotrap", "latest", &[30.0]),
         ];
-        let section = section(&cells, 5);
+        let section = section(&cells, points(5));
         let titles: Vec<&str> = section
             .plots
             .iter()
@@ -443,7 +444,7 @@ mod tests {
     #[test]
     fn one_of_several_repeats_is_shown_and_said_to_be() {
         let cells = [cell("hotrap", "uniform", &[1.0, 2.0, 3.0])];
-        let plots = section(&cells, 5).plots;
+        let plots = section(&cells, points(5)).plots;
         assert!(!plots.is_empty());
         for plot in plots {
             let said = plot.settings.ends_with("the middle one of 3 repeats");
@@ -463,7 +464,7 @@ mod tests {
         for (cell, id) in cells.iter_mut().zip(["reads-4k", "reads-16k", "more"]) {
             cell.id = id.into();
         }
-        let section = section(&cells, 5);
+        let section = section(&cells, points(5));
         let plots: Vec<(&str, &[String])> = section
             .plots
             .iter()
@@ -485,7 +486,7 @@ mod tests {
             .map(|n| cell("hotrap", &format!("hotspot-{n}"), &[10.0]))
             .collect();
         cells[4].figures = vec!["14".into()];
-        let section = section(&cells, 5);
+        let section = section(&cells, points(5));
         assert!(
             section
                 .plots
@@ -502,7 +503,7 @@ mod tests {
         second.begin_seconds = 0.4;
         second.distribution = "latest".into();
         staged.runs[0].stages.push(second);
-        let section = section(&[staged], 5);
+        let section = section(&[staged], points(5));
         let Shape::Lines { stages, .. } = &section.plots[0].shape else {
             panic!("no lines")
         };
@@ -520,7 +521,7 @@ mod tests {
         let series = serde_json::json!({"io": {"slow": {"read": {
             "read_bytes": [100, 200, 0, 0, 0, 0, 0, 0, 0, 0], "write_bytes": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]}}}});
         one.runs[0].activity_series = Some(serde_json::from_value(series).unwrap());
-        let section = section(&[one], 10);
+        let section = section(&[one], points(10));
         let plot = section
             .plots
             .iter()
@@ -555,7 +556,7 @@ mod tests {
             serde_json::json!({"io": {"slow": {"read": {"read_bytes": [400, 300, 200, 100]}}}});
         run.warm_up_activity_series = Some(serde_json::from_value(io).unwrap());
         // 14 seconds in all, in 7 points of hotrap.
-        let section = section(&cells, 7);
+        let section = section(&cells, points(7));
         let plot = |name: &str| {
             let found = section.plots.iter().find(|plot| plot.id.starts_with(name));
             found.unwrap()
@@ -581,7 +582,7 @@ mod tests {
         let io = serde_json::json!({"io": {"fast": {"unattributed": {
             "read_bytes": column(100), "write_bytes": column(7)}}}});
         one.runs[0].activity_series = Some(serde_json::from_value(io).unwrap());
-        let section = section(&[one], 10);
+        let section = section(&[one], points(10));
         let found = section
             .plots
             .iter()
