@@ -6,7 +6,7 @@ use crate::report::Report;
 /// One line for each store: the end of its run, when what is hot has been found.
 pub(super) fn verdict(reports: &[Report; 2]) -> String {
     let [hot, level] = reports;
-    let speed = |report: &Report| report.last_tenth.map_or(0.0, |last| last.ops_s);
+    let speed = |report: &Report| report.last_tenth.as_ref().map_or(0.0, |last| last.ops_s);
     let ratio = speed(hot) / speed(level).max(1e-9);
     let ops = hot.ops.unwrap_or(0) + level.ops.unwrap_or(0);
     let wrong = hot.wrong_answers + level.wrong_answers;
@@ -19,7 +19,7 @@ pub(super) fn verdict(reports: &[Report; 2]) -> String {
 
 fn line(report: &Report, name: &str) -> String {
     let name = format!("{name}:");
-    let Some(last) = report.last_tenth else {
+    let Some(last) = &report.last_tenth else {
         return format!("{name:<11} nothing was read");
     };
     let rate = last.fd_hit_rate.unwrap_or(0.0) * 100.0;
@@ -46,6 +46,7 @@ mod tests {
                 ops_s: if hot { 9000.0 } else { 2000.0 },
                 mean_us: 1.0,
                 fd_hit_rate: Some(if hot { 0.95 } else { 0.11 }),
+                latencies: Vec::new(),
             });
             report.clone()
         });

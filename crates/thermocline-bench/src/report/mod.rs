@@ -305,19 +305,7 @@ impl Report {
         self.p50_us = Some(micros(&all, 0.5));
         self.p99_us = Some(micros(&all, 0.99));
         self.p999_us = Some(micros(&all, 0.999));
-        self.latencies = Operation::ALL
-            .into_iter()
-            .zip(&measured.latencies)
-            .filter(|(_, histogram)| !histogram.is_empty())
-            .map(|(operation, histogram)| OperationLatency {
-                operation: operation.name(),
-                count: histogram.len(),
-                p50_us: micros(histogram, 0.5),
-                p99_us: micros(histogram, 0.99),
-                p999_us: micros(histogram, 0.999),
-                max_us: micros(histogram, 1.0),
-            })
-            .collect();
+        self.latencies = latencies(&measured.latencies);
         self.fd_hit_rate = counters.fd_hit_rate();
         self.last_tenth_fd_hit_rate = measured.last_tenth.fd_hit_rate;
         self.last_tenth = Some(measured.last_tenth);
@@ -349,6 +337,23 @@ impl Report {
         self.series = measured.series;
         Ok(())
     }
+}
+
+/// Of each kind of operation that there was, in the order of [`Operation::ALL`].
+pub(crate) fn latencies(of: &[Histogram<u64>]) -> Vec<OperationLatency> {
+    Operation::ALL
+        .into_iter()
+        .zip(of)
+        .filter(|(_, histogram)| !histogram.is_empty())
+        .map(|(operation, histogram)| OperationLatency {
+            operation: operation.name(),
+            count: histogram.len(),
+            p50_us: micros(histogram, 0.5),
+            p99_us: micros(histogram, 0.99),
+            p999_us: micros(histogram, 0.999),
+            max_us: micros(histogram, 1.0),
+        })
+        .collect()
 }
 
 /// A quantile of nanoseconds, in microseconds.

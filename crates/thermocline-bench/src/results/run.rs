@@ -128,6 +128,9 @@ pub(crate) struct LastTenth {
     pub(crate) ops_s: f64,
     /// Share of point reads without the slow disk.
     pub(crate) fd_hit_rate: Option<f64>,
+    /// Latencies by kind of operation, if they were recorded apart.
+    #[serde(default)]
+    pub(crate) latencies: Vec<Latency>,
 }
 
 /// Latencies of one kind of operation in microseconds.
@@ -242,6 +245,11 @@ pub(crate) struct Second {
     pub(crate) hot_set_limit_bytes: Option<u64>,
 }
 
+fn of_reads(latencies: &[Latency]) -> Option<&Latency> {
+    let reads = latencies.iter().find(|l| l.operation == "read");
+    reads.or(latencies.first())
+}
+
 impl Run {
     /// Reads the run in the file at `path`.
     ///
@@ -266,8 +274,12 @@ impl Run {
 
     /// Latencies of reads, or of the first kind of operation where nothing is read.
     pub(crate) fn of_reads(&self) -> Option<&Latency> {
-        let reads = self.latencies.iter().find(|l| l.operation == "read");
-        reads.or(self.latencies.first())
+        of_reads(&self.latencies)
+    }
+
+    /// The same in the last tenth of the run.
+    pub(crate) fn final_of_reads(&self) -> Option<&Latency> {
+        of_reads(&self.last_tenth.as_ref()?.latencies)
     }
 
     /// Whether its engine was held to the memory of its settings. RocksDB is not given it: its filters and indexes come beside the

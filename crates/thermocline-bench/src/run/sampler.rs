@@ -53,6 +53,13 @@ pub(super) fn watch(
         if by_time >= 1.0 || watch.is_gone() {
             shared.stop.store(true, Ordering::Relaxed);
         }
+        if progress >= 0.9
+            && !over
+            && let Err(error) = timeline.begin_last_tenth(shared)
+        {
+            shared.stop.store(true, Ordering::Relaxed);
+            failed.get_or_insert(error);
+        }
         let next = shared.stages().map_or(0, |stages| stages.at(progress));
         // A sample at each change of the stage: no second belongs to two.
         if over || next != stage || now.at - timeline.sampled() >= 1.0 {
@@ -73,5 +80,58 @@ pub(super) fn watch(
         if over {
             return failed.map_or(Ok(timeline), Err);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::super::tests::store;
+    use super::*;
+    use crate::accounts::Clock;
+    use crate::engines::memory::Lie;
+    use crate::plan::tests::parse;
+    use crate::report::micros;
+    use crate::workload::Operation;
+
+    /// Latencies were those of the whole run. The paper's figure 8 is of the last tenth: what an engine was like before it knew what
+    /// is hot was in ours.
+    #[test]
+    fn latencies_of_the_last_tenth_are_recorded_apart_too() {
+        let flags = "--data-size 400KB --record-size 200 --threads 1 --ops 100";
+        let plan = parse(flags).unwrap().plan().unwrap();
+        let (_dir, engine) = store(&plan, Lie::None);
+        let shared = &Shared::new(&plan, engine.as_ref());
+        let (tally, read) = (&shared.tallies[0], Operation::Read as usize);
+        let done = |ops: u64, nanos: u64| {
+            for _ in 0..ops {
+                tally.latencies()[read].record(nanos).unwrap();
+            }
+            tally.done.fetch_add(ops, Ordering::Relaxed);
+        };
+        let timeline = Timeline::new(&engine.counters().unwrap(), Clock::default());
+        let (running, finished) = mpsc::channel::<()>();
+        // Slow at first.
+        done(90, 5_000_000);
+        let timeline = std::thread::scope(|scope| {
+            let (end, begin) = (plan.end, Instant::now());
+            let watching =
+                scope.spawn(move || watch(shared, end, begin, timeline, &finished, &mut ()));
+            // Who watches takes what there is once nine tenths are done.
+            while !tally.latencies()[read].is_empty() {
+                std::thread::yield_now();
+            }
+            done(10, 1000);
+            drop(running);
+            watching.join().unwrap().unwrap()
+        });
+        let last = timeline.last_tenth().latencies;
+        let counts: Vec<u64> = last.iter().map(|latency| latency.count).collect();
+        assert_eq!(counts, [10]);
+        assert_eq!(last[0].p99_us, 1.0);
+        let whole = &timeline.latencies[read];
+        assert_eq!(whole.len(), 100);
+        assert!(micros(whole, 0.5) > 4000.0);
     }
 }

@@ -10,7 +10,7 @@ use super::hits::{self, Sample};
 use super::{Latencies, Shared, histogram, no_latencies};
 use crate::accounts::{self, Clock, Spent};
 use crate::counters::Counters;
-use crate::report::micros;
+use crate::report::{self, OperationLatency, micros};
 
 /// One second of a run. The last one of the run, or of a stage, may be shorter.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -48,7 +48,7 @@ pub struct Second {
 }
 
 /// The last tenth of a run: how it goes once everything has found its place.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LastTenth {
     /// Its length.
     pub seconds: f64,
@@ -58,6 +58,9 @@ pub struct LastTenth {
     pub mean_us: f64,
     /// Share of its reads that touched no slow device, to the nearest second.
     pub fd_hit_rate: Option<f64>,
+    /// Latencies by kind of operation, of what ended in the last tenth of the run's time, or of its operations where these are
+    /// limited. Empty if the run was over before that was noticed, within some hundredths of a second.
+    pub latencies: Vec<OperationLatency>,
 }
 
 /// One stage of a run.
@@ -100,6 +103,10 @@ pub(super) struct Tick {
 /// A run over time.
 pub(super) struct Timeline {
     pub(super) latencies: Latencies,
+    /// Those of the last tenth, once it has begun.
+    last_tenth: Option<Latencies>,
+    /// Those of all operations since the last sample.
+    since_sample: Histogram<u64>,
     /// Empty, and exchanged for a client's: fresh ones every second would leave holes in the clients' heaps.
     spare: Latencies,
     pub(super) series: Vec<Second>,
@@ -120,6 +127,8 @@ impl Timeline {
     pub(super) fn new(before: &Counters, clock: Clock) -> Self {
         Self {
             latencies: no_latencies(),
+            last_tenth: None,
+            since_sample: histogram(),
             spare: no_latencies(),
             series: Vec::new(),
             spent_by_second: Vec::new(),
@@ -143,7 +152,7 @@ impl Timeline {
     /// Samples everything into a [`Second`] of `stage`, and returns it.
     pub(super) fn sample(&mut self, shared: &Shared<'_>, stage: usize) -> Result<Second> {
         let counters = shared.engine.counters()?;
-        let latencies = self.take_latencies(shared)?;
+        self.take_latencies(shared)?;
         let now = self.end();
         let before: u64 = self.series.iter().map(|second| second.ops).sum();
         let ops = now.ops - before;
@@ -153,8 +162,8 @@ impl Timeline {
             second: (now.at * 1000.0).round() / 1000.0,
             ops,
             ops_s: ops as f64 / (now.at - then).max(1e-9),
-            p50_us: micros(&latencies, 0.5),
-            p99_us: micros(&latencies, 0.99),
+            p50_us: micros(&self.since_sample, 0.5),
+            p99_us: micros(&self.since_sample, 0.99),
             fd_hit_rate: part.fd_hit_rate(),
             dram_hit_rate: part.dram_hit_rate(),
             fd_bytes: part.fd_bytes,
@@ -166,6 +175,7 @@ impl Timeline {
             stall_seconds: part.stall_seconds,
             stage,
         };
+        self.since_sample.reset();
         let clock = clock(shared)?;
         let used = clock.since(&self.clocks[1]);
         self.clocks[1] = clock;
@@ -192,19 +202,29 @@ impl Timeline {
         spent(&self.used(), &self.counters())
     }
 
-    /// Adds what the clients measured since the last call to the sum; returns it for all
-    /// operations together.
-    fn take_latencies(&mut self, shared: &Shared<'_>) -> Result<Histogram<u64>> {
-        let mut all = histogram();
+    /// From here on latencies are those of the last tenth, too.
+    pub(super) fn begin_last_tenth(&mut self, shared: &Shared<'_>) -> Result<()> {
+        if self.last_tenth.is_none() {
+            self.take_latencies(shared)?;
+            self.last_tenth = Some(no_latencies());
+        }
+        Ok(())
+    }
+
+    /// Adds what the clients measured since the last call to the sums.
+    fn take_latencies(&mut self, shared: &Shared<'_>) -> Result<()> {
         for tally in &shared.tallies {
             std::mem::swap(&mut *tally.latencies(), &mut self.spare);
-            for (sum, part) in self.latencies.iter_mut().zip(&mut self.spare) {
-                sum.add(&*part)?;
-                all.add(&*part)?;
+            for (at, part) in self.spare.iter_mut().enumerate() {
+                let sums = [Some(&mut self.latencies), self.last_tenth.as_mut()];
+                for sum in sums.into_iter().flatten().filter_map(|sum| sum.get_mut(at)) {
+                    sum.add(&*part)?;
+                }
+                self.since_sample.add(&*part)?;
                 part.reset();
             }
         }
-        Ok(all)
+        Ok(())
     }
 
     /// The last tenth of the time.
@@ -218,6 +238,7 @@ impl Timeline {
             ops_s: ops / seconds.max(1e-9),
             mean_us: nanos / 1000.0 / ops.max(1.0),
             fd_hit_rate: hits::in_last_tenth(&self.samples),
+            latencies: report::latencies(self.last_tenth.as_deref().unwrap_or_default()),
         }
     }
 

@@ -128,6 +128,9 @@ pub(super) struct Measure<'a> {
     pub(super) main: bool,
 }
 
+/// A value of a run, and what it is called beside others of it.
+pub(super) type Named<'a> = (&'a str, &'a dyn Fn(&Run) -> Option<f64>);
+
 impl<'a> Panel<'a> {
     /// One bar per cell with a value, its engine's colour on it. `None` without any.
     pub(super) fn bars(
@@ -135,20 +138,36 @@ impl<'a> Panel<'a> {
         measure: &Measure<'_>,
         value: impl Fn(&Run) -> Option<f64>,
     ) -> Option<Plot> {
+        self.bars_of(measure, &[("", &value)])
+    }
+
+    /// The same with several values of each cell: one bar for each that it has, by what the value is called.
+    pub(super) fn bars_of(&self, measure: &Measure<'_>, values: &[Named<'_>]) -> Option<Plot> {
         let mut table = Table::new(&[
             "workload", "engine", "median", "least", "greatest", "repeats",
         ]);
         let shown = self.groups(|cell| {
-            let summary = cell.summary(&value)?;
             let ink = cell
                 .first()
                 .map_or(Ink::Muted, |run| of_engine(&run.engine));
-            table.rows.push(self.row(cell, &summary, measure.unit));
-            Some(Bar {
-                label: self.label(cell),
-                parts: vec![(ink, summary.median)],
-                range: (summary.repeats > 1).then_some((summary.min, summary.max)),
-            })
+            let mut bars = Vec::new();
+            for (name, value) in values {
+                let Some(summary) = cell.summary(value) else {
+                    continue;
+                };
+                let mut label = self.label(cell);
+                if !name.is_empty() {
+                    label += &format!(", {name}");
+                }
+                let row = row(work_label(cell), label.clone(), &summary, measure.unit);
+                table.rows.push(row);
+                bars.push(Bar {
+                    label,
+                    parts: vec![(ink, summary.median)],
+                    range: (summary.repeats > 1).then_some((summary.min, summary.max)),
+                });
+            }
+            bars
         });
         self.plot(measure, shown, Vec::new(), table, Shown::Medians)
     }
@@ -192,14 +211,17 @@ impl<'a> Panel<'a> {
     }
 
     /// Bars by workload and distribution, and the cells that had one.
-    pub(super) fn groups(
+    pub(super) fn groups<B: IntoIterator<Item = Bar>>(
         &self,
-        mut bar: impl FnMut(&Cell) -> Option<Bar>,
+        mut bars: impl FnMut(&Cell) -> B,
     ) -> (Vec<Group>, Vec<&'a Cell>) {
         let mut groups: Vec<Group> = Vec::new();
         let mut shown = Vec::new();
         for cell in &self.cells {
-            let Some(bar) = bar(cell) else { continue };
+            let mut bars = bars(cell).into_iter().peekable();
+            if bars.peek().is_none() {
+                continue;
+            }
             let mut label = work_label(cell);
             if let Some(run) = cell.first().filter(|run| has_own_records(run)) {
                 label += &format!(", records of {} B", run.record_bytes);
@@ -212,22 +234,22 @@ impl<'a> Panel<'a> {
                 });
                 groups.len() - 1
             });
-            groups[at].bars.push(bar);
+            groups[at].bars.extend(bars);
             shown.push(*cell);
         }
         (groups, shown)
     }
+}
 
-    fn row(&self, cell: &Cell, summary: &Summary, unit: Unit) -> Vec<String> {
-        vec![
-            work_label(cell),
-            self.label(cell),
-            unit.show(summary.median),
-            unit.show(summary.min),
-            unit.show(summary.max),
-            summary.repeats.to_string(),
-        ]
-    }
+fn row(work: String, label: String, summary: &Summary, unit: Unit) -> Vec<String> {
+    vec![
+        work,
+        label,
+        unit.show(summary.median),
+        unit.show(summary.min),
+        unit.show(summary.max),
+        summary.repeats.to_string(),
+    ]
 }
 
 #[cfg(test)]
