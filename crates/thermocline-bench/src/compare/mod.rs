@@ -272,7 +272,8 @@ fn other_work(a: &Cell, b: &Cell) -> Option<String> {
         ("records", before.records == after.records),
         ("record size", before.record_bytes == after.record_bytes),
         ("threads", before.threads == after.threads),
-        ("settings", before.settings == after.settings),
+        ("settings", before.settings.are_alike(&after.settings)),
+        ("techniques", before.without() == after.without()),
         // Engines that share their files give the levels another shape each.
         (
             "loaded state",

@@ -93,6 +93,27 @@ fn work_that_was_not_the_same_is_named() {
     );
 }
 
+/// A build with flags that turn techniques off lists them all in each result, and a default one none: beside each other they were
+/// said to have other settings, where nothing was set.
+#[test]
+fn techniques_differ_where_one_was_turned_off_and_not_where_one_could_be() {
+    let named = |experiments: Value| {
+        let listed = |run: &mut Value| run["settings"]["experiments"] = experiments;
+        let warnings = compared(listed).unwrap().warnings;
+        let named = warnings.into_iter().filter(|w| w.contains("not the same"));
+        named.collect::<Vec<_>>()
+    };
+    let usual = json!({"no_copies": false, "scoring": "smoothing"});
+    assert_eq!(named(usual), Vec::<String>::new());
+    for off in [json!({"no_copies": true}), json!({"scoring": "lru"})] {
+        let named = named(off);
+        assert!(
+            named.len() == 1 && named[0].ends_with("not the same techniques"),
+            "{named:?}"
+        );
+    }
+}
+
 /// Who had loaded a state was recorded and not read: a run on another engine's state looked like one that had become slower.
 #[test]
 fn states_are_told_apart_where_it_is_known_who_loaded_them() {

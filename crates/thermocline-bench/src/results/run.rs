@@ -198,6 +198,18 @@ pub(crate) struct Settings {
     pub(crate) experiments: BTreeMap<String, Value>,
 }
 
+impl Settings {
+    /// Whether the store was given the same, whatever technique was turned off: a build that can turn them off lists all of them
+    /// in each result, and one that cannot lists none.
+    pub(crate) fn are_alike(&self, other: &Self) -> bool {
+        let given = |settings: &Self| Self {
+            experiments: BTreeMap::new(),
+            ..settings.clone()
+        };
+        given(self) == given(other)
+    }
+}
+
 /// What an emulated slow device can do; `None` is no limit.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub(crate) struct SlowDevice {
