@@ -8,6 +8,7 @@ mod hit_rate;
 mod latency;
 mod over_time;
 mod panel;
+mod part;
 mod points;
 pub(crate) mod settings;
 mod throughput;
