@@ -25,6 +25,9 @@ use crate::sync::counting::{AtomicUsize, Ordering};
 /// As many objects as a bag has room for.
 const BAG: usize = 64;
 
+/// Bags that a turn frees at most.
+const BAGS: usize = 8;
+
 /// Turns that are taken at once: who has retired very much frees it by and by.
 const TURNS: usize = 4;
 
@@ -47,6 +50,10 @@ struct Share {
     renewals: Cell<usize>,
     /// Objects that it has freed, whoever retired them.
     freed: Cell<u64>,
+    /// Bags that its turns have put into the queue, of the places there that they made free.
+    left: Cell<usize>,
+    /// Turns that freed no object, but may have freed some of those.
+    cleared: Cell<u64>,
     /// Whether it is taking turns, or runs a destructor. Destructors may use maps too, and take no turns.
     freeing: Cell<bool>,
 }
@@ -63,6 +70,8 @@ impl Share {
             put_off: Cell::new(0),
             renewals: Cell::new(0),
             freed: Cell::new(0),
+            left: Cell::new(0),
+            cleared: Cell::new(0),
             freeing: Cell::new(false),
         }
     }
@@ -121,6 +130,17 @@ impl Share {
         // retired since.
         if !self.freeing.get() {
             self.owe_what_was_put_off();
+        }
+    }
+
+    /// Notes that a turn has come to its end. What it frees leaves places of the queue, which are freed by a later turn as an object
+    /// is, and stand in the queue before what is retired next.
+    fn note_turn(&self, has_freed: bool) {
+        if has_freed {
+            self.left.set(self.left.get() + 1);
+        } else if self.left.get() > 0 {
+            self.left.set(self.left.get().saturating_sub(BAGS));
+            self.cleared.set(self.cleared.get() + 1);
         }
     }
 
@@ -239,14 +259,16 @@ impl Guard {
 
     /// Hands what this thread has retired to all threads, and takes a turn.
     pub(crate) fn flush(&self) {
-        let before = freed();
+        let before = SHARE.try_with(|share| share.freed.get());
         // Paid first: the turn may end with a destructor's panic, and has freed something then.
         let paid = SHARE.try_with(Share::pay).unwrap_or(0);
         self.0.flush();
         let _ = SHARE.try_with(|share| {
-            if share.freed.get() == before {
+            let has_freed = before.is_ok_and(|before| share.freed.get() != before);
+            if !has_freed {
                 share.owe(paid);
             }
+            share.note_turn(has_freed);
             share.pay_for_large();
         });
     }
@@ -291,10 +313,12 @@ pub(crate) unsafe fn retire<T: 'static>(
     }
 }
 
-/// How many objects this thread has freed so far. Turns free in the order in which things were retired: as long as this
-/// grows, what waits behind others comes nearer.
+/// How much this thread has freed so far: objects, and what freeing them has left in the queue. Turns free in the order in which
+/// things were retired: as long as this grows, what waits behind others comes nearer.
 pub(crate) fn freed() -> u64 {
-    SHARE.try_with(|share| share.freed.get()).unwrap_or(0)
+    SHARE
+        .try_with(|share| share.freed.get() + share.cleared.get())
+        .unwrap_or(0)
 }
 
 /// Calls `then` when every guard that exists now is gone.
