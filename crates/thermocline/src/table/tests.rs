@@ -488,37 +488,3 @@ fn verification_sees_a_manifest_that_disagrees() {
     assert_eq!((check.entries, check.bytes), (100, meta.len));
     assert!(check.blocks > 10);
 }
-
-/// Filters and indexes that may be held in memory are read all at once: with one of them damaged nothing of the table could be read,
-/// by compactions neither, which use no filters and would have made a table of the same records without the
-/// damage. Of a table in L0 that stopped the store's writers.
-#[test]
-fn a_damaged_filter_costs_the_reads_of_its_partition() {
-    let rows = simple(20_000, 100);
-    let fixture = Fixture::new(options(512), 0, u64::MAX);
-    let meta = fixture.write(1, &rows);
-    let partition = fixture.open(&meta).unwrap().top.get(2).unwrap().filter;
-    let filter = partition.unwrap().offset;
-    let mut bytes = fixture.store.content(&meta.file_name());
-    bytes[filter as usize + 3] ^= 1;
-    fixture.store.put(&meta.file_name(), bytes);
-
-    let table = fixture.open(&meta).unwrap();
-    assert_eq!(forward(&mut table.iter(COMPACTION)).unwrap(), rows);
-    let (mut found, mut refused) = (0, 0);
-    for row in rows.iter().step_by(37) {
-        match get(&table, &row.0, MAX_SEQ) {
-            Ok(read) => {
-                assert_eq!(read.as_ref(), Some(row));
-                found += 1;
-            }
-            Err(Error::Corruption { offset, .. }) => {
-                assert_eq!(offset, filter);
-                refused += 1;
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
-    assert!(refused > 0 && found > 2 * refused, "{found}, {refused}");
-    assert!(table.load().is_err() && table.verify().is_err());
-}

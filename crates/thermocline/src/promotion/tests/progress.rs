@@ -2,6 +2,7 @@
 
 use super::scene::{F, KEYS, Scene, options};
 use crate::Db;
+use crate::db::Range;
 use crate::sync::Mutex;
 
 /// What all tables of level f hold.
@@ -148,17 +149,23 @@ fn a_stopped_writer_waits_for_readers_of_removed_files() {
     let reader = Mutex::new(Some(scene.db.iter()));
     scene.cross();
     assert_eq!(last_fast(&scene.db), 0);
-    let space = scene.take_all_space();
+    put_as_readers_let_go(&scene, reader, held / 2);
+}
+
+/// Writes `more` bytes than there is room for. `reader` lets go as the writer begins to wait for it.
+fn put_as_readers_let_go(scene: &Scene, reader: Mutex<Option<Range>>, more: u64) {
+    let _space = scene.take_all_space();
     let hook = scene.at("stall.held", move |_| {
         drop(reader.lock().take());
         Ok(())
     });
     let engine = scene.engine();
     let largest = engine.fast().free_bytes() - engine.sizes.memtable_size;
-    let value = vec![0; (largest + held / 2) as usize];
-    scene.db.put("n", value).unwrap();
+    scene
+        .db
+        .put("n", vec![0; (largest + more) as usize])
+        .unwrap();
     assert!(hook.has_run());
-    drop(space);
 }
 
 /// A reader held every table of level f. A writer that found no room sent them all down, one after the other, which made none, and waited for
@@ -172,18 +179,8 @@ fn a_stopped_writer_sends_no_more_down_where_a_reader_holds_what_went() {
     let before = tables();
     assert!(before > 10, "{before}");
     let reader = Mutex::new(Some(scene.db.iter()));
-    let space = scene.take_all_space();
-    let hook = scene.at("stall.held", move |_| {
-        drop(reader.lock().take());
-        Ok(())
-    });
-    let engine = scene.engine();
-    let largest = engine.fast().free_bytes() - engine.sizes.memtable_size;
-    let value = vec![0; (largest + 4096) as usize];
-    scene.db.put("n", value).unwrap();
-    assert!(hook.has_run());
+    put_as_readers_let_go(&scene, reader, 4096);
     assert_eq!(tables(), before - 1);
-    drop(space);
 }
 
 /// Tracking that finds no room on the fast tier waits until there may be some. It used to be queued
