@@ -388,7 +388,7 @@ impl CompactionJob {
         let mut state = self.tree.state.lock();
         let taken = self
             .tree
-            .install(&mut state, &edit, opened, self.installed());
+            .install(&engine, &mut state, &edit, opened, self.installed());
         drop((state, manifest));
         engine.count_reads_of(&self.tree, &taken);
         Ok(())
@@ -416,7 +416,7 @@ impl CompactionJob {
         let mut state = self.tree.state.lock();
         let taken = self
             .tree
-            .install(&mut state, &edit, moved, self.installed());
+            .install(engine, &mut state, &edit, moved, self.installed());
         drop((state, manifest));
         engine.count_reads_of(&self.tree, &taken);
         Ok(())

@@ -96,12 +96,12 @@ impl Picker<'_> {
         self.admit(plan)
     }
 
-    /// The move of a table from the last fast level to a slower tier, however full the level is, and how full
+    /// The move of a table that `may` go from the last fast level to a slower tier, however full the level is, and how full
     /// that is.
-    pub(crate) fn pick_crossing(&self) -> Option<(f64, Plan)> {
+    pub(crate) fn pick_crossing(&self, may: impl Fn(&TableHandle) -> bool) -> Option<(f64, Plan)> {
         let f = self.targets.last_fast();
         // What was spilled into the level lies on the slower tier: to move it makes no room.
-        let plan = self.pick_of(f, |table| table.meta.tier == self.tiers[0])?;
+        let plan = self.pick_of(f, |table| table.meta.tier == self.tiers[0] && may(table))?;
         (plan.is_crossing && plan.outputs[0].tier > 0).then(|| (self.score(f), plan))
     }
 
@@ -377,7 +377,7 @@ mod tests {
             let cheap = (F, "cheap", MIB, tier_of_cheap);
             let tables = [cheap, (F, "met", MIB, 0), (SLOW, "met", 3 * MIB, 1)];
             with_picker(tables.to_vec(), PLANNED, |picker| {
-                let (_, plan) = picker.pick_crossing().unwrap();
+                let (_, plan) = picker.pick_crossing(|_| true).unwrap();
                 plan.upper[0].meta.range.first.clone()
             })
         };

@@ -1,5 +1,6 @@
 //! What runs behind the writers: scheduling of flushes and compactions, and their failures.
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use super::compactions::{Compactions, Seen};
@@ -16,6 +17,7 @@ use crate::points::point;
 use crate::sync::{Arc, Mutex};
 use crate::tier::{Reservation, Tier};
 use crate::version::TableHandle;
+use crate::version::edit::FileId;
 
 /// Background work whose failure may pass. Each kind has failures of its own: a slow tier that is full refuses
 /// crossings, and has nothing to do with who waits for a flush.
@@ -191,21 +193,54 @@ impl Engine {
     }
 
     /// Sends a table of a last fast level down, of the fullest first and however full it is, to make room on
-    /// the fast tier; whether there was one.
+    /// the fast tier; whether there was one. One that readers hold gives none until they let go: it goes only where there is no
+    /// other.
     pub(crate) fn start_crossing(&self) -> bool {
+        self.start_crossing_among(true)
+    }
+
+    /// As [`Engine::start_crossing`], to have `wanted` bytes free there. Where obsolete files that readers have held for long are
+    /// all that is wanting (I8), no table goes that such readers hold: it would give no room, and what stays of it takes some.
+    pub(crate) fn start_crossing_for(&self, wanted: u64) -> bool {
+        self.start_crossing_among(!self.is_room_held(wanted))
+    }
+
+    /// As [`Engine::start_crossing`]; a table that readers hold goes only if they `may_be_held`.
+    fn start_crossing_among(&self, may_be_held: bool) -> bool {
         if self.options.has_flash_cache() {
             // No table is there to go.
             return false;
         }
+        let held = self.long_held_tables();
+        self.start_crossing_of(|table| !held.contains(&table.meta.id))
+            || may_be_held && !held.is_empty() && self.start_crossing_of(|_| true)
+    }
+
+    /// As [`Engine::start_crossing`], of a table that `may` go.
+    fn start_crossing_of(&self, may: impl Fn(&TableHandle) -> bool) -> bool {
         let crossings =
-            self.most_urgent_first(|picker| picker.pick_crossing().into_iter().collect());
+            self.most_urgent_first(|picker| picker.pick_crossing(&may).into_iter().collect());
         let mut crossings = crossings.into_iter();
         crossings.any(|(tree, crossing)| self.start(&tree, crossing).is_ok())
     }
 
+    /// Numbers of the tables on the fast tier that readers have held for long by a past version. Who holds obsolete files of one keyspace
+    /// need not hold anything of another, and holds nothing that was written since. A reader of the present version comes to light
+    /// when that has become a past one.
+    fn long_held_tables(&self) -> BTreeSet<FileId> {
+        let (now, fast) = (self.clock.now(), self.fast().index);
+        let mut held = BTreeSet::new();
+        for tree in self.all_trees() {
+            let past = tree.state.lock().past.long_held(now);
+            let tables = past.iter().flat_map(|version| version.tables());
+            let on_fast = tables.filter(|table| table.meta.tier == fast);
+            held.extend(on_fast.map(|table| table.meta.id));
+        }
+        held
+    }
+
     /// Whether all that is wanting of `wanted` bytes on the fast tier is in obsolete files that readers have held for long (I8).
-    /// To send tables down brings nothing then: such a reader holds them too, and each takes room for what stays of it.
-    pub(crate) fn is_room_held(&self, wanted: u64) -> bool {
+    fn is_room_held(&self, wanted: u64) -> bool {
         let fast = self.fast();
         let wanting = wanted.saturating_sub(fast.free_for_jobs());
         wanting > 0 && self.graveyard.long_held(fast.index) >= wanting
@@ -230,7 +265,7 @@ impl Engine {
         if self.sweep() && self.start(tree, plan.clone()).is_ok() {
             return true;
         }
-        if !self.is_room_held(self.wanted_on_fast(&plan)) && self.start_crossing() {
+        if self.start_crossing_for(self.wanted_on_fast(&plan)) {
             return true;
         }
         if point!(self.points, "compaction.no_crossing").is_err() || self.is_compacting() {

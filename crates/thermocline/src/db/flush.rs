@@ -156,7 +156,13 @@ impl Engine {
         self.check_not_dropped(tree)?;
         manifest.append(edit)?;
         let mut state = tree.state.lock();
-        tree.install(&mut state, edit, vec![table], Installed::Flush(memtable));
+        tree.install(
+            self,
+            &mut state,
+            edit,
+            vec![table],
+            Installed::Flush(memtable),
+        );
         self.log_floor
             .fetch_max(memtable.last_seq(), Ordering::Release);
         Ok(())

@@ -20,7 +20,7 @@ use crate::ralt::Ralt;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::version::edit::{KeyspaceId, KeyspaceMeta, Learned, VersionEdit};
-use crate::version::{MAX_LEVELS, Superversion, TableHandle, Version, newest_below};
+use crate::version::{MAX_LEVELS, PastVersions, Superversion, TableHandle, Version, newest_below};
 
 /// One keyspace.
 #[derive(Debug)]
@@ -76,6 +76,8 @@ pub(crate) struct TreeState {
     next_epoch: u64,
     /// Places in L0 that promotions by flush hold (I2).
     pub(crate) reservations: Reservations,
+    /// Versions that readers may still hold.
+    pub(crate) past: PastVersions,
     /// Every record up to here is in tables (I5).
     pub(crate) flushed_through: SeqNo,
     /// A flush job is queued or runs; there is never more than one, so that memtables
@@ -119,6 +121,7 @@ impl Tree {
                 running: Running::default(),
                 next_epoch: newest.map_or(1, |epoch| epoch + 1),
                 reservations: Reservations::default(),
+                past: PastVersions::default(),
                 flushed_through,
                 flushing: false,
             }),
@@ -228,6 +231,7 @@ impl Tree {
     /// the promotion caches come back, to be counted as read.
     pub(crate) fn install(
         &self,
+        engine: &Engine,
         state: &mut TreeState,
         edit: &VersionEdit,
         added: Vec<Arc<TableHandle>>,
@@ -265,6 +269,7 @@ impl Tree {
             }
             Installed::Flush(_) | Installed::Compaction => publish(now.promotion.clone()),
         }
+        state.past.push(&now.version, engine.clock.now());
         for &(_, through) in &edit.flushed_through {
             state.flushed_through = state.flushed_through.max(through);
         }

@@ -123,8 +123,8 @@ impl Engine {
         let Ok(space) = self.fast().reserve_leaving(expected, margin) else {
             // The end of a compaction, which may have made room, tries again. Where none will come
             // the records stay on the slow tier: promotion never waits for space.
-            let is_held = self.is_room_held(expected.saturating_add(margin));
-            if !self.is_compacting() && (is_held || !self.start_crossing()) {
+            let wanted = expected.saturating_add(margin);
+            if !self.is_compacting() && !self.start_crossing_for(wanted) {
                 self.empty_promotion_cache(tree, &tree.promotion.mutable());
                 return Ok(Promotion::Done);
             }
@@ -279,7 +279,13 @@ impl Engine {
         }
         manifest.append(&edit)?;
         let mut state = tree.state.lock();
-        tree.install(&mut state, &edit, vec![table], Installed::Promotion(frozen));
+        tree.install(
+            self,
+            &mut state,
+            &edit,
+            vec![table],
+            Installed::Promotion(frozen),
+        );
         Ok(true)
     }
 }

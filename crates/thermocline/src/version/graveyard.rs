@@ -5,6 +5,7 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use super::edit::{FileId, table_file_name};
+use super::past::LONG_HELD;
 use crate::clock::Clock;
 use crate::db::Engine;
 use crate::error::Result;
@@ -13,10 +14,6 @@ use crate::metrics::{Activity, Counted, CpuTimes};
 use crate::points::{Points, point};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
-
-/// A reader that has held a file for so long after it became obsolete holds it for a while yet: it is a scan or a copy, and no read of
-/// a key.
-const LONG_HELD: Duration = Duration::from_secs(1);
 
 /// Tables that no version names any more, and the removal of those nobody holds.
 ///

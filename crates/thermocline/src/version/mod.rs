@@ -9,6 +9,7 @@ mod hot_estimate;
 pub(crate) mod identity;
 mod level_iter;
 mod manifest;
+mod past;
 mod set;
 mod superversion;
 
@@ -21,5 +22,6 @@ pub(crate) use graveyard::Graveyard;
 pub(crate) use hot_estimate::HotEstimate;
 pub(crate) use level_iter::LevelIter;
 pub(crate) use manifest::{Manifest, lacks_edits};
+pub(crate) use past::PastVersions;
 pub(crate) use set::{Level, MAX_LEVELS, TableHandle, Version};
 pub(crate) use superversion::{PromotionView, Superversion, newest_below};
