@@ -248,10 +248,10 @@ impl Engine {
         // Nothing is due, every level is within its target, and there is no room all the same:
         // the last fast level gives way. What another writer sends down serves this one too.
         let pinned = || self.graveyard.pinned(self.fast().index).0;
+        let at_first = pinned();
         let mut is_held = false;
         while matches!(ended, Ok(Stopped::Stuck)) {
             point!(self.points, "stall.stuck")?;
-            let before = pinned();
             let goes_on = is_held && self.wait_for_readers(started)?
                 || self.start_crossing()
                 || seen.has_begun_by(self.background.compactions.look())
@@ -260,11 +260,12 @@ impl Engine {
                 break;
             }
             (seen, ended) = wait();
-            // Readers hold what has gone down, and it would be enough. They hold what would go next, too.
+            // Readers hold what has gone down, and it would be enough. They hold what would go next, too. A read of a key lets go
+            // at once, and what others have held since before says nothing of what goes down now.
             let wanting = self
                 .needed_for(bytes)
                 .saturating_sub(self.fast().free_bytes());
-            is_held |= pinned() > before.max(wanting);
+            is_held = pinned() > at_first.max(wanting);
         }
         let waited = self.clock.now().saturating_sub(started);
         self.stall.count(first, waited, &self.stall.stopped_nanos);

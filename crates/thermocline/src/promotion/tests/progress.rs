@@ -1,9 +1,12 @@
 //! Whatever is hot and whatever is held, crossings make room and writers go on.
 
+use std::time::Duration;
+
 use super::scene::{F, KEYS, Scene, options};
 use crate::Db;
 use crate::db::Range;
-use crate::sync::Mutex;
+use crate::sync::atomic::Ordering;
+use crate::sync::{Arc, Mutex};
 
 /// What all tables of level f hold.
 fn last_fast(db: &Db) -> u64 {
@@ -154,9 +157,15 @@ fn a_stopped_writer_waits_for_readers_of_removed_files() {
 
 /// Writes `more` bytes than there is room for. `reader` lets go as the writer begins to wait for it.
 fn put_as_readers_let_go(scene: &Scene, reader: Mutex<Option<Range>>, more: u64) {
+    let lets_go = move || drop(reader.lock().take());
+    put_without_room(scene, more, lets_go);
+}
+
+/// Writes `more` bytes than there is room for. `as_it_waits` happens as the writer begins to wait for readers.
+fn put_without_room(scene: &Scene, more: u64, as_it_waits: impl FnOnce() + Send + 'static) {
     let _space = scene.take_all_space();
     let hook = scene.at("stall.held", move |_| {
-        drop(reader.lock().take());
+        as_it_waits();
         Ok(())
     });
     let engine = scene.engine();
@@ -181,6 +190,39 @@ fn a_stopped_writer_sends_no_more_down_where_a_reader_holds_what_went() {
     let reader = Mutex::new(Some(scene.db.iter()));
     put_as_readers_let_go(&scene, reader, 4096);
     assert_eq!(tables(), before - 1);
+}
+
+/// A read of a key held what a stopped writer had just sent down, for a moment. Beside an iterator that had held as much all the while
+/// the writer was taken to wait for that, to the end of its patience: ten seconds, with a level full of tables that nobody held.
+#[test]
+fn a_stopped_writer_goes_on_once_a_read_has_let_go_whatever_others_hold() {
+    let scene = Scene::new();
+    scene.fill_l0(100);
+    scene.to_last_fast();
+    let reader = scene.db.iter();
+    scene.fill_l0(1000);
+    scene.to_last_fast();
+    let engine = scene.engine();
+    let held = engine.graveyard.pinned(0).0;
+    assert!(held > 16 << 10, "{held}");
+    let version = scene.tree().version();
+    let lens = version.levels[F].tables.iter().map(|table| table.meta.len);
+    // More than one table gives.
+    let more = lens.max().unwrap() + 4096;
+    drop(version);
+    let read = Arc::new(Mutex::new(None));
+    let pins = Arc::clone(&read);
+    let hook = scene.at("stall.stuck", move |scene| {
+        *pins.lock() = Some(scene.tree().pin());
+        Ok(())
+    });
+    let stopped = || Duration::from_nanos(engine.stall.stopped_nanos.load(Ordering::Relaxed));
+    let before = stopped();
+    put_without_room(&scene, more, move || drop(read.lock().take()));
+    let waited = stopped() - before;
+    assert!(hook.has_run());
+    assert!(waited < Duration::from_secs(1), "{waited:?}");
+    drop(reader);
 }
 
 /// Tracking that finds no room on the fast tier waits until there may be some. It used to be queued
