@@ -96,8 +96,8 @@ pub struct Options {
     pub recovery: RecoveryMode,
     /// Bytes of flushed log kept for [`crate::Db::log_since`] at most, beyond what recovery needs. It is kept in whole segments, each
     /// about as long as a memtable is large: with less than that nothing may be kept. So ask for what a follower may be behind,
-    /// and a segment more. At most 256 segments are kept: where each is short, because keyspaces come and go, they have fewer
-    /// bytes. They count for the first tier's capacity like everything on it.
+    /// and a segment more. A segment counts for 1 MiB at least, or for a 256th of this where that is less: where each is short,
+    /// because keyspaces come and go, fewer bytes are kept. They count for the first tier's capacity like everything on it.
     pub log_retention: u64,
     /// Seed of everything random; by default drawn from the operating system. From there comes in any case what a store on disks is
     /// told from others by; only where all media are [one's own](crate::DbBuilder::medium) does that follow from the seed.

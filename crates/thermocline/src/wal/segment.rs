@@ -13,9 +13,12 @@ const FIRST_RECORD: u64 = FILE_HEADER_LEN as u64;
 
 const SUFFIX: &str = ".wal";
 
-/// Segments in which a number of bytes of log may stay at most. However short one is, it is a file, takes a block of it, and
-/// every trim, sync and opening looks at it.
-const MOST_SEGMENTS: u64 = 256;
+/// Bytes for which a segment counts at least. However short one is, it is a file, takes a block of the disk, and every trim, sync and
+/// opening looks at it.
+const LEAST_COUNTED: u64 = 1 << 20;
+
+/// Short segments that stay however few bytes the log may take: where so many times [`LEAST_COUNTED`] is more, each counts for its part.
+const ALWAYS_STAY: u64 = 256;
 
 /// Bytes of a segment from one record whose place is remembered to the next.
 const MARK_DISTANCE: u64 = 256 << 10;
@@ -88,17 +91,18 @@ pub(super) fn gapless_after(segments: impl Iterator<Item = ClosedSegment>) -> Op
     after
 }
 
-/// Of segments that are given newest first, those that are left out where the newest may take `bytes`, and each of them counts for
-/// a 256th of that at least.
+/// Of segments that are given newest first, those that are left out where the newest may take `bytes`. Each counts for
+/// [`LEAST_COUNTED`] at least, or for one of [`ALWAYS_STAY`] parts of `bytes` where that is less.
 pub(super) fn beyond<'a>(
     newest_first: impl Iterator<Item = &'a Segment>,
     bytes: u64,
 ) -> impl Iterator<Item = ClosedSegment> {
+    let least = LEAST_COUNTED.min(bytes / ALWAYS_STAY);
     let mut taken = 0u64;
     newest_first
         .map(|segment| segment.extent)
         .skip_while(move |extent| {
-            taken = taken.saturating_add(extent.len.max(bytes / MOST_SEGMENTS));
+            taken = taken.saturating_add(extent.len.max(least));
             taken <= bytes
         })
 }
@@ -143,5 +147,42 @@ impl Segment {
         if self.is_durable() {
             self.file = None;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of `count` segments of `len` bytes are left out where they may take `bytes`.
+    fn left_out(count: u64, len: u64, bytes: u64) -> usize {
+        let segment = |number: FileId| Segment {
+            extent: ClosedSegment {
+                number,
+                base_seq: number,
+                len,
+                last_seq: number + 1,
+            },
+            durable_len: len,
+            marks: Vec::new(),
+            file: None,
+        };
+        let segments: Vec<_> = (0..count).map(segment).collect();
+        beyond(segments.iter().rev(), bytes).count()
+    }
+
+    /// Each segment counted for a 256th of what all may take: so 256 of a memtable's length were all that a retention of 64 GiB kept, and
+    /// a follower that was a sixth of it behind had to begin anew.
+    #[test]
+    fn segments_that_are_not_short_count_for_what_they_are() {
+        assert_eq!(left_out(300, 2 << 20, 1 << 30), 0);
+        assert_eq!(left_out(2000, 42 << 20, 64 << 30), 2000 - 64 * 1024 / 42);
+    }
+
+    #[test]
+    fn of_short_segments_so_many_stay_at_most() {
+        assert_eq!(left_out(2000, 500, 1 << 30), 2000 - 1024);
+        assert_eq!(left_out(2000, 500, 64 << 20), 2000 - 256);
+        assert_eq!(left_out(3, 500, 0), 3);
     }
 }

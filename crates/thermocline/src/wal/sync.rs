@@ -133,7 +133,7 @@ impl WalSync {
     }
 
     /// Through which sequence number everything has to be in tables, for the closed segments behind it to take no more
-    /// than `bytes`, each counted as a 256th of that at least; none where all of them take no more.
+    /// than `bytes`, short ones counted for more than they are; none where all of them take no more.
     pub(crate) fn surplus_through(&self, bytes: u64) -> Option<SeqNo> {
         let state = self.shared.state.lock();
         let newest_first = state.closed.iter().rev();
@@ -148,8 +148,8 @@ impl WalSync {
     }
 
     /// Removes closed segments without a record above `flushed_through`, oldest first
-    /// (I5), as long as more than the retention's bytes of such segments are left, each counted as a 256th of
-    /// the retention at least. Returns the bytes freed.
+    /// (I5), as long as more than the retention's bytes of such segments are left, short ones counted for more than
+    /// they are. Returns the bytes freed.
     ///
     /// # Errors
     /// I/O errors of the log store; what was not removed stays for the next call.

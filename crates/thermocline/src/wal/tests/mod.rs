@@ -209,18 +209,19 @@ fn obsolete_segments_go_oldest_first_and_the_retention_stays() {
 fn the_retention_keeps_so_many_segments_at_most() {
     let store = TestStore::new();
     let none = Recovered::default();
-    let mut wal = Wal::create(store.tier(), DB, 1, &none, 1 << 30, Points::default()).unwrap();
+    let retention = 64 << 20;
+    let mut wal = Wal::create(store.tier(), DB, 1, &none, retention, Points::default()).unwrap();
     for seq in 1..=300 {
         put(&mut wal, [seq]);
         wal.rotate(seq + 1).unwrap();
     }
     wal.sync().unwrap();
-    assert_eq!(wal.handle().surplus_through(1 << 30), Some(300 - 256));
+    assert_eq!(wal.handle().surplus_through(retention), Some(300 - 256));
     wal.remove_obsolete(300).unwrap();
     // And the one that is written to.
     assert_eq!(store.names().len(), 256 + 1);
     assert_eq!(store.names().last(), Some(&name(301)));
-    assert_eq!(wal.handle().surplus_through(1 << 30), None);
+    assert_eq!(wal.handle().surplus_through(retention), None);
 }
 
 #[test]
