@@ -49,6 +49,7 @@ impl Engine {
         let _: Result<()> = point!(self.points, "close.hotness_kept");
         self.graveyard.sweep();
         self.graveyard.close();
+        self.commit.log_sync.end_removal();
         self.locks.lock().clear();
         flushed
     }
@@ -60,8 +61,9 @@ mod tests {
     use crate::error::Error;
     use crate::executor::Stepped;
     use crate::options::Options;
+    use crate::promotion::tests::scene::{Scene, options};
     use crate::storage::Faulty;
-    use crate::sync::Arc;
+    use crate::sync::{Arc, Mutex};
 
     /// To wait until a closed store is idle was well, and removed what its readers had let go of. The directories were nobody's by then,
     /// or another store's: of one that a backup had been restored to, tables of the same numbers went (I4).
@@ -88,6 +90,27 @@ mod tests {
         assert_eq!(disk.list_raw("/fast".as_ref()), before);
         // As a writer does that found no room, and that closing has overtaken.
         assert_eq!(db.engine().graveyard.sweep(), 0);
+        assert_eq!(disk.list_raw("/fast".as_ref()), before);
+    }
+
+    /// A keyspace was being dropped when another thread closed the store. What of the log nobody needed any more was removed then, without
+    /// the locks: of another store in the same directory segments of the same numbers went.
+    #[test]
+    fn a_call_that_closing_overtakes_removes_no_segment() {
+        let disk = Faulty::new(1);
+        let scene = Scene::on(Arc::new(disk.clone()), options());
+        let side = scene.db.create_keyspace("side").unwrap();
+        side.put("key", "value").unwrap();
+        let closed = Arc::new(Mutex::new(None));
+        let (notes, dir) = (Arc::clone(&closed), disk.clone());
+        let hook = scene.at("keyspace.emptied", move |scene| {
+            scene.db.close()?;
+            *notes.lock() = Some(dir.list_raw("/fast".as_ref()));
+            Ok(())
+        });
+        scene.db.drop_keyspace("side").unwrap();
+        assert!(hook.has_run());
+        let before = closed.lock().take().expect("it was closed");
         assert_eq!(disk.list_raw("/fast".as_ref()), before);
     }
 }

@@ -32,9 +32,16 @@ pub(super) struct Shared {
     pub(super) points: Points,
     pub(super) state: Mutex<State>,
     /// Held while syncing, so that a later caller never overtakes the sync of an older
-    /// segment; appends do not take it.
-    pub(super) turn: Mutex<()>,
+    /// segment, and while segments are removed; appends do not take it.
+    pub(super) turn: Mutex<Turn>,
     poison: Mutex<Option<Arc<str>>>,
+}
+
+/// What whoever has the turn has to know.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    /// Whether the store is closed: its directory may be another's.
+    pub(super) has_ended: bool,
 }
 
 #[derive(Debug)]
@@ -232,7 +239,7 @@ impl Wal {
             retention,
             points,
             state: Mutex::new(state),
-            turn: Mutex::new(()),
+            turn: Mutex::default(),
             poison: Mutex::new(None),
         };
         Ok(Wal {

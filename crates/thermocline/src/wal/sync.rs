@@ -64,7 +64,10 @@ impl Shared {
     }
 
     pub(super) fn remove_obsolete(&self, flushed_through: SeqNo) -> Result<u64> {
-        let _turn = self.turn.lock();
+        let turn = self.turn.lock();
+        if turn.has_ended {
+            return Ok(0);
+        }
         self.check()?;
         let mut removed = 0;
         // Nobody else removes any: that takes the turn.
@@ -155,6 +158,12 @@ impl WalSync {
     /// I/O errors of the log store; what was not removed stays for the next call.
     pub(crate) fn remove_obsolete(&self, flushed_through: SeqNo) -> Result<u64> {
         self.shared.remove_obsolete(flushed_through)
+    }
+
+    /// Has no segment removed from now on: whoever still is about to, in the middle of a call that closing the store has overtaken, would
+    /// do so without its locks. What is left goes after the next opening.
+    pub(crate) fn end_removal(&self) {
+        self.shared.turn.lock().has_ended = true;
     }
 
     /// The commit groups from sequence `seq` on, as far as they were handed over by now.
