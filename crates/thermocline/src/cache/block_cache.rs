@@ -1,8 +1,10 @@
 //! Decoded blocks of tables, kept by recency and frequency within a byte budget.
 
+use std::thread;
+
 use bytes::Bytes;
-use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use quick_cache::{OptionsBuilder, Weighter};
 
 use super::flash::{Flash, FlashIo};
 use crate::version::edit::FileId;
@@ -16,6 +18,14 @@ const TYPICAL_BLOCK: u64 = 4 << 10;
 /// Most slots that are estimated: those of more are made as they are needed, so that a store may
 /// be given all memory there is without taking any of it at once.
 const MOST_SLOTS: u64 = 1 << 22;
+
+/// Shards for each core, so that threads seldom meet.
+const SHARDS_PER_CORE: usize = 4;
+
+/// A shard's least size in bytes, and how many blocks of the size that is set it has room for at least: nothing stays
+/// that is longer than its shard, and a long record is a block of its own.
+const LEAST_SHARD: u64 = 2 << 20;
+const BLOCKS_PER_SHARD: u64 = 16;
 
 /// A block's place. Table numbers are never used twice (I4), so an entry can be stale only
 /// in the sense that nobody asks for it any more.
@@ -39,11 +49,23 @@ pub(crate) struct BlockCache {
 }
 
 impl BlockCache {
-    /// A cache of at most `capacity` bytes, overhead included.
+    /// A cache of at most `capacity` bytes, overhead included, for blocks of a usual size.
     pub(crate) fn new(capacity: u64) -> Self {
+        Self::for_blocks_of(TYPICAL_BLOCK, capacity)
+    }
+
+    /// A cache of at most `capacity` bytes, overhead included, for blocks of up to about `block_size` bytes. Longer
+    /// ones stay, too, if they are not longer than a shard.
+    pub(crate) fn for_blocks_of(block_size: u64, capacity: u64) -> Self {
         let slots = (capacity / TYPICAL_BLOCK).clamp(16, MOST_SLOTS) as usize;
+        let options = OptionsBuilder::new()
+            .shards(shards(block_size, capacity))
+            .estimated_items_capacity(slots)
+            .weight_capacity(capacity)
+            .build()
+            .expect("both capacities are set");
         Self {
-            blocks: Cache::with_weighter(slots, capacity, ByBytes),
+            blocks: Cache::with_options(options, ByBytes, Default::default(), Default::default()),
             flash: None,
         }
     }
@@ -87,6 +109,17 @@ impl BlockCache {
     pub(crate) fn used_bytes(&self) -> u64 {
         self.blocks.weight()
     }
+}
+
+/// How many shards a cache of `capacity` bytes has, a power of two: as many as the cores are worth, or as few as leave
+/// each large enough for its blocks.
+fn shards(block_size: u64, capacity: u64) -> usize {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let least = LEAST_SHARD.max(BLOCKS_PER_SHARD * block_size);
+    let most = (capacity / least).max(1);
+    // The crate rounds up, so this rounds down.
+    let most = 1 << most.ilog2().min(usize::BITS - 1);
+    (SHARDS_PER_CORE * cores).next_power_of_two().min(most)
 }
 
 #[cfg(test)]
@@ -145,6 +178,24 @@ mod tests {
         }
         assert!(cache.used_bytes() > 16 << 10, "it keeps something");
         assert!(cache.used_bytes() <= 64 << 10);
+    }
+
+    /// The cache was cut into four shards a core, and no block stayed that was longer than one of them. The more cores there were the
+    /// shorter those were: a tier's blocks of 1 MiB, and records of 200 KB, were read again by each lookup.
+    #[test]
+    fn a_block_of_the_largest_size_stays_whatever_the_number_of_cores() {
+        let cache = BlockCache::new(2 << 20);
+        cache.insert(1, 0, Bytes::from(vec![7; 1 << 20]));
+        assert!(cache.get(1, 0).is_some());
+    }
+
+    #[test]
+    fn large_blocks_have_shards_that_many_of_them_fit() {
+        let cache = BlockCache::for_blocks_of(1 << 20, 16 << 20);
+        for offset in 0..12 {
+            cache.insert(7, offset, Bytes::from(vec![0; 1 << 20]));
+        }
+        assert!((0..12).all(|offset| cache.get(7, offset).is_some()));
     }
 
     #[test]

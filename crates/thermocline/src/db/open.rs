@@ -188,7 +188,10 @@ impl Parts<'_> {
             &self.manifest,
         )?;
         let flash = open_flash_cache(builder, &self.sizes, &self.tiers[0])?;
-        let cache = Arc::new(BlockCache::new(self.sizes.block_cache).above(flash));
+        let block_sizes = self.tiers.iter().map(|tier| tier.options.block_size as u64);
+        let block_size = block_sizes.max().unwrap_or_default();
+        let cache = BlockCache::for_blocks_of(block_size, self.sizes.block_cache).above(flash);
+        let cache = Arc::new(cache);
         let pins = Arc::new(PinBudget::new(self.sizes.pinned));
         let opened = open_tables(&self.shape, &self.tiers, self.database, &cache, &pins)?;
         point!(builder.points, "recovery.tables_opened")?;
