@@ -59,6 +59,9 @@ pub(crate) struct TableIter {
     /// The partition that `index` stands in.
     partition: usize,
     index: Option<BlockIter<true>>,
+    /// Indexes of partitions behind that one that were loaded to see how far a read may go, with their numbers: the
+    /// cursor comes to them next, and a compaction leaves nothing in the block cache.
+    loaded: Vec<(usize, Block<true>)>,
     data: Option<BlockIter<false>>,
     /// The data block's offset, for messages.
     offset: u64,
@@ -86,6 +89,7 @@ impl TableIter {
             how,
             partition: 0,
             index: None,
+            loaded: Vec::new(),
             data: None,
             offset: 0,
             kind: Kind::Delete,
@@ -113,14 +117,24 @@ impl TableIter {
         self.data = None;
     }
 
+    /// The index of partition `number`, loaded before or now.
+    fn partition_index(&mut self, number: usize) -> Result<Block<true>> {
+        if let Some((_, block)) = self.loaded.iter().find(|(loaded, _)| *loaded == number) {
+            return Ok(block.clone());
+        }
+        let how = self.how;
+        self.table
+            .index(number, how.purpose, how.fill_cache, &mut self.trace)
+    }
+
     /// Stands on partition `number`'s index, on no entry yet.
     fn open_partition(&mut self, number: usize) -> Result<&mut BlockIter<true>> {
-        let block = self.table.index(
-            number,
-            self.how.purpose,
-            self.how.fill_cache,
-            &mut self.trace,
-        )?;
+        let block = self.partition_index(number)?;
+        // A cursor that goes back does not come to them soon.
+        match number < self.partition {
+            true => self.loaded.clear(),
+            false => self.loaded.retain(|(loaded, _)| *loaded > number),
+        }
         self.partition = number;
         Ok(self.index.insert(BlockIter::new(block)))
     }
@@ -284,10 +298,10 @@ impl TableIter {
             if self.table.partition(*number).is_none() {
                 return Ok(None);
             }
-            let how = self.how;
-            let block = self
-                .table
-                .index(*number, how.purpose, how.fill_cache, &mut self.trace)?;
+            let block = self.partition_index(*number)?;
+            if self.loaded.iter().all(|(loaded, _)| *loaded != *number) {
+                self.loaded.push((*number, block.clone()));
+            }
             index.replace(block);
             self.table
                 .at(self.table.index_offset(*number), index.seek_to_first())?;

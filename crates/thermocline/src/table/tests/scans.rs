@@ -32,6 +32,26 @@ fn compactions_read_in_few_large_reads_and_leave_the_cache_alone() {
     assert_eq!(fixture.cache.used_bytes(), 0);
 }
 
+/// How far a read may go was looked up in the indexes of the partitions ahead, which nothing kept: a compaction read each index that is
+/// not pinned three times, twice while its next read waited to be begun, and three times as many indexes as data.
+#[test]
+fn compactions_read_each_index_once_where_it_is_not_pinned() {
+    let rows = simple(20_000, 100);
+    let fixture = Fixture::new(options(4096), 0, 0);
+    let table = fixture.open(&fixture.write(1, &rows)).unwrap();
+    assert!(!table.is_pinned());
+    let partitions = table.top.len() as u64;
+    assert!(partitions > 3);
+    assert_eq!(forward(&mut table.iter(COMPACTION)).unwrap(), rows);
+    // A read is of whole blocks: together they may be one more.
+    let data = table.properties().data_bytes.div_ceil(AHEAD as u64) + 1;
+    let reads = fixture.purpose_ops(Purpose::Compaction);
+    assert!(
+        reads <= data + partitions,
+        "{reads} reads of {partitions} partitions"
+    );
+}
+
 /// The helping threads are the process's: other tests may keep all of them busy for a moment, and a scan then
 /// reads when it comes there.
 #[test]
