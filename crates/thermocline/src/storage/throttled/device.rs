@@ -77,16 +77,31 @@ impl Device {
         self.wait(&self.writes, bytes);
     }
 
-    /// Waits until the device would have moved `bytes`. The sleep is outside of the lock, so
+    /// Begins to write `bytes`; returns when the device will have written them.
+    pub(super) fn begin_write(&self, bytes: u64) -> Duration {
+        self.begin(&self.writes, bytes)
+    }
+
+    /// Waits for what the device will have done at `answered`. The sleep is outside of the lock, so
     /// that operations of other threads queue behind this one and overlap in the latency.
-    fn wait(&self, bucket: &Mutex<Bucket>, bytes: u64) {
-        let operations = operations(bytes);
+    pub(super) fn wait_until(&self, answered: Duration) {
         let now = self.clock.now();
-        let through = bucket.lock().reserve(now, operations, bytes);
-        let answered = through.max(now).saturating_add(*self.latency.lock());
         if answered > now {
             self.clock.sleep(answered - now);
         }
+    }
+
+    /// Waits until the device would have moved `bytes`.
+    fn wait(&self, bucket: &Mutex<Bucket>, bytes: u64) {
+        self.wait_until(self.begin(bucket, bytes));
+    }
+
+    /// When the device will have moved `bytes`.
+    fn begin(&self, bucket: &Mutex<Bucket>, bytes: u64) -> Duration {
+        let operations = operations(bytes);
+        let now = self.clock.now();
+        let through = bucket.lock().reserve(now, operations, bytes);
+        through.max(now).saturating_add(*self.latency.lock())
     }
 }
 

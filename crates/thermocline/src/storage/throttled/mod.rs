@@ -16,8 +16,8 @@ use crate::sync::Arc;
 /// A medium slowed down to given limits, which all stores made from it share.
 ///
 /// Reads and writes have a bucket each. Table and log writes are gathered to operations of
-/// 512 KiB as the disk does; a sync writes what is left. Listing, renaming, removing and
-/// linking are free.
+/// 512 KiB as the disk does; a sync writes what is left. Whoever writes a table goes on while one
+/// operation is under way. Listing, renaming, removing and linking are free.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -170,6 +170,26 @@ mod tests {
             let elapsed = bench.time(|| drop(bench.write("/slow", operations, chunk)));
             assert_eq!(elapsed, Duration::from_millis(600), "chunks of {chunk}");
         }
+    }
+
+    /// A merge slept through each operation of its output, which the disk writes while the merge goes on: compactions to an
+    /// emulated disk took the time of their merging and that of their writes, one after the other.
+    #[test]
+    fn a_table_is_written_behind_whoever_appends() {
+        let bench = Bench::new(Limits {
+            write_iops: 10,
+            ..Limits::default()
+        });
+        let each = Duration::from_millis(100);
+        let operation = vec![1; MAX_OPERATION as usize];
+        let mut writer = bench.tables("/slow").create("1.sst", 0).unwrap();
+        let mut append = || bench.time(|| writer.append(&operation).unwrap());
+        assert_eq!(append(), Duration::ZERO);
+        bench.clock.advance(each);
+        assert_eq!(append(), Duration::ZERO);
+        assert_eq!(append(), each, "one at a time");
+        // The one under way, and that of the sync.
+        assert_eq!(bench.time(|| writer.finish().unwrap()), 2 * each);
     }
 
     #[test]

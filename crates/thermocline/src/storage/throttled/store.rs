@@ -1,10 +1,11 @@
 //! The stores of a throttled medium: each call waits its turn, then goes to the one below.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::device::Device;
 use crate::error::Result;
-use crate::storage::operation::Gathered;
+use crate::storage::operation::{Gathered, MAX_OPERATION};
 use crate::storage::readers::read_overlapped;
 use crate::storage::{
     FileInfo, IoBuf, LogFile, LogStore, ReadRequest, StoreLock, TableFile, TableStore, TableWriter,
@@ -35,6 +36,8 @@ struct ThrottledWriter {
     inner: Box<dyn TableWriter>,
     device: Arc<Device>,
     gathered: Gathered,
+    /// When the device will have done the operation under way. There is one, while the next is gathered, as on the disk.
+    behind: Duration,
 }
 
 #[derive(Debug)]
@@ -136,6 +139,7 @@ impl TableStore for ThrottledTableStore {
             inner: self.inner.create(name, expected_len)?,
             device: Arc::clone(&self.device),
             gathered: Gathered::default(),
+            behind: Duration::ZERO,
         }))
     }
 
@@ -170,6 +174,7 @@ impl TableStore for ThrottledTableStore {
 
 impl ThrottledWriter {
     fn write_rest(&mut self) {
+        self.device.wait_until(self.behind);
         let rest = self.gathered.take();
         self.device.write(rest);
     }
@@ -178,8 +183,9 @@ impl ThrottledWriter {
 impl TableWriter for ThrottledWriter {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         let whole = self.gathered.add(bytes.len());
-        if whole > 0 {
-            self.device.write(whole);
+        for _ in 0..whole / MAX_OPERATION {
+            self.device.wait_until(self.behind);
+            self.behind = self.device.begin_write(MAX_OPERATION);
         }
         self.inner.append(bytes)
     }
