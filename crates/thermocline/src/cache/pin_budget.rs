@@ -97,6 +97,17 @@ impl Pin {
         }
         self.is_granted()
     }
+
+    /// Lets others have what was granted and is not used. It may be asked for again.
+    pub(crate) fn give_back(&self) {
+        // First, so that whoever asks again at the same moment does not take away what is not there yet.
+        self.budget.refused.fetch_add(self.bytes, Ordering::Relaxed);
+        let counter = match self.granted.swap(false, Ordering::Relaxed) {
+            true => &self.budget.taken,
+            false => &self.budget.refused,
+        };
+        counter.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 impl Drop for Pin {
@@ -156,6 +167,23 @@ mod tests {
         assert_eq!((budget.taken(), budget.refused()), (50, 0));
         assert!(second.is_granted_by_now());
         drop(second);
+        assert_eq!((budget.taken(), budget.refused()), (0, 0));
+    }
+
+    #[test]
+    fn what_is_given_back_is_granted_to_another() {
+        let budget = Arc::new(PinBudget::new(100));
+        let ask = |bytes| Arc::clone(&budget).ask(10, bytes);
+        let (first, second) = (ask(60), ask(50));
+        assert!(first.is_granted() && !second.is_granted_by_now());
+        // The second time there is nothing to give.
+        for _ in 0..2 {
+            first.give_back();
+            assert_eq!((budget.taken(), budget.refused()), (20, 110));
+        }
+        assert!(!first.is_granted() && second.is_granted_by_now());
+        assert_eq!((budget.taken(), budget.refused()), (70, 60));
+        drop((first, second));
         assert_eq!((budget.taken(), budget.refused()), (0, 0));
     }
 

@@ -197,7 +197,7 @@ pub struct MemoryMetrics {
     /// them.
     pub pinned: u64,
     /// Index and filter blocks of open tables that found no room outside the cache when they were
-    /// last wanted. A lookup that misses them there reads them first: more memory, or a smaller
+    /// last wanted, and those of tables of which one cannot be read. A lookup that misses them there reads them first: more memory, or a smaller
     /// block cache, saves these reads.
     pub unpinned: u64,
 }

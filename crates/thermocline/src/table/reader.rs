@@ -93,7 +93,7 @@ pub(crate) struct Table {
     pin: Pin,
     /// Held while the partitions are loaded, so that they are read once.
     loading: Mutex<()>,
-    /// Whether one of them is damaged or cannot be read: then each is read by itself.
+    /// Whether one of them is damaged or cannot be read: then each is read by itself, and none has room.
     is_apart: AtomicBool,
     /// Its copy on a faster tier, if there is one.
     pub(super) copy: Arc<CopySlot>,
@@ -425,28 +425,36 @@ impl Table {
     pub(super) fn pinned(&self) -> Result<Option<&[Partition]>> {
         match self.pinned.get() {
             Some(partitions) => Ok(Some(partitions)),
-            None if !self.pin.is_granted_by_now() => Ok(None),
             None if self.is_apart.load(Ordering::Relaxed) => Ok(None),
+            None if !self.pin.is_granted_by_now() => Ok(None),
             None => match self.load_pinned() {
-                // An error of those who need what is damaged, or what the device cannot read, and of
-                // nobody else. What the process lacks is no property of the file, and passes.
-                Err(Error::Corruption { .. } | Error::Io { .. }) => {
-                    self.is_apart.store(true, Ordering::Relaxed);
-                    Ok(None)
-                }
-                loaded => loaded.map(Some),
+                // An error of those who need what cannot be read, and of nobody else.
+                Err(_) if self.is_apart.load(Ordering::Relaxed) => Ok(None),
+                loaded => loaded,
             },
         }
     }
 
+    /// Loads the partitions, unless others have been granted the room meanwhile.
     #[cold]
-    fn load_pinned(&self) -> Result<&[Partition]> {
+    fn load_pinned(&self) -> Result<Option<&[Partition]>> {
         let _alone = self.loading.lock();
         if let Some(partitions) = self.pinned.get() {
-            return Ok(partitions);
+            return Ok(Some(partitions));
         }
-        let partitions = self.read_partitions(Purpose::Open)?;
-        Ok(self.pinned.get_or_init(|| partitions))
+        // Whoever was here before may have given it back. Nobody does as long as this thread is here.
+        if !self.pin.is_granted_by_now() {
+            return Ok(None);
+        }
+        let read = self.read_partitions(Purpose::Open);
+        // What is damaged, or what the device cannot read. What the process lacks is no property of the
+        // file, and passes.
+        if let Err(Error::Corruption { .. } | Error::Io { .. }) = read {
+            self.is_apart.store(true, Ordering::Relaxed);
+            self.pin.give_back();
+        }
+        let partitions = read?;
+        Ok(Some(self.pinned.get_or_init(|| partitions)))
     }
 
     /// Reads all partitions at once: they follow each other.
