@@ -19,6 +19,37 @@ fn seconds(nanos: &AtomicU64) -> f64 {
     Duration::from_nanos(nanos.load(Ordering::Relaxed)).as_secs_f64()
 }
 
+/// What the levels of all keyspaces are to hold together, in bytes.
+#[derive(Default)]
+struct TargetSums {
+    /// Those that are the last fast ones of their keyspaces: not all keyspaces have as many fast levels.
+    last_fast: [u64; MAX_LEVELS],
+    /// All others.
+    others: [u64; MAX_LEVELS],
+}
+
+impl TargetSums {
+    /// Adds the targets of a keyspace whose last fast level is `f`.
+    fn add(&mut self, targets: &[u64; MAX_LEVELS], f: usize) {
+        for (number, bytes) in targets.iter().enumerate() {
+            let sums = match number == f {
+                true => &mut self.last_fast,
+                false => &mut self.others,
+            };
+            sums[number] = sums[number].saturating_add(*bytes);
+        }
+    }
+
+    /// The sums, those of last fast levels no more than `most`: what one keyspace leaves empty there is in the
+    /// targets of all others.
+    fn capped(&self, most: u64) -> [u64; MAX_LEVELS] {
+        std::array::from_fn(|number| {
+            let last_fast = self.last_fast[number].min(most);
+            self.others[number].saturating_add(last_fast)
+        })
+    }
+}
+
 impl Engine {
     pub(crate) fn metrics(&self) -> Metrics {
         let (hits, level_hits) = self.stats.hits(self.tiers.len());
@@ -142,21 +173,22 @@ impl Engine {
             })
             .collect();
         let rooms = self.fast_rooms();
+        let mut targets = TargetSums::default();
         for tree in self.all_trees() {
             let pinned = tree.pin();
-            let targets = tree.targets_in(&rooms, self, &pinned.version);
+            let wanted = tree.targets_in(&rooms, self, &pinned.version);
+            targets.add(&wanted.bytes, wanted.last_fast());
             for (number, level) in levels.iter_mut().enumerate() {
                 let here = &pinned.version.levels[number];
                 level.tables += here.tables.len() as u64;
                 level.bytes += here.bytes;
-                level.target_bytes = level.target_bytes.saturating_add(targets.bytes[number]);
                 for table in here.tables.iter() {
                     level.tier_bytes[usize::from(table.meta.tier)] += table.meta.len;
                 }
             }
-            // What one keyspace leaves empty is in the targets of all others.
-            let last = &mut levels[usize::from(tree.last_fast_level)].target_bytes;
-            *last = rooms.most().min(*last);
+        }
+        for (level, bytes) in levels.iter_mut().zip(targets.capped(rooms.most())) {
+            level.target_bytes = bytes;
         }
         levels
     }
@@ -215,11 +247,25 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::options::MEMTABLES;
     use crate::promotion::tests::scene::Scene;
     use crate::storage::Memory;
     use crate::sync::Arc;
     use crate::{Db, Options};
+
+    /// The target of a level was cut to the room of the fast tier where it is the last fast one of any keyspace, those of keyspaces
+    /// included that have it on the slow tier: with one made before the capacity was raised and one made since, what
+    /// the first one had there was far over the target that metrics told.
+    #[test]
+    fn the_fast_tiers_room_is_no_bound_for_levels_that_are_slow() {
+        let mut sums = TargetSums::default();
+        sums.add(&[0, 1, 8, 60, 0, 0, u64::MAX], 2);
+        sums.add(&[0, 1, 3, 9, 0, 0, u64::MAX], 3);
+        assert_eq!(sums.capped(10), [0, 2, 8 + 3, 60 + 9, 0, 0, u64::MAX]);
+        sums.add(&[0, 1, 3, 9, 0, 0, u64::MAX], 3);
+        assert_eq!(sums.capped(10), [0, 3, 8 + 6, 60 + 10, 0, 0, u64::MAX]);
+    }
 
     #[test]
     fn index_and_filter_blocks_without_room_are_counted() {
