@@ -79,6 +79,19 @@ impl Default for HotRapOptions {
 /// The least slice, and the most.
 const SLICE: (f64, f64) = (0.0001, 10.0);
 
+/// How far off a slice may be that was divided by one number and multiplied by another, as a part of it.
+const ROUNDING: f64 = 1e-12;
+
+/// `slice`, or the end of what is allowed if no more than rounding has taken it past that. What is out of range, or no number, stays it.
+fn unrounded(slice: f64) -> f64 {
+    let nearest = slice.clamp(SLICE.0, SLICE.1);
+    if (slice - nearest).abs() <= ROUNDING * nearest {
+        nearest
+    } else {
+        slice
+    }
+}
+
 /// How accesses become a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(
@@ -152,7 +165,7 @@ impl HotRapOptions {
         let hot_set_max = usual.hot_set_max.max(least).min(most);
         let options = Self {
             decay: (-decay).exp(),
-            slice: epochs_per_slice * hot_set_max,
+            slice: unrounded(epochs_per_slice * hot_set_max),
             hot_set_min: usual.hot_set_min.min(hot_set_max),
             hot_set_max,
             hot_set_initial: usual.hot_set_initial.min(hot_set_max),
@@ -182,7 +195,7 @@ impl HotRapOptions {
     pub(crate) fn bounded_by(&self, bounds: [f64; 4]) -> Option<Self> {
         let [hot_set_min, hot_set_max, hot_set_initial, ralt_initial] = bounds;
         let options = Self {
-            slice: self.slice / self.hot_set_max * hot_set_max,
+            slice: unrounded(self.slice / self.hot_set_max * hot_set_max),
             hot_set_min,
             hot_set_max,
             hot_set_initial,
@@ -263,5 +276,32 @@ mod tests {
         assert!(refused(|o| o.hot_set_min = 0.8).contains("hot_set_max"));
         assert!(refused(|o| o.hot_set_initial = 0.8).contains("hotrap.hot_set_initial"));
         assert!(refused(|o| o.counter_step = 6.0).contains("counter_max"));
+    }
+
+    /// What a state of RALT keeps is how many epochs a slice has. Of slices at the ends of what is allowed some came out of that a
+    /// little past them, by rounding, and were refused: then the command line opened the store with defaults, and RALT began anew.
+    #[test]
+    fn the_shortest_and_the_longest_slice_are_read_back() {
+        let usual = HotRapOptions::default();
+        let read = |epochs_per_slice| {
+            HotRapOptions::scored_by(-usual.decay.ln(), epochs_per_slice, Scoring::default())
+        };
+        for slice in [SLICE.0, SLICE.1] {
+            for thousandths in 10..=950 {
+                let hot_set_max = f64::from(thousandths) / 1000.0;
+                let bounds = [0.0, hot_set_max, hot_set_max, usual.ralt_initial];
+                let found = read(slice / hot_set_max).and_then(|found| found.bounded_by(bounds));
+                let found = found.map(|found| found.slice);
+                assert!(found.is_some(), "{slice} with {hot_set_max}");
+                assert!(found.is_some_and(|found| (found / slice - 1.0).abs() < 1e-9));
+            }
+        }
+        // With no `hot_set_max` that is allowed, and with the one that is given.
+        assert_eq!(read(SLICE.1 / 0.0099), None);
+        let longest = HotRapOptions {
+            slice: SLICE.1,
+            ..usual
+        };
+        assert_eq!(longest.bounded_by([0.0, 0.71, 0.5, 0.1]), None);
     }
 }
