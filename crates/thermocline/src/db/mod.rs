@@ -241,7 +241,8 @@ impl Db {
 
     /// Makes a store of its own in `paths`, one directory for each tier, with the state of one
     /// moment during the call. Tables are linked where the media can, else copied, while everything else goes on: of what is
-    /// replaced meanwhile the files stay until the end. What is known of hotness comes along.
+    /// replaced meanwhile the files stay until the end. What is known of hotness comes along, unless the store is closed
+    /// meanwhile.
     ///
     /// # Errors
     /// [`Error::InvalidOption`] when the number of paths is not that of the tiers, two are the same, or one of them

@@ -123,8 +123,8 @@ mod tests {
     use crate::db::Db;
     use crate::executor::Stepped;
     use crate::options::TierOptions;
-    use crate::promotion::tests::scene::Scene;
-    use crate::storage::{Fault, Faulty, Operation};
+    use crate::promotion::tests::scene::{Scene, options};
+    use crate::storage::{Fault, Faulty, FileInfo, Operation};
 
     fn open(disk: &Faulty, placement: Placement) -> Db {
         let mut options = Options::with_tiers(vec![
@@ -198,6 +198,33 @@ mod tests {
         let copy: [PathBuf; 2] = ["/copy-fast".into(), "/copy-slow".into()];
         scene.db.checkpoint(&copy).unwrap();
         drop(hook);
+    }
+
+    /// RALT's directory on the fast tier, and its state there.
+    fn left_by_ralt(disk: &Faulty) -> (Vec<FileInfo>, Vec<u8>) {
+        let dir = ralt_dir(Path::new("/fast"));
+        (disk.list_raw(&dir), disk.read_raw(&dir, "RALT").unwrap())
+    }
+
+    /// The copy began with a flush of what reads had logged, those too that closing had overtaken. A table and a state came into
+    /// a directory that was nobody's by then, or another process's: that found the number of its next table taken, and
+    /// learnt nothing more.
+    #[test]
+    fn a_checkpoint_that_closing_has_overtaken_writes_no_access_records() {
+        let disk = Faulty::new(1);
+        let scene = Scene::on(Arc::new(disk.clone()), options());
+        let (sender, receiver) = mpsc::channel();
+        let closed = disk.clone();
+        let hook = scene.at("checkpoint.identified", move |scene| {
+            scene.db.close()?;
+            scene.engine().log_access(scene.tree().id, b"key", 1, 1);
+            sender.send(left_by_ralt(&closed)).unwrap();
+            Ok(())
+        });
+        let copy: [PathBuf; 2] = ["/copy-fast".into(), "/copy-slow".into()];
+        scene.db.checkpoint(&copy).unwrap();
+        drop(hook);
+        assert_eq!(left_by_ralt(&disk), receiver.recv().unwrap());
     }
 
     /// Else the next opening would miss what never was.

@@ -11,6 +11,8 @@ impl Shared {
     /// Flushes everything, leaves no more tables in level 0 than are merged at once, and writes the state.
     pub(super) fn close(&self) {
         let mut worker = self.worker.lock();
+        // Whatever comes of it: when the lock is free again, the directory may be another process's.
+        worker.closed = true;
         let Some(files) = &self.files else { return };
         if self.stopped.load(Ordering::Relaxed) {
             self.drop_accesses(&self.buffers.take_all());

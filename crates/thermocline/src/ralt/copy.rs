@@ -32,10 +32,11 @@ impl Shared {
     }
 
     /// What is known by now, all of it in tables, and the state that names them. No file of theirs goes while the version
-    /// is held. None where nothing may be relied on.
+    /// is held. None where nothing may be relied on, or RALT is closed: reads that closing has overtaken log accesses all the
+    /// same, and what they log is not to be flushed.
     fn pin(&self, files: &Files) -> Result<Option<(Arc<Version>, State)>> {
         let mut worker = self.worker.lock();
-        if self.stopped.load(Ordering::Relaxed) {
+        if worker.closed || self.stopped.load(Ordering::Relaxed) {
             return Ok(None);
         }
         self.flush_all(files, &mut worker)?;

@@ -258,7 +258,7 @@ impl Ralt {
     }
 
     /// Copies what is known, what is buffered included, into the empty directory of `target`; whether
-    /// there was anything that may be relied on. May make work due.
+    /// there was anything that may be relied on. May make work due. Copies nothing once RALT is closed.
     ///
     /// # Errors
     /// I/O errors; what `target` holds is then of no use.

@@ -47,6 +47,8 @@ pub(super) struct Worker {
     evicted: Option<Evicted>,
     /// How densely records are read again. Not kept over a restart: it is soon known anew.
     pub(super) reuse: Reuse,
+    /// Closing has begun: what is written from then on, closing itself writes.
+    pub(super) closed: bool,
 }
 
 /// What an eviction went by: until there is more, or a limit is lower, another would find nothing.
