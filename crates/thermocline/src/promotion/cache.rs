@@ -119,6 +119,15 @@ impl PromotionCache {
             .collect()
     }
 
+    /// Takes every record out, and tells `left` of each: its key, its value's length, and the reads that it answered.
+    pub(crate) fn take_all(&self, mut left: impl FnMut(&[u8], usize, u32)) {
+        for (key, _) in self.all() {
+            if let Some(promoted) = self.remove(&key) {
+                left(&key, promoted.value.len(), promoted.reads());
+            }
+        }
+    }
+
     /// Memory in use, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)

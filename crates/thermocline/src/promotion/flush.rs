@@ -177,12 +177,8 @@ impl Engine {
     }
 
     /// Takes everything out of `cache`, one of `tree`'s, and logs its reads.
-    pub(crate) fn empty_promotion_cache(&self, tree: &Tree, cache: &PromotionCache) {
-        for (key, _) in cache.all() {
-            if let Some(promoted) = cache.remove(&key) {
-                self.log_access(tree.id, &key, promoted.value.len(), promoted.reads());
-            }
-        }
+    fn empty_promotion_cache(&self, tree: &Tree, cache: &PromotionCache) {
+        cache.take_all(|key, value_len, reads| self.log_access(tree.id, key, value_len, reads));
     }
 
     /// Writes the table of L0 and installs it; `false` when a compaction has overtaken it.

@@ -496,6 +496,38 @@ fn what_the_cache_answered_is_logged_when_the_store_is_closed() {
     assert_eq!(accesses(), 3 + 20);
 }
 
+/// Background work has ended by then, and nobody flushed what was logged: what was more than RALT's buffers hold was dropped, of a
+/// large cache nearly all of it.
+#[test]
+fn all_that_a_large_cache_answered_is_logged_when_the_store_is_closed() {
+    const RECORDS: u64 = 2000;
+    let mut options = options();
+    options.record_cache = Some(2 << 20);
+    let scene = Scene::with(options);
+    let keys: Vec<_> = (0..RECORDS).map(|i| format!("{i:08}")).collect();
+    for key in &keys {
+        scene.db.put(key, "short").unwrap();
+    }
+    scene.db.flush().unwrap();
+    for key in &keys {
+        // Two go by the cache, of which the second fills it, and two wait.
+        for _ in 0..4 {
+            scene.db.get(key).unwrap();
+        }
+        scene.drain();
+    }
+    assert_eq!(metrics(&scene).entries, RECORDS);
+    let engine = scene.engine();
+    let counted = || {
+        let ralt = engine.ralt.as_ref().unwrap().metrics();
+        (ralt.accesses, ralt.dropped_accesses)
+    };
+    let (logged, dropped) = counted();
+    assert!(logged <= 2 * RECORDS && dropped == 0, "{logged}, {dropped}");
+    scene.db.close().unwrap();
+    assert_eq!(counted(), (4 * RECORDS, 0));
+}
+
 /// Reads [`KEY`], which lies on level f, three times in each of many time slices, in which much else is
 /// accessed too. Its score by RALT afterwards, and the scene.
 fn read_for_long(record_cache: u64) -> (f64, Scene) {
