@@ -16,6 +16,10 @@
 //!
 //! Turns free in the order of retiring, whoever retired it. So those that a thread takes for a table may free what others
 //! have retired before that. They pay for nothing as long as any table waits, and the thread takes as many as it needs.
+//!
+//! Of each bag that is freed a place of the queue is left. Places are put into bags too, and stand in the queue before what is
+//! retired next. Who waits for that is to see that they go, so a thread leaves a *marker* with them, which whoever frees them
+//! calls. A marker of each turn would be without an end, as the places of a bag of places are a bag again.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -50,10 +54,11 @@ struct Share {
     renewals: Cell<usize>,
     /// Objects that it has freed, whoever retired them.
     freed: Cell<u64>,
-    /// Bags that its turns have put into the queue, of the places there that they made free.
-    left: Cell<usize>,
-    /// Turns that freed no object, but may have freed some of those.
+    /// Markers that it has called, whoever left them.
     cleared: Cell<u64>,
+    /// Bags that it has freed since it left a marker, as far as it knows: of markers one each, of objects as many as a turn
+    /// frees at most.
+    unmarked: Cell<usize>,
     /// Whether it is taking turns, or runs a destructor. Destructors may use maps too, and take no turns.
     freeing: Cell<bool>,
 }
@@ -70,8 +75,8 @@ impl Share {
             put_off: Cell::new(0),
             renewals: Cell::new(0),
             freed: Cell::new(0),
-            left: Cell::new(0),
             cleared: Cell::new(0),
+            unmarked: Cell::new(0),
             freeing: Cell::new(false),
         }
     }
@@ -126,6 +131,7 @@ impl Share {
     /// Notes that an object is being freed.
     fn note_freed(&self) {
         self.freed.set(self.freed.get() + 1);
+        self.unmarked.set(BAGS);
         // By a turn that was not owed: so what was in the way is gone. One that was owed may have freed only what was
         // retired since.
         if !self.freeing.get() {
@@ -133,15 +139,25 @@ impl Share {
         }
     }
 
-    /// Notes that a turn has come to its end. What it frees leaves places of the queue, which are freed by a later turn as an object
-    /// is, and stand in the queue before what is retired next.
-    fn note_turn(&self, has_freed: bool) {
-        if has_freed {
-            self.left.set(self.left.get() + 1);
-        } else if self.left.get() > 0 {
-            self.left.set(self.left.get().saturating_sub(BAGS));
-            self.cleared.set(self.cleared.get() + 1);
+    /// Notes that a marker was called.
+    fn note_cleared(&self) {
+        self.cleared.set(self.cleared.get() + 1);
+        self.unmarked.set(self.unmarked.get() + 1);
+    }
+
+    /// Whether it is to leave a marker with the places that it hands over now. Where it has freed no object since the last one,
+    /// that takes the markers of as many bags as a turn frees: markers of markers are fewer by that each time, and end.
+    fn leaves_a_marker(&self) -> bool {
+        let leaves = self.unmarked.get() >= BAGS;
+        if leaves {
+            self.unmarked.set(0);
         }
+        leaves
+    }
+
+    /// Objects that it has freed, and markers of what freeing has left.
+    fn progress(&self) -> u64 {
+        self.freed.get() + self.cleared.get()
     }
 
     /// Notes a renewal; says whether a turn is owed.
@@ -259,6 +275,10 @@ impl Guard {
 
     /// Hands what this thread has retired to all threads, and takes a turn.
     pub(crate) fn flush(&self) {
+        if SHARE.try_with(Share::leaves_a_marker).unwrap_or(false) {
+            // Behind the places, so called when they are freed, by the thread that does that.
+            self.0.defer(|| SHARE.try_with(Share::note_cleared));
+        }
         let before = SHARE.try_with(|share| share.freed.get());
         // Paid first: the turn may end with a destructor's panic, and has freed something then.
         let paid = SHARE.try_with(Share::pay).unwrap_or(0);
@@ -268,7 +288,6 @@ impl Guard {
             if !has_freed {
                 share.owe(paid);
             }
-            share.note_turn(has_freed);
             share.pay_for_large();
         });
     }
@@ -314,15 +333,76 @@ pub(crate) unsafe fn retire<T: 'static>(
 }
 
 /// How much this thread has freed so far: objects, and what freeing them has left in the queue. Turns free in the order in which
-/// things were retired: as long as this grows, what waits behind others comes nearer.
+/// things were retired: as long as this grows, what waits behind others comes nearer. It ceases to grow when nothing more
+/// is retired, or a guard is in the way.
 pub(crate) fn freed() -> u64 {
-    SHARE
-        .try_with(|share| share.freed.get() + share.cleared.get())
-        .unwrap_or(0)
+    SHARE.try_with(Share::progress).unwrap_or(0)
 }
 
 /// Calls `then` when every guard that exists now is gone.
 pub(crate) fn after_grace(guard: &Guard, then: impl FnOnce() + Send + 'static) {
     guard.0.defer(then);
     guard.flush();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Turns of each kind.
+    const MANY: usize = 1_000_000;
+
+    /// The markers that wait in the queue, of one thread alone.
+    struct Queue {
+        share: Share,
+        markers: usize,
+    }
+
+    impl Queue {
+        fn new() -> Self {
+            Self {
+                share: Share::none(),
+                markers: 0,
+            }
+        }
+
+        /// A turn that frees `bags` of those with markers, and an object if it is to; whether it was one of progress.
+        fn turn(&mut self, bags: usize, frees_an_object: bool) -> bool {
+            self.markers += usize::from(self.share.leaves_a_marker());
+            let before = self.share.progress();
+            if frees_an_object {
+                self.share.note_freed();
+            }
+            let called = self.markers.min(bags);
+            (0..called).for_each(|_| self.share.note_cleared());
+            self.markers -= called;
+            self.share.progress() != before
+        }
+    }
+
+    /// Regression: what turns left in the queue was counted by themselves, one for each that freed an object, and taken off by those
+    /// alone that freed none. But those that free objects free what was left before, too, as do the epochs by themselves and other
+    /// threads. So it grew for as long as a thread wrote: then who changed the size of a table while a handle was held took
+    /// a turn in vain for each five hundred writes that there had ever been, and had the change's lock for as long.
+    #[test]
+    fn turns_that_free_nothing_are_in_vain_whatever_was_freed_before() {
+        let mut queue = Queue::new();
+        for _ in 0..MANY {
+            assert!(queue.turn(BAGS, true));
+        }
+        let turns = (0..MANY).take_while(|_| queue.turn(BAGS, false)).count();
+        assert!(turns < BAGS, "{turns}");
+    }
+
+    /// A bag of places leaves one again. Were each marked, whoever waited for something that does not come would wait for ever.
+    #[test]
+    fn what_freeing_leaves_comes_to_an_end() {
+        let mut queue = Queue::new();
+        for _ in 0..MANY {
+            queue.turn(0, true);
+        }
+        let turns = (0..MANY).take_while(|_| queue.turn(BAGS, false)).count();
+        let least = MANY / BAGS;
+        assert!((least..2 * least).contains(&turns), "{turns}");
+    }
 }
