@@ -9,6 +9,7 @@ use super::stats::{Found, sampled};
 use super::tree::Tree;
 use crate::error::Result;
 use crate::key::{Kind, SeqNo};
+use crate::points::point;
 use crate::storage::{IoBuf, ReadRequest};
 use crate::sync::Arc;
 use crate::table::{BlockHandle, BlockSource, Located, ReadTrace, Record};
@@ -155,21 +156,33 @@ impl Engine {
         }
         waiting.sort_by_key(Waiting::block);
         let shared = waiting.chunk_by(|a, b| a.block() == b.block());
-        let shared: Vec<SharedRead<'_, '_>> = shared.filter_map(SharedRead::new).collect();
+        let mut left: Vec<SharedBlock<'_, '_>> = shared.filter_map(SharedBlock::new).collect();
         for tier in &self.tiers {
-            let here = shared.iter().filter(|block| block.tier() == tier.index);
-            let here: Vec<&SharedRead<'_, '_>> = here.collect();
-            let mut left = &here[..];
-            while !left.is_empty() {
-                let count = read_together(left.iter().map(|block| block.handle.len));
-                let (batch, rest) = left.split_at(count);
-                let requests: Vec<ReadRequest> =
-                    batch.iter().map(|block| block.request()).collect();
-                for (block, read) in batch.iter().zip(tier.tables.read_many(&requests)) {
-                    block.finish(read, lookups, seq)?;
+            let is_here = |block: &SharedBlock<'_, '_>| block.source_on(tier.index).is_some();
+            let (here, mut elsewhere): (Vec<_>, Vec<_>) = left.into_iter().partition(is_here);
+            let mut here = &here[..];
+            while !here.is_empty() {
+                let count = read_together(here.iter().map(|block| block.handle.len));
+                let (batch, rest) = here.split_at(count);
+                point!(self.points, "multi_get.batch")?;
+                // Not before, and not longer than these reads take: a copy whose room is claimed stays as long as it is
+                // held (I8).
+                let mut reads = Vec::with_capacity(count);
+                for block in batch {
+                    match block.source_on(tier.index) {
+                        Some(source) => reads.push((*block, source)),
+                        // The copy has gone meanwhile; the table lies on a tier whose turn is yet to come.
+                        None => elsewhere.push(*block),
+                    }
                 }
-                left = rest;
+                let requests = reads.iter().map(|(block, source)| block.request(source));
+                let requests: Vec<ReadRequest> = requests.collect();
+                for ((block, source), read) in reads.iter().zip(tier.tables.read_many(&requests)) {
+                    block.finish(source, read, lookups, seq)?;
+                }
+                here = rest;
             }
+            left = elsewhere;
         }
         Ok(())
     }
@@ -189,43 +202,48 @@ impl Waiting<'_> {
     }
 }
 
-/// The read of one block, for all keys of a round that need it.
-struct SharedRead<'a, 'v> {
+/// A block, with all keys of a round that need it.
+#[derive(Clone, Copy)]
+struct SharedBlock<'a, 'v> {
     table: &'v Arc<TableHandle>,
     handle: BlockHandle,
-    source: BlockSource,
     keys: &'a [Waiting<'v>],
 }
 
-impl<'a, 'v> SharedRead<'a, 'v> {
-    /// The read that all of `keys` wait for.
+impl<'a, 'v> SharedBlock<'a, 'v> {
+    /// The block that all of `keys` wait for.
     fn new(keys: &'a [Waiting<'v>]) -> Option<Self> {
         let first = keys.first()?;
         Some(Self {
             table: first.table,
             handle: first.handle,
-            source: first.table.table.source(),
             keys,
         })
     }
 
-    fn tier(&self) -> u8 {
-        self.table.table.tier_of(&self.source).index
+    fn source_on(&self, tier: u8) -> Option<BlockSource> {
+        self.table.table.source_on(tier)
     }
 
-    fn request(&self) -> ReadRequest {
-        self.table.table.read_request(&self.source, self.handle)
+    fn request(&self, source: &BlockSource) -> ReadRequest {
+        self.table.table.read_request(source, self.handle)
     }
 
-    /// Searches what was `read` for each of the keys. It counts for the first of them; to the others it is
+    /// Searches what was `read` from `source` for each of the keys. It counts for the first of them; to the others it is
     /// what it would have been had they come one by one, a block in the cache.
-    fn finish(&self, read: Result<IoBuf>, lookups: &mut [Lookup<'_>], seq: SeqNo) -> Result<()> {
+    fn finish(
+        &self,
+        source: &BlockSource,
+        read: Result<IoBuf>,
+        lookups: &mut [Lookup<'_>],
+        seq: SeqNo,
+    ) -> Result<()> {
         let [first, others @ ..] = self.keys else {
             return Ok(());
         };
         let table = &self.table.table;
         let trace = &mut lookups[first.index].trace;
-        let payload = table.receive(self.handle, &self.source, read, trace)?;
+        let payload = table.receive(self.handle, source, read, trace)?;
         for other in others {
             lookups[other.index].trace.cache_hits += 1;
         }

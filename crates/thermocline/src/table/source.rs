@@ -70,6 +70,15 @@ impl Table {
             .map_or(BlockSource::Table, BlockSource::Copy)
     }
 
+    /// Where its blocks are read best of what lies on the tier `index`, the table itself or its copy; none if neither
+    /// does.
+    pub(crate) fn source_on(&self, index: u8) -> Option<BlockSource> {
+        let is_there = |source: &BlockSource| self.tier_of(source).index == index;
+        [self.source(), BlockSource::Table]
+            .into_iter()
+            .find(is_there)
+    }
+
     fn file_of<'a>(&'a self, source: &'a BlockSource) -> &'a TierFile {
         match source {
             BlockSource::Table => &self.file,
@@ -78,7 +87,7 @@ impl Table {
     }
 
     /// The tier that a read from `source` is of.
-    pub(crate) fn tier_of<'a>(&'a self, source: &'a BlockSource) -> &'a Tier {
+    fn tier_of<'a>(&'a self, source: &'a BlockSource) -> &'a Tier {
         &self.file_of(source).tier
     }
 

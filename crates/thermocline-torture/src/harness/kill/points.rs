@@ -183,8 +183,8 @@ pub(super) const CLASSES: &[Class] = &[
     },
 ];
 
-/// Points where there is no room or something fails, which a healthy store may never reach, and those
-/// of the record cache, which not every store has.
+/// Points where there is no room or something fails, which a healthy store may never reach, those of the
+/// record cache, which not every store has, and those of reads, which change nothing.
 pub(super) const SELDOM: &[&str] = &[
     "stall.stuck",
     "stall.held",
@@ -195,6 +195,7 @@ pub(super) const SELDOM: &[&str] = &[
     "record_cache.found",
     "record_cache.reserved",
     "record_cache.checked",
+    "multi_get.batch",
 ];
 
 /// All points with their classes, in order.

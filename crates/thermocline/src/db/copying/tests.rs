@@ -172,6 +172,47 @@ fn a_copy_that_is_being_read_goes_with_the_end_of_that_read() {
     drop(held);
 }
 
+/// All blocks of a round took the copies that they were to be read from before the first was read, and kept them until the last had
+/// come from the slow tier, of many keys for half a minute. Whoever claimed the room meanwhile was given it, and the copies
+/// lay in it all the same (I8).
+#[test]
+fn many_keys_keep_no_copies_but_those_that_are_being_read() {
+    // The last two batches are of the level that has copies: those on the fast tier, and the rest. Before the former, which is
+    // the slow tier's then, and behind it.
+    for from_end in [2, 1] {
+        let cold = Cold::with_copies();
+        let table = Arc::clone(&cold.scene.tree().pin().version.levels[SLOW].tables[7]);
+        assert!(table.table.copy().clear() > 0);
+        let batches = Arc::new(AtomicU64::new(0));
+        let begun = Arc::clone(&batches);
+        cold.scene.points.set("multi_get.batch", move || {
+            begun.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        });
+        let keys: Vec<_> = cold.model.keys().collect();
+        cold.scene.db.multi_get(&keys).unwrap();
+        let all = batches.swap(0, Ordering::Relaxed);
+        let (begun, disk) = (Arc::clone(&batches), cold.disk.clone());
+        let scene = cold.scene.clone();
+        let held = crate::sync::Mutex::new(None);
+        cold.scene.points.set("multi_get.batch", move || {
+            if begun.fetch_add(1, Ordering::Relaxed) == all - from_end {
+                assert!(scene.engine().fast().copied_bytes() > 0);
+                *held.lock() = Some(scene.take_all_space());
+                assert_eq!(scene.engine().fast().copied_bytes(), 0);
+                assert_eq!(copies(&disk), []);
+            }
+            Ok(())
+        });
+        let found = cold.scene.db.multi_get(&keys).unwrap();
+        // It holds the store, too.
+        cold.scene.points.clear("multi_get.batch");
+        assert_eq!(batches.load(Ordering::Relaxed), all);
+        let found = found.iter().map(|value| value.as_deref());
+        assert!(found.eq(cold.model.values().map(|value| Some(&value[..]))));
+    }
+}
+
 #[test]
 fn a_file_that_grows_without_a_claim_has_room_too() {
     let cold = Cold::with_copies();
