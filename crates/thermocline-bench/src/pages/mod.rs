@@ -14,8 +14,8 @@ use crate::bench::BadArguments;
 use crate::results::Results;
 pub(crate) use document::{figure, frame};
 pub(crate) use plot::{Bar, Group, Ink, Plot, Shape, Table, Unit};
-use sections::Detail;
 pub(crate) use sections::settings::{expected, slow_disk};
+use sections::{Detail, Section};
 
 /// A page has to be mailed, and to open on a phone.
 const MAX_PAGE: usize = 1 << 20;
@@ -30,6 +30,9 @@ const DETAIL: [Detail; 6] = [
     Detail::new(12, 240),
     Detail::new(12, 120),
 ];
+
+/// Images show every sample: what bounds their bytes is how wide they are.
+const EVERY_SAMPLE: Detail = Detail::new(usize::MAX, usize::MAX);
 
 /// Makes a page and images of what a suite measured.
 #[derive(Debug, Clone, clap::Args)]
@@ -73,18 +76,12 @@ type Image = (String, Vec<u8>);
 
 /// A page of at most `most` bytes, and the images of its main plots in all their detail.
 fn render(results: &Results, most: usize) -> Result<(String, Vec<Image>)> {
-    let mut images = Vec::new();
     let mut len = 0;
-    for (at, detail) in DETAIL.into_iter().enumerate() {
+    for detail in DETAIL {
         let sections = sections::all(results, detail);
-        if at == 0 {
-            let plots = sections.iter().flat_map(|section| &section.plots);
-            for plot in plots.filter(|plot| plot.main) {
-                images.push((plot.id.clone(), plot.png()?));
-            }
-        }
         let page = document::page(results, &sections)?;
         if page.len() <= most {
+            let images = images(&sections::all(results, EVERY_SAMPLE))?;
             return Ok((page, images));
         }
         len = page.len();
@@ -93,6 +90,16 @@ fn render(results: &Results, most: usize) -> Result<(String, Vec<Image>)> {
         "{}: the page would have {len} bytes, over {most}; split the suite",
         results.path.display()
     )
+}
+
+/// The main plots of `sections`.
+fn images(sections: &[Section]) -> Result<Vec<Image>> {
+    let plots = sections.iter().flat_map(|section| &section.plots);
+    let mut images = Vec::new();
+    for plot in plots.filter(|plot| plot.main) {
+        images.push((plot.id.clone(), plot.png()?));
+    }
+    Ok(images)
 }
 
 /// Writes a file that is whole or not there.

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::sections::Section;
 use super::*;
 use crate::results::tests::{value, write as write_results};
 
@@ -212,22 +211,33 @@ fn the_page_of_a_whole_suite_has_the_stages_in_steps_of_five_seconds() {
     assert!(rows >= 2100 / 5, "{rows} rows, {fits:?}");
 }
 
-/// Images were drawn with what points a page had room for.
+/// Images were drawn with what points a page had room for, and later with those of the most detailed page: of runs in stages
+/// one in 5 s.
 #[test]
-fn images_have_all_the_detail_there_is() {
+fn images_have_every_sample() {
     let home = tempfile::tempdir().unwrap();
-    write_results(home.path(), &[("stages", &["15"], vec![staged()])]);
+    let mut run = staged();
+    // Throughput goes up and down from sample to sample.
+    for (at, second) in (0_u32..).zip(run["series"].as_array_mut().unwrap()) {
+        second["ops_s"] = (20_000 + at * 7919 % 4000).into();
+    }
+    write_results(home.path(), &[("stages", &["15"], vec![run])]);
     let results = Results::read(home.path()).unwrap();
-    let [finest, .., coarsest] = DETAIL.map(|detail| sections::all(&results, detail));
+    let [.., coarsest] = DETAIL;
+    let coarsest = sections::all(&results, coarsest);
     let room = document::page(&results, &coarsest).unwrap().len();
     let (page, images) = render(&results, room).unwrap();
     assert_eq!(page.len(), room);
-    let (rows, png) = of_stages(&finest);
-    assert!(rows > 2 * of_stages(&coarsest).0);
+    let (rows, png) = of_stages(&sections::all(&results, EVERY_SAMPLE));
+    assert_eq!(rows, 2100, "a sample a second");
     let image = images
         .iter()
         .find(|(id, _)| id.starts_with("hit-rate-over-time"));
-    assert!(image.unwrap().1 == png, "the image of {rows} points");
+    let (_, image) = image.unwrap();
+    assert!(*image == png, "the image of {rows} points");
+    for (id, image) in &images {
+        assert!(image.len() < 200 << 10, "{id}: {} bytes", image.len());
+    }
     let error = render(&results, room - 1).unwrap_err().to_string();
     assert!(error.contains("split the suite"), "{error}");
 }
