@@ -39,6 +39,9 @@ pub(super) fn section(panels: &[Panel<'_>], probe: &Value) -> Section {
                 bound.join("; ")
             ));
         }
+        let free = panel.cells.iter().copied();
+        let free = panel.with(free.filter(|cell| !is_bound(cell, probe)).collect());
+        missing.extend(without_last_tenth(&free));
         for (name, title, axis, percentile) in PERCENTILES {
             let measure = Measure {
                 name,
@@ -47,16 +50,9 @@ pub(super) fn section(panels: &[Panel<'_>], probe: &Value) -> Section {
                 axis,
                 main: false,
             };
-            let free: Vec<&Cell> = panel
-                .cells
-                .iter()
-                .copied()
-                .filter(|cell| !is_bound(cell, probe))
-                .collect();
-            let panel = panel.with(free);
             let whole = |run: &Run| run.of_reads().map(percentile);
             let last = |run: &Run| run.final_of_reads().map(percentile);
-            plots.extend(panel.bars_of(&measure, &[("", &whole), ("last tenth", &last)]));
+            plots.extend(free.bars_of(&measure, &[("", &whole), ("last tenth", &last)]));
         }
     }
     if unknown && !plots.is_empty() {
@@ -104,6 +100,27 @@ const PERCENTILES: [Percentile; 3] = [
         |l| l.p999_us,
     ),
 ];
+
+/// Names those of which only the whole run is there, beside others that have their last tenth too. Where nobody has it, all bars
+/// are of the same.
+fn without_last_tenth(panel: &Panel<'_>) -> Option<String> {
+    let is_shown = |cell: &&Cell| cell.runs.iter().any(|run| run.of_reads().is_some());
+    let has_end = |cell: &&Cell| cell.runs.iter().any(|run| run.final_of_reads().is_some());
+    let shown = panel.cells.iter().copied().filter(is_shown);
+    let (with, without): (Vec<&Cell>, Vec<&Cell>) = shown.partition(has_end);
+    if with.is_empty() || without.is_empty() {
+        return None;
+    }
+    let names = without.iter();
+    let names: Vec<String> = names
+        .map(|cell| format!("{} {}", panel.label(cell), work_label(cell)))
+        .collect();
+    Some(format!(
+        "Shown of the whole run only in {}, as their results have no latencies of the last tenth: {}.",
+        panel.title,
+        names.join("; ")
+    ))
+}
 
 /// Whether a cell waits for the slow disk at its limit, as far as is known.
 fn is_bound(cell: &Cell, probe: &Value) -> bool {
@@ -182,6 +199,23 @@ mod tests {
             ("leveled", "90.0 µs"),
         ];
         assert_eq!(rows, expected);
+    }
+
+    /// Bars of the whole run alone stood beside others of the last tenth, without a word that this one was not there.
+    #[test]
+    fn those_without_a_last_tenth_are_named_beside_those_that_have_it() {
+        let engines = ["hotrap", "leveled", "rocksdb"];
+        let mut cells = engines.map(|engine| cell(engine, "uniform", &[1.0]));
+        cells[2].runs[0].sd_read_ops = Some(49_000);
+        let missing = |cells: &[Cell]| section(&panel::of(cells), &Value::Null).missing;
+        let bound = missing(&cells);
+        assert_eq!(bound.len(), 1, "{bound:?}");
+        let run = &mut cells[0].runs[0];
+        let end = run.latencies.clone();
+        run.last_tenth.as_mut().unwrap().latencies = end;
+        let line = "Shown of the whole run only in 1,000 records of 1024 B, \
+                    as their results have no latencies of the last tenth: leveled ro uniform.";
+        assert_eq!(missing(&cells), [&bound[0][..], line]);
     }
 
     #[test]

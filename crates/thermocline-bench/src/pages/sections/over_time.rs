@@ -50,6 +50,7 @@ pub(super) fn section(cells: &[Cell], detail: Detail) -> Section {
     let mut tables = Vec::new();
     for (number, work) in works.iter().enumerate() {
         let work = Work::new(number + 1, work, name(work, &works), detail);
+        missing.extend(work.without_warm_up());
         plots.push(work.throughput());
         plots.extend(work.hit_rate());
         plots.extend(work.hot_set());
@@ -151,6 +152,26 @@ impl<'a> Work<'a> {
         } else {
             vec![Part::measured(run)]
         }
+    }
+
+    /// Names those whose warm-up was not recorded, beside others that begin with theirs.
+    fn without_warm_up(&self) -> Option<String> {
+        let has_one = |(_, _, run): &(String, Ink, &Run)| !run.warm_up_series.is_empty();
+        if !self.with_warm_up || !self.runs.iter().any(has_one) {
+            return None;
+        }
+        let without = self.runs.iter();
+        let without: Vec<&str> = without
+            .filter(|(_, _, run)| !run.is_recorded_whole())
+            .map(|(label, _, _)| label.as_str())
+            .collect();
+        (!without.is_empty()).then(|| {
+            format!(
+                "Of {} these begin at second 0, as their results do not have their warm-up: {}.",
+                self.name,
+                without.join(", ")
+            )
+        })
     }
 
     fn line(&self, run: &Run, value: impl Fn(&Part<'_>, usize, &Second) -> Option<f64>) -> Points {

@@ -168,6 +168,27 @@ fn figure_14_begins_with_the_warm_up_of_those_that_recorded_it() {
     assert_eq!(reads.table.rows[1], ["0", "150 B/s"]);
 }
 
+/// The note said that some runs had not recorded their warm-up, and not which: a line from second 0 on looked as if there had
+/// been none.
+#[test]
+fn those_whose_warm_up_was_not_recorded_are_named() {
+    let engines = ["hotrap", "rocksdb", "leveled"];
+    let mut cells = engines.map(|engine| cell(engine, "uniform", &[10.0]));
+    cells[0].figures = vec!["14".into()];
+    // The third had none.
+    for cell in &mut cells[..2] {
+        cell.runs[0].warm_up_seconds = Some(4.0);
+    }
+    let missing = |cells: &[Cell]| section(cells, points(5)).missing;
+    assert_eq!(missing(&cells), Vec::<String>::new());
+    let run = &mut cells[0].runs[0];
+    run.warm_up_ops = Some(40);
+    run.warm_up_series = run.series[..4].to_vec();
+    let line = "Of ro uniform these begin at second 0, \
+                as their results do not have their warm-up: rocksdb.";
+    assert_eq!(missing(&cells), [line]);
+}
+
 /// All that RocksDB does on two devices was one line: what its clients read could not be told from compactions.
 #[test]
 fn reads_of_what_is_not_attributed_are_a_line_of_their_own() {
