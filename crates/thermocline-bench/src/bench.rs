@@ -1,10 +1,9 @@
 //! A benchmark from its flags to its report.
 
-use std::fmt;
-
 use anyhow::{Context, Result, bail};
 
 use crate::args::{BenchArgs, Phase};
+use crate::bad_arguments::BadArguments;
 use crate::host::Host;
 use crate::json_file::JsonFile;
 use crate::memory_limit::{self, OwnGroup};
@@ -14,25 +13,6 @@ use crate::report::Report;
 use crate::run::{self, Load, Watch};
 use crate::settings::Dirs;
 use crate::state::{Kept, Place};
-
-/// Flags that do not go together, or name what does not exist: nothing was run.
-#[derive(Debug)]
-pub struct BadArguments(pub(crate) anyhow::Error);
-
-impl BadArguments {
-    /// Says that `reason` kept everything from running.
-    pub(crate) fn new(reason: anyhow::Error) -> Self {
-        Self(reason)
-    }
-}
-
-impl fmt::Display for BadArguments {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#}", self.0)
-    }
-}
-
-impl std::error::Error for BadArguments {}
 
 /// Runs the benchmark that `args` describe. Progress goes to standard error when that is a
 /// terminal; the report is returned, and written to `--json` if given.

@@ -8,6 +8,7 @@
 
 mod accounts;
 mod args;
+mod bad_arguments;
 mod bench;
 mod block_device;
 mod compactions;
@@ -48,7 +49,8 @@ mod workload;
 
 pub use accounts::{Activity, ActivitySeries, Amount, ByActivity, ByDisk, Io, IoSeries};
 pub use args::{BenchArgs, Phase};
-pub use bench::{BadArguments, bench};
+pub use bad_arguments::BadArguments;
+pub use bench::bench;
 pub use compactions::LevelCompactions;
 pub use compare::{CompareArgs, Compared, Comparison, Side, Verdict, compare};
 pub use counters::RecordCacheCounters;

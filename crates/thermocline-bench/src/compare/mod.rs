@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail, ensure};
 use serde::Serialize;
 
-use crate::bench::BadArguments;
+use crate::bad_arguments::BadArguments;
 use crate::pages::{self, expected, slow_disk};
 use crate::report::LoadedBy;
 use crate::results::{Cell, Commits, Results, Run};

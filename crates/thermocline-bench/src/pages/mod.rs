@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::bench::BadArguments;
+use crate::bad_arguments::BadArguments;
 use crate::results::Results;
 pub(crate) use document::{figure, frame};
 pub(crate) use plot::{Bar, Group, Ink, Plot, Shape, Table, Unit};

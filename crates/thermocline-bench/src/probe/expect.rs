@@ -7,7 +7,7 @@ use bytesize::ByteSize;
 
 use super::{DiskProbe, Effort};
 use crate::args::size;
-use crate::bench::BadArguments;
+use crate::bad_arguments::BadArguments;
 use crate::settings::SlowDevice;
 
 /// How far what is measured may be off.

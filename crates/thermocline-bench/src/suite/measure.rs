@@ -11,7 +11,7 @@ use super::harness::{Ended, Harness};
 use super::progress::Progress;
 use super::results;
 use super::schedule::Run;
-use crate::bench::BadArguments;
+use crate::bad_arguments::BadArguments;
 
 /// What is to be done.
 pub(crate) struct Task<'a> {

@@ -25,7 +25,7 @@ use std::{fmt, fs};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::bench::BadArguments;
+use crate::bad_arguments::BadArguments;
 use cell::{Cell, Places};
 use choice::Choice;
 use definition::{Definition, Directories};

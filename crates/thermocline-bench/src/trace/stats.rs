@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::sinking::Sinking;
 use super::{Action, Format, Trace, unpack};
-use crate::bench::BadArguments;
+use crate::bad_arguments::BadArguments;
 use crate::keys::KEY_LEN;
 use crate::record_sizes::{LEAST_RECORD, MOST_RECORD};
 
