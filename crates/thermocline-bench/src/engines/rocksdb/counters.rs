@@ -102,8 +102,9 @@ pub(super) fn counters(store: &Store) -> Result<Counters> {
 /// The I/O of all disks together, in the bytes that were asked for: direct I/O reads whole blocks of the device. It does not count
 /// the operations of what it writes, nor what opening takes of its log and manifest. The operations of compactions are counted by a
 /// histogram of times only, which costs each operation: they are those of tables that no client's block took. So those that
-/// read ahead for scans are in them, and those that open new tables. Their bytes are not: of what is read ahead they are counted,
-/// and what neither clients nor compactions have read has opened tables.
+/// read ahead for scans are in them, and those that open new tables. Of the bytes, those that are read ahead are counted apart. What
+/// a compaction reads to open the tables that it has written is in its own. What neither clients nor compactions have read has
+/// opened tables that were flushed.
 fn by_activity(store: &Store) -> ByActivity<Io> {
     let ticker = |ticker| store.options.get_ticker_count(ticker);
     let read = |read_ops, read_bytes| Io {
