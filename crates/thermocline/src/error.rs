@@ -176,7 +176,7 @@ pub enum Error {
     /// No keyspace has this name.
     #[error("there is no keyspace named {name:?}; create it first")]
     UnknownKeyspace {
-        /// The name asked for.
+        /// The name asked for; of one that was dropped, and of which nobody has a handle, its number.
         name: String,
     },
     /// A batch, or a read of a snapshot, names a keyspace that is none of the store's, so nothing was written or read.

@@ -25,7 +25,6 @@ use crate::options::Durability;
 use crate::points::point;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
-use crate::version::edit::KeyspaceId;
 use crate::wal::{Wal, WalSync};
 
 /// Bytes of batches in one record of the log, but for a single batch that is longer: nobody is to be refused for the size of
@@ -145,13 +144,10 @@ impl Engine {
     }
 
     /// Refuses a batch that names a keyspace which is none of this store's: what it wrote would be acknowledged
-    /// and nowhere (I5), and a log that writes to a keyspace without an edit reads as damage.
+    /// and nowhere (I5), and a log that writes to a keyspace without an edit reads as damage. A batch has its keyspaces from
+    /// handles alone: one that a handle of this opening named is the store's, or was and is dropped.
     fn check_keyspaces(&self, batch: &Batch) -> Result<()> {
-        let trees = self.trees.load();
-        let is_own =
-            |id: &KeyspaceId| trees.contains_key(id) || self.dropped.lock().contains_key(id);
-        let unknown = || batch.keyspaces().find(|id| !is_own(id));
-        match batch.foreign_to(self.opening).or_else(unknown) {
+        match batch.foreign_to(self.opening) {
             Some(number) => Err(Error::ForeignKeyspace { number }),
             None => Ok(()),
         }
@@ -334,10 +330,8 @@ impl Engine {
             gone = Some(op.keyspace);
         }
         let Some(gone) = gone else { return Ok(()) };
-        let name = self.dropped.lock().get(&gone).cloned().unwrap_or_default();
-        Err(Error::UnknownKeyspace {
-            name: String::from_utf8_lossy(&name).into_owned(),
-        })
+        let name = self.dropped.lock().name_of(gone);
+        Err(Error::UnknownKeyspace { name })
     }
 
     /// Conditions are checked by the leader, against everything before this batch.

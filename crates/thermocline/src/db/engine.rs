@@ -5,11 +5,11 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use bytes::Bytes;
 
 use super::background::Background;
 use super::commit::Commit;
 use super::copying::Copying;
+use super::dropped::Dropped;
 use super::hotness::Settled;
 use super::snapshots::Snapshots;
 use super::stall::Stall;
@@ -57,8 +57,8 @@ pub(crate) struct Engine {
     pub(crate) points: Points,
     pub(crate) graveyard: Arc<Graveyard>,
     pub(crate) trees: ArcSwap<BTreeMap<KeyspaceId, Arc<Tree>>>,
-    /// Names of the keyspaces that were dropped since the store was opened; handles of them may still be there.
-    pub(crate) dropped: Mutex<BTreeMap<KeyspaceId, Bytes>>,
+    /// Keyspaces that were dropped and that somebody holds still.
+    pub(crate) dropped: Mutex<Dropped>,
     pub(crate) commit: Commit,
     /// The last sequence number that readers may see; everything up to it is in place.
     pub(crate) visible: AtomicU64,

@@ -147,8 +147,7 @@ impl Engine {
         let _: Result<()> = point!(self.points, "keyspace.dropped");
         // Under the log's lock: a checkpoint must not name what it has not frozen.
         self.log_floor.fetch_max(through, Ordering::Release);
-        // Before the map lacks it: a writer finds its keyspace in one of the two.
-        self.dropped.lock().insert(tree.id, tree.name.clone());
+        self.dropped.lock().insert(tree);
         log.unowned += tree.peek().active.bytes();
         self.trees.rcu(|trees| {
             let mut trees = (**trees).clone();

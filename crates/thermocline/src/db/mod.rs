@@ -11,6 +11,7 @@ mod commit;
 mod compactions;
 mod copying;
 mod destroy;
+mod dropped;
 mod engine;
 mod flush;
 mod follow;
