@@ -34,10 +34,12 @@ impl Engine {
         edits
     }
 
-    /// Starts a new manifest when the present one is long.
+    /// Starts a new manifest when the present one is long. The caller holds neither the log's lock nor the manifest's.
     pub(crate) fn roll_manifest(&self) -> Result<()> {
         let mut manifest = self.manifest.lock();
-        if !manifest.is_long() {
+        // Once the store is closed another process may have begun a manifest of its own, and of a poisoned one it is unknown
+        // which edits are in force (I9).
+        if !manifest.is_long() || self.check_writable().is_err() {
             return Ok(());
         }
         let mut edits = self.snapshot_edits();
@@ -172,6 +174,10 @@ impl Engine {
         if let Err(error) = self.trim_log() {
             self.background.note_poison(&error);
         }
+        // Beside keyspaces that are idle no flush and no compaction does. What fails is tried again by the next that comes.
+        if let Err(error) = self.roll_manifest() {
+            self.background.note_poison(&error);
+        }
         if let Some(ralt) = &self.ralt {
             ralt.forget(tree.id);
         }
@@ -184,8 +190,58 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Db;
+    use crate::executor::Stepped;
+    use crate::options::Options;
     use crate::promotion::tests::scene::{KEYS, Scene, everything, options};
+    use crate::storage::Faulty;
     use crate::version::edit::FoundLog;
+
+    /// An edit that makes a manifest long by itself.
+    fn long() -> VersionEdit {
+        VersionEdit {
+            found_log: Some(FoundLog {
+                segments: (0..1 << 20).map(|number| (number, 1 << 20)).collect(),
+                next: 0,
+                reaches: None,
+            }),
+            ..VersionEdit::default()
+        }
+    }
+
+    /// A store whose manifest is long.
+    fn open_long(disk: &Faulty) -> Db {
+        let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(disk.clone()));
+        let db = builder.executor(Arc::new(Stepped::new(1))).open().unwrap();
+        db.engine().manifest.lock().append(&long()).unwrap();
+        db
+    }
+
+    /// Flushes and compactions alone replaced a manifest that had grown long. Where keyspaces came and went beside idle ones there are none: it
+    /// took ever more of the fast tier (I8), and an opening read all of it.
+    #[test]
+    fn a_drop_replaces_a_long_manifest() {
+        let db = open_long(&Faulty::new(1));
+        let before = db.engine().manifest.lock().number();
+        db.create_keyspace("task").unwrap();
+        db.drop_keyspace("task").unwrap();
+        let manifest = db.engine().manifest.lock();
+        assert_ne!(manifest.number(), before);
+        assert!(!manifest.is_long(), "{} bytes", manifest.len());
+    }
+
+    /// A drop may end when the store is closed, and its directories another's who has opened it since. A manifest that it began then would
+    /// be in force, and that one's edits lost.
+    #[test]
+    fn nobody_replaces_the_manifest_of_a_closed_store() {
+        let disk = Faulty::new(1);
+        let db = open_long(&disk);
+        db.close().unwrap();
+        let before = disk.list_raw("/fast".as_ref());
+        // As a drop does that closing has overtaken.
+        db.engine().roll_manifest().unwrap();
+        assert_eq!(disk.list_raw("/fast".as_ref()), before);
+    }
 
     /// From the moment at which `CURRENT` names another manifest, an edit of the one before is in force no more. A rollover
     /// that failed after that left the old one open: a compaction that was about to end wrote its edit there,
@@ -200,15 +256,7 @@ mod tests {
         scene.db.flush().unwrap();
         scene.put_all(&KEYS, "new");
         scene.db.flush().unwrap();
-        let long = VersionEdit {
-            found_log: Some(FoundLog {
-                segments: (0..1 << 20).map(|number| (number, 1 << 20)).collect(),
-                next: 0,
-                reaches: None,
-            }),
-            ..VersionEdit::default()
-        };
-        scene.engine().manifest.lock().append(&long).unwrap();
+        scene.engine().manifest.lock().append(&long()).unwrap();
         let hook = scene.at("compaction.before_edit", |scene| {
             let renamed = scene.at("manifest.current_renamed", |_| Err(Error::Closed));
             let rolled = scene.engine().roll_manifest();
