@@ -66,6 +66,7 @@ impl Engine {
                 .map(|tier| self.tier_metrics(tier))
                 .collect(),
             levels: self.level_metrics(&level_hits),
+            keyspaces: Vec::new(),
             compactions: self.stats.compactions(),
             compaction_debt_bytes: self.compaction_debt(),
             cpu: self.cpu.metrics(),

@@ -71,7 +71,7 @@ use bytes::Bytes;
 use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
-use crate::metrics::Metrics;
+use crate::metrics::{KeyspaceMetrics, Metrics};
 use crate::options::{Durability, Options};
 use crate::sync::Arc;
 
@@ -281,6 +281,27 @@ impl Db {
     /// Everything the store counts, as it is now.
     pub fn metrics(&self) -> Metrics {
         self.engine().metrics()
+    }
+
+    /// What each keyspace consists of, the default one first, as [`Keyspace::metrics`] has it.
+    ///
+    /// ```
+    /// # fn main() -> thermocline::Result<()> {
+    /// # let dir = tempfile::tempdir().expect("a temporary directory");
+    /// # let db = thermocline::Db::open(thermocline::Options::one_tier(dir.path()))?;
+    /// db.create_keyspace("lakes")?;
+    /// let mut metrics = db.metrics();
+    /// metrics.keyspaces = db.keyspace_metrics();
+    /// let text = metrics.to_prometheus();
+    /// assert!(text.contains("thermocline_keyspace_records{keyspace=\"lakes\"} 0"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keyspace_metrics(&self) -> Vec<KeyspaceMetrics> {
+        let engine = self.engine();
+        let trees = engine.all_trees();
+        let metrics = trees.iter().map(|tree| engine.keyspace_metrics(tree));
+        metrics.collect()
     }
 
     /// The `most` hottest keys, and how the size of the data falls with its hotness. Empty when

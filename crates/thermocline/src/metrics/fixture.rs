@@ -45,6 +45,18 @@ fn level(index: u64) -> LevelMetrics {
     }
 }
 
+fn keyspace(name: &str, base: u64) -> KeyspaceMetrics {
+    KeyspaceMetrics {
+        name: name.to_owned(),
+        memtable_bytes: base + 1,
+        tables: base + 2,
+        table_bytes: vec![base + 3, base + 4],
+        records: base + 5,
+        deletes: base + 6,
+        hot_bytes: Some(base + 7),
+    }
+}
+
 fn hotrap() -> HotRapMetrics {
     HotRapMetrics {
         ralt: RaltMetrics {
@@ -85,6 +97,10 @@ pub(super) fn metrics() -> Metrics {
     Metrics {
         tiers: vec![tier(0), tier(1)],
         levels: vec![level(0), level(1)],
+        keyspaces: vec![
+            keyspace("default", 1700),
+            keyspace("the \"new\" one\nis C:\\new", 1710),
+        ],
         hits: HitMetrics {
             gets: 501,
             memtable: 502,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{CpuMetrics, HotRapMetrics};
+use super::{CpuMetrics, HotRapMetrics, KeyspaceMetrics};
 use crate::tier::Purpose;
 
 /// Operations and bytes of one purpose on one tier.
@@ -233,6 +233,9 @@ pub struct Metrics {
     pub tiers: Vec<TierMetrics>,
     /// Per level, L0 first.
     pub levels: Vec<LevelMetrics>,
+    /// Per keyspace. [`crate::Db::metrics`] leaves it empty, as there may be thousands: who wants the keyspaces in the exposition puts
+    /// [`crate::Db::keyspace_metrics`], or a part of it, here.
+    pub keyspaces: Vec<KeyspaceMetrics>,
     /// Where reads were answered.
     pub hits: HitMetrics,
     /// Per pair of levels that compacted.

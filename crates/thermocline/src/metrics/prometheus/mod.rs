@@ -2,6 +2,7 @@
 
 mod health;
 mod hotrap;
+mod keyspaces;
 mod reads;
 mod tiers;
 mod writes;
@@ -47,6 +48,9 @@ impl Collector for Exposition {
         let metrics = &self.0;
         out.tiers(metrics)?;
         out.levels(metrics)?;
+        if !metrics.keyspaces.is_empty() {
+            out.keyspaces(&metrics.keyspaces)?;
+        }
         out.hits(metrics)?;
         if let Some(hotrap) = &metrics.hotrap {
             out.hotrap(hotrap)?;

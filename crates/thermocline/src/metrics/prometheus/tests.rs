@@ -1,4 +1,4 @@
-//! Every field has its sample, and no sample is without a field.
+//! Every field has its sample, and no sample is without a field. Of keyspaces only some have.
 
 use std::collections::{HashMap, HashSet};
 
@@ -89,6 +89,22 @@ fn every_field_appears_with_its_labels_and_nothing_else() {
                 &format!("level_tier_bytes{{{labels},tier=\"{tier}\"}}"),
                 bytes as f64,
             );
+        }
+    }
+    // What would end a label or a line is escaped.
+    let names = ["default", r#"the \"new\" one\nis C:\\new"#];
+    for (keyspace, name) in metrics.keyspaces.iter().zip(names) {
+        let mut size = |family: &str, more: &str, value: u64| {
+            check.take(
+                &format!("{family}{{keyspace=\"{name}\"{more}}}"),
+                value as f64,
+            );
+        };
+        size("keyspace_records", "", keyspace.records);
+        size("keyspace_memtable_bytes", "", keyspace.memtable_bytes);
+        size("keyspace_hot_bytes", "", keyspace.hot_bytes.unwrap());
+        for (tier, &bytes) in keyspace.table_bytes.iter().enumerate() {
+            size("keyspace_table_bytes", &format!(",tier=\"{tier}\""), bytes);
         }
     }
     for (name, value) in [
@@ -236,5 +252,9 @@ fn what_does_not_hold_has_no_sample() {
     assert!(!samples.contains_key("thermocline_oldest_pin_seconds"));
     assert!(!samples.contains_key("thermocline_hot_set_bytes"));
     assert!(!samples.contains_key("thermocline_write_rate_limit_bytes_per_second"));
+    assert!(
+        !text.contains("thermocline_keyspace"),
+        "nobody asked for them"
+    );
     assert_eq!(samples.get("thermocline_background_error"), Some(&0.0));
 }
