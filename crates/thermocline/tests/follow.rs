@@ -1,10 +1,12 @@
 //! A follower that reads the log ends in the state of the store it follows.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use thermocline::storage::{CrashStyle, Fault, Faulty, Medium, Operation};
-use thermocline::{Db, Durability, Error, Kind};
+use thermocline::{Db, Durability, Error, Kind, Points};
 use thermocline_torture::stores::{memory, open_on, small_options};
 
 type Records = Vec<(String, Vec<(Vec<u8>, Vec<u8>)>)>;
@@ -189,4 +191,40 @@ fn a_keyspace_that_was_made_again_has_another_number() {
     leader.drop_keyspace("a").unwrap();
     write();
     assert_ne!(number_of(next).0, first);
+}
+
+/// Nothing said where a follower goes on that begins with a checkpoint: it asked the store before, and wrote again what had been written
+/// until the checkpoint's moment. But the copy knows, whatever is written while it is made.
+#[test]
+fn a_follower_goes_on_behind_the_last_write_of_its_copy() {
+    let (medium, points) = (memory(), Points::default());
+    let mut options = small_options();
+    let builder = Db::builder(options.clone()).points(points.clone());
+    let builder = builder.medium(0, Arc::clone(&medium));
+    let leader = builder.medium(1, Arc::clone(&medium)).open().unwrap();
+    let side = leader.create_keyspace("side").unwrap();
+    leader.put("before", "1").unwrap();
+    side.put("before", "1").unwrap();
+    let (writer, wrote) = (leader.clone(), AtomicBool::new(false));
+    points.set("checkpoint.frozen", move || {
+        if !wrote.swap(true, Ordering::SeqCst) {
+            writer.put("meanwhile", "2").unwrap();
+        }
+        Ok(())
+    });
+    let copy = ["/copy/fast", "/copy/slow"].map(PathBuf::from);
+    leader.checkpoint(&copy).unwrap();
+    points.clear("checkpoint.frozen");
+    side.put("after", "3").unwrap();
+    for (tier, path) in options.tiers.iter_mut().zip(copy) {
+        tier.path = path;
+    }
+    let follower = open_on(&options, &medium).unwrap();
+    let next = follower.snapshot().seq() + 1;
+    let batches = leader.log_since(next).unwrap().map(Result::unwrap);
+    let ops = batches.flat_map(|batch| batch.ops);
+    let keys: Vec<_> = ops.map(|op| op.key).collect();
+    assert_eq!(keys, ["meanwhile", "after"]);
+    take_over(&leader, &follower, next);
+    assert_eq!(contents(&follower), contents(&leader));
 }

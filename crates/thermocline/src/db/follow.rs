@@ -16,7 +16,8 @@ use crate::wal;
 /// [`Db::log_since`] makes one; it ends with the last batch written before that call, or
 /// after its first error.
 ///
-/// A backup or a follower starts from a checkpoint and takes over what was written since:
+/// A backup or a follower starts from a checkpoint, or from a backup that was restored, and takes over what was written since.
+/// Writing a batch again, in order, ends in the same state:
 ///
 /// ```
 /// # fn main() -> thermocline::Result<()> {
@@ -30,11 +31,10 @@ use crate::wal;
 /// let db = Db::open(options)?;
 /// db.put("city", "Basel")?;
 ///
-/// // The backup holds everything up to `next` and perhaps more: writing a batch again, in
-/// // order, ends in the same state.
-/// let mut next = db.snapshot().seq() + 1;
 /// db.checkpoint(&[at("backup")])?;
 /// let backup = Db::open(Options::one_tier(at("backup")))?;
+/// // The last write that it holds. Asked once: what is written to it gets numbers of its own.
+/// let mut next = backup.snapshot().seq() + 1;
 ///
 /// db.put("river", "Rhine")?;
 /// db.delete("city")?;

@@ -245,6 +245,9 @@ impl Db {
     /// replaced meanwhile the files stay until the end. What is known of hotness comes along, unless the store is closed
     /// meanwhile.
     ///
+    /// Until it is written to, the last sequence number of the new store, `snapshot().seq()`, is that of the last write in it: what came
+    /// after that moment, [`Db::log_since`] has from the next number on.
+    ///
     /// # Errors
     /// [`Error::InvalidOption`] when the number of paths is not that of the tiers, two are the same, or one of them
     /// holds files; I/O errors.
