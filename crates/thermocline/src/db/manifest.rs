@@ -193,7 +193,7 @@ mod tests {
     use crate::Db;
     use crate::executor::Stepped;
     use crate::options::Options;
-    use crate::promotion::tests::scene::{KEYS, Scene, everything, options};
+    use crate::promotion::tests::scene::{F, KEYS, Scene, everything, options, value};
     use crate::storage::Faulty;
     use crate::version::edit::FoundLog;
 
@@ -274,5 +274,62 @@ mod tests {
         );
         let scene = scene.reopen(options);
         assert_eq!(scene.get(KEYS[0]).as_deref(), Some("new"));
+    }
+
+    /// That a job looks whether its keyspace is still there was held by no test: without it a keyspace that was dropped
+    /// between a job's table and its edit made that edit one that cannot follow, and the store did not open again.
+    #[test]
+    fn a_keyspace_may_be_dropped_while_a_job_of_it_is_about_to_be_installed() {
+        for point in [
+            "flush.before_edit",
+            "move.before_edit",
+            "compaction.before_edit",
+            "promotion.before_edit",
+        ] {
+            let scene = Scene::new();
+            let side = scene.db.create_keyspace("side").unwrap();
+            let (engine, tree) = (scene.engine(), side.tree());
+            let write = || {
+                for key in KEYS {
+                    side.put(key, value("old")).unwrap();
+                }
+            };
+            let start = |from: usize| {
+                let plan = scene.pick_in(tree, from, &everything(), true);
+                engine.start(tree, plan.expect("a table")).unwrap();
+            };
+            write();
+            if point == "flush.before_edit" {
+                scene.freeze();
+            } else {
+                scene.db.flush().unwrap();
+            }
+            match point {
+                "move.before_edit" => start(0),
+                "compaction.before_edit" => {
+                    write();
+                    scene.db.flush().unwrap();
+                    start(0);
+                }
+                "promotion.before_edit" => {
+                    for from in 0..=F {
+                        start(from);
+                        scene.drain();
+                    }
+                    for key in KEYS {
+                        assert!(side.get(key).unwrap().is_some());
+                    }
+                    scene.heat_in(tree.id, &KEYS);
+                    engine.schedule_promotion(tree);
+                }
+                _ => {}
+            }
+            let hook = scene.at(point, |scene| scene.db.drop_keyspace("side"));
+            scene.drain();
+            drop(hook);
+            drop((engine, side));
+            let scene = scene.reopen(options());
+            assert_eq!(scene.db.keyspaces(), ["default"], "{point}");
+        }
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::flush::{STEPS, check_released, promoted_bytes, with_full_cache};
 use super::scene::{F, KEYS, Scene, everything, model, options};
-use crate::compaction::{Manual, Meant};
 use crate::error::{Error, Result};
 use crate::metrics::Refusal;
 use crate::sync::atomic::Ordering;
@@ -365,15 +364,8 @@ fn a_dropped_keyspace_leaves_nothing_in_its_promotion_cache() {
     scene.db.flush().unwrap();
     let (engine, tree) = (scene.engine(), side.tree());
     for from in 0..=F {
-        let state = tree.state.lock();
-        let plan = tree.with_picker(&engine, &state, true, |picker| {
-            picker.pick_range(from, &Meant::all_of(&everything()))
-        });
-        drop(state);
-        let Manual::Start(plan) = plan else {
-            panic!("a table of level {from}");
-        };
-        engine.start(tree, *plan).unwrap();
+        let plan = scene.pick_in(tree, from, &everything(), true);
+        engine.start(tree, plan.expect("a table")).unwrap();
         scene.drain();
     }
     assert!(side.get("key").unwrap().is_some());

@@ -159,14 +159,24 @@ impl Scene {
 
     /// What a compaction by hand would take of level `from`.
     pub(crate) fn pick(&self, from: usize, range: &KeyRange, is_urgent: bool) -> Option<Plan> {
-        let state = self.tree().state.lock();
-        self.tree()
-            .with_picker(&self.engine(), &state, is_urgent, |picker| {
-                match picker.pick_range(from, &Meant::all_of(range)) {
-                    Manual::Start(plan) => Some(*plan),
-                    Manual::Wait | Manual::Done => None,
-                }
-            })
+        self.pick_in(self.tree(), from, range, is_urgent)
+    }
+
+    /// As [`Scene::pick`], in the keyspace `tree`.
+    pub(crate) fn pick_in(
+        &self,
+        tree: &Tree,
+        from: usize,
+        range: &KeyRange,
+        is_urgent: bool,
+    ) -> Option<Plan> {
+        let state = tree.state.lock();
+        tree.with_picker(&self.engine(), &state, is_urgent, |picker| {
+            match picker.pick_range(from, &Meant::all_of(range)) {
+                Manual::Start(plan) => Some(*plan),
+                Manual::Wait | Manual::Done => None,
+            }
+        })
     }
 
     /// Starts `plan` without running it.
