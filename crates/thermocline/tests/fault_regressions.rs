@@ -392,8 +392,16 @@ fn writes_to_a_dropped_keyspace_do_not_fill_the_log() {
     db.wait_idle().unwrap();
     let bytes = log_bytes(&trial);
     assert!(bytes <= 8 * (16 << 10), "{bytes} bytes of log");
-    let last = db.get("key").unwrap();
-    assert_eq!(last.as_deref(), Some(&299u32.to_le_bytes()[..]));
+    let last = |db: &Db| db.get("key").unwrap().map(|value| value.to_vec());
+    let wanted = Some(299u32.to_le_bytes().to_vec());
+    assert_eq!(last(&db), wanted);
+    // One of them comes right behind what the last flush names. It is nobody's, and has to stay all the same: a log that begins
+    // behind it has lost its beginning, as far as an opening can tell.
+    drop((db, gone));
+    let disk = trial.disk.crash(CrashStyle::KeepAll);
+    trial.db = None;
+    trial.disk = disk;
+    assert_eq!(last(&trial.open_at([FAST]).unwrap()), wanted);
 }
 
 /// A drop was durable at once, what was acknowledged before it was not. Records were copied to another keyspace and the old
