@@ -56,6 +56,15 @@ impl Directory {
         })
     }
 
+    /// The directory `path`, but for that its names cannot be synced.
+    #[cfg(test)]
+    pub(super) fn unsyncable(path: &Path) -> Self {
+        Self {
+            path: path.to_path_buf(),
+            handle: super::tests::unsyncable(),
+        }
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -221,6 +230,16 @@ mod tests {
             Err(Error::io("open directory", parent, denied))
         });
         forbidden.unwrap();
+    }
+
+    /// Nothing told whether names on a real disk are made durable, nor that it is final when that fails (I4, I9).
+    #[test]
+    fn names_that_cannot_be_synced_are_an_error_for_good() {
+        let of_a_store = Directory::unsyncable("/fast".as_ref()).sync();
+        let of_a_parent = sync_names("/dev/null".as_ref());
+        for failed in [of_a_store, of_a_parent] {
+            assert!(matches!(failed, Err(Error::Poisoned { .. })), "{failed:?}");
+        }
     }
 
     #[test]

@@ -127,6 +127,7 @@ fn read_whole(mut file: impl Read, len: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::disk::tests::unsyncable;
     use crate::storage::{Disk, Medium};
 
     /// A log was read to wherever the system said that it ends. One whose second half a device did
@@ -143,6 +144,18 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = Disk::default().log_store(home.path(), true).unwrap();
         (home, store)
+    }
+
+    /// The harnesses cut the power under a medium of their own: nothing told whether a log on a real disk is synced, nor that it is final
+    /// when that fails (I9).
+    #[test]
+    fn a_log_that_cannot_be_synced_is_an_error_for_good() {
+        let log = DiskLog {
+            path: "1.wal".into(),
+            file: unsyncable(),
+        };
+        let failed = log.sync();
+        assert!(matches!(failed, Err(Error::Poisoned { .. })), "{failed:?}");
     }
 
     #[test]

@@ -98,3 +98,17 @@ fn open_failed(operation: &'static str, path: &Path, source: std::io::Error) -> 
         _ => Error::io(operation, path, source),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    /// A file that cannot be synced: the null device has nothing that it could make durable.
+    pub(super) fn unsyncable() -> File {
+        File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/null")
+            .unwrap()
+    }
+}

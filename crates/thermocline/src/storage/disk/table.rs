@@ -334,6 +334,19 @@ mod tests {
         assert_eq!(fs::read(&to).unwrap(), b"other", "an existing file is kept");
     }
 
+    /// Nothing told whether a copy is synced before it has its name, nor that it is final when that fails (I4, I9).
+    #[test]
+    fn a_copy_that_cannot_be_synced_is_an_error_for_good() {
+        let home = tempfile::tempdir().unwrap();
+        let (from, to) = (home.path().join("from"), home.path().join("to"));
+        fs::write(&from, b"content").unwrap();
+        // What is copied goes to a device that has nothing to sync.
+        std::os::unix::fs::symlink("/dev/null", temporary(&to)).unwrap();
+        let failed = copy_durably(&from, &to);
+        assert!(matches!(failed, Err(Error::Poisoned { .. })), "{failed:?}");
+        assert!(!to.exists());
+    }
+
     /// A process that was killed while it copied left half a copy under the name of the whole: the next repair took it for what it
     /// had set aside, and removed the original.
     #[test]

@@ -135,6 +135,14 @@ impl DiskTableWriter {
             .set_len(self.written)
             .map_err(|e| Error::io("truncate", &self.path, e))
     }
+
+    /// Makes what was written durable, and then its name (I4).
+    fn sync(&self) -> Result<()> {
+        self.file
+            .sync_data()
+            .map_err(|e| sync_failed(&self.path, &e))?;
+        self.directory.sync()
+    }
 }
 
 impl Gathered {
@@ -197,10 +205,7 @@ impl TableWriter for DiskTableWriter {
 
     fn finish(mut self: Box<Self>) -> Result<()> {
         self.write_all()?;
-        self.file
-            .sync_data()
-            .map_err(|e| sync_failed(&self.path, &e))?;
-        self.directory.sync()?;
+        self.sync()?;
         self.finished = true;
         Ok(())
     }
@@ -224,6 +229,7 @@ impl Drop for DiskTableWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::disk::tests::unsyncable;
     use crate::storage::{Disk, Medium, TableStore};
     use std::os::unix::fs::MetadataExt;
 
@@ -295,6 +301,28 @@ mod tests {
         let result = writer.append(&pattern(GATHER));
         drop(writer);
         failed(result);
+    }
+
+    /// Nothing told whether a table on a real disk is synced, and its name, nor that it is final when that fails (I4, I9).
+    #[test]
+    fn a_table_that_cannot_be_synced_is_an_error_for_good() {
+        let home = tempfile::tempdir().unwrap();
+        let check = |failed: Result<()>| {
+            assert!(matches!(failed, Err(Error::Poisoned { .. })), "{failed:?}");
+        };
+        let create = |directory: Directory| {
+            DiskTableWriter::create(&Arc::new(directory), "1.sst", 0, DirectIo::OFF).unwrap()
+        };
+
+        let mut writer = create(Directory::open(home.path(), true).unwrap());
+        // Its end could not be set.
+        writer.file = Arc::new(unsyncable());
+        check(writer.sync());
+        drop(writer);
+
+        let mut writer = create(Directory::unsyncable(home.path()));
+        writer.append(b"content").unwrap();
+        check(Box::new(writer).finish());
     }
 
     #[test]
