@@ -11,6 +11,9 @@ use super::scene::{Scene, builder, dirs};
 use crate::life::history::Contents;
 use crate::verdict::{Promise, Tally, Violation};
 
+/// How it is counted that a store opens without writes that its damaged log ended in.
+pub(super) const CUT_OFF: &str = "the end of a log cut off";
+
 /// Keyspace and key.
 type At = (String, Vec<u8>);
 
@@ -126,22 +129,32 @@ fn names(damage: &Damage, error: &Error) -> bool {
         || tells(damage, &error.to_string())
 }
 
+/// Whether a log was changed.
+fn meets_a_log(damage: &Damage) -> bool {
+    let mut touched = damage.touched.iter();
+    touched.any(|path| name(path).ends_with(".wal"))
+}
+
+/// Whether a manifest was changed.
+fn meets_a_manifest(damage: &Damage) -> bool {
+    let mut touched = damage.touched.iter();
+    touched.any(|path| name(path).starts_with("MANIFEST"))
+}
+
 /// Whether a file that was changed is named, or one that shows it.
 fn tells(damage: &Damage, says: &str) -> bool {
-    let touched = |wanted: fn(&str) -> bool| damage.touched.iter().any(|path| wanted(name(path)));
     let mut paths = damage.touched.iter();
     paths.any(|path| says.contains(&*path.display().to_string()))
         // Without a log's first bytes the next segment shows the gap.
-        || touched(|name| name.ends_with(".wal")) && says.contains(".wal")
+        || meets_a_log(damage) && says.contains(".wal")
         // A manifest that lost its last edits names tables that are gone, or disagrees with the log.
-        || touched(|name| name.starts_with("MANIFEST"))
-            && (says.contains(".wal") || says.contains(".sst"))
+        || meets_a_manifest(damage) && (says.contains(".wal") || says.contains(".sst"))
 }
 
 /// What became of the damage in a store that opened.
 fn opened(scene: &Scene, damage: &Damage, db: &Db) -> Result<&'static str, Violation> {
     let answers = read_everything(scene, db)?;
-    right(scene, damage, &answers)?;
+    let missing = right(scene, damage, &answers, db.recovery().cut.is_some())?;
     for error in &answers.errors {
         let Error::Corruption { path, offset, .. } = error else {
             return Err(format!("a read says {error:?}").into());
@@ -186,11 +199,7 @@ fn opened(scene: &Scene, damage: &Damage, db: &Db) -> Result<&'static str, Viola
     let noticed = !answers.errors.is_empty() || !found.is_empty();
     // A table is checked everywhere; what names the others is read when the store is opened.
     // One that no edit names any more, as the last edit is damaged too, is removed: the log may hold what it held.
-    let has_orphans = damage
-        .touched
-        .iter()
-        .any(|p| name(p).starts_with("MANIFEST"))
-        && db.recovery().orphans > 0;
+    let has_orphans = meets_a_manifest(damage) && db.recovery().orphans > 0;
     // Each for itself: that one is named says nothing of another.
     let told = |path: &Path| {
         let path = path.display().to_string();
@@ -207,6 +216,7 @@ fn opened(scene: &Scene, damage: &Damage, db: &Db) -> Result<&'static str, Viola
     Ok(match (answers.errors.is_empty(), found.is_empty()) {
         (false, _) => "found by a read, and by verify",
         (true, false) => "found by verify alone",
+        (true, true) if missing > 0 => CUT_OFF,
         (true, true) if db.recovery().hotness.is_some() => "access records begun anew",
         (true, true) => "harmless",
     })
@@ -262,12 +272,28 @@ fn read_everything(scene: &Scene, db: &Db) -> Result<Answers, Violation> {
     Ok(answers)
 }
 
-/// Whether all answers are those of one state that the store may be in.
-fn right(scene: &Scene, damage: &Damage, answers: &Answers) -> Result<(), Violation> {
+/// How many states behind the last one all answers are those of one that the store may be in; `is_cut` says that the opening has told
+/// of a log that ends early.
+///
+/// Every write that a log ends in was synced. Damage of the log may still pass for what a crash has left of it, and costs what it meets at its
+/// end; without its manifest nothing tells how far it has to reach. One flipped bit costs the last write at most, as the
+/// record of each says that those before it were durable. Nothing else costs any.
+fn right(
+    scene: &Scene,
+    damage: &Damage,
+    answers: &Answers,
+    is_cut: bool,
+) -> Result<usize, Violation> {
+    let possible = match (meets_a_log(damage), meets_a_manifest(damage)) {
+        (false, false) => 1,
+        (true, _) if damage.is_one_bit => 1 + usize::from(is_cut),
+        _ => usize::MAX,
+    };
+    let states = scene.states(damage.hides_the_log(scene));
     let mut first = None;
-    for state in scene.states(damage.hides_the_log(scene)) {
+    for (missing, state) in states.take(possible).enumerate() {
         match answered_from(state, answers) {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(missing),
             Err(violation) => {
                 first.get_or_insert(violation);
             }
@@ -304,4 +330,72 @@ fn answered_from(state: &Contents, answers: &Answers) -> Result<(), Violation> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::damage::flip_one;
+    use super::super::scene::scenes;
+    use super::*;
+    use crate::life::SIDE;
+
+    /// What a store answers that holds `state`.
+    fn answers(scene: &Scene, state: &Contents) -> Answers {
+        let keys = scene.states.iter().flat_map(|state| state.keys());
+        let scans = ["default", SIDE].map(|keyspace| {
+            let records = state.iter().filter(|((name, _), _)| name == keyspace);
+            Scan {
+                keyspace: keyspace.into(),
+                backwards: false,
+                records: records.map(|((_, k), v)| (k.clone(), v.clone())).collect(),
+                whole: true,
+            }
+        });
+        Answers {
+            found: keys
+                .map(|at| (at.clone(), state.get(at).cloned()))
+                .collect(),
+            scans: scans.into(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// A bit of the first file whose name ends in `end`.
+    fn flipped(scene: &Scene, end: &str) -> Damage {
+        let files = scene.files.iter();
+        let before = files.take_while(|file| !file.name.ends_with(end));
+        let damage = flip_one(scene, before.map(|file| file.bytes.len() as u64).sum());
+        assert!(damage.touched.iter().any(|path| name(path).ends_with(end)));
+        damage
+    }
+
+    /// Of a store that was not closed any prefix of what its log ends in was right, whatever was damaged: synced writes could go missing
+    /// by damage of a table, and that was called harmless.
+    #[test]
+    fn a_synced_write_is_missing_only_where_its_log_was_damaged() {
+        let with_a_log = scenes().iter().filter(|scene| scene.states.len() > 1);
+        for scene in with_a_log {
+            let [.., older, before, last] = &scene.states[..] else {
+                panic!("too few states");
+            };
+            let missing = |state: &Contents, damage: &Damage, is_cut: bool| {
+                right(scene, damage, &answers(scene, state), is_cut).ok()
+            };
+            let (table, log) = (flipped(scene, ".sst"), flipped(scene, ".wal"));
+            for is_cut in [false, true] {
+                assert_eq!(missing(last, &table, is_cut), Some(0));
+                assert_eq!(missing(before, &table, is_cut), None);
+                assert_eq!(missing(last, &log, is_cut), Some(0));
+                assert_eq!(missing(older, &log, is_cut), None);
+            }
+            assert_eq!(missing(before, &log, false), None, "and it is not said");
+            assert_eq!(missing(before, &log, true), Some(1));
+            // Of a log that was cut short any prefix may be left.
+            let short = Damage {
+                is_one_bit: false,
+                ..log
+            };
+            assert_eq!(missing(older, &short, false), Some(2));
+        }
+    }
 }

@@ -30,7 +30,7 @@ pub(crate) const EVERY_BYTE: Harness = Harness {
     run: |plan| {
         let verdict = cases::run(EVERY_BYTE.name, plan, every_byte);
         let verdict = verdict.having_reached(EVERY_BYTE.small, REACHED);
-        verdict.having_reached(EVERY_BYTE.long, &[CURRENT])
+        verdict.having_reached(EVERY_BYTE.long, &[CURRENT, judge::CUT_OFF])
     },
 };
 
@@ -44,6 +44,7 @@ pub(crate) const CORRUPTION: Harness = Harness {
         let verdict = cases::run(CORRUPTION.name, plan, corruption);
         let verdict = verdict.having_reached(CORRUPTION.small, REACHED);
         let verdict = verdict.having_reached(CORRUPTION.small, &[CURRENT]);
+        let verdict = verdict.having_reached(CORRUPTION.long, &[judge::CUT_OFF]);
         verdict.having_reached(CORRUPTION.small, damage::KINDS)
     },
 };
