@@ -70,6 +70,24 @@ fn a_first_tier_that_has_nothing_beside_one_that_has_is_not_mounted() {
     }
 }
 
+/// Only one look tells that such tables are somebody's: an attempt that was cut short has marked the first tier, and the second one's path is
+/// another by now. Without it the directory was claimed, and its tables went as orphans of the new store.
+#[test]
+fn tables_behind_an_attempt_that_was_cut_short_are_left_alone() {
+    let twin = Faulty::new(1);
+    open(&twin).unwrap().close().unwrap();
+    let [fast, slow] = [FAST, SLOW].map(Path::new);
+    let identity = twin.read_raw(fast, "TIER").unwrap();
+    let disk = Faulty::new(1);
+    disk.write_raw(fast, "TIER", &identity);
+    disk.write_raw(slow, "00000007.sst", b"table");
+    let refused = open(&disk).unwrap_err();
+    let is_slow = matches!(&refused, Error::WrongTier { tier: 1, path, .. } if path == slow);
+    assert!(is_slow, "{refused}");
+    assert_eq!(disk.read_raw(slow, "00000007.sst").unwrap(), b"table");
+    assert!(disk.read_raw(slow, "TIER").is_err(), "it was claimed");
+}
+
 /// What a store is known by was drawn from `Options::seed`: all stores of an application that sets one were the same store. One opened with
 /// another's slow tier, and backups of one were taken into the directory of another.
 #[test]
