@@ -9,7 +9,7 @@ use crate::executor::{Executor, Job, Stepped};
 use crate::key::KeyRange;
 use crate::options::{Options, TierOptions};
 use crate::points::Points;
-use crate::promotion::tests::scene::{F, KEYS, Scene, everything};
+use crate::promotion::tests::scene::{F, KEYS, Scene, everything, model, options};
 use crate::storage::Memory;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -414,6 +414,23 @@ fn a_compaction_that_has_ended_has_given_back_what_its_input_took() {
     assert_eq!(engine.graveyard.pinned(0).0, 0);
     let held: u64 = db.tree().bytes_on(0).iter().sum();
     assert!(engine.fast().file_bytes() < 2 * held + (64 << 10));
+}
+
+/// No test held that such a plan does not start. It was picked, the lock let go, and another job of the same tables began and ended: an edit that
+/// takes them out once more is one that no opening accepts.
+#[test]
+fn a_plan_that_was_overtaken_by_a_job_of_its_tables_does_not_start() {
+    let scene = Scene::new();
+    for version in ["old", "new"] {
+        scene.put_all(&KEYS, version);
+        scene.db.flush().unwrap();
+    }
+    let stale = scene.pick(0, &everything(), true);
+    scene.lower(0);
+    scene.start(stale.expect("a compaction of L0"));
+    assert!(!scene.engine().is_compacting());
+    let scene = scene.reopen(options());
+    scene.check(&model(&KEYS, "new"), &KEYS, "opened again");
 }
 
 /// A job held the version that it was picked from until it ended, and with it every file that others replaced meanwhile: beside
