@@ -72,6 +72,61 @@ fn a_write_waits_for_all_that_was_booked_before_it() {
     assert!((took / 12.0 - 1.0).abs() < 0.02, "{took} s");
 }
 
+/// No test held that writers stop at `l0_stop`. The work that they wait for may fail: then they are told, as nothing else would end their
+/// wait.
+#[test]
+fn writers_stop_while_l0_is_full_and_hear_why_it_stays_so() {
+    let mut options = scene::options();
+    (options.l0_trigger, options.l0_slowdown, options.l0_stop) = (2, 2, 3);
+    let scene = Scene::with(options);
+    let engine = scene.engine();
+    scene.put("key", "1");
+    scene.db.flush().unwrap();
+    // A compaction of L0 that takes long.
+    let plan = scene.pick(0, &everything(), false).unwrap();
+    let job = Tree::start_compaction(&mut scene.tree().state.lock(), &plan);
+    for (version, stops) in [("2", None), ("3", Some(Reason::L0))] {
+        scene.put("key", version);
+        scene.freeze();
+        scene.drain();
+        assert_eq!(engine.must_stop(1), stops);
+    }
+    scene.tree().end_compaction(job, &plan);
+    scene.points.set("compaction.start", || {
+        Err(Error::corruption("/fast/7.sst", 0, "a block"))
+    });
+    let refused = scene.db.put("key", "4");
+    assert!(
+        matches!(refused, Err(Error::Corruption { .. })),
+        "{refused:?}"
+    );
+    scene.points.clear("compaction.start");
+    scene.put("key", "4");
+    assert_eq!(engine.must_stop(1), None);
+    assert_eq!(scene.get("key").as_deref(), Some("4"));
+}
+
+/// Nor did any hold that they are slowed for what waits to be compacted, long before L0 has many tables.
+#[test]
+fn writers_are_slowed_for_compaction_debt() {
+    let mut options = scene::options();
+    options.l0_trigger = 4;
+    let scene = Scene::with(options);
+    let engine = scene.engine();
+    scene.put("first", "new");
+    scene.db.flush().unwrap();
+    // A compaction of L0 that takes forever.
+    let plan = scene.pick(0, &everything(), false).unwrap();
+    Tree::start_compaction(&mut scene.tree().state.lock(), &plan);
+    let start = 32 * engine.sizes.memtable_size;
+    scene.fill_l0(2000);
+    assert!(engine.compaction_debt() < start);
+    assert_eq!(engine.stall.reason(), None);
+    scene.fill_l0(1000);
+    assert!(engine.compaction_debt() > start);
+    assert_eq!(engine.stall.reason(), Some(Reason::Debt));
+}
+
 /// Writers stayed slowed for what had waited in a keyspace that was gone, until the next memtable was full.
 #[test]
 fn nobody_is_slowed_for_a_keyspace_that_is_gone() {
