@@ -60,8 +60,13 @@ fn nothing_is_pruned_while_a_backup_is_taken() {
     let is_early = Arc::clone(&was_early);
     points.set("backup.before_generation", move || {
         let (pruner, answer) = (Arc::clone(&pruner), answer.clone());
-        thread::spawn(move || answer.send(pruner.prune(1)));
-        // Long enough for it to remove what no generation names, if it may.
+        let (says, said) = mpsc::channel();
+        thread::spawn(move || {
+            let _ = says.send(());
+            answer.send(pruner.prune(1))
+        });
+        said.recv_timeout(LONG).unwrap();
+        // Long enough from here on for it to remove what no generation names, if it may.
         let early = asked.lock().unwrap().recv_timeout(A_MOMENT);
         is_early.store(early.is_ok(), Ordering::SeqCst);
         Ok(())

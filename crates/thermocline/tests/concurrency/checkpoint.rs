@@ -7,7 +7,7 @@ use std::thread;
 
 use thermocline::{Batch, Db, Options};
 
-use crate::support::{A_MOMENT, LONG, Slot, open_with_points};
+use crate::support::{A_MOMENT, LONG, Slot, begin, open_with_points};
 use thermocline_torture::stores::{memory, open_on, small_options};
 
 /// Makes a checkpoint; what comes back opens it.
@@ -45,8 +45,8 @@ fn a_flush_beside_a_checkpoint_tears_no_batch() {
         if flushes.fetch_add(1, Ordering::SeqCst) == 0 {
             let db = slot.get().unwrap().clone();
             let (frozen, freezes) = mpsc::channel();
-            thread::spawn(move || {
-                write_both(&db, "after");
+            write_both(&db, "after");
+            begin(move || {
                 db.flush().unwrap();
                 let _ = frozen.send(());
             });

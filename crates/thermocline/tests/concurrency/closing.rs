@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use thermocline::{Batch, Durability, Error};
 
-use crate::support::{A_MOMENT, LONG, Slot, open_with_points};
+use crate::support::{A_MOMENT, LONG, Slot, begin, open_with_points};
 use thermocline_torture::stores::{memory, open_on, small_options};
 
 fn key(n: u32) -> String {
@@ -107,7 +107,7 @@ fn no_write_is_acknowledged_behind_the_end_of_the_log() {
     let (asked, asks) = (Arc::clone(&answers), Arc::clone(&early));
     points.set("close.log_ended", move || {
         let (db, answer) = (slot.get().unwrap().clone(), answer.clone());
-        thread::spawn(move || {
+        begin(move || {
             let _ = answer.send(db.put_with("late", "v", Durability::None));
         });
         let first = asked.lock().unwrap().recv_timeout(A_MOMENT);
@@ -203,9 +203,14 @@ fn a_store_is_not_given_free_while_another_closes_it() {
         assert!(n < 100_000, "no compaction has started");
     }
     // Both get as far as they can before one of them goes on.
-    let flushed = AtomicU64::new(0);
+    let (flushed, asked) = (AtomicU64::new(0), Arc::new(AtomicU64::new(0)));
+    let asks = Arc::clone(&asked);
     points.set("close.flushed", move || {
         flushed.fetch_add(1, Ordering::SeqCst);
+        let started = Instant::now();
+        while asks.load(Ordering::SeqCst) < 2 && started.elapsed() < LONG {
+            thread::yield_now();
+        }
         let started = Instant::now();
         while flushed.load(Ordering::SeqCst) < 2 && started.elapsed() < A_MOMENT {
             thread::yield_now();
@@ -214,8 +219,11 @@ fn a_store_is_not_given_free_while_another_closes_it() {
     });
     let (closed, closing) = mpsc::channel();
     for _ in 0..2 {
-        let (db, closed) = (db.clone(), closed.clone());
-        thread::spawn(move || closed.send(db.close()).unwrap());
+        let (db, closed, asked) = (db.clone(), closed.clone(), Arc::clone(&asked));
+        begin(move || {
+            asked.fetch_add(1, Ordering::SeqCst);
+            closed.send(db.close()).unwrap();
+        });
     }
     let early = closing.recv_timeout(4 * A_MOMENT);
     assert!(early.is_err(), "it is not closed yet");

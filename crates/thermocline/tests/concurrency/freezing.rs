@@ -3,11 +3,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::thread;
 
 use thermocline::{Batch, Db};
 
-use crate::support::{A_MOMENT, LONG, Slot, open_with_points};
+use crate::support::{A_MOMENT, LONG, Slot, begin, open_with_points};
 use thermocline_torture::stores::{memory, open_on, small_options};
 
 fn batch_of_three(value: &str) -> Batch {
@@ -76,7 +75,9 @@ fn a_memtable_does_not_freeze_between_the_inserts_of_a_batch() {
     points.set("commit.inserting", move || {
         if hits.fetch_add(1, Ordering::SeqCst) == 0 {
             let db = slot.get().unwrap().clone();
-            thread::spawn(move || db.flush());
+            begin(move || {
+                let _ = db.flush();
+            });
             let early = frozen.lock().unwrap().recv_timeout(A_MOMENT);
             assert!(early.is_err(), "frozen with a batch half inserted");
         }
@@ -111,7 +112,7 @@ fn the_new_memtable_takes_no_write_before_it_is_published() {
     points.set("freeze.before_publish", move || {
         let db = slot.get().unwrap().clone();
         let acknowledged = acknowledged.clone();
-        thread::spawn(move || {
+        begin(move || {
             let result = db.write(batch_of_three("new"));
             let values = seen(&db);
             let _ = acknowledged.send((result.map(|_| ()), values));
