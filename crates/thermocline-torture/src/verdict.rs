@@ -121,6 +121,21 @@ impl fmt::Display for Violation {
     }
 }
 
+/// Each of `keys` with what was `found` for it by one read of them all.
+///
+/// # Errors
+/// When there are not as many answers as keys: what is missing must not pass unseen.
+pub(crate) fn each_with_its_answer<K, V>(
+    keys: &[K],
+    found: Vec<V>,
+) -> Result<impl Iterator<Item = (&K, V)>, Violation> {
+    if found.len() != keys.len() {
+        let message = format!("{} keys have {} answers", keys.len(), found.len());
+        return Err(Violation::new(Promise::Right, message));
+    }
+    Ok(keys.iter().zip(found))
+}
+
 /// What cases did, by name: proof that a harness reached what it is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally(BTreeMap<&'static str, u64>);
@@ -274,6 +289,18 @@ mod tests {
         assert_eq!(next("c", "b", false), Some(Promise::Gone));
         let end = Promise::judge_next(None, Some((b"a", b"")), true);
         assert_eq!(end, Some(Promise::Kept));
+    }
+
+    /// Answers were compared with the keys as far as both went: one that was too short was right.
+    #[test]
+    fn a_read_of_several_keys_has_an_answer_for_each() {
+        let promise = |found: &[u8]| {
+            let answered = each_with_its_answer(&["a", "b"], found.to_vec());
+            answered.map(Iterator::count).map_err(|found| found.promise)
+        };
+        assert_eq!(promise(&[1, 2]), Ok(2));
+        assert_eq!(promise(&[1]), Err(Promise::Right));
+        assert_eq!(promise(&[1, 2, 3]), Err(Promise::Right));
     }
 
     #[test]

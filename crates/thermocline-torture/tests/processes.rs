@@ -50,6 +50,11 @@ fn what_the_system_limits_is_used_up_and_given_back() {
     assert!(counted(&verdict, "refusals") > 0, "{verdict}");
     assert!(counted(&verdict, "openings refused") > 0, "{verdict}");
     assert_eq!(counted(&verdict, "stores without open files"), 1);
+    assert_eq!(counted(&verdict, "stores without room in a file"), 1);
+    assert!(
+        counted(&verdict, "processes without memory") > 0,
+        "{verdict}"
+    );
 }
 
 #[test]

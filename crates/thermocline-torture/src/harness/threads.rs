@@ -12,7 +12,7 @@ use super::Harness;
 use crate::cases::{self, Plan};
 use crate::random_options::crowded_options;
 use crate::stores::{memory, open_on};
-use crate::verdict::{Promise, Tally, Verdict, Violation};
+use crate::verdict::{Promise, Tally, Verdict, Violation, each_with_its_answer};
 use crate::work_done::count_work;
 
 pub(crate) const HARNESS: Harness = Harness {
@@ -150,8 +150,8 @@ impl Trial {
                 let least: Vec<_> = numbers.iter().map(|n| self.acknowledged(*n)).collect();
                 let keys: Vec<_> = numbers.iter().map(|n| key(*n)).collect();
                 let found = self.db.multi_get(&keys)?;
-                let mut all = numbers.iter().zip(least).zip(found);
-                all.try_for_each(|((number, least), found)| {
+                let mut all = each_with_its_answer(&numbers, found)?.zip(least);
+                all.try_for_each(|((number, found), least)| {
                     self.check(*number, least, found.as_deref())
                 })
             }

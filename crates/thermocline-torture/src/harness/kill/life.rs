@@ -18,7 +18,7 @@ use super::options::{self, Directories};
 use crate::child::{Line, say};
 use crate::client::{Client, KEYS, KEYSPACES, Model, find_all, keyspaces};
 use crate::harness::exhaustion::limits;
-use crate::verdict::{Promise, Violation};
+use crate::verdict::{Promise, Violation, each_with_its_answer};
 
 /// What a child is to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -447,7 +447,7 @@ impl At<'_> {
             let keys: Vec<String> = places.iter().map(|place| self.client.key(*place)).collect();
             let found = keyspace.multi_get(&keys);
             let found = found.map_err(|error| format!("multi_get: {error}"))?;
-            for (place, found) in places.iter().zip(found) {
+            for (place, found) in each_with_its_answer(&places, found)? {
                 self.model.check(self.client, *place, found.as_deref())?;
             }
         }

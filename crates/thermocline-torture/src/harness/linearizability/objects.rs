@@ -3,7 +3,7 @@
 use thermocline::{Batch, Db, Keyspace, Snapshot, Value};
 
 use super::history::Content;
-use crate::verdict::{Promise, Violation};
+use crate::verdict::{Promise, Violation, each_with_its_answer};
 
 /// How an object is read.
 #[derive(Debug, Clone, Copy)]
@@ -90,7 +90,9 @@ impl Object {
             }
             Way::MultiGet => {
                 let keys: Vec<_> = (0..self.width).step_by(2).map(|m| self.key(m)).collect();
-                keyspaces[0].multi_get(&keys)?
+                let found = keyspaces[0].multi_get(&keys)?;
+                let found = each_with_its_answer(&keys, found)?;
+                found.map(|(_, found)| found).collect()
             }
             Way::Snapshot => {
                 let snapshot = db.snapshot();

@@ -16,7 +16,7 @@ use thermocline::{
 use super::coverage::look_at;
 use super::model::{Bounds, Map, Walk, compare, judge, records};
 use crate::stores::memory;
-use crate::verdict::{Promise, Tally, Violation};
+use crate::verdict::{Promise, Tally, Violation, each_with_its_answer};
 
 type Checked<T = ()> = Result<T, Violation>;
 
@@ -278,7 +278,7 @@ impl Run<'_> {
             .map(|_| self.key())
             .collect();
         let found = self.keyspace(which)?.multi_get(&keys)?;
-        for (key, found) in keys.iter().zip(found) {
+        for (key, found) in each_with_its_answer(&keys, found)? {
             judge("multi_get", key, found.as_deref(), &self.maps[which])?;
         }
         Ok(())
@@ -342,7 +342,7 @@ impl Run<'_> {
         let keyspace = self.keyspace(which)?;
         let keys: Vec<Bytes> = (0..10).map(|_| self.key()).collect();
         let found = snapshot.multi_get_in(&keyspace, &keys)?;
-        for (key, found) in keys.iter().zip(found) {
+        for (key, found) in each_with_its_answer(&keys, found)? {
             judge(
                 "multi_get of a snapshot",
                 key,

@@ -12,7 +12,7 @@ use thermocline::{Durability, Error, Expect, Range, Snapshot, Value};
 use super::world::{KEYSPACES, World, open};
 use crate::life::history::{Contents, Write, apply, batch_of, difference};
 use crate::life::{Stop, tiny_options};
-use crate::verdict::{Promise, Violation};
+use crate::verdict::{Promise, Violation, each_with_its_answer};
 
 /// Keys of each keyspace.
 const KEYS: usize = 260;
@@ -150,7 +150,7 @@ impl Clients {
         let found = world.keyspace(which)?.multi_get(&keys);
         let all = |found: &Vec<_>| found.iter().flat_map(bytes_of).collect();
         world.trace.answer("multi_get", &found, all);
-        for (key, found) in keys.iter().zip(found?) {
+        for (key, found) in each_with_its_answer(&keys, found?)? {
             let at = at(which, key);
             if let Some(problem) = difference(&at, world.visible.get(&at), found.as_deref()) {
                 return Err(problem.into());

@@ -11,7 +11,7 @@ use thermocline::{Db, Durability, Error, Keyspace, Snapshot};
 
 use super::weather::Sky;
 use crate::client::{Client, KEYSPACES, Model, Place};
-use crate::verdict::{Promise, Violation};
+use crate::verdict::{Promise, Violation, each_with_its_answer};
 
 /// A call that takes longer needs a reason.
 pub(super) const LONGEST: Duration = Duration::from_secs(1);
@@ -214,8 +214,8 @@ impl User {
             Ok(found) => found,
             Err(error) => return self.refused(scene, "multi_get", &error),
         };
-        for (key, found) in keys.into_iter().zip(found) {
-            let place = (keyspace, key);
+        for (key, found) in each_with_its_answer(&keys, found)? {
+            let place = (keyspace, *key);
             self.model.check(self.client, place, found.as_deref())?;
         }
         Ok(())
