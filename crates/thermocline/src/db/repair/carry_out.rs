@@ -1,7 +1,7 @@
 //! The changes of a repair. Up to the rename of `CURRENT` nothing that was there is gone, and a repair
 //! that is cut short may be repeated: tables that it wrote name their sources as replaced, all of which
-//! are still there, so they do not count. From then on the store is sound: what the new manifest does not name
-//! an opening removes, too.
+//! are still there, so they do not count. One that fails removes them. From then on the store is sound: what the new
+//! manifest does not name an opening removes, too.
 
 use super::merge;
 use super::plan::Plan;
@@ -13,9 +13,9 @@ use crate::options::RecoveryMode;
 use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::tier::Tier;
-use crate::version::edit::{table_file_name, table_number};
+use crate::version::edit::{FileId, FoundLog, TableMeta, table_file_name, table_number};
 use crate::version::{Manifest, identity, manifest_file_name, manifest_number};
-use crate::wal::{self, log_store};
+use crate::wal::{self, Recovered, log_store};
 
 /// Carries out `plan`; adds to it what is lost on the way and what was set aside.
 ///
@@ -25,35 +25,90 @@ pub(super) fn carry_out(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Pla
     for tier in tiers {
         tier.remove_left_copies()?;
     }
-    let mut written = Vec::new();
+    // Before the tables: what finds no room for a little should not write as much as the store has.
+    set_aside(builder, tiers, plan)?;
     let mut next = plan.shape.next_file;
     let mut new_file = || {
         next += 1;
         next - 1
     };
-    for merge in &plan.merges {
-        for meta in merge::write(plan, merge, tiers, &mut new_file)? {
-            written.push(meta);
+    let written = write_tables(plan, tiers, &mut new_file)?;
+    let recovered = identify_and_settle(builder, tiers, plan)
+        .inspect_err(|_| merge::remove(tiers, &written))?;
+    let found_log = put_in_force(builder, tiers, plan, &written, &recovered, &mut new_file)
+        .inspect_err(|error| {
+            // Else the manifest that names them may be in force.
+            if !matches!(error, Error::Poisoned { .. }) {
+                merge::remove(tiers, &written);
+            }
+        })?;
+    wal::remove_others(&tiers[0], &found_log, &builder.points)?;
+    for tier in tiers {
+        for file in tier.tables.list()? {
+            let Some(id) = table_number(&file.name) else {
+                continue;
+            };
+            let named = plan.shape.tables.get(&id);
+            if named.is_none_or(|table| table.tier != tier.index) {
+                tier.tables.remove(&file.name)?;
+            }
         }
+        tier.sync_names(|| tier.tables.sync_dir())?;
     }
-    set_aside(builder, tiers, plan)?;
+    Ok(())
+}
+
+/// Writes the tables of all merges.
+///
+/// # Errors
+/// I/O errors; what was written is then removed. Only an opening sweeps, and the store may not open: each attempt would leave as much.
+fn write_tables(
+    plan: &Plan,
+    tiers: &[Arc<Tier>],
+    new_file: &mut dyn FnMut() -> FileId,
+) -> Result<Vec<TableMeta>> {
+    let mut written = Vec::new();
+    for merge in &plan.merges {
+        let tables = merge::write(plan, merge, tiers, new_file)
+            .inspect_err(|_| merge::remove(tiers, &written))?;
+        written.extend(tables);
+    }
+    Ok(written)
+}
+
+/// Writes `TIER` where it is missing or damaged, and changes of the log what an opening would change. Behind the tables, which may find
+/// no room: a torn end is cut off here, and the next attempt would not report it.
+fn identify_and_settle(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &Plan) -> Result<Recovered> {
     for tier in &plan.nameless_tiers {
         let medium = builder.medium_of(*tier);
         let tier = &tiers[*tier];
         let store = medium.log_store(&tier.options.path, false)?;
         identity::replace(tier, &*store, plan.database)?;
     }
-    // What it changes is what an opening would change.
-    let recovered = wal::recover(
+    wal::recover(
         &tiers[0],
         plan.database,
         RecoveryMode::Tolerant,
         &plan.log,
         &builder.points,
         &mut |_, _, _, _, _| Ok(()),
-    )?;
+    )
+}
+
+/// Begins the manifest that names what stays and the tables `written`; gives back what it says of the log.
+///
+/// # Errors
+/// As [`Manifest::create`]; [`Error::Corruption`] where no opening would accept it.
+fn put_in_force(
+    builder: &DbBuilder,
+    tiers: &[Arc<Tier>],
+    plan: &mut Plan,
+    written: &[TableMeta],
+    recovered: &Recovered,
+    new_file: &mut dyn FnMut() -> FileId,
+) -> Result<FoundLog> {
     let number = new_file();
-    let tables = written.into_iter().map(|meta| (meta.id, meta));
+    let tables = written.iter().map(|meta| (meta.id, meta.clone()));
     plan.shape.tables.extend(tables);
     plan.shape.next_file = new_file();
     let (last_seq, log_start) = (plan.shape.last_seq, plan.shape.log_start);
@@ -69,20 +124,7 @@ pub(super) fn carry_out(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Pla
     })?;
     let points = builder.points.clone();
     Manifest::create(Arc::clone(&tiers[0]), plan.database, number, &edits, points)?;
-    wal::remove_others(&tiers[0], &found_log, &builder.points)?;
-    for tier in tiers {
-        for file in tier.tables.list()? {
-            let Some(id) = table_number(&file.name) else {
-                continue;
-            };
-            let named = plan.shape.tables.get(&id);
-            if named.is_none_or(|table| table.tier != tier.index) {
-                tier.tables.remove(&file.name)?;
-            }
-        }
-        tier.sync_names(|| tier.tables.sync_dir())?;
-    }
-    Ok(())
+    Ok(found_log)
 }
 
 /// Gives what is going to be removed or replaced a second name, or a copy, in the directory [`LOST`].

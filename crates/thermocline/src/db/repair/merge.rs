@@ -58,13 +58,19 @@ pub(super) fn write(
         written: Vec::new(),
     };
     if let Err(error) = merge_into(&mut writer, &mut sources) {
-        for meta in &writer.written {
-            // The first error is the one that counts; what stays is an orphan.
-            let _ = tier.tables.remove(&meta.file_name());
-        }
+        remove(tiers, &writer.written);
         return Err(error);
     }
     Ok(writer.written)
+}
+
+/// Removes tables that a repair wrote which has failed.
+pub(super) fn remove(tiers: &[Arc<Tier>], written: &[TableMeta]) {
+    for meta in written {
+        let tier = &tiers[usize::from(meta.tier)];
+        // The first error is the one that counts; what stays is an orphan.
+        let _ = tier.tables.remove(&meta.file_name());
+    }
 }
 
 fn merge_into(writer: &mut Writer<'_>, sources: &mut [Salvage]) -> Result<()> {
