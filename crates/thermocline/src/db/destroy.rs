@@ -1,6 +1,7 @@
 //! Removing a store.
 
 use super::builder::DbBuilder;
+use super::founding::check_first_is_there;
 use super::open::{check_tier_count, open_tiers};
 use super::shape::Shape;
 use super::tracking::{check_not_alone, discard_ralt};
@@ -16,7 +17,9 @@ use crate::version::{
 use crate::wal::{is_temporary, log_store, segment_number};
 
 /// Removes the store's own files, `CURRENT` first: a crash on the way leaves no store
-/// that names files that are gone. `TIER` goes last from each tier, so that what is left can be told and removed.
+/// that names files that are gone. `TIER` goes last from each tier, so that what is left can be told and removed, and from the first
+/// tier when no other has one any more: without that a device that is not mounted would look like a tier that a destruction has
+/// come to.
 pub(super) fn destroy(builder: &DbBuilder) -> Result<()> {
     builder.options.validate()?;
     let (tiers, locks) = open_tiers(builder, false)?;
@@ -26,37 +29,49 @@ pub(super) fn destroy(builder: &DbBuilder) -> Result<()> {
         current => current?.is_none(),
     };
     let database = database(builder, &tiers, was_begun)?;
-    let mut left = Vec::new();
     for tier in &tiers {
         if was_begun && identity::is_missing(tier)? {
             continue;
         }
         identity::check(tier, database)?;
-        left.push(tier);
     }
-    for tier in left {
-        if let Some(log) = &tier.log {
-            remove_log(&**log)?;
-            discard_ralt(builder, tier)?;
-            discard_flash(&tier.options.path)?;
+    let first = &tiers[0];
+    if let Some(log) = &first.log {
+        remove_log(&**log)?;
+    }
+    for tier in &tiers[1..] {
+        // Else a destruction has come to it, and what is there is not the store's.
+        if !identity::is_missing(tier)? {
+            remove_tables(tier)?;
+            tier.tables.remove(identity::NAME)?;
         }
-        for file in tier.tables.list()? {
-            let numbered = table_number(&file.name).or(copy_number(&file.name));
-            if numbered.is_some() || file.name == identity::TEMPORARY {
-                tier.tables.remove(&file.name)?;
-            }
-        }
+        // In any case: whoever has removed it may have been cut short here.
         tier.sync_names(|| tier.tables.sync_dir())?;
-        tier.tables.remove(identity::NAME)?;
     }
+    discard_ralt(builder, first)?;
+    discard_flash(&first.options.path)?;
+    remove_tables(first)?;
+    first.tables.remove(identity::NAME)?;
     drop(locks);
     Ok(())
+}
+
+/// Removes tables, copies, and what was to become the tier's `TIER`; durable on return.
+fn remove_tables(tier: &Tier) -> Result<()> {
+    for file in tier.tables.list()? {
+        let numbered = table_number(&file.name).or(copy_number(&file.name));
+        if numbered.is_some() || file.name == identity::TEMPORARY {
+            tier.tables.remove(&file.name)?;
+        }
+    }
+    tier.sync_names(|| tier.tables.sync_dir())
 }
 
 /// Which store it is. Where a destruction was begun, the tiers that it has not come to say so; where the manifest is
 /// damaged, the first tier does. Refuses where tiers are left out, as far as anything tells.
 fn database(builder: &DbBuilder, tiers: &[Arc<Tier>], was_begun: bool) -> Result<u128> {
     if was_begun {
+        check_first_is_there(tiers)?;
         for tier in tiers {
             if let Some(database) = identity::database(tier)? {
                 return Ok(database);
@@ -101,12 +116,14 @@ fn remove_log(log: &dyn LogStore) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::Db;
     use crate::executor::Stepped;
     use crate::options::{Options, TierOptions};
     use crate::promotion::tests::scene::{self, KEYS, Scene};
-    use crate::storage::{Fault, Faulty};
+    use crate::storage::{Fault, Faulty, Medium};
 
     fn builder(disk: &Faulty) -> DbBuilder {
         let fast = TierOptions::fast("/fast").capacity(64 << 20);
@@ -114,6 +131,16 @@ mod tests {
         let builder = Db::builder(options).medium(0, Arc::new(disk.clone()));
         let builder = builder.medium(1, Arc::new(disk.clone()));
         builder.executor(Arc::new(Stepped::new(1)))
+    }
+
+    /// A closed store that has tables on the slow tier.
+    fn with_slow_tables() -> Faulty {
+        let store = Faulty::new(1);
+        let scene = Scene::on(Arc::new(store.clone()), scene::options());
+        scene.put_all(&KEYS, "old");
+        scene.to_slow();
+        scene.db.close().unwrap();
+        store
     }
 
     fn names(disk: &Faulty) -> Vec<String> {
@@ -149,6 +176,10 @@ mod tests {
                 if disk.triggered() == 0 {
                     done.unwrap();
                     assert_eq!(names(&disk), ["notes.txt"]);
+                    // Else the first tier's `TIER` may be gone and another's be back.
+                    let slow = Some(Path::new("/slow"));
+                    let mut unsynced = disk.unsynced().into_iter();
+                    assert!(unsynced.all(|piece| piece.directory.as_deref() != slow));
                     break;
                 }
                 assert!(done.is_err(), "{fault:?} at call {call}");
@@ -192,16 +223,31 @@ mod tests {
         }
     }
 
+    /// A mount point without its device has no `CURRENT` either: it was taken for the first tier of a store whose destruction had been
+    /// begun, and the other tier was removed. With the device back the store could neither be opened nor destroyed.
+    #[test]
+    fn a_first_tier_that_is_not_mounted_is_no_destruction_that_was_begun() {
+        let (store, slow) = (with_slow_tables(), Path::new("/slow"));
+        let unmounted = Faulty::new(1);
+        unmounted.log_store("/fast".as_ref(), true).unwrap();
+        for file in store.list_raw(slow) {
+            let bytes = store.read_raw(slow, &file.name).unwrap();
+            unmounted.write_raw(slow, &file.name, &bytes);
+        }
+        let refused = builder(&unmounted).destroy().unwrap_err();
+        assert!(
+            matches!(refused, Error::WrongTier { tier: 0, .. }),
+            "{refused:?}"
+        );
+        assert_eq!(unmounted.list_raw(slow), store.list_raw(slow));
+        assert!(store.list_raw(slow).len() > 1, "tables, and whose they are");
+    }
+
     /// Of a store of two tiers, with one of them named, that one was removed, and all went well. The other's tables stayed, which were
     /// nobody's then.
     #[test]
     fn a_store_is_not_removed_without_all_of_its_tiers() {
-        let store = Faulty::new(1);
-        let scene = Scene::on(Arc::new(store.clone()), scene::options());
-        scene.put_all(&KEYS, "old");
-        scene.to_slow();
-        scene.db.close().unwrap();
-        drop(scene);
+        let store = with_slow_tables();
         let one_tier = |disk: &Faulty| {
             let mut options = scene::options();
             options.tiers.truncate(1);

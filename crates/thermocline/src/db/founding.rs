@@ -44,8 +44,8 @@ pub(super) fn found_new_store(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Resul
 }
 
 /// Refuses directories of which a later one has files of a store and the first has none: that is what its device looks
-/// like while it is not mounted. A founding that was cut short does not: it marks the first tier, durably, before any
-/// other, and writes no table before the manifest.
+/// like while it is not mounted. A founding or a restore that was cut short does not: it marks the first tier, durably, before any
+/// other, and a founding writes no table before the manifest. Nor does a destruction: it comes to the first tier's mark last.
 ///
 /// # Errors
 /// [`Error::WrongTier`] naming the first tier; I/O errors.

@@ -360,7 +360,8 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::InvalidOption`] when a tier is left out that has tables, as far as what can be read tells;
-    /// [`Error::WrongTier`] for a directory of another store; [`Error::NotFound`] when there is none, [`Error::Locked`] when it is
+    /// [`Error::WrongTier`] for a directory of another store, and for a first tier without a file of the store, whose device may not be
+    /// mounted, where another one has some; [`Error::NotFound`] when there is none, [`Error::Locked`] when it is
     /// open, I/O errors.
     pub fn destroy(options: &Options) -> Result<()> {
         DbBuilder::new(options.clone()).destroy()

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use thermocline::storage::{CrashStyle, Fault, Medium};
+use thermocline::storage::{CrashStyle, Fault, Medium, Operation};
 use thermocline::{Backups, Db, Error, Options};
 use thermocline_torture::life::history::contents;
 use thermocline_torture::stores::open_on;
@@ -138,6 +139,31 @@ fn what_a_restore_leaves_can_be_restored_over_or_destroyed() {
         }
     }
     assert!(repeated > 10 && destroyed > 10, "{repeated}, {destroyed}");
+}
+
+/// One that cannot remove all that it has written keeps the first tier's `TIER` as long as another has one: a first tier without it is
+/// taken for one that is not mounted.
+#[test]
+fn a_restore_that_cannot_be_cleared_can_be_destroyed() {
+    let (disk, state) = backed_up(300);
+    for nth in 1..=2 {
+        let disk = copy(&disk);
+        let removals = AtomicU64::new(0);
+        let is_hit = move |operation, name: &str| match operation {
+            Operation::Create => name.starts_with("MANIFEST"),
+            Operation::Remove if name == "TIER" => {
+                removals.fetch_add(1, Ordering::SeqCst) + 1 == nth
+            }
+            _ => false,
+        };
+        disk.fail_where(is_hit, Fault::Io);
+        let failed = backups(&disk).restore_with(None, builder(&disk, "restored"));
+        assert!(failed.is_err(), "removal {nth}");
+        assert_eq!(disk.triggered(), 2, "removal {nth}: {failed:?}");
+        disk.heal();
+        builder(&disk, "restored").destroy().unwrap();
+        assert_eq!(restored(&disk, &backups(&disk), 1, "restored"), state);
+    }
 }
 
 /// To list the backups of a directory that has none made it a directory of backups, and found that it had none: no

@@ -34,7 +34,9 @@ pub(super) fn restore(
     for tier in &tiers {
         check_empty(tier)?;
     }
-    copy_tables(backups, generation, &tiers).inspect_err(|_| clear(generation, &tiers))?;
+    copy_tables(backups, generation, &tiers).inspect_err(|_| {
+        let _ = clear(generation, &tiers);
+    })?;
     Manifest::create(
         Arc::clone(&tiers[0]),
         generation.database,
@@ -45,7 +47,7 @@ pub(super) fn restore(
     .inspect_err(|error| {
         // Else it may be in force.
         if !matches!(error, Error::Poisoned { .. }) {
-            clear(generation, &tiers);
+            let _ = clear(generation, &tiers);
         }
     })?;
     Ok(())
@@ -81,19 +83,23 @@ fn copy_tables(backups: &Backups, generation: &Generation, tiers: &[Arc<Tier>]) 
 }
 
 /// Removes what a restore into empty tiers has written, so that it can be repeated. What cannot be removed
-/// the next attempt finds there, and says so.
-fn clear(generation: &Generation, tiers: &[Arc<Tier>]) {
+/// the next attempt finds there, and says so; it can be destroyed.
+fn clear(generation: &Generation, tiers: &[Arc<Tier>]) -> Result<()> {
+    let mut cleared = Ok(());
     for table in &generation.tables {
         let tier = &tiers[usize::from(table.tier)];
-        let _ = tier.tables.remove(&table_file_name(table.id));
+        cleared = cleared.and(tier.tables.remove(&table_file_name(table.id)));
     }
-    for tier in tiers {
-        if let Some(log) = &tier.log {
-            let _ = log.remove(CURRENT_TEMPORARY);
-        }
-        // Last: where something stays, it is still known whose it is.
-        let _ = tier.tables.remove(identity::NAME);
+    if let Some(log) = &tiers[0].log {
+        cleared = cleared.and(log.remove(CURRENT_TEMPORARY));
     }
+    // Last, and the first tier's last of all, as in a destruction: where something stays, it is still known whose it is.
+    cleared?;
+    for tier in &tiers[1..] {
+        tier.tables.remove(identity::NAME)?;
+        tier.sync_names(|| tier.tables.sync_dir())?;
+    }
+    tiers[0].tables.remove(identity::NAME)
 }
 
 /// A store's own files, or those of another, must not be mixed with what is restored.
