@@ -48,6 +48,7 @@ pub(super) fn destroy(builder: &DbBuilder) -> Result<()> {
         // In any case: whoever has removed it may have been cut short here.
         tier.sync_names(|| tier.tables.sync_dir())?;
     }
+    // Only now: where a destruction was begun nothing else tells that there are others.
     discard_ralt(builder, first)?;
     discard_flash(&first.options.path)?;
     remove_tables(first)?;
@@ -72,6 +73,7 @@ fn remove_tables(tier: &Tier) -> Result<()> {
 fn database(builder: &DbBuilder, tiers: &[Arc<Tier>], was_begun: bool) -> Result<u128> {
     if was_begun {
         check_first_is_there(tiers)?;
+        check_not_alone(builder)?;
         for tier in tiers {
             if let Some(database) = identity::database(tier)? {
                 return Ok(database);
@@ -131,6 +133,13 @@ mod tests {
         let builder = Db::builder(options).medium(0, Arc::new(disk.clone()));
         let builder = builder.medium(1, Arc::new(disk.clone()));
         builder.executor(Arc::new(Stepped::new(1)))
+    }
+
+    /// As [`builder`], with the first tier alone.
+    fn one_tier(disk: &Faulty) -> DbBuilder {
+        let mut options = scene::options();
+        options.tiers.truncate(1);
+        Db::builder(options).medium(0, Arc::new(disk.clone()))
     }
 
     /// A closed store that has tables on the slow tier.
@@ -248,11 +257,6 @@ mod tests {
     #[test]
     fn a_store_is_not_removed_without_all_of_its_tiers() {
         let store = with_slow_tables();
-        let one_tier = |disk: &Faulty| {
-            let mut options = scene::options();
-            options.tiers.truncate(1);
-            Db::builder(options).medium(0, Arc::new(disk.clone()))
-        };
         let is_refused = |disk: &Faulty| {
             let before = names(disk);
             let refused = one_tier(disk).destroy().unwrap_err();
@@ -266,7 +270,41 @@ mod tests {
         let damaged = store.image(|_| true);
         damaged.corrupt("/fast".as_ref(), "CURRENT", 20, 1).unwrap();
         is_refused(&damaged);
+        // Nor without a `CURRENT`: whoever had lost it, or begun a destruction, was asked for nothing.
+        let lost = store.image(|_| true);
+        let log = lost.log_store("/fast".as_ref(), false).unwrap();
+        log.remove(CURRENT).unwrap();
+        is_refused(&lost);
         let scene = Scene::on(Arc::new(store.clone()), scene::options());
         assert!(KEYS.iter().all(|key| scene.get(key).is_some()));
+    }
+
+    /// What tells of the slow tier goes after it: access records went before, so that whoever took up a destruction with the first tier
+    /// alone was left with the tables of the other.
+    #[test]
+    fn a_destruction_that_is_cut_short_misses_a_tier_as_long_as_there_is_one() {
+        let store = with_slow_tables();
+        let mut refused = 0;
+        for call in 1.. {
+            let disk = store.image(|_| true);
+            disk.fail_nth(call, Fault::PowerLoss);
+            let done = builder(&disk).destroy();
+            if disk.triggered() == 0 {
+                done.unwrap();
+                break;
+            }
+            for keeps in [false, true] {
+                let left = disk.image(|_| keeps);
+                let slow = left.list_raw("/slow".as_ref());
+                if !slow.is_empty() {
+                    refused += 1;
+                    let alone = one_tier(&left).destroy();
+                    assert!(alone.is_err(), "call {call}, {keeps}");
+                    assert_eq!(left.list_raw("/slow".as_ref()), slow);
+                }
+                builder(&left).destroy().unwrap();
+            }
+        }
+        assert!(refused > 10, "{refused}");
     }
 }
