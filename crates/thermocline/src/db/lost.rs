@@ -57,17 +57,20 @@ impl Places<'_> {
         loop {
             let (dir, store) = self.place(number)?;
             match store.open(name) {
-                Err(Error::NotFound { .. }) => {
-                    self.tier.tables.link(name, &dir)?;
-                    return Ok(dir.join(name));
-                }
-                // One that was cut short has put it there.
+                Err(Error::NotFound { .. }) => {}
+                // One that was cut short has put it there, and its sync may have failed: named anew, since no later sync
+                // makes the name durable that it lost (I9). Until a manifest is in force the table is where it was, too.
                 Ok(there) if is_same(&*there, &*self.tier.tables.open(name)?)? => {
-                    return Ok(dir.join(name));
+                    store.remove(name)?;
                 }
-                Ok(_) => number += 1,
+                Ok(_) => {
+                    number += 1;
+                    continue;
+                }
                 Err(error) => return Err(error),
             }
+            self.tier.tables.link(name, &dir)?;
+            return Ok(dir.join(name));
         }
     }
 
