@@ -214,6 +214,10 @@ impl Parts<'_> {
         let found_log = recovered.found_log(log_file);
         // Before the manifest, whose end does not tell any more that an edit may be lost.
         let set_aside = lost::set_aside(builder, &self.tiers, &doubtful)?;
+        // A repair that was killed may have left its `TIER` to the system's cache (I4). The first tier's is synced with the manifest.
+        for tier in &self.tiers[1..] {
+            tier.sync_names(|| tier.tables.sync_dir())?;
+        }
         let edits = self
             .shape
             .to_edits(last_seq, log_start, placed_by, &found_log);

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use thermocline::storage::{Fault, Faulty, Medium};
-use thermocline::{Db, DbBuilder, Error};
+use thermocline::storage::{CrashStyle, Fault, Faulty, Medium};
+use thermocline::{Db, DbBuilder, Durability, Error};
 use thermocline_torture::life::{FAST, SLOW, tiny_options};
 
 use super::{filled, open, with_paths};
@@ -182,6 +182,28 @@ fn a_repair_that_is_cut_short_at_an_identity_is_repeated() {
             break;
         }
     }
+}
+
+/// A repair that had put a new `TIER` in the place of a damaged one was killed before it synced the directory. What came next found the new
+/// one, in the system's cache, and synced it neither: the damaged one was back after a loss of power, and the store was refused.
+#[test]
+fn an_identity_that_a_killed_repair_has_replaced_is_durable_once_the_store_is_open() {
+    let (disk, slow) = (Faulty::new(1), Path::new(SLOW));
+    on_two_tiers(&disk).open().unwrap().close().unwrap();
+    let identity = disk.read_raw(slow, "TIER").unwrap();
+    disk.corrupt(slow, "TIER", 20, 1).unwrap();
+    let store = disk.log_store(slow, false).unwrap();
+    let file = store.create("TIER.tmp").unwrap();
+    file.append(&identity).unwrap();
+    file.sync().unwrap();
+    store.rename("TIER.tmp", "TIER").unwrap();
+    let sound = on_two_tiers(&disk).repair(true).unwrap();
+    assert_eq!(sound.problems, Vec::<String>::new());
+    let db = on_two_tiers(&disk).open().unwrap();
+    db.put_with("key", "value", Durability::Sync).unwrap();
+    let disk = disk.crash(CrashStyle::LoseAll);
+    let db = on_two_tiers(&disk).open().unwrap();
+    assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
 }
 
 /// Of a table that was damaged where it belongs, and had a whole copy in another tier's directory, what could be read of the damaged one was
