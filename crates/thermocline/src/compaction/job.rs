@@ -107,7 +107,8 @@ impl CompactionJob {
             seconds: 0.0,
         };
         let f = usize::from(tree.last_fast_level);
-        let tells = plan.from > 0 && plan.from + 1 == f;
+        // A table that is written anew where it lies tells nothing.
+        let tells = plan.from > 0 && plan.from + 1 == f && plan.to >= f;
         Self {
             held: tells.then(Held::default),
             engine,

@@ -211,6 +211,36 @@ impl Picker<'_> {
         plan.map_or(Manual::Wait, |plan| Manual::Start(Box::new(plan)))
     }
 
+    /// The next rewrite of a table of `level` that is `meant`, where it lies: of one whose deletes go by that.
+    pub(crate) fn pick_rewrite(&self, level: usize, meant: &Meant) -> Manual {
+        let here = &self.version.levels[level].tables;
+        let is_due = |table: &TableHandle| meant.holds(level, table) && self.drops(table, level);
+        let Some(table) = here.iter().find(|table| is_due(table)) else {
+            return Manual::Done;
+        };
+        let plan = self.admit(Plan {
+            from: level,
+            to: level,
+            upper: vec![Arc::clone(table)],
+            lower: Vec::new(),
+            outputs: vec![self.output(level)],
+            // Nothing comes to a level below f from elsewhere.
+            is_crossing: false,
+            bypass: None,
+            version: Arc::clone(self.version),
+            is_move: false,
+        });
+        plan.map_or(Manual::Wait, |plan| Manual::Start(Box::new(plan)))
+    }
+
+    /// Whether `table`, written anew at `level`, would be rid of its deletes, but for those that snapshots need: below
+    /// it nothing lies that they hide.
+    fn drops(&self, table: &TableHandle, level: usize) -> bool {
+        let mut below = self.version.levels.iter().skip(level + 1);
+        let range = &table.meta.range;
+        table.meta.deletes > 0 && below.all(|level| level.overlapping(range).is_empty())
+    }
+
     fn admit(&self, plan: Plan) -> Option<Plan> {
         self.running.admits(&plan).then_some(plan)
     }
@@ -221,7 +251,10 @@ impl Picker<'_> {
         let lower = self.version.levels[to].overlapping(&hull).to_vec();
         let last_fast = self.targets.last_fast();
         let mut outputs = vec![self.output(to)];
-        let is_move = lower.is_empty() && upper.len() == 1 && upper[0].meta.tier == outputs[0].tier;
+        let is_alone = lower.is_empty() && upper.len() == 1;
+        // A move drops nothing: deletes that hide nothing any more would come to the last level, and stay.
+        let is_move =
+            is_alone && upper[0].meta.tier == outputs[0].tier && !self.drops(&upper[0], to);
         let is_crossing = from == last_fast;
         // Hot records stay where they are, or come up.
         if is_crossing && self.hotness.is_some() {
@@ -284,7 +317,7 @@ impl Meant {
     }
 }
 
-/// What [`Picker::pick_range`] found.
+/// What [`Picker::pick_range`] or [`Picker::pick_rewrite`] found.
 pub(crate) enum Manual {
     /// Nothing of the range is left in the level.
     Done,
@@ -300,7 +333,7 @@ mod tests {
     use super::*;
     use crate::storage::Memory;
     use crate::version::MAX_LEVELS;
-    use crate::{Db, Options};
+    use crate::{Db, Keyspace, Options};
     use bytes::Bytes;
 
     const F: usize = 2;
@@ -409,5 +442,23 @@ mod tests {
         assert!(!bypasses(little, little, MIB));
         // 1 + 2 and 1 + 24 / 7.
         assert!(bypasses(little, little, 21 * MIB));
+    }
+
+    /// A table that met nothing moved down as it was, whatever it held. Of keys that rise, and were written and deleted within one
+    /// memtable each, the deletes came to the last level so, and stayed there for good.
+    #[test]
+    fn deletes_that_hide_nothing_are_not_moved_to_the_last_level() {
+        let mut options = Options::one_tier("/fast");
+        options.l0_trigger = 1;
+        let db = Db::builder(options).medium(0, Arc::new(Memory::new()));
+        let db = db.open().unwrap();
+        for key in ["a", "b", "c"] {
+            db.put(key, "value").unwrap();
+            db.delete(key).unwrap();
+            db.flush().unwrap();
+        }
+        db.wait_idle().unwrap();
+        let metrics = Keyspace::metrics(&db);
+        assert_eq!((metrics.records, metrics.deletes), (0, 0));
     }
 }

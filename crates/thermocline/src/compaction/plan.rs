@@ -14,6 +14,7 @@ pub(crate) type Locks = Vec<(usize, KeyRange)>;
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) from: usize,
+    /// The level below, or `from` itself of a table that is written anew where it lies.
     pub(crate) to: usize,
     /// Tables of `from`; of L0 newest first.
     pub(crate) upper: Vec<Arc<TableHandle>>,

@@ -9,7 +9,7 @@ use super::background::Work;
 use super::compactions::Seen;
 use super::engine::Engine;
 use super::tree::Tree;
-use crate::compaction::{Manual, Meant};
+use crate::compaction::{Manual, Meant, Picker};
 use crate::error::{Error, Result};
 use crate::key::{KeyRange, MAX_KEY_LEN, SeqNo};
 use crate::sync::Arc;
@@ -111,7 +111,8 @@ impl Engine {
         synced
     }
 
-    /// Brings everything in the range that was written before down to level f, and on the slow tier to the last level.
+    /// Brings everything in the range that was written before down to level f, and on the slow tier to the last level,
+    /// and drops what nobody sees of it there.
     pub(crate) fn compact_range(
         &self,
         tree: &Arc<Tree>,
@@ -126,26 +127,44 @@ impl Engine {
             let last = version.last_level().unwrap_or(0).max(1);
             (last, tree.targets(self, version).last_fast())
         };
+        let meant = || Meant {
+            range: range.clone(),
+            before: self.next_file.load(Ordering::Relaxed),
+        };
+        let is_end = |level: usize| level == last_fast || level >= last;
         for level in (0..last).filter(|level| *level != last_fast) {
-            let meant = Meant {
-                range: range.clone(),
-                before: self.next_file.load(Ordering::Relaxed),
-            };
-            self.compact_level(tree, level, meant)?;
+            self.compact_level(tree, level, meant(), |picker, meant| {
+                let mut picked = picker.pick_range(level, meant);
+                if let Manual::Start(plan) = &mut picked {
+                    // On the way a table may move: it is written anew at the end, or merged before.
+                    plan.is_move &= !is_end(plan.to);
+                }
+                picked
+            })?;
+        }
+        // Snapshots may have needed deletes when they came to lie there.
+        for level in (0..=last).filter(|level| is_end(*level)) {
+            self.compact_level(tree, level, meant(), |picker, meant| {
+                picker.pick_rewrite(level, meant)
+            })?;
         }
         Ok(())
     }
 
-    /// Brings what is `meant` of `level` a level down, in one sweep over its keys.
-    fn compact_level(&self, tree: &Arc<Tree>, level: usize, mut meant: Meant) -> Result<()> {
+    /// Runs what `pick` finds for what is `meant` of `level`, in one sweep over its keys.
+    fn compact_level(
+        &self,
+        tree: &Arc<Tree>,
+        level: usize,
+        mut meant: Meant,
+        pick: impl Fn(&Picker<'_>, &Meant) -> Manual,
+    ) -> Result<()> {
         loop {
             self.check_writable()?;
             let seen = self.background.compactions.look();
             let picked = {
                 let state = tree.state.lock();
-                tree.with_picker(self, &state, true, |picker| {
-                    picker.pick_range(level, &meant)
-                })
+                tree.with_picker(self, &state, true, |picker| pick(picker, &meant))
             };
             match picked {
                 Manual::Done => return Ok(()),
@@ -232,13 +251,13 @@ fn inclusive((lower, upper): (Bound<Bytes>, Bound<Bytes>)) -> KeyRange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Db;
     use crate::executor::Stepped;
     use crate::options::{Options, TierOptions};
     use crate::points::Points;
     use crate::promotion::tests::scene::{F, KEYS, SLOW, Scene};
     use crate::storage::Memory;
     use crate::sync::atomic::{AtomicUsize, Ordering};
+    use crate::{Db, Keyspace};
 
     /// A store with two tables over the same key in L0.
     fn with_two_tables(points: &Points) -> Db {
@@ -344,5 +363,70 @@ mod tests {
         assert_eq!(left.len(), 1, "{left:?}");
         assert_eq!(left[0].meta.range.first, "a");
         (0..threads).for_each(|_| engine.background.compactions.end());
+    }
+
+    /// A store of one tier in which no compaction is due by itself.
+    fn of_one_tier() -> Db {
+        let mut options = Options::one_tier("/fast");
+        options.l0_trigger = 8;
+        let builder = Db::builder(options).medium(0, Arc::new(Memory::new()));
+        builder.executor(Arc::new(Stepped::new(1))).open().unwrap()
+    }
+
+    /// Records in tables, and how many of them are deletes.
+    fn records(db: &Db) -> (u64, u64) {
+        let metrics = Keyspace::metrics(db);
+        (metrics.records, metrics.deletes)
+    }
+
+    /// A table that met nothing moved down as it was, also by `compact_range`: what nobody saw any more came to the last
+    /// level, where a second call did nothing.
+    #[test]
+    fn compacting_a_range_drops_what_nobody_sees_of_tables_that_meet_nothing() {
+        let db = of_one_tier();
+        db.put("key", "value").unwrap();
+        db.delete("key").unwrap();
+        db.compact_range::<&[u8]>(..).unwrap();
+        assert_eq!(records(&db), (0, 0));
+        db.put("key", "old").unwrap();
+        let snapshot = db.snapshot();
+        db.put("key", "new").unwrap();
+        db.flush().unwrap();
+        drop(snapshot);
+        db.compact_range::<&[u8]>(..).unwrap();
+        assert_eq!(records(&db), (1, 0));
+    }
+
+    /// Deletes that a snapshot needed when they came to the last level stayed there, whatever was called, until their keys were
+    /// written again.
+    #[test]
+    fn compacting_a_range_drops_deletes_of_the_last_level_that_a_snapshot_held() {
+        let db = of_one_tier();
+        db.put("key", "value").unwrap();
+        let snapshot = db.snapshot();
+        db.delete("key").unwrap();
+        db.compact_range::<&[u8]>(..).unwrap();
+        assert_eq!(records(&db), (2, 1), "the snapshot needs both");
+        let seen = snapshot.get("key").unwrap();
+        assert_eq!(seen.as_deref(), Some(&b"value"[..]));
+        drop(snapshot);
+        db.compact_range::<&[u8]>(..).unwrap();
+        assert_eq!(records(&db), (0, 0));
+    }
+
+    /// Level f is the last of its tier: its tables are written anew there, but a delete that hides something below is still
+    /// needed (I1).
+    #[test]
+    fn compacting_a_range_keeps_deletes_that_hide_something_on_the_slow_tier() {
+        let scene = Scene::with_old(&["k05"]);
+        scene.delete("k05");
+        for _ in 0..2 {
+            scene.db.compact_range::<&str>(..).unwrap();
+            let levels = scene.levels_of("k05");
+            assert_eq!(
+                levels,
+                [(F as u8, "gone".into()), (SLOW as u8, "old".into())]
+            );
+        }
     }
 }
