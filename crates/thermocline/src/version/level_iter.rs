@@ -1,5 +1,7 @@
 //! A cursor over one level below L0: its tables one after the other.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 
 use super::set::TableHandle;
@@ -12,6 +14,8 @@ use crate::table::{ScanOptions, TableIter};
 /// The records of neighbouring tables, one table open at a time.
 pub(crate) struct LevelIter {
     tables: Arc<Vec<Arc<TableHandle>>>,
+    /// Which of them it goes over: the others are never opened.
+    within: Range<usize>,
     how: ScanOptions,
     /// The open table's position and cursor.
     at: Option<(usize, TableIter)>,
@@ -20,14 +24,28 @@ pub(crate) struct LevelIter {
 impl LevelIter {
     /// A cursor over `tables`, which are in key order without overlap.
     pub(crate) fn new(tables: Arc<Vec<Arc<TableHandle>>>, how: ScanOptions) -> Self {
+        let all = 0..tables.len();
+        Self::within(tables, all, how)
+    }
+
+    /// As [`LevelIter::new`], over those of `tables` alone whose places are `within` this range.
+    pub(crate) fn within(
+        tables: Arc<Vec<Arc<TableHandle>>>,
+        within: Range<usize>,
+        how: ScanOptions,
+    ) -> Self {
         Self {
             tables,
+            within,
             how,
             at: None,
         }
     }
 
     fn open(&mut self, index: usize) -> Option<&mut TableIter> {
+        if !self.within.contains(&index) {
+            return None;
+        }
         let reuse = matches!(self.at, Some((at, _)) if at == index);
         if !reuse {
             let table = self.tables.get(index)?;
@@ -43,7 +61,7 @@ impl LevelIter {
                 return Ok(());
             }
             let next = index + 1;
-            if next >= self.tables.len() {
+            if next >= self.within.end {
                 self.at = None;
             } else if let Some(iter) = self.open(next) {
                 iter.seek_to_first()?;
@@ -57,13 +75,11 @@ impl LevelIter {
             if iter.valid() {
                 return Ok(());
             }
-            match index.checked_sub(1) {
-                None => self.at = None,
-                Some(previous) => {
-                    if let Some(iter) = self.open(previous) {
-                        iter.seek_to_last()?;
-                    }
-                }
+            let index = *index;
+            if index <= self.within.start {
+                self.at = None;
+            } else if let Some(iter) = self.open(index - 1) {
+                iter.seek_to_last()?;
             }
         }
         Ok(())
@@ -83,7 +99,7 @@ impl InternalIterator for LevelIter {
     }
 
     fn seek_to_first(&mut self) -> Result<()> {
-        match self.open(0) {
+        match self.open(self.within.start) {
             Some(iter) => iter.seek_to_first()?,
             None => return Ok(()),
         }
@@ -91,7 +107,7 @@ impl InternalIterator for LevelIter {
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
-        match self.open(self.tables.len().wrapping_sub(1)) {
+        match self.open(self.within.end.wrapping_sub(1)) {
             Some(iter) => iter.seek_to_last()?,
             None => return Ok(()),
         }
@@ -102,7 +118,7 @@ impl InternalIterator for LevelIter {
         let index = self
             .tables
             .partition_point(|table| &table.meta.range.last[..] < target.user_key);
-        match self.open(index) {
+        match self.open(index.max(self.within.start)) {
             Some(iter) => iter.seek(target)?,
             None => self.at = None,
         }
@@ -113,12 +129,9 @@ impl InternalIterator for LevelIter {
         let after = self
             .tables
             .partition_point(|table| &table.meta.range.first[..] <= target.user_key);
-        let Some(index) = after.checked_sub(1) else {
-            self.at = None;
-            return Ok(());
-        };
-        if let Some(iter) = self.open(index) {
-            iter.seek_for_prev(target)?;
+        match self.open(after.min(self.within.end).wrapping_sub(1)) {
+            Some(iter) => iter.seek_for_prev(target)?,
+            None => self.at = None,
         }
         self.skip_backward()
     }
