@@ -164,6 +164,19 @@ fn backups_are_incremental_and_each_can_be_restored() {
     let refused = store.run("backup", &["--to", dir]);
     let refused = refused.fails(4, &["GENERATION-00000001", "Remove that file"]);
     assert!(!refused.err.contains("repair"), "{}", refused.err);
+    // Nor does one of a later release.
+    let mut later = b"TCLNBKUP\x02\0\0\0".to_vec();
+    let xxh3_of_that: u64 = 0xb322_eb8d_c0a0_780e;
+    later.extend(xxh3_of_that.to_le_bytes());
+    fs::write(&file, later).expect("written");
+    for args in [&["--verify"][..], &[]] {
+        let listed = run(&[&["backups", "--in", dir], args].concat());
+        let listed = listed.fails(3, &["format version 2"]);
+        let lines: Vec<&str> = listed.out.lines().collect();
+        assert_eq!(lines[0], "UNREAD   generation 1");
+        assert!(lines[1].contains("format version 2"), "{lines:?}");
+        assert!(lines[2].contains("generation 2  "), "{lines:?}");
+    }
     fs::write(&file, whole).expect("written");
 
     assert_eq!(restore("old", &["--generation", "1"]), 0);

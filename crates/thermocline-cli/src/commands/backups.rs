@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 use thermocline::{Backups, Error, GenerationInfo};
 
+use super::verify::verdict;
 use crate::failure::Failure;
 use crate::output::Out;
 use crate::progress;
@@ -22,7 +23,8 @@ pub(crate) struct Args {
     #[arg(long = "in", value_name = "DIR")]
     dir: PathBuf,
 
-    /// Read every byte of every generation, of each whether or not others can be read; exit code 4 when one is damaged
+    /// Read every byte of every generation, of each whether or not others can be read; exit code 4 when one is damaged, 3
+    /// when one cannot be read
     #[arg(long)]
     verify: bool,
 
@@ -40,17 +42,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(keep) = args.keep {
         backups.prune(keep as usize)?;
     }
-    let (mut out, mut damaged) = (Out::of_verdict(), 0);
+    let (mut out, mut found) = (Out::of_verdict(), Vec::new());
     for number in backups.numbers()? {
-        let looked = look(&backups, number, args.verify);
-        // Of the others nothing is lost with one that cannot be read.
-        let (generation, problems) = match looked {
-            Ok((generation, problems)) => (Some(generation), problems),
-            Err(error @ Error::Corruption { .. }) => (None, vec![error]),
-            Err(error) => return Err(error.into()),
-        };
-        damaged += problems.len();
-        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        let (generation, problems) = look(&backups, number, args.verify)?;
+        let state = state(&problems, args.verify);
+        let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        found.extend(problems);
         if args.json {
             let of = |value: fn(&GenerationInfo) -> u64| generation.as_ref().map(value);
             let is_known = args.verify || generation.is_none();
@@ -59,15 +56,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 "through_seq": of(|generation| generation.through),
                 "tables": of(|generation| generation.tables),
                 "bytes": of(|generation| generation.bytes),
-                "problems": is_known.then_some(&problems),
+                "problems": is_known.then_some(&told),
             }))?;
             continue;
         }
-        let state = match (args.verify, problems.len()) {
-            (_, 1..) => "DAMAGED  ",
-            (true, 0) => "ok       ",
-            (false, 0) => "",
-        };
         let content = generation.map_or_else(String::new, |generation| {
             format!(
                 "  {} tables  {}  through sequence {}",
@@ -77,28 +69,49 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             )
         });
         out.line(format!("{state}generation {number}{content}"))?;
-        for problem in problems {
+        for problem in told {
             out.line(format!("problem: {problem}"))?;
         }
     }
     out.finish()?;
-    match damaged {
-        0 => Ok(()),
-        problems => Err(Failure::Damaged { problems }),
+    verdict(found)
+}
+
+/// What is said of a generation with these `problems`, before its number.
+fn state(problems: &[Error], is_verified: bool) -> &'static str {
+    if problems.iter().any(Error::is_corruption) {
+        "DAMAGED  "
+    } else if !problems.is_empty() {
+        "UNREAD   "
+    } else if is_verified {
+        "ok       "
+    } else {
+        ""
     }
 }
 
-/// What generation `number` consists of, and what is damaged of it as far as that is asked for.
+/// What generation `number` consists of, if its file can be read, and what is wrong with it as far as that is asked for.
 fn look(
     backups: &Backups,
     number: u64,
     verify: bool,
-) -> thermocline::Result<(GenerationInfo, Vec<Error>)> {
-    if !verify {
-        return Ok((backups.generation(number)?, Vec::new()));
+) -> thermocline::Result<(Option<GenerationInfo>, Vec<Error>)> {
+    let looked = if verify {
+        let bar = progress::spinner("verifying");
+        let verified = backups.verify(Some(number));
+        bar.finish_and_clear();
+        verified
+    } else {
+        backups
+            .generation(number)
+            .map(|generation| (generation, Vec::new()))
+    };
+    match looked {
+        Ok((generation, problems)) => Ok((Some(generation), problems)),
+        // Of the others nothing is lost with one that cannot be read.
+        Err(
+            error @ (Error::Corruption { .. } | Error::FormatVersion { .. } | Error::Io { .. }),
+        ) => Ok((None, vec![error])),
+        Err(error) => Err(error),
     }
-    let bar = progress::spinner("verifying");
-    let verified = backups.verify(Some(number));
-    bar.finish_and_clear();
-    verified
 }

@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Damage has an exit code of its own. What could not be read may be whole.
-fn verdict(problems: Vec<Error>) -> Result<(), Failure> {
+pub(super) fn verdict(problems: Vec<Error>) -> Result<(), Failure> {
     if problems.iter().any(Error::is_corruption) {
         let problems = problems.len();
         return Err(Failure::Damaged { problems });

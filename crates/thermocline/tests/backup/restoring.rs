@@ -69,6 +69,28 @@ fn every_damaged_file_of_a_backup_is_named_and_not_restored() {
     assert!(files > 2, "{files}");
 }
 
+/// A verification ended with the first table that the device refused: of the others of its generation, and of all generations
+/// after it, nothing was told.
+#[test]
+fn a_table_that_cannot_be_read_is_one_problem_of_its_generation() {
+    let (disk, _) = backed_up(300);
+    let backups = backups(&disk);
+    let listed = backups.generation(1).unwrap();
+    let files = disk.list_raw(Path::new(TABLES)).into_iter();
+    let mut tables = files.filter(|file| file.name.ends_with(".table"));
+    let refused = tables.next().unwrap().name;
+    let name = refused.clone();
+    let is_refused =
+        move |operation, file: &str| operation == Operation::Read && file.ends_with(name.as_str());
+    disk.fail_where(is_refused, Fault::Io);
+    let (generation, problems) = backups.verify(Some(1)).unwrap();
+    assert_eq!(generation, listed);
+    let [Error::Io { path, .. }] = &problems[..] else {
+        panic!("{problems:?}");
+    };
+    assert!(path.ends_with(&refused), "{path:?}");
+}
+
 /// Tables stayed behind from a restore that failed: the next one found its directories not empty, and there was no store to destroy.
 #[test]
 fn a_restore_that_failed_can_be_repeated() {

@@ -263,18 +263,19 @@ impl Backups {
     }
 
     /// Reads every byte of a generation, the newest one unless another is asked for. Gives back what is
-    /// damaged, one error for each file.
+    /// damaged, or cannot be read ([`Error::Io`]), one error for each table.
     ///
     /// # Errors
     /// [`Error::NoBackup`] without such a generation; [`Error::Corruption`] where its own file is damaged;
-    /// I/O errors.
+    /// [`Error::FormatVersion`]; I/O errors of its own file; [`Error::Limit`].
     pub fn verify(&self, generation: Option<u64>) -> Result<(GenerationInfo, Vec<Error>)> {
         let _work = self.work.lock();
         let generation = self.read_one(generation)?;
         let mut problems = Vec::new();
         for table in &generation.tables {
             match copy::check(&*self.tables, table) {
-                Err(error @ Error::Corruption { .. }) => problems.push(error),
+                // The device may refuse one table and have all others.
+                Err(error @ (Error::Corruption { .. } | Error::Io { .. })) => problems.push(error),
                 checked => checked?,
             }
         }
