@@ -51,7 +51,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     });
     bar.finish_and_clear();
     let (report, pruned) = taken?;
-    db.close()?;
     output::say(
         args.json,
         &json!({
@@ -73,5 +72,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             size::show(report.copied_bytes),
             pruned.len()
         ),
-    )
+    )?;
+    Ok(db.close()?)
 }

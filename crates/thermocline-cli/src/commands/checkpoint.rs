@@ -49,11 +49,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let result = db.checkpoint(&targets);
     bar.finish_and_clear();
     result?;
-    db.close()?;
     let names: Vec<String> = targets.iter().map(|t| t.display().to_string()).collect();
     output::say(
         args.json,
         &json!({"tiers": names}),
         format!("checkpoint at {}", names.join(" and ")),
-    )
+    )?;
+    Ok(db.close()?)
 }

@@ -46,7 +46,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     bar.finish_and_clear();
     result?;
     let after = table_bytes(&session.db.metrics());
-    session.close()?;
     let lines: Vec<String> = before
         .iter()
         .zip(&after)
@@ -64,7 +63,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .zip(&after)
         .map(|(before, after)| json!({"bytes_before": before, "bytes_after": after}))
         .collect();
-    output::say(args.json, &json!({"tiers": tiers}), lines.join("\n"))
+    output::say(args.json, &json!({"tiers": tiers}), lines.join("\n"))?;
+    session.close()
 }
 
 fn table_bytes(metrics: &Metrics) -> Vec<u64> {

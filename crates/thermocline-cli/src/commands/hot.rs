@@ -41,9 +41,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let db = args.store.open()?;
     let heat = db.heat(args.limit);
-    let hotrap = db.metrics().hotrap;
-    db.close()?;
-    let Some(hotrap) = hotrap else {
+    let Some(hotrap) = db.metrics().hotrap else {
         return Err(Failure::usage(nothing_tracked(&args.store)));
     };
     let heat = heat?;
@@ -53,7 +51,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     } else {
         out.raw(to_text(&heat, &hotrap.ralt).as_bytes())?;
     }
-    out.finish()
+    out.finish()?;
+    Ok(db.close()?)
 }
 
 fn nothing_tracked(store: &StoreArgs) -> String {

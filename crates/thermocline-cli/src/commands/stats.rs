@@ -36,7 +36,6 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let db = args.store.open()?;
     let metrics = db.metrics();
-    db.close()?;
     let mut out = Out::new();
     if args.json {
         out.pretty_json(&to_json(&metrics))?;
@@ -45,7 +44,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     } else {
         out.raw(metrics.to_text().as_bytes())?;
     }
-    out.finish()
+    out.finish()?;
+    Ok(db.close()?)
 }
 
 fn to_json(m: &Metrics) -> Json {

@@ -10,14 +10,14 @@ use crate::version::edit::VersionEdit;
 impl Engine {
     /// Flushes, stops background work, and lets go of the tiers.
     pub(crate) fn close(&self) -> Result<()> {
-        // One at a time: whoever comes second finds the store closed, and not only about to be.
-        let _closing = self.closing.lock();
-        if self.closed.load(Ordering::Acquire) {
-            return Ok(());
+        // One at a time: whoever comes second finds the store closed, and not only about to be, and hears what the first heard.
+        let mut closing = self.closing.lock();
+        if let Some(outcome) = &*closing {
+            return outcome.clone();
         }
         let flushed = self.flush_all();
         let flushed = flushed.and_then(|_| point!(self.points, "close.flushed"));
-        let flushed = {
+        let outcome = {
             // No writer gets between the log's end and the flag: its write would be acknowledged
             // and, when it asked for no durability, lost.
             let mut log = self.commit.log.lock();
@@ -34,8 +34,10 @@ impl Engine {
             // The manifest's last edit: no keyspace is created behind it.
             let mut manifest = self.manifest.lock();
             let ended = ended.and_then(|()| manifest.append(&closed));
+            let outcome = flushed.and(ended);
+            *closing = Some(outcome.clone());
             self.closed.store(true, Ordering::Release);
-            flushed.and(ended)
+            outcome
         };
         self.executor.notify();
         self.executor.shutdown();
@@ -51,7 +53,7 @@ impl Engine {
         self.graveyard.close();
         self.commit.log_sync.end_removal();
         self.locks.lock().clear();
-        flushed
+        outcome
     }
 }
 
@@ -62,7 +64,7 @@ mod tests {
     use crate::executor::Stepped;
     use crate::options::Options;
     use crate::promotion::tests::scene::{Scene, options};
-    use crate::storage::Faulty;
+    use crate::storage::{Fault, Faulty, Operation};
     use crate::sync::{Arc, Mutex};
 
     /// To wait until a closed store is idle was well, and removed what its readers had let go of. The directories were nobody's by then,
@@ -112,5 +114,26 @@ mod tests {
         assert!(hook.has_run());
         let before = closed.lock().take().expect("it was closed");
         assert_eq!(disk.list_raw("/fast".as_ref()), before);
+    }
+
+    /// Who closed the store for the second time, another thread or a hook that shuts a program down, was told that all was well: what the
+    /// first had not got durable passed for kept.
+    #[test]
+    fn who_closes_a_store_again_hears_the_same() {
+        let disk = Faulty::new(1);
+        let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(disk.clone()));
+        let db = builder.executor(Arc::new(Stepped::new(1))).open().unwrap();
+        db.put("key", "value").unwrap();
+        disk.fail_where(
+            |operation, name| operation == Operation::Sync && name.ends_with(".wal"),
+            Fault::SyncFails,
+        );
+        for call in ["first", "second"] {
+            let closed = db.close();
+            assert!(
+                matches!(closed, Err(Error::Poisoned { .. })),
+                "{call}: {closed:?}"
+            );
+        }
     }
 }

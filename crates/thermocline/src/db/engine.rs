@@ -90,8 +90,8 @@ pub(crate) struct Engine {
     /// Processor time of background work.
     pub(crate) cpu: Arc<CpuTimes>,
     pub(crate) closed: AtomicBool,
-    /// Held by whoever closes the store.
-    pub(crate) closing: Mutex<()>,
+    /// Held by whoever closes the store; then what came of it.
+    pub(crate) closing: Mutex<Option<Result<()>>>,
     /// When the store was opened, by its clock.
     pub(crate) opened: Duration,
     /// Held until the store is closed; dropped last.

@@ -194,7 +194,7 @@ mod tests {
     use crate::executor::Stepped;
     use crate::options::Options;
     use crate::promotion::tests::scene::{F, KEYS, Scene, everything, options, value};
-    use crate::storage::Faulty;
+    use crate::storage::{Faulty, Medium, Memory};
     use crate::version::edit::FoundLog;
 
     /// An edit that makes a manifest long by itself.
@@ -251,7 +251,8 @@ mod tests {
         // A manifest counts as well.
         let mut options = options();
         options.tiers[0].capacity = 64 << 20;
-        let scene = Scene::with(options.clone());
+        let medium: Arc<dyn Medium> = Arc::new(Memory::new());
+        let scene = Scene::on(Arc::clone(&medium), options.clone());
         scene.put_all(&KEYS, "old");
         scene.db.flush().unwrap();
         scene.put_all(&KEYS, "new");
@@ -272,7 +273,8 @@ mod tests {
             scene.db.close().is_err(),
             "the manifest is not to be relied on"
         );
-        let scene = scene.reopen(options);
+        drop(scene);
+        let scene = Scene::on(medium, options);
         assert_eq!(scene.get(KEYS[0]).as_deref(), Some("new"));
     }
 

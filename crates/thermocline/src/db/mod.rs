@@ -331,7 +331,9 @@ impl Db {
     /// still holds are removed by the next opening.
     ///
     /// # Errors
-    /// What kept the last writes from getting durable. The store is closed in any case.
+    /// What kept the last writes from getting durable, or from getting into tables: where it is only that, as for want of room
+    /// ([`Error::NoSpace`]), the next opening replays the log. The store is closed in any case, and whoever closes it again
+    /// hears the same.
     pub fn close(&self) -> Result<()> {
         self.engine().close()
     }
