@@ -46,6 +46,12 @@ impl<T> Mutex<T> {
             Err(poisoned) => poisoned.into_inner(),
         }
     }
+
+    /// The lock, if nobody has it.
+    #[cfg(test)]
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.0.try_lock().ok()
+    }
 }
 
 /// A condition variable for [`Mutex`].

@@ -25,6 +25,7 @@ use crate::options::Durability;
 use crate::points::point;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
+use crate::value::Value;
 use crate::wal::{Wal, WalSync};
 
 /// Bytes of batches in one record of the log, but for a single batch that is longer: nobody is to be refused for the size of
@@ -129,6 +130,9 @@ impl Engine {
         }
         let started = self.clock.now();
         self.make_room(batch.byte_len() as u64)?;
+        // The leader looks while all writers wait for it: what has to be read from a disk for that is read, and counted, here. Whether
+        // the conditions hold is for the leader to say, who sees what comes before the batch.
+        let _ = self.check_conditions(batch.conditions(), |tree, key| self.get(tree, key));
         let pending = Arc::new(Pending::new(batch, durability));
         let mut more = self.commit.gathering.wait_for_more(&*self.clock);
         let result = self.commit.groups.join(
@@ -182,7 +186,8 @@ impl Engine {
             let (run, next) = rest.split_at(self.run_len(rest, most));
             rest = next;
             let checked = self.check_owned(first);
-            let checked = checked.and_then(|()| self.check_conditions(&first.conditions));
+            let look = |tree: &Tree, key: &[u8]| self.get_again(tree, key);
+            let checked = checked.and_then(|()| self.check_conditions(&first.conditions, look));
             let run = if checked.is_err() { &run[1..] } else { run };
             if let Err(error) = checked {
                 let _ = first.result.set(Err(error));
@@ -334,11 +339,16 @@ impl Engine {
         Err(Error::UnknownKeyspace { name })
     }
 
-    /// Conditions are checked by the leader, against everything before this batch.
-    fn check_conditions(&self, conditions: &[Condition]) -> Result<()> {
+    /// Whether `conditions` hold by what `look` finds, in their order up to the first that does not. What counts is what the leader
+    /// finds: everything before this batch.
+    fn check_conditions(
+        &self,
+        conditions: &[Condition],
+        look: impl Fn(&Tree, &[u8]) -> Result<Option<Value>>,
+    ) -> Result<()> {
         for (index, condition) in conditions.iter().enumerate() {
             let found = match self.tree(condition.keyspace) {
-                Some(tree) => self.get(&tree, &condition.key)?,
+                Some(tree) => look(&tree, &condition.key)?,
                 None => None,
             };
             let holds = match &condition.expect {
@@ -360,7 +370,7 @@ mod tests {
     use crate::Db;
     use crate::options::Options;
     use crate::points::Points;
-    use crate::storage::Memory;
+    use crate::storage::{Fault, Faulty, Memory, Operation};
 
     /// A group was one record however much its writers brought together, and beyond 4 GiB all of them were refused, none of whom
     /// was over a limit.
@@ -414,5 +424,40 @@ mod tests {
         assert!(of_two.batch.is_unique(), "a memtable keeps it");
         assert_eq!(index.get("place").unwrap().as_deref(), Some(&b"key"[..]));
         assert_eq!(db.get("key").unwrap().unwrap().len(), 64 << 10);
+    }
+
+    /// The leader read what conditions are about with the log's lock held: on a slow disk the writers of all keyspaces waited for one such
+    /// read after the other.
+    #[test]
+    fn no_writer_waits_for_the_disk_that_has_a_conditions_key() {
+        let disk = Faulty::new(1);
+        let open = || {
+            let medium = Arc::new(disk.clone());
+            let builder = Db::builder(Options::one_tier("/db")).medium(0, medium);
+            builder.open().unwrap()
+        };
+        let db = open();
+        db.put("key", "value").unwrap();
+        db.close().unwrap();
+        let db = open();
+        let (engine, looks) = (Arc::clone(db.engine()), Arc::new(Mutex::new(Vec::new())));
+        let seen = Arc::clone(&looks);
+        // Called at each operation, and lets all of them be.
+        let look = move |operation, name: &str| {
+            if operation == Operation::Read && name.ends_with(".sst") {
+                seen.lock().push(engine.commit.log.try_lock().is_some());
+            }
+            false
+        };
+        disk.fail_where(look, Fault::Io);
+        let mut batch = Batch::new();
+        batch.require(&db, "key", Expect::Present);
+        batch.put("other", "value");
+        db.write(batch).unwrap();
+        disk.heal();
+        let looks = looks.lock();
+        let are_free = looks.iter().all(|is_free| *is_free);
+        assert!(!looks.is_empty() && are_free, "{looks:?}");
+        assert_eq!(db.metrics().hits.gets, 1, "both looks are one read");
     }
 }

@@ -212,7 +212,8 @@ impl Batch {
     }
 
     /// Makes the whole batch depend on what `key` of `keyspace` is when the batch is written:
-    /// compare-and-write.
+    /// compare-and-write. The key is looked up before the batch is queued, and again when its turn comes. The writers of all
+    /// keyspaces wait for the second look, and not for a disk, as long as the block cache keeps what the first has read.
     ///
     /// ```
     /// # fn main() -> thermocline::Result<()> {

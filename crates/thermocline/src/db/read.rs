@@ -15,7 +15,7 @@ use crate::sync::Arc;
 use crate::table::{BlockHandle, BlockSource, Located, ReadTrace, Record};
 use crate::value::Value;
 use crate::version::edit::FileId;
-use crate::version::{MAX_LEVELS, Superversion, TableHandle};
+use crate::version::{MAX_LEVELS, PromotionView, Superversion, TableHandle};
 
 /// Most bytes of blocks that a `multi_get` has read at once, before they are decoded: enough for all
 /// that a device does at once.
@@ -64,7 +64,16 @@ impl Engine {
     ) -> Result<Option<Value>> {
         let mut trace = ReadTrace::default();
         let seq = moment.seq();
-        let below = |trace: &mut ReadTrace| search(from, tree.last_fast_level, key, seq, trace);
+        let below = |trace: &mut ReadTrace| {
+            search(
+                from,
+                tree.last_fast_level,
+                key,
+                seq,
+                PromotionView::get,
+                trace,
+            )
+        };
         // I1: along this order versions of a key never get newer, so the first hit wins.
         let (found, record) = match (search_memtables(from, key, seq), &self.records) {
             (Some(record), _) => (Found::Memtable, Some(record)),
@@ -78,6 +87,22 @@ impl Engine {
         if let Some(record) = &record {
             self.note_access(tree, from, seq, key, found, record);
         }
+        Ok(visible_value(record))
+    }
+
+    /// As [`Engine::get`], where that has just been asked for the same: what it counts, logs, offers and fills is not done a
+    /// second time.
+    pub(super) fn get_again(&self, tree: &Tree, key: &[u8]) -> Result<Option<Value>> {
+        let from = tree.peek();
+        let seq = self.visible();
+        let in_memory = search_memtables(&from, key, seq);
+        let record = match in_memory.or_else(|| self.peek_cached(tree, &from, key, seq)) {
+            Some(record) => Some(record),
+            None => {
+                let (f, mut trace) = (tree.last_fast_level, ReadTrace::default());
+                search(&from, f, key, seq, PromotionView::peek, &mut trace)?.1
+            }
+        };
         Ok(visible_value(record))
     }
 
@@ -316,12 +341,13 @@ fn search_memtables(from: &Superversion, key: &[u8], seq: SeqNo) -> Option<Recor
         .or_else(|| from.immutables.iter().find_map(|m| m.get(key, seq)))
 }
 
-/// The record of `key` below the memtables: what is found first is newest (I1).
+/// The record of `key` below the memtables: what is found first is newest (I1). `promoted` looks into the promotion caches.
 fn search(
     from: &Superversion,
     f: u8,
     key: &[u8],
     seq: SeqNo,
+    promoted: impl Fn(&PromotionView, &[u8], SeqNo) -> Option<Record>,
     trace: &mut ReadTrace,
 ) -> Result<(Found, Option<Record>)> {
     let f = usize::from(f);
@@ -337,7 +363,7 @@ fn search(
         return Ok(found);
     }
     // Not older than what lies below (I6), nor newer than what was searched so far.
-    if let Some(record) = from.promotion.get(key, seq) {
+    if let Some(record) = promoted(&from.promotion, key, seq) {
         return Ok((Found::PromotionCache, Some(record)));
     }
     Ok(search_tables(f + 1..=MAX_LEVELS)?.unwrap_or((Found::Nowhere, None)))

@@ -128,6 +128,19 @@ impl Engine {
         self.look_up(cache, from, &cache.sought(tree.id, key), seq)
     }
 
+    /// As [`Engine::find_cached`], for a look that is no read of its own: its access is not counted.
+    pub(super) fn peek_cached(
+        &self,
+        tree: &Tree,
+        from: &Superversion,
+        key: &[u8],
+        seq: SeqNo,
+    ) -> Option<Record> {
+        let cache = self.records.as_ref().filter(|_| from.has_tables)?;
+        let hit = cache.get(&cache.sought(tree.id, key), seq, || None)?;
+        Some(hit.record)
+    }
+
     #[inline]
     fn look_up(
         &self,

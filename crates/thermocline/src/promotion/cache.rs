@@ -45,6 +45,15 @@ pub(crate) struct PromotionCache {
 impl PromotionCache {
     /// The record of `key`, for a reader at `seq`: never one that is newer.
     pub(crate) fn get(&self, key: &[u8], seq: SeqNo) -> Option<Record> {
+        self.find(key, seq, 1)
+    }
+
+    /// As [`PromotionCache::get`], for a look that is no read of its own: RALT does not hear of it.
+    pub(crate) fn peek(&self, key: &[u8], seq: SeqNo) -> Option<Record> {
+        self.find(key, seq, 0)
+    }
+
+    fn find(&self, key: &[u8], seq: SeqNo, reads: u64) -> Option<Record> {
         if self.bytes() == 0 {
             return None;
         }
@@ -53,7 +62,7 @@ impl PromotionCache {
         if promoted.seq > seq {
             return None;
         }
-        promoted.reads.fetch_add(1, Ordering::Relaxed);
+        promoted.reads.fetch_add(reads, Ordering::Relaxed);
         Some(Record {
             seq: promoted.seq,
             kind: Kind::Put,

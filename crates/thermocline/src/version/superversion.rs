@@ -37,6 +37,11 @@ impl PromotionView {
     pub(crate) fn get(&self, key: &[u8], seq: SeqNo) -> Option<Record> {
         self.caches.iter().find_map(|cache| cache.get(key, seq))
     }
+
+    /// As [`PromotionView::get`], for a look that is no read of its own.
+    pub(crate) fn peek(&self, key: &[u8], seq: SeqNo) -> Option<Record> {
+        self.caches.iter().find_map(|cache| cache.peek(key, seq))
+    }
 }
 
 /// The highest sequence number below level `f` of `version`; 0 when nothing lies there.
