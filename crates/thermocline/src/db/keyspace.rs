@@ -160,25 +160,21 @@ impl Keyspace {
     /// # }
     /// ```
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Range {
-        self.range_at(owned_bounds(range), None)
+        self.range_within(owned_bounds(range))
     }
 
     /// The records whose keys start with `prefix`.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
-        self.range_at(prefix_bounds(prefix.as_ref()), None)
+        self.range_within(prefix_bounds(prefix.as_ref()))
     }
 
     /// All records.
     pub fn iter(&self) -> Range {
-        self.range_at((Bound::Unbounded, Bound::Unbounded), None)
+        self.range_within((Bound::Unbounded, Bound::Unbounded))
     }
 
-    pub(crate) fn range_at(
-        &self,
-        bounds: (Bound<Bytes>, Bound<Bytes>),
-        seq: Option<SeqNo>,
-    ) -> Range {
-        Range::new(Arc::clone(self.engine()), &self.tree, bounds, seq)
+    fn range_within(&self, bounds: (Bound<Bytes>, Bound<Bytes>)) -> Range {
+        Range::new(Arc::clone(self.engine()), &self.tree, bounds, None)
     }
 
     /// Merges the tables that meet `range` down, within each tier to its last level: versions and

@@ -2,6 +2,8 @@
 
 use std::ops::{Bound, RangeBounds};
 
+use bytes::Bytes;
+
 use super::Engine;
 use super::keyspace::{Keyspace, prefix_bounds};
 use super::range::{Range, owned_bounds};
@@ -59,6 +61,30 @@ impl Snapshot {
         engine.get_at(keyspace.tree(), key.as_ref(), self.seq)
     }
 
+    /// Whether `key` has a value in the default keyspace.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// Whether `key` has a value in `keyspace`.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get_in`].
+    pub fn contains_key_in(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get_in(keyspace, key)?.is_some())
+    }
+
+    /// The values of `keys` in the default keyspace, in their order, as [`Keyspace::multi_get`] reads them.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
+        self.multi_get_in(&self.default, keys)
+    }
+
     /// The values of `keys` in `keyspace`, disk reads overlapped.
     ///
     /// # Errors
@@ -84,8 +110,31 @@ impl Snapshot {
         keyspace: &Keyspace,
         range: impl RangeBounds<K>,
     ) -> Range {
+        self.range_within(keyspace, owned_bounds(range))
+    }
+
+    /// The records of the default keyspace whose keys start with `prefix`.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
+        self.prefix_in(&self.default, prefix)
+    }
+
+    /// The records of `keyspace` whose keys start with `prefix`; of a keyspace of another store as [`Snapshot::range_in`].
+    pub fn prefix_in(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Range {
+        self.range_within(keyspace, prefix_bounds(prefix.as_ref()))
+    }
+
+    /// All records of the default keyspace.
+    pub fn iter(&self) -> Range {
+        self.iter_in(&self.default)
+    }
+
+    /// All records of `keyspace`; of a keyspace of another store as [`Snapshot::range_in`].
+    pub fn iter_in(&self, keyspace: &Keyspace) -> Range {
+        self.range_within(keyspace, (Bound::Unbounded, Bound::Unbounded))
+    }
+
+    fn range_within(&self, keyspace: &Keyspace, bounds: (Bound<Bytes>, Bound<Bytes>)) -> Range {
         let engine = Arc::clone(self.default.engine());
-        let bounds = owned_bounds(range);
         let mut records = Range::new(engine, keyspace.tree(), bounds, Some(self.seq));
         if let Err(error) = self.engine_of(keyspace) {
             records.refuse(error);
@@ -103,22 +152,60 @@ impl Snapshot {
         engine.check_open()?;
         Ok(engine)
     }
-
-    /// The records of the default keyspace whose keys start with `prefix`.
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
-        self.default
-            .range_at(prefix_bounds(prefix.as_ref()), Some(self.seq))
-    }
-
-    /// All records of the default keyspace.
-    pub fn iter(&self) -> Range {
-        self.default
-            .range_at((Bound::Unbounded, Bound::Unbounded), Some(self.seq))
-    }
 }
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
         self.default.engine().snapshots.release(self.seq);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Memory;
+    use crate::{Db, Options};
+
+    fn keys(range: Range) -> Vec<Bytes> {
+        range.map(|record| record.unwrap().0).collect()
+    }
+
+    /// All that a keyspace can be asked, a snapshot can, of each keyspace as it was.
+    #[test]
+    fn a_snapshot_answers_for_each_keyspace() {
+        let builder = Db::builder(Options::one_tier("/db")).medium(0, Arc::new(Memory::new()));
+        let db = builder.open().unwrap();
+        let side = db.create_keyspace("side").unwrap();
+        let put = |keyspace: &Keyspace, keys: &[&str]| {
+            for key in keys {
+                keyspace.put(key, "value").unwrap();
+            }
+        };
+        put(&db, &["a1", "a2", "b1"]);
+        put(&side, &["a3", "b2"]);
+        let before = db.snapshot();
+        for keyspace in [&*db, &side] {
+            put(keyspace, &["a4", "b3"]);
+            keyspace.delete("a1").unwrap();
+        }
+        assert_eq!(keys(before.iter()), ["a1", "a2", "b1"]);
+        assert_eq!(keys(before.iter_in(&side)), ["a3", "b2"]);
+        assert_eq!(keys(before.prefix("a")), ["a1", "a2"]);
+        assert_eq!(keys(before.prefix_in(&side, "a")), ["a3"]);
+        assert_eq!(keys(before.range("b"..)), ["b1"]);
+        assert_eq!(keys(before.range_in(&side, "b"..)), ["b2"]);
+        let are_there = |found: Result<Vec<Option<Value>>>| {
+            let found = found.unwrap().into_iter();
+            found.map(|value| value.is_some()).collect::<Vec<_>>()
+        };
+        let asked = ["a1", "a3", "a4"];
+        let in_default = [true, false, false];
+        let in_side = [false, true, false];
+        assert_eq!(are_there(before.multi_get(&asked)), in_default);
+        assert_eq!(are_there(before.multi_get_in(&side, &asked)), in_side);
+        for (at, key) in asked.into_iter().enumerate() {
+            assert_eq!(before.contains_key(key).unwrap(), in_default[at]);
+            assert_eq!(before.contains_key_in(&side, key).unwrap(), in_side[at]);
+        }
     }
 }

@@ -101,9 +101,14 @@ fn a_keyspace_of_another_store_is_foreign_whatever_its_number() {
         assert!(is_foreign(&snapshot.get_in(foreign, "key").unwrap_err()));
         let many = snapshot.multi_get_in(foreign, &["key"]);
         assert!(is_foreign(&many.unwrap_err()));
-        let mut range = snapshot.range_in::<&str>(foreign, ..);
-        assert!(is_foreign(&range.next().unwrap().unwrap_err()));
-        assert!(range.next().is_none() && range.next_back().is_none());
+        for mut range in [
+            snapshot.range_in::<&str>(foreign, ..),
+            snapshot.prefix_in(foreign, "k"),
+            snapshot.iter_in(foreign),
+        ] {
+            assert!(is_foreign(&range.next().unwrap().unwrap_err()));
+            assert!(range.next().is_none() && range.next_back().is_none());
+        }
     }
     let ours = db.snapshot();
     assert!(ours.get_in(&own, "key").unwrap().is_some());
