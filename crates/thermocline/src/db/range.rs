@@ -30,6 +30,7 @@ pub struct Range {
     superversion: Arc<Superversion>,
     seq: SeqNo,
     bounds: Bounds,
+    fills_cache: bool,
     front: Option<Front>,
     back: Option<Back>,
     /// Why there is nothing to iterate over.
@@ -104,11 +105,34 @@ impl Range {
                 lower: bounds.0,
                 upper: bounds.1,
             },
+            fills_cache: true,
             front: None,
             back: None,
             refused: None,
             finished: false,
         }
+    }
+
+    /// Whether blocks that are read from a disk stay in the block cache; without this they do. A scan of much that is not wanted
+    /// again soon, for an export say, leaves the cache to other readers with `false`; what is cached already it uses all
+    /// the same. Counts for an end that was not begun yet.
+    ///
+    /// ```
+    /// # fn main() -> thermocline::Result<()> {
+    /// # let dir = tempfile::tempdir().expect("a temporary directory");
+    /// # let db = thermocline::Db::open(thermocline::Options::one_tier(dir.path()))?;
+    /// # db.put("ash", "tree")?;
+    /// for record in db.iter().fill_cache(false) {
+    ///     let (key, value) = record?;
+    ///     # let _ = (key, value);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "the iterator is what comes back"]
+    pub fn fill_cache(mut self, fill: bool) -> Self {
+        self.fills_cache = fill;
+        self
     }
 
     /// Has the iterator give `error`, and nothing else.
@@ -121,7 +145,7 @@ impl Range {
         let how = ScanOptions {
             purpose: Purpose::UserRead,
             readahead: READAHEAD,
-            fill_cache: true,
+            fill_cache: self.fills_cache,
             to_end: false,
         };
         let mut children: Vec<Box<dyn InternalIterator>> = Vec::new();

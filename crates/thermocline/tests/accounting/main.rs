@@ -185,3 +185,27 @@ fn what_writers_hand_in_is_the_keys_and_values_of_what_is_committed() {
     db.write(batch).unwrap();
     assert_eq!(written(), (5, 11 + 3 + 302));
 }
+
+#[test]
+fn a_scan_that_is_not_to_fill_the_block_cache_leaves_it_as_it_was() {
+    let builder = Db::builder(Options::one_tier("/fast"));
+    let builder = builder.medium(0, Arc::new(Counting::default()));
+    let db = builder.executor(Arc::new(Stepped::new(3))).open().unwrap();
+    for n in 0..500 {
+        db.put(key(n), [1; 600]).unwrap();
+    }
+    db.flush().unwrap();
+    let cached = || db.metrics().memory.block_cache;
+    let before = cached();
+    assert_eq!(db.iter().fill_cache(false).count(), 500);
+    assert_eq!(db.iter().fill_cache(false).rev().count(), 500);
+    assert_eq!(db.snapshot().iter().fill_cache(false).count(), 500);
+    assert_eq!(cached(), before);
+    assert_eq!(db.iter().count(), 500);
+    assert!(cached() > before + 500 * 600, "{} of {before}", cached());
+    // What is there is used.
+    let reads = || io(&db.metrics(), 0, Purpose::UserRead).read_ops;
+    let before = reads();
+    assert_eq!(db.iter().fill_cache(false).count(), 500);
+    assert_eq!(reads(), before);
+}
