@@ -214,9 +214,13 @@ impl Parts<'_> {
         let found_log = recovered.found_log(log_file);
         // Before the manifest, whose end does not tell any more that an edit may be lost.
         let set_aside = lost::set_aside(builder, &self.tiers, &doubtful)?;
-        // A repair that was killed may have left its `TIER` to the system's cache (I4). The first tier's is synced with the manifest.
-        for tier in &self.tiers[1..] {
-            tier.sync_names(|| tier.tables.sync_dir())?;
+        // A repair that was killed, or whose sync failed, has left its `TIER` to the system's cache (I4).
+        for (index, tier) in self.tiers.iter().enumerate() {
+            if identity::is_unsynced(tier)? {
+                let store = builder.medium_of(index);
+                let store = store.log_store(&tier.options.path, false)?;
+                identity::replace(tier, &*store, self.database)?;
+            }
         }
         let edits = self
             .shape

@@ -11,7 +11,9 @@ use crate::tier::{Purpose, Tier};
 /// Its name in the tier's directory.
 pub(crate) const NAME: &str = "TIER";
 /// What is to be renamed to that.
-pub(crate) const TEMPORARY: &str = "TIER.tmp";
+const TEMPORARY: &str = "TIER.tmp";
+/// An empty file that is there as long as a [replaced](replace) one may be in the system's cache only.
+const UNSYNCED: &str = "TIER.unsynced";
 const MAGIC: &[u8; 8] = b"TCLNTIER";
 const VERSION: u32 = 1;
 /// Magic, version, database, tier index, checksum; the same in every version.
@@ -53,14 +55,36 @@ pub(crate) fn write(tier: &Arc<Tier>, database: u128) -> Result<()> {
 /// holds nothing else would look like a device that is not mounted.
 ///
 /// # Errors
-/// I/O errors of the log store.
+/// I/O errors of the log store; the tier [is marked](is_unsynced) then.
 pub(crate) fn replace(tier: &Tier, store: &dyn LogStore, database: u128) -> Result<()> {
+    // Before the rename: who comes next finds what it names, durable or not.
+    store.create(UNSYNCED)?;
     let file = store.create(TEMPORARY)?;
     file.append(&encode(database, tier.index))?;
     tier.count_write(Purpose::Manifest, LEN as u64);
     file.sync()?;
     store.rename(TEMPORARY, NAME)?;
-    store.sync_dir()
+    tier.sync_names(|| store.sync_dir())?;
+    // If a loss of power undoes that, it costs one more replacement.
+    store.remove(UNSYNCED)
+}
+
+/// Whether the tier's identity may be in the system's cache only: who replaced it was killed, or its sync failed. No later sync makes
+/// durable what that one has lost (I9), so it is to be replaced once more.
+///
+/// # Errors
+/// I/O errors.
+pub(crate) fn is_unsynced(tier: &Tier) -> Result<bool> {
+    match tier.tables.open(UNSYNCED) {
+        Ok(_) => Ok(true),
+        Err(Error::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a replacement that was cut short has left the file `name`.
+pub(crate) fn is_left_over(name: &str) -> bool {
+    name == TEMPORARY || name == UNSYNCED
 }
 
 /// What a tier's directory says of itself.

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use thermocline::storage::{CrashStyle, Fault, Faulty, Medium};
+use thermocline::storage::{CrashStyle, Fault, Faulty, Medium, Operation};
 use thermocline::{Db, DbBuilder, Durability, Error};
 use thermocline_torture::life::{FAST, SLOW, tiny_options};
 
@@ -184,26 +185,39 @@ fn a_repair_that_is_cut_short_at_an_identity_is_repeated() {
     }
 }
 
-/// A repair that had put a new `TIER` in the place of a damaged one was killed before it synced the directory. What came next found the new
-/// one, in the system's cache, and synced it neither: the damaged one was back after a loss of power, and the store was refused.
+/// A repair had put a new `TIER` in the place of a damaged one, and the sync of the directory failed. What came next found the new one, in the
+/// system's cache, and its own sync brought nothing back: the damaged one was there again after a loss of power, and the store, with
+/// acknowledged writes, was refused. So it is where a repair was killed before it synced.
 #[test]
-fn an_identity_that_a_killed_repair_has_replaced_is_durable_once_the_store_is_open() {
-    let (disk, slow) = (Faulty::new(1), Path::new(SLOW));
-    on_two_tiers(&disk).open().unwrap().close().unwrap();
-    let identity = disk.read_raw(slow, "TIER").unwrap();
-    disk.corrupt(slow, "TIER", 20, 1).unwrap();
-    let store = disk.log_store(slow, false).unwrap();
-    let file = store.create("TIER.tmp").unwrap();
-    file.append(&identity).unwrap();
-    file.sync().unwrap();
-    store.rename("TIER.tmp", "TIER").unwrap();
-    let sound = on_two_tiers(&disk).repair(true).unwrap();
-    assert_eq!(sound.problems, Vec::<String>::new());
-    let db = on_two_tiers(&disk).open().unwrap();
-    db.put_with("key", "value", Durability::Sync).unwrap();
-    let disk = disk.crash(CrashStyle::LoseAll);
-    let db = on_two_tiers(&disk).open().unwrap();
-    assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
+fn an_identity_that_a_repair_has_replaced_is_durable_once_the_store_is_open() {
+    for dir in [FAST, SLOW].map(Path::new) {
+        let disk = Faulty::new(1);
+        on_two_tiers(&disk).open().unwrap().close().unwrap();
+        disk.corrupt(dir, "TIER", 20, 1).unwrap();
+        let is_renamed = AtomicBool::new(false);
+        let next_sync = move |operation, name: &str| match operation {
+            Operation::Rename if name == "TIER.tmp" => {
+                is_renamed.store(true, Ordering::SeqCst);
+                false
+            }
+            Operation::SyncDir => is_renamed.swap(false, Ordering::SeqCst),
+            _ => false,
+        };
+        disk.fail_where(next_sync, Fault::SyncFails);
+        let failed = on_two_tiers(&disk).repair(false);
+        assert!(
+            matches!(failed, Err(Error::Poisoned { .. })),
+            "{dir:?}: {failed:?}"
+        );
+        disk.heal();
+        let sound = on_two_tiers(&disk).repair(false).unwrap();
+        assert_eq!(sound.problems, Vec::<String>::new());
+        let db = on_two_tiers(&disk).open().unwrap();
+        db.put_with("key", "value", Durability::Sync).unwrap();
+        let disk = disk.crash(CrashStyle::LoseAll);
+        let db = on_two_tiers(&disk).open().unwrap();
+        assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
+    }
 }
 
 /// Of a table that was damaged where it belongs, and had a whole copy in another tier's directory, what could be read of the damaged one was
