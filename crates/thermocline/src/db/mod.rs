@@ -344,7 +344,8 @@ impl Db {
     /// changed, nor is any with `dry_run`. Every file is read.
     ///
     /// Where the manifest is whole, so is what it promises, but for the losses reported. Where it is not,
-    /// tables and log decide, and `docs/format.md` says what that can and cannot promise.
+    /// tables and log decide, and `docs/format.md` says what that can and cannot promise. What is no use any more and cannot be
+    /// removed is a problem in the report, and no error: the next opening removes it.
     ///
     /// # Errors
     /// [`Error::InvalidOption`] when a tier is left out, as far as what is left tells; [`Error::NotFound`] when there is nothing of a store, [`Error::Corruption`] when nothing of it says which

@@ -17,7 +17,7 @@ use crate::version::edit::{FileId, FoundLog, TableMeta, table_file_name, table_n
 use crate::version::{Manifest, identity, manifest_file_name, manifest_number};
 use crate::wal::{self, Recovered, log_store};
 
-/// Carries out `plan`; adds to it what is lost on the way and what was set aside.
+/// Carries out `plan`; adds to it what is lost on the way, what was set aside, and what could not be cleared away.
 ///
 /// # Errors
 /// I/O errors, [`Error::NoSpace`] among them: every keyspace that is merged is written once more.
@@ -42,20 +42,35 @@ pub(super) fn carry_out(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Pla
                 merge::remove(tiers, &written);
             }
         })?;
-    wal::remove_others(&tiers[0], &found_log, &builder.points)?;
+    // No failure: the store is sound from here on, so that the next repair would find nothing, and nothing else tells of the losses.
+    let mut cleared = wal::remove_others(&tiers[0], &found_log, &builder.points);
     for tier in tiers {
-        for file in tier.tables.list()? {
-            let Some(id) = table_number(&file.name) else {
-                continue;
-            };
-            let named = plan.shape.tables.get(&id);
-            if named.is_none_or(|table| table.tier != tier.index) {
-                tier.tables.remove(&file.name)?;
-            }
-        }
-        tier.sync_names(|| tier.tables.sync_dir())?;
+        cleared = cleared.and(remove_unnamed(tier, &plan.shape));
+    }
+    if let Err(error) = cleared {
+        plan.problems.push(format!(
+            "something that the repaired store does not use may stay until it is opened: {error}"
+        ));
     }
     Ok(())
+}
+
+/// Removes the tables of `tier` that `shape` does not name; durable on return.
+///
+/// # Errors
+/// The first I/O error; it is tried with all of them.
+fn remove_unnamed(tier: &Tier, shape: &Shape) -> Result<()> {
+    let mut removed = Ok(());
+    for file in tier.tables.list()? {
+        let Some(id) = table_number(&file.name) else {
+            continue;
+        };
+        let named = shape.tables.get(&id);
+        if named.is_none_or(|table| table.tier != tier.index) {
+            removed = removed.and(tier.tables.remove(&file.name));
+        }
+    }
+    removed.and(tier.sync_names(|| tier.tables.sync_dir()))
 }
 
 /// Writes the tables of all merges.

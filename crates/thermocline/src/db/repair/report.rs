@@ -11,7 +11,7 @@ use crate::key::SeqNo;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairReport {
-    /// What is wrong, file by file. Empty when the store is sound: nothing is changed then.
+    /// What is wrong, file by file, and what a repair could not clear away. Empty when the store is sound: nothing is changed then.
     pub problems: Vec<String>,
     /// Whether the store was changed; not in a dry run.
     pub repaired: bool,

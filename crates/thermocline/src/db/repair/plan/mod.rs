@@ -52,7 +52,7 @@ pub(super) struct Plan {
     kept: u64,
     logged: u64,
     rebuilt: bool,
-    problems: Vec<String>,
+    pub(super) problems: Vec<String>,
     /// Copies made of files that are going to be removed or replaced.
     pub(super) set_aside: Vec<PathBuf>,
     pub(super) losses: Vec<Loss>,
