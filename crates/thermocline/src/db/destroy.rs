@@ -10,45 +10,59 @@ use crate::error::{Error, Result};
 use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::tier::{Tier, copy_number};
-use crate::version::edit::table_number;
+use crate::version::edit::{FileId, table_number};
 use crate::version::{
-    CURRENT, CURRENT_TEMPORARY, Manifest, current_manifest, identity, manifest_number,
+    CURRENT, CURRENT_TEMPORARY, Manifest, current_manifest, identity, manifest_file_name,
+    manifest_number,
 };
 use crate::wal::{is_temporary, log_store, segment_number};
 
-/// Removes the store's own files, `CURRENT` first: a crash on the way leaves no store
-/// that names files that are gone. `TIER` goes last from each tier, so that what is left can be told and removed, and from the first
-/// tier when no other has one any more: without that a device that is not mounted would look like a tier that a destruction has
-/// come to.
+/// Removes the store's own files, `CURRENT` first: a crash on the way leaves no store that names files that are gone. The manifests
+/// go behind the tables of all tiers but the first, and before any `TIER`: as long as one is there, it tells which tiers have to be named,
+/// and one of them without a `TIER` is a device that is not mounted. `TIER` goes last from each tier, so that what is left can be told and
+/// removed, and from the first tier when no other has one any more: without that a device that is not mounted would look like a tier
+/// that a destruction has come to.
 pub(super) fn destroy(builder: &DbBuilder) -> Result<()> {
     builder.options.validate()?;
     let (tiers, locks) = open_tiers(builder, false)?;
-    let was_begun = match current_manifest(&*log_store(&tiers[0])?) {
+    let first = &tiers[0];
+    let log = log_store(first)?;
+    let was_begun = match current_manifest(&*log) {
         // What is damaged is there.
         Err(Error::Corruption { .. }) => false,
         current => current?.is_none(),
     };
-    let database = database(builder, &tiers, was_begun)?;
+    let manifests = manifests(&*log)?;
+    let database = match was_begun {
+        true => database_of_the_rest(builder, &tiers, &*log, &manifests)?,
+        false => database(builder, &tiers)?,
+    };
+    let has_come_to_identities = was_begun && manifests.is_empty();
     for tier in &tiers {
-        if was_begun && identity::is_missing(tier)? {
+        let may_lack_it = has_come_to_identities || builder.has_given_up(tier.index);
+        if may_lack_it && identity::is_missing(tier)? {
             continue;
         }
         identity::check(tier, database)?;
     }
-    let first = &tiers[0];
-    if let Some(log) = &first.log {
-        remove_log(&**log)?;
-    }
+    remove_log(&*log)?;
     for tier in &tiers[1..] {
         // Else a destruction has come to it, and what is there is not the store's.
         if !identity::is_missing(tier)? {
             remove_tables(tier)?;
-            tier.tables.remove(identity::NAME)?;
         }
-        // In any case: whoever has removed it may have been cut short here.
+    }
+    for number in manifests {
+        log.remove(&manifest_file_name(number))?;
+    }
+    // In any case: whoever has removed one may have been cut short here.
+    log.sync_dir()?;
+    for tier in &tiers[1..] {
+        tier.tables.remove(identity::NAME)?;
+        // In any case, too.
         tier.sync_names(|| tier.tables.sync_dir())?;
     }
-    // Only now: where a destruction was begun nothing else tells that there are others.
+    // Only now: without a manifest nothing else tells that there are others.
     discard_ralt(builder, first)?;
     discard_flash(&first.options.path)?;
     remove_tables(first)?;
@@ -57,29 +71,26 @@ pub(super) fn destroy(builder: &DbBuilder) -> Result<()> {
     Ok(())
 }
 
-/// Removes tables, copies, and what was to become the tier's `TIER`; durable on return.
+/// Removes tables, copies, and what the replacement of a `TIER` has left; durable on return.
 fn remove_tables(tier: &Tier) -> Result<()> {
     for file in tier.tables.list()? {
         let numbered = table_number(&file.name).or(copy_number(&file.name));
-        if numbered.is_some() || file.name == identity::TEMPORARY {
+        if numbered.is_some() || identity::is_left_over(&file.name) {
             tier.tables.remove(&file.name)?;
         }
     }
     tier.sync_names(|| tier.tables.sync_dir())
 }
 
-/// Which store it is. Where a destruction was begun, the tiers that it has not come to say so; where the manifest is
-/// damaged, the first tier does. Refuses where tiers are left out, as far as anything tells.
-fn database(builder: &DbBuilder, tiers: &[Arc<Tier>], was_begun: bool) -> Result<u128> {
-    if was_begun {
-        check_first_is_there(tiers)?;
-        check_not_alone(builder)?;
-        for tier in tiers {
-            if let Some(database) = identity::database(tier)? {
-                return Ok(database);
-            }
-        }
-    }
+/// The manifests that are there.
+fn manifests(log: &dyn LogStore) -> Result<Vec<FileId>> {
+    let files = log.list()?;
+    let numbers = files.iter().filter_map(|file| manifest_number(&file.name));
+    Ok(numbers.collect())
+}
+
+/// Which store it is: where the manifest is damaged, the first tier says so. Refuses where tiers are left out, as far as anything tells.
+fn database(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Result<u128> {
     match Manifest::recover(&tiers[0]) {
         Ok(Some(found)) => {
             match Shape::from_edits(found.edits) {
@@ -99,14 +110,43 @@ fn database(builder: &DbBuilder, tiers: &[Arc<Tier>], was_begun: bool) -> Result
     }
 }
 
+/// As [`database`], where a destruction was begun, or `CURRENT` is lost: the tiers that none has come to say so.
+fn database_of_the_rest(
+    builder: &DbBuilder,
+    tiers: &[Arc<Tier>],
+    log: &dyn LogStore,
+    manifests: &[FileId],
+) -> Result<u128> {
+    if !builder.has_given_up(0) {
+        check_first_is_there(tiers)?;
+    }
+    check_not_alone(builder)?;
+    for number in manifests {
+        match Manifest::read(&tiers[0], log, *number) {
+            // Any of them may have been in force.
+            Ok(found) => {
+                if let Ok(shape) = Shape::from_edits(found.edits) {
+                    check_tier_count(&shape, tiers.len())?;
+                }
+            }
+            Err(Error::Corruption { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    for tier in tiers {
+        if let Some(database) = identity::database(tier)? {
+            return Ok(database);
+        }
+    }
+    database(builder, tiers)
+}
+
+/// Removes `CURRENT`, durably, then the segments and what was to be renamed.
 fn remove_log(log: &dyn LogStore) -> Result<()> {
     log.remove(CURRENT)?;
     log.sync_dir()?;
     let is_own = |name: &str| {
-        segment_number(name).is_some()
-            || manifest_number(name).is_some()
-            || is_temporary(name)
-            || name == CURRENT_TEMPORARY
+        segment_number(name).is_some() || is_temporary(name) || name == CURRENT_TEMPORARY
     };
     for file in log.list()? {
         if is_own(&file.name) {
@@ -125,13 +165,20 @@ mod tests {
     use crate::executor::Stepped;
     use crate::options::{Options, TierOptions};
     use crate::promotion::tests::scene::{self, KEYS, Scene};
-    use crate::storage::{Fault, Faulty, Medium};
+    use crate::storage::{CrashStyle, Fault, Faulty, Medium};
 
     fn builder(disk: &Faulty) -> DbBuilder {
-        let fast = TierOptions::fast("/fast").capacity(64 << 20);
-        let options = Options::with_tiers(vec![fast, TierOptions::slow("/slow")]);
-        let builder = Db::builder(options).medium(0, Arc::new(disk.clone()));
-        let builder = builder.medium(1, Arc::new(disk.clone()));
+        with_slow(disk, &["/slow"])
+    }
+
+    /// As [`builder`], with these tiers below the first.
+    fn with_slow(disk: &Faulty, slow: &[&str]) -> DbBuilder {
+        let mut tiers = vec![TierOptions::fast("/fast").capacity(64 << 20)];
+        tiers.extend(slow.iter().map(|path| TierOptions::slow(*path)));
+        let mut builder = Db::builder(Options::with_tiers(tiers));
+        for tier in 0..=slow.len() {
+            builder = builder.medium(tier, Arc::new(disk.clone()));
+        }
         builder.executor(Arc::new(Stepped::new(1)))
     }
 
@@ -152,8 +199,54 @@ mod tests {
         store
     }
 
+    /// A closed store that has its table on the last of three tiers.
+    fn with_tables_on_the_slowest() -> Faulty {
+        let store = Faulty::new(1);
+        let builder = || with_slow(&store, &["/slow", "/slowest"]);
+        let db = builder().open().unwrap();
+        db.put("key", "value").unwrap();
+        db.close().unwrap();
+        drop(db);
+        // Without a manifest a repair writes all tables to the last tier.
+        let log = store.log_store("/fast".as_ref(), false).unwrap();
+        for number in manifests(&*log).unwrap() {
+            log.remove(&manifest_file_name(number)).unwrap();
+        }
+        log.remove(CURRENT).unwrap();
+        assert!(builder().repair(false).unwrap().rebuilt);
+        assert!(has_tables(&store, "/slowest"));
+        store
+    }
+
+    fn has_tables(disk: &Faulty, dir: &str) -> bool {
+        let mut files = disk.list_raw(dir.as_ref()).into_iter();
+        files.any(|file| table_number(&file.name).is_some())
+    }
+
+    /// Puts the directory `dir` of `from` onto `to`.
+    fn mount(dir: &str, from: &Faulty, to: &Faulty) {
+        let dir = Path::new(dir);
+        to.table_store(dir, true).unwrap();
+        for file in from.list_raw(dir) {
+            let bytes = from.read_raw(dir, &file.name).unwrap();
+            to.write_raw(dir, &file.name, &bytes);
+        }
+    }
+
+    /// Removes what is left of a store, and says whether the first tier had to be given up for that.
+    fn finish(rest: impl Fn() -> DbBuilder) -> bool {
+        match rest().destroy() {
+            Ok(()) | Err(Error::NotFound { .. }) => false,
+            Err(Error::WrongTier { tier: 0, .. }) => {
+                rest().give_up_tier(0).destroy().unwrap();
+                true
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
     fn names(disk: &Faulty) -> Vec<String> {
-        let dirs = ["/fast", "/fast/ralt", "/slow"];
+        let dirs = ["/fast", "/fast/ralt", "/slow", "/slowest"];
         let files = dirs.map(|dir| disk.list_raw(dir.as_ref()));
         files.into_iter().flatten().map(|file| file.name).collect()
     }
@@ -172,6 +265,7 @@ mod tests {
             ("/fast", "00000007.wal.tmp"),
             ("/slow", "00000099.sst"),
             ("/slow", "TIER.tmp"),
+            ("/slow", "TIER.unsynced"),
             ("/slow", "notes.txt"),
         ] {
             store.write_raw(dir.as_ref(), name, b"left");
@@ -306,5 +400,136 @@ mod tests {
             }
         }
         assert!(refused > 10, "{refused}");
+    }
+
+    /// Access records tell of one tier that is left out of two. Of three, with two of them named, those two were removed where a destruction
+    /// had been cut short, and of two without access records the one that was named: nothing took the tables of the other any more.
+    #[test]
+    fn a_destruction_that_is_cut_short_misses_any_tier_with_tables() {
+        let by_level = Faulty::new(1);
+        let tracked = with_slow_tables();
+        for dir in ["/fast", "/slow"] {
+            mount(dir, &tracked, &by_level);
+        }
+        let three = with_tables_on_the_slowest();
+        let stores = [
+            (by_level, &["/slow"][..]),
+            (three, &["/slow", "/slowest"][..]),
+        ];
+        for (store, slow) in stores {
+            let (last, named) = slow.split_last().unwrap();
+            let mut refused = 0;
+            for call in 1.. {
+                let disk = store.image(|_| true);
+                disk.fail_nth(call, Fault::PowerLoss);
+                let _cut_short = with_slow(&disk, slow).destroy();
+                if disk.triggered() == 0 {
+                    break;
+                }
+                for keeps in [false, true] {
+                    let left = disk.image(|_| keeps);
+                    let (before, has_tables) = (names(&left), has_tables(&left, last));
+                    let gone_on = with_slow(&left, named).destroy();
+                    if has_tables {
+                        let Err(Error::InvalidOption { option, .. }) = gone_on else {
+                            panic!("{last}, call {call}, {keeps}: {gone_on:?}");
+                        };
+                        assert_eq!(option, "tiers");
+                        assert_eq!(names(&left), before, "{last}, call {call}, {keeps}");
+                        refused += 1;
+                    }
+                    let is_given_up = finish(|| with_slow(&left, slow));
+                    assert!(!(has_tables && is_given_up), "{last}, call {call}, {keeps}");
+                    assert_eq!(names(&left), [""; 0], "{last}, call {call}, {keeps}");
+                }
+            }
+            assert!(refused > 10, "{last}: {refused}");
+        }
+    }
+
+    /// A destruction was cut short, and the slow tier was not mounted when it was gone on with: an empty mount point passed for a tier that it
+    /// had come to, and the first tier was removed, its mark, too. With the device back its tables were refused by every destruction, opening
+    /// and repair.
+    #[test]
+    fn a_later_tier_that_is_not_mounted_is_none_that_a_destruction_has_come_to() {
+        let store = with_slow_tables();
+        let (mut refused, mut given_up) = (0, 0);
+        for call in 1.. {
+            let disk = store.image(|_| true);
+            disk.fail_nth(call, Fault::PowerLoss);
+            let _cut_short = builder(&disk).destroy();
+            if disk.triggered() == 0 {
+                break;
+            }
+            for keeps in [false, true] {
+                let left = disk.image(|_| keeps);
+                let unmounted = Faulty::new(1);
+                mount("/fast", &left, &unmounted);
+                mount("/fast/ralt", &left, &unmounted);
+                unmounted.table_store("/slow".as_ref(), true).unwrap();
+                let (before, has_tables) = (names(&unmounted), has_tables(&left, "/slow"));
+                let gone_on = builder(&unmounted).destroy();
+                if has_tables {
+                    let is_refused = matches!(gone_on, Err(Error::WrongTier { tier: 1, .. }));
+                    assert!(is_refused, "call {call}, {keeps}: {gone_on:?}");
+                    assert_eq!(names(&unmounted), before, "call {call}, {keeps}");
+                    refused += 1;
+                }
+                mount("/slow", &left, &unmounted);
+                let is_given_up = finish(|| builder(&unmounted));
+                assert!(!(has_tables && is_given_up), "call {call}, {keeps}");
+                assert_eq!(names(&unmounted), [""; 0], "call {call}, {keeps}");
+                given_up += usize::from(is_given_up);
+            }
+        }
+        // Of what has only its `TIER` left nothing tells any more.
+        assert!(refused > 10 && given_up > 0, "{refused}, {given_up}");
+    }
+
+    /// Of a store that had lost a device nothing removed what the others held.
+    #[test]
+    fn a_store_without_a_tier_is_removed_on_demand() {
+        let store = with_slow_tables();
+        let dirs = ["/fast", "/slow"];
+        for lost in [0, 1] {
+            let disk = Faulty::new(1);
+            disk.table_store(dirs[lost].as_ref(), true).unwrap();
+            mount(dirs[1 - lost], &store, &disk);
+            let refused = builder(&disk).destroy().unwrap_err();
+            assert!(
+                matches!(refused, Error::WrongTier { tier, .. } if tier == lost),
+                "{refused:?}"
+            );
+            builder(&disk).give_up_tier(lost).destroy().unwrap();
+            assert_eq!(names(&disk), [""; 0], "tier {lost}");
+        }
+    }
+
+    /// The sync behind the removal of a slow tier's `TIER` failed. The next destruction saw none, its own sync brought nothing about, and it
+    /// removed the first tier's: after a loss of power the slow one's was back, which nothing removed.
+    #[test]
+    fn what_a_failed_sync_brings_back_is_removed_on_demand() {
+        let store = with_slow_tables();
+        let whole = store.image(|_| true);
+        builder(&whole).destroy().unwrap();
+        let mut back = 0;
+        for call in 1..=whole.calls() {
+            let disk = store.image(|_| true);
+            disk.fail_nth(call, Fault::SyncFails);
+            let failed = builder(&disk).destroy();
+            // Most calls are no syncs.
+            if disk.triggered() == 0 {
+                continue;
+            }
+            assert!(failed.is_err(), "call {call}");
+            builder(&disk).destroy().unwrap();
+            let disk = disk.crash(CrashStyle::KeepAll);
+            if disk.read_raw("/slow".as_ref(), identity::NAME).is_ok() {
+                assert!(finish(|| builder(&disk)), "call {call}");
+                assert_eq!(names(&disk), [""; 0], "call {call}");
+                back += 1;
+            }
+        }
+        assert!(back > 0);
     }
 }

@@ -45,7 +45,9 @@ pub(super) fn found_new_store(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Resul
 
 /// Refuses directories of which a later one has files of a store and the first has none: that is what its device looks
 /// like while it is not mounted. A founding or a restore that was cut short does not: it marks the first tier, durably, before any
-/// other, and a founding writes no table before the manifest. Nor does a destruction: it comes to the first tier's mark last.
+/// other, and a founding writes no table before the manifest. Nor does a destruction of all tiers: it comes to the first one's mark last. Only
+/// marks of others may be left behind it, of tiers that were not there or not named when it was gone on with, and what a failed sync had
+/// lost the removal of.
 ///
 /// # Errors
 /// [`Error::WrongTier`] naming the first tier; I/O errors.
@@ -63,7 +65,9 @@ pub(super) fn check_first_is_there(tiers: &[Arc<Tier>]) -> Result<()> {
                 path: first.options.path.clone(),
                 problem: format!(
                     "nothing of a store is here, and tier {} at {} has files of one; check that the device is \
-                     mounted and the path is right. For a new store, choose empty directories",
+                     mounted and the path is right. For a new store, choose empty directories. Only if all that was here \
+                     is lost or removed, remove the rest: `thermocline destroy --give-up fast`, \
+                     `DbBuilder::give_up_tier`",
                     tier.index,
                     tier.options.path.display()
                 ),

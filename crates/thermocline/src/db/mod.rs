@@ -363,9 +363,9 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::InvalidOption`] when a tier is left out that has tables, as far as what can be read tells;
-    /// [`Error::WrongTier`] for a directory of another store, and for a first tier without a file of the store, whose device may not be
-    /// mounted, where another one has some; [`Error::NotFound`] when there is none, [`Error::Locked`] when it is
-    /// open, I/O errors.
+    /// [`Error::WrongTier`] for a directory of another store, and for one without a file of the store, whose device may not be
+    /// mounted ([`DbBuilder::give_up_tier`] if it is lost); [`Error::NotFound`] when there is none, [`Error::Locked`] when it is
+    /// open, [`Error::FormatVersion`] for a file of a newer release, I/O errors.
     pub fn destroy(options: &Options) -> Result<()> {
         DbBuilder::new(options.clone()).destroy()
     }

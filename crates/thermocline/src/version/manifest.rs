@@ -127,6 +127,18 @@ impl Manifest {
             return check_nothing_is_there(tier, &*store).map(|()| None);
         };
         tier.count_read(Purpose::Open, current::content(number).len() as u64);
+        Self::read(tier, &*store, number).map(Some)
+    }
+
+    /// Reads manifest `number`, which `CURRENT` names, or named before it went.
+    ///
+    /// # Errors
+    /// As [`Manifest::recover`].
+    pub(crate) fn read(
+        tier: &Tier,
+        store: &dyn LogStore,
+        number: FileId,
+    ) -> Result<RecoveredManifest> {
         let name = manifest_file_name(number);
         let path = store.path().join(&name);
         let bytes = match store.read(&name) {
@@ -180,7 +192,7 @@ impl Manifest {
             // It is about the file, not about the store.
             first.snapshot = None;
         }
-        Ok(Some(recovered))
+        Ok(recovered)
     }
 
     /// Appends `edit` and makes it durable; only then may it be acted upon (I4).

@@ -188,6 +188,21 @@ fn a_restore_that_cannot_be_cleared_can_be_destroyed() {
     }
 }
 
+/// The manifest that a failed restore removes is gone for good before any `TIER` is: back after a loss of power, it would say that the slow
+/// tier, which has none any more, is not mounted.
+#[test]
+fn the_manifest_of_a_restore_that_failed_stays_away() {
+    let (disk, state) = backed_up(300);
+    let disk = copy(&disk);
+    let current = |operation, name: &str| operation == Operation::Create && name == "CURRENT.tmp";
+    disk.fail_where(current, Fault::NoSpace);
+    let failed = backups(&disk).restore_with(None, builder(&disk, "restored"));
+    assert!(matches!(failed, Err(Error::NoSpace { .. })), "{failed:?}");
+    let disk = disk.crash(CrashStyle::LoseAll);
+    builder(&disk, "restored").destroy().unwrap();
+    assert_eq!(restored(&disk, &backups(&disk), 1, "restored"), state);
+}
+
 /// To list the backups of a directory that has none made it a directory of backups, and found that it had none: no
 /// mistake in the path was told.
 #[test]

@@ -11,6 +11,7 @@ use crate::sync::Arc;
 use crate::tier::{Purpose, Tier};
 use crate::version::edit::table_file_name;
 use crate::version::{CURRENT_TEMPORARY, Manifest, identity};
+use crate::wal::log_store;
 
 /// Copies the tables of `generation`, then writes the manifest and puts it in force: before that there is
 /// no store.
@@ -47,7 +48,10 @@ pub(super) fn restore(
     .inspect_err(|error| {
         // Else it may be in force.
         if !matches!(error, Error::Poisoned { .. }) {
-            let _ = clear(generation, &tiers);
+            // With a manifest there a destruction takes a tier without a `TIER` for one that is not mounted.
+            let log = log_store(&tiers[0]);
+            let is_gone = log.and_then(|log| tiers[0].sync_names(|| log.sync_dir()));
+            let _ = is_gone.and_then(|()| clear(generation, &tiers));
         }
     })?;
     Ok(())
