@@ -117,6 +117,29 @@ fn a_slow_tier_that_is_not_mounted_has_to_be_given_up() {
     store.run("scan", &[]).ok();
 }
 
+/// What lay on the slow tier of a store whose fast device was lost could be removed by nothing but `rm`.
+#[test]
+fn what_is_left_of_a_store_that_has_lost_a_tier_is_destroyed_on_demand() {
+    let store = Store::filled(300, 100);
+    fs::remove_dir_all(store.fast()).expect("removed");
+    fs::create_dir(store.fast()).expect("made");
+    let (fast, identity) = (store.fast(), store.slow().join("TIER"));
+    store.run("destroy --yes", &[]).fails(
+        3,
+        &[
+            fast.to_str().expect("UTF-8"),
+            "is mounted",
+            "--give-up fast",
+        ],
+    );
+    assert!(identity.exists());
+    store.run("destroy --yes --give-up fast", &[]).ok();
+    assert!(!identity.exists());
+    let one_tier = ["destroy", "--yes", "--give-up", "fast", "--one-tier"];
+    let fast = ["--fast", fast.to_str().expect("UTF-8")];
+    run(&[&one_tier[..], &fast].concat()).fails(2, &["two tiers"]);
+}
+
 #[test]
 fn backups_are_incremental_and_each_can_be_restored() {
     let store = Store::filled(200, 100);

@@ -4,6 +4,7 @@ use serde_json::{Value as Json, json};
 use thermocline::{Db, Loss, RepairReport};
 
 use crate::failure::Failure;
+use crate::given_up::{GivenUp, give_up};
 use crate::output::{self, Out};
 use crate::progress;
 use crate::store::StoreArgs;
@@ -41,27 +42,9 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// A tier whose device is lost.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum GivenUp {
-    Fast,
-    /// The last one of several
-    Slow,
-}
-
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    if args.store.one_tier && args.give_up.is_some() {
-        return Err(Failure::usage(
-            "--give-up is for stores of two tiers or more: of one tier nothing would be left"
-                .to_owned(),
-        ));
-    }
     let builder = Db::builder(args.store.online_options(false)?);
-    let builder = match args.give_up {
-        None => builder,
-        Some(GivenUp::Fast) => builder.give_up_tier(0),
-        Some(GivenUp::Slow) => builder.give_up_tier(args.store.slow().len()),
-    };
+    let builder = give_up(builder, &args.store, args.give_up)?;
     let bar = progress::spinner("reading every file");
     let result = builder.repair(args.dry_run);
     bar.finish_and_clear();
