@@ -13,7 +13,7 @@ const FIRST_RECORD: u64 = FILE_HEADER_LEN as u64;
 
 const SUFFIX: &str = ".wal";
 
-/// Bytes for which a segment counts at least. However short one is, it is a file, takes a block of the disk, and every trim, sync and
+/// Bytes for which a segment counts at least. However short one is, it is a file, takes a block of the disk, and every trim and
 /// opening looks at it.
 const LEAST_COUNTED: u64 = 1 << 20;
 
@@ -107,6 +107,14 @@ pub(super) fn beyond<'a>(
         })
 }
 
+/// Of segments that are given newest first, those that are not durable. Syncs go oldest first (I5): behind the first that is
+/// durable all are, and none of them is looked at.
+pub(super) fn unsynced<'a>(
+    newest_first: impl Iterator<Item = &'a Segment>,
+) -> impl Iterator<Item = &'a Segment> {
+    newest_first.take_while(|segment| !segment.is_durable())
+}
+
 /// A segment of the open log.
 #[derive(Debug)]
 pub(crate) struct Segment {
@@ -154,8 +162,8 @@ impl Segment {
 mod tests {
     use super::*;
 
-    /// How many of `count` segments of `len` bytes are left out where they may take `bytes`.
-    fn left_out(count: u64, len: u64, bytes: u64) -> usize {
+    /// The oldest `count` segments of a log, durable ones of `len` bytes.
+    fn segments(count: u64, len: u64) -> Vec<Segment> {
         let segment = |number: FileId| Segment {
             extent: ClosedSegment {
                 number,
@@ -167,8 +175,12 @@ mod tests {
             marks: Vec::new(),
             file: None,
         };
-        let segments: Vec<_> = (0..count).map(segment).collect();
-        beyond(segments.iter().rev(), bytes).count()
+        (0..count).map(segment).collect()
+    }
+
+    /// How many of `count` segments of `len` bytes are left out where they may take `bytes`.
+    fn left_out(count: u64, len: u64, bytes: u64) -> usize {
+        beyond(segments(count, len).iter().rev(), bytes).count()
     }
 
     /// Each segment counted for a 256th of what all may take: so 256 of a memtable's length were all that a retention of 64 GiB kept, and
@@ -184,5 +196,19 @@ mod tests {
         assert_eq!(left_out(2000, 500, 1 << 30), 2000 - 1024);
         assert_eq!(left_out(2000, 500, 64 << 20), 2000 - 256);
         assert_eq!(left_out(3, 500, 0), 3);
+    }
+
+    /// Each sync looked at every segment of the log, with the lock that appends need: where many are kept for followers, short ones, that were
+    /// tens of thousands for each write that asked for a sync.
+    #[test]
+    fn a_sync_looks_no_further_than_at_the_first_durable_segment() {
+        let mut log = segments(2002, 500);
+        for segment in &mut log[2000..] {
+            segment.durable_len = 100;
+        }
+        let mut looked_at = 0;
+        let newest_first = log.iter().rev().inspect(|_| looked_at += 1);
+        let found: Vec<_> = unsynced(newest_first).map(|s| s.extent.number).collect();
+        assert_eq!((found, looked_at), (vec![2001, 2000], 3));
     }
 }

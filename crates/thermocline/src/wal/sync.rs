@@ -2,7 +2,7 @@
 
 use super::log::Shared;
 use super::reader::{LogReader, Stretch};
-use super::segment::{ClosedSegment, Segment, beyond, segment_file_name};
+use super::segment::{ClosedSegment, Segment, beyond, segment_file_name, unsynced};
 use crate::error::Result;
 use crate::key::SeqNo;
 use crate::points::point;
@@ -20,11 +20,14 @@ impl Shared {
             if seq > state.current.extent.last_seq {
                 self.flush(&mut state)?;
             }
-            let wanted = |s: &&Segment| !s.is_durable() && s.extent.base_seq < seq;
-            let segments = state.closed.iter().chain([&state.current]);
-            // Oldest first: when this stops half way, what is durable is a prefix (I5).
+            let wanted = |s: &&Segment| s.extent.base_seq < seq;
+            let current = std::iter::once(&state.current);
+            let newest_first = current.chain(state.closed.iter().rev());
             let target = |s: &Segment| (s.extent, s.file.clone());
-            let targets: Vec<_> = segments.filter(wanted).map(target).collect();
+            let targets = unsynced(newest_first).filter(wanted).map(target);
+            let mut targets: Vec<_> = targets.collect();
+            // Oldest first: when this stops half way, what is durable is a prefix (I5).
+            targets.reverse();
             let entries_missing = state.entries_durable < state.entry_changes;
             (targets, entries_missing.then_some(state.entry_changes))
         };
@@ -45,7 +48,7 @@ impl Shared {
             let is_it = |segment: &Segment| segment.extent.number == synced.number;
             if is_it(&state.current) {
                 state.current.durable_len = synced.len;
-            } else if let Some(segment) = state.closed.iter_mut().find(|s| is_it(s)) {
+            } else if let Some(segment) = state.closed.iter_mut().rev().find(|s| is_it(s)) {
                 segment.durable_len = synced.len;
                 segment.let_go();
             }

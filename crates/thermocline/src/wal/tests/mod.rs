@@ -149,6 +149,29 @@ fn syncs_go_oldest_first_and_name_the_directory_once() {
 }
 
 #[test]
+fn a_sync_is_of_what_is_asked_for_and_not_durable_yet() {
+    let store = TestStore::new();
+    let mut wal = fresh(&store);
+    put(&mut wal, [1]);
+    wal.rotate(2).unwrap();
+    wal.sync().unwrap();
+    for seq in 2..=4 {
+        put(&mut wal, [seq]);
+        wal.rotate(seq + 1).unwrap();
+    }
+    let before = store.syncs.lock().len();
+    let since = || store.syncs.lock()[before..].to_vec();
+    wal.handle().sync_through(2).unwrap();
+    assert_eq!(since(), [&name(2), "dir"]);
+    wal.handle().sync_through(2).unwrap();
+    wal.handle().sync_through(3).unwrap();
+    assert_eq!(since(), [&name(2), "dir", &name(3)]);
+    wal.sync().unwrap();
+    assert_eq!(since()[3..], [name(4), name(5)]);
+    assert!(!wal.handle().unsynced_closed());
+}
+
+#[test]
 fn a_flush_syncs_its_records_even_from_the_process_buffer() {
     let store = TestStore::new();
     let mut wal = fresh(&store);
