@@ -84,11 +84,13 @@ impl BlockCache {
         self.blocks.get(&(table, offset))
     }
 
-    /// The block of `table` at `offset`, if it is in flash; brings it to memory.
+    /// The block of `table` at `offset`, if it is in flash; brings it to memory if `keep`.
     #[inline]
-    pub(crate) fn get_from_flash(&self, table: FileId, offset: u64) -> Option<Bytes> {
+    pub(crate) fn get_from_flash(&self, table: FileId, offset: u64, keep: bool) -> Option<Bytes> {
         let block = self.flash.as_ref()?.get((table, offset))?;
-        self.blocks.insert((table, offset), block.clone());
+        if keep {
+            self.blocks.insert((table, offset), block.clone());
+        }
         Some(block)
     }
 
@@ -123,7 +125,7 @@ fn shards(block_size: u64, capacity: u64) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::HashMap;
 
     use super::*;
@@ -140,7 +142,7 @@ mod tests {
 
     /// Flash that is memory.
     #[derive(Debug, Default)]
-    struct Kept(Mutex<HashMap<Place, Bytes>>);
+    pub(crate) struct Kept(Mutex<HashMap<Place, Bytes>>);
 
     impl Flash for Arc<Kept> {
         fn get(&self, place: Place) -> Option<Bytes> {
@@ -165,9 +167,14 @@ mod tests {
         }
         let gone = (0..200).find(|&offset| cache.get(7, offset).is_none());
         let gone = gone.unwrap();
-        let block = cache.get_from_flash(7, gone).unwrap();
+        let before = cache.used_bytes();
+        let block = cache.get_from_flash(7, gone, false).unwrap();
         assert_eq!(block[0], gone as u8);
-        assert_eq!(cache.get_from_flash(8, gone), None, "another table");
+        assert_eq!((cache.get(7, gone), cache.used_bytes()), (None, before));
+        assert_eq!(cache.get_from_flash(8, gone, true), None, "another table");
+        let above = BlockCache::new(64 << 10).above(Some(Box::new(kept)));
+        assert_eq!(above.get_from_flash(7, gone, true), Some(block.clone()));
+        assert_eq!(above.get(7, gone), Some(block));
     }
 
     #[test]

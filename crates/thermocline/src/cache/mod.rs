@@ -9,6 +9,8 @@ mod pin_budget;
 mod record_cache;
 
 pub(crate) use block_cache::BlockCache;
+#[cfg(test)]
+pub(crate) use block_cache::tests::Kept;
 pub(crate) use flash::{Flash, FlashPlan, discard_flash, open_flash};
 pub(crate) use pin_budget::{Pin, PinBudget};
 pub(crate) use record_cache::{RecordCache, Sought};

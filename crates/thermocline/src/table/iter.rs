@@ -183,7 +183,8 @@ impl TableIter {
             );
         }
         let cached = self.uses_cache();
-        if cached && let Some(payload) = self.table.cached(handle, &mut self.trace) {
+        let keep = self.how.fill_cache;
+        if cached && let Some(payload) = self.table.cached(handle, keep, &mut self.trace) {
             self.expected = handle.end();
             return Ok(payload);
         }
@@ -197,7 +198,7 @@ impl TableIter {
         self.expected = handle.end();
         let stored = self.window.as_ref().and_then(|w| w.block(handle));
         let payload = self.table.decode(stored.unwrap_or_default(), handle)?;
-        if cached && self.how.fill_cache {
+        if cached && keep {
             self.table
                 .cache
                 .insert(self.table.meta.id, handle.offset, payload.clone());

@@ -236,7 +236,7 @@ impl Table {
         let Some(handle) = handle else {
             return Ok(Located::Absent);
         };
-        let Some(payload) = self.cached(handle, trace) else {
+        let Some(payload) = self.cached(handle, true, trace) else {
             return Ok(Located::Read(handle));
         };
         Ok(

@@ -26,7 +26,7 @@ impl Table {
         keep: bool,
         trace: &mut ReadTrace,
     ) -> Result<Bytes> {
-        if let Some(payload) = self.cached(handle, trace) {
+        if let Some(payload) = self.cached(handle, keep, trace) {
             return Ok(payload);
         }
         let source = self.source();
@@ -39,14 +39,21 @@ impl Table {
         Ok(payload)
     }
 
-    /// The payload of a block, if it is in the cache, in memory or in flash.
+    /// The payload of a block, if it is in the cache, in memory or in flash; what is found in flash stays in memory if `keep`.
     #[inline]
-    pub(super) fn cached(&self, handle: BlockHandle, trace: &mut ReadTrace) -> Option<Bytes> {
+    pub(super) fn cached(
+        &self,
+        handle: BlockHandle,
+        keep: bool,
+        trace: &mut ReadTrace,
+    ) -> Option<Bytes> {
         if let Some(payload) = self.cache.get(self.meta.id, handle.offset) {
             trace.cache_hits += 1;
             return Some(payload);
         }
-        let payload = self.cache.get_from_flash(self.meta.id, handle.offset)?;
+        let payload = self
+            .cache
+            .get_from_flash(self.meta.id, handle.offset, keep)?;
         trace.cache_misses += 1;
         // The flash cache lies on the first tier, and counts its own bytes there.
         trace.device_reads[0] += 1;

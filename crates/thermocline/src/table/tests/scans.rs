@@ -1,12 +1,18 @@
 //! How a scan reads: few large reads, the next one early, and what becomes of one that fails.
 
 use super::*;
+use crate::cache::{BlockCache, Kept};
 
 /// As `db/range.rs` has it.
 const USERS: ScanOptions = ScanOptions {
     readahead: 256 << 10,
     ..SCAN
 };
+
+/// A block cache of `capacity` bytes above `flash`.
+fn above(flash: &Arc<Kept>, capacity: u64) -> Arc<BlockCache> {
+    Arc::new(BlockCache::new(capacity).above(Some(Box::new(Arc::clone(flash)))))
+}
 
 /// What a scan gives until its error.
 fn until_the_error(iter: &mut TableIter) -> (Vec<Row>, Error) {
@@ -144,6 +150,39 @@ fn a_users_scan_reads_ahead_more_and_more() {
     assert_eq!(forward(&mut iter).unwrap(), rows);
     let blocks = table.verify().unwrap().blocks;
     assert!(u64::from(iter.trace().device_reads[0]) < blocks / 10);
+}
+
+/// A scan that was to leave the block cache to others put into it whatever it found in the flash cache below: of a set that memory is too small
+/// for, that was nearly all that it read.
+#[test]
+fn a_scan_that_leaves_the_cache_alone_brings_nothing_up_from_flash() {
+    let rows = simple(5_000, 100);
+    let kept = Arc::new(Kept::default());
+    // Nothing is pinned: indexes are blocks of the cache as well.
+    let mut fixture = Fixture::new(options(1024), 0, 0);
+    fixture.cache = above(&kept, 4 << 20);
+    let meta = fixture.write(1, &rows);
+    let table = fixture.open(&meta).unwrap();
+    assert_eq!(forward(&mut table.iter(USERS)).unwrap(), rows);
+
+    // As after memory has given up all of them.
+    fixture.cache = above(&kept, 4 << 20);
+    let table = fixture.open(&meta).unwrap();
+    let before = fixture.purpose_ops(Purpose::UserRead);
+    let how = ScanOptions {
+        fill_cache: false,
+        ..USERS
+    };
+    assert_eq!(forward(&mut table.iter(how)).unwrap(), rows);
+    assert_eq!(backward(&mut table.iter(how)).unwrap(), rows);
+    assert_eq!(fixture.cache.used_bytes(), 0);
+    assert_eq!(forward(&mut table.iter(USERS)).unwrap(), rows);
+    assert!(fixture.cache.used_bytes() > 5_000 * 100);
+    assert_eq!(
+        fixture.purpose_ops(Purpose::UserRead),
+        before,
+        "flash has them"
+    );
 }
 
 /// A page of a scan leaves its last block in the cache, where the next page begins: it read the rest block by block, sixteen times
