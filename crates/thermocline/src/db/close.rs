@@ -34,7 +34,8 @@ impl Engine {
             // The manifest's last edit: no keyspace is created behind it.
             let mut manifest = self.manifest.lock();
             let ended = ended.and_then(|()| manifest.append(&closed));
-            let outcome = flushed.and(ended);
+            // What the log lacks is lost; where it lacks nothing, it has all that was not flushed.
+            let outcome = ended.and(flushed);
             *closing = Some(outcome.clone());
             self.closed.store(true, Ordering::Release);
             outcome
@@ -62,7 +63,8 @@ mod tests {
     use crate::Db;
     use crate::error::Error;
     use crate::executor::Stepped;
-    use crate::options::Options;
+    use crate::options::{Durability, Options};
+    use crate::points::Points;
     use crate::promotion::tests::scene::{Scene, options};
     use crate::storage::{Fault, Faulty, Operation};
     use crate::sync::{Arc, Mutex};
@@ -135,5 +137,57 @@ mod tests {
                 "{call}: {closed:?}"
             );
         }
+    }
+
+    /// Where the last flush found no room, and then the log could not be synced, closing told of the want of room alone, after which the log
+    /// has everything: what the sync had lost passed for kept.
+    #[test]
+    fn what_the_log_lacks_is_told_before_what_tables_lack() {
+        let (disk, points) = (Faulty::new(1), Points::default());
+        let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(disk.clone()));
+        let builder = builder.executor(Arc::new(Stepped::new(1)));
+        let db = builder.points(points.clone()).open().unwrap();
+        db.put("key", "value").unwrap();
+        points.set("flush.start", || {
+            Err(Error::NoSpace {
+                operation: "write",
+                path: "/fast".into(),
+            })
+        });
+        disk.fail_where(
+            |operation, name| operation == Operation::Sync && name.ends_with(".wal"),
+            Fault::SyncFails,
+        );
+        let closed = db.close();
+        assert!(matches!(closed, Err(Error::Poisoned { .. })), "{closed:?}");
+    }
+
+    /// Want of room was said to leave everything in the log. Where it is the log that has none, what was in the process only is
+    /// gone: the error's path tells the two apart.
+    #[test]
+    fn want_of_room_in_the_log_is_told_with_its_path() {
+        let disk = Faulty::new(1);
+        let open = || {
+            let builder = Db::builder(Options::one_tier("/fast"));
+            let builder = builder.medium(0, Arc::new(disk.clone()));
+            builder.executor(Arc::new(Stepped::new(1))).open().unwrap()
+        };
+        let db = open();
+        db.put("key", "value").unwrap();
+        db.put_with("late", "value", Durability::None).unwrap();
+        disk.fail_where(
+            |operation, name| operation == Operation::Append && name.ends_with(".wal"),
+            Fault::NoSpace,
+        );
+        match db.close() {
+            Err(Error::NoSpace { path, .. }) => {
+                assert!(path.extension().is_some_and(|e| e == "wal"), "{path:?}");
+            }
+            closed => panic!("{closed:?}"),
+        }
+        disk.heal();
+        let db = open();
+        assert!(db.get("key").unwrap().is_some());
+        assert!(db.get("late").unwrap().is_none());
     }
 }

@@ -331,9 +331,10 @@ impl Db {
     /// still holds are removed by the next opening.
     ///
     /// # Errors
-    /// What kept the last writes from getting durable, or from getting into tables: where it is only that, as for want of room
-    /// ([`Error::NoSpace`]), the next opening replays the log. The store is closed in any case, and whoever closes it again
-    /// hears the same.
+    /// What kept the last writes from getting durable, or else what kept them from getting into tables, as want of room
+    /// ([`Error::NoSpace`]) may: the log has them all then, and the next opening replays it. Where the path of that error is a file of
+    /// the log (`.wal`), writes that were in the process only ([`Durability::None`]) may be lost. The store is closed in any
+    /// case, and whoever closes it again hears the same.
     pub fn close(&self) -> Result<()> {
         self.engine().close()
     }
