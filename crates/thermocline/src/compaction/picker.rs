@@ -5,7 +5,7 @@ use bytes::{BufMut, BytesMut};
 use super::bypass::{Bypass, BypassWorth, Met};
 use super::plan::{Plan, Running, union};
 use super::targets::LevelTargets;
-use crate::key::KeyRange;
+use crate::key::{KeyRange, SeqNo};
 use crate::placement::Output;
 use crate::sync::Arc;
 use crate::version::edit::FileId;
@@ -22,6 +22,8 @@ pub(crate) struct Picker<'a> {
     /// L0 tables of this epoch and above are left alone: a promotion by flush is about to come in
     /// below them (I2).
     pub(crate) l0_limit: u64,
+    /// The sequence number of the oldest snapshot or iterator: deletes above it are needed. The highest number without any.
+    pub(crate) oldest_reader: SeqNo,
     /// Which part of a table is hot, when records live by hotness.
     pub(crate) hotness: Option<&'a dyn Hotness>,
     /// What passing level f by is worth, when it may be done.
@@ -234,11 +236,13 @@ impl Picker<'_> {
     }
 
     /// Whether `table`, written anew at `level`, would be rid of its deletes, but for those that snapshots need: below
-    /// it nothing lies that they hide.
+    /// it nothing lies that they hide. Where all of it is newer than the oldest of those, they need them all.
     fn drops(&self, table: &TableHandle, level: usize) -> bool {
         let mut below = self.version.levels.iter().skip(level + 1);
         let range = &table.meta.range;
-        table.meta.deletes > 0 && below.all(|level| level.overlapping(range).is_empty())
+        table.meta.deletes > 0
+            && table.meta.min_seq <= self.oldest_reader
+            && below.all(|level| level.overlapping(range).is_empty())
     }
 
     fn admit(&self, plan: Plan) -> Option<Plan> {
@@ -380,6 +384,7 @@ mod tests {
             l0_trigger: engine.sizes.l0_trigger,
             tiers: engine.level_tiers(),
             l0_limit: u64::MAX,
+            oldest_reader: SeqNo::MAX,
             hotness: None,
             bypass: Some(BypassWorth {
                 fresh: 0.7,

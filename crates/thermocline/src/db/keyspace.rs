@@ -179,7 +179,8 @@ impl Keyspace {
 
     /// Merges the tables that meet `range` down, within each tier to its last level: versions and
     /// deletes that nobody sees any more go, where nothing older lies on a slower tier. Of the tables that lie in
-    /// such a level already, those with deletes are written anew; old versions that a snapshot needed when they came there
+    /// such a level already, those with deletes are written anew, but for those above older data of a slower tier, and those that
+    /// are newer as a whole than a snapshot or iterator; old versions that a snapshot needed when they came there
     /// stay until their keys are written again. What is written, or moves between tiers, meanwhile may stay above.
     ///
     /// # Errors

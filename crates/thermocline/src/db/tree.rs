@@ -416,6 +416,7 @@ impl Tree {
             l0_trigger: engine.sizes.l0_trigger,
             tiers: engine.level_tiers(),
             l0_limit: state.reservations.limit(is_urgent),
+            oldest_reader: engine.snapshots.oldest().unwrap_or(SeqNo::MAX),
             hotness: hotness.as_ref().map(|hotness| hotness as &dyn Hotness),
             bypass: self.bypass_worth(engine),
         })
