@@ -11,7 +11,7 @@ use crate::store::DataArgs;
 
 /// Flush and compact now, so that superseded records and tombstones give back their space. Nothing is sent to the slow tier
 /// for that: what is superseded there, and the tombstones that say so, go when they meet. What lies lowest on its tier
-/// already is rewritten where it has tombstones and the slower tier has nothing older of its keys
+/// already is rewritten where it has tombstones, the slower tier has nothing older of its keys, and there is room
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

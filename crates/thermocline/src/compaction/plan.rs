@@ -49,6 +49,22 @@ impl Plan {
         union(self.upper.iter())
     }
 
+    /// What of it needs no room: the way down of its last table, of L0 the oldest (I2), by an edit alone. None where that meets
+    /// another input or changes its tier, of what passes level f by, and of what is written anew where it lies.
+    pub(crate) fn as_move(&self) -> Option<Plan> {
+        let table = self.upper.last()?;
+        let mut others = self.inputs().filter(|other| !Arc::ptr_eq(other, table));
+        let is_met = others.any(|other| other.meta.range.meets(&table.meta.range));
+        let stays_on_tier = self.outputs.first()?.tier == table.meta.tier;
+        let goes_down = self.to != self.from && self.bypass.is_none();
+        (goes_down && stays_on_tier && !is_met).then(|| Plan {
+            upper: vec![Arc::clone(table)],
+            lower: Vec::new(),
+            is_move: true,
+            ..self.clone()
+        })
+    }
+
     /// The highest epoch of its inputs of L0, if it is a compaction of L0 (I2).
     pub(crate) fn newest_of_l0(&self) -> Option<u64> {
         let epochs = self.upper.iter().map(|table| table.meta.epoch);

@@ -136,8 +136,8 @@ impl Engine {
         }
     }
 
-    /// Starts the most urgent compaction that has room for its output. When none has, a table of
-    /// the last fast level goes down to make some; where that cannot be and nothing runs that
+    /// Starts the most urgent compaction that has room for its output. When none has, the most urgent one moves what it can as it
+    /// is, or a table of the last fast level goes down to make some room; where that cannot be and nothing runs that
     /// could, the most urgent compaction writes to the last tier (I8).
     fn start_one_compaction(&self) -> bool {
         let candidates = self.most_urgent_first(|picker| picker.candidates().collect());
@@ -264,6 +264,14 @@ impl Engine {
         // Files that nobody holds any more may be all that is in the way.
         if self.sweep() && self.start(tree, plan.clone()).is_ok() {
             return true;
+        }
+        // What was to be dropped of the table stays in it until it is written the next time.
+        if let Some(moved) = plan.as_move() {
+            return self.start(tree, moved).is_ok();
+        }
+        // For a table to get shorter where it lies, no table changes its tier.
+        if plan.from == plan.to {
+            return false;
         }
         if self.start_crossing_for(self.wanted_on_fast(&plan)) {
             return true;

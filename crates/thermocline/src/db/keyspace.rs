@@ -181,7 +181,8 @@ impl Keyspace {
     /// deletes that nobody sees any more go, where nothing older lies on a slower tier. Of the tables that lie in
     /// such a level already, those with deletes are written anew, but for those above older data of a slower tier, and those that
     /// are newer as a whole than a snapshot or iterator; old versions that a snapshot needed when they came there
-    /// stay until their keys are written again. What is written, or moves between tiers, meanwhile may stay above.
+    /// stay until their keys are written again. Where a tier's capacity has no room to write a table anew that meets nothing, it
+    /// stays as it is. What is written, or moves between tiers, meanwhile may stay above.
     ///
     /// # Errors
     /// [`crate::Error::NoSpace`], [`crate::Error::Poisoned`], and I/O errors.

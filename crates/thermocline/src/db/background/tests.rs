@@ -1,3 +1,5 @@
+mod without_room;
+
 use std::time::Duration;
 
 use bytes::Bytes;
