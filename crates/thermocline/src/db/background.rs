@@ -145,7 +145,10 @@ impl Engine {
         if candidates.iter().any(started) {
             return true;
         }
-        let refused = candidates.into_iter().next();
+        // One that lacks room on the slow tier must not keep room from being made on the fast one.
+        let helped = |(_, plan): &(Arc<Tree>, Plan)| self.is_helped_by_crossing(plan);
+        let first = candidates.iter().position(helped).unwrap_or(0);
+        let refused = candidates.into_iter().nth(first);
         refused.is_some_and(|(tree, plan)| self.start_without_room(&tree, plan))
     }
 
@@ -246,6 +249,13 @@ impl Engine {
         wanting > 0 && self.graveyard.long_held(fast.index) >= wanting
     }
 
+    /// Whether `plan` may start once a table of a last fast level has gone down: it wants room on the fast tier, or is due to make
+    /// some there, as another table may in its place. What lacks room on the slow tier would lack more.
+    fn is_helped_by_crossing(&self, plan: &Plan) -> bool {
+        let first = plan.outputs.first();
+        plan.is_crossing || first.is_some_and(|output| output.tier == self.fast().index)
+    }
+
     /// What has to be free on the fast tier for `plan` to start, in bytes.
     fn wanted_on_fast(&self, plan: &Plan) -> u64 {
         let fast = self.fast();
@@ -273,7 +283,8 @@ impl Engine {
         if plan.from == plan.to {
             return false;
         }
-        if self.start_crossing_for(self.wanted_on_fast(&plan)) {
+        let wanted = self.wanted_on_fast(&plan);
+        if self.is_helped_by_crossing(&plan) && self.start_crossing_for(wanted) {
             return true;
         }
         if point!(self.points, "compaction.no_crossing").is_err() || self.is_compacting() {

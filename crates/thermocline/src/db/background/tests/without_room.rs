@@ -1,7 +1,11 @@
 //! What becomes of a compaction that has no room for its output.
 
 use super::*;
+use crate::promotion::tests::scene::SLOW;
 use crate::version::MAX_LEVELS;
+
+/// A level of the slow tier that is not in use.
+const LOW: usize = SLOW - 1;
 
 /// Brings a table of ten records down to `level`, with a delete among them that hides nothing: a snapshot needed it on the way.
 fn with_a_delete_on(level: usize, scene: &Scene) -> FileId {
@@ -84,4 +88,70 @@ fn compacting_a_range_leaves_what_has_no_room_to_be_written_anew() {
     let deletes: u64 = version.tables().map(|table| table.meta.deletes).sum();
     assert_eq!(deletes, 0, "there is room");
     assert_eq!(scene.tree().bytes_on(1)[F], 0, "on the slow tier");
+}
+
+/// A store with a table of [`LOW`] that is to go down, a table on the last fast level that meets nothing, and less room on the slow tier than the
+/// compaction of the former wants, but enough for the latter.
+fn with_full_slow_tier() -> (Scene, Reservation) {
+    let mut options = options();
+    options.tiers[1].capacity = 64 << 20;
+    let scene = Scene::with(options);
+    let engine = scene.engine();
+    // All places are taken meanwhile: none begins by itself.
+    let threads = engine.options.compaction_threads;
+    (0..threads).for_each(|_| engine.background.compactions.begin());
+    scene.fill_l0(100);
+    scene.to_slow();
+    for key in 1..=25 {
+        let value: [u8; 500] = rand::random();
+        scene.db.put(format!("{key:05}"), value).unwrap();
+    }
+    scene.to_last_fast();
+    scene.cross_to(LOW);
+    scene.put_all(&KEYS, "new");
+    scene.to_last_fast();
+    let slow = &engine.tiers[1];
+    let taken = slow.reserve(slow.free_for_jobs() - (16 << 10)).unwrap();
+    (0..threads).for_each(|_| engine.background.compactions.end());
+    (scene, taken)
+}
+
+/// A compaction below f that lacked room on the slow tier had tables of the last fast level sent down, onto the tier that was full: one after the other,
+/// until not even those had room, or none was left.
+#[test]
+fn a_compaction_without_room_on_the_slow_tier_sends_nothing_there() {
+    let (scene, _taken) = with_full_slow_tier();
+    let engine = scene.engine();
+    let before = on_last_fast(&scene);
+    assert_eq!(before.len(), 1);
+    let plan = scene.pick(LOW, &everything(), true);
+    let plan = plan.expect("a compaction of the slow tier");
+    let refused = engine.start(scene.tree(), plan.clone());
+    assert!(matches!(refused, Err(Error::NoSpace { .. })), "{refused:?}");
+    assert!(!engine.start_without_room(scene.tree(), plan));
+    assert!(!engine.is_compacting());
+    let failure = engine.background.failure(Work::Compaction);
+    assert!(failure.is_some_and(|error| error.is_no_space()));
+    engine.schedule();
+    scene.drain();
+    assert_eq!(on_last_fast(&scene), before);
+}
+
+/// Only the most urgent of those without room had any made. One that no crossing helps would have kept the others from it.
+#[test]
+fn a_compaction_without_room_on_the_slow_tier_keeps_none_from_making_room_on_the_fast_one() {
+    let (scene, _taken) = with_full_slow_tier();
+    let engine = scene.engine();
+    for _ in 1..engine.sizes.l0_trigger {
+        scene.put_all(&["00001", "02000"], "new");
+        scene.db.flush().unwrap();
+    }
+    assert_eq!(on_last_fast(&scene).len(), 1);
+    scene.put_all(&["00001", "02000"], "newer");
+    // The flush has room, and the compaction of L0 has not.
+    let free = engine.fast().free_for_jobs();
+    let _full = engine.fast().reserve(free - (24 << 10)).unwrap();
+    scene.db.flush().unwrap();
+    scene.drain();
+    assert!(on_last_fast(&scene).is_empty(), "it made room");
 }
