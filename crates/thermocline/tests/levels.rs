@@ -84,7 +84,7 @@ fn look_after_each_compaction(db: &Db, points: &Points, written: &Written) {
 }
 
 /// The shape that options ask for changes between openings; levels that were in use stay occupied
-/// for a while. A compaction that passed over one would put newer records below older ones.
+/// for a while. A compaction that passed over tables of one that it meets would put newer records below older ones.
 fn reshape(narrow: Options, wide: Options) {
     let medium = memory();
     let (mut skipped, mut before) = (false, Vec::new());
@@ -117,7 +117,7 @@ fn reshape(narrow: Options, wide: Options) {
     assert!(skipped, "no level went out of use");
 }
 
-/// Here the picker empties such a level before it sends anything below it. That nothing would pass over it is tested on one
+/// Here the picker empties such a level before it sends anything below it. That nothing would pass over what it meets is tested on one
 /// tier, and of `LevelTargets::next`.
 #[test]
 fn levels_that_go_out_of_use_on_the_slow_tier_are_not_passed_over() {

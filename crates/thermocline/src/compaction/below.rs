@@ -16,7 +16,7 @@ pub(crate) struct TableBelow {
 /// that is held for as long as a job runs holds every file that other jobs replace meanwhile (I8).
 ///
 /// Which keys lie below stays true until the job is installed: others move them between the levels below, and bring none
-/// down to there, as the job has locked its own (I11).
+/// down to there, as the job has locked its own where it writes, and whoever passes there locks what passes (I11).
 #[derive(Debug, Default)]
 pub(crate) struct Below {
     /// None for a level without tables.

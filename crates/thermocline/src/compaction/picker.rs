@@ -1,5 +1,7 @@
 //! Which compaction to run next.
 
+use std::ops::RangeInclusive;
+
 use bytes::{BufMut, BytesMut};
 
 use super::bypass::{Bypass, BypassWorth, Met};
@@ -115,22 +117,21 @@ impl Picker<'_> {
 
     /// As [`Picker::pick_level`], of its tables that `may` go.
     fn pick_of(&self, level: usize, may: impl Fn(&TableHandle) -> bool) -> Option<Plan> {
-        let to = self.targets.next(level, self.version)?;
         let is_crossing = level == self.targets.last_fast();
         // Among thousands of tables: only what is chosen is planned.
         let mut candidates: Vec<(f64, &Arc<TableHandle>)> = self.version.levels[level]
             .tables
             .iter()
             .filter(|table| may(table) && !self.running.has_input(table))
-            .map(|table| {
+            .filter_map(|table| {
                 let size = table.meta.len as f64;
-                let met = self.version.levels[to].overlapping(&table.meta.range);
-                let overlap: u64 = met.iter().map(|t| t.meta.len).sum();
+                let to = self.targets.next(level, self.version, &table.meta.range)?;
+                let overlap = self.met_on_way(to, &table.meta.range);
                 let stays = match self.hotness {
                     Some(hotness) if is_crossing => hotness.hot_bytes(table) as f64,
                     _ => 0.0,
                 };
-                ((size - stays).max(0.0) / (size + overlap as f64), table)
+                Some(((size - stays).max(0.0) / (size + overlap as f64), table))
             })
             .collect();
         let age = |table: &Arc<TableHandle>| table.meta.id;
@@ -139,6 +140,20 @@ impl Picker<'_> {
             let plan = self.plan(level, vec![Arc::clone(table)])?;
             self.admit(plan)
         })
+    }
+
+    /// Levels from `to` on that what comes to `to` goes through: that one, or, where it is out of use, also those down to the
+    /// first that is in use. By what a level out of use holds itself, coming to it would cost next to nothing, and whatever meets
+    /// its tables would go there first.
+    fn way(&self, to: usize) -> RangeInclusive<usize> {
+        to..=self.targets.in_use(to)
+    }
+
+    /// Bytes of tables that what comes to `to` within `range` meets until it is on a level in use.
+    fn met_on_way(&self, to: usize, range: &KeyRange) -> u64 {
+        let levels = &self.version.levels[self.way(to)];
+        let met = levels.iter().flat_map(|level| level.overlapping(range));
+        met.map(|table| table.meta.len).sum()
     }
 
     /// Of the tables of `level`, which is the one above f, one that had better pass level f by.
@@ -158,9 +173,9 @@ impl Picker<'_> {
                 let met = Met {
                     input: table.meta.len,
                     on_f: bytes(&bypass.tables),
-                    below: bytes(&plan.lower),
+                    below: self.met_on_way(plan.to, &table.meta.range),
                     all_of_f: here(bypass.level).max(planned),
-                    all_below: here(plan.to),
+                    all_below: self.way(plan.to).map(here).sum(),
                     // Its room comes and goes with what waits above.
                     is_full: here(bypass.level) > room / 4 * 3,
                 };
@@ -177,8 +192,8 @@ impl Picker<'_> {
     /// The way of `table` from `from`, the level above f, past level f.
     pub(crate) fn plan_bypass(&self, from: usize, table: &Arc<TableHandle>) -> Option<Plan> {
         let f = self.targets.last_fast();
-        // Never past a level below f that holds tables (I1).
-        let to = self.targets.next(f, self.version)?;
+        // Past no table below f that it meets (I1).
+        let to = self.targets.next(f, self.version, &table.meta.range)?;
         let met = |level: usize| self.version.levels[level].overlapping(&table.meta.range);
         Some(Plan {
             from,
@@ -250,8 +265,8 @@ impl Picker<'_> {
     }
 
     fn plan(&self, from: usize, upper: Vec<Arc<TableHandle>>) -> Option<Plan> {
-        let to = self.targets.next(from, self.version)?;
         let hull = union(upper.iter())?;
+        let to = self.targets.next(from, self.version, &hull)?;
         let lower = self.version.levels[to].overlapping(&hull).to_vec();
         let last_fast = self.targets.last_fast();
         let mut outputs = vec![self.output(to)];
@@ -345,6 +360,9 @@ mod tests {
     const SLOW: usize = MAX_LEVELS - 1;
     const MIB: u64 = 1 << 20;
 
+    /// A level below f that is out of use: little lies on the slow tier.
+    const UNUSED: usize = SLOW - 1;
+
     /// What level f is to hold, in bytes.
     const PLANNED: u64 = 7 * MIB;
 
@@ -421,6 +439,67 @@ mod tests {
         };
         assert_eq!(crossing(0), "cheap");
         assert_eq!(crossing(1), "met");
+    }
+
+    /// Tables of a level out of use drew all that came down, as long as there were any.
+    #[test]
+    fn a_level_out_of_use_gets_what_meets_its_tables_and_nothing_else() {
+        let to = |unused: &'static str| {
+            let tables = [
+                (ABOVE, "met", MIB, 0),
+                (F, "met", MIB, 0),
+                (UNUSED, unused, MIB, 1),
+                (SLOW, "met", MIB, 1),
+            ];
+            with_picker(tables.to_vec(), PLANNED, |picker| {
+                let crossing = picker.pick_level(F).unwrap();
+                let above = &picker.version.levels[ABOVE].tables[0];
+                let bypass = picker.plan_bypass(ABOVE, above).unwrap();
+                assert_eq!(crossing.lower[0].meta.range.first, "met");
+                assert_eq!(bypass.lower[0].meta.range.first, "met");
+                [crossing.to, bypass.to]
+            })
+        };
+        assert_eq!(to("met"), [UNUSED; 2]);
+        assert_eq!(to("beside"), [SLOW; 2]);
+    }
+
+    /// By what a level out of use holds, what meets its tables seems to go down for nothing, and went there before all else.
+    #[test]
+    fn what_comes_to_a_level_out_of_use_costs_what_it_meets_in_the_end() {
+        let tables = [
+            (F, "cheap", MIB, 0),
+            (F, "dear", MIB, 0),
+            (UNUSED, "dear", MIB / 64, 1),
+            (SLOW, "cheap", 3 * MIB, 1),
+            (SLOW, "dear", 4 * MIB, 1),
+        ];
+        let first = with_picker(tables.to_vec(), PLANNED, |picker| {
+            let plan = picker.pick_level(F).unwrap();
+            plan.upper[0].meta.range.first.clone()
+        });
+        assert_eq!(first, "cheap");
+    }
+
+    /// So it is past level f: through a level out of use a byte goes down into all that the next one holds.
+    #[test]
+    fn a_bypass_by_a_level_out_of_use_costs_what_it_meets_in_the_end() {
+        let by_unused = |on_unused: &'static str, met: u64| {
+            let tables = [
+                (ABOVE, "met", MIB, 0),
+                (F, "met", PLANNED, 0),
+                (UNUSED, on_unused, MIB / 64, 1),
+                (SLOW, "met", met, 1),
+            ];
+            with_picker(tables.to_vec(), PLANNED, |picker| {
+                picker.pick_bypass(ABOVE).is_some()
+            })
+        };
+        // By the ordinary way 1 + 7 and 1 + 4 / 7 or 1 + 14 / 7, of which seven tenths are saved.
+        for on_unused in ["met", "beside"] {
+            assert!(by_unused(on_unused, 4 * MIB), "1 + 4 past level f");
+            assert!(!by_unused(on_unused, 14 * MIB), "1 + 14 past level f");
+        }
     }
 
     /// Level f is filled first, to three quarters of what it is to hold or of the room that it has, whichever is less.

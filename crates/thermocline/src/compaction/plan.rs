@@ -71,21 +71,28 @@ impl Plan {
         epochs.max().filter(|_| self.from == 0)
     }
 
-    /// What the job keeps others from writing to meanwhile (I11).
+    /// What the job keeps others from writing to meanwhile (I11): its outputs, and its hull on each level between `from` and `to`.
+    ///
+    /// Only keys of the hull pass these levels, downwards or up to `from`. When the job is picked, none of them lies there, or a bypass knows
+    /// which do. Neither may one come there until it is installed, or what has passed would lie below what is older
+    /// (I1). As locks exclude each other both ways, it does not begin beside a job that is about to bring one either, of which the
+    /// version says nothing yet. What leaves such a level for `to` is kept out by the lock of that. A level that
+    /// is empty and out of use counts too: a job that was picked when it was in use may be writing to it.
     pub(crate) fn locks(&self) -> Locks {
+        let hull = self.hull();
         let lock = |output: &Output| {
             let level = usize::from(output.level);
             let range = if level == self.from {
-                self.hull()
+                hull.clone()
             } else {
                 self.range()
             };
             range.map(|range| (level, range))
         };
         let outputs = self.outputs.iter().filter_map(lock);
-        let bypassed = self.bypass.iter().map(|bypass| bypass.level);
-        let bypassed = bypassed.filter_map(|level| Some((level, self.hull()?)));
-        outputs.chain(bypassed).collect()
+        let passed = self.from + 1..self.to;
+        let passed = passed.filter_map(|level| Some((level, hull.clone()?)));
+        outputs.chain(passed).collect()
     }
 }
 
@@ -195,10 +202,59 @@ mod tests {
             running.admits(&plan(&version, 0, 1)),
             "r to z meets nothing"
         );
-        assert!(running.admits(&plan(&version, 1, 2)), "another level");
+        let elsewhere = Plan {
+            from: 1,
+            ..plan(&version, 1, 2)
+        };
+        assert!(running.admits(&elsewhere), "another level");
         assert!(!running.admits(&plan(&version, 2, 3)), "an input in use");
         running.end(number, &first);
         assert!(running.locks.is_empty() && running.inputs.is_empty());
         assert!(running.admits(&plan(&version, 1, 1)) && running.admits(&first));
+    }
+
+    /// What came to lie there meanwhile would be older than what has passed, and lie above it (I1). Who came first makes no
+    /// difference.
+    #[test]
+    fn nobody_writes_to_a_level_within_the_hull_of_a_job_that_passes_it() {
+        let (_db, version) = version();
+        // a to m past L1 and L2, into what is there of r to z.
+        let passes = Plan {
+            lower: vec![Arc::clone(&version.levels[0].tables[0])],
+            ..plan(&version, 2, 3)
+        };
+        let into = |table, to| Plan {
+            from: to - 1,
+            ..plan(&version, table, to)
+        };
+        let admits = |first: &Plan, second: &Plan| {
+            let mut running = Running::default();
+            running.start(first);
+            running.admits(second)
+        };
+        for level in 1..=2 {
+            let meets = into(1, level);
+            assert!(!admits(&passes, &meets), "c to m on L{level}");
+            assert!(!admits(&meets, &passes), "c to m on L{level}");
+        }
+        assert!(!admits(&passes, &into(1, 3)), "c to m where it goes");
+        assert!(admits(&passes, &into(1, 4)), "below it");
+    }
+
+    /// Of what it joins, nothing passes: others need not wait for that.
+    #[test]
+    fn a_job_locks_no_more_of_a_level_that_it_passes_than_what_it_brings() {
+        let (_db, version) = version();
+        let passes = Plan {
+            lower: vec![Arc::clone(&version.levels[0].tables[0])],
+            ..plan(&version, 2, 3)
+        };
+        let behind = KeyRange {
+            first: bytes::Bytes::from_static(b"n"),
+            last: bytes::Bytes::from_static(b"z"),
+        };
+        for (level, range) in passes.locks() {
+            assert_eq!(range.meets(&behind), level == 3, "L{level}");
+        }
     }
 }

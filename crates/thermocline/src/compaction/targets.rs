@@ -1,5 +1,6 @@
 //! How large each level should be.
 
+use crate::key::KeyRange;
 use crate::options::{Options, Resolved};
 use crate::version::{MAX_LEVELS, Version};
 
@@ -158,16 +159,24 @@ impl LevelTargets {
         }
     }
 
-    /// The level that `from` is compacted into; none for the last. Never skips a level that
-    /// holds tables: what lies there may be older than `from` and newer than what is below (I1).
-    pub(crate) fn next(&self, from: usize, version: &Version) -> Option<usize> {
-        let wanted = match self.slow_base {
-            _ if from >= LAST => return None,
-            Some(slow_base) if from >= self.last_fast => (from + 1).max(slow_base),
-            _ => (from + 1).max(self.base),
-        };
-        let occupied = (from + 1..wanted).find(|&l| !version.levels[l].tables.is_empty());
-        Some(occupied.unwrap_or(wanted))
+    /// The level that what goes down from `from` within `hull` comes to; none for the last. A level out of use is
+    /// passed over where none of its tables meets `hull`, so that it empties. Where one does, what lies there may be older than
+    /// `from` and newer than what is below (I1). What is on its way there the job's locks know of (I11).
+    pub(crate) fn next(&self, from: usize, version: &Version, hull: &KeyRange) -> Option<usize> {
+        if from >= LAST {
+            return None;
+        }
+        let wanted = self.in_use(from + 1);
+        let is_met = |level: &usize| !version.levels[*level].overlapping(hull).is_empty();
+        Some((from + 1..wanted).find(is_met).unwrap_or(wanted))
+    }
+
+    /// The first level in use from `level` on, of those below L0: what comes to one out of use goes on to there.
+    pub(crate) fn in_use(&self, level: usize) -> usize {
+        match self.slow_base {
+            Some(slow_base) if level > self.last_fast => level.max(slow_base),
+            _ => level.max(self.base),
+        }
     }
 
     /// *f*: levels up to this one belong to the fast tier.
@@ -195,12 +204,14 @@ impl LevelTargets {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
     use crate::storage::Memory;
     use crate::sync::Arc;
     use crate::{Db, TierOptions};
 
-    /// A version whose only table lies on `level`.
+    /// A version whose only table lies on `level`, and holds "key".
     fn version_with_table_on(level: u8) -> Version {
         let options = Options::with_tiers(vec![TierOptions::fast("/fast")]);
         let builder = Db::builder(options).medium(0, Arc::new(Memory::new()));
@@ -290,37 +301,80 @@ mod tests {
         near(125.0, &[5.0, 25.0]);
     }
 
-    /// I1: what lies on the level between may be older than what passes, and newer than what it
-    /// would join.
-    #[test]
-    fn no_compaction_passes_over_a_level_that_holds_tables() {
+    fn hull(first: &'static str, last: &'static str) -> KeyRange {
+        KeyRange {
+            first: Bytes::from_static(first.as_bytes()),
+            last: Bytes::from_static(last.as_bytes()),
+        }
+    }
+
+    /// Of two tiers with level f 2, and of one tier; the first level in use below f, and below L0, is `first`.
+    fn targets_in_use_from(first: usize) -> [LevelTargets; 2] {
         let two_tiers = LevelTargets {
             bytes: [0; MAX_LEVELS],
             base: 1,
-            slow_base: Some(LAST),
+            slow_base: Some(first),
             planned_last: 0,
             last_fast: 2,
         };
         let one_tier = LevelTargets {
-            base: 4,
+            base: first,
             slow_base: None,
             last_fast: LAST,
             ..two_tiers
         };
-        let none = Version::default();
-        assert_eq!(
-            (two_tiers.next(2, &none), one_tier.next(0, &none)),
-            (Some(LAST), Some(4))
-        );
-        for level in 3..LAST {
-            let version = version_with_table_on(level as u8);
-            assert_eq!(two_tiers.next(2, &version), Some(level));
-            assert_eq!(two_tiers.next(level, &version), Some(LAST));
+        [two_tiers, one_tier]
+    }
+
+    /// I1: what lies on the level between may be older than what passes, and newer than what it
+    /// would join.
+    #[test]
+    fn no_compaction_passes_over_tables_that_it_meets() {
+        let [two_tiers, _] = targets_in_use_from(LAST);
+        let [_, one_tier] = targets_in_use_from(4);
+        for meets in [hull("a", "key"), hull("key", "z"), hull("a", "z")] {
+            for level in 3..LAST {
+                let version = version_with_table_on(level as u8);
+                assert_eq!(two_tiers.next(2, &version, &meets), Some(level));
+                assert_eq!(two_tiers.next(level, &version, &meets), Some(LAST));
+            }
+            for level in 1..4 {
+                let version = version_with_table_on(level as u8);
+                assert_eq!(one_tier.next(0, &version, &meets), Some(level));
+            }
         }
-        for level in 1..4 {
-            let version = version_with_table_on(level as u8);
-            assert_eq!(one_tier.next(0, &version), Some(level));
+    }
+
+    /// All that came down went into a level out of use for as long as it held any table, and was written once more on its way: it never
+    /// emptied.
+    #[test]
+    fn a_level_out_of_use_is_passed_over_where_nothing_meets() {
+        let [two_tiers, _] = targets_in_use_from(LAST);
+        let [_, one_tier] = targets_in_use_from(4);
+        for beside in [hull("a", "kex"), hull("kez", "z")] {
+            for level in 3..=LAST {
+                let version = version_with_table_on(level as u8);
+                assert_eq!(two_tiers.next(2, &version, &beside), Some(LAST));
+            }
+            for level in 1..=4 {
+                let version = version_with_table_on(level as u8);
+                assert_eq!(one_tier.next(0, &version, &beside), Some(4));
+            }
         }
-        assert_eq!(two_tiers.next(LAST, &none), None);
+    }
+
+    #[test]
+    fn no_compaction_passes_over_a_level_in_use() {
+        let [two_tiers, one_tier] = targets_in_use_from(4);
+        let (none, all) = (Version::default(), hull("a", "z"));
+        let next = |targets: LevelTargets| {
+            let froms = [0, 1, 2, 3, 4, 5, LAST];
+            froms.map(|from| targets.next(from, &none, &all))
+        };
+        let from_f = [Some(4), Some(4), Some(5), Some(LAST), None];
+        assert_eq!(next(two_tiers)[..2], [Some(1), Some(2)]);
+        assert_eq!(next(two_tiers)[2..], from_f);
+        assert_eq!(next(one_tier)[..2], [Some(4), Some(4)]);
+        assert_eq!(next(one_tier)[2..], from_f);
     }
 }

@@ -363,8 +363,7 @@ mod tests {
         assert_eq!(of_low(&scene).len(), 1);
         // Past the keys that the first job of the level brings down.
         let hook = scene.at("compaction.before_edit", |scene| {
-            scene.start(scene.crossing());
-            scene.drain();
+            scene.cross_to(LOW);
             Ok(())
         });
         scene.db.compact_range::<&str>(..).unwrap();

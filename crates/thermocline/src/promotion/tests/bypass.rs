@@ -185,8 +185,9 @@ fn no_job_writes_to_level_f_beside_a_bypass_of_its_keys() {
         let state = scene.tree().state.lock();
         assert!(!state.running.admits(&into_f));
         assert!(!state.running.admits(&crossing));
-        // As if neither its inputs nor the slow level were in its way.
+        // As if neither its inputs nor the slow levels were in its way.
         let alone = Plan {
+            to: F,
             upper: crossing.upper.clone(),
             lower: Vec::new(),
             outputs: vec![crossing.outputs[1]],
@@ -210,7 +211,8 @@ fn a_bypass_waits_for_a_job_on_level_f() {
     scene.put_all(&AROUND, "new");
     to_above(&scene);
     let mut plan = bypass(&scene);
-    // As if the slow level were not in its way.
+    // As if the slow levels were not in its way.
+    plan.to = F + 1;
     plan.lower.clear();
     plan.outputs.remove(0);
     let hook = scene.at("compaction.claimed", move |scene| {

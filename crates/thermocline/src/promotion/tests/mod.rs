@@ -5,6 +5,7 @@ mod admission;
 mod bypass;
 mod failures;
 mod flush;
+mod passing;
 mod progress;
 mod reopen;
 mod routing;
