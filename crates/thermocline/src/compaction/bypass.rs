@@ -15,9 +15,7 @@ use crate::version::TableHandle;
 /// begins is true when it is installed (I11).
 #[derive(Debug, Clone)]
 pub(crate) struct Bypass {
-    /// *f*.
-    pub(crate) level: usize,
-    /// Its tables that meet the hull, in key order.
+    /// Level f's tables that meet the hull, in key order.
     pub(crate) tables: Vec<Arc<TableHandle>>,
 }
 

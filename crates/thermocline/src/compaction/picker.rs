@@ -1,10 +1,12 @@
 //! Which compaction to run next.
 
+mod bypass;
+
 use std::ops::RangeInclusive;
 
 use bytes::{BufMut, BytesMut};
 
-use super::bypass::{Bypass, BypassWorth, Met};
+use super::bypass::BypassWorth;
 use super::plan::{Plan, Running, union};
 use super::targets::LevelTargets;
 use crate::key::{KeyRange, SeqNo};
@@ -30,6 +32,8 @@ pub(crate) struct Picker<'a> {
     pub(crate) hotness: Option<&'a dyn Hotness>,
     /// What passing level f by is worth, when it may be done.
     pub(crate) bypass: Option<BypassWorth>,
+    /// How long a table is to be, in bytes.
+    pub(crate) table_size: u64,
 }
 
 /// What the picker asks about hotness.
@@ -154,61 +158,6 @@ impl Picker<'_> {
         let levels = &self.version.levels[self.way(to)];
         let met = levels.iter().flat_map(|level| level.overlapping(range));
         met.map(|table| table.meta.len).sum()
-    }
-
-    /// Of the tables of `level`, which is the one above f, one that had better pass level f by.
-    fn pick_bypass(&self, level: usize) -> Option<Plan> {
-        let worth = self.bypass?;
-        let bytes = |tables: &[Arc<TableHandle>]| tables.iter().map(|t| t.meta.len).sum();
-        let here = |level: usize| self.version.levels[level].bytes;
-        let planned = self.targets.planned_last();
-        let room = planned.min(self.targets.bytes[self.targets.last_fast()]);
-        let mut candidates: Vec<(f64, Plan)> = self.version.levels[level]
-            .tables
-            .iter()
-            .filter(|table| !self.running.has_input(table))
-            .filter_map(|table| {
-                let plan = self.plan_bypass(level, table)?;
-                let bypass = plan.bypass.as_ref()?;
-                let met = Met {
-                    input: table.meta.len,
-                    on_f: bytes(&bypass.tables),
-                    below: self.met_on_way(plan.to, &table.meta.range),
-                    all_of_f: here(bypass.level).max(planned),
-                    all_below: self.way(plan.to).map(here).sum(),
-                    // Its room comes and goes with what waits above.
-                    is_full: here(bypass.level) > room / 4 * 3,
-                };
-                let cost = met.below as f64 / met.input.max(1) as f64;
-                worth.pays(met).then_some((cost, plan))
-            })
-            .collect();
-        candidates.sort_by(|a, b| a.0.total_cmp(&b.0));
-        candidates
-            .into_iter()
-            .find_map(|(_, plan)| self.admit(plan))
-    }
-
-    /// The way of `table` from `from`, the level above f, past level f.
-    pub(crate) fn plan_bypass(&self, from: usize, table: &Arc<TableHandle>) -> Option<Plan> {
-        let f = self.targets.last_fast();
-        // Past no table below f that it meets (I1).
-        let to = self.targets.next(f, self.version, &table.meta.range)?;
-        let met = |level: usize| self.version.levels[level].overlapping(&table.meta.range);
-        Some(Plan {
-            from,
-            to,
-            upper: vec![Arc::clone(table)],
-            lower: met(to).to_vec(),
-            bypass: Some(Bypass {
-                level: f,
-                tables: met(f).to_vec(),
-            }),
-            outputs: vec![self.output(to), self.output(from)],
-            is_crossing: true,
-            version: Arc::clone(self.version),
-            is_move: false,
-        })
     }
 
     /// The next compaction that brings a table of `from` that is `meant` down a level: all of L0, or the first in key
@@ -355,22 +304,26 @@ mod tests {
     use crate::{Db, Keyspace, Options};
     use bytes::Bytes;
 
-    const F: usize = 2;
-    const ABOVE: usize = F - 1;
-    const SLOW: usize = MAX_LEVELS - 1;
-    const MIB: u64 = 1 << 20;
+    pub(super) const F: usize = 2;
+    pub(super) const ABOVE: usize = F - 1;
+    pub(super) const SLOW: usize = MAX_LEVELS - 1;
+    pub(super) const MIB: u64 = 1 << 20;
 
     /// A level below f that is out of use: little lies on the slow tier.
-    const UNUSED: usize = SLOW - 1;
+    pub(super) const UNUSED: usize = SLOW - 1;
 
     /// What level f is to hold, in bytes.
-    const PLANNED: u64 = 7 * MIB;
+    pub(super) const PLANNED: u64 = 7 * MIB;
 
-    /// A table of one key: its level, the key, its bytes, and its tier.
-    type Drawn = (usize, &'static str, u64, u8);
+    /// A table: its level, its only key, or the first and the last with a hyphen between, its bytes, and its tier.
+    pub(super) type Drawn = (usize, &'static str, u64, u8);
 
     /// What `choose` finds among `tables` with level f having room for `room` bytes now.
-    fn with_picker<T>(tables: Vec<Drawn>, room: u64, choose: impl FnOnce(&Picker<'_>) -> T) -> T {
+    pub(super) fn with_picker<T>(
+        tables: Vec<Drawn>,
+        room: u64,
+        choose: impl FnOnce(&Picker<'_>) -> T,
+    ) -> T {
         let medium = Arc::new(Memory::new());
         let builder = Db::builder(Options::two_tiers("/fast", 16 * MIB, "/slow"));
         let builder = builder.medium(0, medium.clone()).medium(1, medium);
@@ -378,14 +331,18 @@ mod tests {
         db.put("key", "value").unwrap();
         db.flush().unwrap();
         let sample = db.tree().pin().version.levels[0].tables[0].clone();
-        let table = |(level, key, len, tier): Drawn| {
+        let table = |(id, (level, keys, len, tier)): (usize, Drawn)| {
             let mut table = (*sample).clone();
-            let key = Bytes::from_static(key.as_bytes());
+            let (first, last) = keys.split_once('-').unwrap_or((keys, keys));
             (table.meta.level, table.meta.len, table.meta.tier) = (level as u8, len, tier);
-            (table.meta.range.first, table.meta.range.last) = (key.clone(), key);
+            table.meta.id = id as FileId;
+            table.meta.range = KeyRange {
+                first: Bytes::from_static(first.as_bytes()),
+                last: Bytes::from_static(last.as_bytes()),
+            };
             Arc::new(table)
         };
-        let tables = tables.into_iter().map(table).collect();
+        let tables = tables.into_iter().enumerate().map(table).collect();
         let version = Arc::new(Version::default().with(&[], tables));
         let room = FastRoom {
             planned: PLANNED / 7 * 8,
@@ -408,21 +365,7 @@ mod tests {
                 fresh: 0.7,
                 cold: 1.0,
             }),
-        })
-    }
-
-    /// Whether of a table of 1 MiB above f the picker sends what can be past f, which is all of it but for three tenths. Level f
-    /// has room for `room` bytes now and holds `on_f`, all in one table that the job meets; the level below meets it
-    /// with 3 MiB, and has `below` beside.
-    fn bypasses(room: u64, on_f: u64, below: u64) -> bool {
-        let tables = [
-            (ABOVE, "met", MIB, 0),
-            (F, "met", on_f, 0),
-            (SLOW, "met", 3 * MIB, 1),
-            (SLOW, "other", below, 1),
-        ];
-        with_picker(tables.to_vec(), room, |picker| {
-            picker.pick_bypass(ABOVE).is_some()
+            table_size: MIB,
         })
     }
 
@@ -453,7 +396,7 @@ mod tests {
             ];
             with_picker(tables.to_vec(), PLANNED, |picker| {
                 let crossing = picker.pick_level(F).unwrap();
-                let above = &picker.version.levels[ABOVE].tables[0];
+                let above = &picker.version.levels[ABOVE].tables;
                 let bypass = picker.plan_bypass(ABOVE, above).unwrap();
                 assert_eq!(crossing.lower[0].meta.range.first, "met");
                 assert_eq!(bypass.lower[0].meta.range.first, "met");
@@ -479,53 +422,6 @@ mod tests {
             plan.upper[0].meta.range.first.clone()
         });
         assert_eq!(first, "cheap");
-    }
-
-    /// So it is past level f: through a level out of use a byte goes down into all that the next one holds.
-    #[test]
-    fn a_bypass_by_a_level_out_of_use_costs_what_it_meets_in_the_end() {
-        let by_unused = |on_unused: &'static str, met: u64| {
-            let tables = [
-                (ABOVE, "met", MIB, 0),
-                (F, "met", PLANNED, 0),
-                (UNUSED, on_unused, MIB / 64, 1),
-                (SLOW, "met", met, 1),
-            ];
-            with_picker(tables.to_vec(), PLANNED, |picker| {
-                picker.pick_bypass(ABOVE).is_some()
-            })
-        };
-        // By the ordinary way 1 + 7 and 1 + 4 / 7 or 1 + 14 / 7, of which seven tenths are saved.
-        for on_unused in ["met", "beside"] {
-            assert!(by_unused(on_unused, 4 * MIB), "1 + 4 past level f");
-            assert!(!by_unused(on_unused, 14 * MIB), "1 + 14 past level f");
-        }
-    }
-
-    /// Level f is filled first, to three quarters of what it is to hold or of the room that it has, whichever is less.
-    #[test]
-    fn nothing_passes_a_level_f_with_room() {
-        let full = |room: u64| room / 4 * 3;
-        // By the ordinary way 1 + 5 + 1 + 4 / 7 at least, past level f 1 + 3.
-        for room in [PLANNED, 2 * PLANNED] {
-            assert!(bypasses(room, full(PLANNED) + 1, MIB));
-            assert!(!bypasses(room, full(PLANNED), MIB));
-        }
-        let little = 4 * MIB;
-        assert!(bypasses(little, full(little) + 1, 8 * MIB));
-        assert!(!bypasses(little, full(little), 8 * MIB));
-    }
-
-    /// A backlog takes level f's room. Measured by the little that it holds then, all would go past it, and it would stay
-    /// as small.
-    #[test]
-    fn a_level_f_without_room_counts_as_what_it_is_to_hold() {
-        let little = 2 * MIB;
-        // Past level f 1 + 3; by the ordinary way 1 + 2 and 1 + 4 / 7, of which seven tenths are saved, and if level f counted as
-        // it is, 1 + 2 and 1 + 4 / 2.
-        assert!(!bypasses(little, little, MIB));
-        // 1 + 2 and 1 + 24 / 7.
-        assert!(bypasses(little, little, 21 * MIB));
     }
 
     /// A table that met nothing moved down as it was, whatever it held. Of keys that rise, and were written and deleted within one
