@@ -45,7 +45,8 @@ impl Engine {
         }
     }
 
-    /// Whether a record that was read from the slow tier is worth promoting.
+    /// Whether a record that was read from the slow tier is worth promoting. To be asked before what the promotion cache has counted
+    /// is logged: the read that brought the record is taken for one that RALT does not know of.
     pub(super) fn is_hot(&self, tree: &Tree, key: &[u8]) -> bool {
         let Some(ralt) = &self.ralt else {
             return false;
@@ -53,7 +54,7 @@ impl Engine {
         // An empty fast tier helps nobody: while it has room, or nothing was ever forgotten, what
         // was read is as good as hot.
         let is_generous = ralt.is_generous() || self.has_spare_room.load(Ordering::Relaxed);
-        is_generous || !self.switches().hotness_check || ralt.is_hot(tree.id, key)
+        is_generous || !self.switches().hotness_check || ralt.is_hot_with_a_read(tree.id, key)
     }
 
     /// The router of a crossing that the records of `promoted` take part in; none when there is no

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::RaltParts;
 use super::histogram::{Histogram, Sample};
 use super::limits::Limits;
+use super::outlook::Outlook;
 use super::record::{Record, split_key, stored_size};
 use super::scoring::Model;
 use super::sizes::Sizes;
@@ -117,6 +118,7 @@ pub(super) struct Writer<'a> {
     files: &'a Files,
     model: Model,
     limits: Limits,
+    outlook: Outlook,
     /// The counters' epoch when writing began.
     epoch: u64,
     level: usize,
@@ -130,7 +132,7 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Writes tables for `level`, hot by `limits`, in the counters' epoch `epoch`.
+    /// Writes tables for `level`, hot by `limits`, or with one more read by `outlook` too, in the counters' epoch `epoch`.
     ///
     /// # Errors
     /// [`crate::Error::NoSpace`] when the fast tier has no room.
@@ -138,6 +140,7 @@ impl<'a> Writer<'a> {
         files: &'a Files,
         model: Model,
         limits: Limits,
+        outlook: Outlook,
         epoch: u64,
         level: usize,
         space: Space,
@@ -146,6 +149,7 @@ impl<'a> Writer<'a> {
             files,
             model,
             limits,
+            outlook,
             epoch,
             level,
             table_size: space.table,
@@ -196,13 +200,18 @@ impl<'a> Writer<'a> {
         let rank = self.model.rank(record, key);
         let hot_rap = record.hot_rap_size(key);
         let stable_before = self.model.stable_before(record);
-        let weight = match self.limits.hot.admits(stable_before, rank) {
+        let is_hot = self.limits.hot.admits(stable_before, rank);
+        let weight = match is_hot {
             // A record of no bytes is in the filter all the same.
             true => hot_rap.max(1),
             false => 0,
         };
         let stored = InternalKey::new(key, 0, Kind::Put);
         builder.add_weighing(stored, &self.value, weight)?;
+        let hot = &self.limits.hot;
+        if !is_hot && self.outlook.makes_hot(&self.model, hot, key, record) {
+            builder.mark_last();
+        }
         samples.push(Sample {
             rank,
             // Since when a record is not stable any more tells nothing: it is of one class with the others.

@@ -181,6 +181,7 @@ fn use_it(memory: &Memory) -> Option<String> {
     };
     for keyspace in [0, 3, u32::MAX] {
         ralt.is_hot(keyspace, &key(5));
+        ralt.is_hot_with_a_read(keyspace, &key(5));
         ralt.hot_bytes(keyspace, &all);
         let mut hot = ralt.hot_keys(keyspace, &all);
         for number in 0..60 {

@@ -20,6 +20,7 @@ mod histogram;
 mod hot_keys;
 mod limits;
 mod open;
+mod outlook;
 mod pass;
 mod record;
 mod removal;
@@ -41,6 +42,7 @@ pub(crate) use removal::discard;
 
 use self::record::tracked_key;
 use self::shared::Shared;
+use self::version::Version;
 use crate::error::{Damaged, Error, Result};
 use crate::key::KeyRange;
 use crate::metrics::{HeatReport, IoMetrics, RaltMetrics};
@@ -145,11 +147,26 @@ impl Ralt {
 
     /// Whether `key` is hot. Filters only, no I/O; errs towards yes, rarely.
     pub(crate) fn is_hot(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
+        self.ask(keyspace, key, Version::may_be_hot)
+    }
+
+    /// Whether `key` is hot, or would be with one more read: with one that was not [logged](Ralt::log) yet, as is that
+    /// of a record in the promotion cache. Filters only, no I/O; errs towards yes, rarely.
+    pub(crate) fn is_hot_with_a_read(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
+        self.ask(keyspace, key, Version::may_be_hot_with_a_read)
+    }
+
+    fn ask(
+        &self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+        is_hot: impl Fn(&Version, &[u8]) -> Result<bool>,
+    ) -> bool {
         if !self.shared.has_keyspace(keyspace) {
             return false;
         }
         let key = tracked_key(keyspace, key);
-        let hot = self.shared.version.load().may_be_hot(&key);
+        let hot = is_hot(&self.shared.version.load(), &key);
         hot.unwrap_or_else(|error| {
             self.shared.note_damage(&error);
             false

@@ -105,6 +105,11 @@ impl Tracked {
         Ok(self.meets(key, key) && self.table.may_contain(key)?)
     }
 
+    fn may_be_hot_with_a_read(&self, key: &[u8]) -> Result<bool> {
+        let meets = self.meets(key, key);
+        Ok(meets && (self.table.may_contain(key)? || self.table.may_be_marked(key)?))
+    }
+
     fn hot_bytes(&self, first: &[u8], last: &[u8]) -> Result<u64> {
         if !self.meets(first, last) {
             return Ok(0);
@@ -249,15 +254,28 @@ impl Version {
     /// # Errors
     /// Damage; I/O errors.
     pub(super) fn may_be_hot(&self, key: &[u8]) -> Result<bool> {
+        self.any_at(key, |table| table.may_be_hot(key))
+    }
+
+    /// Whether a key, as tables hold it, is hot, or would be with one more read ([`super::outlook`]). Filters only.
+    ///
+    /// # Errors
+    /// Damage; I/O errors.
+    pub(super) fn may_be_hot_with_a_read(&self, key: &[u8]) -> Result<bool> {
+        self.any_at(key, |table| table.may_be_hot_with_a_read(key))
+    }
+
+    /// Whether `says` is true of one of the tables whose keys are around `key`.
+    fn any_at(&self, key: &[u8], says: impl Fn(&Tracked) -> Result<bool>) -> Result<bool> {
         for table in self.level(0) {
-            if table.may_be_hot(key)? {
+            if says(table)? {
                 return Ok(true);
             }
         }
         for level in self.levels.iter().skip(1) {
             let at = level.partition_point(|table| &table.meta.range.last[..] < key);
             if let Some(table) = level.get(at)
-                && table.may_be_hot(key)?
+                && says(table)?
             {
                 return Ok(true);
             }

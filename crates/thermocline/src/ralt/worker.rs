@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::buffer::{Chunk, Logged};
 use super::files::{Files, Space, Writer};
 use super::limits::{Cut, EvictionRule, Limits};
+use super::outlook::Outlook;
 use super::pass::{Began, Pass};
 use super::record::{Record, is_of};
 use super::reuse::Reuse;
@@ -29,6 +30,7 @@ pub(super) struct Context<'a> {
     pub(super) version: &'a Version,
     /// The keyspaces that there are.
     pub(super) keyspaces: &'a Arc<BTreeSet<KeyspaceId>>,
+    pub(super) outlook: Outlook,
 }
 
 /// What only the thread that works needs.
@@ -178,6 +180,7 @@ impl Shared {
             sizes: &self.sizes,
             version: &version,
             keyspaces: &keyspaces,
+            outlook: self.outlook(&worker.reuse),
         };
         pass.step(&context, |next, removed| {
             self.install(files, worker, next, removed)
@@ -381,7 +384,8 @@ impl Shared {
             expected: keys + (4 << 10),
         };
         let epoch = self.model.epoch(self.now().tick);
-        let mut writer = Writer::new(files, self.model, version.limits, epoch, 0, space)?;
+        let (limits, outlook) = (version.limits, self.outlook(&worker.reuse));
+        let mut writer = Writer::new(files, self.model, limits, outlook, epoch, 0, space)?;
         // Once there is space: a flush that is refused is tried often.
         accesses.sort_by(|a, b| a.key.cmp(b.key));
         for same in accesses.chunk_by(|a, b| a.key == b.key) {

@@ -122,7 +122,7 @@ impl TableBuilder {
     }
 
     /// Makes it a weighed table: its index tells how much records weigh, and its filters hold
-    /// only those that weigh something. Such a table is for scans and for
+    /// only those that weigh something, and marks. Such a table is for scans and for
     /// [`super::Table::may_contain`], not for point lookups.
     #[must_use]
     pub(crate) fn weighed(mut self) -> Self {
@@ -206,6 +206,13 @@ impl TableBuilder {
             self.write_block()?;
         }
         Ok(())
+    }
+
+    /// Marks the record that was added last, one without weight in a weighed table: [`super::Table::may_be_marked`] tells.
+    /// A mark is one more entry of the filter, by a hash of its own.
+    pub(crate) fn mark_last(&mut self) {
+        // The next record, or the end, cuts the partition that the last one is in.
+        self.hashes.push(filter::mark(&self.last_key));
     }
 
     /// Ends the block that is begun, if one is: the sum of what weighs up to here is exact.

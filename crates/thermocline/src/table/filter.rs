@@ -9,7 +9,7 @@ use xorf::{
     BinaryFuse8, BinaryFuse8Ref, BinaryFuse16, Descriptor, DmaSerializable, Filter as _,
     FilterRef as _,
 };
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::stored::{Damage, Decoded};
 use crate::options::FilterPolicy;
@@ -17,10 +17,19 @@ use crate::sync::Arc;
 
 const DESCRIPTOR_LEN: usize = BinaryFuse8::DESCRIPTOR_LEN;
 
+/// The seed of the hashes of marks; keys themselves have 0.
+const MARKED: u64 = 1;
+
 /// What a filter knows of a user key.
 #[inline]
 pub(super) fn hash(user_key: &[u8]) -> u64 {
     xxh3_64(user_key)
+}
+
+/// What a filter knows of the user key of a marked record: never, but for chance, what it knows of a key
+/// that is there unmarked.
+pub(super) fn mark(user_key: &[u8]) -> u64 {
+    xxh3_64_with_seed(user_key, MARKED)
 }
 
 /// The payload of a filter over `hashes`, which it sorts and empties. `None` when there is

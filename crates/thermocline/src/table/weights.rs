@@ -15,10 +15,23 @@ impl Table {
     /// # Errors
     /// [`crate::Error::Corruption`]; I/O errors of the tier, where partitions are not in memory.
     pub(crate) fn may_contain(&self, key: &[u8]) -> Result<bool> {
+        self.may_hold(key, filter::hash(key))
+    }
+
+    /// Whether a record of `key` that is [marked](super::TableBuilder::mark_last) may be here; `false` is
+    /// certain.
+    ///
+    /// # Errors
+    /// As [`Table::may_contain`].
+    pub(crate) fn may_be_marked(&self, key: &[u8]) -> Result<bool> {
+        self.may_hold(key, filter::mark(key))
+    }
+
+    /// Whether the filter that `key` would be in may hold `hash`.
+    fn may_hold(&self, key: &[u8], hash: u64) -> Result<bool> {
         let Some(number) = self.top.find(key, FIRST) else {
             return Ok(false);
         };
-        let hash = filter::hash(key);
         let pinned = self.pinned()?.and_then(|all| all.get(number));
         let answer = match pinned {
             Some(partition) => partition.filter.as_ref().map(|f| f.contains(hash)),
@@ -30,7 +43,7 @@ impl Table {
         };
         match answer {
             Some(answer) => Ok(answer),
-            // A partition without a filter: nothing in it weighs anything, or none was made.
+            // A partition without a filter: nothing in it weighs anything or is marked, or none was made.
             None => Ok(self.block_weight(key)?.is_none_or(|weight| weight.own > 0)),
         }
     }
@@ -169,6 +182,38 @@ mod tests {
             let wrong = light.chain(absent).filter(|key| table.may_contain(key).unwrap());
             prop_assert!(wrong.count() <= 2, "far below 1 %");
         }
+    }
+
+    /// A mark that was taken for a weight made hot what is not; one that is cut off with its partition is lost.
+    #[test]
+    fn marks_are_told_from_weights_in_every_partition() {
+        const RECORDS: usize = 9000;
+        let fixture = fixture(u64::MAX);
+        let mut builder = fixture.builder(7).weighed();
+        let (weighs, is_marked) = (|n: usize| n % 3 == 0, |n: usize| n % 3 == 1);
+        for number in 0..RECORDS {
+            let key = key(number);
+            let stored = InternalKey::new(&key, 0, Kind::Put);
+            let weight = u64::from(weighs(number));
+            builder.add_weighing(stored, b"value", weight).unwrap();
+            if is_marked(number) {
+                builder.mark_last();
+            }
+        }
+        let table = fixture.open(&builder.finish().unwrap()).unwrap();
+        table.verify().unwrap();
+        assert!(table.partitions() > 1);
+        let mut wrong = 0;
+        for number in 0..RECORDS {
+            let contains = table.may_contain(&key(number)).unwrap();
+            let marked = table.may_be_marked(&key(number)).unwrap();
+            assert!(contains || !weighs(number), "{number}");
+            assert!(marked || !is_marked(number), "{number}");
+            wrong += u32::from(contains != weighs(number)) + u32::from(marked != is_marked(number));
+        }
+        assert!(wrong <= 5, "far below 1 %: {wrong}");
+        let total = table.weight_through(&key(RECORDS)).unwrap();
+        assert_eq!(total, RECORDS as u64 / 3, "marks weigh nothing");
     }
 
     #[test]

@@ -333,6 +333,64 @@ fn a_cold_record_that_comes_in_before_the_freeze_is_not_promoted() {
     scene.check(&model(&KEYS, "old"), &KEYS, "promoted");
 }
 
+/// A scene with all keys on the slow tier alone, where hot is what was read more than once.
+fn wanting_two_reads() -> Scene {
+    let scene = Scene::with_old(&KEYS);
+    scene.engine().ralt.as_ref().unwrap().want_two_reads();
+    scene.be_selective();
+    scene
+}
+
+/// Reads every key once, from the slow tier into the cache. To look for it there would be another read.
+fn read_once(scene: &Scene) {
+    for key in KEYS {
+        assert_eq!(scene.get(key), Some("old".into()));
+    }
+    assert_eq!(scene.tree().promotion.mutable().all().len(), KEYS.len());
+}
+
+/// Of the two reads that make a record hot the second is in the promotion cache, and access records know of one: it took a
+/// third read of the slow tier.
+#[test]
+fn a_record_is_promoted_by_the_read_that_makes_it_hot() {
+    let scene = wanting_two_reads();
+    read_once(&scene);
+    scene.promote().unwrap();
+    assert_eq!(promoted_bytes(&scene), 0);
+    assert!(scene.tree().promotion.mutable().all().is_empty());
+    scene.track();
+    let engine = scene.engine();
+    let (ralt, id) = (engine.ralt.as_ref().unwrap(), scene.tree().id);
+    let is_hot = |key: &&str| ralt.is_hot(id, key.as_bytes());
+    assert!(!KEYS.iter().any(is_hot), "each was read once");
+
+    read_once(&scene);
+    scene.promote().unwrap();
+    assert!(promoted_bytes(&scene) > 0);
+    for key in KEYS {
+        assert_eq!(scene.levels_of(key)[0], (0, "old".into()));
+    }
+    scene.track();
+    // Crossings go by the records alone.
+    ralt.merge_all();
+    assert!(KEYS.iter().all(is_hot));
+}
+
+/// Were a read logged when it brings a record, it would count twice once that has come into a table: all that is read
+/// would be promoted, however seldom.
+#[test]
+fn a_record_that_was_read_once_is_not_promoted_however_long_it_waits() {
+    let scene = wanting_two_reads();
+    read_once(&scene);
+    scene.track();
+    scene.engine().ralt.as_ref().unwrap().merge_all();
+    scene.promote().unwrap();
+    assert_eq!(promoted_bytes(&scene), 0);
+    for key in KEYS {
+        assert_eq!(scene.levels_of(key), [(SLOW as u8, "old".into())]);
+    }
+}
+
 /// Nothing keeps the next promotion, or a compaction of L0, from going ahead.
 pub(super) fn check_released(scene: &Scene) {
     let state = scene.tree().state.lock();

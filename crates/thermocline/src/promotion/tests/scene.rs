@@ -282,6 +282,14 @@ impl Scene {
         }
     }
 
+    /// Brings what was logged so far into tables of access records.
+    pub(crate) fn track(&self) {
+        let engine = self.engine();
+        let (ralt, id) = (engine.ralt.as_ref().unwrap(), self.tree().id);
+        while !ralt.log(id, b"zzz", 1, 1) {}
+        while ralt.work() {}
+    }
+
     /// Promotes what the cache holds now.
     pub(crate) fn promote(&self) -> Result<()> {
         self.engine().promote(self.tree()).map(|_| ())

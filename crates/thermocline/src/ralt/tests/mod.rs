@@ -5,6 +5,7 @@ mod eviction;
 mod faults;
 mod keyspaces;
 mod model;
+mod outlook;
 mod reopening;
 mod sessions;
 mod simulation;
@@ -14,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
+use super::limits::Cut;
+use super::version::Version;
 use super::{Ralt, RaltParts};
 use crate::key::KeyRange;
 use crate::options::{HotRapOptions, TierOptions};
@@ -143,6 +146,30 @@ impl Fixture {
     }
 }
 
+impl Ralt {
+    fn begin_full_merge(&self) {
+        let files = self.shared.files.as_ref().unwrap();
+        let mut worker = self.shared.worker.lock();
+        self.shared.begin_full_merge(files, &mut worker);
+    }
+
+    /// Merges all tables into one run.
+    pub(crate) fn merge_all(&self) {
+        self.begin_full_merge();
+        while self.work() {}
+    }
+
+    /// From now on what was read more than once is hot, however long ago, and nothing else is.
+    pub(crate) fn want_two_reads(&self) {
+        let mut hot = Cut::NONE;
+        // Of those that were read once.
+        hot.ranks[0] = f64::MAX;
+        let mut version = Version::clone(&self.shared.version.load());
+        (version.limits.hot, version.limits.generation) = (hot, 1);
+        self.shared.put_in_force(version);
+    }
+}
+
 impl Fixture {
     fn is_young(&self) -> bool {
         self.ralt.shared.version.load().is_young()
@@ -150,9 +177,7 @@ impl Fixture {
 
     /// Has the next steps merge all tables into one run.
     fn begin_full_merge(&self) {
-        let shared = &self.ralt.shared;
-        let files = shared.files.as_ref().unwrap();
-        shared.begin_full_merge(files, &mut shared.worker.lock());
+        self.ralt.begin_full_merge();
     }
 
     /// Merges all tables into one run.
