@@ -8,7 +8,7 @@
 //!
 //! The read is taken to come when the table is written. One that comes later outranks it, and leaves the record stable as
 //! long at least; and where an eviction raises the cut, it writes all tables anew. What has been promoted so is hot by
-//! its own record, for crossings that meet it, once a merge has put both accesses together.
+//! its own record for the crossings that meet it: they put together what several tables know of it.
 
 use super::limits::Cut;
 use super::record::Record;
