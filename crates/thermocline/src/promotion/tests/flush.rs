@@ -120,26 +120,33 @@ fn a_write_after_the_freeze_ends_above_what_is_promoted() {
 /// A memtable that was frozen before the cache is flushed after.
 #[test]
 fn a_memtable_flushed_meanwhile_still_counts() {
-    for step in STEPS {
-        let scene = with_full_cache();
-        scene.put("k05", "new");
-        scene.freeze();
-        let hook = scene.at(step, |scene| scene.db.flush());
-        scene.promote().unwrap();
-        drop(hook);
-        check_all_the_way_down(&scene, false, step);
+    for is_delete in [false, true] {
+        for step in STEPS {
+            let at = format!("{step}, deleted: {is_delete}");
+            let scene = with_full_cache();
+            supersede(&scene, is_delete);
+            scene.freeze();
+            let hook = scene.at(step, |scene| scene.db.flush());
+            scene.promote().unwrap();
+            drop(hook);
+            assert!(promoted_bytes(&scene) > 0, "{at}");
+            check_all_the_way_down(&scene, is_delete, &at);
+        }
     }
 }
 
 /// The writer has inserted its record, and nobody sees it yet (I10).
 #[test]
 fn a_writer_in_flight_ends_above_what_is_promoted() {
-    let scene = with_full_cache();
-    let hook = scene.at("commit.inserting", |scene| scene.promote());
-    scene.put("k05", "new");
-    drop(hook);
-    assert!(promoted_bytes(&scene) > 0);
-    check_all_the_way_down(&scene, false, "a writer in flight");
+    for is_delete in [false, true] {
+        let at = format!("a writer in flight, deleted: {is_delete}");
+        let scene = with_full_cache();
+        let hook = scene.at("commit.inserting", |scene| scene.promote());
+        supersede(&scene, is_delete);
+        drop(hook);
+        assert!(promoted_bytes(&scene) > 0, "{at}");
+        check_all_the_way_down(&scene, is_delete, &at);
+    }
 }
 
 /// An L0 compaction that is not urgent leaves alone what lies above the reserved place.
