@@ -1,6 +1,6 @@
 //! Promotion by flush: what comes into L0 at its reserved place hides no newer version (I1, I2).
 
-use super::scene::{F, KEYS, SLOW, Scene, everything, model};
+use super::scene::{F, KEYS, SLOW, Scene, everything, model, options};
 
 /// A scene whose cache holds all keys, hot, each old; nothing of them lies on the fast tier.
 pub(super) fn with_full_cache() -> Scene {
@@ -277,6 +277,86 @@ fn a_record_promoted_twice_is_one_record() {
         for _ in 0..3 {
             scene.to_slow();
             scene.check(&wanted, &keys, step);
+        }
+    }
+}
+
+/// The steps of a crossing at which a promotion may come between.
+const CROSSING_STEPS: [&str; 6] = [
+    "compaction.start",
+    "compaction.claimed",
+    "crossing.claimed",
+    "compaction.table_written",
+    "crossing.before_edit",
+    "compaction.before_edit",
+];
+
+fn delete_both(scene: &Scene) {
+    scene.delete("k00");
+    scene.delete("k05");
+}
+
+/// A promotion begins and ends while a crossing of the same keys runs, which takes one of them up, too: neither copy comes back once the
+/// key is deleted, be that beside the crossing or after it. Nor does a version that the crossing supersedes.
+#[test]
+fn a_promotion_within_a_crossing_brings_nothing_back() {
+    let keys = [&KEYS[..], &["k", "k10", "l"]].concat();
+    for step in CROSSING_STEPS {
+        for is_deleted_meanwhile in [false, true] {
+            let at = format!("{step}, deleted meanwhile: {is_deleted_meanwhile}");
+            let mut options = options();
+            // What it answers is not offered to the promotion cache.
+            options.record_cache = Some(0);
+            let scene = Scene::with(options);
+            scene.put_all(&KEYS, "old");
+            scene.put("k10", "old");
+            scene.to_slow();
+            let early = scene.reader();
+            // A table of level f over all of them, with a newer version of one.
+            scene.put_all(&["k", "k10", "l"], "new");
+            scene.to_last_fast();
+            scene.read_into_cache(&KEYS);
+            scene.heat(&KEYS);
+            let hook = scene.at(step, move |scene| {
+                // What the crossing has taken out of the cache comes in again: it brings nothing newer.
+                scene.read_into_cache(&KEYS);
+                assert_eq!(early.get("k10").as_deref(), Some("old"));
+                scene.promote()?;
+                assert!(promoted_bytes(scene) > 0);
+                if is_deleted_meanwhile {
+                    delete_both(scene);
+                    scene.db.flush()?;
+                }
+                Ok(())
+            });
+            scene.cross();
+            drop(hook);
+            let on_f = (F as u8, "old".to_owned());
+            assert!(scene.levels_of("k00").contains(&on_f), "{at}: brought up");
+            let mut wanted = model(&keys, "old");
+            wanted.extend(model(&["k", "k10", "l"], "new"));
+            if !is_deleted_meanwhile {
+                scene.check(&wanted, &keys, &at);
+                delete_both(&scene);
+            }
+            wanted.remove("k00");
+            wanted.remove("k05");
+            scene.check(&wanted, &keys, &at);
+            for _ in 0..3 {
+                scene.db.flush().unwrap();
+                for level in 0..F {
+                    scene.lower(level);
+                    scene.check(&wanted, &keys, &at);
+                }
+                scene.cross();
+                scene.check(&wanted, &keys, &at);
+                // What was read meanwhile goes up again.
+                scene.promote().unwrap();
+                scene.check(&wanted, &keys, &at);
+            }
+            for key in ["k00", "k05"] {
+                assert_eq!(scene.levels_of(key), [], "{at}: every copy is gone");
+            }
         }
     }
 }
