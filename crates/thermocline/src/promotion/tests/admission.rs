@@ -1,6 +1,6 @@
 //! Who may enter the promotion cache: a record in it equals the newest version below level f (I6).
 
-use super::scene::{F, KEYS, SLOW, Scene, everything, model};
+use super::scene::{F, KEYS, SLOW, Scene, everything, model, options};
 use crate::error::Error;
 use crate::metrics::Refusal;
 
@@ -285,4 +285,31 @@ fn a_record_that_a_crossing_brings_up_is_not_left_in_the_cache() {
     scene.to_last_fast();
     assert_eq!(scene.levels_of("k05"), [], "nothing is left to delete");
     assert_eq!(scene.get("k05"), None);
+}
+
+/// What a record in the cache is good for: until it goes up it is read without the slow device, in whichever way it is asked for.
+#[test]
+fn what_is_admitted_is_read_again_without_the_slow_device() {
+    let mut options = options();
+    // Nothing else answers from memory.
+    (options.block_cache, options.record_cache) = (Some(0), Some(0));
+    let scene = Scene::with(options);
+    scene.put_all(&KEYS, "old");
+    scene.to_slow();
+    let before = scene.db.metrics();
+    assert_eq!(scene.get("k05").as_deref(), Some("old"));
+    let first = scene.db.metrics();
+    assert!(first.tiers[1].read_ops() > before.tiers[1].read_ops());
+    assert_eq!(first.hits.promotion_cache, 0);
+    assert_eq!(first.hits.tier, [0, 1]);
+    assert_eq!(scene.get("k05").as_deref(), Some("old"));
+    let many = scene.db.multi_get(&["k05"]).unwrap();
+    assert!(many[0].is_some());
+    let snapshot = scene.db.snapshot();
+    assert!(snapshot.get("k05").unwrap().is_some());
+    let again = scene.db.metrics();
+    assert_eq!(again.hits.promotion_cache, 3);
+    assert_eq!(again.hits.tier, [0, 1]);
+    assert_eq!(again.hits.without_slow_device, 3);
+    assert_eq!(again.tiers[1].read_ops(), first.tiers[1].read_ops());
 }
