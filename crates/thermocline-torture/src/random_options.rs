@@ -107,3 +107,26 @@ fn random_switches(rng: &mut SmallRng) -> thermocline::Switches {
         scoring: [Smoothing, Clock, Lru][rng.random_range(0..3)],
     }
 }
+
+/// What `options` do without of placement by hotness, as it is counted.
+#[cfg(feature = "experiments")]
+pub(crate) fn techniques_off(options: &Options) -> Vec<&'static str> {
+    let Placement::HotRap(hotrap) = &options.placement else {
+        return Vec::new();
+    };
+    let on = &hotrap.switches;
+    let techniques = [
+        ("stores without retention", on.retention),
+        ("stores without the hotness check", on.hotness_check),
+        (
+            "stores without promotion by compaction",
+            on.promotion_by_compaction,
+        ),
+        ("stores without promotion by flush", on.promotion_by_flush),
+        ("stores without bypasses", on.bypass),
+        ("stores without copies", on.copies),
+        ("stores without auto-tuning", on.auto_tuning),
+    ];
+    let off = techniques.into_iter().filter(|(_, is_on)| !is_on);
+    off.map(|(without, _)| without).collect()
+}

@@ -257,8 +257,13 @@ fn run(plan: &Plan) -> Verdict {
 }
 
 fn case(seed: u64, tally: &mut Tally) -> Checked {
+    let options = crowded_options(seed, 768 << 10);
+    #[cfg(feature = "experiments")]
+    for without in crate::random_options::techniques_off(&options) {
+        tally.add(without, 1);
+    }
     let trial = Trial {
-        db: open_on(&crowded_options(seed, 768 << 10), &memory())?,
+        db: open_on(&options, &memory())?,
         known: (0..KEYS).map(|_| Known::default()).collect(),
         done: AtomicBool::new(false),
     };
