@@ -10,4 +10,5 @@ mod progress;
 mod reopen;
 mod routing;
 pub(crate) mod scene;
+mod shutdown;
 mod snapshots;
