@@ -9,23 +9,23 @@ use crate::placement::UP;
 use crate::sync::Arc;
 
 /// Keys that lie around the others: with them in L1 its table's range holds all of them.
-const AROUND: [&str; 2] = ["k", "l"];
+pub(super) const AROUND: [&str; 2] = ["k", "l"];
 
 /// The level that a bypass is of.
 const ABOVE: usize = F - 1;
 
-fn all_keys() -> Vec<&'static str> {
+pub(super) fn all_keys() -> Vec<&'static str> {
     [&KEYS[..], &AROUND].concat()
 }
 
 /// Brings everything that is in memory down to L1.
-fn to_above(scene: &Scene) {
+pub(super) fn to_above(scene: &Scene) {
     scene.db.flush().unwrap();
     scene.lower(0);
 }
 
 /// The way of the first table of L1 past level f.
-fn bypass(scene: &Scene) -> Plan {
+pub(super) fn bypass(scene: &Scene) -> Plan {
     bypass_of(scene, 1)
 }
 
@@ -41,7 +41,7 @@ fn bypass_of(scene: &Scene, count: usize) -> Plan {
     plan.expect("a way past level f")
 }
 
-fn run(scene: &Scene, plan: Plan) {
+pub(super) fn run(scene: &Scene, plan: Plan) {
     scene.start(plan);
     scene.drain();
 }

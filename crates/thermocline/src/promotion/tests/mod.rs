@@ -3,6 +3,7 @@
 
 mod admission;
 mod bypass;
+mod crashes;
 mod failures;
 mod flush;
 mod passing;
