@@ -297,6 +297,8 @@ pub(crate) enum Manual {
 
 #[cfg(test)]
 mod tests {
+    mod by_hotness;
+
     use super::super::targets::FastRoom;
     use super::*;
     use crate::storage::Memory;
