@@ -278,6 +278,52 @@ mod tests {
         assert!(refused(|o| o.counter_step = 6.0).contains("counter_max"));
     }
 
+    #[test]
+    fn each_range_ends_where_it_says() {
+        type Set = fn(&mut HotRapOptions, f64);
+        // Where one is bounded by another, that one is set out of its way.
+        let ranges: [(&str, f64, f64, Set); 10] = [
+            ("decay", 0.5, 1.0, |o, value| o.decay = value),
+            ("slice", 0.0001, 10.0, |o, value| o.slice = value),
+            ("eviction", 0.01, 0.9, |o, value| o.eviction = value),
+            ("hot_set_min", 0.0, 0.95, |o, value| {
+                (o.hot_set_min, o.hot_set_max) = (value, 0.95);
+            }),
+            ("hot_set_max", 0.01, 0.95, |o, value| {
+                (o.hot_set_min, o.hot_set_initial, o.hot_set_max) = (0.0, 0.01, value);
+            }),
+            ("unstable", 0.01, 1.0, |o, value| o.unstable = value),
+            ("counter_step", 1.0, 100.0, |o, value| {
+                (o.counter_step, o.counter_max) = (value, 100.0);
+            }),
+            ("counter_max", 1.0, 100.0, |o, value| {
+                (o.counter_step, o.counter_max) = (1.0, value);
+            }),
+            ("hot_set_initial", 0.01, 0.95, |o, value| {
+                (o.hot_set_initial, o.hot_set_max) = (value, 0.95);
+            }),
+            ("ralt_initial", 0.01, 0.5, |o, value| o.ralt_initial = value),
+        ];
+        for (name, least, most, set) in ranges {
+            let check = |value: f64| {
+                let mut options = HotRapOptions::default();
+                set(&mut options, value);
+                options.check()
+            };
+            for edge in [least, most] {
+                assert!(check(edge).is_ok(), "{name} {edge}");
+            }
+            for past in [least - 1e-9, most + 1e-9, f64::NAN, f64::INFINITY] {
+                let error = check(past).unwrap_err().to_string();
+                let is_named = error.contains(&format!("hotrap.{name}`"));
+                assert!(
+                    is_named && error.contains("not within"),
+                    "{name} {past}: {error}"
+                );
+            }
+        }
+    }
+
     /// What a state of RALT keeps is how many epochs a slice has. Of slices at the ends of what is allowed some came out of that a
     /// little past them, by rounding, and were refused: then the command line opened the store with defaults, and RALT began anew.
     #[test]
