@@ -1,7 +1,7 @@
 //! Techniques of placement by hotness, turned off one by one to see what each is worth.
 
 use serde::{Deserialize, Serialize};
-use thermocline::Switches;
+use thermocline::{HotRapOptions, Switches};
 
 /// How accesses become a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, clap::ValueEnum)]
@@ -17,7 +17,7 @@ pub enum Scoring {
 }
 
 /// What engine `hotrap` does without.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, clap::Args)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, clap::Args)]
 #[command(next_help_heading = "Experiments with engine hotrap")]
 pub struct Experiments {
     /// Compactions to the slow tier take hot records along
@@ -53,6 +53,21 @@ pub struct Experiments {
     /// How accesses become a score
     #[arg(long, value_enum, default_value = "smoothing")]
     pub scoring: Scoring,
+
+    /// Limit the hot set at first to this share of the fast tier, 0.05 to 0.7 [default: 0.7]
+    #[arg(long, value_parser = share, value_name = "SHARE")]
+    #[serde(default)]
+    pub hot_set: Option<f64>,
+}
+
+/// A limit of the hot set, between the bounds that the engine keeps it within.
+fn share(text: &str) -> Result<f64, String> {
+    let usual = HotRapOptions::default();
+    let (least, most) = (usual.hot_set_min, usual.hot_set_max);
+    // Not a number is in no range.
+    let share = text.parse::<f64>().ok();
+    let share = share.filter(|share| (least..=most).contains(share));
+    share.ok_or_else(|| format!("a share of the fast tier is wanted, {least} to {most}"))
 }
 
 impl Experiments {
@@ -110,9 +125,41 @@ mod tests {
     }
 
     #[test]
+    fn the_hot_sets_limit_is_set_and_nothing_turned_off() {
+        let experiments = |flags: &str| parse(flags).unwrap().plan().unwrap().settings.experiments;
+        let limited = experiments("--hot-set 0.55");
+        assert_eq!(limited.hot_set, Some(0.55));
+        assert_eq!(limited.switches(), Switches::default());
+        assert_eq!(experiments("").hot_set, None);
+        assert_eq!(experiments("--hot-set 0.05").hot_set, Some(0.05));
+        assert_eq!(experiments("--hot-set 0.7").hot_set, Some(0.7));
+        for wrong in ["0.04", "0.71", "NaN", "half"] {
+            let error = parse(&format!("--hot-set {wrong}")).unwrap_err();
+            let names = |what: &str| error.contains(what);
+            assert!(names("--hot-set") && names("0.05 to 0.7"), "{error}");
+        }
+    }
+
+    /// Results and kept states of builds without a flag have no field for it.
+    #[test]
+    fn settings_tell_the_hot_sets_limit_and_are_read_without_it() {
+        let limited = Experiments {
+            hot_set: Some(0.55),
+            ..Experiments::default()
+        };
+        let mut told = serde_json::to_value(limited).unwrap();
+        assert_eq!(told["hot_set"], 0.55);
+        told.as_object_mut().unwrap().remove("hot_set");
+        let read: Experiments = serde_json::from_value(told).unwrap();
+        assert_eq!(read, Experiments::default());
+    }
+
+    #[test]
     fn engines_without_the_techniques_refuse_the_flags() {
-        let args = parse("--engine leveled --no-retention").unwrap();
-        let error = args.plan().err().unwrap().to_string();
-        assert!(error.contains("engine hotrap only"), "{error}");
+        for flag in ["--no-retention", "--hot-set 0.55"] {
+            let args = parse(&format!("--engine leveled {flag}")).unwrap();
+            let error = args.plan().err().unwrap().to_string();
+            assert!(error.contains("engine hotrap only"), "{error}");
+        }
     }
 }

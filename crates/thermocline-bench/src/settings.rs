@@ -164,7 +164,7 @@ pub struct Settings {
     pub durability: Durability,
     /// Emulation of a slower device.
     pub slow_device: SlowDevice,
-    /// Techniques that are turned off.
+    /// Techniques that are turned off, and what is set for them.
     #[cfg(feature = "experiments")]
     #[serde(default)]
     pub experiments: crate::experiments::Experiments,

@@ -103,9 +103,13 @@ fn techniques_differ_where_one_was_turned_off_and_not_where_one_could_be() {
         let named = warnings.into_iter().filter(|w| w.contains("not the same"));
         named.collect::<Vec<_>>()
     };
-    let usual = json!({"no_copies": false, "scoring": "smoothing"});
+    let usual = json!({"no_copies": false, "scoring": "smoothing", "hot_set": null});
     assert_eq!(named(usual), Vec::<String>::new());
-    for off in [json!({"no_copies": true}), json!({"scoring": "lru"})] {
+    for off in [
+        json!({"no_copies": true}),
+        json!({"scoring": "lru"}),
+        json!({"hot_set": 0.55}),
+    ] {
         let named = named(off);
         assert!(
             named.len() == 1 && named[0].ends_with("not the same techniques"),

@@ -193,7 +193,7 @@ pub(crate) struct Settings {
     /// Emulation of a slower device.
     #[serde(default)]
     pub(crate) slow_device: SlowDevice,
-    /// Techniques turned off, by the name of their flag: `true`, or a choice other than the usual.
+    /// Techniques turned off, by the name of their flag: `true`, or a choice or a number other than the usual.
     #[serde(default)]
     pub(crate) experiments: BTreeMap<String, Value>,
 }
@@ -305,7 +305,7 @@ impl Run {
         self.warm_up_seconds.is_none() || self.warm_up_ops.is_some()
     }
 
-    /// The techniques that were turned off, in words; empty for a usual run.
+    /// The techniques that were turned off or set, in words; empty for a usual run.
     pub(crate) fn without(&self) -> String {
         let mut off = Vec::new();
         for (name, value) in &self.settings.experiments {
@@ -313,6 +313,9 @@ impl Run {
                 Value::Bool(true) => off.push(name.replace('_', " ")),
                 Value::String(choice) if name == "scoring" && choice != "smoothing" => {
                     off.push(format!("{choice} scoring"));
+                }
+                Value::Number(share) if name == "hot_set" => {
+                    off.push(format!("a hot set of {share}"));
                 }
                 _ => {}
             }
@@ -366,10 +369,15 @@ pub(crate) mod tests {
     #[test]
     fn techniques_turned_off_are_named() {
         let mut value = value("hotrap", "uniform", 500.0);
-        value["settings"]["experiments"] =
-            json!({"no_retention": true, "no_auto_tuning": false, "scoring": "lru"});
-        let run: Run = serde_json::from_value(value).unwrap();
+        value["settings"]["experiments"] = json!({"no_retention": true, "no_auto_tuning": false, "scoring": "lru", "hot_set": null});
+        let run: Run = serde_json::from_value(value.clone()).unwrap();
         assert_eq!(run.without(), "no retention, lru scoring");
+        value["settings"]["experiments"]["hot_set"] = json!(0.55);
+        let run: Run = serde_json::from_value(value).unwrap();
+        assert_eq!(
+            run.without(),
+            "a hot set of 0.55, no retention, lru scoring"
+        );
     }
 
     #[test]

@@ -23,7 +23,7 @@ const OWN: [&str; 10] = [
 ];
 
 /// Flags that exist only when the feature `experiments` is built in.
-const EXPERIMENTS: [&str; 8] = [
+const EXPERIMENTS: [&str; 9] = [
     "no-retention",
     "no-hotness-check",
     "no-promotion-by-compaction",
@@ -32,6 +32,7 @@ const EXPERIMENTS: [&str; 8] = [
     "no-copies",
     "no-auto-tuning",
     "scoring",
+    "hot-set",
 ];
 
 /// One flag.

@@ -169,9 +169,12 @@ impl Thermocline {
 
 #[cfg(feature = "experiments")]
 fn hotrap(settings: &Settings) -> HotRapOptions {
+    let experiments = &settings.experiments;
+    let usual = HotRapOptions::default();
     HotRapOptions {
-        switches: settings.experiments.switches(),
-        ..HotRapOptions::default()
+        hot_set_initial: experiments.hot_set.unwrap_or(usual.hot_set_initial),
+        switches: experiments.switches(),
+        ..usual
     }
 }
 
@@ -347,6 +350,22 @@ mod tests {
         let counters = run("leveled", "hotrap", true);
         assert!(counters.sd_bytes > Some(1 << 20));
         assert!(counters.hotness.is_some());
+    }
+
+    #[cfg(feature = "experiments")]
+    #[test]
+    fn the_hot_sets_first_limit_is_the_share_that_is_given() {
+        let limit = |flag: &str| {
+            let flags = "--data-size 4MiB --fast-capacity 8MiB --memory 2MiB --cache 64KiB --memtable 64KiB";
+            let plan = parse(&format!("{flags} {flag}")).unwrap().plan().unwrap();
+            let root = tempfile::tempdir().unwrap();
+            let engine = plan.engine.open(&plan.settings, &dirs(root.path(), "a"));
+            let counters = engine.unwrap().counters().unwrap();
+            counters.hotness.unwrap().hot_set_limit_bytes
+        };
+        let tenth = ((8 << 20) as f64 * 0.1) as u64;
+        assert_eq!(limit("--hot-set 0.1"), tenth);
+        assert!(limit("") > tenth);
     }
 
     #[cfg(feature = "flash-cache")]
