@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Store, run};
+use serde_json::Value as Json;
 use thermocline::{HotRapOptions, Placement};
 
 #[test]
@@ -65,6 +66,67 @@ fn inspection_lists_the_files_of_the_access_records() {
         "{json}"
     );
     assert!(json.contains("/RALT\""), "{json}");
+}
+
+/// It showed how long the files are, and nothing of what they say.
+#[test]
+fn inspection_shows_limits_thresholds_and_fill_of_the_access_records() {
+    let store = Store::filled(50, 100);
+    for key in ["key0001", "key0002"] {
+        store.run("get", &[key]).ok();
+    }
+    let text = store.run("inspect hotness", &[]).ok();
+    // Of the 64 MiB that the fast tier has.
+    let usual = HotRapOptions::default();
+    let of = |share: f64| ((64 << 20) as f64 * share) as u64;
+    let limit = format!("hot set of at most {} bytes", of(usual.hot_set_initial));
+    assert!(
+        text.contains(&limit) && text.contains("; 0 evictions;"),
+        "{text}"
+    );
+    let lines = store.run("inspect hotness --json", &[]).ok();
+    let parsed = |line| serde_json::from_str::<Json>(line).expect("JSON");
+    let lines = lines.lines().map(parsed);
+    let states: Vec<Json> = lines
+        .filter(|line| line["hot_set_limit_bytes"].is_u64())
+        .collect();
+    let [state] = &states[..] else {
+        panic!("{states:?}")
+    };
+    assert_eq!(state["hot_set_limit_bytes"], of(usual.hot_set_initial));
+    assert_eq!(state["physical_limit_bytes"], of(usual.ralt_initial));
+    assert!(state["physical_bytes"].as_u64() > Some(0), "{state}");
+    assert!(state["records"].as_u64() >= Some(2), "{state}");
+    assert_eq!(state["evictions"].as_u64(), Some(0));
+    assert_eq!(state["hot_threshold"].as_f64(), Some(0.0));
+    assert!(
+        state["file"]
+            .as_str()
+            .is_some_and(|file| file.ends_with("RALT"))
+    );
+}
+
+#[test]
+fn inspection_tells_of_damaged_access_records_and_exits_with_4() {
+    let store = Store::filled(5, 10);
+    store.run("get", &["key0001"]).ok();
+    let state = store.fast().join("ralt").join("RALT");
+    let mut bytes = std::fs::read(&state).expect("read");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&state, bytes).expect("written");
+    let damaged = |what: &str| {
+        let run = store.run("inspect hotness", &[]).fails(4, &["1 problem"]);
+        assert!(run.out.contains(&format!("DAMAGED: {what}")), "{run:?}");
+        assert!(run.out.contains("records live by hotness"), "{run:?}");
+        let json = store.run("inspect hotness --json", &[]).fails(4, &[]).out;
+        assert!(json.contains(&format!("\"damaged\":\"{what}")), "{json}");
+    };
+    damaged("the state's checksum does not match");
+    std::fs::remove_file(&state).expect("removed");
+    damaged("the file is missing");
+    place_by_level(&store);
+    store.run("inspect hotness", &[]).ok();
 }
 
 /// Opens the store by level and closes it.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use thermocline::inspect::{self, Change, PlacedBy};
-use thermocline::{Db, Error, Kind, Options, Placement, RecoveryMode, TierOptions};
+use thermocline::{Db, Error, HotRapOptions, Kind, Options, Placement, RecoveryMode, TierOptions};
 
 struct Store {
     dir: tempfile::TempDir,
@@ -303,6 +303,104 @@ fn damage_is_an_entry_and_the_rest_is_shown_all_the_same() {
     assert_eq!(damaged, [false, true, false]);
 }
 
+/// A closed store of which some records were read.
+fn read_of() -> Store {
+    let store = Store::filled();
+    let db = Db::open(store.options()).unwrap();
+    for i in 0..20 {
+        assert!(db.get(format!("key{i:05}")).unwrap().is_some());
+    }
+    db.close().unwrap();
+    store
+}
+
+#[test]
+fn what_is_known_of_accesses_is_shown_and_left_as_it_was() {
+    let store = read_of();
+    let before = store.state();
+    let report = inspect::access_records(&store.options()).unwrap().unwrap();
+    assert_eq!(store.state(), before, "inspection changed the store");
+    assert_eq!(report.damaged(), 0);
+    assert_eq!(report.bytes, fs::metadata(&report.file).unwrap().len());
+
+    let said = report.contents.valid().unwrap();
+    let manifest = inspect::manifest(&store.options()).unwrap();
+    assert_eq!(Some(said.database), manifest.database);
+    let usual = HotRapOptions::default();
+    let of = |share: f64| ((1 << 20) as f64 * share) as u64;
+    assert_eq!(said.hot_set_limit_bytes, of(usual.hot_set_initial));
+    assert_eq!(said.physical_limit_bytes, of(usual.ralt_initial));
+    assert_eq!((said.evictions, said.hot_threshold), (0, 0.0));
+    assert!(said.records >= 20, "{said}");
+    let dir = report.file.parent().unwrap();
+    let is_table = |path: &Path| path.extension().is_some_and(|e| e == "sst");
+    let files = before.iter().filter(|(path, _)| path.starts_with(dir));
+    let tables = files.filter(|(path, _)| is_table(path));
+    let lens: Vec<u64> = tables.map(|(_, (bytes, _))| bytes.len() as u64).collect();
+    assert_eq!(said.tables, lens.len() as u64);
+    assert_eq!(said.physical_bytes, lens.iter().sum::<u64>());
+}
+
+/// Damage of access records loses nothing but what is hot, and opening a store mends it: who looks before that is told.
+#[test]
+fn damaged_access_records_are_told_and_the_rest_is_shown_all_the_same() {
+    let store = read_of();
+    let inspect = || inspect::access_records(&store.options()).unwrap();
+    let whole = inspect().unwrap();
+    let state = fs::read(&whole.file).unwrap();
+    let entries = fs::read_dir(whole.file.parent().unwrap()).unwrap();
+    let mut paths = entries.map(|entry| entry.unwrap().path());
+    let table = paths.find(|path| path.extension().is_some_and(|e| e == "sst"));
+    let table = table.unwrap();
+    let name = table.file_name().unwrap().to_str().unwrap();
+    let is_told = |words: &str| {
+        let report = inspect().unwrap();
+        assert_eq!(report.contents, whole.contents);
+        assert_eq!(report.damaged(), 1, "{:?}", report.problems);
+        let told = &report.problems[0];
+        assert!(told.contains(name) && told.contains(words), "{told}");
+    };
+    let bytes = fs::read(&table).unwrap();
+    fs::write(&table, &bytes[..bytes.len() - 1]).unwrap();
+    is_told("were written");
+    fs::remove_file(&table).unwrap();
+    is_told("is missing");
+    fs::write(&table, bytes).unwrap();
+    assert_eq!(inspect().as_ref(), Some(&whole));
+
+    for len in 0..state.len() {
+        fs::write(&whole.file, &state[..len]).unwrap();
+        let report = inspect().unwrap();
+        assert!(
+            report.contents.is_damaged() && report.damaged() == 1,
+            "{len}"
+        );
+    }
+    fs::remove_file(&whole.file).unwrap();
+    let report = inspect().unwrap();
+    assert_eq!((report.bytes, report.damaged()), (0, 1));
+    assert!(report.contents.to_string().contains("missing"));
+    // By level there is nothing to miss.
+    let mut options = store.options();
+    options.placement = Placement::ByLevel;
+    Db::open(options).unwrap().close().unwrap();
+    assert_eq!(inspect(), None);
+    // What a crash left of their removal is no damage either.
+    fs::create_dir_all(whole.file.parent().unwrap()).unwrap();
+    fs::write(&whole.file, &state[1..]).unwrap();
+    assert_eq!(inspect(), None);
+}
+
+#[test]
+fn access_records_of_another_store_are_told_apart() {
+    let [store, other] = [read_of(), read_of()];
+    let file = |store: &Store| store.options().tiers[0].path.join("ralt").join("RALT");
+    fs::copy(file(&other), file(&store)).unwrap();
+    let report = inspect::access_records(&store.options()).unwrap().unwrap();
+    let of_others = report.problems.iter().filter(|p| p.contains("database"));
+    assert_eq!(of_others.count(), 1, "{:?}", report.problems);
+}
+
 #[test]
 fn where_there_is_no_store_nothing_is_made() {
     let store = Store::new();
@@ -310,6 +408,8 @@ fn where_there_is_no_store_nothing_is_made() {
     assert!(not_found(inspect::manifest(&store.options()).map(drop)));
     assert!(not_found(inspect::tables(&store.options()).map(drop)));
     assert!(not_found(inspect::wal(&store.options()).map(drop)));
+    let records = inspect::access_records(&store.options());
+    assert!(not_found(records.map(drop)));
     assert_eq!(store.state().len(), 1, "only the directory itself");
     assert!(!store.options().tiers[0].path.exists());
 }

@@ -7,12 +7,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
-use thermocline::inspect::{self, Entry, Group, PlacedBy};
+use thermocline::inspect::{self, Content, Entry, Group, PlacedBy};
 
 use crate::failure::Failure;
 use crate::output::{self, Out};
 use crate::store::StoreArgs;
-use json::{change, content, contents, entry, table_entry, write};
+use json::{access_records, change, content, contents, entry, table_entry, write};
 
 /// Print the manifest, the tables, the write-ahead log or the files of the access records
 #[derive(Debug, clap::Args)]
@@ -51,7 +51,7 @@ enum What {
     Tables,
     /// Every write of the write-ahead log
     Wal,
-    /// How records are placed, and every file of the access records, which say what is hot
+    /// How records are placed, and every file of the access records, which say what is hot: limits, thresholds and fill
     Hotness,
 }
 
@@ -229,7 +229,13 @@ impl Printer<'_> {
 
     fn hotness(&mut self, store: &StoreArgs) -> Result<(), Failure> {
         let placed_by = inspect::manifest(&store.offline_options())?.placed_by;
-        let files = access_records(&store.ralt_dir())?;
+        let report = inspect::access_records(&store.offline_options())?;
+        let mut files = files_in(&store.ralt_dir())?;
+        if let Some(report) = &report
+            && !files.iter().any(|(file, _)| *file == report.file)
+        {
+            files.push((report.file.clone(), report.bytes));
+        }
         if self.file.is_none() {
             self.print(
                 || json!({"placed_by": placed_by.map(|by| by.to_string())}),
@@ -242,9 +248,31 @@ impl Printer<'_> {
                 continue;
             }
             total += bytes;
+            let report = report.as_ref().filter(|report| report.file == *file);
+            let state = report.map(|report| &report.contents);
+            self.problems += usize::from(state.is_some_and(Content::is_damaged));
             self.print(
-                || json!({"file": output::path(file), "bytes": bytes}),
-                format_args!("{bytes:>10}  {}", file.display()),
+                || {
+                    let state = state.map(|state| content(state, access_records));
+                    let mut json = state.unwrap_or_default();
+                    json.insert("file".into(), output::path(file));
+                    json.insert("bytes".into(), json!(bytes));
+                    Json::Object(json)
+                },
+                format_args!(
+                    "{bytes:>10}  {}{}",
+                    file.display(),
+                    state.map_or_else(String::new, |state| format!("\n            {state}"))
+                ),
+            )?;
+        }
+        // As of the list of tables.
+        let problems = report.iter().flat_map(|report| &report.problems);
+        for problem in problems {
+            self.problems += 1;
+            self.print(
+                || json!({"damaged": problem}),
+                format_args!("DAMAGED: {problem}"),
             )?;
         }
         if !self.json {
@@ -297,7 +325,7 @@ fn placement(placed_by: Option<PlacedBy>) -> String {
 }
 
 /// The files of the access records with their lengths; none where hotness is not tracked.
-fn access_records(dir: &Path) -> Result<Vec<(PathBuf, u64)>, Failure> {
+fn files_in(dir: &Path) -> Result<Vec<(PathBuf, u64)>, Failure> {
     let failed = |error| Failure::io("list", dir, error);
     let entries = match std::fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

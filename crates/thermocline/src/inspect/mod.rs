@@ -1,4 +1,4 @@
-//! What the files of a closed store say, in readable form: manifest, tables, log.
+//! What the files of a closed store say, in readable form: manifest, tables, log, access records.
 //!
 //! Inspection changes nothing: it takes no lock, replays nothing and creates no file. Damage
 //! is an entry of what it gives back, not an error, as far as anything can still be read. Of a
@@ -31,7 +31,7 @@ use std::fmt;
 use std::path::Path;
 
 pub use crate::version::edit::PlacedBy;
-pub use hotness::hotness;
+pub use hotness::{AccessRecords, AccessRecordsReport, access_records, hotness};
 pub use manifest::{Change, Edit, ManifestReport, manifest};
 pub use shape::TableEntry;
 pub use tables::{Contents, TableReport, TablesReport, UnnamedFile, tables};

@@ -18,6 +18,7 @@ pub(crate) mod fuzz;
 mod heat;
 mod histogram;
 mod hot_keys;
+mod inspection;
 mod limits;
 mod open;
 mod outlook;

@@ -50,6 +50,16 @@ impl Model {
         }
     }
 
+    /// Scores as a state on disk has them. It does not tell what its counters are.
+    pub(super) fn of_scores(scoring: Scoring, decay: f64, epochs_per_tick: f64) -> Self {
+        Self {
+            scoring,
+            decay,
+            epochs_per_tick,
+            ..Self::new(&HotRapOptions::default())
+        }
+    }
+
     /// The counters' epoch in a time slice. It follows from the slice, since bytes accessed drive
     /// both: so a record's slice tells when its counter was set.
     pub(super) fn epoch(&self, tick: u64) -> u64 {

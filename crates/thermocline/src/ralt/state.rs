@@ -257,7 +257,7 @@ impl State {
 
     /// What is wrong is the error, in words.
     fn decode(bytes: &[u8], files: &Files, model: &Model) -> std::result::Result<Self, String> {
-        let (header, mut decoder) = Header::read(bytes)?;
+        let (header, decoder) = Header::read(bytes)?;
         if header.database != files.database {
             return Err(format!(
                 "the state belongs to database {:032x}",
@@ -269,7 +269,27 @@ impl State {
                 "its scores are of other settings (`decay`, `slice` by `hot_set_max`)".to_owned(),
             );
         }
-        let rest = Self::rest(&mut decoder, files.tier.index).filter(|_| decoder.is_empty());
+        Self::behind(&header, decoder, files.tier.index)
+    }
+
+    /// What a state says, whatever database and settings it is of, and these: its scores and the database's number. What is
+    /// wrong is the error, in words.
+    pub(super) fn of_any(bytes: &[u8]) -> std::result::Result<(Self, Model, u128), String> {
+        let (header, decoder) = Header::read(bytes)?;
+        let scoring = header.scoring.ok_or("its scoring is none of this build")?;
+        let model = Model::of_scores(scoring, header.decay, header.epochs_per_tick);
+        // Which tier is said of the tables is of no account.
+        let state = Self::behind(&header, decoder, 0)?;
+        Ok((state, model, header.database))
+    }
+
+    /// The state that `header` begins, its tables on the tier `tier`.
+    fn behind(
+        header: &Header,
+        mut decoder: Decoder<'_>,
+        tier: u8,
+    ) -> std::result::Result<Self, String> {
+        let rest = Self::rest(&mut decoder, tier).filter(|_| decoder.is_empty());
         let mut state = rest.ok_or_else(|| CUT_SHORT.to_owned())?;
         state.limits.hot.ranks = header.ranks;
         state.limits.evicted = header.evicted;

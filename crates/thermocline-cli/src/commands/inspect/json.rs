@@ -1,7 +1,7 @@
 //! What inspection finds, as JSON.
 
 use serde_json::{Map, Value as Json, json};
-use thermocline::inspect::{Change, Content, Contents, Entry, TableEntry, Write};
+use thermocline::inspect::{AccessRecords, Change, Content, Contents, Entry, TableEntry, Write};
 
 use crate::text::Notation;
 
@@ -97,6 +97,21 @@ pub(super) fn contents(contents: &Contents) -> Json {
         "filter_bytes": contents.filter_bytes,
         "raw_key_bytes": contents.raw_key_bytes,
         "raw_value_bytes": contents.raw_value_bytes,
+    })
+}
+
+pub(super) fn access_records(records: &AccessRecords) -> Json {
+    json!({
+        "database": format!("{:032x}", records.database),
+        "hot_set_limit_bytes": records.hot_set_limit_bytes,
+        "physical_bytes": records.physical_bytes,
+        "physical_limit_bytes": records.physical_limit_bytes,
+        "records": records.records,
+        "tables": records.tables,
+        "hot_threshold": records.hot_threshold,
+        "evicted_threshold": records.evicted_threshold,
+        "evictions": records.evictions,
+        "tick": records.tick,
     })
 }
 

@@ -3,6 +3,7 @@
 mod copying;
 mod eviction;
 mod faults;
+mod inspection;
 mod keyspaces;
 mod model;
 mod outlook;

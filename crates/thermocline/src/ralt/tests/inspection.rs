@@ -1,0 +1,41 @@
+//! What inspection says of a state on disk.
+
+use super::eviction::{VALUE, of};
+use super::*;
+
+/// Thresholds are of histograms that lie in the state, and of no table.
+#[test]
+fn a_state_says_what_the_next_opening_goes_by() {
+    let medium: Arc<dyn Medium> = Arc::new(Memory::new());
+    let open = || Fixture::on(Arc::clone(&medium), CAPACITY, HotRapOptions::default());
+    let fixture = open();
+    let mut next = 0;
+    while fixture.is_young() {
+        fixture.read(0, next, VALUE);
+        next += 1;
+        assert!(next < of(4.0), "nothing was evicted");
+    }
+    fixture.ralt.close();
+    drop(fixture);
+    let report = Ralt::inspect(&*medium, &dir(), true).unwrap().unwrap();
+    assert_eq!(report.damaged(), 0);
+    let said = report.contents.valid().unwrap();
+    let found = open().ralt.metrics();
+    assert_eq!(said.database, DATABASE);
+    assert_eq!(said.hot_set_limit_bytes, found.hot_set_limit_bytes);
+    assert_eq!(said.physical_limit_bytes, found.physical_limit_bytes);
+    assert_eq!(said.physical_bytes, found.physical_bytes);
+    assert_eq!(said.records, found.records);
+    assert_eq!(said.hot_threshold, found.hot_threshold);
+    assert_eq!(said.evicted_threshold, found.evicted_threshold);
+    assert_eq!(said.tick, found.tick);
+    assert!(said.evictions > 0 && said.hot_threshold > 0.0, "{said:?}");
+}
+
+#[test]
+fn where_no_state_is_expected_none_is_no_damage() {
+    let medium = Memory::new();
+    let found = |expected| Ralt::inspect(&medium, &dir(), expected).unwrap();
+    assert_eq!(found(false), None);
+    assert_eq!(found(true).unwrap().damaged(), 1);
+}
