@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
 
 use rand::rngs::SmallRng;
@@ -14,7 +14,7 @@ use todc_utils::linearizability::WGLChecker;
 use todc_utils::{Action, History, Specification};
 
 use super::Plain;
-use crate::{CompareAndSwap, HotRing, Movement, Options};
+use crate::{CompareAndSwap, HotRing, Movement, Options, Pinned};
 
 /// An operation on a key, with what it returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,16 +63,21 @@ impl Specification for Entry {
     }
 }
 
-/// A key at whose comparison another thread may come to run: on a machine with few cores the operations
-/// of a history would else hardly overlap.
+/// Where another thread may come to run: on a machine with few cores the operations of a history would else hardly
+/// overlap.
+pub(super) fn may_yield() {
+    if random_bool(0.3) {
+        std::thread::yield_now();
+    }
+}
+
+/// A key at whose comparison another thread may come to run.
 #[derive(Clone, Copy, Debug, Eq)]
-struct Key(u64);
+pub(super) struct Key(u64);
 
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
-        if random_bool(0.3) {
-            std::thread::yield_now();
-        }
+        may_yield();
         self.0 == other.0
     }
 }
@@ -83,12 +88,22 @@ impl Hash for Key {
     }
 }
 
-type Map = HotRing<Key, u64, Plain>;
-
 /// When it began and ended, by one clock, which thread, which key, and what.
-type Record = (u64, u64, usize, u64, Op);
+pub(super) type Record<Op> = (u64, u64, usize, u64, Op);
 
-fn run(map: &Map, threads: usize, operations: usize, keys: u64, seed: u64) -> Vec<Record> {
+/// Has threads call `operate` for keys, each time with a value of its own.
+fn run<V, Op>(
+    map: &HotRing<Key, V, Plain>,
+    threads: usize,
+    operations: usize,
+    keys: u64,
+    seed: u64,
+    operate: &(impl Fn(&Pinned<'_, Key, V, Plain>, Key, u64, &mut SmallRng) -> Op + Sync),
+) -> Vec<Record<Op>>
+where
+    V: Send + Sync + 'static,
+    Op: Send,
+{
     let clock = AtomicU64::new(0);
     let barrier = Barrier::new(threads);
     let all = Mutex::new(Vec::new());
@@ -109,27 +124,7 @@ fn run(map: &Map, threads: usize, operations: usize, keys: u64, seed: u64) -> Ve
                     let value = (thread * operations + i) as u64;
                     let ring = map.pin();
                     let began = clock.fetch_add(1, Ordering::SeqCst);
-                    let op = match random.random_range(0..10) {
-                        0..4 => Op::Get(ring.get(&Key(key)).copied()),
-                        4 | 5 => Op::Insert(value, ring.insert(Key(key), value).copied()),
-                        6 => Op::Update(value, ring.update(Key(key), value).copied()),
-                        7 => {
-                            let there =
-                                ring.try_insert(Key(key), value).err().map(|(&old, ..)| old);
-                            Op::TryInsert(value, there)
-                        }
-                        8 => {
-                            let expected = ring.get(&Key(key)).copied().unwrap_or(0);
-                            let seen = match ring.compare_and_swap(Key(key), &expected, value) {
-                                CompareAndSwap::Swapped(&old) | CompareAndSwap::Differs(&old) => {
-                                    Some(old)
-                                }
-                                CompareAndSwap::Absent => None,
-                            };
-                            Op::Swap(expected, value, seen)
-                        }
-                        _ => Op::Remove(ring.remove(&Key(key)).copied()),
-                    };
+                    let op = operate(&ring, Key(key), value, &mut random);
                     let ended = clock.fetch_add(1, Ordering::SeqCst);
                     records.push((began, ended, thread, key, op));
                 }
@@ -142,8 +137,12 @@ fn run(map: &Map, threads: usize, operations: usize, keys: u64, seed: u64) -> Ve
 
 /// Whether each key's part of the records has an order that explains it. Yields how many operations
 /// overlapped another one on their key.
-fn check(records: &[Record]) -> usize {
-    let mut keys: HashMap<u64, Vec<(u64, usize, Action<Op>)>> = HashMap::new();
+pub(super) fn check<S>(records: &[Record<S::Operation>]) -> usize
+where
+    S: Specification,
+    S::Operation: Copy,
+{
+    let mut keys: HashMap<u64, Vec<(u64, usize, Action<S::Operation>)>> = HashMap::new();
     for &(began, ended, thread, key, op) in records {
         let actions = keys.entry(key).or_default();
         actions.push((began, thread, Action::Call(op)));
@@ -162,7 +161,7 @@ fn check(records: &[Record]) -> usize {
             .map(|(_, thread, action)| (thread, action))
             .collect();
         assert!(
-            WGLChecker::<Entry>::is_linearizable(History::from_actions(actions)),
+            WGLChecker::<S>::is_linearizable(History::from_actions(actions)),
             "no order explains key {key}: {shown}",
         );
     }
@@ -178,26 +177,55 @@ fn options(movement: Movement) -> Options {
         .grow_above(1.2)
 }
 
-#[test]
-fn every_recorded_history_has_a_legal_order() {
-    static OVERLAPS: AtomicUsize = AtomicUsize::new(0);
+/// Records histories, checks each, and sees to it that operations did overlap.
+pub(super) fn check_recorded<V, S>(
+    operate: impl Fn(&Pinned<'_, Key, V, Plain>, Key, u64, &mut SmallRng) -> S::Operation + Sync,
+) where
+    V: Send + Sync + 'static,
+    S: Specification,
+    S::Operation: Copy + Send,
+{
     let (rounds, operations) = if cfg!(miri) { (1, 8) } else { (60, 60) };
+    let mut overlaps = 0;
     for round in 0..rounds {
         for (threads, movement) in [(4, Movement::Sampling), (8, Movement::Random)] {
             let threads = if cfg!(miri) { 2 } else { threads };
-            let map: Map =
+            let map: HotRing<Key, V, Plain> =
                 HotRing::with_options_and_hasher(options(movement), Plain).expect("a table");
-            let records = run(&map, threads, operations, 6, round);
-            OVERLAPS.fetch_add(check(&records), Ordering::Relaxed);
+            let records = run(&map, threads, operations, 6, round, &operate);
+            overlaps += check::<S>(&records);
             map.check();
         }
     }
     if !cfg!(miri) {
-        assert!(
-            OVERLAPS.load(Ordering::Relaxed) > 1000,
-            "{OVERLAPS:?} overlapping operations"
-        );
+        assert!(overlaps > 1000, "{overlaps} overlapping operations");
     }
+}
+
+fn operate(ring: &Pinned<'_, Key, u64, Plain>, key: Key, value: u64, random: &mut SmallRng) -> Op {
+    match random.random_range(0..10) {
+        0..4 => Op::Get(ring.get(&key).copied()),
+        4 | 5 => Op::Insert(value, ring.insert(key, value).copied()),
+        6 => Op::Update(value, ring.update(key, value).copied()),
+        7 => {
+            let there = ring.try_insert(key, value).err().map(|(&old, ..)| old);
+            Op::TryInsert(value, there)
+        }
+        8 => {
+            let expected = ring.get(&key).copied().unwrap_or(0);
+            let seen = match ring.compare_and_swap(key, &expected, value) {
+                CompareAndSwap::Swapped(&old) | CompareAndSwap::Differs(&old) => Some(old),
+                CompareAndSwap::Absent => None,
+            };
+            Op::Swap(expected, value, seen)
+        }
+        _ => Op::Remove(ring.remove(&key).copied()),
+    }
+}
+
+#[test]
+fn every_recorded_history_has_a_legal_order() {
+    check_recorded::<u64, Entry>(operate);
 }
 
 /// The checker itself is not blind.
@@ -208,6 +236,6 @@ fn a_history_without_a_legal_order_is_found() {
         (2, 3, 1, 7, Op::Insert(2, Some(1))),
         (4, 5, 0, 7, Op::Get(Some(1))),
     ];
-    assert!(std::panic::catch_unwind(|| check(&lost_update)).is_err());
-    assert_eq!(check(&lost_update[..2]), 0);
+    assert!(std::panic::catch_unwind(|| check::<Entry>(&lost_update)).is_err());
+    assert_eq!(check::<Entry>(&lost_update[..2]), 0);
 }

@@ -5,6 +5,8 @@ mod buckets;
 mod check;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod history;
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+mod history_in_place;
 #[cfg(not(any(feature = "loom", feature = "shuttle", miri)))]
 mod in_turn;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
