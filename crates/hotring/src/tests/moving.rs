@@ -2,6 +2,7 @@
 
 use super::rig::with;
 use super::ring::{KEYS, PART, ring_of};
+use crate::period::Ended;
 use crate::reclaim;
 use crate::{Movement, Options};
 
@@ -235,8 +236,16 @@ fn a_round_without_counts_moves_nothing() {
     let map = ring_of(&KEYS);
     assert!(map.point_at(5));
     let guard = reclaim::pin();
-    map.core.adjust(map.core.spot(1, &guard));
+    let spot = map.core.spot(1, &guard);
+    // Which of ever rarer periods begin no round.
+    let passed = || {
+        [0u32, 1, 2, 3, 4, 5, 6, 7].map(|level| spot.bucket.calm.passes(Ended(u32::MAX >> level)))
+    };
+    let before = passed();
+    map.core.adjust(spot);
     assert_eq!(map.head_near(5), Some(5));
+    // That nothing was gained of nothing is no reason to begin the next one sooner.
+    assert_eq!(passed(), before);
 }
 
 #[test]
