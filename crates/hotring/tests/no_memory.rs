@@ -1,0 +1,127 @@
+//! What becomes of a map when there is no memory. A process of its own, whose allocator refuses what a test has it refuse.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::ptr::null_mut;
+
+use hotring::{BytesRing, HotRing, Options, StoreError, TableError};
+
+thread_local! {
+    /// From how many bytes on this thread gets none.
+    static LEAST: Cell<usize> = const { Cell::new(usize::MAX) };
+    /// How often it got none.
+    static REFUSED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The system's allocator, but for what a thread is refused.
+struct Refusing;
+
+// SAFETY: what it gives out is the system's allocator's, and goes back there.
+unsafe impl GlobalAlloc for Refusing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.size() >= LEAST.get() {
+            REFUSED.set(REFUSED.get() + 1);
+            return null_mut();
+        }
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as above, and `alloc` got it there.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Refusing = Refusing;
+
+/// Calls `call` while this thread gets no memory of `least` bytes or more. Yields how often it asked for some, too.
+fn without<T>(least: usize, call: impl FnOnce() -> T) -> (T, usize) {
+    let before = REFUSED.get();
+    LEAST.set(least);
+    let result = call();
+    LEAST.set(usize::MAX);
+    (result, REFUSED.get() - before)
+}
+
+/// The length of a value. Nothing that a map needs beside its entries is as long here.
+const LONG: usize = 1 << 16;
+
+#[test]
+fn a_byte_string_that_has_no_memory_changes_nothing() {
+    let map = BytesRing::new();
+    let ring = map.pin();
+    for n in 0..100u8 {
+        assert_eq!(ring.insert(&[n], b"short"), Ok(None));
+    }
+    let used = map.memory_used();
+    let long = vec![7u8; LONG];
+    let bytes = 32 + 1 + LONG;
+    // One that is there, and one that is not.
+    for key in [[7u8], [200]] {
+        let tried = without(LONG, || {
+            [
+                ring.insert(&key, &long).err(),
+                ring.update(&key, &long).err(),
+                ring.insert_if_absent(&key, &long).err(),
+                ring.compare_and_swap(&key, b"short", &long).err(),
+            ]
+        });
+        assert_eq!(tried, ([Some(StoreError::OutOfMemory { bytes }); 4], 4));
+    }
+    assert_eq!((map.len(), map.memory_used()), (100, used));
+    assert!((0..100u8).all(|n| ring.get(&[n]) == Some(&b"short"[..])));
+    assert_eq!((ring.get(&[200]), ring.iter().count()), (None, 100));
+    // As soon as there is memory it is stored.
+    assert_eq!(ring.insert(&[7], &long), Ok(Some(&b"short"[..])));
+    assert_eq!(ring.insert(&[200], &long), Ok(None));
+    assert!(
+        [[7u8], [200]]
+            .iter()
+            .all(|key| ring.get(key) == Some(&long[..]))
+    );
+}
+
+const BUCKETS: usize = 512;
+
+/// The bytes of a table twice as large. Nothing else is as long here.
+const DOUBLED: usize = 2 * BUCKETS * 32;
+
+#[test]
+fn a_table_that_has_no_memory_to_grow_serves_on_and_grows_when_there_is_some() {
+    let options = Options::default().buckets(BUCKETS).period(1).window(16);
+    let map: HotRing<u64, u64> = HotRing::with_options(options.grow_above(1.5)).expect("memory");
+    let ring = map.pin();
+    let keys = 0..8 * BUCKETS as u64;
+    let right = || {
+        keys.clone()
+            .filter(|key| ring.get(key) == Some(key))
+            .count()
+    };
+
+    let (stored, refused) = without(DOUBLED, || {
+        let new = keys.clone().filter(|&key| ring.insert(key, key).is_none());
+        new.count()
+    });
+    assert!(refused > 0, "nothing was to grow");
+    assert_eq!((stored, map.len()), (8 * BUCKETS, 8 * BUCKETS));
+    let (right_without, refused) = without(DOUBLED, right);
+    assert!(refused > 1, "it is not tried again");
+    assert_eq!(right_without, 8 * BUCKETS);
+    let size = || (map.buckets(), map.table_memory(), map.is_resizing());
+    assert_eq!(size(), (BUCKETS, 32 * BUCKETS, false));
+
+    // Who asks for a table is told.
+    let no_memory = TableError::OutOfMemory { bytes: DOUBLED };
+    let (asked, _) = without(DOUBLED, || [map.grow(), map.reserve(2 * BUCKETS)]);
+    assert_eq!(asked, [Err(no_memory); 2]);
+    let large = Options::default().buckets(2 * BUCKETS);
+    let (map_of_its_own, _) = without(DOUBLED, || HotRing::<u64, u64>::with_options(large));
+    assert_eq!(map_of_its_own.err(), Some(no_memory));
+    assert_eq!(size(), (BUCKETS, 32 * BUCKETS, false));
+
+    assert_eq!([right(), right()], [8 * BUCKETS; 2]);
+    // Twice as large and no larger: the handle keeps the change from being over.
+    assert_eq!(map.buckets(), 2 * BUCKETS);
+}
