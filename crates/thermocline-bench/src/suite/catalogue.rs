@@ -85,7 +85,7 @@ mod tests {
             data: "D".into(),
             limit_slow: None,
         };
-        for (name, hours) in [("paper-small", 12.5), ("smoke", 2.0 / 60.0)] {
+        for (name, hours) in [("paper-small", 12.0), ("smoke", 2.0 / 60.0)] {
             let definition = find(name).unwrap();
             let cells = cells(&definition, &places).unwrap();
             let all: Vec<usize> = (0..cells.len()).collect();
