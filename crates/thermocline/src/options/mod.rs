@@ -48,7 +48,7 @@ pub struct Options {
     pub create_if_missing: bool,
     /// The memory of the store in bytes: memtables, caches of blocks and records, pinned
     /// index and filter blocks, and buffers. What placement by hotness knows comes on top, some three bytes for each
-    /// hot record, and what waits for promotion, five quarters of `table_size` at most; both are in the metrics
+    /// record that is hot or would be with one more read, and what waits for promotion, five quarters of `table_size` at most; both are in the metrics
     /// ([`RaltMetrics::memory_bytes`](crate::metrics::RaltMetrics::memory_bytes),
     /// [`HotRapMetrics::promotion_cache_bytes`](crate::metrics::HotRapMetrics::promotion_cache_bytes)).
     pub memory: u64,

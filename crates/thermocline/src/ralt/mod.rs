@@ -154,6 +154,10 @@ impl Ralt {
     /// Whether `key` is hot, or would be with one more read: with one that was not [logged](Ralt::log) yet, as is that
     /// of a record in the promotion cache. Filters only, no I/O; errs towards yes, rarely.
     pub(crate) fn is_hot_with_a_read(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
+        // A record whose read is never logged is not hot by it, goes down again, and would be promoted at each read.
+        if self.shared.stopped.load(Ordering::Relaxed) {
+            return self.is_hot(keyspace, key);
+        }
         self.ask(keyspace, key, Version::may_be_hot_with_a_read)
     }
 

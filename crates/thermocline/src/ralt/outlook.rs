@@ -27,9 +27,11 @@ pub(super) struct Outlook {
 }
 
 impl Outlook {
-    /// Of a read at `now`, by what `reuse` says of the classes; by the cut alone without it.
+    /// Of a read at `now`, by what `reuse` has measured of the classes, and none until then; by the cut alone without it.
     pub(super) fn new(model: &Model, now: Moment, reuse: Option<&Reuse>) -> Self {
-        let is_worth = |class| reuse.is_none_or(|reuse| reuse.is_worth(class));
+        // An opening finds the cut again, and not what was measured.
+        let is_worth =
+            |class| reuse.is_none_or(|reuse| reuse.is_measured() && reuse.is_worth(class));
         Self {
             now,
             epoch: model.epoch(now.tick),

@@ -5,14 +5,15 @@ use rand::{RngExt, SeedableRng};
 
 use super::eviction::{VALUE, of};
 use super::*;
-use crate::ralt::record::tracked_key;
+use crate::ralt::record::{Record, tracked_key};
 use crate::ralt::reuse::{Census, Reuse};
-use crate::ralt::scoring::{Model, Moment};
+use crate::ralt::scoring::{Model, Moment, UNIT};
+use crate::sync::atomic::Ordering;
 
 /// A RALT for which what was read more than once is hot.
 fn wanting_two_reads(options: HotRapOptions) -> Fixture {
     let fixture = Fixture::on(Arc::new(Memory::new()), CAPACITY, options);
-    // Nothing can be told from merges then: the classes are worth what Algorithm 1 says.
+    // Nothing more is told by merges then.
     fixture.ralt.set_data(0);
     fixture.ralt.want_two_reads();
     fixture
@@ -39,6 +40,25 @@ fn check(fixture: &Fixture, numbers: Range<u64>, hot: bool, with_a_read: bool) {
     check_filters(fixture, numbers.clone(), hot, with_a_read);
     let expected: Vec<u64> = numbers.clone().filter(|_| hot).collect();
     assert_eq!(fixture.hot(0, numbers), expected);
+}
+
+/// What merges show where all records that are stable, for one epoch or for several, are read again.
+pub(super) fn read_again() -> Reuse {
+    let model = Model::new(&HotRapOptions::default());
+    let once = model.first(Moment::default(), 100, 1);
+    let mut census = Census::new(1, 0);
+    for epochs in 1..=6 {
+        let stable = Record {
+            stable_until: epochs * UNIT,
+            again: true,
+            ..once
+        };
+        (0..20).for_each(|_| census.count(&[(0, once), (1, stable)], 100, &model));
+    }
+    (0..940).for_each(|_| census.count(&[(0, once)], 100, &model));
+    let mut reuse = Reuse::default();
+    reuse.take(&census, 1_000_000);
+    reuse
 }
 
 /// What merges show where a record that was read before is read again no more than others are: a tenth of either.
@@ -123,9 +143,23 @@ fn where_no_class_is_worth_the_fast_tier_no_read_makes_hot() {
     check(&fixture, 0..100, false, false);
     fixture.merge_all();
     check(&fixture, 0..100, false, false);
+    // What an opening begins with.
     fixture.ralt.shared.worker.lock().reuse = Reuse::default();
     fixture.merge_all();
+    check(&fixture, 0..100, false, false);
+    fixture.ralt.shared.worker.lock().reuse = read_again();
+    fixture.merge_all();
     check(&fixture, 0..100, false, true);
+}
+
+/// Reads are not learnt of any more then: what was promoted by one went down again as cold, and came back with the next.
+#[test]
+fn when_ralt_has_stopped_no_read_makes_hot() {
+    let fixture = wanting_two_reads(HotRapOptions::default());
+    read(&fixture, 0..100);
+    check(&fixture, 0..100, false, true);
+    fixture.ralt.shared.stopped.store(true, Ordering::Relaxed);
+    check(&fixture, 0..100, false, false);
 }
 
 #[cfg(feature = "experiments")]
