@@ -17,32 +17,24 @@ impl Engine {
         }
         let flushed = self.flush_all();
         let flushed = flushed.and_then(|_| point!(self.points, "close.flushed"));
-        let outcome = {
+        let ended = {
             // No writer gets between the log's end and the flag: its write would be acknowledged
             // and, when it asked for no durability, lost.
             let mut log = self.commit.log.lock();
             // Even when the flush failed, for want of space on a tier perhaps: the log may still
             // keep what was only in the process buffer.
-            // An edit that changes no table: behind it, damage of the last one that does is no torn end.
             let ended = log.wal.close();
-            let trees = self.all_trees();
-            let closed = VersionEdit {
-                learned: trees.iter().map(|t| (t.id, t.averages.learned())).collect(),
-                ..VersionEdit::default()
-            };
             let ended = ended.and_then(|()| point!(self.points, "close.log_ended"));
-            // The manifest's last edit: no keyspace is created behind it.
-            let mut manifest = self.manifest.lock();
-            let ended = ended.and_then(|()| manifest.append(&closed));
-            // What the log lacks is lost; where it lacks nothing, it has all that was not flushed.
-            let outcome = ended.and(flushed);
-            *closing = Some(outcome.clone());
             self.closed.store(true, Ordering::Release);
-            outcome
+            ended
         };
         self.executor.notify();
         self.executor.shutdown();
         let _: Result<()> = point!(self.points, "close.work_ended");
+        let ended = ended.and_then(|()| self.end_manifest());
+        // What the log lacks is lost; where it lacks nothing, it has all that was not flushed.
+        let outcome = ended.and(flushed);
+        *closing = Some(outcome.clone());
         // While the tiers are locked: the next that opens them may have copies of its own.
         self.fast().remove_all_copies();
         if let Some(ralt) = &self.ralt {
@@ -56,10 +48,27 @@ impl Engine {
         self.locks.lock().clear();
         outcome
     }
+
+    /// Writes an edit that changes no table: behind it, damage of the last one that does is no torn end. So it has to be the manifest's
+    /// last: the caller has waited for the jobs, each of which may end with an edit of its own, and once the flag is set nobody else
+    /// begins one.
+    fn end_manifest(&self) -> Result<()> {
+        let mut manifest = self.manifest.lock();
+        let trees = self.all_trees();
+        let closed = VersionEdit {
+            learned: trees.iter().map(|t| (t.id, t.averages.learned())).collect(),
+            ..VersionEdit::default()
+        };
+        manifest.append(&closed)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
     use crate::Db;
     use crate::error::Error;
     use crate::executor::Stepped;
@@ -67,7 +76,8 @@ mod tests {
     use crate::points::Points;
     use crate::promotion::tests::scene::{Scene, options};
     use crate::storage::{Fault, Faulty, Operation};
-    use crate::sync::{Arc, Mutex};
+    use crate::sync::{Arc, Mutex, yield_now};
+    use crate::version::{Manifest, manifest_file_name};
 
     /// To wait until a closed store is idle was well, and removed what its readers had let go of. The directories were nobody's by then,
     /// or another store's: of one that a backup had been restored to, tables of the same numbers went (I4).
@@ -116,6 +126,63 @@ mod tests {
         assert!(hook.has_run());
         let before = closed.lock().take().expect("it was closed");
         assert_eq!(disk.list_raw("/fast".as_ref()), before);
+    }
+
+    /// A compaction that was in its last step when the store was closed wrote its edit behind the closing one. Damage of that passed for a
+    /// torn end, and the tables that the compaction had replaced were said to be missing.
+    #[test]
+    fn no_edit_of_a_job_comes_behind_the_closing_one() {
+        let (disk, points) = (Faulty::new(1), Points::default());
+        let mut options = Options::one_tier("/fast");
+        options.l0_trigger = 8;
+        // With threads of its own: an executor that is stepped cannot wait for a step below it.
+        let open = || {
+            let builder = Db::builder(options.clone()).medium(0, Arc::new(disk.clone()));
+            builder.points(points.clone()).open()
+        };
+        let db = open().unwrap();
+        for value in ["old", "new"] {
+            db.put("key", value).unwrap();
+            db.flush().unwrap();
+        }
+        let (arrives, has_arrived) = mpsc::channel();
+        let closing = Arc::clone(db.engine());
+        points.set("compaction.before_edit", move || {
+            arrives.send(()).unwrap();
+            // Until closing waits for nothing but jobs.
+            while closing.check_open().is_ok() {
+                yield_now();
+            }
+            Ok(())
+        });
+        let by_hand = db.clone();
+        let by_hand = thread::spawn(move || by_hand.compact_range::<&[u8]>(..));
+        has_arrived.recv_timeout(Duration::from_secs(20)).unwrap();
+        db.close().unwrap();
+        points.clear("compaction.before_edit");
+        let compacted = by_hand.join().unwrap();
+        assert!(
+            matches!(compacted, Ok(()) | Err(Error::Closed)),
+            "{compacted:?}"
+        );
+
+        let manifest = Manifest::recover(db.engine().fast()).unwrap().unwrap();
+        let edits = &manifest.edits;
+        let replaced = edits.iter().rposition(|edit| !edit.removed.is_empty());
+        let replaced = replaced.expect("the edit of the compaction");
+        assert_eq!(edits.len(), replaced + 2, "the closing one is the last");
+        let end = manifest.offsets[replaced + 1];
+        let name = manifest_file_name(manifest.number);
+        disk.corrupt("/fast".as_ref(), &name, end - 1, 4).unwrap();
+        match open().map(|_| ()) {
+            Err(Error::Corruption {
+                path, offset, what, ..
+            }) => {
+                assert!(path.ends_with(&name), "{path:?}: {what}");
+                assert_eq!(offset, manifest.offsets[replaced], "{what}");
+            }
+            opened => panic!("{opened:?}"),
+        }
     }
 
     /// Who closed the store for the second time, another thread or a hook that shuts a program down, was told that all was well: what the
