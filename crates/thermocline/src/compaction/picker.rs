@@ -32,8 +32,6 @@ pub(crate) struct Picker<'a> {
     pub(crate) hotness: Option<&'a dyn Hotness>,
     /// What passing level f by is worth, when it may be done.
     pub(crate) bypass: Option<BypassWorth>,
-    /// How long a table is to be, in bytes.
-    pub(crate) table_size: u64,
 }
 
 /// What the picker asks about hotness.
@@ -367,7 +365,6 @@ mod tests {
                 fresh: 0.7,
                 cold: 1.0,
             }),
-            table_size: MIB,
         })
     }
 
@@ -399,7 +396,7 @@ mod tests {
             with_picker(tables.to_vec(), PLANNED, |picker| {
                 let crossing = picker.pick_level(F).unwrap();
                 let above = &picker.version.levels[ABOVE].tables;
-                let bypass = picker.plan_bypass(ABOVE, above).unwrap();
+                let bypass = picker.plan_bypass(ABOVE, &above[0]).unwrap();
                 assert_eq!(crossing.lower[0].meta.range.first, "met");
                 assert_eq!(bypass.lower[0].meta.range.first, "met");
                 [crossing.to, bypass.to]

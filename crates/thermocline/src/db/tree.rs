@@ -419,7 +419,6 @@ impl Tree {
             oldest_reader: engine.snapshots.oldest().unwrap_or(SeqNo::MAX),
             hotness: hotness.as_ref().map(|hotness| hotness as &dyn Hotness),
             bypass: self.bypass_worth(engine),
-            table_size: engine.sizes.table_size,
         })
     }
 

@@ -6,7 +6,6 @@ use crate::error::{Error, Result};
 use crate::metrics::Refusal;
 use crate::options::Compression;
 use crate::placement::UP;
-use crate::sync::Arc;
 
 /// Keys that lie around the others: with them in L1 its table's range holds all of them.
 pub(super) const AROUND: [&str; 2] = ["k", "l"];
@@ -26,17 +25,12 @@ pub(super) fn to_above(scene: &Scene) {
 
 /// The way of the first table of L1 past level f.
 pub(super) fn bypass(scene: &Scene) -> Plan {
-    bypass_of(scene, 1)
-}
-
-/// The way of the first `count` tables of L1 past level f.
-fn bypass_of(scene: &Scene, count: usize) -> Plan {
     let state = scene.tree().state.lock();
-    let tables = Arc::clone(&scene.tree().pin().version.levels[ABOVE].tables);
+    let table = scene.tree().pin().version.levels[ABOVE].tables[0].clone();
     let plan = scene
         .tree()
         .with_picker(&scene.engine(), &state, true, |picker| {
-            picker.plan_bypass(ABOVE, &tables[..count])
+            picker.plan_bypass(ABOVE, &table)
         });
     plan.expect("a way past level f")
 }
@@ -171,46 +165,6 @@ fn snapshots_see_the_same_past_level_f() {
             scene.check_snapshot(snapshot, wanted, &all_keys(), round);
         }
     }
-}
-
-/// Between two neighbours a key lies nowhere on their level: it may come up to there, unless level f has it (I1), and no job brings it there
-/// meanwhile (I11).
-#[test]
-fn what_lies_between_neighbours_that_pass_level_f_goes_the_way_of_all_else() {
-    let scene = Scene::with_old(&all_keys());
-    scene.put_all(&["k02", "k05"], "mid");
-    scene.to_last_fast();
-    for keys in [["k", "k01", "k02"], ["k08", "k09", "l"]] {
-        scene.put_all(&keys, "new");
-        to_above(&scene);
-    }
-    scene.heat(&["k05", "k07"]);
-    scene.put("k06", "newer");
-    scene.db.flush().unwrap();
-    let between = scene.pick(0, &everything(), true).unwrap();
-    assert!(between.lower.is_empty(), "it meets neither");
-    let plan = bypass_of(&scene, 2);
-    assert_eq!(plan.upper.len(), 2);
-    let hook = scene.at("compaction.claimed", move |scene| {
-        assert!(!scene.tree().state.lock().running.admits(&between));
-        Ok(())
-    });
-    run(&scene, plan);
-    drop(hook);
-    let at = |level: usize, version: &str| (level as u8, version.to_owned());
-    for key in ["k01", "k08"] {
-        assert_eq!(scene.levels_of(key), [at(SLOW, "new")], "{key}");
-    }
-    assert_eq!(scene.levels_of("k02"), [at(ABOVE, "new"), at(F, "mid")]);
-    assert_eq!(scene.levels_of("k07"), [at(ABOVE, "old")], "brought up");
-    assert_eq!(scene.levels_of("k05"), [at(F, "mid"), at(SLOW, "old")]);
-    assert_eq!(scene.levels_of("k06"), [at(0, "newer"), at(SLOW, "old")]);
-    let mut wanted = with_new(&["k", "k01", "k02", "k08", "k09", "l"]);
-    wanted.insert("k05".into(), "mid".into());
-    wanted.insert("k06".into(), "newer".into());
-    scene.check(&wanted, &all_keys(), "past level f");
-    scene.to_slow();
-    scene.check(&wanted, &all_keys(), "all below");
 }
 
 /// A version that came to level f meanwhile would lie above a newer one: nobody writes there.
