@@ -135,6 +135,9 @@ where
     all.into_inner().expect("no panic")
 }
 
+/// When, which thread, and a call or what came of it.
+type Event<Op> = (u64, usize, Action<Op>);
+
 /// Whether each key's part of the records has an order that explains it. Yields how many operations
 /// overlapped another one on their key.
 pub(super) fn check<S>(records: &[Record<S::Operation>]) -> usize
@@ -142,7 +145,7 @@ where
     S: Specification,
     S::Operation: Copy,
 {
-    let mut keys: HashMap<u64, Vec<(u64, usize, Action<S::Operation>)>> = HashMap::new();
+    let mut keys: HashMap<u64, Vec<Event<S::Operation>>> = HashMap::new();
     for &(began, ended, thread, key, op) in records {
         let actions = keys.entry(key).or_default();
         actions.push((began, thread, Action::Call(op)));

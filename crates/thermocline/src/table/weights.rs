@@ -190,7 +190,7 @@ mod tests {
         const RECORDS: usize = 9000;
         let fixture = fixture(u64::MAX);
         let mut builder = fixture.builder(7).weighed();
-        let (weighs, is_marked) = (|n: usize| n % 3 == 0, |n: usize| n % 3 == 1);
+        let (weighs, is_marked) = (|n: usize| n.is_multiple_of(3), |n: usize| n % 3 == 1);
         for number in 0..RECORDS {
             let key = key(number);
             let stored = InternalKey::new(&key, 0, Kind::Put);
