@@ -315,7 +315,7 @@ mod tests {
     /// What level f is to hold, in bytes.
     pub(super) const PLANNED: u64 = 7 * MIB;
 
-    /// A table: its level, its only key, or the first and the last with a hyphen between, its bytes, and its tier.
+    /// A table of one key: its level, the key, its bytes, and its tier. The first of several is the oldest.
     pub(super) type Drawn = (usize, &'static str, u64, u8);
 
     /// What `choose` finds among `tables` with level f having room for `room` bytes now.
@@ -331,15 +331,12 @@ mod tests {
         db.put("key", "value").unwrap();
         db.flush().unwrap();
         let sample = db.tree().pin().version.levels[0].tables[0].clone();
-        let table = |(id, (level, keys, len, tier)): (usize, Drawn)| {
+        let table = |(id, (level, key, len, tier)): (usize, Drawn)| {
             let mut table = (*sample).clone();
-            let (first, last) = keys.split_once('-').unwrap_or((keys, keys));
+            let key = Bytes::from_static(key.as_bytes());
             (table.meta.level, table.meta.len, table.meta.tier) = (level as u8, len, tier);
             table.meta.id = id as FileId;
-            table.meta.range = KeyRange {
-                first: Bytes::from_static(first.as_bytes()),
-                last: Bytes::from_static(last.as_bytes()),
-            };
+            (table.meta.range.first, table.meta.range.last) = (key.clone(), key);
             Arc::new(table)
         };
         let tables = tables.into_iter().enumerate().map(table).collect();
