@@ -1,6 +1,7 @@
 //! Promotion by flush: what comes into L0 at its reserved place hides no newer version (I1, I2).
 
 use super::scene::{F, KEYS, SLOW, Scene, everything, model, options};
+use crate::sync::{Arc, Mutex};
 
 /// A scene whose cache holds all keys, hot, each old; nothing of them lies on the fast tier.
 pub(super) fn with_full_cache() -> Scene {
@@ -225,22 +226,24 @@ fn a_running_compaction_of_l0_voids_a_reserved_place() {
 #[test]
 fn a_compaction_picked_before_an_installation_does_not_start_during_it() {
     let scene = with_full_cache();
-    let hook = scene.at("promotion.before_edit", |scene| {
+    // Hung up by the first, and reached after that has ended.
+    let late = Arc::new(Mutex::new(None));
+    let hung = Arc::clone(&late);
+    let hook = scene.at("promotion.before_edit", move |scene| {
         scene.put("k05", "new");
         scene.db.flush()?;
         let plan = scene.pick(0, &everything(), true).unwrap();
-        let late = scene.at("manifest.before_append", move |scene| {
+        let hook = scene.at("manifest.before_append", move |scene| {
             let picked = scene.pick(0, &everything(), true);
             assert!(picked.is_none(), "nothing above is picked either");
             scene.start(plan);
             Ok(())
         });
-        // It runs after this action has ended.
-        std::mem::forget(late);
+        *hung.lock() = Some(hook);
         Ok(())
     });
     scene.promote().unwrap();
-    drop(hook);
+    drop((hook, late.lock().take()));
     assert!(promoted_bytes(&scene) > 0);
     scene.drain();
     check_all_the_way_down(&scene, false, "started late");

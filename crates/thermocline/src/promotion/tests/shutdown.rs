@@ -77,7 +77,9 @@ fn closing_waits_for_a_promotion_that_holds_a_place() {
             assert!(has_ended.load(Ordering::Relaxed), "{at}: it is waited for");
             assert_eq!(held(), u64::MAX, "{at}: no place is held");
             assert_eq!(engine.fast().reserved_bytes(), 0, "{at}: nor any space");
+            // They hold the store whose points they hang on.
             points.clear(step);
+            points.clear("close.work_ended");
 
             let scene = Scene::on(Arc::new(disk), options());
             assert_eq!(scene.db.recovery().orphans, 0, "{at}");
