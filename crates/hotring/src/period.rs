@@ -177,6 +177,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "counts millions of requests, in safe code only")]
     fn periods_of_a_map_alone_have_r_requests_but_for_one_of_some() {
         const PERIODS: usize = 40_000;
         for r in [1, 2, 5, 50] {
@@ -213,6 +214,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "counts millions of requests, in safe code only")]
     fn maps_that_are_asked_in_turn_end_periods_by_their_own_r() {
         const ROUNDS: u32 = 40_000;
         for turn in [
@@ -240,6 +242,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "counts millions of requests, in safe code only")]
     fn of_each_kth_period_so_many_are_one_of_2_to_a_power_as_of_all() {
         for (k, level) in (1..=8).flat_map(|k| [0, 1, 2, 5, 7].map(|level| (k, level))) {
             let requests = Requests::none();
