@@ -18,6 +18,9 @@ pub(crate) const DEFAULT_DATA_SIZE: u64 = 256 << 20;
 /// Length of a run when nothing ends it.
 pub(crate) const DEFAULT_DURATION: Duration = Duration::from_secs(30);
 
+/// Records of a scan when nothing says how many.
+pub(crate) const DEFAULT_SCAN_LENGTH: usize = 100;
+
 /// What part of a benchmark to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Phase {
@@ -148,7 +151,7 @@ pub struct BenchArgs {
     pub durability: Durability,
 
     /// Records of one scan (YCSB e: at most)
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = DEFAULT_SCAN_LENGTH)]
     pub scan_length: usize,
 
     /// Emulation of a slow disk

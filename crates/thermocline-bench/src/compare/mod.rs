@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail, ensure};
 use serde::Serialize;
 
+use crate::args::DEFAULT_SCAN_LENGTH;
 use crate::bad_arguments::BadArguments;
 use crate::pages::{self, expected, slow_disk};
 use crate::report::LoadedBy;
@@ -235,9 +236,10 @@ fn alike(a: Option<f64>, b: Option<f64>) -> bool {
     }
 }
 
-/// Records that a scan was to read, where the command says it.
+/// Records that a scan was to read, where there is a command.
 fn scanned(run: &Run) -> Option<u64> {
-    expected(run.command.as_deref()?, "--scan-length")
+    let command = run.command.as_deref()?;
+    Some(expected(command, "--scan-length").unwrap_or(DEFAULT_SCAN_LENGTH as u64))
 }
 
 /// Who loaded the states of two runs, where both tell.
@@ -281,7 +283,12 @@ fn other_work(a: &Cell, b: &Cell) -> Option<String> {
         ),
         // A real disk's limits, and what is scanned, are in the command only.
         ("slow disk", slow_disk(before) == slow_disk(after)),
-        ("scan length", scanned(before) == scanned(after)),
+        (
+            "scan length",
+            scanned(before)
+                .zip(scanned(after))
+                .is_none_or(|(a, b)| a == b),
+        ),
         (
             "memory limit",
             before.memory_limited == after.memory_limited,

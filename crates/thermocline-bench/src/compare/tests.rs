@@ -29,6 +29,7 @@ fn compared(change: impl FnOnce(&mut Value)) -> Result<Comparison> {
     run["memory_limited"] = json!(true);
     run["warm_up_seconds"] = json!(20.0);
     run["commit"] = json!("first");
+    run["command"] = json!("thermocline bench");
     run["loaded_by"] = json!({"engine": "fjall", "commit": "first"});
     let [a, b] = ["a.json", "b.json"].map(|name| home.path().join(name));
     fs::write(&a, run.to_string()).unwrap();
@@ -73,6 +74,8 @@ fn work_that_was_not_the_same_is_named() {
     for (flag, word) in [
         ("--expect-slow-iops 400", "slow disk"),
         ("--scan-length 1000", "scan length"),
+        // As it is recorded where it was given so: it was not read.
+        ("'--scan-length=1000'", "scan length"),
     ] {
         let command = json!(format!("thermocline bench {flag}"));
         let changed = |run: &mut Value| {
@@ -83,6 +86,13 @@ fn work_that_was_not_the_same_is_named() {
         let warnings = compared(changed).unwrap().warnings;
         assert!(warnings.iter().any(|w| w.contains(word)), "{warnings:?}");
     }
+    // What is usual, said or not: there was a warning.
+    let usual = |run: &mut Value| run["command"] = json!("thermocline bench --scan-length 100");
+    let warnings = compared(usual).unwrap().warnings;
+    assert!(
+        !warnings.iter().any(|w| w.contains("scan length")),
+        "{warnings:?}"
+    );
     // What is added to each operation of an emulated disk was not read: more of it looked like a slower engine.
     let latency = json!({"secs": 0, "nanos": 5_000_000});
     let slower = |run: &mut Value| run["settings"]["slow_device"]["latency"] = latency;

@@ -203,10 +203,19 @@ fn limits(iops: Option<u64>, bandwidth: Option<u64>) -> Option<String> {
     (!limits.is_empty()).then(|| format!("{} a second", limits.join(" and ")))
 }
 
-/// The size or number after `flag` in a command line.
+/// The size or number of `flag` in a command line: after it, or behind a `=`.
 pub(crate) fn expected(command: &str, flag: &str) -> Option<u64> {
-    let mut words = command.split_whitespace().skip_while(|word| *word != flag);
-    let size: ByteSize = words.nth(1)?.parse().ok()?;
+    let words = shlex::split(command)?;
+    let mut words = words.iter().map(String::as_str);
+    let value = loop {
+        let after = words.next()?.strip_prefix(flag);
+        match after {
+            Some("") => break words.next()?,
+            Some(value) if value.starts_with('=') => break &value[1..],
+            _ => {}
+        }
+    };
+    let size: ByteSize = value.parse().ok()?;
     Some(size.as_u64())
 }
 
@@ -233,6 +242,22 @@ mod tests {
     use super::*;
     use crate::report::LoadedBy;
     use crate::results::tests::cell;
+
+    /// Only what stood behind a blank was read, and limits of a disk that were given with `=` were taken for none.
+    #[test]
+    fn a_flag_is_read_in_both_its_forms() {
+        for (command, found) in [
+            ("bench --expect-slow-iops 400", Some(400)),
+            ("bench '--expect-slow-iops=400' --keep", Some(400)),
+            ("bench --expect-slow-iops=5kB", Some(5000)),
+            ("bench --fast '--expect-slow-iops 400'", None),
+            ("bench --expect-slow-iopses 400", None),
+            ("bench --expect-slow-iops", None),
+            ("bench", None),
+        ] {
+            assert_eq!(expected(command, "--expect-slow-iops"), found, "{command}");
+        }
+    }
 
     #[test]
     fn what_is_alike_is_said_once() {
