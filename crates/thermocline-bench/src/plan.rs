@@ -240,9 +240,9 @@ impl BenchArgs {
             timed.is_none() || (self.ops.is_none() && self.duration.is_none()),
             "--distribution: its stages say how long the run is; leave out --ops and --duration"
         );
-        let (ops, duration) = match (self.ops, self.duration.or(timed)) {
-            (None, None) if whole.is_none() => (None, Some(DEFAULT_DURATION)),
-            (None, None) => (whole, None),
+        // Who wants a trace to begin again says so by `--ops`.
+        let (ops, duration) = match (self.ops.or(whole), self.duration.or(timed)) {
+            (None, None) => (None, Some(DEFAULT_DURATION)),
             given => given,
         };
         Ok(End { ops, duration })
@@ -320,6 +320,23 @@ pub(crate) mod tests {
         let slow = plan.settings.slow_device;
         assert_eq!(slow.latency, Some(Duration::from_micros(500)));
         assert_eq!(slow.bandwidth, Some(30_000_000));
+    }
+
+    /// With a time a trace began again as often as fitted in, though its length is said to be its end.
+    #[test]
+    fn a_trace_ends_at_its_length_whatever_time_it_has() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("three.trace");
+        std::fs::write(&path, [1, 2, 1].map(u32::to_le_bytes).concat()).unwrap();
+        let end = |flags: &str| {
+            let line = format!("--trace {} --format cache2k {flags}", path.display());
+            let end = parse(&line).unwrap().plan().unwrap().end;
+            (end.ops, end.duration)
+        };
+        let hour = Some(Duration::from_secs(3600));
+        assert_eq!(end(""), (Some(3), None));
+        assert_eq!(end("--duration 1h --trace-copies 2"), (Some(6), hour));
+        assert_eq!(end("--duration 1h --ops 50"), (Some(50), hour));
     }
 
     #[test]
