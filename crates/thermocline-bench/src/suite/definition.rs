@@ -150,6 +150,15 @@ impl Definition {
                 .check(definition.states)
                 .map_err(|error| anyhow!("{file}:{line}: {error}"))?;
         }
+        let groups = definition.groups.iter();
+        for engine in definition.engine.keys() {
+            ensure!(
+                groups
+                    .clone()
+                    .any(|group| group.get_ref().engines.contains(engine)),
+                "{file}: settings for `{engine}`, which no group has among its engines"
+            );
+        }
         Ok(definition)
     }
 }
@@ -322,6 +331,12 @@ engine.leveled = { cache = "4MiB" }
             "engine.leveled",
             "engine.hotrap",
             &["`hotrap`", "not one of its engines"],
+        );
+        // A suite of hours was measured with other settings than it declares.
+        refused(
+            "[engine]\nleveled",
+            "[engine]\nlevelled",
+            &["small.toml", "`levelled`", "no group"],
         );
         refused(
             "settings = { duration = \"3s\" }",
