@@ -9,10 +9,11 @@ use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::args::BenchArgs;
+use crate::bad_arguments::BadArguments;
 use crate::plan::{Plan, Source};
 use crate::program;
 use crate::report::LoadedBy;
@@ -158,10 +159,15 @@ impl Place {
     }
 
     fn at(dirs: Dirs, temporary: Option<Temporary>) -> Result<Self> {
-        let mut locks = Vec::new();
-        for dir in dirs.each() {
-            locks.push(claim(dir)?);
+        let [fast, slow] = dirs.each();
+        let mut locks = vec![claim(fast)?];
+        // Its own lock would be taken for another benchmark's.
+        let real = |dir: &Path| fs::canonicalize(dir).ok();
+        if real(slow).is_some_and(|slow| real(fast) == Some(slow)) {
+            let why = anyhow!("--fast and --slow: must be two directories");
+            return Err(BadArguments::new(why).into());
         }
+        locks.push(claim(slow)?);
         let place = Self {
             dirs,
             _temporary: temporary,
@@ -456,6 +462,18 @@ mod tests {
         drop(first);
         place(dir.path()).unwrap();
         assert!(!left.exists());
+    }
+
+    /// It met its own lock, and said that another benchmark ran there.
+    #[test]
+    fn one_directory_by_two_names_is_refused_as_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let (fast, slow) = (dir.path().join("a"), dir.path().join("link"));
+        fs::create_dir(&fast).unwrap();
+        std::os::unix::fs::symlink(&fast, &slow).unwrap();
+        let error = Place::at(Dirs { fast, slow }, None).unwrap_err();
+        assert!(error.to_string().contains("two directories"), "{error}");
+        assert!(error.is::<BadArguments>());
     }
 
     #[test]
