@@ -37,6 +37,7 @@ impl Engine {
         *closing = Some(outcome.clone());
         // While the tiers are locked: the next that opens them may have copies of its own.
         self.fast().remove_all_copies();
+        self.fast().end_copies();
         if let Some(ralt) = &self.ralt {
             self.log_waiting_accesses();
             self.cpu.measured(Activity::Ralt, || ralt.close());

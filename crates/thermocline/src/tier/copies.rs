@@ -41,6 +41,8 @@ pub(super) struct Copies {
     slots: Mutex<Vec<Weak<CopySlot>>>,
     /// How often all were given up because the device had no room.
     given_up: AtomicU64,
+    /// Whether the directory may be another store's; locked while a file is removed, after all other locks.
+    have_ended: Mutex<bool>,
 }
 
 impl Default for Copies {
@@ -52,6 +54,7 @@ impl Default for Copies {
             unfinished: Mutex::default(),
             slots: Mutex::default(),
             given_up: AtomicU64::new(0),
+            have_ended: Mutex::default(),
         }
     }
 }
@@ -184,6 +187,11 @@ impl Tier {
         Ok(())
     }
 
+    /// Has no file of a copy removed from now on: one that is being read stays, for the next opening to remove.
+    pub(crate) fn end_copies(&self) {
+        *self.copies.have_ended.lock() = true;
+    }
+
     /// Begins a copy of `bytes`, to be file `number`, the only one that is being written.
     ///
     /// # Errors
@@ -220,8 +228,9 @@ struct CopyBytes {
 
 impl Drop for CopyBytes {
     fn drop(&mut self) {
+        let have_ended = self.tier.copies.have_ended.lock();
         // What cannot be removed goes on to count, and goes with the next opening.
-        if self.tier.tables.remove(&self.name).is_ok() {
+        if !*have_ended && self.tier.tables.remove(&self.name).is_ok() {
             let bytes = &self.tier.copies.bytes;
             bytes.fetch_sub(self.bytes, Ordering::Relaxed);
         }

@@ -333,6 +333,24 @@ fn closing_leaves_no_copies() {
     assert_eq!(cold.files().len(), 0);
 }
 
+/// A copy that was being read when the store was closed was removed with the end of that read, without the locks: the directory was
+/// nobody's by then, or another store's, whose copy of the same number went (I4).
+#[test]
+fn a_copy_that_is_being_read_at_the_closing_is_left_to_the_next_opening() {
+    let cold = Cold::with_copies();
+    let pinned = cold.scene.tree().pin();
+    let mut tables = pinned.version.levels[SLOW].tables.iter();
+    let read = tables.find_map(|table| table.table.copy().get());
+    cold.scene.db.close().unwrap();
+    let before = cold.disk.list_raw(Path::new("/fast"));
+    assert_eq!(cold.files().len(), 1, "the one that is being read");
+    drop(read);
+    assert_eq!(cold.disk.list_raw(Path::new("/fast")), before);
+    let scene = Scene::on(Arc::new(cold.disk.clone()), without_caches());
+    assert_eq!(cold.files().len(), 0);
+    assert_eq!(scene.engine().fast().copied_bytes(), 0);
+}
+
 #[test]
 fn opening_keeps_no_copies() {
     let cold = Cold::with_copies();
