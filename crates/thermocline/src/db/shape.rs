@@ -236,12 +236,13 @@ mod tests {
     use crate::db::{Db, DbBuilder};
     use crate::error::Error;
     use crate::executor::Stepped;
+    use crate::log_format::put_record;
     use crate::options::Options;
     use crate::points::Points;
     use crate::promotion::tests::scene::{KEYS, Scene, options};
-    use crate::storage::{Faulty, Memory};
+    use crate::storage::{Faulty, Medium, Memory};
     use crate::sync::Arc;
-    use crate::version::{Manifest, manifest_file_name};
+    use crate::version::{Manifest, manifest_file_name, manifest_number};
 
     fn builder(memory: &Arc<Memory>) -> DbBuilder {
         let builder = Db::builder(options()).medium(0, memory.clone());
@@ -268,6 +269,27 @@ mod tests {
             }) => (path, offset, what),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// It passed for damage: the opening advised a repair, and that made one run on the slow tier of a store that was sound.
+    #[test]
+    fn a_manifest_with_an_edit_of_a_newer_release_is_refused_as_one() {
+        let memory = Arc::new(Memory::new());
+        let scene = Scene::on(memory.clone(), options());
+        scene.put_all(&KEYS, "old");
+        scene.db.flush().unwrap();
+        let (manifest, _) = end_with(scene, &VersionEdit::default());
+        let name = manifest.file_name().unwrap().to_str().unwrap();
+        let store = memory.log_store(manifest.parent().unwrap(), false).unwrap();
+        let mut bytes = store.read(name).unwrap();
+        let (number, at) = (manifest_number(name).unwrap(), bytes.len() as u64);
+        put_record(&mut bytes, number, at, |out| out.extend([1, 99, 0])).unwrap();
+        store.create(name).unwrap().append(&bytes).unwrap();
+        let is_newer = |error: &Error| matches!(error, Error::FormatVersion { found: 99, .. });
+        let opened = builder(&memory).open().map(|_| ()).unwrap_err();
+        assert!(is_newer(&opened), "{opened}");
+        let repaired = builder(&memory).repair(true).unwrap_err();
+        assert!(is_newer(&repaired), "{repaired}");
     }
 
     /// Such an edit was said to be at the beginning of `CURRENT`, which is whole and holds none.

@@ -327,7 +327,7 @@ fn read_edits(number: u64, bytes: &[u8], edits: &mut Vec<Entry<VersionEdit>>) {
                 let payload = bytes.get(payload).unwrap_or_default();
                 match VersionEdit::decode(payload) {
                     Ok(edit) => (offset, Content::Valid(edit)),
-                    Err(what) => (offset, Content::Damaged(what)),
+                    Err(bad) => (offset, Content::Damaged(bad.to_string())),
                 }
             }
         };

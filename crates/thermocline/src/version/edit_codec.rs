@@ -3,10 +3,13 @@
 //! A tag that this build does not know is refused: skipping a change of the store's shape
 //! would be answered by wrong reads.
 
+use std::path::Path;
+
 use bytes::Bytes;
 
 use super::edit::{FoundLog, KeyspaceId, KeyspaceMeta, Learned, PlacedBy, TableMeta, VersionEdit};
 use crate::coding::{Decoder, put_bytes, put_varint};
+use crate::error::Error;
 use crate::key::KeyRange;
 
 const CREATED: u64 = 1;
@@ -29,6 +32,41 @@ const BY_HOTNESS: u8 = 1;
 
 /// In front of the fields, so that an edit without any is not an empty record.
 const ENCODING: u8 = 1;
+
+/// Why whole bytes are no edit for this build.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadEdit {
+    /// They are one, with a field or an encoding of this number, behind the last that is known.
+    #[error(
+        "a newer release wrote the edit: {found} is behind {supported}, the last that is known"
+    )]
+    Newer { found: u32, supported: u32 },
+    /// What does not hold of them.
+    #[error("{0}")]
+    Damaged(String),
+}
+
+impl BadEdit {
+    fn newer(found: u64, supported: u64) -> Self {
+        let number = |number| u32::try_from(number).unwrap_or(u32::MAX);
+        Self::Newer {
+            found: number(found),
+            supported: number(supported),
+        }
+    }
+
+    /// What an opening says of such bytes at `offset` of the file at `path`. What is a newer release's is sound, and not to be repaired.
+    pub(crate) fn at(self, path: &Path, offset: u64) -> Error {
+        match self {
+            Self::Newer { found, supported } => Error::FormatVersion {
+                path: path.to_path_buf(),
+                found,
+                supported,
+            },
+            Self::Damaged(what) => Error::corruption(path, offset, what),
+        }
+    }
+}
 
 impl VersionEdit {
     /// Appends the encoded edit to `out`.
@@ -94,28 +132,28 @@ impl VersionEdit {
     }
 
     /// # Errors
-    /// What does not hold of `bytes`, in words.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, String> {
+    /// What does not hold of `bytes`, or what of them this build does not know.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, BadEdit> {
+        let damaged = |what: String| BadEdit::Damaged(what);
         let mut decoder = Decoder::new(bytes);
         match decoder.u8() {
             Some(ENCODING) => {}
-            Some(_) => return Err("the edit was written by a newer release".into()),
-            None => return Err("the edit is empty".into()),
+            Some(found) => return Err(BadEdit::newer(found.into(), ENCODING.into())),
+            None => return Err(damaged("the edit is empty".into())),
         }
         let mut edit = Self::default();
         while !decoder.is_empty() {
             let at = decoder.position();
             let field = decoder.varint().zip(decoder.bytes());
-            let (tag, body) = field.ok_or_else(|| format!("the edit ends within byte {at}"))?;
+            let cut = || damaged(format!("the edit ends within byte {at}"));
+            let (tag, body) = field.ok_or_else(cut)?;
             if !(CREATED..=LEARNED).contains(&tag) {
-                return Err(format!(
-                    "the edit has a field {tag} written by a newer release"
-                ));
+                return Err(BadEdit::newer(tag, LEARNED));
             }
             let mut body = Decoder::new(body);
             edit.decode_field(tag, &mut body)
                 .filter(|()| body.is_empty())
-                .ok_or_else(|| format!("field {tag} of the edit does not decode"))?;
+                .ok_or_else(|| damaged(format!("field {tag} of the edit does not decode")))?;
         }
         Ok(edit)
     }
@@ -327,9 +365,9 @@ mod tests {
 
     #[test]
     fn fields_of_a_newer_release_are_refused() {
-        for bytes in [&[ENCODING, 99, 0][..], &[ENCODING + 1]] {
+        for (bytes, found, supported) in [(&[ENCODING, 99, 0][..], 99, 14), (&[9], 9, 1)] {
             let problem = VersionEdit::decode(bytes).unwrap_err();
-            assert!(problem.contains("newer release"), "{problem}");
+            assert_eq!(problem, BadEdit::Newer { found, supported });
         }
     }
 
@@ -353,13 +391,11 @@ mod tests {
         assert_eq!(encoded(None), whole);
         assert_eq!(encoded(Some(300)), [&whole[..], &[13, 2, 0xac, 2]].concat());
         let half = [ENCODING, 12, 2, 9, 3];
-        assert!(VersionEdit::decode(&half).unwrap_err().contains("field 12"));
+        let problem = VersionEdit::decode(&half).unwrap_err().to_string();
+        assert!(problem.contains("field 12"), "{problem}");
         let alone = [ENCODING, 13, 1, 5];
-        assert!(
-            VersionEdit::decode(&alone)
-                .unwrap_err()
-                .contains("field 13")
-        );
+        let problem = VersionEdit::decode(&alone).unwrap_err().to_string();
+        assert!(problem.contains("field 13"), "{problem}");
     }
 
     /// The bytes are the format's (docs/format.md), not only what this build reads back.
@@ -376,7 +412,7 @@ mod tests {
         }
         for body in [&[2][..], &[], &[1, 0]] {
             let field = [&[ENCODING, 10, body.len() as u8], body].concat();
-            let problem = VersionEdit::decode(&field).unwrap_err();
+            let problem = VersionEdit::decode(&field).unwrap_err().to_string();
             assert!(problem.contains("field 10"), "{problem}");
         }
     }

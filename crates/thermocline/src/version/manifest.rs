@@ -166,8 +166,7 @@ impl Manifest {
             match records.next() {
                 Found::Record { offset, payload } => {
                     let payload = bytes.get(payload).unwrap_or_default();
-                    let edit = VersionEdit::decode(payload)
-                        .map_err(|what| Error::corruption(&path, offset, what))?;
+                    let edit = VersionEdit::decode(payload).map_err(|bad| bad.at(&path, offset))?;
                     recovered.edits.push(edit);
                     recovered.offsets.push(offset);
                 }

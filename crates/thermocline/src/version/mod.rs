@@ -17,6 +17,7 @@ pub(crate) use current::{
     CURRENT, TEMPORARY as CURRENT_TEMPORARY, manifest_file_name, manifest_number,
     read as current_manifest,
 };
+pub(crate) use edit_codec::BadEdit;
 pub(crate) use files::FileGuard;
 pub(crate) use graveyard::Graveyard;
 pub(crate) use hot_estimate::HotEstimate;

@@ -8,7 +8,8 @@ use crate::coding::{Decoder, put_bytes, put_varint};
 use crate::error::{Damaged, Error, Result};
 use crate::key::SeqNo;
 use crate::storage::LogStore;
-use crate::version::edit::{FileId, VersionEdit};
+use crate::version::BadEdit;
+use crate::version::edit::{FileId, MAX_NUMBER, VersionEdit};
 
 const MAGIC: &[u8; 8] = b"TCLNBKUP";
 const VERSION: u32 = 1;
@@ -57,10 +58,10 @@ pub(super) fn file_name(number: u64) -> String {
     format!("{PREFIX}{number:08}")
 }
 
-/// The number of the generation called `name`, unless it is no generation's name.
+/// The number of the generation called `name`, unless it is no generation's name: one behind it can be counted.
 pub(super) fn number(name: &str) -> Option<u64> {
     let number = name.strip_prefix(PREFIX)?.parse().ok()?;
-    (file_name(number) == name).then_some(number)
+    (number <= MAX_NUMBER && file_name(number) == name).then_some(number)
 }
 
 impl Generation {
@@ -140,12 +141,20 @@ impl Generation {
             }
             None => return Err(damaged("the file is cut short")),
         }
-        Self::fields(&mut decoder)
-            .filter(|_| decoder.is_empty())
-            .ok_or_else(|| damaged("the file does not decode"))
+        let Some((generation, edits)) = Self::fields(&mut decoder).filter(|_| decoder.is_empty())
+        else {
+            return Err(damaged("the file does not decode"));
+        };
+        let edits = edits.into_iter().map(VersionEdit::decode);
+        let edits: std::result::Result<_, BadEdit> = edits.collect();
+        Ok(Self {
+            edits: edits.map_err(|bad| bad.at(path, 0))?,
+            ..generation
+        })
     }
 
-    fn fields(decoder: &mut Decoder<'_>) -> Option<Self> {
+    /// All but the edits, and those as bytes.
+    fn fields<'a>(decoder: &mut Decoder<'a>) -> Option<(Self, Vec<&'a [u8]>)> {
         let database = decoder.u128()?;
         let (number, through) = (decoder.varint()?, decoder.varint()?);
         let (mut tables, mut edits) = (Vec::new(), Vec::new());
@@ -159,15 +168,16 @@ impl Generation {
             });
         }
         for _ in 0..decoder.varint()? {
-            edits.push(VersionEdit::decode(decoder.bytes()?).ok()?);
+            edits.push(decoder.bytes()?);
         }
-        Some(Self {
+        let generation = Self {
             number,
             database,
             through,
             tables,
-            edits,
-        })
+            edits: Vec::new(),
+        };
+        Some((generation, edits))
     }
 }
 
@@ -222,5 +232,32 @@ mod tests {
         bytes[end..].copy_from_slice(&sum);
         let refused = Generation::decode(Path::new("g"), &bytes).unwrap_err();
         assert!(matches!(refused, Error::FormatVersion { found: 2, .. }));
+    }
+
+    /// It was called damaged, and its file to be removed: whoever went back to an older build lost the newest backup by that.
+    #[test]
+    fn a_generation_with_an_edit_of_a_newer_release_is_refused_as_one() {
+        let whole = Generation {
+            edits: vec![VersionEdit::default()],
+            ..generation()
+        };
+        let mut bytes = whole.encode();
+        let end = bytes.len() - 8;
+        // One edit without a field, behind its length.
+        assert_eq!(bytes[end - 2..end], [1, 1]);
+        bytes.truncate(end - 2);
+        bytes.extend([3, 1, 99, 0]);
+        let sum = xxh3_64(&bytes).to_le_bytes();
+        bytes.extend(sum);
+        let refused = Generation::decode(Path::new("g"), &bytes).unwrap_err();
+        let is_newer = matches!(refused, Error::FormatVersion { found: 99, .. });
+        assert!(is_newer, "{refused}");
+    }
+
+    /// The next would have been counted from it.
+    #[test]
+    fn a_number_that_cannot_be_counted_on_from_is_no_generations() {
+        assert_eq!(number(&file_name(7)), Some(7));
+        assert_eq!(number(&file_name(u64::MAX)), None);
     }
 }

@@ -14,7 +14,7 @@ use crate::table::SelfDescribed;
 use crate::tier::Tier;
 use crate::version::edit::{FileId, KeyspaceId, VersionEdit, table_number};
 use crate::version::{
-    current_manifest, identity, lacks_edits, manifest_file_name, manifest_number,
+    BadEdit, current_manifest, identity, lacks_edits, manifest_file_name, manifest_number,
 };
 use crate::wal::{self, log_store, segment_number};
 
@@ -263,7 +263,9 @@ fn read_manifest(
                         edits.push(edit);
                         offsets.push(offset);
                     }
-                    Err(what) => damaged(offset, &what),
+                    // A sound store, which a repair would lay on one tier.
+                    Err(bad @ BadEdit::Newer { .. }) => return Err(bad.at(&path, offset)),
+                    Err(bad) => damaged(offset, &bad.to_string()),
                 }
             }
             Found::Damaged { offset, .. } => damaged(offset, "an edit does not match its checksum"),
