@@ -260,6 +260,40 @@ fn one_directory_takes_backups_of_one_store_and_one_process() {
     assert!(into_itself.is_err(), "a store is not overwritten");
 }
 
+/// Records do not say which keyspace they are of: a table of one store was taken for that of another keyspace of the other store, whose
+/// generation was verified and restored, and could not be opened.
+#[test]
+fn a_table_of_another_keyspace_with_the_same_data_is_another() {
+    let disk = Faulty::new(1);
+    let db = builder(&disk, "store").open().unwrap();
+    db.put("key", "value").unwrap();
+    let backups = backups(&disk);
+    backups.take(&db).unwrap();
+    let stores = [("a", "one"), ("b", "two")].map(|(name, written)| {
+        let restored = builder(&disk, name);
+        backups.restore_with(Some(1), restored).unwrap();
+        let db = builder(&disk, name).open().unwrap();
+        for keyspace in ["one", "two"] {
+            db.create_keyspace(keyspace).unwrap();
+        }
+        let keyspace = db.keyspace(written).unwrap();
+        keyspace.put("new", "same").unwrap();
+        db.flush().unwrap();
+        db
+    });
+    for store in &stores {
+        backups.take(store).unwrap();
+    }
+    for (number, written) in [(2, "one"), (3, "two")] {
+        let name = format!("again{number}");
+        let restored = builder(&disk, &name);
+        backups.restore_with(Some(number), restored).unwrap();
+        let db = builder(&disk, &name).open().unwrap();
+        let found = db.keyspace(written).unwrap().get("new").unwrap();
+        assert_eq!(found.as_deref(), Some(&b"same"[..]), "generation {number}");
+    }
+}
+
 /// Two stores that were restored from one backup give their files the same numbers. Tables of the same data with different filters
 /// have different lengths: one store's file was taken for the other's, whose generation was damaged from its beginning, and
 /// the next backup removed the file from under the first one's.
