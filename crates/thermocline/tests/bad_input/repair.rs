@@ -37,6 +37,46 @@ fn a_repair_that_is_not_told_all_tiers_is_refused() {
     }
 }
 
+/// The edit that dropped a keyspace was damaged, and another had been made under its name since: the repaired store had two of that name,
+/// and who asked for it got the one that had been dropped. The records of the other nobody could reach.
+#[test]
+fn of_two_keyspaces_of_one_name_the_newer_one_has_it() {
+    let disk = Faulty::new(1);
+    filled(&disk, [FAST, SLOW]);
+    let db = open(&disk, &with_paths([FAST, SLOW])).unwrap();
+    let side = db.create_keyspace("side").unwrap();
+    side.put("key", "old").unwrap();
+    db.wait_idle().unwrap();
+    let manifest = || {
+        let mut files = disk.list_raw(FAST.as_ref()).into_iter();
+        files.find(|file| file.name.starts_with("MANIFEST"))
+    };
+    let before = manifest().unwrap();
+    db.drop_keyspace("side").unwrap();
+    assert_eq!(manifest().unwrap().name, before.name);
+    let newer = db.create_keyspace("side").unwrap();
+    newer.put("key", "new").unwrap();
+    db.flush().unwrap();
+    db.close().unwrap();
+    drop((side, newer, db));
+    // The first byte behind the header of the record that drops it.
+    disk.corrupt(FAST.as_ref(), &before.name, before.len + 16, 1)
+        .unwrap();
+    let opened = on_two_tiers(&disk).open().map(|_| ());
+    assert!(
+        matches!(opened, Err(Error::Corruption { .. })),
+        "{opened:?}"
+    );
+    let report = on_two_tiers(&disk).repair(false).unwrap();
+    assert!(report.rebuilt, "{report:?}");
+    let db = on_two_tiers(&disk).open().unwrap();
+    let names = db.keyspaces();
+    let of_that_name = names.iter().filter(|name| *name == "side").count();
+    assert_eq!(of_that_name, 1, "{names:?}");
+    let side = db.keyspace("side").unwrap();
+    assert_eq!(side.get("key").unwrap().as_deref(), Some(&b"new"[..]));
+}
+
 /// Where no edit of a manifest could be read nothing named the tables of a tier that was left out: those of the other alone became the
 /// store, without a loss, as it was said. The next opening with both took the rest for orphans and removed it.
 #[test]

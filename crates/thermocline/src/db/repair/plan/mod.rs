@@ -208,23 +208,30 @@ impl Plan {
         if self.shape.keyspaces.contains_key(&id) {
             return;
         }
-        let is_taken = self
-            .shape
-            .keyspaces
-            .values()
-            .any(|other| other.name == name);
-        let name = match name.is_empty() || is_taken {
-            true => Bytes::from(format!("keyspace-{id}")),
-            false => name,
-        };
         let keyspace = KeyspaceMeta {
             id,
-            name,
+            name: self.free_name(id, name),
             last_fast_level: last_fast_level(&builder.options, sizes),
         };
         self.shape.keyspaces.insert(id, keyspace);
         self.shape.flushed_through.insert(id, 0);
         self.shape.next_file = self.shape.next_file.max(u64::from(id) + 1);
+    }
+
+    /// `name`, or where there is none, or another keyspace has it, one that is made up for keyspace `id`.
+    fn free_name(&self, id: KeyspaceId, name: Bytes) -> Bytes {
+        let is_taken = |name: &[u8]| {
+            let mut others = self.shape.keyspaces.values();
+            others.any(|other| other.name == name)
+        };
+        if !name.is_empty() && !is_taken(&name) {
+            return name;
+        }
+        let mut free = format!("keyspace-{id}");
+        while is_taken(free.as_bytes()) {
+            free.push('-');
+        }
+        Bytes::from(free)
     }
 }
 

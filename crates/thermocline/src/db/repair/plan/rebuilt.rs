@@ -18,7 +18,7 @@ use crate::options::Resolved;
 use crate::sync::Arc;
 use crate::tier::Tier;
 use crate::version::MAX_LEVELS;
-use crate::version::edit::{FileId, KeyspaceId, TableMeta, table_file_name};
+use crate::version::edit::{FileId, KeyspaceId, KeyspaceMeta, TableMeta, table_file_name};
 
 impl Plan {
     /// The tables decide, with what can be read of edits: each keyspace becomes one run.
@@ -155,6 +155,12 @@ impl Plan {
             self.shape.next_file = self.shape.next_file.max(next);
             self.shape.last_seq = self.shape.last_seq.max(edit.last_seq.unwrap_or(0));
             self.shape.placed_by = edit.placed_by.or(self.shape.placed_by);
+        }
+        // A name is given anew only once the keyspace that had it is dropped, by an edit that cannot be read then: the newest has it.
+        for (id, keyspace) in std::mem::take(&mut self.shape.keyspaces).into_iter().rev() {
+            let name = self.free_name(id, keyspace.name);
+            let keyspace = KeyspaceMeta { name, ..keyspace };
+            self.shape.keyspaces.insert(id, keyspace);
         }
         let dropped = evidence.dropped();
         let default = Bytes::from_static(DEFAULT_KEYSPACE.as_bytes());
