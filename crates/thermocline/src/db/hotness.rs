@@ -293,6 +293,8 @@ impl Job for TrackingJob {
         // come to rest waited on.
         if self.engine.check_open().is_ok() {
             self.engine.update_hot_bytes();
+            // What it has reserved or removed is room that writers may have been slowed for.
+            self.engine.update_pressure();
             self.engine.schedule();
         }
         self.engine.executor.notify();

@@ -214,7 +214,7 @@ impl Engine {
                 break;
             }
             self.clock.sleep(wait.min(LONGEST_WAIT));
-            self.check_open()?;
+            self.check_writable()?;
             now = self.clock.now();
         }
         if now > started {

@@ -201,6 +201,41 @@ fn nobody_is_slowed_for_the_files_of_a_keyspace_that_is_gone() {
     engine.fast().remove_file_bytes(taken);
 }
 
+/// RALT's files, and what its merges reserve, count for the fast tier. Who was slowed for them stayed so when they were gone, until the
+/// next memtable was full.
+#[test]
+fn nobody_is_slowed_for_what_access_records_have_given_back() {
+    let scene = Scene::new();
+    scene.drain();
+    let engine = scene.engine();
+    let taken = fill_fast_tier(&engine);
+    // As the end of a merge does: its reservation and its inputs go, and no version changes.
+    engine.fast().remove_file_bytes(taken);
+    engine.schedule_tracking();
+    scene.drain();
+    assert_eq!(engine.stall.reason(), None);
+}
+
+/// Who was slowed slept through all of its turn before it heard that no write would be taken any more: for minutes behind large
+/// batches.
+#[test]
+fn who_is_slowed_hears_at_once_that_the_store_is_poisoned() {
+    let scene = Scene::new();
+    let engine = scene.engine();
+    engine.stall.set(1.0, Reason::L0);
+    let before = engine.clock.now();
+    engine.stall.book(256 << 20, before).unwrap();
+    let cause = "planted".into();
+    engine.background.note_poison(&Error::Poisoned { cause });
+    // As a writer that has passed the check before it began to wait.
+    let refused = engine.make_room(1);
+    assert!(
+        matches!(refused, Err(Error::Poisoned { .. })),
+        "{refused:?}"
+    );
+    assert!(engine.clock.now() - before <= LONGEST_WAIT);
+}
+
 /// Every table of the last fast level was sent down for a batch that does not fit into an empty tier either, before it was
 /// refused.
 #[test]
