@@ -102,7 +102,22 @@ impl Engine {
             Err(why) => {
                 self.promotions.count_refusal(why);
                 self.log_access(tree.id, key, record.value.len(), 1);
+                if why == Refusal::Full {
+                    self.look_after_full_cache(tree);
+                }
             }
+        }
+    }
+
+    /// Has a promotion cache flushed that takes nothing more. Its share may have fallen since it took in a record last, and nobody else
+    /// would come. Where a compaction runs its end does, and who waits for the room that it makes is not to try at each read.
+    fn look_after_full_cache(&self, tree: &Tree) {
+        let is_left = self.is_to_be_flushed(tree) && !self.is_compacting();
+        if is_left
+            && self.check_writable().is_ok()
+            && let Some(tree) = self.tree(tree.id)
+        {
+            self.schedule_promotion(&tree);
         }
     }
 

@@ -94,7 +94,7 @@ impl Engine {
     }
 
     /// Whether the promotion cache of `tree` is full, and may become a table.
-    fn is_to_be_flushed(&self, tree: &Tree) -> bool {
+    pub(crate) fn is_to_be_flushed(&self, tree: &Tree) -> bool {
         let full = self.promotion_capacity(tree);
         self.switches().promotion_by_flush && tree.promotion.mutable().bytes() >= full
     }

@@ -261,6 +261,29 @@ fn a_cache_that_is_full_since_its_share_shrank_is_promoted() {
     assert!(promoted_bytes(&scene) > 0);
 }
 
+/// So did what another keyspace's promotion had measured, where no flush and no compaction came: in a store that was only read
+/// nothing of this one was promoted any more.
+#[test]
+fn a_cache_that_its_share_has_made_too_full_is_promoted_by_whoever_is_refused() {
+    let keys = [&KEYS[..], &["extra"]].concat();
+    let scene = Scene::with_old(&keys);
+    scene.heat(&keys);
+    scene.read_into_cache(&KEYS);
+    scene.drain();
+    let (engine, tree) = (scene.engine(), scene.tree());
+    let in_cache = || tree.promotion.mutable().bytes();
+    assert!(in_cache() > 0 && in_cache() < engine.promotion_capacity(tree));
+    // As it is measured behind a promotion of another keyspace that froze nothing.
+    tree.promotion_share.set(0.25);
+    assert!(in_cache() > engine.promotion_capacity(tree) / 4 * 5);
+    assert_eq!(scene.get("extra").as_deref(), Some("old"));
+    assert_eq!(scene.refused(Refusal::Full), 1);
+    scene.drain();
+    assert!(promoted_bytes(&scene) > 0);
+    assert_eq!(in_cache(), 0);
+    scene.check(&model(&keys, "old"), &keys, "promoted");
+}
+
 /// Records that a crossing took out of the cache and had no room for were counted as cold ones.
 #[test]
 fn a_hot_record_that_a_crossing_has_no_room_for_is_not_counted_as_cold() {
