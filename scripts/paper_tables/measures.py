@@ -66,11 +66,6 @@ def write_share(cell):
     return over(sum(counts.values()) - counts.get("read", 0) - counts.get("scan", 0), sum(counts.values()))
 
 
-def written(cell):
-    """Bytes written to both disks for an operation."""
-    return over(added(field(cell, "fd_write_bytes"), field(cell, "sd_write_bytes")), field(cell, "ops"))
-
-
 def processor_share(cell):
     """Of all cores."""
     return over(over(field(cell, "cpu_seconds"), field(cell, "seconds")), field(cell, "host", "cores"))

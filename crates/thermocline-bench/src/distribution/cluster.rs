@@ -58,7 +58,8 @@ impl Cluster {
         ((1.0 - self.one_hit_share) / self.mean_frequency).min(self.write_share())
     }
 
-    /// Share of operations on keys with one access.
+    /// Share of reads and updates on keys with one access. In the cluster it is one of all operations: with those that bring
+    /// keys in aside, the generator has less.
     pub(crate) fn one_hit_accesses(&self) -> f64 {
         self.one_hit_share / self.mean_frequency
     }
