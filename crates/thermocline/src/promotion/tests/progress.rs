@@ -37,6 +37,29 @@ fn a_crossing_makes_room_even_where_all_is_hot() {
     }
 }
 
+/// One record that was larger than the fast tier was read, and all of the last fast level went down, table by table, for room that
+/// could never be.
+#[test]
+fn nothing_goes_down_for_a_record_that_can_never_have_room() {
+    let mut larger = options();
+    larger.tiers[0].capacity = 8 << 20;
+    let scene = Scene::with(larger);
+    assert_eq!(usize::from(scene.tree().last_fast_level), F);
+    let mut value = vec![0; 4 << 20];
+    rand::fill(&mut value[..]);
+    scene.db.put("large", &value).unwrap();
+    scene.to_slow();
+    let scene = scene.reopen(options());
+    scene.fill_l0(1000);
+    scene.to_last_fast();
+    let before = scene.tree().bytes_of_f();
+    assert!(before > 400 << 10, "{before}");
+    assert!(scene.db.get("large").unwrap().is_some());
+    scene.drain();
+    assert_eq!(scene.tree().bytes_of_f(), before);
+    assert_eq!(scene.tree().promotion.bytes(), 0, "it is given up");
+}
+
 /// In the authors' code records newer than a snapshot are sent back to the level they came from:
 /// while one is held compactions spin and writes stop. Here only hotness keeps a record up, and
 /// not even that keeps all.
