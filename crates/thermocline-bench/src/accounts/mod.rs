@@ -71,6 +71,9 @@ pub trait Amount: Copy + Default {
     /// What came since `earlier`; nothing rather than less than nothing.
     #[must_use]
     fn since(self, earlier: Self) -> Self;
+    /// The smaller of both, number by number.
+    #[must_use]
+    fn least(self, other: Self) -> Self;
 }
 
 impl Amount for f64 {
@@ -80,6 +83,10 @@ impl Amount for f64 {
 
     fn since(self, earlier: Self) -> Self {
         (self - earlier).max(0.0)
+    }
+
+    fn least(self, other: Self) -> Self {
+        self.min(other)
     }
 }
 
@@ -112,6 +119,15 @@ impl Amount for Io {
             read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
             write_ops: self.write_ops.saturating_sub(earlier.write_ops),
             write_bytes: self.write_bytes.saturating_sub(earlier.write_bytes),
+        }
+    }
+
+    fn least(self, other: Self) -> Self {
+        Self {
+            read_ops: self.read_ops.min(other.read_ops),
+            read_bytes: self.read_bytes.min(other.read_bytes),
+            write_ops: self.write_ops.min(other.write_ops),
+            write_bytes: self.write_bytes.min(other.write_bytes),
         }
     }
 }
@@ -151,6 +167,15 @@ impl<T: Amount> ByActivity<T> {
             *now = now.map(|now| now.since(then.unwrap_or_default()));
         }
         since
+    }
+
+    /// The smaller of both, activity by activity.
+    pub(crate) fn least(&self, other: &Self) -> Self {
+        let mut least = *self;
+        for (one, other) in least.0.iter_mut().zip(&other.0) {
+            *one = one.zip(*other).map(|(one, other)| one.least(other));
+        }
+        least
     }
 }
 

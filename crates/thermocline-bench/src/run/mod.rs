@@ -87,8 +87,8 @@ impl WarmedUp {
             ops: end.ops,
             seconds: end.at,
             counters: timeline.counters(),
+            spent_by_second: timeline.spent_by_second(),
             series: timeline.series,
-            spent_by_second: timeline.spent_by_second,
         }
     }
 }
@@ -124,6 +124,7 @@ pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -
         slow_probe,
         cpu_seconds: timeline.used().process,
         spent: timeline.spent(),
+        spent_by_second: timeline.spent_by_second(),
         // Not asked for anew: an engine may work on in the background, and what it was for is of the last sample.
         counters: timeline.counters(),
         stages: timeline.stages(&shared),
@@ -131,7 +132,6 @@ pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -
         seconds_to_90_percent: timeline.seconds_to_90_percent(),
         latencies: timeline.latencies,
         series: timeline.series,
-        spent_by_second: timeline.spent_by_second,
         wrongs: shared.wrongs,
     })
 }

@@ -110,8 +110,8 @@ pub(super) struct Timeline {
     /// Empty, and exchanged for a client's: fresh ones every second would leave holes in the clients' heaps.
     spare: Latencies,
     pub(super) series: Vec<Second>,
-    /// What each entry of `series` took.
-    pub(super) spent_by_second: Vec<Spent>,
+    /// What the run had taken at the end of each entry of `series`.
+    spent_until: Vec<Spent>,
     /// Processor time at the begin, and at the last sample.
     clocks: [Clock; 2],
     /// The last is the run's end.
@@ -131,7 +131,7 @@ impl Timeline {
             since_sample: histogram(),
             spare: no_latencies(),
             series: Vec::new(),
-            spent_by_second: Vec::new(),
+            spent_until: Vec::new(),
             clocks: [clock; 2],
             ticks: vec![Tick::default()],
             samples: vec![(0.0, before.clone())],
@@ -176,12 +176,10 @@ impl Timeline {
             stage,
         };
         self.since_sample.reset();
-        let clock = clock(shared)?;
-        let used = clock.since(&self.clocks[1]);
-        self.clocks[1] = clock;
-        self.spent_by_second.push(spent(&used, &part));
+        self.clocks[1] = clock(shared)?;
         self.series.push(second.clone());
         self.samples.push((now.at, counters));
+        self.spent_until.push(self.spent());
         Ok(second)
     }
 
@@ -200,6 +198,11 @@ impl Timeline {
     /// What the run took, up to the last sample.
     pub(super) fn spent(&self) -> Spent {
         spent(&self.used(), &self.counters())
+    }
+
+    /// What each entry of `series` took.
+    pub(super) fn spent_by_second(&self) -> Vec<Spent> {
+        Spent::parts(&self.spent_until)
     }
 
     /// From here on latencies are those of the last tenth, too.
