@@ -44,7 +44,7 @@ pub struct RaltMetrics {
     pub physical_bytes: u64,
     /// What `physical_bytes` is kept below.
     pub physical_limit_bytes: u64,
-    /// Filters, indexes and buffers in memory, in bytes.
+    /// Filters, indexes, and what is used of buffers in memory, in bytes.
     pub memory_bytes: u64,
     /// Access records in tables; of a key that lies in several, each.
     pub records: u64,
