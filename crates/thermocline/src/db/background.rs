@@ -202,13 +202,15 @@ impl Engine {
         self.start_crossing_among(true)
     }
 
-    /// As [`Engine::start_crossing`], to have `wanted` bytes free there; nothing goes where these cannot be. Where obsolete files that readers have held for long are
-    /// all that is wanting (I8), no table goes that such readers hold: it would give no room, and what stays of it takes some.
+    /// As [`Engine::start_crossing`], to have `wanted` bytes free there; nothing goes where these cannot be. Where obsolete files
+    /// that readers have held for long are all that is wanting (I8), no table goes that such readers hold: it would give no room,
+    /// and what stays of it takes some.
     pub(crate) fn start_crossing_for(&self, wanted: u64) -> bool {
         self.could_be_free(wanted) && self.start_crossing_among(!self.is_room_held(wanted))
     }
 
-    /// Whether `wanted` bytes could be free on the fast tier, were all of the last fast levels gone, and all that jobs and readers hold.
+    /// Whether `wanted` bytes could be free on the fast tier, were all of the last fast levels gone, and all that jobs and
+    /// readers hold.
     fn could_be_free(&self, wanted: u64) -> bool {
         let fast = self.fast();
         let trees = self.all_trees();

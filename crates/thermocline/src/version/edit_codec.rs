@@ -134,26 +134,29 @@ impl VersionEdit {
     /// # Errors
     /// What does not hold of `bytes`, or what of them this build does not know.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, BadEdit> {
-        let damaged = |what: String| BadEdit::Damaged(what);
         let mut decoder = Decoder::new(bytes);
         match decoder.u8() {
             Some(ENCODING) => {}
-            Some(found) => return Err(BadEdit::newer(found.into(), ENCODING.into())),
-            None => return Err(damaged("the edit is empty".into())),
+            Some(found) if found > ENCODING => {
+                return Err(BadEdit::newer(found.into(), ENCODING.into()));
+            }
+            Some(_) => return Err(BadEdit::Damaged("the edit has no encoding".into())),
+            None => return Err(BadEdit::Damaged("the edit is empty".into())),
         }
         let mut edit = Self::default();
         while !decoder.is_empty() {
             let at = decoder.position();
             let field = decoder.varint().zip(decoder.bytes());
-            let cut = || damaged(format!("the edit ends within byte {at}"));
+            let cut = || BadEdit::Damaged(format!("the edit ends within byte {at}"));
             let (tag, body) = field.ok_or_else(cut)?;
-            if !(CREATED..=LEARNED).contains(&tag) {
+            if tag > LEARNED {
                 return Err(BadEdit::newer(tag, LEARNED));
             }
             let mut body = Decoder::new(body);
+            let wrong = || BadEdit::Damaged(format!("field {tag} of the edit does not decode"));
             edit.decode_field(tag, &mut body)
                 .filter(|()| body.is_empty())
-                .ok_or_else(|| damaged(format!("field {tag} of the edit does not decode")))?;
+                .ok_or_else(wrong)?;
         }
         Ok(edit)
     }
@@ -368,6 +371,11 @@ mod tests {
         for (bytes, found, supported) in [(&[ENCODING, 99, 0][..], 99, 14), (&[9], 9, 1)] {
             let problem = VersionEdit::decode(bytes).unwrap_err();
             assert_eq!(problem, BadEdit::Newer { found, supported });
+        }
+        // No release has written these, and none can be asked for.
+        for bytes in [&[ENCODING, 0, 0][..], &[0]] {
+            let problem = VersionEdit::decode(bytes).unwrap_err();
+            assert!(matches!(problem, BadEdit::Damaged(_)), "{problem}");
         }
     }
 
