@@ -1,6 +1,7 @@
 //! Which compaction to run next.
 
 mod bypass;
+mod room;
 
 use std::ops::RangeInclusive;
 
@@ -32,6 +33,8 @@ pub(crate) struct Picker<'a> {
     pub(crate) hotness: Option<&'a dyn Hotness>,
     /// What passing level f by is worth, when it may be done.
     pub(crate) bypass: Option<BypassWorth>,
+    /// What all levels above f are to take of the fast tier in the long run, in bytes.
+    pub(crate) part_above_f: u64,
 }
 
 /// What the picker asks about hotness.
@@ -102,23 +105,15 @@ impl Picker<'_> {
         self.admit(plan)
     }
 
-    /// The move of a table that `may` go from the last fast level to a slower tier, however full the level is, and how full
-    /// that is.
-    pub(crate) fn pick_crossing(&self, may: impl Fn(&TableHandle) -> bool) -> Option<(f64, Plan)> {
-        let f = self.targets.last_fast();
-        // What was spilled into the level lies on the slower tier: to move it makes no room.
-        let plan = self.pick_of(f, |table| table.meta.tier == self.tiers[0] && may(table))?;
-        (plan.is_crossing && plan.outputs[0].tier > 0).then(|| (self.score(f), plan))
-    }
-
     /// The table whose move down brings most for its cost: (FileSize − HotSize) / (FileSize +
     /// OverlappingBytes), as HotRAP's §3.5 has it; where all is hot, the oldest table.
     fn pick_level(&self, level: usize) -> Option<Plan> {
-        self.pick_of(level, |_| true)
+        let (_, plan) = self.pick_of(level, |_| true)?;
+        Some(plan)
     }
 
-    /// As [`Picker::pick_level`], of its tables that `may` go.
-    fn pick_of(&self, level: usize, may: impl Fn(&TableHandle) -> bool) -> Option<Plan> {
+    /// As [`Picker::pick_level`], of its tables that `may` go, with what it brings for its cost: 0 to 1.
+    fn pick_of(&self, level: usize, may: impl Fn(&TableHandle) -> bool) -> Option<(f64, Plan)> {
         let is_crossing = level == self.targets.last_fast();
         // Among thousands of tables: only what is chosen is planned.
         let mut candidates: Vec<(f64, &Arc<TableHandle>)> = self.version.levels[level]
@@ -138,9 +133,9 @@ impl Picker<'_> {
             .collect();
         let age = |table: &Arc<TableHandle>| table.meta.id;
         candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| age(a.1).cmp(&age(b.1))));
-        candidates.into_iter().find_map(|(_, table)| {
+        candidates.into_iter().find_map(|(worth, table)| {
             let plan = self.plan(level, vec![Arc::clone(table)])?;
-            self.admit(plan)
+            Some((worth, self.admit(plan)?))
         })
     }
 
@@ -182,7 +177,13 @@ impl Picker<'_> {
         let Some(table) = here.iter().find(|table| is_due(table)) else {
             return Manual::Done;
         };
-        let plan = self.admit(Plan {
+        let plan = self.admit(self.rewrite(level, table));
+        plan.map_or(Manual::Wait, |plan| Manual::Start(Box::new(plan)))
+    }
+
+    /// Writes `table` of `level` anew, on the tier where it belongs.
+    fn rewrite(&self, level: usize, table: &Arc<TableHandle>) -> Plan {
+        Plan {
             from: level,
             to: level,
             upper: vec![Arc::clone(table)],
@@ -193,8 +194,7 @@ impl Picker<'_> {
             bypass: None,
             version: Arc::clone(self.version),
             is_move: false,
-        });
-        plan.map_or(Manual::Wait, |plan| Manual::Start(Box::new(plan)))
+        }
     }
 
     /// Whether `table`, written anew at `level`, would be rid of its deletes, but for those that snapshots need: below
@@ -295,7 +295,7 @@ pub(crate) enum Manual {
 
 #[cfg(test)]
 mod tests {
-    mod by_hotness;
+    pub(super) mod by_hotness;
 
     use super::super::targets::FastRoom;
     use super::*;
@@ -311,6 +311,9 @@ mod tests {
 
     /// A level below f that is out of use: little lies on the slow tier.
     pub(super) const UNUSED: usize = SLOW - 1;
+
+    /// What the levels above f are to hold, in bytes.
+    pub(super) const PART_ABOVE_F: u64 = MIB / 4;
 
     /// What level f is to hold, in bytes.
     pub(super) const PLANNED: u64 = 7 * MIB;
@@ -362,22 +365,8 @@ mod tests {
                 fresh: 0.7,
                 cold: 1.0,
             }),
+            part_above_f: PART_ABOVE_F,
         })
-    }
-
-    /// Of tables on level f, one that was spilled to the slow tier was sent down to make room on the fast one, where it took none.
-    #[test]
-    fn a_crossing_that_makes_room_is_of_a_table_on_the_fast_tier() {
-        let crossing = |tier_of_cheap: u8| {
-            let cheap = (F, "cheap", MIB, tier_of_cheap);
-            let tables = [cheap, (F, "met", MIB, 0), (SLOW, "met", 3 * MIB, 1)];
-            with_picker(tables.to_vec(), PLANNED, |picker| {
-                let (_, plan) = picker.pick_crossing(|_| true).unwrap();
-                plan.upper[0].meta.range.first.clone()
-            })
-        };
-        assert_eq!(crossing(0), "cheap");
-        assert_eq!(crossing(1), "met");
     }
 
     /// Tables of a level out of use drew all that came down, as long as there were any.

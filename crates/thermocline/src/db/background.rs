@@ -14,6 +14,7 @@ use crate::metrics::Activity;
 use crate::options::{Compression, MEMTABLES};
 use crate::placement::SpacePlan;
 use crate::points::point;
+use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Mutex};
 use crate::tier::{Reservation, Tier};
 use crate::version::TableHandle;
@@ -130,7 +131,7 @@ impl Engine {
             && !self.background.is_poisoned()
             && self.check_open().is_ok()
         {
-            if !self.start_one_compaction() {
+            if !self.start_one_compaction() && !self.start_of_spilled() {
                 return;
             }
         }
@@ -145,9 +146,16 @@ impl Engine {
         if candidates.iter().any(started) {
             return true;
         }
-        // One that lacks room on the slow tier must not keep room from being made on the fast one.
+        // One that lacks room on the slow tier must not keep room from being made on the fast one, nor one that wants more there
+        // than can be, as all of a large L0 does.
         let helped = |(_, plan): &(Arc<Tree>, Plan)| self.is_helped_by_crossing(plan);
-        let first = candidates.iter().position(helped).unwrap_or(0);
+        let can_be = |(_, plan): &(Arc<Tree>, Plan)| {
+            self.is_helped_by_crossing(plan)
+                && self.could_be_free(self.wanted_on_fast(plan), &plan.upper)
+        };
+        let first = candidates.iter().position(can_be);
+        let first = first.or_else(|| candidates.iter().position(helped));
+        let first = first.unwrap_or(0);
         let refused = candidates.into_iter().nth(first);
         refused.is_some_and(|(tree, plan)| self.start_without_room(&tree, plan))
     }
@@ -195,47 +203,83 @@ impl Engine {
         Ok(())
     }
 
-    /// Sends a table of a last fast level down, of the fullest first and however full it is, to make room on
-    /// the fast tier; whether there was one. One that readers hold gives none until they let go: it goes only where there is no
-    /// other.
+    /// Sends a table down to make room on the fast tier, however full its level is; whether there was one. Levels above f give one
+    /// first of a keyspace whose part of the tier they exceed, else a last fast level, of the fullest first, and where none of
+    /// these has any, the levels above. One that readers hold gives no room until they let go: it goes only where there is no other.
     pub(crate) fn start_crossing(&self) -> bool {
-        self.start_crossing_among(true)
+        self.start_crossing_among(true, &[])
     }
 
-    /// As [`Engine::start_crossing`], to have `wanted` bytes free there; nothing goes where these cannot be. Where obsolete files
-    /// that readers have held for long are all that is wanting (I8), no table goes that such readers hold: it would give no room,
-    /// and what stays of it takes some.
-    pub(crate) fn start_crossing_for(&self, wanted: u64) -> bool {
-        self.could_be_free(wanted) && self.start_crossing_among(!self.is_room_held(wanted))
+    /// As [`Engine::start_crossing`], to have `wanted` bytes free there while the tables `kept` stay; nothing goes where these
+    /// cannot be. Where obsolete files that readers have held for long are all that is wanting (I8), no table goes that such
+    /// readers hold: it would give no room, and what stays of it takes some.
+    pub(crate) fn start_crossing_for(&self, wanted: u64, kept: &[Arc<TableHandle>]) -> bool {
+        self.could_be_free(wanted, kept)
+            && self.start_crossing_among(!self.is_room_held(wanted), kept)
     }
 
-    /// Whether `wanted` bytes could be free on the fast tier, were all of the last fast levels gone, and all that jobs and
-    /// readers hold.
-    fn could_be_free(&self, wanted: u64) -> bool {
+    /// Whether `wanted` bytes could be free on the fast tier, were all levels down to f gone but for `kept`, and all that jobs
+    /// and readers hold.
+    fn could_be_free(&self, wanted: u64, kept: &[Arc<TableHandle>]) -> bool {
         let fast = self.fast();
         let trees = self.all_trees();
-        let last = trees.iter().map(|tree| tree.bytes_of_f()).sum::<u64>();
+        let levels = trees.iter().map(|tree| tree.bytes_down_to_f()).sum::<u64>();
         let held = fast.in_flight() + self.graveyard.pinned(fast.index).0;
-        wanted <= fast.free_for_jobs().saturating_add(last + held)
+        let kept = kept.iter().filter(|table| table.meta.tier == fast.index);
+        let kept = kept.map(|table| table.meta.len).sum();
+        let could_go = levels.saturating_sub(kept) + held;
+        wanted <= fast.free_for_jobs().saturating_add(could_go)
     }
 
-    /// As [`Engine::start_crossing`]; a table that readers hold goes only if they `may_be_held`.
-    fn start_crossing_among(&self, may_be_held: bool) -> bool {
+    /// As [`Engine::start_crossing`], of none of `kept`; a table that readers hold goes only if they `may_be_held`.
+    fn start_crossing_among(&self, may_be_held: bool, kept: &[Arc<TableHandle>]) -> bool {
         if self.options.has_flash_cache() {
             // No table is there to go.
             return false;
         }
         let held = self.long_held_tables();
-        self.start_crossing_of(|table| !held.contains(&table.meta.id))
-            || may_be_held && !held.is_empty() && self.start_crossing_of(|_| true)
+        let goes = |table: &TableHandle| kept.iter().all(|kept| kept.meta.id != table.meta.id);
+        self.start_crossing_of(|table| goes(table) && !held.contains(&table.meta.id))
+            || may_be_held && !held.is_empty() && self.start_crossing_of(goes)
     }
 
     /// As [`Engine::start_crossing`], of a table that `may` go.
     fn start_crossing_of(&self, may: impl Fn(&TableHandle) -> bool) -> bool {
-        let crossings =
-            self.most_urgent_first(|picker| picker.pick_crossing(&may).into_iter().collect());
-        let mut crossings = crossings.into_iter();
-        crossings.any(|(tree, crossing)| self.start(&tree, crossing).is_ok())
+        let started = |(tree, plan): &(Arc<Tree>, Plan)| self.start(tree, plan.clone()).is_ok();
+        let excess = |picker: &Picker<'_>| picker.pick_excess(&may).into_iter().collect();
+        let crossing = |picker: &Picker<'_>| picker.pick_crossing(&may).into_iter().collect();
+        if self.most_urgent_first(excess).iter().any(started)
+            || self.most_urgent_first(crossing).iter().any(started)
+        {
+            return true;
+        }
+        let descent = |picker: &Picker<'_>| picker.pick_descent(&may).into_iter().collect();
+        let mut descents = self.most_urgent_first(descent).into_iter();
+        descents.any(|(tree, mut plan)| {
+            self.start(&tree, plan.clone()).is_ok() || {
+                self.spill(&mut plan);
+                self.start(&tree, plan).is_ok()
+            }
+        })
+    }
+
+    /// Brings a table to where hotness decides that was spilled to the slow tier: up where the fast one has had room to spare of
+    /// late, else down, out of which its hot records come up. Whether there was one.
+    fn start_of_spilled(&self) -> bool {
+        if self.ralt.is_none() {
+            return false;
+        }
+        let has_room = self.has_spare_room.load(Ordering::Relaxed);
+        let plans = self.most_urgent_first(|picker| {
+            let plan = if has_room {
+                picker.pick_rise()
+            } else {
+                picker.pick_sinking()
+            };
+            plan.map(|plan| (0.0, plan)).into_iter().collect()
+        });
+        let mut plans = plans.into_iter();
+        plans.any(|(tree, plan)| self.start(&tree, plan).is_ok())
     }
 
     /// Numbers of the tables on the fast tier that readers have held for long by a past version. Who holds obsolete files of one keyspace
@@ -294,8 +338,9 @@ impl Engine {
         if plan.from == plan.to {
             return false;
         }
+        // What it brings down stays until it has ended; what it meets may go, and it is smaller then.
         let wanted = self.wanted_on_fast(&plan);
-        if self.is_helped_by_crossing(&plan) && self.start_crossing_for(wanted) {
+        if self.is_helped_by_crossing(&plan) && self.start_crossing_for(wanted, &plan.upper) {
             return true;
         }
         if point!(self.points, "compaction.no_crossing").is_err() || self.is_compacting() {

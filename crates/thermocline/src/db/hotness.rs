@@ -188,8 +188,7 @@ impl Engine {
         for tree in self.all_trees() {
             tree.promotion_share.set(rooms.shares.of(&tree));
             let pinned = tree.pin();
-            let f = usize::from(tree.last_fast_level);
-            used += tree.bytes_on(0)[..=f].iter().sum::<u64>();
+            used += tree.bytes_down_to_f();
             // Each tier has a compression of its own. A look at every table, as a new version takes, too.
             let tables = pinned.version.tables().map(|table| table.raw_bytes());
             data = tables.fold(data, u64::saturating_add);

@@ -17,6 +17,8 @@ pub(crate) struct FastRooms {
     pub(super) shares: Shares,
     /// For L1 to Lf in the long run, in bytes.
     planned: u64,
+    /// For all levels above f in the long run, in bytes.
+    above_f: u64,
     /// For the last fast levels now, in bytes, where records live by hotness.
     hot: Option<u64>,
     /// The same, where they live by level.
@@ -34,6 +36,11 @@ impl FastRooms {
     /// What the last fast levels' targets come to at most, in bytes.
     pub(super) fn most(&self) -> u64 {
         self.hot.unwrap_or(u64::MAX)
+    }
+
+    /// What `tree`'s levels above f are to take in the long run, in bytes.
+    pub(crate) fn above_f(&self, tree: &Tree) -> u64 {
+        (self.above_f as f64 * self.shares.of(tree)) as u64
     }
 
     /// The part that is `tree`'s. Where records live by hotness its level f may also have what the others leave empty: room that
@@ -71,7 +78,8 @@ impl Engine {
     /// The room of the levels on the fast tier, to be divided between keyspaces.
     pub(crate) fn fast_rooms(&self) -> FastRooms {
         let shares = self.shares();
-        let planned = self.planned_room();
+        let plan = SpacePlan::new(&self.options, &self.sizes);
+        let planned = plan.levels;
         let hot = self.ralt.is_some();
         let hot = hot.then(|| self.room_of_last_levels(&shares).max(planned / 4));
         let ratio = self.options.level_ratio;
@@ -79,6 +87,7 @@ impl Engine {
         FastRooms {
             shares,
             planned,
+            above_f: plan.l0.saturating_add(planned / ratio),
             hot,
             by_level: planned / ratio * (ratio - 1),
             held: trees.values().map(|tree| tree.bytes_of_f()).sum(),

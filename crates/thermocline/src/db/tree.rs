@@ -347,6 +347,12 @@ impl Tree {
         std::array::from_fn(|number| levels[number].bytes_on[usize::from(tier)])
     }
 
+    /// Bytes of the tables of L0 to Lf that lie on the fast tier.
+    pub(crate) fn bytes_down_to_f(&self) -> u64 {
+        let by_level = self.bytes_on(0);
+        by_level[..=usize::from(self.last_fast_level)].iter().sum()
+    }
+
     /// Bytes of level f's tables that lie on the fast tier.
     pub(crate) fn bytes_of_f(&self) -> u64 {
         self.bytes_on(0)[usize::from(self.last_fast_level)]
@@ -419,6 +425,7 @@ impl Tree {
             oldest_reader: engine.snapshots.oldest().unwrap_or(SeqNo::MAX),
             hotness: hotness.as_ref().map(|hotness| hotness as &dyn Hotness),
             bypass: self.bypass_worth(engine),
+            part_above_f: rooms.above_f(self),
         })
     }
 

@@ -8,6 +8,8 @@ use crate::version::MAX_LEVELS;
 pub(crate) struct SpacePlan {
     /// For the tables of L1 to Lf once every level is at its target.
     pub(crate) levels: u64,
+    /// For the tables of L0 until they are compacted.
+    pub(crate) l0: u64,
     /// For a flash cache, where there is one: all but the log's part and as much free space as keeps
     /// writers at full speed.
     pub(crate) flash_cache: u64,
@@ -38,6 +40,7 @@ impl SpacePlan {
         };
         Self {
             levels,
+            l0,
             flash_cache,
             margin,
         }

@@ -124,7 +124,7 @@ impl Engine {
             // The end of a compaction, which may have made room, tries again. Where none will come
             // the records stay on the slow tier: promotion never waits for space.
             let wanted = expected.saturating_add(margin);
-            if !self.is_compacting() && !self.start_crossing_for(wanted) {
+            if !self.is_compacting() && !self.start_crossing_for(wanted, &[]) {
                 self.empty_promotion_cache(tree, &tree.promotion.mutable());
                 return Ok(Promotion::Done);
             }

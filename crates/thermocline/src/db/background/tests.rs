@@ -1,3 +1,4 @@
+mod making_room;
 mod without_room;
 
 use std::time::Duration;
@@ -464,7 +465,8 @@ fn a_running_job_does_not_hold_what_others_replace() {
 /// Numbers of the tables on the last fast level.
 fn on_last_fast(scene: &Scene) -> Vec<FileId> {
     let tables = &scene.tree().pin().version.levels[F].tables;
-    tables.iter().map(|table| table.meta.id).collect()
+    let on_fast = tables.iter().filter(|table| table.meta.tier == 0);
+    on_fast.map(|table| table.meta.id).collect()
 }
 
 /// Has L0 compacted a minute later, when there is room for its tables and none for the output: less is wanting than readers hold in obsolete

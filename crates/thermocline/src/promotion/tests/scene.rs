@@ -152,6 +152,15 @@ impl Scene {
         self.stepped.drain();
     }
 
+    /// Does `act` while no compaction begins by itself: all places are taken.
+    pub(crate) fn without_compactions(&self, act: impl FnOnce()) {
+        let engine = self.engine();
+        let threads = engine.options.compaction_threads;
+        (0..threads).for_each(|_| engine.background.compactions.begin());
+        act();
+        (0..threads).for_each(|_| engine.background.compactions.end());
+    }
+
     /// Freezes the memtable; its flush is queued, and not run.
     pub(crate) fn freeze(&self) {
         self.engine().freeze_all().unwrap();

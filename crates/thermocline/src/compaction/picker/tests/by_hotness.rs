@@ -3,9 +3,9 @@
 use super::*;
 
 /// How many bytes of tables are hot, by their keys; of others none are.
-type HotKeys<'a> = &'a [(&'static str, u64)];
+pub(in super::super) type HotKeys<'a> = &'a [(&'static str, u64)];
 
-struct Hot<'a>(HotKeys<'a>);
+pub(in super::super) struct Hot<'a>(pub(in super::super) HotKeys<'a>);
 
 impl Hotness for Hot<'_> {
     fn hot_bytes(&self, table: &TableHandle) -> u64 {
