@@ -13,3 +13,5 @@ mod routing;
 pub(crate) mod scene;
 mod shutdown;
 mod snapshots;
+#[cfg(feature = "experiments")]
+mod switches;
