@@ -134,4 +134,46 @@ mod tests {
         assert_eq!(Hotness::new(&counters, 10.0), Hotness::default());
         assert_eq!(Hotness::default().to_string(), "");
     }
+
+    #[test]
+    fn each_number_has_its_own_name_in_the_json() {
+        let counters = Counters {
+            hotness: Some(HotCounters {
+                hot_set_bytes: 1,
+                hot_set_limit_bytes: 2,
+                ralt_bytes: 3,
+                ralt_limit_bytes: 4,
+                ralt_memory_bytes: 5,
+                ralt_cpu_seconds: 6.5,
+                ralt_read_bytes: 7,
+                ralt_write_bytes: 8,
+                promoted_flush_bytes: 9,
+                promoted_compaction_bytes: 10,
+                retained_bytes: 11,
+                admission_attempts: 12,
+                admission_refused: 13,
+            }),
+            ..Counters::default()
+        };
+        let json = serde_json::to_value(Hotness::new(&counters, 13.0)).unwrap();
+        let wanted = serde_json::json!({
+            "hot_set_bytes": 1,
+            "hot_set_limit_bytes": 2,
+            "ralt_bytes": 3,
+            "ralt_limit_bytes": 4,
+            "ralt_memory_bytes": 5,
+            "ralt_cpu_seconds": 6.5,
+            "ralt_cpu_share": 0.5,
+            "ralt_read_bytes": 7,
+            "ralt_write_bytes": 8,
+            // What the disks did is not known.
+            "ralt_io_share": null,
+            "promoted_flush_bytes": 9,
+            "promoted_compaction_bytes": 10,
+            "retained_bytes": 11,
+            "admission_attempts": 12,
+            "admission_refused": 13,
+        });
+        assert_eq!(json, wanted);
+    }
 }

@@ -45,3 +45,41 @@ impl WarmUpResult {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::{Counters, HotCounters};
+
+    #[test]
+    fn each_number_of_a_warm_up_has_its_own_name_in_the_json() {
+        let done = WarmedUp {
+            ops: 1,
+            seconds: 2.0,
+            series: Vec::new(),
+            spent_by_second: Vec::new(),
+            counters: Counters {
+                compaction_read_bytes: Some(3),
+                compaction_write_bytes: Some(4),
+                hotness: Some(HotCounters {
+                    promoted_flush_bytes: 5,
+                    promoted_compaction_bytes: 6,
+                    retained_bytes: 7,
+                    ..HotCounters::default()
+                }),
+                ..Counters::default()
+            },
+        };
+        let json = serde_json::to_value(WarmUpResult::new(Some(done))).unwrap();
+        for (name, number) in [
+            ("ops", 1),
+            ("compaction_read_bytes", 3),
+            ("compaction_write_bytes", 4),
+            ("promoted_flush_bytes", 5),
+            ("promoted_compaction_bytes", 6),
+            ("retained_bytes", 7),
+        ] {
+            assert_eq!(json[format!("warm_up_{name}")], number, "{name}");
+        }
+    }
+}

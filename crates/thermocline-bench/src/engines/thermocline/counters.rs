@@ -127,3 +127,130 @@ fn hotness(hotrap: &HotRapMetrics) -> HotCounters {
         admission_refused: hotrap.refused(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use thermocline::metrics::{
+        HitMetrics, RaltMetrics, RecordCacheMetrics, Refusal, StallMetrics,
+    };
+
+    use super::*;
+
+    /// A swap of two numbers of one kind was noticed by no test, and tables compare those that are promoted by flush with
+    /// those by compaction.
+    #[test]
+    fn each_number_of_placement_by_hotness_is_its_own() {
+        let hotrap = HotRapMetrics {
+            ralt: RaltMetrics {
+                hot_set_bytes: 1,
+                hot_set_limit_bytes: 2,
+                physical_bytes: 3,
+                physical_limit_bytes: 4,
+                memory_bytes: 5,
+                cpu_seconds: 6.5,
+                read_bytes: 7,
+                write_bytes: 8,
+                ..RaltMetrics::default()
+            },
+            promoted_flush_bytes: 9,
+            promoted_compaction_bytes: 10,
+            retained_bytes: 11,
+            admission_attempts: 12,
+            admission_refused: vec![(Refusal::Full, 13), (Refusal::Claimed, 100)],
+            ..HotRapMetrics::default()
+        };
+        let wanted = HotCounters {
+            hot_set_bytes: 1,
+            hot_set_limit_bytes: 2,
+            ralt_bytes: 3,
+            ralt_limit_bytes: 4,
+            ralt_memory_bytes: 5,
+            ralt_cpu_seconds: 6.5,
+            ralt_read_bytes: 7,
+            ralt_write_bytes: 8,
+            promoted_flush_bytes: 9,
+            promoted_compaction_bytes: 10,
+            retained_bytes: 11,
+            admission_attempts: 12,
+            admission_refused: 113,
+        };
+        assert_eq!(hotness(&hotrap), wanted);
+    }
+
+    #[test]
+    fn each_number_of_reads_caches_and_compactions_is_its_own() {
+        let counters = of(&Metrics {
+            hits: HitMetrics {
+                gets: 1,
+                without_slow_device: 2,
+                without_device: 3,
+                ..HitMetrics::default()
+            },
+            compactions: vec![CompactionMetrics {
+                from: 4,
+                to: 5,
+                jobs: 6,
+                moves: 7,
+                read_bytes: vec![8, 100],
+                write_bytes: vec![9, 200],
+                seconds: 10.5,
+            }],
+            record_cache: Some(RecordCacheMetrics {
+                capacity_bytes: 11,
+                bytes: 12,
+                entries: 13,
+                hits: 14,
+                misses: 15,
+                fills: 16,
+                refused_fills: 17,
+                evictions: 18,
+                invalidations: 19,
+            }),
+            stalls: StallMetrics {
+                slowed_seconds: 20.0,
+                stopped_seconds: 21.0,
+                by_reason: vec![("l0 tables", 22.0), ("memtables", 23.0)],
+                ..StallMetrics::default()
+            },
+            user_write_bytes: 24,
+            ..Metrics::default()
+        });
+        let gets = [
+            counters.gets,
+            counters.gets_without_slow,
+            counters.gets_without_device,
+        ];
+        assert_eq!(gets, [Some(1), Some(2), Some(3)]);
+        let bytes = [
+            counters.compaction_read_bytes,
+            counters.compaction_write_bytes,
+            counters.user_write_bytes,
+        ];
+        assert_eq!(bytes, [Some(108), Some(209), Some(24)]);
+        let compactions = LevelCompactions {
+            from: 4,
+            to: 5,
+            jobs: 6,
+            moves: 7,
+            read_bytes: 108,
+            write_bytes: 209,
+            seconds: 10.5,
+        };
+        assert_eq!(counters.compactions, Some(vec![compactions]));
+        let record_cache = RecordCacheCounters {
+            capacity_bytes: 11,
+            bytes: 12,
+            entries: 13,
+            hits: 14,
+            misses: 15,
+            fills: 16,
+            refused_fills: 17,
+            evictions: 18,
+            invalidations: 19,
+        };
+        assert_eq!(counters.record_cache, Some(record_cache));
+        assert_eq!(counters.stall_seconds, Some(41.0));
+        let by_reason = [("l0 tables", 22.0), ("memtables", 23.0)];
+        assert_eq!(counters.stall_by_reason, Some(by_reason.into()));
+    }
+}
