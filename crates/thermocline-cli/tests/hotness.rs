@@ -6,18 +6,54 @@ use common::{Store, run};
 use serde_json::Value as Json;
 use thermocline::{HotRapOptions, Placement};
 
+/// Nothing had been read: it passed with no key at all.
 #[test]
 fn the_hottest_keys_and_the_curve_come_as_text_and_as_json() {
-    let store = Store::filled(50, 100);
+    const VALUE: usize = 70_000;
+    let store = Store::new();
+    let mut options = store.options();
+    options.placement = Placement::HotRap(HotRapOptions {
+        // 67 KB of the 64 MiB that the fast tier has: each read is of more, and so each counts.
+        slice: 0.001,
+        ..HotRapOptions::default()
+    });
+    let db = thermocline::Db::open(options).expect("opens");
+    for key in ["never", "once", "often", "twice"] {
+        db.put(key, vec![b'v'; VALUE]).expect("written");
+    }
+    for key in ["twice", "often", "once", "often", "twice", "often"] {
+        assert!(db.get(key).expect("read").is_some());
+    }
+    db.close().expect("closes");
+    drop(db);
+
     let text = store.run("hot", &[]).ok();
     assert!(
         text.contains(" of data\n") && text.contains("  cold "),
         "{text}"
     );
-    let json = store.run("hot --json --limit 3", &[]).json();
-    assert!(json["data_bytes"].as_u64() > Some(5000), "{json}");
+    let (_, keys) = text.split_once("\nHottest keys\n").expect("keys");
+    let first_words = keys.lines().map(|line| line.split_whitespace().next());
+    let first_words: Vec<&str> = first_words.map(|word| word.expect("a key")).collect();
+    assert_eq!(first_words, ["key", "often", "twice", "once"], "{text}");
+
+    let json = store.run("hot --json --limit 2", &[]).json();
+    assert!(
+        json["data_bytes"].as_u64() >= Some(4 * VALUE as u64),
+        "{json}"
+    );
     let hottest = json["hottest"].as_array().expect("keys");
-    assert!(hottest.len() <= 3 && json["curve"].is_array(), "{json}");
+    let scores = hottest.iter().map(|hot| {
+        let score = hot["score"].as_f64().expect("a score");
+        (hot["key"].as_str().expect("a key"), score.round())
+    });
+    let scores: Vec<(&str, f64)> = scores.collect();
+    assert_eq!(scores, [("often", 3.0), ("twice", 2.0)], "{json}");
+    assert_eq!(hottest[0]["value_bytes"], VALUE);
+    let curve = json["curve"].as_array().expect("points");
+    assert_eq!(curve.last().expect("a point")["records"], 3, "{json}");
+    assert_eq!(json["tracked_records"], 3);
+
     let stats = store.run("stats --json", &[]).json();
     assert!(stats["hotrap"]["hot_set_limit_bytes"].is_u64(), "{stats}");
     assert!(store.run("stats", &[]).ok().contains("\nHotness\n"));
