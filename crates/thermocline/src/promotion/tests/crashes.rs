@@ -2,7 +2,7 @@
 //! back has every record, with its newest version that was acknowledged (I4, I5).
 
 use super::bypass::{AROUND, all_keys, bypass, run, to_above};
-use super::scene::{Hook, KEYS, Model, Scene, model, options};
+use super::scene::{F, Hook, KEYS, Model, SLOW, Scene, everything, model, options};
 use crate::metrics::HotRapMetrics;
 use crate::options::{Durability, Options};
 use crate::storage::Faulty;
@@ -32,6 +32,9 @@ const CROSSING: [&str; 10] = [
     "files.before_remove",
     "files.removed",
 ];
+
+/// Points of a crossing that is a move.
+const MOVE: [&str; 2] = ["move.before_edit", "compaction.installed"];
 
 /// Points of the edit that each of them ends with.
 const EDIT: [&str; 3] = [
@@ -139,6 +142,26 @@ fn a_loss_of_power_while_hot_records_are_retained_loses_nothing() {
     let metrics = check_losses(&CROSSING, prepare, cross_one);
     assert!(metrics.retained_bytes > 0);
     assert_eq!(metrics.promoted_compaction_bytes, 0, "all below is older");
+}
+
+/// A table of level f that was spilled lies on the slow tier, and crosses by an edit alone.
+#[test]
+fn a_loss_of_power_while_a_table_moves_across_loses_nothing() {
+    let prepare = |scene: &Scene| {
+        scene.put_all(&KEYS, "old");
+        to_above(scene);
+        let mut plan = scene.pick(F - 1, &everything(), true).unwrap();
+        (plan.outputs[0].tier, plan.is_move) = (1, false);
+        // It would come up at once.
+        scene.without_compactions(|| run(scene, plan));
+        model(&KEYS, "old")
+    };
+    check_losses(&MOVE, prepare, |scene| {
+        let crossing = scene.crossing();
+        assert!(crossing.is_move);
+        run(scene, crossing);
+        assert_eq!(scene.levels_of("k00"), [(SLOW as u8, "old".into())]);
+    });
 }
 
 #[test]
