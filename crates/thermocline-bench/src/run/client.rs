@@ -37,7 +37,7 @@ impl<'a> Client<'a> {
         Self {
             shared,
             tally,
-            meter: Meter::new(tally),
+            meter: Meter::new(tally, scramble(seed)),
             begin: Instant::now(),
             workload: shared.workload(),
             rng: SmallRng::seed_from_u64(seed),

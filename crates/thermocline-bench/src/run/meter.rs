@@ -1,22 +1,31 @@
 //! Processor time of a client's calls, by sampling.
 //!
 //! The clock of a thread's processor time is a system call, dearer than many a read that the cache
-//! answers. So one call in [`EVERY`] is measured and stands for those before it; when calls are
-//! few, all are, because then the clock costs nothing that counts. Which calls are measured follows
-//! from what was before them, never from themselves, so the estimate leans to no side.
+//! answers. So of many calls few are measured. Which call is measured next is drawn at random before
+//! any of those up to it is made, and it stands for all of these. Neither what a call takes nor when it
+//! comes makes it more likely to be measured: the first one after a wait, which finds cold caches,
+//! would be if time decided. When calls are few all are measured, because then the clock costs nothing
+//! that counts. How many there are is told by whole [`WINDOW`]s, so that it hardly follows the position
+//! in a burst. What is missing are the calls after the last measured one, fewer than twice [`EVERY`].
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
 
 use super::shared::Tally;
 
-/// Calls of a kind of which at least one is measured.
+/// Calls of a kind of which one is measured where they are many, on average.
 const EVERY: u32 = 32;
 
-/// Time after which the next call of a kind is measured.
+/// How often a call of a kind is measured where they are fewer, on average: all are if they come no
+/// more often.
 const SOON: Duration = Duration::from_millis(1);
+
+/// Time over which it is seen how many calls there are.
+const WINDOW: Duration = Duration::from_millis(100);
 
 /// What a client asks of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,40 +37,86 @@ pub(super) enum Call {
     Write,
 }
 
+/// Which calls of a kind are measured.
+#[derive(Debug, Clone, Copy)]
+struct Sampling {
+    /// Calls that the next measured one stands for, itself included.
+    gap: u32,
+    /// Of these, how many are still to come; at least one.
+    left: u32,
+    /// Mean of the gaps that are drawn.
+    mean: u32,
+    /// When the present window began, and the calls in it.
+    window: Option<(Instant, u32)>,
+}
+
+impl Sampling {
+    /// Every call, until a window has told how many there are.
+    const EVERY_CALL: Self = Self {
+        gap: 1,
+        left: 1,
+        mean: 1,
+        window: None,
+    };
+
+    /// Of a call at `now`: for how many it stands if it is to be measured.
+    fn due(&mut self, now: Instant, rng: &mut SmallRng) -> Option<u32> {
+        self.count(now);
+        self.left -= 1;
+        if self.left > 0 {
+            return None;
+        }
+        let stands_for = self.gap;
+        // Now: it must not follow from the calls that it is about.
+        self.gap = rng.random_range(1..=2 * self.mean - 1);
+        self.left = self.gap;
+        Some(stands_for)
+    }
+
+    fn count(&mut self, now: Instant) {
+        let (begin, calls) = self.window.get_or_insert((now, 0));
+        let lasted = now.saturating_duration_since(*begin);
+        if lasted >= WINDOW {
+            let mean = f64::from(*calls) * SOON.as_secs_f64() / lasted.as_secs_f64();
+            self.mean = (mean.round() as u32).clamp(1, EVERY);
+            (*begin, *calls) = (now, 0);
+        }
+        *calls += 1;
+    }
+}
+
 /// Measures the calls of one client.
 pub(super) struct Meter<'a> {
     tally: &'a Tally,
-    /// By kind: calls since one was measured, and when that was.
-    since: [(u32, Option<Instant>); 2],
+    /// By kind.
+    sampling: [Sampling; 2],
+    rng: SmallRng,
     /// What reading the clock itself adds to a measurement.
     clock_nanos: u64,
 }
 
 impl<'a> Meter<'a> {
-    pub(super) fn new(tally: &'a Tally) -> Self {
+    /// `seed` is of the numbers that tell which calls are measured: other ones than those that choose
+    /// the calls.
+    pub(super) fn new(tally: &'a Tally, seed: u64) -> Self {
         Self {
             tally,
-            since: [(0, None); 2],
+            sampling: [Sampling::EVERY_CALL; 2],
+            rng: SmallRng::seed_from_u64(seed),
             clock_nanos: clock_nanos(),
         }
     }
 
     /// Makes a call. `now` is the time, or was a moment ago.
     pub(super) fn call<T>(&mut self, call: Call, now: Instant, make: impl FnOnce() -> T) -> T {
-        let (calls, measured) = &mut self.since[call as usize];
-        *calls += 1;
-        let is_due = *calls >= EVERY
-            || measured.is_none_or(|measured| now.saturating_duration_since(measured) >= SOON);
-        if !is_due {
+        let Some(stands_for) = self.sampling[call as usize].due(now, &mut self.rng) else {
             return make();
-        }
-        let calls = std::mem::take(calls);
-        *measured = Some(now);
+        };
         let before = thread_nanos();
         let outcome = make();
         let after = thread_nanos();
         let took = after.saturating_sub(before);
-        let took = took.saturating_sub(self.clock_nanos) * u64::from(calls);
+        let took = took.saturating_sub(self.clock_nanos) * u64::from(stands_for);
         self.tally.call_nanos[call as usize].fetch_add(took, Ordering::Relaxed);
         self.tally.thread_nanos.store(after, Ordering::Relaxed);
         outcome
@@ -94,11 +149,14 @@ fn thread_nanos() -> u64 {
 mod tests {
     use super::*;
 
-    /// Uses the processor until this thread's clock says so.
-    fn burn(nanos: u64) {
-        let end = thread_nanos() + nanos;
-        while thread_nanos() < end {
-            std::hint::black_box(0);
+    /// Uses the processor until this thread's clock says so. Returns for how long it did.
+    fn burn(nanos: u64) -> u64 {
+        let begin = thread_nanos();
+        loop {
+            let used = thread_nanos() - begin;
+            if used >= nanos {
+                return used;
+            }
         }
     }
 
@@ -108,42 +166,73 @@ mod tests {
     }
 
     #[test]
-    fn few_calls_stand_for_all() {
+    fn few_of_many_calls_stand_for_all() {
         let tally = Tally::new();
-        let mut meter = Meter::new(&tally);
-        let now = Instant::now();
-        let mut measured = 0;
-        // At one time, so that only counting makes one due; the first of each kind always is.
-        for n in 0..=640 {
+        let mut meter = Meter::new(&tally, 7);
+        let mut now = Instant::now();
+        // In the first window, and after it.
+        let mut measured = [0, 0];
+        for n in 0..12_800 {
             let before = tally.call_nanos[0].load(Ordering::Relaxed);
             meter.call(Call::Read, now, || burn(20_000));
-            measured += u32::from(tally.call_nanos[0].load(Ordering::Relaxed) > before);
+            let after = tally.call_nanos[0].load(Ordering::Relaxed);
+            measured[n / 6400] += u32::from(after > before);
             if n % 4 == 0 {
                 meter.call(Call::Write, now, || burn(40_000));
             }
+            now += SOON / 64;
         }
-        assert_eq!(measured, 21);
+        // All, and then 200 with a deviation of 8.
+        assert_eq!(measured[0], 6400);
+        assert!((160..240).contains(&measured[1]), "{measured:?}");
         let [reads, writes] = seconds(&tally);
-        // 641 calls of 20 us, 161 of 40 us; a little more for the clock.
-        assert!((0.0128..0.026).contains(&reads), "{reads}");
-        assert!((0.0064..0.013).contains(&writes), "{writes}");
+        // 12,800 calls of 20 us, 3200 of 40 us; a little more for the clock, and fewer than 64 less for the last gap.
+        assert!((0.25..0.5).contains(&reads), "{reads}");
+        assert!((0.125..0.25).contains(&writes), "{writes}");
+    }
+
+    /// The first call of a burst was always measured, and stood for those at the end of the one before it.
+    #[test]
+    fn the_first_call_after_a_wait_counts_no_more_than_others() {
+        let tally = Tally::new();
+        let mut meter = Meter::new(&tally, 7);
+        let begin = Instant::now();
+        let mut burnt = 0;
+        for burst in 0..500 {
+            for n in 0..40 {
+                let now = begin + Duration::from_millis(4) * burst + Duration::from_micros(10) * n;
+                let nanos = if n == 0 { 100_000 } else { 10_000 };
+                burnt += meter.call(Call::Read, now, || burn(nanos));
+            }
+        }
+        let [reads, _] = seconds(&tally);
+        let ratio = reads * 1e9 / burnt as f64;
+        // Its deviation is 0.03.
+        assert!((1.0 / 1.2..1.2).contains(&ratio), "{ratio}");
     }
 
     #[test]
     fn calls_far_apart_are_all_measured_and_what_is_between_them_is_not() {
         let tally = Tally::new();
-        let mut meter = Meter::new(&tally);
+        let mut meter = Meter::new(&tally, 7);
         let mut now = Instant::now();
-        for _ in 0..10 {
+        let mut measured = 0;
+        // Two windows and a half.
+        for _ in 0..250 {
             now += SOON;
-            meter.call(Call::Write, now, || burn(100_000));
-            burn(1_000_000);
+            let before = tally.call_nanos[1].load(Ordering::Relaxed);
+            meter.call(Call::Write, now, || burn(20_000));
+            let after = tally.call_nanos[1].load(Ordering::Relaxed);
+            measured += u32::from(after > before);
+            burn(80_000);
         }
+        assert_eq!(measured, 250);
         let [reads, writes] = seconds(&tally);
         assert_eq!(reads, 0.0);
-        assert!((0.001..0.005).contains(&writes), "{writes}");
+        // 250 calls of 20 us; with what is between them it would be 0.025.
+        assert!((0.005..0.02).contains(&writes), "{writes}");
         drop(meter);
         let all = tally.thread_nanos.load(Ordering::Relaxed);
-        assert!(all >= 11_000_000, "{all}");
+        assert!(all >= 25_000_000, "{all}");
     }
 }
