@@ -10,7 +10,7 @@ use super::definition::SlowLimits;
 use super::harness::Harness;
 use super::record::replace;
 use crate::host::Host;
-use crate::probe::{ProbeArgs, probe};
+use crate::probe::{Probe, ProbeArgs};
 use crate::settings::{Dirs, SlowDeviceArgs};
 
 /// In the directory of the results.
@@ -34,9 +34,10 @@ pub(super) fn host(args: &SuiteArgs) -> Result<Host> {
     }))
 }
 
-/// Measures what the named disks can do when the suite begins, the slow one under `limits` if there is a
-/// way to set them, and leaves the figures with the results `out`. Emulated disks, and temporary
-/// ones, are not worth it.
+/// Has `probe` measure what the named disks can do when the suite begins, the slow one under `limits` if
+/// there is a way to set them, and leaves the figures with the results `out`. They stay once it
+/// `has_results`: before that a run may have refused the disk, which has got its limits since. Emulated
+/// disks, and temporary ones, are not worth it.
 ///
 /// # Errors
 /// The file systems', or of what sets the limits.
@@ -44,13 +45,15 @@ pub(super) fn probe_once(
     args: &SuiteArgs,
     out: &Path,
     limits: Option<SlowLimits>,
+    has_results: bool,
     harness: &mut dyn Harness,
+    probe: impl FnOnce(&ProbeArgs) -> Result<Probe>,
 ) -> Result<()> {
     let (Some(fast), Some(slow)) = (&args.fast, &args.slow) else {
         return Ok(());
     };
     let path = out.join(NAME);
-    if path.exists() {
+    if has_results && path.exists() {
         return Ok(());
     }
     if let Some((command, limits)) = args.limit_slow.as_ref().zip(limits) {
@@ -67,7 +70,10 @@ pub(super) fn probe_once(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
+    use crate::probe::DiskProbe;
     use crate::suite::cell::Cell;
     use crate::suite::harness::Ended;
 
@@ -111,21 +117,63 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_was_probed_stays() {
-        let out = tempfile::tempdir().unwrap();
-        fs::write(out.path().join(NAME), "{}").unwrap();
-        let args = SuiteArgs {
+    fn named(limit_slow: Option<&str>) -> SuiteArgs {
+        SuiteArgs {
             fast: Some("/missing/fast".into()),
             slow: Some("/missing/slow".into()),
             suite: "smoke".to_owned(),
             out: None,
             only: Vec::new(),
-            limit_slow: Some("limit".to_owned()),
+            limit_slow: limit_slow.map(str::to_owned),
             list: false,
-        };
-        let limits = Some(SlowLimits::NONE);
-        probe_once(&args, out.path(), limits, &mut Idle).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_was_probed_stays_with_results() {
+        let out = tempfile::tempdir().unwrap();
+        fs::write(out.path().join(NAME), "{}").unwrap();
+        let (args, limits) = (named(Some("limit")), Some(SlowLimits::NONE));
+        probe_once(
+            &args,
+            out.path(),
+            limits,
+            true,
+            &mut Idle,
+            |_| unreachable!(),
+        )
+        .unwrap();
         assert_eq!(fs::read(out.path().join(NAME)).unwrap(), b"{}");
+    }
+
+    /// A disk without limits was probed, and the first run refused it. Once it had its limits the probe was still that of before:
+    /// reports showed another disk, and results could not be compared.
+    #[test]
+    fn what_was_probed_before_any_result_is_probed_anew() {
+        let out = tempfile::tempdir().unwrap();
+        let path = out.path().join(NAME);
+        let probe_at = |has_results, speed| {
+            let probe = |disks: &ProbeArgs| {
+                assert_eq!(disks.slow, Path::new("/missing/slow"));
+                let disk = DiskProbe {
+                    sequential_read_bytes_s: Some(speed),
+                    ..DiskProbe::default()
+                };
+                Ok(Probe {
+                    fast: DiskProbe::default(),
+                    slow: disk,
+                })
+            };
+            let args = named(None);
+            probe_once(&args, out.path(), None, has_results, &mut Idle, probe).unwrap();
+            let probed: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+            probed["slow"]["sequential_read_bytes_s"].as_f64().unwrap()
+        };
+        assert_eq!(probe_at(false, 3e9), 3e9);
+        assert_eq!(probe_at(false, 5e8), 5e8);
+        assert_eq!(probe_at(true, 7e8), 5e8);
+        // Results of before there were probes, or whose probe somebody has removed.
+        fs::remove_file(&path).unwrap();
+        assert_eq!(probe_at(true, 7e8), 7e8);
     }
 }

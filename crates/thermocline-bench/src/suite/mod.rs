@@ -26,6 +26,7 @@ use std::{fmt, fs};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::bad_arguments::BadArguments;
+use crate::probe::probe;
 use cell::{Cell, Places};
 use choice::Choice;
 use definition::{Definition, Directories};
@@ -90,7 +91,8 @@ pub fn suite(args: &SuiteArgs) -> Result<String> {
     let out = args.out.as_deref().context("--out is missing")?;
     prepared.begin(args, out).map_err(BadArguments::new)?;
     let mut harness = Processes::new()?;
-    disks::probe_once(args, out, prepared.definition.slow, &mut harness)?;
+    let (limits, has_results) = (prepared.definition.slow, prepared.has_results(out));
+    disks::probe_once(args, out, limits, has_results, &mut harness, probe)?;
     prepared.measure(args, out, &mut harness, &mut Progress::new())
 }
 
@@ -197,10 +199,19 @@ impl Prepared {
 
     /// Whether every run of every cell is there.
     fn is_complete(&self, out: &Path) -> bool {
-        self.runs_of_all().iter().all(|run| {
-            let cell = self.cells.get(run.cell);
-            cell.is_some_and(|cell| results::finished(out, cell, *run).is_some())
-        })
+        let runs = self.runs_of_all();
+        runs.iter().all(|run| self.is_finished(out, *run))
+    }
+
+    /// Whether any run of any cell is there.
+    fn has_results(&self, out: &Path) -> bool {
+        let runs = self.runs_of_all();
+        runs.iter().any(|run| self.is_finished(out, *run))
+    }
+
+    fn is_finished(&self, out: &Path, run: Run) -> bool {
+        let cell = self.cells.get(run.cell);
+        cell.is_some_and(|cell| results::finished(out, cell, run).is_some())
     }
 
     /// Every run of every cell, wanted or not.
@@ -267,23 +278,48 @@ fn places(args: &SuiteArgs, definition: &Definition) -> Result<Places> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::WORKLOADS_DEFINITION;
+
+    /// The arguments of a suite into `out`, with disks that lie in it.
+    fn smoke(out: &Path) -> SuiteArgs {
+        SuiteArgs {
+            suite: "smoke".to_owned(),
+            out: Some(out.to_owned()),
+            fast: Some(out.join("fast")),
+            slow: Some(out.join("slow")),
+            only: Vec::new(),
+            limit_slow: None,
+            list: false,
+        }
+    }
 
     /// It made the directories of the disks, and refused the directory of the results for not being empty.
     #[test]
     fn disks_may_lie_in_the_directory_of_the_results() {
         let home = tempfile::tempdir().unwrap();
         let out = home.path().join("results");
-        let args = SuiteArgs {
-            suite: "smoke".to_owned(),
-            out: Some(out.clone()),
-            fast: Some(out.join("fast")),
-            slow: Some(out.join("slow")),
-            only: Vec::new(),
-            limit_slow: None,
-            list: false,
-        };
+        let args = smoke(&out);
         let prepared = Prepared::new(&args).unwrap();
         prepared.begin(&args, &out).unwrap();
         prepared.begin(&args, &out).unwrap();
+    }
+
+    #[test]
+    fn a_suite_has_results_from_its_first_finished_run_on() {
+        let home = tempfile::tempdir().unwrap();
+        let out = home.path().join("results");
+        let args = smoke(&out);
+        let prepared = Prepared::new(&args).unwrap();
+        prepared.begin(&args, &out).unwrap();
+        let (cell, run) = (&prepared.cells[0], Run { cell: 0, repeat: 1 });
+        let result = serde_json::json!({
+            "version": env!("CARGO_PKG_VERSION"), "engine": cell.engine, "workloads": WORKLOADS_DEFINITION,
+            "workload": cell.workload, "distribution": cell.distribution, "ops_s": 7.0,
+        });
+        fs::write(results::part(&out, cell, run), result.to_string()).unwrap();
+        assert!(!prepared.has_results(&out), "it may be half a one");
+        results::accept(&out, cell, run).unwrap();
+        assert!(prepared.has_results(&out));
+        assert!(!prepared.is_complete(&out));
     }
 }
