@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use super::directories::dir_conflict;
 use super::engine::Engine;
 use super::tracking::ralt_dir;
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
 use crate::points::point;
-use crate::storage::{FileInfo, Medium, is_of_directory};
+use crate::storage::{FileInfo, Medium, is_of_directory, is_one_dir};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::tier::Tier;
@@ -107,8 +108,7 @@ impl Engine {
             return Err(invalid(reason));
         }
         for (index, path) in paths.iter().enumerate() {
-            if paths[..index].contains(path) {
-                let reason = format!("two tiers share the directory {}", path.display());
+            if let Some(reason) = dir_conflict(path, &paths[..index], |a, b| a == b) {
                 return Err(invalid(reason));
             }
         }
@@ -125,6 +125,10 @@ impl Engine {
                 None
             };
             let tables = medium.table_store(path, true)?;
+            // Under another name it is told only where it is there.
+            if let Some(reason) = dir_conflict(path, &paths[..index], is_one_dir) {
+                return Err(invalid(reason));
+            }
             files.extend(tables.list()?);
             // A store that was destroyed leaves its locks.
             if let Some(file) = files.iter().find(|file| !is_of_directory(&file.name)) {

@@ -11,6 +11,7 @@ mod commit;
 mod compactions;
 mod copying;
 mod destroy;
+mod directories;
 mod dropped;
 mod engine;
 mod flush;
@@ -56,6 +57,7 @@ pub use repair::{Loss, RepairReport};
 pub use snapshot::Snapshot;
 
 pub(crate) use background::Work;
+pub(crate) use directories::dir_conflict;
 pub(crate) use engine::Engine;
 #[cfg(test)]
 pub(crate) use record_cache::Moment;

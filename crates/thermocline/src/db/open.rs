@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::background::Background;
 use super::builder::DbBuilder;
 use super::commit::Commit;
+use super::directories::dir_conflict;
 use super::founding::{FIRST_FILE, check_first_is_there, found_new_store, new_shape};
 use super::lost;
 use super::orphans::{FoundManifest, Orphans, survey_tables};
@@ -26,7 +27,7 @@ use crate::metrics::CpuTimes;
 use crate::options::{Options, Resolved};
 use crate::placement::SpacePlan;
 use crate::points::point;
-use crate::storage::StoreLock;
+use crate::storage::{StoreLock, is_one_dir};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
@@ -347,6 +348,14 @@ pub(super) fn open_tiers(builder: &DbBuilder, create: bool) -> Result<(Vec<Arc<T
             locks.push(log.lock()?);
         }
         let tables = medium.table_store(&options.path, create)?;
+        let before = builder.options.tiers[..index].iter().map(|t| &t.path);
+        // Under another name it is told only now. The lock of the tier that has it would be taken for another process's.
+        if let Some(reason) = dir_conflict(&options.path, before, is_one_dir) {
+            return Err(Error::InvalidOption {
+                option: "tiers",
+                reason,
+            });
+        }
         locks.push(tables.lock()?);
         let tier = Tier::new(index as u8, options.clone(), tables, log);
         tiers.push(Arc::new(match index {

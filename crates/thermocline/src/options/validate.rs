@@ -1,6 +1,7 @@
 //! Checks settings against each other and fills in what is derived.
 
 use super::{Options, Placement, TierOptions};
+use crate::db::dir_conflict;
 use crate::error::{Error, Result};
 
 /// Memtables that may exist at once: the active one and those waiting for their flush.
@@ -255,11 +256,9 @@ impl Options {
         }
         for (index, tier) in self.tiers.iter().enumerate() {
             check_tier(tier)?;
-            if self.tiers[..index].iter().any(|t| t.path == tier.path) {
-                return Err(invalid(
-                    "tiers",
-                    format!("two tiers share the directory {}", tier.path.display()),
-                ));
+            let before = self.tiers[..index].iter().map(|tier| &tier.path);
+            if let Some(reason) = dir_conflict(&tier.path, before, |a, b| a == b) {
+                return Err(invalid("tiers", reason));
             }
         }
         Ok(())

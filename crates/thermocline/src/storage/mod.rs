@@ -271,7 +271,7 @@ mod readers;
 mod throttled;
 
 pub use disk::Disk;
-pub(crate) use disk::is_of_directory;
+pub(crate) use disk::{is_of_directory, is_one_dir};
 pub use faulty::{CrashStyle, Fault, Faulty, Operation, Unsynced};
 pub use io_buf::IoBuf;
 pub use memory::Memory;

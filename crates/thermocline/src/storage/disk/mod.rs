@@ -25,6 +25,13 @@ pub(crate) fn is_of_directory(name: &str) -> bool {
     [log::LOCK_FILE, table::LOCK_FILE, direct::PROBE_FILE].contains(&name)
 }
 
+/// Whether two paths lead to one directory: they are the same, or the filesystem says so. It knows nothing of other media, and nothing of
+/// what is not there yet.
+pub(crate) fn is_one_dir(a: &Path, b: &Path) -> bool {
+    let real = |dir: &Path| dir.canonicalize().ok();
+    a == b || real(a).is_some_and(|a| real(b) == Some(a))
+}
+
 /// Directories of a local filesystem.
 ///
 /// Tables are read and written around the page cache, because the engine has a cache of its
@@ -102,6 +109,24 @@ fn open_failed(operation: &'static str, path: &Path, source: std::io::Error) -> 
 #[cfg(test)]
 mod tests {
     use std::fs::File;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_is_known_by_all_of_its_names() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("dir");
+        let [other, alias] = ["other", "alias"].map(|name| home.path().join(name));
+        fs::create_dir(&dir).unwrap();
+        fs::create_dir(&other).unwrap();
+        symlink(&dir, &alias).unwrap();
+        assert!(is_one_dir(&dir, &alias));
+        assert!(is_one_dir(&dir, &other.join("../dir")));
+        assert!(!is_one_dir(&dir, &other));
+        let (missing, also) = (Path::new("/fast"), Path::new("/slow"));
+        assert!(is_one_dir(missing, missing) && !is_one_dir(missing, also));
+    }
 
     /// A file that cannot be synced: the null device has nothing that it could make durable.
     pub(super) fn unsyncable() -> File {
