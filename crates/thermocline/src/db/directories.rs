@@ -2,14 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
-/// Why a tier cannot be at `path` beside those `before` it, if it cannot. `is_one` says whether two paths lead to one directory.
+use super::tracking::ralt_dir;
+
+/// Why a tier cannot be at `path` beside those `before` it, the first one first, if it cannot. `is_one` says whether two paths lead to
+/// one directory.
 pub(crate) fn dir_conflict<'a>(
     path: &Path,
     before: impl IntoIterator<Item = &'a PathBuf>,
     is_one: fn(&Path, &Path) -> bool,
 ) -> Option<String> {
-    let mut before = before.into_iter();
-    before
-        .any(|other| is_one(other, path))
-        .then(|| format!("two tiers share the directory {}", path.display()))
+    for (index, other) in before.into_iter().enumerate() {
+        if is_one(other, path) {
+            return Some(format!("two tiers share the directory {}", path.display()));
+        }
+        // Access records are in tables, too, of the same names: whatever they do not know is removed there.
+        if index == 0 && is_one(&ralt_dir(other), path) {
+            return Some(format!(
+                "the directory {} is for the access records of the first tier; choose another",
+                path.display()
+            ));
+        }
+    }
+    None
 }

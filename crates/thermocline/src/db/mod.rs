@@ -251,8 +251,8 @@ impl Db {
     /// after that moment, [`Db::log_since`] has from the next number on.
     ///
     /// # Errors
-    /// [`Error::InvalidOption`] when the number of paths is not that of the tiers, two are the same, or one of them
-    /// holds files; I/O errors.
+    /// [`Error::InvalidOption`] when the number of paths is not that of the tiers, two are the same, one is for the access records
+    /// of the first, or one of them holds files; I/O errors.
     pub fn checkpoint(&self, paths: &[PathBuf]) -> Result<()> {
         self.engine().checkpoint(paths)
     }

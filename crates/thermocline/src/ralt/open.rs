@@ -4,7 +4,7 @@
 use super::RaltParts;
 use super::files::Files;
 use super::limits::Limits;
-use super::removal::{count_files, remove_files, remove_tables};
+use super::removal::{count_files, is_anothers, remove_files, remove_tables};
 use super::scoring::Model;
 use super::sizes::Sizes;
 use super::state::{self, Clock, State};
@@ -35,8 +35,18 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
         state_len: 0,
         trouble: None,
     };
-    let files = match Files::new(parts, sizes) {
-        Ok(files) => files,
+    let found = Files::new(parts, sizes);
+    let found = found.and_then(|files| Ok((is_anothers(&*files.log)?, files)));
+    let files = match found {
+        Ok((false, files)) => files,
+        // Nothing there is RALT's: it is neither removed nor counted.
+        Ok((true, _)) => {
+            opened.trouble = Some(format!(
+                "another store lies in {}, and none are kept beside it; move one of the two",
+                parts.path.display()
+            ));
+            return opened;
+        }
         Err(error) => {
             opened.trouble = Some(error.to_string());
             count_files(&*parts.medium, &parts.path, &parts.fast);

@@ -7,8 +7,9 @@ use crate::error::{Error, Result};
 use crate::storage::{LogStore, Medium};
 use crate::tier::Tier;
 use crate::version::edit::table_number;
+use crate::version::identity;
 
-/// Removes RALT's files from the directory `dir`, and the directory unless others' files are in it.
+/// Removes RALT's files from the directory `dir`, and the directory unless others' files are in it. Nothing, if another store lies there.
 /// Files that cannot be removed are counted as `fast`'s (I8).
 ///
 /// # Errors
@@ -18,8 +19,20 @@ pub(crate) fn discard(medium: &dyn Medium, dir: &Path, fast: &Tier) -> Result<()
         Err(Error::NotFound { .. }) => return Ok(()),
         store => store?,
     };
+    if is_anothers(&*store)? {
+        return Ok(());
+    }
     remove_files(&*store, fast)?;
     medium.remove_dir(dir)
+}
+
+/// Whether another store lies in the directory of `store`. Its tables have the names of RALT's, so that nothing tells them apart.
+///
+/// # Errors
+/// I/O errors.
+pub(super) fn is_anothers(store: &dyn LogStore) -> Result<bool> {
+    let files = store.list()?;
+    Ok(files.iter().any(|file| file.name == identity::NAME))
 }
 
 /// Removes RALT's files from `store`; durable on return. None of them is counted; one that cannot be

@@ -4,6 +4,7 @@
 
 mod checkpoint_paths;
 mod foreign_keyspace;
+mod ralt_dir;
 mod repair;
 
 use std::path::{Path, PathBuf};

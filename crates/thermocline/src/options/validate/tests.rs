@@ -90,6 +90,33 @@ fn hot_records_leave_l0_a_small_part_of_the_fast_tier() {
     assert_eq!(by_level, 6);
 }
 
+/// Access records removed whatever they did not know in their directory: of a tier that lay there, all tables.
+#[test]
+fn no_tier_lies_where_access_records_do() {
+    let refused = |paths: &[&str]| {
+        let tiers = paths
+            .iter()
+            .map(|path| TierOptions::fast(*path).capacity(64 << 20));
+        match Options::with_tiers(tiers.collect()).validate() {
+            Err(Error::InvalidOption { option, reason }) => Some((option, reason)),
+            other => other.map(|()| None).unwrap(),
+        }
+    };
+    for paths in [
+        &["/fast", "/fast/ralt"][..],
+        &["/fast", "/slow", "/fast/./ralt/"],
+    ] {
+        let (option, reason) = refused(paths).unwrap();
+        assert!(
+            option == "tiers" && reason.contains("access records"),
+            "{reason}"
+        );
+    }
+    assert_eq!(refused(&["/fast/ralt", "/fast"]), None);
+    assert_eq!(refused(&["/fast", "/slow", "/slow/ralt"]), None);
+    assert_eq!(refused(&["/fast", "/fast/ralt/slow"]), None);
+}
+
 /// The last number of the message.
 fn least(options: &Options) -> u64 {
     let error = options.validate().unwrap_err().to_string();

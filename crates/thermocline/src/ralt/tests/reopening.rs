@@ -105,6 +105,29 @@ fn a_restart_keeps_everything() {
     assert_eq!(after.hot(3, 0..100).len(), 100);
 }
 
+/// Its tables are named as RALT's are, and were removed as files that no state names.
+#[test]
+fn what_another_store_has_in_the_directory_stays() {
+    let (memory, _) = closed();
+    let log = memory.log_store(&dir(), false).unwrap();
+    for name in ["TIER", "99999999.sst"] {
+        log.create(name).unwrap();
+    }
+    let there = names(&memory);
+    for before in [None, Some(PlacedBy::Level), Some(PlacedBy::Hotness)] {
+        let (medium, options) = (Arc::new(memory.clone()), HotRapOptions::default());
+        let fixture = Fixture::of(DATABASE, before, medium, CAPACITY, options);
+        let trouble = fixture.ralt.trouble().unwrap();
+        assert!(trouble.contains("another store"), "{trouble}");
+        (0..5000).for_each(|number| fixture.read(3, number, 200));
+        fixture.ralt.close();
+        assert!(!fixture.ralt.has_state(), "none is to be expected");
+        crate::ralt::discard(&memory, &dir(), &fixture.fast).unwrap();
+        assert_eq!(names(&memory), there, "{before:?}");
+        assert_eq!(fixture.fast.file_bytes(), 0, "they are not the store's");
+    }
+}
+
 #[test]
 fn nothing_is_no_trouble_and_neither_is_a_store_that_read_nothing() {
     let memory = Memory::new();
