@@ -156,19 +156,14 @@ impl Tree {
     }
 
     /// Sequence number of the oldest record that is only in memory and the log; none when
-    /// everything is in tables.
+    /// everything is in tables. Without the log's lock one that is just being inserted may be missed. It is newer than what was visible
+    /// before the call (I10), so that the log through that can go all the same (I5). What is frozen is complete.
     pub(crate) fn oldest_unflushed(&self) -> Option<SeqNo> {
         let superversion = self.peek();
-        let oldest = superversion
-            .immutables
-            .last()
-            .unwrap_or(&superversion.active);
-        let first = if oldest.is_empty() {
-            &superversion.active
-        } else {
-            oldest
-        };
-        (!first.is_empty()).then(|| first.first_seq())
+        let frozen = superversion.immutables.last();
+        frozen
+            .and_then(|memtable| memtable.oldest())
+            .or_else(|| superversion.active.oldest())
     }
 
     /// Freezes the active memtable. The caller holds the log's lock, so that every insert into
