@@ -347,6 +347,36 @@ mod tests {
         }
     }
 
+    /// Counts of an edit may be any numbers. The sums of two tables overflowed in the metrics of their keyspace, which is a panic or a
+    /// number that is much too small.
+    #[test]
+    fn counts_that_cannot_be_add_up_to_the_most_that_can() {
+        let memory = Arc::new(Memory::new());
+        let scene = Scene::on(memory.clone(), options());
+        for version in ["old", "new"] {
+            scene.put_all(&KEYS, version);
+            scene.db.flush().unwrap();
+        }
+        let tables = scene.tree().version();
+        let crafted = tables.tables().map(|table| TableMeta {
+            entries: u64::MAX,
+            deletes: u64::MAX,
+            ..table.meta.clone()
+        });
+        let crafted: Vec<TableMeta> = crafted.collect();
+        assert_eq!(crafted.len(), 2);
+        let wrong = VersionEdit {
+            removed: crafted.iter().map(|table| (0, table.id)).collect(),
+            added: crafted,
+            ..VersionEdit::default()
+        };
+        end_with(scene, &wrong);
+        let reopened = builder(&memory).executor(Arc::new(Stepped::new(1)));
+        let metrics = reopened.open().unwrap().keyspace_metrics();
+        let counts = (metrics[0].records, metrics[0].deletes);
+        assert_eq!(counts, (u64::MAX, u64::MAX));
+    }
+
     #[test]
     fn segments_of_the_log_out_of_their_order_are_refused() {
         for (first, second, is_in_order) in [(3, 5, true), (5, 3, false), (3, 3, false)] {
