@@ -1,10 +1,18 @@
 //! Records to load: `key<TAB>value` lines, or JSON lines.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 
 use serde_json::Value as Json;
+use thermocline::{MAX_KEY_LEN, MAX_VALUE_LEN};
 
 use crate::text::Notation;
+
+/// What a byte of a key or a value takes in a line at most: `\u0000`, of a JSON encoder. Where it stands in the notation of `scan`, a backslash
+/// is escaped once more: `\\x00`.
+const MOST_PER_BYTE: usize = 6;
+
+/// No line of a record is longer, its end included. The rest is for what stands around key and value.
+const LONGEST_LINE: u64 = (MOST_PER_BYTE * (MAX_KEY_LEN + MAX_VALUE_LEN) + 4096) as u64;
 
 /// How the lines of an input are built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -45,6 +53,8 @@ pub(crate) struct Reader<R> {
     notation: Notation,
     line: Vec<u8>,
     number: u64,
+    /// Bytes that a line may have, its end included.
+    longest: u64,
 }
 
 impl<R: BufRead> Reader<R> {
@@ -55,6 +65,7 @@ impl<R: BufRead> Reader<R> {
             notation,
             line: Vec::new(),
             number: 0,
+            longest: LONGEST_LINE,
         }
     }
 
@@ -69,12 +80,17 @@ impl<R: BufRead> Reader<R> {
     /// Why the line is no record, or why the input cannot be read.
     pub(crate) fn next_line(&mut self) -> Result<Line, Bad> {
         self.line.clear();
-        let bytes = self.input.read_until(b'\n', &mut self.line);
-        let bytes = bytes.map_err(Bad::Input)?;
+        // The byte behind the longest line tells that this one is longer. A device, or a file without lines, goes on for ever.
+        let mut input = self.input.by_ref().take(self.longest + 1);
+        let bytes = input.read_until(b'\n', &mut self.line);
+        let bytes = bytes.map_err(Bad::Input)? as u64;
         if bytes == 0 {
             return Ok(Line::End);
         }
         self.number += 1;
+        if bytes > self.longest {
+            return Err(Bad::Line("the line is longer than any record".to_owned()));
+        }
         let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.is_empty() {
@@ -86,7 +102,7 @@ impl<R: BufRead> Reader<R> {
         };
         Ok(Line::Record {
             record: record.map_err(Bad::Line)?,
-            bytes: bytes as u64,
+            bytes,
         })
     }
 }
@@ -116,7 +132,10 @@ mod tests {
     use super::*;
 
     fn read(input: &str, format: Format, notation: Notation) -> Result<Vec<Record>, String> {
-        let mut reader = Reader::new(input.as_bytes(), format, notation);
+        read_all(&mut Reader::new(input.as_bytes(), format, notation))
+    }
+
+    fn read_all(reader: &mut Reader<&[u8]>) -> Result<Vec<Record>, String> {
         let mut records = Vec::new();
         loop {
             match reader.next_line() {
@@ -148,6 +167,28 @@ mod tests {
         let input = "{\"key\":\"a\\\\x00\",\"value\":\"1\"}\n";
         let found = read(input, Format::Jsonl, Notation::Text);
         assert_eq!(found, Ok(vec![record(b"a\0", b"1")]));
+    }
+
+    /// A line was read to its end, wherever that was: an input without any, such as a device, filled the memory.
+    #[test]
+    fn a_line_is_read_no_further_than_a_record_can_go() {
+        let input = b"a\t12\nb\t12345678\n";
+        let mut reader = Reader::new(&input[..], Format::Tsv, Notation::Text);
+        reader.longest = 5;
+        let error = read_all(&mut reader).expect_err("the second is longer");
+        assert_eq!(error, "2: the line is longer than any record");
+        assert_eq!(reader.input, b"5678\n");
+    }
+
+    #[test]
+    fn no_line_that_scan_prints_is_too_long() {
+        for byte in 0..=u8::MAX {
+            for notation in [Notation::Text, Notation::Hex] {
+                let shown = notation.show(&[byte]);
+                let quoted = Json::from(shown).to_string();
+                assert!(quoted.len() - 2 <= MOST_PER_BYTE, "{quoted}");
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! `thermocline put`.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+
+use thermocline::MAX_VALUE_LEN;
 
 use crate::failure::Failure;
 use crate::store::DataArgs;
@@ -48,10 +51,32 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
     let read = if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
+        read_value(io::stdin())
     } else {
-        std::fs::read(path)
+        File::open(path).and_then(read_value)
     };
     read.map_err(|e| Failure::io("read", path, e))
+}
+
+/// Reads a value, and of one that is too large a byte more than any has: the store refuses that.
+fn read_value(input: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    input
+        .take(MAX_VALUE_LEN as u64 + 1)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All of it was read first: a device has no end, and filled the memory.
+    #[test]
+    fn no_more_of_a_value_is_read_than_tells_that_it_is_too_large() {
+        let mut input = io::repeat(b'x').take(MAX_VALUE_LEN as u64 + 10);
+        let read = read_value(&mut input).expect("memory can be read");
+        assert_eq!(read.len(), MAX_VALUE_LEN + 1);
+        assert_eq!(input.limit(), 9, "are left");
+    }
 }
