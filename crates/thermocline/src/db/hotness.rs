@@ -143,8 +143,8 @@ impl Engine {
         let Some(ralt) = &self.ralt else { return };
         let mut log = |keyspace: KeyspaceId, key: &[u8], value_len: usize, times: u32| {
             if times > 0 && ralt.log(keyspace, key, value_len, times) {
-                // A flush, or else what makes room for one. Merges that are due beside it are left to the next opening: whoever
-                // closes waits.
+                // A flush, or else what makes room for one, or a slice of the merges that take turns with flushes. Those that are due
+                // after the last one are left to the next opening: whoever closes waits.
                 let _: bool = self.cpu.measured(Activity::Ralt, || ralt.work());
             }
         };

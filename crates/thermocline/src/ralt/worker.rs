@@ -11,7 +11,7 @@ use super::record::{Record, is_of};
 use super::reuse::Reuse;
 use super::scoring::Model;
 use super::shared::Shared;
-use super::sizes::{FIRST_TABLES, Sizes};
+use super::sizes::{FIRST_TABLES, LEVEL0_TABLES, Sizes};
 use super::state::State;
 use super::version::{Tracked, Version};
 use crate::error::{Error, Result};
@@ -40,6 +40,8 @@ pub(super) struct Worker {
     /// Length of the state on disk; 0 when there is none.
     pub(super) state_len: u64,
     flushes: u64,
+    /// Slices of merges that come before the next flush.
+    slices_owed: usize,
     /// A full merge has shown since the limits were kept last that duplicates are not what exceeds
     /// them.
     merged: bool,
@@ -111,8 +113,10 @@ impl Shared {
             return Ok(());
         }
         let is_far_over = self.is_far_over();
+        // Given up where no slice is merged: one that finds no space keeps no flush waiting.
+        let owed = std::mem::take(&mut worker.slices_owed);
         let mut flushed = Ok(());
-        if self.buffers.is_flush_due() {
+        if owed == 0 && self.buffers.is_flush_due() {
             let chunks = self.buffers.take_full();
             if is_far_over {
                 // What there is must become less before there is more of it.
@@ -121,6 +125,7 @@ impl Shared {
                 flushed = self.flush(files, worker, chunks);
                 // Where there is no space for it, a merge may make some, and needs less.
                 if !flushed.as_ref().is_err_and(Error::may_pass) {
+                    worker.slices_owed = self.slices_owed(worker);
                     return flushed;
                 }
             }
@@ -135,7 +140,11 @@ impl Shared {
             };
         };
         point!(files.points, "ralt.step")?;
-        match self.advance(files, worker, &mut pass) {
+        let merged = self.advance(files, worker, &mut pass);
+        if merged.is_ok() {
+            worker.slices_owed = owed.saturating_sub(1);
+        }
+        match merged {
             Ok(false) => worker.pass = Some(pass),
             Ok(true) => {
                 self.end_pass(worker, &pass);
@@ -211,6 +220,18 @@ impl Shared {
                 self.stop(&error);
                 false
             }
+        }
+    }
+
+    /// How many slices of merges come between a flush and the next: one where any is due, and one more for each table too many
+    /// in level 0. So merges keep up however fast accesses come; the flushes are fewer and larger, and what no buffer holds
+    /// meanwhile is dropped.
+    fn slices_owed(&self, worker: &Worker) -> usize {
+        let version = self.version.load();
+        let too_many = version.level(0).len().saturating_sub(LEVEL0_TABLES);
+        match worker.pass.is_some() || self.due(worker, &version).is_some() {
+            true => 1 + too_many,
+            false => 0,
         }
     }
 

@@ -6,9 +6,11 @@ use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use super::super::sizes::LEVEL0_TABLES;
 use super::super::version::Version;
 use super::eviction::check_limits;
 use super::*;
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
@@ -177,6 +179,58 @@ fn accesses_that_come_during_a_walk_are_not_lost() {
     let hot = fixture.hot(0, 0..20_000);
     assert_eq!(hot.iter().filter(|number| *number % 2 == 1).count(), 100);
     assert_eq!(hot.len(), 10_100);
+}
+
+/// Each step began with the flush that was due, and ended there. Where accesses came as fast as they were flushed, nothing was merged or
+/// evicted, and each question asked more tables, until access records took twice what they may and all of them were forgotten.
+#[test]
+fn merges_keep_up_however_fast_accesses_come() {
+    const KEYS: u64 = 25_000;
+    let options = HotRapOptions {
+        ralt_initial: 0.3,
+        ..HotRapOptions::default()
+    };
+    // A slice of a merge is worth five flushes here, and all that is known is worth ten of them.
+    let fixture = Fixture::on(Arc::new(Memory::new()), 6 << 20, options);
+    for number in 0..KEYS {
+        if fixture.ralt.log(0, &key(number * 7919 % KEYS), 10, 1) {
+            fixture.flush();
+        }
+    }
+    fixture.flush();
+    fixture.merge_all();
+    let shared = &fixture.ralt.shared;
+    let below = shared.version.load().physical();
+    assert!(below > 8 * shared.sizes.step, "{below} {:?}", shared.sizes);
+
+    let (readers, next) = (Arc::clone(shared), AtomicU64::new(0));
+    let fill = Arc::new(move || {
+        let read = || next.fetch_add(7919, Ordering::Relaxed) % KEYS;
+        while !readers.buffers.push(0, &key(read()), 10, 1) {}
+    });
+    fill();
+    let flushes = Arc::new(AtomicU64::new(0));
+    let (refill, count) = (fill, Arc::clone(&flushes));
+    fixture.points.set("ralt.flush", move || {
+        refill();
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    });
+    for step in 0..120 {
+        assert!(fixture.ralt.work(), "a flush is due again");
+        let waiting = shared.version.load().level(0).len();
+        assert!(waiting <= 2 * LEVEL0_TABLES, "{waiting} after step {step}");
+    }
+    fixture.points.clear("ralt.flush");
+    let flushes = flushes.load(Ordering::Relaxed);
+    assert!(
+        flushes > 120 / 4,
+        "and flushes keep up with them: {flushes}"
+    );
+    assert_eq!(fixture.ralt.metrics().dropped_accesses, 0);
+    fixture.work();
+    assert_eq!(fixture.hot(0, 0..KEYS).len() as u64, KEYS);
+    assert_eq!(fixture.ralt.trouble(), None);
 }
 
 /// While a merge took the lowest run to another level, only what had arrived there was taken for it. The rest counted as what
