@@ -97,6 +97,17 @@ impl Run {
     }
 }
 
+/// Records that cannot be read are lost like damaged ones, and what is known is begun anew (I7). Any other I/O error ends learning until
+/// the store is opened again. The opening reads no records: it would find all in order, and the first merge the same sector.
+fn lost(error: Error) -> Error {
+    match error {
+        Error::Io { path, source, .. } => {
+            Error::corruption(path, 0, format!("it cannot be read: {source}"))
+        }
+        other => other,
+    }
+}
+
 /// One record for each key: all that several runs know of it. Stands on no record until the
 /// first [`Merged::next`].
 pub(super) struct Merged {
@@ -119,7 +130,7 @@ impl Merged {
     /// `keyspaces` only.
     ///
     /// # Errors
-    /// Damage; I/O errors.
+    /// Damage, and what cannot be read as if it were damaged.
     pub(super) fn new(
         version: &Version,
         keyspaces: Arc<BTreeSet<KeyspaceId>>,
@@ -138,7 +149,7 @@ impl Merged {
             }
         }
         for run in &mut runs {
-            run.seek(from)?;
+            run.seek(from).map_err(lost)?;
         }
         Ok(Self {
             runs,
@@ -154,7 +165,7 @@ impl Merged {
     /// The next key, if there is one at or before `last`, and what is known of it.
     ///
     /// # Errors
-    /// Damage; I/O errors.
+    /// As [`Merged::new`].
     pub(super) fn next(&mut self, last: Option<&[u8]>) -> Result<Option<(&[u8], Record)>> {
         let record = loop {
             if !self.gather(last)? {
@@ -183,7 +194,7 @@ impl Merged {
         for run in &mut self.runs {
             if run.key() == Some(&self.key[..]) {
                 self.found.push((run.level, run.record()?));
-                run.next()?;
+                run.next().map_err(lost)?;
             }
         }
         Ok(true)

@@ -225,6 +225,42 @@ fn damage_that_could_not_be_cleared_for_want_of_space_is_cleared_later() {
     assert!(!fixture.ralt.shared.damaged.load(Ordering::Relaxed));
 }
 
+/// A sector that could not be read was an error like that of a failed sync, after which nothing is written. The opening does not read it,
+/// found all in order, and the first merge stopped again: nothing was ever learnt from there on. And crossings, which do not
+/// stop, took all keys behind it for cold, each time.
+#[test]
+fn what_cannot_be_read_is_lost_and_learnt_anew() {
+    for is_merged in [true, false] {
+        let disk = Faulty::new(1);
+        let fixture = fixture(&disk);
+        for start in [0, 100] {
+            (start..start + 100).for_each(|number| fixture.read(0, number, 10));
+            fixture.flush();
+        }
+        disk.fail_where(
+            |operation, name| operation == Operation::Read && name.ends_with(".sst"),
+            Fault::Io,
+        );
+        if is_merged {
+            fixture.merge_all();
+        } else {
+            assert!(fixture.hot(0, 0..200).is_empty());
+            assert!(fixture.ralt.has_work());
+            fixture.work();
+        }
+        assert!(disk.triggered() > 0);
+        disk.heal();
+        let trouble = fixture.ralt.trouble().unwrap();
+        assert!(trouble.contains(".sst is damaged"), "{trouble}");
+        assert!(!fixture.ralt.metrics().has_stopped);
+        assert!(fixture.hot(0, 0..200).is_empty());
+        (200..250).for_each(|number| fixture.read(0, number, 300));
+        fixture.flush();
+        assert_eq!(fixture.hot(0, 0..300).len(), 50);
+        assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk());
+    }
+}
+
 /// Work that had found no space was due again with a full buffer of accesses, or with less room. A store that is only
 /// written to has neither: it stayed over its limits, however much space its compactions gave back.
 #[test]
