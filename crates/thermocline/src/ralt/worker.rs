@@ -47,6 +47,9 @@ pub(super) struct Worker {
     merged: bool,
     /// [`Shared::drops`] when the last merge of all tables began.
     drops: u64,
+    /// That merge has left out what was dropped before it, and the limits are exceeded all the same: the eviction does not wait for
+    /// another one, whatever was dropped meanwhile.
+    cleaned: bool,
     /// The last eviction.
     evicted: Option<Evicted>,
     /// How densely records are read again. Not kept over a restart: it is soon known anew.
@@ -240,6 +243,7 @@ impl Shared {
         let due = self.due(worker, &version);
         if !self.is_over(&version) {
             worker.merged = false;
+            worker.cleaned = false;
         }
         let began = self.began(files);
         Some(match due? {
@@ -301,6 +305,9 @@ impl Shared {
             self.learning.store(reuse.is_learning(), Ordering::Relaxed);
         }
         if pass.is_full {
+            let was_dirty = worker.drops != pass.began.drops;
+            let is_over = self.is_over(&self.version.load());
+            worker.cleaned = was_dirty && is_over && pass.eviction.is_none();
             worker.drops = pass.began.drops;
         }
         if let Some((rule, _)) = &pass.eviction {
@@ -341,8 +348,9 @@ impl Shared {
         if self.is_over(version) && !worker.evicted.is_some_and(tried) {
             // Records of one key in several tables count several times: a plain merge first, if
             // they may be what exceeds the limit. Or if records of dropped keyspaces may be: an eviction
-            // would keep them, and let others go.
-            let is_clean = worker.drops == self.drops.load(Ordering::Relaxed);
+            // would keep them, and let others go. One such merge for each eviction: where keyspaces come and go all the time,
+            // it would always be due again.
+            let is_clean = worker.cleaned || worker.drops == self.drops.load(Ordering::Relaxed);
             let (hot, hot_above) = version.split_sum(|table| table.hot);
             let (physical, physical_above) = version.split_sum(|table| table.meta.len);
             let certain = hot > hot_limit || physical > version.limits.physical;
@@ -466,6 +474,7 @@ impl Shared {
     fn clear(&self, files: &Files, worker: &mut Worker) -> Result<()> {
         worker.pass = None;
         worker.evicted = None;
+        worker.cleaned = false;
         worker.drops = self.drops.load(Ordering::Relaxed);
         worker.reuse = Reuse::default();
         self.learning.store(false, Ordering::Relaxed);

@@ -62,6 +62,36 @@ fn an_eviction_lets_nothing_go_in_the_place_of_a_dropped_keyspace() {
     }
 }
 
+/// A merge that left out what was dropped before it was followed by another where anything was dropped meanwhile, read or not. Where
+/// keyspaces come and go, nothing was evicted any more, and all that there is was written again and again.
+#[test]
+fn keyspaces_that_come_and_go_keep_nothing_from_being_evicted() {
+    let fixture = Fixture::new();
+    // Nothing is read again here, and is not to count for worthless.
+    fixture.ralt.set_data(0);
+    (0..200).for_each(|number| fixture.read(2, number, VALUE));
+    fixture.flush();
+    fixture.merge_all();
+    let other = Ralt {
+        shared: Arc::clone(&fixture.ralt.shared),
+    };
+    fixture.points.set("ralt.step", move || {
+        other.track(1000);
+        other.forget(1000);
+        Ok(())
+    });
+    fixture.ralt.forget(1);
+    let room = fixture.ralt.metrics().hot_set_bytes / 2;
+    fixture.ralt.set_room(room);
+    let steps = (0..50).take_while(|_| fixture.ralt.work()).count();
+    fixture.points.clear("ralt.step");
+    assert!(steps < 50, "the work does not end");
+    let metrics = fixture.ralt.metrics();
+    assert_eq!(metrics.evictions, 1);
+    assert!(metrics.hot_set_bytes <= room, "{metrics:?}");
+    assert!(!fixture.hot(2, 0..200).is_empty());
+}
+
 /// What a merge of a dropped keyspace's records showed was that nobody read them: as if their class were worth
 /// nothing.
 #[test]
