@@ -15,8 +15,9 @@ const READAHEAD: usize = 128 << 10;
 /// Hot keys of a range in order, as of when it was made, for a merge that goes along.
 pub(crate) struct HotKeys {
     shared: Arc<Shared>,
-    /// Missing when nothing more is hot.
-    version: Option<Arc<Version>>,
+    /// Of the range alone: a job may take long, and files that it holds are the fast tier's (I8). Missing when nothing more
+    /// is hot.
+    version: Option<Version>,
     keyspace: KeyspaceId,
     last: Vec<u8>,
     merged: Option<Merged>,
@@ -28,12 +29,14 @@ impl HotKeys {
     /// The hot keys of `range`, as of now; nothing is read yet.
     pub(super) fn new(shared: Arc<Shared>, keyspace: KeyspaceId, range: &KeyRange) -> Self {
         let is_there = shared.has_keyspace(keyspace);
-        let version = is_there.then(|| shared.version.load_full());
+        let first = tracked_key(keyspace, &range.first);
+        let last = tracked_key(keyspace, &range.last);
+        let version = is_there.then(|| shared.version.load().within(&first, &last));
         Self {
             shared,
             version,
             keyspace,
-            last: tracked_key(keyspace, &range.last),
+            last,
             merged: None,
             next: None,
         }

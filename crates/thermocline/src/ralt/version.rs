@@ -150,6 +150,19 @@ impl Version {
         self.levels.iter().flatten()
     }
 
+    /// What it has of the keys in `first..=last`: files of other tables need not stay for whoever holds that.
+    pub(super) fn within(&self, first: &[u8], last: &[u8]) -> Self {
+        let meeting = |tables: &Vec<Arc<Tracked>>| -> Vec<Arc<Tracked>> {
+            let meets = |table: &&Arc<Tracked>| table.meets(first, last);
+            tables.iter().filter(meets).cloned().collect()
+        };
+        Self {
+            levels: self.levels.iter().map(meeting).collect(),
+            limits: self.limits,
+            duplicates: self.duplicates,
+        }
+    }
+
     /// The bins of every table.
     pub(super) fn bins(&self) -> impl Iterator<Item = &Bin> {
         self.tables().flat_map(|table| &table.histogram.bins)

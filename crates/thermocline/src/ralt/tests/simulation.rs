@@ -128,6 +128,30 @@ fn a_reader_keeps_its_version_and_its_files_go_when_it_does() {
     check_limits(&fixture);
 }
 
+/// A crossing over few keys held the files of all tables, for as long as it took: merged away meanwhile, they took as much of the fast tier
+/// again, and nobody read them.
+#[test]
+fn a_reader_of_few_keys_keeps_their_tables_alone() {
+    const KEYS: u64 = 10_000;
+    let fixture = Fixture::on(Arc::new(Memory::new()), 8 << 20, HotRapOptions::default());
+    (0..KEYS).for_each(|number| fixture.read(0, number, 10));
+    fixture.flush();
+    fixture.merge_all();
+    let one = fixture.ralt.shared.sizes.table;
+    let before = fixture.bytes_on_disk();
+    assert!(before > 8 * one, "{before} in tables of {one}");
+    let mut hot = fixture.ralt.hot_keys(0, &range(&key(0), &key(9)));
+    assert!(hot.is_hot(&key(0)));
+    fixture.merge_all();
+    let with_reader = fixture.bytes_on_disk();
+    let held = with_reader - fixture.ralt.metrics().physical_bytes;
+    assert!(held < 4 * one, "{held} in tables of {one}");
+    assert!((1..10).all(|number| hot.is_hot(&key(number))));
+    drop(hot);
+    assert!(fixture.bytes_on_disk() < with_reader);
+    check_limits(&fixture);
+}
+
 #[test]
 fn heat_names_the_hottest_and_adds_up() {
     let fixture = Fixture::new();
