@@ -16,6 +16,7 @@ impl Shared {
         let Some(files) = &self.files else { return };
         if self.stopped.load(Ordering::Relaxed) {
             self.drop_accesses(&self.buffers.take_all());
+            self.leave_retired();
             return;
         }
         let flushed = self.flush_all(files, &mut worker);
@@ -31,7 +32,12 @@ impl Shared {
             self.stop(&error);
         }
         self.sweep();
-        // A checkpoint may still copy the others. They are orphans for the next opening, and no one else's from then on.
+        self.leave_retired();
+    }
+
+    /// Leaves files of merged tables to the next opening, for which they are orphans, and to no one else from now on: a checkpoint that
+    /// still copies them outlives the store's locks, and would remove what is another process's by then.
+    fn leave_retired(&self) {
         self.retired.lock().clear();
     }
 

@@ -2,6 +2,8 @@
 
 use super::super::sizes::LEVEL0_TABLES;
 use super::*;
+use crate::error::Error;
+use crate::sync::Mutex;
 
 /// A copy in a directory of its own, opened; whether there was any is asserted.
 fn copied(fixture: &Fixture, path: &Path) -> Fixture {
@@ -58,4 +60,38 @@ fn tables_that_are_merged_away_while_they_are_copied_are_in_the_copy_and_go_afte
     let on_disk = fixture.medium.table_store(&dir(), true).unwrap().list();
     assert_eq!(on_disk.unwrap().len(), 2, "a table, and the state");
     assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk());
+}
+
+/// Closing gave up what copies still held, but not where RALT had stopped: when the copy ended, files went that the store's locks
+/// did not guard any more, by names that were another store's by then.
+#[test]
+fn a_copy_that_ends_after_closing_removes_nothing() {
+    for has_stopped in [false, true] {
+        let fixture = Fixture::new();
+        for start in [0, 100] {
+            (start..start + 100).for_each(|number| fixture.read(3, number, 10));
+            fixture.flush();
+        }
+        let on_disk = || fixture.medium.table_store(&dir(), true).unwrap().list();
+        let before = on_disk().unwrap().len();
+        let (shared, left) = (Arc::clone(&fixture.ralt.shared), Arc::new(Mutex::new(None)));
+        let seen = Arc::clone(&left);
+        fixture.points.set("checkpoint.hotness_pinned", move || {
+            let files = shared.files.as_ref().unwrap();
+            shared.begin_full_merge(files, &mut shared.worker.lock());
+            while shared.work() {}
+            if has_stopped {
+                shared.stop(&Error::Closed);
+            }
+            shared.close();
+            *seen.lock() = Some(files.log.list()?);
+            Ok(())
+        });
+        let target = fixture.medium.log_store(Path::new("copy/ralt"), true);
+        assert!(fixture.ralt.copy_to(&*target.unwrap()).unwrap());
+        fixture.points.clear("checkpoint.hotness_pinned");
+        let left = left.lock().take().unwrap();
+        assert!(left.len() > before, "those that are copied are there");
+        assert_eq!(on_disk().unwrap(), left, "stopped: {has_stopped}");
+    }
 }
