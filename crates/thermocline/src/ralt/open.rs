@@ -139,6 +139,12 @@ fn load(
     tables.sort_by_key(|table| table.meta.id);
     for table in &tables {
         let opened = files.open(&table.meta)?;
+        let weight = opened.properties().weight.unwrap_or(0);
+        if weight > state::MOST {
+            let path = files.log.path().join(table.meta.file_name());
+            let what = "its records weigh more than any device holds";
+            return Err(Error::corruption(path, 0, what));
+        }
         let (trim, histogram) = (table.trim.clone(), Arc::clone(&table.histogram));
         let tracked = Tracked::new(table.meta.clone(), opened, histogram, trim)?;
         version.insert(usize::from(table.meta.level), Arc::new(tracked));

@@ -29,9 +29,9 @@ pub(super) const TEMPORARY: &str = "RALT.tmp";
 const MAGIC: &[u8; 8] = b"TCLNRALT";
 const FORMAT_VERSION: u32 = 2;
 const CHECKSUM_LEN: usize = 8;
-/// Largest size, and largest number of records or of slices, that is taken for sound: more than
+/// Largest size or weight, and largest number of records or of slices, that is taken for sound: more than
 /// any device holds, and few enough for all of a state to add up without an overflow.
-const MOST: u64 = 1 << 46;
+pub(super) const MOST: u64 = 1 << 46;
 /// What is kept beside: the settings' bounds, and how much of the slice is over.
 const KEPT: usize = 5;
 /// Magic, version, database and the two numbers of the model.

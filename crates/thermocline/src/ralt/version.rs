@@ -344,7 +344,8 @@ impl Version {
     ) -> Result<u64> {
         let (mut lowest, mut above) = (0, 0);
         for (level, table) in self.meeting(first, last) {
-            match of(table)? {
+            // No more than the whole weighs: what the index tells was not checked, and is to add up.
+            match of(table)?.min(table.hot) {
                 0 => {}
                 bytes if self.is_lowest(level, table) => lowest += bytes,
                 bytes => above += bytes,

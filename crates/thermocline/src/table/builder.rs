@@ -84,6 +84,12 @@ impl TableBuilder {
         self.properties.max_seq = seq;
     }
 
+    /// Has its properties say that all records together weigh `weight`.
+    #[cfg(test)]
+    pub(crate) fn craft_weight(&mut self, weight: u64) {
+        self.properties.weight = Some(weight);
+    }
+
     /// Starts the table `identity.id` on `tier`, expected to be about `expected_len` bytes long.
     ///
     /// # Errors

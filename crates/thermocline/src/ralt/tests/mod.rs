@@ -10,6 +10,7 @@ mod outlook;
 mod reopening;
 mod sessions;
 mod simulation;
+mod weights;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};

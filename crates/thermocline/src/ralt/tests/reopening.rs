@@ -20,7 +20,7 @@ pub(super) fn closed() -> (Memory, Fixture) {
     (memory, fixture)
 }
 
-fn reopen(memory: &Memory) -> Fixture {
+pub(super) fn reopen(memory: &Memory) -> Fixture {
     Fixture::on(Arc::new(memory.clone()), CAPACITY, HotRapOptions::default())
 }
 
@@ -53,7 +53,7 @@ fn names(memory: &Memory) -> Vec<String> {
 }
 
 /// Nothing is known, nothing is left over, and it works.
-fn assert_begun_anew(fixture: &Fixture, what: &str) {
+pub(super) fn assert_begun_anew(fixture: &Fixture, what: &str) {
     let trouble = fixture.ralt.trouble();
     assert!(
         trouble.is_some_and(|t| t.contains("ralt")),
