@@ -210,10 +210,10 @@ fn writes_go_on_after_a_new_manifest_and_a_loss_of_power() {
             .into_iter()
             .find(|file| file.name.starts_with("MANIFEST"))
     };
-    // 4 MiB of edits, and then one more flush: a drop would replace a manifest as long as that by itself.
+    // A 64th of the capacity in edits, and then one more flush: a drop would replace a manifest as long as that by itself.
     loop {
         db.create_keyspace(&name).unwrap();
-        if manifest(&trial).expect("a manifest").len >= 4 << 20 {
+        if manifest(&trial).expect("a manifest").len >= 1 << 20 {
             break;
         }
         db.drop_keyspace(&name).unwrap();

@@ -19,6 +19,9 @@ use crate::wal::{begin_file, log_store, segment_number};
 /// Length in bytes at which a manifest is replaced by one that holds the present state, unless that is half as long already.
 const ROLL_AT: u64 = 4 << 20;
 
+/// The same, as a part of its tier's capacity, where that is less: nothing else makes room for it.
+const ROLL_PART: u64 = 64;
+
 /// The manifest in force, open for appends.
 #[derive(Debug)]
 pub(crate) struct Manifest {
@@ -242,7 +245,8 @@ impl Manifest {
     /// Whether it is time for a new one. One that replaced it at once would be as long where the state itself is, and
     /// so would the next.
     pub(crate) fn is_long(&self) -> bool {
-        self.len >= ROLL_AT.max(self.began_with.saturating_mul(2))
+        let most = ROLL_AT.min(self.tier.options.capacity / ROLL_PART);
+        self.len >= most.max(self.began_with.saturating_mul(2))
     }
 
     /// Length in bytes.
