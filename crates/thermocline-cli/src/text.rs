@@ -1,5 +1,9 @@
 //! Keys and values as text: UTF-8 with `\xNN` escapes, or hexadecimal.
 
+/// What the help of commands that take or print keys says of [`Notation::Text`].
+pub(crate) const ESCAPES: &str =
+    r"Text may hold the escapes \\ \t \n \r and \xNN; output holds them where needed.";
+
 /// How bytes are written on the command line, in files and in output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notation {

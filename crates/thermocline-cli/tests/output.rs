@@ -180,3 +180,14 @@ fn help_lists_exit_codes_and_shows_what_each_subcommand_does() {
         assert!(help.contains("Examples:"), "{help}");
     }
 }
+
+/// Only that of `get` did: `load` and `put` changed data with backslashes, and nothing had said so.
+#[test]
+fn help_tells_of_escapes_wherever_keys_are_taken_or_printed() {
+    for command in ["get", "put", "load", "delete", "scan", "compact"] {
+        let help = run(&[command, "--help"]).ok();
+        assert!(help.contains(r"\xNN"), "{help}");
+    }
+    let help = run(&["load", "--help"]).ok();
+    assert!(help.contains(r"\\ in TSV and \\\\ in JSON"), "{help}");
+}

@@ -8,15 +8,18 @@ use crate::output;
 use crate::progress;
 use crate::size;
 use crate::store::DataArgs;
+use crate::text::ESCAPES;
 
 /// Flush and compact now, so that superseded records and tombstones give back their space. Nothing is sent to the slow tier
 /// for that: what is superseded there, and the tombstones that say so, go when they meet. What lies lowest on its tier
 /// already is rewritten where it has tombstones, the slower tier has nothing older of its keys, and there is room
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Examples:
   thermocline compact --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB
-  thermocline compact --one-tier --fast /nvme/db --from log:2023 --to log:2024")]
+  thermocline compact --one-tier --fast /nvme/db --from log:2023 --to log:2024
+
+{ESCAPES}"))]
 pub(crate) struct Args {
     #[command(flatten)]
     data: DataArgs,

@@ -4,13 +4,16 @@ use thermocline::Batch;
 
 use crate::failure::Failure;
 use crate::store::DataArgs;
+use crate::text::ESCAPES;
 
 /// Delete keys, all of them or, on an error, none; a key that does not exist is no error
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Examples:
   thermocline delete --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB city:berlin
-  thermocline delete --one-tier --fast /nvme/db --keyspace users alice bob")]
+  thermocline delete --one-tier --fast /nvme/db --keyspace users alice bob
+
+{ESCAPES}"))]
 pub(crate) struct Args {
     #[command(flatten)]
     data: DataArgs,

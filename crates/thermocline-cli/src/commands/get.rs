@@ -5,16 +5,17 @@ use serde_json::json;
 use crate::failure::Failure;
 use crate::output::Out;
 use crate::store::DataArgs;
+use crate::text::ESCAPES;
 
 /// Print the value of a key; exit code 1 when there is none
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Examples:
   thermocline get --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB city:berlin
   thermocline get --one-tier --fast /nvme/db --raw photo:7 > photo.jpg
   thermocline get --one-tier --fast /nvme/db --json 'bin\\x00key'
 
-Text may hold the escapes \\\\ \\t \\n \\r and \\xNN; output holds them where needed.")]
+{ESCAPES}"))]
 pub(crate) struct Args {
     #[command(flatten)]
     data: DataArgs,

@@ -15,6 +15,7 @@ use crate::output;
 use crate::progress;
 use crate::size;
 use crate::store::{DataArgs, Session};
+use crate::text::ESCAPES;
 
 /// Records and bytes that make a batch: large enough that the cost of a commit is shared,
 /// small against the memtable.
@@ -23,14 +24,17 @@ const BATCH_BYTES: u64 = 1 << 20;
 
 /// Write many records from a file or standard input
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Examples:
   thermocline load --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB --create words.tsv
   thermocline load --one-tier --fast /nvme/db records.jsonl
   seq 1000 | sed 's/.*/key&\\tvalue&/' | thermocline load --one-tier --fast /nvme/db -
 
 Records are written in batches. When a line is bad, the message names it; the batches
-before it are in the store, and loading the corrected file again does no harm.")]
+before it are in the store, and loading the corrected file again does no harm.
+
+{ESCAPES}
+Inside JSON strings too: a backslash in the data is \\\\ in TSV and \\\\\\\\ in JSON."))]
 pub(crate) struct Args {
     #[command(flatten)]
     data: DataArgs,

@@ -8,14 +8,17 @@ use thermocline::MAX_VALUE_LEN;
 
 use crate::failure::Failure;
 use crate::store::DataArgs;
+use crate::text::ESCAPES;
 
 /// Write a value under a key
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Examples:
   thermocline put --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB --create city:berlin 3.6M
   thermocline put --one-tier --fast /nvme/db photo:7 --value-file photo.jpg
-  thermocline put --one-tier --fast /nvme/db --hex 00ff 2a")]
+  thermocline put --one-tier --fast /nvme/db --hex 00ff 2a
+
+{ESCAPES}"))]
 pub(crate) struct Args {
     #[command(flatten)]
     data: DataArgs,

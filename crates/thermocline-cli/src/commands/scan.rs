@@ -8,15 +8,18 @@ use thermocline::{Keyspace, Range};
 use crate::failure::Failure;
 use crate::output::Out;
 use crate::store::DataArgs;
+use crate::text::ESCAPES;
 
 /// Print records in key order, as `key<TAB>value` lines that `load` reads back
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(after_help = format!("\
 Examples:
   thermocline scan --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB --prefix city:
   thermocline scan --one-tier --fast /nvme/db --from a --to b --reverse --limit 10
   thermocline scan --one-tier --fast /nvme/db --keys-only | wc -l
-  thermocline scan --one-tier --fast /nvme/db --json > backup.jsonl")]
+  thermocline scan --one-tier --fast /nvme/db --json > backup.jsonl
+
+{ESCAPES}"))]
 pub(crate) struct Args {
     #[command(flatten)]
     data: DataArgs,
