@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Store, run};
+use common::{Run, Store, damage, run, thermocline};
 use serde_json::Value as Json;
 
 #[test]
@@ -51,9 +51,7 @@ fn damage_is_found_and_named_by_file_and_offset() {
     let store = Store::filled(500, 100);
     store.run("compact", &[]).ok();
     let table = store.tables().pop().expect("a table");
-    let mut bytes = std::fs::read(&table).expect("read");
-    bytes[100] ^= 0x40;
-    std::fs::write(&table, bytes).expect("written");
+    damage(&table, 100);
 
     let name = table.to_str().expect("UTF-8");
     let run = store.run("verify", &[]).fails(4, &["1 problem"]);
@@ -72,6 +70,37 @@ fn damage_is_found_and_named_by_file_and_offset() {
     assert_eq!(json["problems"][0]["offset"], 0);
 
     store.run("get", &["key0000"]).fails(4, &[name, "offset"]);
+}
+
+/// What was checked was named by the path as given, and damage by the absolute one: the damaged table was "ok".
+#[test]
+fn damage_is_found_in_a_store_at_relative_paths() {
+    let store = Store::filled(500, 100);
+    store.run("compact", &[]).ok();
+    let table = store.tables().pop().expect("a table");
+    // Another table, which is whole.
+    store.run("put", &["other", "value"]).ok();
+    damage(&table, 100);
+    let name = table.file_name().and_then(|name| name.to_str());
+    let name = name.expect("UTF-8");
+    let verify = |args: &[&str]| {
+        let tiers = ["--fast", "fast", "--slow", "slow"];
+        let line = [&["verify", "--fast-capacity", "64MiB"], &tiers[..], args].concat();
+        let output = thermocline(&line).current_dir(store.path(".")).output();
+        Run::new(output.expect("the command runs")).fails(4, &["1 problem"])
+    };
+
+    let text = verify(&[]).out;
+    let lines = text.lines().filter(|line| line.starts_with("DAMAGED"));
+    let damaged: Vec<&str> = lines.collect();
+    assert_eq!(damaged.len(), 1, "{text}");
+    assert!(damaged[0].ends_with(name), "{text}");
+
+    let json: Json = serde_json::from_str(&verify(&["--json"]).out).expect("JSON");
+    let files = json["files"].as_array().expect("files");
+    let bad: Vec<&Json> = files.iter().filter(|file| file["ok"] == false).collect();
+    assert!(files.len() > 1 && bad.len() == 1, "{files:?}");
+    assert_eq!(bad[0]["file"], json["problems"][0]["file"]);
 }
 
 #[test]

@@ -154,6 +154,14 @@ impl Store {
     }
 }
 
+/// Damages the byte of a file that is at `offset`.
+#[track_caller]
+pub(crate) fn damage(file: &Path, offset: usize) {
+    let mut bytes = std::fs::read(file).expect("read");
+    bytes[offset] ^= 0x40;
+    std::fs::write(file, bytes).expect("written");
+}
+
 fn collect_tables(dir: &Path, tables: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).expect("a directory") {
         let path = entry.expect("an entry").path();

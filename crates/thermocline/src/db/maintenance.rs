@@ -226,7 +226,8 @@ impl Engine {
         for table in tables() {
             let tier = &self.tiers[usize::from(table.meta.tier)];
             progress(VerifyProgress {
-                file: tier.options.path.join(table.meta.file_name()),
+                // As errors name it: the options may say a relative path.
+                file: tier.tables.path().join(table.meta.file_name()),
                 tier: usize::from(table.meta.tier),
                 bytes: table.meta.len,
                 total_bytes,
