@@ -346,6 +346,23 @@ fn a_repair_that_fails_leaves_no_table_of_its_own() {
     assert!(failed > 10, "{failed}");
 }
 
+/// What condemned a table and what of it was lost were two problems, in different words.
+#[test]
+fn a_damaged_block_is_one_problem() {
+    let disk = Faulty::new(1);
+    filled(&disk, [FAST, SLOW]);
+    for (damaged, dir) in [SLOW, FAST].into_iter().enumerate() {
+        let (table, _) = first_table(&disk, dir);
+        disk.corrupt(dir.as_ref(), &table, 100, 1).unwrap();
+        let report = on_two_tiers(&disk).repair(true).unwrap();
+        assert!(!report.rebuilt, "{report:?}");
+        assert_eq!(report.problems.len(), damaged + 1, "{report:?}");
+        let file = Path::new(dir).join(table).display().to_string();
+        let mut problems = report.problems.iter();
+        assert!(problems.any(|problem| problem.starts_with(&file)));
+    }
+}
+
 /// A repair that could not remove a table that it had replaced failed, and its report was gone. The store was sound by then: the next repair
 /// found nothing wrong, and nobody was told which keys were lost.
 #[test]

@@ -5,6 +5,7 @@ mod log;
 mod rebuilt;
 mod trusted;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -176,7 +177,9 @@ impl Plan {
                 self.tables_aside.push((usize::from(meta.tier), meta.id));
             }
         }
-        self.problems.dedup();
+        // What condemned a table is met again where the rest of it is read.
+        let mut seen = BTreeSet::new();
+        self.problems.retain(|problem| seen.insert(problem.clone()));
         self.tables_aside.sort_unstable();
         self.tables_aside.dedup();
         Ok(())

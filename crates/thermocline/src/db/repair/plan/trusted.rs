@@ -31,7 +31,8 @@ impl Plan {
             match open(tier, meta, self.database).and_then(|table| table.verify()) {
                 Ok(_) => {}
                 Err(error @ Error::Corruption { .. }) => {
-                    self.problems.push(error.to_string());
+                    let problem = format!("{} {}", file.display(), words(&error));
+                    self.problems.push(problem);
                     // A whole one may have been put into another tier's directory.
                     let whole = tiers.iter().find(|other| {
                         let found = open(other, meta, self.database);
