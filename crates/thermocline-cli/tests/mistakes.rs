@@ -138,6 +138,19 @@ fn swapped_tiers_are_refused() {
     assert_eq!(run.code, 3, "{run:?}");
 }
 
+/// `get` answered, and removed the access records; `destroy` said that the store was gone, and left the slow tier's `TIER`.
+#[test]
+fn a_store_of_two_tiers_is_not_used_as_one_of_a_single_tier() {
+    let store = Store::filled(1, 1);
+    let fast = store.fast();
+    let one = ["--one-tier", "--fast", fast.to_str().expect("UTF-8")];
+    for words in [&["get", "key0000"][..], &["destroy", "--yes"]] {
+        run(&[words, &one].concat()).fails(2, &["name them all"]);
+    }
+    assert!(fast.join("ralt").exists());
+    store.run("get", &["key0000"]).ok();
+}
+
 #[test]
 fn one_tier_stores_take_no_slow_tier() {
     let store = Store::new();

@@ -31,8 +31,10 @@ use crate::storage::{StoreLock, is_one_dir};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
-use crate::version::edit::KeyspaceId;
-use crate::version::{Graveyard, Manifest, identity, manifest_file_name, manifest_number};
+use crate::version::edit::{KeyspaceId, KeyspaceMeta};
+use crate::version::{
+    Graveyard, MAX_LEVELS, Manifest, identity, manifest_file_name, manifest_number,
+};
 use crate::wal::{self, Surveyed, Wal, segment_number};
 
 /// More than the log's process buffer holds, in bytes.
@@ -366,7 +368,8 @@ pub(super) fn open_tiers(builder: &DbBuilder, create: bool) -> Result<(Vec<Arc<T
     Ok((tiers, locks))
 }
 
-/// Refuses fewer tiers than there are tables on.
+/// Refuses fewer tiers than there are tables on, and a single one of several also where the others hold none: what is on them, and
+/// the access records, belongs to the store all the same.
 ///
 /// # Errors
 /// [`Error::InvalidOption`].
@@ -376,13 +379,23 @@ pub(super) fn check_tier_count(shape: &Shape, tiers: usize) -> Result<()> {
         .values()
         .map(|table| usize::from(table.tier) + 1)
         .max();
-    match needed {
-        Some(needed) if needed > tiers => Err(Error::InvalidOption {
+    if let Some(needed) = needed.filter(|needed| *needed > tiers) {
+        return Err(Error::InvalidOption {
             option: "tiers",
             reason: format!("the store has tables on {needed} tiers, {tiers} given; name them all"),
-        }),
-        _ => Ok(()),
+        });
     }
+    // Only of a keyspace that is made on a single tier all levels are on it.
+    let has_slow_levels =
+        |keyspace: &KeyspaceMeta| usize::from(keyspace.last_fast_level) < MAX_LEVELS - 1;
+    if tiers == 1 && shape.keyspaces.values().any(has_slow_levels) {
+        return Err(Error::InvalidOption {
+            option: "tiers",
+            reason: "the store has more tiers than the one given; name them all, the fastest first"
+                .into(),
+        });
+    }
+    Ok(())
 }
 
 /// A flash cache takes the room that tables on the fast tier would need.

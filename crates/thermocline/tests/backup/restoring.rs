@@ -91,6 +91,29 @@ fn a_table_that_cannot_be_read_is_one_problem_of_its_generation() {
     assert!(path.ends_with(&refused), "{path:?}");
 }
 
+/// Where all tables came from the first of two tiers, one was enough. A store of two is not opened with one: nothing would have opened what
+/// was restored.
+#[test]
+fn a_backup_of_two_tiers_is_not_restored_to_one() {
+    let (disk, state) = backed_up(5);
+    let slow = disk.list_raw(Path::new("/store/slow"));
+    assert!(slow.iter().all(|file| !file.name.ends_with(".sst")));
+    let mut one_tier = at("restored");
+    one_tier.tiers.truncate(1);
+    let one_tier = Db::builder(one_tier).medium(0, Arc::new(disk.clone()));
+    let refused = backups(&disk).restore_with(None, one_tier);
+    let is_told = matches!(
+        refused,
+        Err(Error::InvalidOption {
+            option: "tiers",
+            ..
+        })
+    );
+    assert!(is_told, "{refused:?}");
+    assert!(disk.list_raw(Path::new("/restored/fast")).is_empty());
+    assert_eq!(restored(&disk, &backups(&disk), 1, "restored"), state);
+}
+
 /// Tables stayed behind from a restore that failed: the next one found its directories not empty, and there was no store to destroy.
 #[test]
 fn a_restore_that_failed_can_be_repeated() {

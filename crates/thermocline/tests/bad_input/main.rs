@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod checkpoint_paths;
+mod fewer_tiers;
 mod foreign_keyspace;
 mod ralt_dir;
 mod repair;

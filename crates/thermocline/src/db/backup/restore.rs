@@ -4,7 +4,7 @@ use super::generation::Generation;
 use super::{Backups, copy};
 use crate::db::DbBuilder;
 use crate::db::Shape;
-use crate::db::open::open_tiers;
+use crate::db::open::{check_tier_count, open_tiers};
 use crate::error::{Damaged, Error, Result};
 use crate::storage::is_of_directory;
 use crate::sync::Arc;
@@ -31,6 +31,8 @@ pub(super) fn restore(
         let error = Error::corruption(path, 0, misfit.what);
         error.of(Damaged::Backup)
     })?;
+    // Else nothing would open what is restored.
+    check_tier_count(&shape, builder.options.tiers.len())?;
     let (tiers, _locks) = open_tiers(builder, true)?;
     for tier in &tiers {
         check_empty(tier)?;
