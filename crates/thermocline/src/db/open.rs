@@ -43,7 +43,12 @@ const LOG_BUFFER: u64 = 128 << 10;
 pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
     let sizes = builder.options.resolve()?;
     let (tiers, locks) = open_tiers(builder, builder.options.create_if_missing)?;
-    let (database, shape, manifest) = match Manifest::recover(&tiers[0])? {
+    let found = Manifest::recover(&tiers[0]);
+    if matches!(found, Ok(None) | Err(Error::Corruption { .. })) {
+        // A later tier in the first one's place has no manifest either: nothing is damaged then, or missing.
+        identity::check_place(&tiers[0])?;
+    }
+    let (database, shape, manifest) = match found? {
         Some(found) => {
             point!(builder.points, "recovery.begun")?;
             for tier in &tiers {

@@ -214,6 +214,17 @@ pub(crate) fn check(tier: &Arc<Tier>, database: u128) -> Result<()> {
     }
 }
 
+/// Refuses the directory of another tier, of whatever store. One that does not say what it is passes.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn check_place(tier: &Arc<Tier>) -> Result<()> {
+    match database(tier)? {
+        Some(own) => check(tier, own),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,11 +244,15 @@ mod tests {
         let store = TestStore::new();
         let tier = store.tier_at(1);
         assert!(problem(check(&tier, 7)).contains("no TIER file"));
+        check_place(&store.tier_at(0)).unwrap();
         write(&tier, 7).unwrap();
         check(&tier, 7).unwrap();
+        check_place(&tier).unwrap();
         assert!(problem(check(&tier, 8)).contains("belongs to database"));
-        let swapped = check(&store.tier_at(0), 7).unwrap_err();
-        assert!(swapped.to_string().contains("tier 1 of this database"));
+        for swapped in [check(&store.tier_at(0), 7), check_place(&store.tier_at(0))] {
+            let swapped = swapped.unwrap_err().to_string();
+            assert!(swapped.contains("tier 1 of this database"), "{swapped}");
+        }
     }
 
     #[test]
