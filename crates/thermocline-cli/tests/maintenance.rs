@@ -103,6 +103,44 @@ fn damage_is_found_in_a_store_at_relative_paths() {
     assert_eq!(bad[0]["file"], json["problems"][0]["file"]);
 }
 
+/// It ended there: no table was named, and there was no JSON.
+#[test]
+fn a_damaged_tier_file_does_not_hide_what_else_is_damaged() {
+    let store = Store::filled(500, 100);
+    store.run("compact", &[]).ok();
+    let table = store.tables().pop().expect("a table");
+    let identity = store.slow().join("TIER");
+    damage(&identity, 20);
+    damage(&table, 100);
+    let run = store.run("verify --json", &[]).fails(4, &["2 problems"]);
+    let json: Json = serde_json::from_str(&run.out).expect("JSON");
+    assert_eq!(
+        (&json["ok"], &json["opens"]),
+        (&false.into(), &false.into())
+    );
+    let problems = json["problems"].as_array().expect("problems");
+    for file in [identity, table] {
+        let name = file.to_str().expect("UTF-8");
+        let mut texts = problems.iter().filter_map(|p| p["problem"].as_str());
+        assert!(texts.any(|text| text.starts_with(name)), "{problems:?}");
+    }
+}
+
+#[test]
+fn a_directory_that_is_not_the_tiers_is_not_damaged() {
+    let (store, other) = (Store::filled(1, 1), Store::filled(1, 1));
+    let slow = store.slow();
+    std::fs::rename(&slow, store.path("unmounted")).expect("renamed");
+    std::fs::create_dir(&slow).expect("made");
+    let verify = || store.run("verify --json", &[]);
+    let words = [slow.to_str().expect("UTF-8"), "mounted"];
+    assert_eq!(verify().fails(3, &words).out, "");
+    std::fs::remove_dir_all(&slow).expect("removed");
+    std::fs::rename(other.slow(), &slow).expect("renamed");
+    let words = [words[0], "belongs to database"];
+    assert_eq!(verify().fails(3, &words).out, "");
+}
+
 #[test]
 fn a_checkpoint_is_a_store_of_its_own() {
     let store = Store::filled(200, 50);
