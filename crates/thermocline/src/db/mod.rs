@@ -27,6 +27,7 @@ mod lost;
 mod maintenance;
 mod manifest;
 mod measure;
+mod numbers;
 mod open;
 mod orphans;
 mod range;

@@ -11,6 +11,7 @@ use super::commit::Commit;
 use super::directories::dir_conflict;
 use super::founding::{FIRST_FILE, check_first_is_there, found_new_store, new_shape};
 use super::lost;
+use super::numbers::check_numbers;
 use super::orphans::{FoundManifest, Orphans, survey_tables};
 use super::recovery::{RecoveryReport, build_trees, open_tables};
 use super::shape::Shape;
@@ -94,6 +95,7 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
             });
         }
     };
+    check_numbers(&tiers, shape.next_file.max(manifest.number))?;
     let (orphans, highest) = survey_tables(&tiers, &shape)?;
     let logs = highest_log_number(&tiers[0])?;
     let next_file = shape

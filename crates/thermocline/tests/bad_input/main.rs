@@ -461,6 +461,43 @@ fn a_file_with_a_number_beyond_all_numbers_is_not_the_stores() {
     }
 }
 
+/// The largest number that a name may have was counted on from: the next opening could not read what `CURRENT` named, and a
+/// repair saw nothing of what had been written since. From a smaller one no keyspace could be made any more.
+#[test]
+fn a_file_with_a_number_that_the_store_has_not_come_to_is_refused() {
+    for name in [
+        "72057594037927935.sst",
+        "72057594037927934.wal",
+        "72057594037927935.copy",
+        "MANIFEST-72057594037927935",
+        "4294967295.sst",
+        "1732600000000.sst",
+    ] {
+        let disk = Faulty::new(1);
+        filled(&disk, [FAST, SLOW]);
+        let medium: &dyn Medium = &disk;
+        let log = medium.log_store(Path::new(FAST), false).unwrap();
+        log.create(name).unwrap();
+        let names = || log.list().unwrap().into_iter().map(|file| file.name);
+        let before: Vec<_> = names().collect();
+        let options = with_paths([FAST, SLOW]);
+        let refused = open(&disk, &options).map(|_| ());
+        assert!(
+            matches!(&refused, Err(Error::WrongTier { problem, .. }) if problem.contains(name)),
+            "{name}: {refused:?}"
+        );
+        assert!(names().eq(before), "{name}");
+        log.remove(name).unwrap();
+        for round in 0..2u8 {
+            let db = open(&disk, &options).unwrap();
+            db.create_keyspace(&format!("new{round}")).unwrap();
+            db.put("key", [round]).unwrap();
+            db.flush().unwrap();
+            db.close().unwrap();
+        }
+    }
+}
+
 /// All the memory that a number can say was refused by nothing, and ended the process: the block
 /// cache took room for all the blocks that would fit.
 #[test]
