@@ -134,15 +134,8 @@ mod tests {
         let out = tempfile::tempdir().unwrap();
         fs::write(out.path().join(NAME), "{}").unwrap();
         let (args, limits) = (named(Some("limit")), Some(SlowLimits::NONE));
-        probe_once(
-            &args,
-            out.path(),
-            limits,
-            true,
-            &mut Idle,
-            |_| unreachable!(),
-        )
-        .unwrap();
+        let probe = |_: &ProbeArgs| panic!("the disks are not measured again");
+        probe_once(&args, out.path(), limits, true, &mut Idle, probe).unwrap();
         assert_eq!(fs::read(out.path().join(NAME)).unwrap(), b"{}");
     }
 

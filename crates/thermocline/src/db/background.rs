@@ -204,8 +204,8 @@ impl Engine {
     }
 
     /// Sends a table down to make room on the fast tier, however full its level is; whether there was one. Levels above f give one
-    /// first of a keyspace whose part of the tier they exceed, else a last fast level, of the fullest first, and where none of
-    /// these has any, the levels above. One that readers hold gives no room until they let go: it goes only where there is no other.
+    /// first of a keyspace whose part of the tier they exceed; else a last fast level does, the fullest of those over their targets, or
+    /// the one with the coldest; and where none of these has any, the levels above. One that readers hold gives no room until they let go: it goes only where there is no other.
     pub(crate) fn start_crossing(&self) -> bool {
         self.start_crossing_among(true, &[])
     }
