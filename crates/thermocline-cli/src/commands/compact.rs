@@ -10,9 +10,8 @@ use crate::size;
 use crate::store::DataArgs;
 use crate::text::ESCAPES;
 
-/// Flush and compact now, so that superseded records and tombstones give back their space. Nothing is sent to the slow tier
-/// for that: what is superseded there, and the tombstones that say so, go when they meet. What lies lowest on its tier
-/// already is rewritten where it has tombstones, the slower tier has nothing older of its keys, and there is room
+/// Flush and compact now, so that deleted records give back their space: tombstones are taken down to what they hide, on the
+/// slow tier too. A record that is superseded there goes when the newer one comes down. Small tables are merged
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("\
 Examples:

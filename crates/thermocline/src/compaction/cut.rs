@@ -31,6 +31,17 @@ impl Cutter {
         }
     }
 
+    /// For output that is one table, whatever lies below.
+    pub(crate) fn never() -> Self {
+        Self {
+            below: None,
+            at: 0,
+            size: u64::MAX,
+            met: 0,
+            most_met: u64::MAX,
+        }
+    }
+
     /// Whether a table that is `len` bytes long should end before `key`. Called with ascending
     /// keys, once each.
     pub(crate) fn ends_before(&mut self, key: &[u8], len: u64) -> bool {

@@ -5,7 +5,7 @@ use super::bypass::Bypass;
 use super::cut::Cutter;
 use super::filter::VersionFilter;
 use super::fresh::Held;
-use super::plan::Plan;
+use super::plan::{Cause, Plan};
 use super::readahead::readahead;
 use crate::db::{Engine, Installed, Tree, Work};
 use crate::error::{Error, Result};
@@ -102,6 +102,8 @@ impl CompactionJob {
             to: plan.to as u8,
             jobs: 1,
             moves: u64::from(plan.is_move),
+            for_deletes: u64::from(plan.cause == Cause::Deletes),
+            for_small_tables: u64::from(plan.cause == Cause::SmallTables),
             read_bytes,
             write_bytes: vec![0; tiers],
             seconds: 0.0,
@@ -281,6 +283,10 @@ impl CompactionJob {
     }
 
     fn cutter(&self, output: Output) -> Cutter {
+        if self.plan.cause == Cause::SmallTables {
+            // They make one table, or there would be no fewer.
+            return Cutter::never();
+        }
         let size = self.engine.sizes.table_size;
         let is_above_lf = output.level < self.tree.last_fast_level;
         // On the fast tier the room for the output of a job is what is scarce.

@@ -1,20 +1,26 @@
 //! Which compaction to run next.
 
 mod bypass;
+mod deletes;
 mod room;
+mod small;
 
 use std::ops::RangeInclusive;
 
 use bytes::{BufMut, BytesMut};
 
 use super::bypass::BypassWorth;
-use super::plan::{Plan, Running, union};
+use super::plan::{Cause, Plan, Running, union};
 use super::targets::LevelTargets;
+use crate::db::Passed;
 use crate::key::{KeyRange, SeqNo};
 use crate::placement::Output;
 use crate::sync::Arc;
 use crate::version::edit::FileId;
 use crate::version::{MAX_LEVELS, TableHandle, Version};
+
+/// How urgent it is to merge small tables, where a level at its target has 1.
+const TIDYING: f64 = 0.25;
 
 /// Chooses compactions for one keyspace at one moment.
 pub(crate) struct Picker<'a> {
@@ -35,6 +41,10 @@ pub(crate) struct Picker<'a> {
     pub(crate) bypass: Option<BypassWorth>,
     /// What all levels above f are to take of the fast tier in the long run, in bytes.
     pub(crate) part_above_f: u64,
+    /// How long a full table is, in bytes.
+    pub(crate) table_size: u64,
+    /// Where an iterator passed many deletes.
+    pub(crate) passed: Option<&'a Passed>,
 }
 
 /// What the picker asks about hotness.
@@ -46,14 +56,15 @@ pub(crate) trait Hotness {
 impl Picker<'_> {
     /// Compactions that could start now with how urgent each is, the most urgent first, one for each level. Of L0 also a
     /// smaller one, for when the large one has no room; of the level above f one that passes level f by
-    /// before the ordinary one, where that pays.
+    /// before the ordinary one, where that pays. Last, where there is no more urgent one to start, what gives back what
+    /// deletes hide, and merges small tables.
     pub(crate) fn candidates(&self) -> impl Iterator<Item = (f64, Plan)> {
         let mut scores: Vec<(f64, usize)> = (0..MAX_LEVELS - 1)
             .map(|level| (self.score(level), level))
             .filter(|(score, _)| *score >= 1.0)
             .collect();
         scores.sort_by(|a, b| b.0.total_cmp(&a.0));
-        scores.into_iter().flat_map(|(score, level)| {
+        let of_levels = scores.into_iter().flat_map(|(score, level)| {
             let plans = match level {
                 0 => [self.pick_l0(usize::MAX), self.pick_l0(self.l0_trigger)],
                 _ if level + 1 == self.targets.last_fast() => {
@@ -62,7 +73,10 @@ impl Picker<'_> {
                 _ => [self.pick_level(level), None],
             };
             plans.into_iter().flatten().map(move |plan| (score, plan))
-        })
+        });
+        let tidying = [Self::pick_for_deletes, Self::pick_small].into_iter();
+        let tidying = tidying.zip([TIDYING * 2.0, TIDYING]);
+        of_levels.chain(tidying.filter_map(|(pick, score)| Some((score, pick(self)?))))
     }
 
     /// How far a level is over its target; from 1 on it is compacted.
@@ -158,35 +172,40 @@ impl Picker<'_> {
     pub(crate) fn pick_range(&self, from: usize, meant: &Meant) -> Manual {
         let here = &self.version.levels[from].tables;
         let mut tables = here.iter().filter(|table| meant.holds(from, table));
-        let Some(first) = tables.next() else {
-            return Manual::Done;
-        };
-        let plan = if from == 0 {
-            self.pick_l0(usize::MAX)
-        } else {
-            let plan = self.plan(from, vec![Arc::clone(first)]);
-            plan.and_then(|plan| self.admit(plan))
-        };
-        plan.map_or(Manual::Wait, |plan| Manual::Start(Box::new(plan)))
+        self.manual(tables.next().map(|first| match from {
+            0 => self.pick_l0(usize::MAX),
+            _ => self.plan(from, vec![Arc::clone(first)]),
+        }))
     }
 
     /// The next rewrite of a table of `level` that is `meant`, where it lies: of one whose deletes go by that.
     pub(crate) fn pick_rewrite(&self, level: usize, meant: &Meant) -> Manual {
         let here = &self.version.levels[level].tables;
         let is_due = |table: &TableHandle| meant.holds(level, table) && self.drops(table, level);
-        let Some(table) = here.iter().find(|table| is_due(table)) else {
+        let table = here.iter().find(|table| is_due(table));
+        self.manual(table.map(|table| Some(self.rewrite(level, table))))
+    }
+
+    /// What came of looking for a table that is meant, and planning its way.
+    fn manual(&self, found: Option<Option<Plan>>) -> Manual {
+        let Some(plan) = found else {
             return Manual::Done;
         };
-        let plan = self.admit(self.rewrite(level, table));
+        let plan = plan.and_then(|plan| self.admit(plan));
         plan.map_or(Manual::Wait, |plan| Manual::Start(Box::new(plan)))
     }
 
     /// Writes `table` of `level` anew, on the tier where it belongs.
     fn rewrite(&self, level: usize, table: &Arc<TableHandle>) -> Plan {
+        self.in_place(level, vec![Arc::clone(table)], Cause::Deletes)
+    }
+
+    /// Writes neighbours on `level` anew, on the tier where they belong.
+    fn in_place(&self, level: usize, tables: Vec<Arc<TableHandle>>, cause: Cause) -> Plan {
         Plan {
             from: level,
             to: level,
-            upper: vec![Arc::clone(table)],
+            upper: tables,
             lower: Vec::new(),
             outputs: vec![self.output(level)],
             // Nothing comes to a level below f from elsewhere.
@@ -194,7 +213,13 @@ impl Picker<'_> {
             bypass: None,
             version: Arc::clone(self.version),
             is_move: false,
+            cause,
         }
+    }
+
+    /// How long a full table of `level` is, in bytes.
+    fn table_size(&self, _level: usize) -> u64 {
+        self.table_size
     }
 
     /// Whether `table`, written anew at `level`, would be rid of its deletes, but for those that snapshots need: below
@@ -236,6 +261,7 @@ impl Picker<'_> {
             bypass: None,
             version: Arc::clone(self.version),
             is_move,
+            cause: Cause::Level,
         })
     }
 
@@ -366,6 +392,8 @@ mod tests {
                 cold: 1.0,
             }),
             part_above_f: PART_ABOVE_F,
+            table_size: engine.sizes.table_size,
+            passed: None,
         })
     }
 

@@ -30,9 +30,40 @@ pub(crate) struct Plan {
     pub(crate) version: Arc<Version>,
     /// Give the table its new level without rewriting it.
     pub(crate) is_move: bool,
+    pub(crate) cause: Cause,
+}
+
+/// What a compaction is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// A level holds more than its target, or somebody asked for it.
+    Level,
+    /// Deletes come to what they hide, or go.
+    Deletes,
+    /// Small tables of one level become one.
+    SmallTables,
 }
 
 impl Plan {
+    /// This plan, for another reason.
+    pub(crate) fn because(self, cause: Cause) -> Self {
+        Self { cause, ..self }
+    }
+
+    /// Whether it writes tables anew on the level where they lie.
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.from == self.to
+    }
+
+    /// Whether it brings no record nearer to where that belongs, and so can wait for room.
+    pub(crate) fn can_wait(&self) -> bool {
+        let changes_tier = |table: &Arc<TableHandle>| {
+            let mut outputs = self.outputs.iter();
+            outputs.all(|output| output.tier != table.meta.tier)
+        };
+        self.is_in_place() && !self.upper.iter().any(changes_tier)
+    }
+
     /// All inputs.
     pub(crate) fn inputs(&self) -> impl Iterator<Item = &Arc<TableHandle>> {
         self.upper.iter().chain(&self.lower)
@@ -184,6 +215,7 @@ mod tests {
             bypass: None,
             version: Arc::clone(version),
             is_move: false,
+            cause: Cause::Level,
         }
     }
 

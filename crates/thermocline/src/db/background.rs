@@ -126,7 +126,7 @@ impl Engine {
         }
     }
 
-    fn schedule_compactions(&self) {
+    pub(crate) fn schedule_compactions(&self) {
         while self.background.compactions.look().running() < self.options.compaction_threads
             && !self.background.is_poisoned()
             && self.check_open().is_ok()
@@ -146,6 +146,11 @@ impl Engine {
         if candidates.iter().any(started) {
             return true;
         }
+        // What can wait for room has none made.
+        let candidates: Vec<_> = candidates
+            .into_iter()
+            .filter(|(_, plan)| !plan.can_wait())
+            .collect();
         // One that lacks room on the slow tier must not keep room from being made on the fast one, nor one that wants more there
         // than can be, as all of a large L0 does.
         let helped = |(_, plan): &(Arc<Tree>, Plan)| self.is_helped_by_crossing(plan);
@@ -335,7 +340,7 @@ impl Engine {
             return self.start(tree, moved).is_ok();
         }
         // For a table to get shorter where it lies, no table changes its tier.
-        if plan.from == plan.to {
+        if plan.is_in_place() {
             return false;
         }
         // What it brings down stays until it has ended; what it meets may go, and it is smaller then.
@@ -445,7 +450,17 @@ impl Engine {
 
     /// Whether nothing runs, waits or wants to run.
     pub(crate) fn is_idle(&self) -> bool {
-        !self.is_copying() && self.makes_no_room()
+        !self.is_copying() && self.makes_no_room() && !self.wants_tidying()
+    }
+
+    /// Whether tables could be written anew where they lie, and there is room for it.
+    fn wants_tidying(&self) -> bool {
+        let tidying = self.most_urgent_first(|picker| {
+            let plans = picker.candidates();
+            plans.filter(|(_, plan)| plan.can_wait()).collect()
+        });
+        let has_room = |(_, mut plan): (_, Plan)| self.reserve_for(&mut plan).is_ok();
+        tidying.into_iter().any(has_room)
     }
 
     /// Whether nothing runs, waits or wants to run that could make room.

@@ -30,6 +30,7 @@ mod measure;
 mod numbers;
 mod open;
 mod orphans;
+mod passed;
 mod range;
 mod read;
 mod record_cache;
@@ -60,6 +61,7 @@ pub use snapshot::Snapshot;
 pub(crate) use background::Work;
 pub(crate) use directories::dir_conflict;
 pub(crate) use engine::Engine;
+pub(crate) use passed::Passed;
 #[cfg(test)]
 pub(crate) use record_cache::Moment;
 pub(crate) use shape::Shape;

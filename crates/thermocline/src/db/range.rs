@@ -5,6 +5,7 @@ use std::ops::Bound;
 use bytes::Bytes;
 
 use super::engine::Engine;
+use super::passed::Passing;
 use super::tree::Tree;
 use crate::error::{Error, Result};
 use crate::iter::InternalIterator;
@@ -15,6 +16,7 @@ use crate::sync::Arc;
 use crate::table::ScanOptions;
 use crate::tier::Purpose;
 use crate::value::Value;
+use crate::version::edit::KeyspaceId;
 use crate::version::{LevelIter, Superversion, TableHandle};
 
 /// Most bytes read ahead for a scan that goes on.
@@ -27,6 +29,7 @@ const READAHEAD: usize = 256 << 10;
 /// [`crate::metrics::MemoryMetrics::pinned_memtables`].
 pub struct Range {
     engine: Arc<Engine>,
+    keyspace: KeyspaceId,
     superversion: Arc<Superversion>,
     seq: SeqNo,
     bounds: Bounds,
@@ -99,6 +102,7 @@ impl Range {
             .register(|| at.unwrap_or_else(|| engine.visible()));
         Self {
             superversion: tree.pin(),
+            keyspace: tree.id,
             engine,
             seq,
             bounds: Bounds {
@@ -176,6 +180,10 @@ impl Range {
             None => self.open(Front::new)?,
         };
         let record = front.next(self.seq, &self.bounds)?;
+        let last = front.last.as_deref().unwrap_or_default();
+        front
+            .passing
+            .end(&self.engine, self.keyspace, &self.superversion, last);
         self.front = Some(front);
         let met = |key: &[u8]| self.back.as_ref().is_some_and(|back| back.has_given(key));
         Ok(record.filter(|(key, _)| !met(key)))
@@ -187,6 +195,9 @@ impl Range {
             None => self.open(Back::new)?,
         };
         let record = back.next(self.seq, &self.bounds)?;
+        let last = back.last.as_deref().unwrap_or_default();
+        back.passing
+            .end(&self.engine, self.keyspace, &self.superversion, last);
         self.back = Some(back);
         let met = |key: &[u8]| {
             self.front
@@ -252,6 +263,7 @@ struct Front {
     last: Option<Vec<u8>>,
     /// Whether the cursor stands on the record that was given last.
     is_on_given: bool,
+    passing: Passing,
 }
 
 impl Front {
@@ -266,6 +278,7 @@ impl Front {
             cursor,
             last: None,
             is_on_given: false,
+            passing: Passing::default(),
         })
     }
 
@@ -285,6 +298,7 @@ impl Front {
             }
             let older = self.last.as_deref() == Some(key.user_key);
             if older || key.seq > seq || bounds.is_below(key.user_key) {
+                self.passing.count(&self.cursor);
                 self.cursor.next()?;
                 continue;
             }
@@ -301,6 +315,7 @@ impl Front {
                 self.is_on_given = true;
                 return Ok(record);
             }
+            self.passing.count(&self.cursor);
             self.cursor.next()?;
         }
         Ok(None)
@@ -311,6 +326,7 @@ impl Front {
 struct Back {
     cursor: MergingIter,
     last: Option<Bytes>,
+    passing: Passing,
 }
 
 impl Back {
@@ -322,7 +338,11 @@ impl Back {
             Bound::Excluded(key) => cursor.seek_for_prev(InternalKey::seek_to(key, MAX_SEQ))?,
             Bound::Unbounded => cursor.seek_to_last()?,
         }
-        Ok(Self { cursor, last: None })
+        Ok(Self {
+            cursor,
+            last: None,
+            passing: Passing::default(),
+        })
     }
 
     fn has_given(&self, key: &[u8]) -> bool {
@@ -345,6 +365,7 @@ impl Back {
             let newest = self.newest_version(&user_key, seq)?;
             self.last = Some(user_key.clone());
             if let Some(value) = newest {
+                self.passing.give_one();
                 return Ok(Some((user_key, value)));
             }
         }
@@ -359,6 +380,7 @@ impl Back {
             if key.user_key != user_key {
                 break;
             }
+            self.passing.count(&self.cursor);
             if key.seq <= seq {
                 let put = key.kind == Kind::Put;
                 newest = put.then(|| Value::new(self.cursor.value_bytes()));

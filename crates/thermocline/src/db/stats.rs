@@ -33,6 +33,7 @@ struct ReadShard {
     record_cache: AtomicU64,
     promotion_cache: AtomicU64,
     nowhere: AtomicU64,
+    passed: AtomicU64,
     levels: [AtomicU64; MAX_LEVELS],
     tiers: [AtomicU64; MAX_TIERS],
     without_device: AtomicU64,
@@ -134,6 +135,12 @@ impl Stats {
         self.flushes.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts what an iterator passed without giving it.
+    pub(crate) fn count_passed(&self, entries: u64) {
+        let passed = &self.reads[shard()].passed;
+        passed.fetch_add(entries, Ordering::Relaxed);
+    }
+
     /// Adds a finished job to the totals of its pair of levels.
     pub(crate) fn count_compaction(&self, job: &CompactionMetrics) {
         let mut compactions = self.compactions.lock();
@@ -141,6 +148,8 @@ impl Stats {
         (total.from, total.to) = (job.from, job.to);
         total.jobs += job.jobs;
         total.moves += job.moves;
+        total.for_deletes += job.for_deletes;
+        total.for_small_tables += job.for_small_tables;
         total.seconds += job.seconds;
         add_each(&mut total.read_bytes, &job.read_bytes);
         add_each(&mut total.write_bytes, &job.write_bytes);
@@ -173,6 +182,7 @@ impl Stats {
             hits.record_cache += get(&shard.record_cache);
             hits.promotion_cache += get(&shard.promotion_cache);
             hits.absent += get(&shard.nowhere);
+            hits.passed += get(&shard.passed);
             hits.without_device += get(&shard.without_device);
             hits.without_slow_device += get(&shard.without_slow_device);
             hits.block_cache_hits += get(&shard.cache_hits);

@@ -5,6 +5,7 @@ use bytes::Bytes;
 
 use super::averages::Averages;
 use super::engine::Engine;
+use super::passed::LastPassed;
 use super::reservations::Reservations;
 use super::room::FastRooms;
 use super::shares::Share;
@@ -39,6 +40,10 @@ pub(crate) struct Tree {
     pub(crate) hot_bytes: AtomicU64,
     /// Whether a promotion by flush is queued or runs; there is never more than one.
     pub(crate) promoting: AtomicBool,
+    /// What iterators passed of late without giving it.
+    pub(crate) passed: LastPassed,
+    /// Whether a freeze is queued because of that.
+    pub(crate) freezes_soon: AtomicBool,
     /// Stored only under the lock of `state`, by [`Tree::publish`].
     superversion: ArcSwap<Superversion>,
     tally: Arc<Tally>,
@@ -117,6 +122,8 @@ impl Tree {
             promotion_share: Share::default(),
             hot_bytes: AtomicU64::new(0),
             promoting: AtomicBool::new(false),
+            passed: LastPassed::default(),
+            freezes_soon: AtomicBool::new(false),
             state: Mutex::new(TreeState {
                 running: Running::default(),
                 next_epoch: newest.map_or(1, |epoch| epoch + 1),
@@ -410,6 +417,7 @@ impl Tree {
             keyspace: self.id,
             stale: level_f.tables.len() as u64 / ESTIMATES_A_CHANGE,
         });
+        let passed = self.passed.get();
         choose(&Picker {
             version: &superversion.version,
             targets: &targets,
@@ -421,14 +429,16 @@ impl Tree {
             hotness: hotness.as_ref().map(|hotness| hotness as &dyn Hotness),
             bypass: self.bypass_worth(engine),
             part_above_f: rooms.above_f(self),
+            table_size: engine.sizes.table_size,
+            passed: passed.as_ref(),
         })
     }
 
-    /// Whether a compaction could start now.
+    /// Whether a compaction could start now that brings records to where they belong.
     pub(crate) fn wants_compaction(&self, rooms: &FastRooms, engine: &Engine) -> bool {
         let state = self.state.lock();
         self.with_picker_in(rooms, engine, &state, false, |picker| {
-            picker.candidates().next().is_some()
+            picker.candidates().any(|(_, plan)| !plan.can_wait())
         })
     }
 

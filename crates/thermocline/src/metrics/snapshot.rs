@@ -125,6 +125,8 @@ pub struct HitMetrics {
     pub filter_skips: u64,
     /// Tables whose filter let a key pass that they do not hold.
     pub filter_false_positives: u64,
+    /// Deletes, and versions that newer ones hide, that iterators passed on their way.
+    pub passed: u64,
 }
 
 /// Compactions from one level into another.
@@ -138,6 +140,10 @@ pub struct CompactionMetrics {
     pub jobs: u64,
     /// Tables moved without rewriting.
     pub moves: u64,
+    /// Those of the jobs that were begun because of deletes: to bring them down to what they hide, or to be rid of them.
+    pub for_deletes: u64,
+    /// Those of the jobs that merged small tables of one level.
+    pub for_small_tables: u64,
     /// Bytes read per tier.
     pub read_bytes: Vec<u64>,
     /// Bytes written per tier.

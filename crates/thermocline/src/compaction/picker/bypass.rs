@@ -2,7 +2,7 @@
 
 use super::Picker;
 use crate::compaction::bypass::{Bypass, Met};
-use crate::compaction::plan::Plan;
+use crate::compaction::plan::{Cause, Plan};
 use crate::sync::Arc;
 use crate::version::TableHandle;
 
@@ -60,6 +60,7 @@ impl Picker<'_> {
             is_crossing: true,
             version: Arc::clone(self.version),
             is_move: false,
+            cause: Cause::Level,
         })
     }
 }

@@ -66,6 +66,11 @@ impl Writer<'_> {
             "filter_false_positives",
             "Tables a filter let pass in vain",
             hits.filter_false_positives,
+        )?;
+        self.one_counter(
+            "iterator_passed",
+            "Deletes and hidden versions that iterators passed",
+            hits.passed,
         )
     }
 

@@ -124,6 +124,7 @@ fn every_field_appears_with_its_labels_and_nothing_else() {
         ("block_cache_misses_total", 509.0),
         ("filter_skips_total", 510.0),
         ("filter_false_positives_total", 511.0),
+        ("iterator_passed_total", 514.0),
         ("record_cache_limit_bytes", 1601.0),
         ("record_cache_entries", 1603.0),
         ("record_cache_misses_total", 1604.0),
@@ -174,6 +175,11 @@ fn every_field_appears_with_its_labels_and_nothing_else() {
         ("background_cpu_seconds_total{activity=\"ralt\"}", 1504.5),
         ("compactions_total{from=\"0\",to=\"1\"}", 601.0),
         ("compaction_moves_total{from=\"0\",to=\"1\"}", 602.0),
+        ("compactions_for_deletes_total{from=\"0\",to=\"1\"}", 608.0),
+        (
+            "compactions_for_small_tables_total{from=\"0\",to=\"1\"}",
+            609.0,
+        ),
         (
             "compaction_read_bytes_total{from=\"0\",to=\"1\",tier=\"0\"}",
             603.0,

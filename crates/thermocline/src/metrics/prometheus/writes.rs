@@ -79,6 +79,18 @@ impl Writer<'_> {
             each().map(|(l, c)| (l, c.moves)),
         )?;
         self.counter(
+            "compactions_for_deletes",
+            None,
+            "Compactions that brought deletes to what they hide",
+            each().map(|(l, c)| (l, c.for_deletes)),
+        )?;
+        self.counter(
+            "compactions_for_small_tables",
+            None,
+            "Compactions that merged small tables of one level",
+            each().map(|(l, c)| (l, c.for_small_tables)),
+        )?;
+        self.counter(
             "compaction_read",
             Some(Unit::Bytes),
             "Bytes compactions read",

@@ -217,6 +217,7 @@ impl Metrics {
                 percent(hits.filter_false_positives, negatives)
             ),
         );
+        section.pair("passed by iterators", hits.passed.to_string());
         section
     }
 
@@ -227,7 +228,7 @@ impl Metrics {
         if self.compactions.is_empty() {
             return section;
         }
-        let mut head: Vec<String> = ["levels", "jobs", "moves", "time"]
+        let mut head: Vec<String> = ["levels", "jobs", "moves", "for deletes", "merges", "time"]
             .map(str::to_owned)
             .to_vec();
         for tier in 0..self.tiers.len() {
@@ -239,6 +240,8 @@ impl Metrics {
                 format!("L{} > L{}", job.from, job.to),
                 job.jobs.to_string(),
                 job.moves.to_string(),
+                job.for_deletes.to_string(),
+                job.for_small_tables.to_string(),
                 seconds(job.seconds),
             ];
             for (&read, &written) in job.read_bytes.iter().zip(&job.write_bytes) {

@@ -47,11 +47,12 @@ fn every_part_is_shown_with_its_units() {
     check(&text, "Reads", "tier 1", &["504"]);
     check(&text, "Reads", "block cache", &["508 of 1017 (50.0 %)"]);
     check(&text, "Reads", "filter", &["510 skipped, 511 false"]);
+    check(&text, "Reads", "passed by iterators", &["514"]);
     check(
         &text,
         "Flushes",
         "L0 > L1",
-        &["601", "602", "0h10m07s", "603 B", "606 B"],
+        &["601", "602", "608", "609", "0h10m07s", "603 B", "606 B"],
     );
     check(&text, "Flushes", "debt", &["701 B"]);
     check(&text, "Stalls", "because of l0 tables", &["0h13m24s"]);
