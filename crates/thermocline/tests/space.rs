@@ -158,7 +158,7 @@ fn deleted_large_values_leave_nothing_behind_a_compaction() {
 /// Tables on each level.
 fn tables(db: &Db) -> Vec<u64> {
     let levels = db.metrics().levels;
-    levels.iter().map(|level| level.tables as u64).collect()
+    levels.iter().map(|level| level.tables).collect()
 }
 
 /// Tables that meet nothing move down as they are: each flush of keys that rise left one for good, of a few hundred bytes, and a
@@ -176,7 +176,7 @@ fn small_tables_of_keys_that_rise_are_merged() {
             db.wait_idle().unwrap();
             for level in db.metrics().levels.iter().skip(1) {
                 let most = 2 * level.bytes / (64 << 10) + 8;
-                assert!(level.tables as u64 <= most, "{name}: {level:?}");
+                assert!(level.tables <= most, "{name}: {level:?}");
             }
         }
         let merges = db.metrics().compactions;

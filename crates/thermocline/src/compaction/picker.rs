@@ -74,6 +74,8 @@ impl Picker<'_> {
             };
             plans.into_iter().flatten().map(move |plan| (score, plan))
         });
+        let outgrown = self.pick_outgrown().map(|plan| (1.0, plan));
+        let of_levels = of_levels.chain(outgrown);
         let tidying = [Self::pick_for_deletes, Self::pick_small].into_iter();
         let tidying = tidying.zip([TIDYING * 2.0, TIDYING]);
         of_levels.chain(tidying.filter_map(|(pick, score)| Some((score, pick(self)?))))

@@ -82,7 +82,11 @@ fn has_tables(tier: &Tier) -> Result<bool> {
     Ok(files.iter().any(|file| table_number(&file.name).is_some()))
 }
 
-fn refuse_foreign_tables(tier: &Tier) -> Result<()> {
+/// Refuses a directory that holds tables, as one that becomes a store's.
+///
+/// # Errors
+/// [`Error::WrongTier`]; I/O errors.
+pub(super) fn refuse_foreign_tables(tier: &Tier) -> Result<()> {
     if has_tables(tier)? {
         return Err(Error::WrongTier {
             tier: usize::from(tier.index),

@@ -27,6 +27,7 @@ mod lost;
 mod maintenance;
 mod manifest;
 mod measure;
+mod more_tiers;
 mod numbers;
 mod open;
 mod orphans;

@@ -11,6 +11,7 @@ use super::commit::Commit;
 use super::directories::dir_conflict;
 use super::founding::{FIRST_FILE, check_first_is_there, found_new_store, new_shape};
 use super::lost;
+use super::more_tiers::{check_new_tiers, divide_levels};
 use super::numbers::check_numbers;
 use super::orphans::{FoundManifest, Orphans, survey_tables};
 use super::recovery::{RecoveryReport, build_trees, open_tables};
@@ -49,11 +50,18 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
         // A later tier in the first one's place has no manifest either: nothing is damaged then, or missing.
         identity::check_place(&tiers[0])?;
     }
+    let mut new_tiers = Vec::new();
     let (database, shape, manifest) = match found? {
         Some(found) => {
             point!(builder.points, "recovery.begun")?;
+            let mut unmarked = Vec::new();
             for tier in &tiers {
-                identity::check(tier, found.database)?;
+                // That of a new tier is missing.
+                if tier.index > 0 && identity::is_missing(tier)? {
+                    unmarked.push(Arc::clone(tier));
+                } else {
+                    identity::check(tier, found.database)?;
+                }
             }
             let fast = &tiers[0].options.path;
             let manifest = FoundManifest {
@@ -63,7 +71,7 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
                 torn: found.torn,
             };
             let places = found.places();
-            let shape = Shape::from_edits(found.edits).map_err(|misfit| {
+            let mut shape = Shape::from_edits(found.edits).map_err(|misfit| {
                 let offset = found.offsets.get(misfit.index).copied().unwrap_or(0);
                 Error::corruption(&manifest.path, offset, misfit.what)
             })?;
@@ -73,7 +81,10 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
                 return Err(Error::corruption(&manifest.path, offset, what));
             }
             check_tier_count(&shape, tiers.len())?;
+            check_new_tiers(&unmarked, found.database, &shape, &builder.options)?;
+            new_tiers = unmarked;
             check_flash_cache(builder, &shape)?;
+            divide_levels(shape.keyspaces.values_mut(), &builder.options, &sizes);
             (found.database, shape, manifest)
         }
         None if builder.options.create_if_missing => {
@@ -111,6 +122,7 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
         database,
         shape,
         manifest,
+        new_tiers,
         orphans,
         next_file,
     };
@@ -141,6 +153,8 @@ struct Parts<'a> {
     database: u128,
     shape: Shape,
     manifest: FoundManifest,
+    /// What the store is given beside the one tier that it had.
+    new_tiers: Vec<Arc<Tier>>,
     orphans: Orphans,
     next_file: u64,
 }
@@ -231,6 +245,10 @@ impl Parts<'_> {
                 let store = store.log_store(&tier.options.path, false)?;
                 identity::replace(tier, &*store, self.database)?;
             }
+        }
+        // Before the manifest, which divides the levels among the tiers: from then on one without its mark is not mounted.
+        for tier in &self.new_tiers {
+            identity::write(tier, self.database)?;
         }
         let edits = self
             .shape

@@ -1,9 +1,9 @@
 //! Which table gives way where the fast tier is full, and which comes back where it is not.
 
 use super::Picker;
-use crate::compaction::plan::Plan;
+use crate::compaction::plan::{Cause, Plan};
 use crate::sync::Arc;
-use crate::version::TableHandle;
+use crate::version::{MAX_LEVELS, TableHandle};
 
 impl Picker<'_> {
     /// The move of a table that `may` go from the last fast level to a slower tier, however full the level is, and how urgent
@@ -60,6 +60,23 @@ impl Picker<'_> {
                     return None;
                 }
                 Some((-(table.meta.id as f64), self.admit(plan)?))
+            })
+        })
+    }
+
+    /// What brings a table to the slow tier, of a level below f, that lies on the fast one: as of a store of one tier that was
+    /// given another. The last levels, which hold most, go first.
+    pub(super) fn pick_outgrown(&self) -> Option<Plan> {
+        let [fast, slow] = self.tiers;
+        let below_f = (self.targets.last_fast() + 1..MAX_LEVELS).rev();
+        below_f.filter(|_| fast != slow).find_map(|level| {
+            let here = &self.version.levels[level];
+            if here.bytes_on[usize::from(fast)] == 0 {
+                return None;
+            }
+            let mut tables = here.tables.iter().filter(|table| self.is_on_fast(table));
+            tables.find_map(|table| {
+                self.admit(self.in_place(level, vec![Arc::clone(table)], Cause::Level))
             })
         })
     }

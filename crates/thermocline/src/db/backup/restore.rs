@@ -1,11 +1,15 @@
 //! A store made of a generation.
 
+use std::collections::BTreeMap;
+
 use super::generation::Generation;
 use super::{Backups, copy};
 use crate::db::DbBuilder;
 use crate::db::Shape;
+use crate::db::more_tiers::place;
 use crate::db::open::{check_tier_count, open_tiers};
 use crate::error::{Damaged, Error, Result};
+use crate::options::{Options, Resolved};
 use crate::storage::is_of_directory;
 use crate::sync::Arc;
 use crate::tier::{Purpose, Tier};
@@ -21,8 +25,9 @@ pub(super) fn restore(
     builder: &DbBuilder,
 ) -> Result<()> {
     builder.check_tiers()?;
-    builder.options.resolve()?;
+    let sizes = builder.options.resolve()?;
     check_tiers(generation, builder.options.tiers.len())?;
+    let generation = &placed(generation, &builder.options, &sizes);
     let path = backups
         .path
         .join(super::generation::file_name(generation.number));
@@ -57,6 +62,18 @@ pub(super) fn restore(
         }
     })?;
     Ok(())
+}
+
+/// `generation` with its tables on the tiers where they are to lie: that of one tier is divided among more.
+fn placed(generation: &Generation, options: &Options, sizes: &Resolved) -> Generation {
+    let mut generation = generation.clone();
+    place(&mut generation.edits, options, sizes);
+    let added = generation.edits.iter().flat_map(|edit| &edit.added);
+    let tiers: BTreeMap<_, _> = added.map(|table| (table.id, table.tier)).collect();
+    for table in &mut generation.tables {
+        table.tier = tiers.get(&table.id).copied().unwrap_or(table.tier);
+    }
+    generation
 }
 
 /// Refuses a restore that could not be finished before it has begun.
