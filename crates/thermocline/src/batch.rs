@@ -48,7 +48,7 @@ pub(crate) struct Condition {
 /// batch.delete("pear");
 /// assert_eq!(batch.len(), 2);
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
     count: u32,
@@ -67,6 +67,17 @@ pub struct Batch {
     stray: Option<KeyspaceId>,
     /// The first write that was over a limit; reported by [`Batch::validate`].
     too_large: Option<(&'static str, usize, usize)>,
+}
+
+/// Without keys and values, which are its users'.
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch")
+            .field("writes", &self.count)
+            .field("bytes", &self.user_bytes)
+            .field("conditions", &self.conditions.len())
+            .finish()
+    }
 }
 
 impl Batch {

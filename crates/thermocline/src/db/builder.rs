@@ -10,7 +10,6 @@ use crate::storage::{Disk, Medium};
 use crate::sync::Arc;
 
 /// Opens a store whose storage, clock or executor is not the default one.
-#[derive(Debug)]
 pub struct DbBuilder {
     pub(super) options: Options,
     media: Vec<Option<Arc<dyn Medium>>>,

@@ -35,7 +35,6 @@ use crate::version::edit::{FileId, FoundLog, KeyspaceId, TableMeta};
 use crate::version::{FileGuard, Graveyard, HotEstimate, Manifest, TableHandle};
 
 /// An open store.
-#[derive(Debug)]
 pub(crate) struct Engine {
     /// For jobs, which keep the engine alive while they run.
     pub(crate) me: Weak<Engine>,

@@ -48,11 +48,10 @@ use crate::wal;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 pub struct LogReader {
     log: wal::LogReader,
     names: BTreeMap<KeyspaceId, Arc<str>>,
-    path: std::path::PathBuf,
+    pub(super) path: std::path::PathBuf,
     failed: bool,
 }
 

@@ -17,7 +17,7 @@ use crate::version::edit::KeyspaceId;
 
 /// A named, ordered set of records: one LSM-tree. All keyspaces of a store share its log, its
 /// sequence numbers, its memory and its tiers.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Keyspace {
     handle: Arc<Handle>,
     tree: Arc<Tree>,

@@ -10,6 +10,7 @@ mod close;
 mod commit;
 mod compactions;
 mod copying;
+mod debug;
 mod destroy;
 mod directories;
 mod dropped;
@@ -98,7 +99,7 @@ use crate::sync::Arc;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Db {
     default: Keyspace,
 }

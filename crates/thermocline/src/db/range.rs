@@ -28,10 +28,10 @@ const READAHEAD: usize = 256 << 10;
 /// that costs is in [`crate::metrics::TierMetrics::pinned_obsolete_bytes`] and
 /// [`crate::metrics::MemoryMetrics::pinned_memtables`].
 pub struct Range {
-    engine: Arc<Engine>,
+    pub(super) engine: Arc<Engine>,
     keyspace: KeyspaceId,
     superversion: Arc<Superversion>,
-    seq: SeqNo,
+    pub(super) seq: SeqNo,
     bounds: Bounds,
     fills_cache: bool,
     front: Option<Front>,
@@ -46,15 +46,6 @@ pub struct Range {
 struct Bounds {
     lower: Bound<Bytes>,
     upper: Bound<Bytes>,
-}
-
-impl std::fmt::Debug for Range {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Range")
-            .field("seq", &self.seq)
-            .field("bounds", &self.bounds)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Bounds {

@@ -26,9 +26,8 @@ use crate::value::Value;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 pub struct Snapshot {
-    default: Keyspace,
+    pub(super) default: Keyspace,
     seq: SeqNo,
 }
 

@@ -1,6 +1,7 @@
 //! A file system in memory.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt::{self, Debug, Formatter};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,7 @@ use crate::sync::{Arc, Mutex};
 /// assert_eq!(memory.clone().log_store(Path::new("fast"), false)?.read("1.wal")?, b"record");
 /// # Ok::<(), thermocline::Error>(())
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Memory {
     files: Arc<Mutex<Files>>,
 }
@@ -31,7 +32,7 @@ pub struct Memory {
 /// an open handle keeps the content of a file that was removed.
 type Content = Arc<Mutex<Arc<Vec<u8>>>>;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Files {
     directories: HashMap<PathBuf, BTreeMap<String, Content>>,
     locked: HashSet<(PathBuf, Kind)>,
@@ -57,24 +58,54 @@ struct MemoryLock {
     key: (PathBuf, Kind),
 }
 
-#[derive(Debug)]
 struct MemoryLog {
     path: PathBuf,
     content: Content,
 }
 
-#[derive(Debug)]
 struct MemoryTable {
     path: PathBuf,
     bytes: Arc<Vec<u8>>,
 }
 
-#[derive(Debug)]
 struct MemoryWriter {
     memory: Memory,
     dir: PathBuf,
     name: String,
     bytes: Vec<u8>,
+}
+
+/// Without content, which is its users'.
+impl Debug for Memory {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").finish_non_exhaustive()
+    }
+}
+
+impl Debug for MemoryLog {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryLog")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Debug for MemoryTable {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryTable")
+            .field("path", &self.path)
+            .field("len", &self.bytes.len())
+            .finish()
+    }
+}
+
+impl Debug for MemoryWriter {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryWriter")
+            .field("path", &self.dir.join(&self.name))
+            .field("len", &self.bytes.len())
+            .finish()
+    }
 }
 
 impl Memory {

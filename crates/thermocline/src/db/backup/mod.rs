@@ -56,9 +56,8 @@ const TABLES: &str = "tables";
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 pub struct Backups {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     log: Arc<dyn LogStore>,
     tables: Arc<dyn TableStore>,
     work: Mutex<Work>,

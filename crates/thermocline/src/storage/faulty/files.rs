@@ -18,7 +18,7 @@ pub(super) type InodeRef = Arc<Mutex<Inode>>;
 pub(super) type Entries = BTreeMap<String, InodeRef>;
 
 /// A file.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Inode {
     /// What a read returns.
     pub(super) cached: Vec<u8>,
@@ -29,7 +29,7 @@ pub(super) struct Inode {
 }
 
 /// A change of a file's content.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) enum Change {
     /// `bytes` at `offset`. A gap before them reads as zeros: there lay what a failed sync lost.
     Write { offset: usize, bytes: Vec<u8> },
@@ -110,7 +110,6 @@ impl Inode {
 }
 
 /// A directory.
-#[derive(Debug)]
 pub(super) struct Directory {
     cached: Entries,
     durable: Entries,
@@ -120,7 +119,7 @@ pub(super) struct Directory {
 }
 
 /// A change of a directory's names.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) enum EntryChange {
     Enter(String, InodeRef),
     Remove(String),

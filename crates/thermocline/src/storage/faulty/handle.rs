@@ -11,13 +11,21 @@ use crate::storage::memory::{past_the_end, range};
 use crate::storage::{IoBuf, LogFile, TableFile, TableWriter};
 
 /// An open file.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Handle {
     pub(super) disk: Faulty,
     pub(super) dir: PathBuf,
     pub(super) name: String,
     pub(super) path: PathBuf,
     pub(super) file: InodeRef,
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
