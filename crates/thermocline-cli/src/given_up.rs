@@ -21,7 +21,7 @@ pub(crate) fn give_up(
 ) -> Result<DbBuilder, Failure> {
     match given_up {
         None => Ok(builder),
-        Some(_) if args.one_tier => Err(Failure::usage(
+        Some(_) if args.is_one_tier() => Err(Failure::usage(
             "--give-up is for stores of two tiers or more: of one tier nothing would be left",
         )),
         Some(GivenUp::Fast) => Ok(builder.give_up_tier(0)),

@@ -10,6 +10,7 @@ mod given_up;
 mod input;
 mod output;
 mod progress;
+mod selection;
 mod size;
 mod store;
 mod text;

@@ -1,15 +1,18 @@
 //! Which store a command means, and opening it.
 
 use std::io::{self, Write};
-use std::ops::Bound;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args};
 use thermocline::inspect::{self, PlacedBy};
-use thermocline::{Db, Error, Keyspace, Options, Placement, RecoveryReport, TierOptions};
+use thermocline::{
+    Db, DbBuilder, Error, Keyspace, Options, Placement, RecoveryReport, TierOptions,
+};
 
 use crate::failure::Failure;
+use crate::progress;
 use crate::size;
 use crate::text::Notation;
 
@@ -18,6 +21,9 @@ const STORE: &str = "Store";
 
 /// What clap calls the capacity of the fast tier.
 pub(crate) const FAST_CAPACITY: &str = "fast_capacity";
+
+/// For how long the options of a store are those that its files say, while it is open elsewhere and waited for.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// Where a store that places records by hotness keeps its access records, on the fast tier.
 const RALT_DIR: &str = "ralt";
@@ -29,18 +35,8 @@ pub(crate) struct StoreArgs {
     #[arg(long, help_heading = STORE, value_name = "DIR", env = "THERMOCLINE_FAST")]
     pub(crate) fast: PathBuf,
 
-    /// Directory of the slow tier; a store without one needs --one-tier. For one of three tiers or more, once for each that is
-    /// not the fast one, the faster ones first
-    #[arg(long, help_heading = STORE,
-        value_name = "DIR",
-        env = "THERMOCLINE_SLOW",
-        required_unless_present = "one_tier"
-    )]
-    slow: Vec<PathBuf>,
-
-    /// The store has one tier only, at --fast; what the environment says of a slow one and of capacities does not count
-    #[arg(long, help_heading = STORE)]
-    pub(crate) one_tier: bool,
+    #[command(flatten)]
+    others: Others,
 
     /// Bytes the store may occupy on the fast tier, like 1GiB; needed with --slow
     #[arg(long, help_heading = STORE, value_name = "SIZE", value_parser = size::parse, env = "THERMOCLINE_FAST_CAPACITY")]
@@ -53,6 +49,24 @@ pub(crate) struct StoreArgs {
     /// Memory for memtables, caches and buffers [default: 256MiB]
     #[arg(long, help_heading = STORE, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) memory: Option<u64>,
+
+    /// Wait so long at most, like 30s or 5min, for a store that is open elsewhere [default: not at all]
+    #[arg(long, help_heading = STORE, value_name = "TIME", value_parser = humantime::parse_duration)]
+    lock_wait: Option<Duration>,
+}
+
+/// What tiers there are below the fast one: who says neither is told of both flags.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+struct Others {
+    /// Directory of the slow tier; a store without one needs --one-tier. For one of three tiers or more, once for each that is
+    /// not the fast one, the faster ones first
+    #[arg(long, help_heading = STORE, value_name = "DIR", env = "THERMOCLINE_SLOW")]
+    slow: Vec<PathBuf>,
+
+    /// The store has one tier only, at --fast; what the environment says of a slow one and of capacities does not count
+    #[arg(long, help_heading = STORE)]
+    one_tier: bool,
 }
 
 /// What of the command line says that a store has one tier, and what that it has two. The environment may say it of
@@ -85,7 +99,14 @@ pub(crate) fn has_capacity_of_another(matches: &ArgMatches) -> Option<&str> {
 impl StoreArgs {
     /// The directories of the tiers below the fast one, the slowest last; none where there is one tier.
     pub(crate) fn slow(&self) -> &[PathBuf] {
-        if self.one_tier { &[] } else { &self.slow }
+        match &self.others {
+            Others { one_tier: true, .. } => &[],
+            Others { slow, .. } => slow,
+        }
+    }
+
+    pub(crate) fn is_one_tier(&self) -> bool {
+        self.others.one_tier
     }
 
     /// The options of an existing store, for what does not run it: capacities play no part
@@ -138,20 +159,53 @@ impl StoreArgs {
         Ok(options)
     }
 
+    /// What opens the store of these `options`, or works on its files, as the flags say.
+    pub(crate) fn builder(&self, options: Options) -> DbBuilder {
+        Db::builder(options).lock_wait(self.lock_wait.unwrap_or_default())
+    }
+
     /// Opens the existing store.
     pub(crate) fn open(&self) -> Result<Db, Failure> {
-        Ok(open(self.online_options(false)?)?)
+        let opened = self.open_with(false)?;
+        opened.map_err(|error| self.not_opened(error))
     }
-}
 
-/// Opens a store. What its recovery had to give up goes to standard error.
-fn open(options: Options) -> Result<Db, Error> {
-    let db = Db::open(options)?;
-    for warning in warnings(db.recovery()) {
-        // A store that opened is of use where nobody reads this.
-        let _ = writeln!(io::stderr(), "warning: {warning}");
+    /// Opens the store. What its recovery had to give up goes to standard error.
+    fn open_with(&self, create: bool) -> Result<Result<Db, Error>, Failure> {
+        let bar = self
+            .lock_wait
+            .map(|_| progress::spinner("opening the store"));
+        let begun = Instant::now();
+        let opened = loop {
+            // Each time anew: whoever had the store open may have changed what it is placed by.
+            let options = self.online_options(create)?;
+            let left = self.lock_wait.unwrap_or_default();
+            let left = left.saturating_sub(begun.elapsed());
+            let opened = Db::builder(options).lock_wait(left.min(LOCK_WAIT)).open();
+            if left <= LOCK_WAIT || !matches!(opened, Err(Error::Locked { .. })) {
+                break opened;
+            }
+        };
+        if let Some(bar) = bar {
+            bar.finish_and_clear();
+        }
+        let recovery = opened.as_ref().map(Db::recovery);
+        for warning in recovery.map(warnings).unwrap_or_default() {
+            // A store that opened is of use where nobody reads this.
+            let _ = writeln!(io::stderr(), "warning: {warning}");
+        }
+        Ok(opened)
     }
-    Ok(db)
+
+    /// Why the store was not opened, with what helps on this command line.
+    fn not_opened(&self, error: Error) -> Failure {
+        let is_locked = matches!(error, Error::Locked { .. });
+        let hint = "--lock-wait 1min waits for it to be closed".to_owned();
+        Failure::Store {
+            error,
+            hint: (is_locked && self.lock_wait.is_none()).then_some(hint),
+        }
+    }
 }
 
 fn warnings(recovery: &RecoveryReport) -> Vec<String> {
@@ -175,6 +229,9 @@ fn warnings(recovery: &RecoveryReport) -> Vec<String> {
 /// Why the store was not opened, with a hint where there is none. Where only another directory is missing, or another has files of a
 /// store, a device may not be mounted, and a new store is the last thing to make there.
 fn not_created(error: Error, store: &StoreArgs) -> Failure {
+    if !matches!(error, Error::NotFound { .. }) {
+        return store.not_opened(error);
+    }
     let fast = &store.fast;
     let is_fast = |path: &Path| path == fast || std::path::absolute(fast).is_ok_and(|f| path == f);
     let hint = match &error {
@@ -202,9 +259,6 @@ fn holds_a_store(dir: &Path) -> bool {
     let mut names = entries.map(|entry| PathBuf::from(entry.file_name()));
     names.any(|name| name == Path::new("TIER") || name.extension().is_some_and(|e| e == "sst"))
 }
-
-/// Where a range of keys begins and ends.
-pub(crate) type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// The flags of commands that read or write records.
 #[derive(Debug, Args)]
@@ -237,23 +291,6 @@ impl DataArgs {
             .map_err(|why| Failure::usage(format!("{what} {text:?}: {why}")))
     }
 
-    /// The keys from `from` on and before `to`, as far as these are given.
-    pub(crate) fn range(&self, from: Option<&str>, to: Option<&str>) -> Result<KeyBounds, Failure> {
-        let read = |key: Option<&str>| key.map(|key| self.read("key", key)).transpose();
-        let (from, to) = (read(from)?, read(to)?);
-        if let (Some(from), Some(to)) = (&from, &to)
-            && from > to
-        {
-            return Err(Failure::usage(
-                "--from is after --to, so no key is between them; for the opposite order there is `scan --reverse`",
-            ));
-        }
-        Ok((
-            from.map_or(Bound::Unbounded, Bound::Included),
-            to.map_or(Bound::Unbounded, Bound::Excluded),
-        ))
-    }
-
     /// Opens the existing store and keyspace.
     pub(crate) fn open(&self) -> Result<Session, Failure> {
         Session::new(self.store.open()?, self.keyspace.as_deref(), false)
@@ -261,8 +298,8 @@ impl DataArgs {
 
     /// As [`DataArgs::open`], for a command that has `--create`; makes store and keyspace when that is set.
     pub(crate) fn open_or_create(&self, create: bool) -> Result<Session, Failure> {
-        let options = self.store.online_options(create)?;
-        let db = open(options).map_err(|error| not_created(error, &self.store))?;
+        let opened = self.store.open_with(create)?;
+        let db = opened.map_err(|error| not_created(error, &self.store))?;
         Session::new(db, self.keyspace.as_deref(), create)
     }
 }

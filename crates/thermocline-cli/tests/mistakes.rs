@@ -18,7 +18,8 @@ fn an_input_that_cannot_be_read_is_no_mistake_in_a_line() {
 
 #[test]
 fn missing_flags_are_named() {
-    run(&["get", "--fast", "f", "k"]).fails(2, &["--slow"]);
+    // Of a store of one tier nothing was said.
+    run(&["get", "--fast", "f", "k"]).fails(2, &["--slow", "--one-tier"]);
     run(&["get", "--slow", "s", "k"]).fails(2, &["--fast"]);
     let no_capacity = ["get", "--fast", "f", "--slow", "s", "k"];
     run(&no_capacity).fails(2, &["--fast-capacity", "1GiB"]);

@@ -6,6 +6,7 @@ use thermocline::metrics::Metrics;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress;
+use crate::selection::RangeArgs;
 use crate::size;
 use crate::store::DataArgs;
 use crate::text::ESCAPES;
@@ -23,13 +24,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     data: DataArgs,
 
-    /// Only this key and those after it
-    #[arg(long, value_name = "KEY", allow_negative_numbers = true)]
-    from: Option<String>,
-
-    /// Only keys before this one
-    #[arg(long, value_name = "KEY", allow_negative_numbers = true)]
-    to: Option<String>,
+    #[command(flatten)]
+    range: RangeArgs,
 
     /// Print the table bytes of each tier before and after as JSON
     #[arg(long)]
@@ -37,7 +33,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let range = args.data.range(args.from.as_deref(), args.to.as_deref())?;
+    let range = args.range.bounds(&args.data)?;
     let session = args.data.open()?;
     let before = table_bytes(&session.db.metrics());
     let bar = progress::spinner("compacting");

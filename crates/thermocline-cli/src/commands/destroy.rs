@@ -1,7 +1,5 @@
 //! `thermocline destroy`.
 
-use thermocline::Db;
-
 use crate::confirm::confirmed;
 use crate::failure::Failure;
 use crate::given_up::{GivenUp, give_up};
@@ -31,7 +29,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let store = &args.store;
-    let builder = give_up(Db::builder(store.offline_options()), store, args.give_up)?;
+    let builder = give_up(store.builder(store.offline_options()), store, args.give_up)?;
     let mut places = store.fast.display().to_string();
     for slow in store.slow() {
         places.push_str(&format!(" and {}", slow.display()));

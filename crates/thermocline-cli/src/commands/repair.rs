@@ -1,7 +1,7 @@
 //! `thermocline repair`.
 
 use serde_json::{Value as Json, json};
-use thermocline::{Db, Loss, RepairReport};
+use thermocline::{Loss, RepairReport};
 
 use crate::failure::Failure;
 use crate::given_up::{GivenUp, give_up};
@@ -43,7 +43,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let builder = Db::builder(args.store.online_options(false)?);
+    let builder = args.store.builder(args.store.online_options(false)?);
     let builder = give_up(builder, &args.store, args.give_up)?;
     let bar = progress::spinner("reading every file");
     let result = builder.repair(args.dry_run);

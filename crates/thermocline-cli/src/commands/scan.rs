@@ -1,12 +1,11 @@
 //! `thermocline scan`.
 
-use std::ops::Bound;
-
 use serde_json::json;
-use thermocline::{Keyspace, Range};
+use thermocline::Range;
 
 use crate::failure::Failure;
 use crate::output::Out;
+use crate::selection::SelectionArgs;
 use crate::store::DataArgs;
 use crate::text::ESCAPES;
 
@@ -24,22 +23,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     data: DataArgs,
 
-    /// Only keys that start with this
-    #[arg(
-        long,
-        value_name = "PREFIX",
-        allow_negative_numbers = true,
-        conflicts_with_all = ["from", "to"]
-    )]
-    prefix: Option<String>,
-
-    /// Only this key and those after it
-    #[arg(long, value_name = "KEY", allow_negative_numbers = true)]
-    from: Option<String>,
-
-    /// Only keys before this one
-    #[arg(long, value_name = "KEY", allow_negative_numbers = true)]
-    to: Option<String>,
+    #[command(flatten)]
+    selection: SelectionArgs,
 
     /// Print the last key first
     #[arg(long)]
@@ -59,33 +44,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let selection = Selection::new(args)?;
+    let bounds = args.selection.bounds(&args.data)?;
     let session = args.data.open()?;
-    let printed = print(args, selection.open(&session.keyspace));
+    let printed = print(args, session.keyspace.range(bounds));
     session.close()?;
     printed
-}
-
-enum Selection {
-    Prefix(Vec<u8>),
-    Range(Bound<Vec<u8>>, Bound<Vec<u8>>),
-}
-
-impl Selection {
-    fn new(args: &Args) -> Result<Self, Failure> {
-        if let Some(prefix) = &args.prefix {
-            return Ok(Selection::Prefix(args.data.read("prefix", prefix)?));
-        }
-        let (from, to) = args.data.range(args.from.as_deref(), args.to.as_deref())?;
-        Ok(Selection::Range(from, to))
-    }
-
-    fn open(self, keyspace: &Keyspace) -> Range {
-        match self {
-            Selection::Prefix(prefix) => keyspace.prefix(prefix),
-            Selection::Range(from, to) => keyspace.range((from, to)),
-        }
-    }
 }
 
 fn print(args: &Args, mut records: Range) -> Result<(), Failure> {

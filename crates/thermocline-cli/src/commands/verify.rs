@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value as Json, json};
-use thermocline::{Db, Error, VerifyProgress, VerifyReport};
+use thermocline::{Error, VerifyProgress, VerifyReport};
 
 use crate::failure::Failure;
 use crate::output::{self, Out};
@@ -77,7 +77,8 @@ fn closed(args: &Args, failure: Failure) -> Result<(), Failure> {
     else {
         return Err(failure);
     };
-    let found = Db::repair(&args.store.online_options(false)?, true);
+    let options = args.store.online_options(false)?;
+    let found = args.store.builder(options).repair(true);
     let problems = match found {
         Ok(report) if !report.problems.is_empty() => report.problems,
         _ => return Err(failure),

@@ -1,13 +1,18 @@
 //! Opening with parts of one's own: settings are data, components come by builder.
 
+use std::time::Duration;
+
 use super::{Db, RepairReport, destroy, open, repair};
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, Result};
 use crate::executor::{Executor, ThreadPool};
 use crate::options::Options;
 use crate::points::Points;
-use crate::storage::{Disk, Medium};
+use crate::storage::{Disk, Medium, StoreLock};
 use crate::sync::Arc;
+
+/// How often it is tried whether a store is open elsewhere still.
+const LOCK_POLL: Duration = Duration::from_millis(50);
 
 /// Opens a store whose storage, clock or executor is not the default one.
 pub struct DbBuilder {
@@ -16,6 +21,7 @@ pub struct DbBuilder {
     pub(super) clock: Arc<dyn Clock>,
     executor: Option<Arc<dyn Executor>>,
     pub(super) points: Points,
+    lock_wait: Duration,
     given_up: Vec<usize>,
     /// The greatest number of a tier that was named.
     named: usize,
@@ -29,6 +35,7 @@ impl DbBuilder {
             clock: Arc::new(SystemClock::default()),
             executor: None,
             points: Points::default(),
+            lock_wait: Duration::ZERO,
             given_up: Vec::new(),
             named: 0,
         }
@@ -64,6 +71,45 @@ impl DbBuilder {
     pub fn points(mut self, points: Points) -> Self {
         self.points = points;
         self
+    }
+
+    /// Waits for a store that is open elsewhere, so long at most for the lock of each tier, instead of giving [`Error::Locked`] at
+    /// once. The time is the clock's.
+    ///
+    /// ```
+    /// # fn main() -> thermocline::Result<()> {
+    /// # let dir = tempfile::tempdir().expect("a temporary directory");
+    /// use std::time::Duration;
+    /// use thermocline::{Db, Options};
+    /// let open = Db::open(Options::one_tier(dir.path()))?;
+    /// let closer = std::thread::spawn(move || open.close());
+    /// let wait = Duration::from_secs(60);
+    /// let db = Db::builder(Options::one_tier(dir.path())).lock_wait(wait).open()?;
+    /// # closer.join().expect("closes")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn lock_wait(mut self, most: Duration) -> Self {
+        self.lock_wait = most;
+        self
+    }
+
+    /// Takes the lock that `take` tries to take, waiting for it as long as was asked for.
+    pub(super) fn lock_by(
+        &self,
+        take: impl Fn() -> Result<Box<dyn StoreLock>>,
+    ) -> Result<Box<dyn StoreLock>> {
+        let begun = self.clock.now();
+        loop {
+            let taken = take();
+            let waited = self.clock.now().saturating_sub(begun);
+            let left = self.lock_wait.saturating_sub(waited);
+            if left.is_zero() || !matches!(taken, Err(Error::Locked { .. })) {
+                return taken;
+            }
+            self.clock.sleep(left.min(LOCK_POLL));
+        }
     }
 
     /// Lets [`DbBuilder::repair`] and [`DbBuilder::destroy`] go on though nothing is in the directory of tier `tier`: the device is
@@ -143,5 +189,73 @@ impl DbBuilder {
     pub fn destroy(self) -> Result<()> {
         self.check_tiers()?;
         destroy::destroy(&self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::ManualClock;
+    use crate::storage::Memory;
+    use crate::sync::Mutex;
+
+    /// Time that closes a store once so much of it was slept through.
+    #[derive(Debug)]
+    struct Closing {
+        time: ManualClock,
+        at: Duration,
+        store: Mutex<Option<Db>>,
+    }
+
+    impl Clock for Closing {
+        fn now(&self) -> Duration {
+            self.time.now()
+        }
+
+        fn sleep(&self, duration: Duration) {
+            self.time.advance(duration);
+            if self.now() >= self.at
+                && let Some(db) = self.store.lock().take()
+            {
+                db.close().unwrap();
+            }
+        }
+    }
+
+    /// Two commands on one store, one behind the other in a pipe, met: the second was told that the store is open elsewhere, whatever it
+    /// would have waited.
+    #[test]
+    fn a_store_that_is_open_elsewhere_is_waited_for_so_long() {
+        let medium = Arc::new(Memory::new());
+        let builder = || {
+            let fast: Arc<dyn Medium> = Arc::clone(&medium) as _;
+            let builder = Db::builder(Options::two_tiers("/fast", 64 << 20, "/slow"));
+            builder.medium(0, Arc::clone(&fast)).medium(1, fast)
+        };
+        let clock = Arc::new(Closing {
+            time: ManualClock::default(),
+            at: Duration::from_secs(3),
+            store: Mutex::new(Some(builder().open().unwrap())),
+        });
+        let refused = builder().clock(Arc::clone(&clock) as _).open();
+        assert!(matches!(refused, Err(Error::Locked { .. })), "{refused:?}");
+        assert_eq!(clock.now(), Duration::ZERO);
+        let waiting = |most| {
+            let clock: Arc<dyn Clock> = Arc::clone(&clock) as _;
+            builder().clock(clock).lock_wait(most)
+        };
+        // No longer than was asked for, whatever the interval.
+        let refused = waiting(Duration::from_millis(1020)).open();
+        assert!(matches!(refused, Err(Error::Locked { .. })), "{refused:?}");
+        assert_eq!(clock.now(), Duration::from_millis(1020));
+        let refused = waiting(Duration::from_secs(1)).repair(true);
+        assert!(matches!(refused, Err(Error::Locked { .. })), "{refused:?}");
+        let db = waiting(Duration::from_secs(5)).open().unwrap();
+        assert!(
+            clock.now() < Duration::from_millis(3100),
+            "{:?}",
+            clock.now()
+        );
+        db.close().unwrap();
     }
 }

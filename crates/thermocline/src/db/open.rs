@@ -372,7 +372,7 @@ pub(super) fn open_tiers(builder: &DbBuilder, create: bool) -> Result<(Vec<Arc<T
             _ => None,
         };
         if let Some(log) = &log {
-            locks.push(log.lock()?);
+            locks.push(builder.lock_by(|| log.lock())?);
         }
         let tables = medium.table_store(&options.path, create)?;
         let before = builder.options.tiers[..index].iter().map(|t| &t.path);
@@ -383,7 +383,7 @@ pub(super) fn open_tiers(builder: &DbBuilder, create: bool) -> Result<(Vec<Arc<T
                 reason,
             });
         }
-        locks.push(tables.lock()?);
+        locks.push(builder.lock_by(|| tables.lock())?);
         let tier = Tier::new(index as u8, options.clone(), tables, log);
         tiers.push(Arc::new(match index {
             0 => tier.keeping_free(for_logs),
