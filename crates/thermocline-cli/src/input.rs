@@ -2,24 +2,27 @@
 
 use std::io::{self, BufRead, Read};
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use thermocline::{MAX_KEY_LEN, MAX_VALUE_LEN};
 
+use crate::fields;
 use crate::text::Notation;
 
-/// What a byte of a key or a value takes in a line at most: `\u0000`, of a JSON encoder. Where it stands in the notation of `scan`, a backslash
-/// is escaped once more: `\\x00`.
+/// What a byte of a key or a value takes in a line at most: `\u0000`, of a JSON encoder.
 const MOST_PER_BYTE: usize = 6;
 
 /// No line of a record is longer, its end included. The rest is for what stands around key and value.
 const LONGEST_LINE: u64 = (MOST_PER_BYTE * (MAX_KEY_LEN + MAX_VALUE_LEN) + 4096) as u64;
 
+/// What some editors begin a file of UTF-8 with.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// How the lines of an input are built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// `key<TAB>value`.
+    /// `key<TAB>value`
     Tsv,
-    /// `{"key": "…", "value": "…"}`.
+    /// `{"key": "…", "value": "…"}`; bytes that are no UTF-8 as "key_hex", "value_hex"
     Jsonl,
 }
 
@@ -50,7 +53,8 @@ pub(crate) enum Bad {
 pub(crate) struct Reader<R> {
     input: R,
     format: Format,
-    notation: Notation,
+    /// How keys and values are written; none if as they are.
+    notation: Option<Notation>,
     line: Vec<u8>,
     number: u64,
     /// Bytes that a line may have, its end included.
@@ -58,7 +62,8 @@ pub(crate) struct Reader<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    pub(crate) fn new(input: R, format: Format, notation: Notation) -> Self {
+    /// Keys and values are in `notation`, or where there is none as they are.
+    pub(crate) fn new(input: R, format: Format, notation: Option<Notation>) -> Self {
         Self {
             input,
             format,
@@ -91,7 +96,11 @@ impl<R: BufRead> Reader<R> {
         if bytes > self.longest {
             return Err(Bad::Line("the line is longer than any record".to_owned()));
         }
-        let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        let mut line = &self.line[..];
+        if self.number == 1 {
+            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        }
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.is_empty() {
             return Ok(Line::Blank);
@@ -107,23 +116,23 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-fn tsv(line: &[u8], notation: Notation) -> Result<Record, String> {
+fn tsv(line: &[u8], notation: Option<Notation>) -> Result<Record, String> {
     let tab = line
         .iter()
         .position(|&b| b == b'\t')
         .ok_or("there is no tab between key and value")?;
     let (key, value) = line.split_at(tab);
     let value = value.strip_prefix(b"\t").unwrap_or(value);
-    Ok((notation.read(key)?, notation.read(value)?))
+    match notation {
+        Some(notation) => Ok((notation.read(key)?, notation.read(value)?)),
+        None => Ok((key.to_vec(), value.to_vec())),
+    }
 }
 
-fn jsonl(line: &[u8], notation: Notation) -> Result<Record, String> {
-    let json: Json = serde_json::from_slice(line).map_err(|e| format!("not JSON: {e}"))?;
-    let field = |name: &str| {
-        let text = json.get(name).and_then(Json::as_str);
-        let text = text.ok_or_else(|| format!("there is no string {name:?}"))?;
-        notation.read(text.as_bytes())
-    };
+fn jsonl(line: &[u8], notation: Option<Notation>) -> Result<Record, String> {
+    let object: Map<String, Json> =
+        serde_json::from_slice(line).map_err(|e| format!("not a JSON object: {e}"))?;
+    let field = |name| fields::bytes(&object, name, notation.unwrap_or(Notation::Text));
     Ok((field("key")?, field("value")?))
 }
 
@@ -132,7 +141,7 @@ mod tests {
     use super::*;
 
     fn read(input: &str, format: Format, notation: Notation) -> Result<Vec<Record>, String> {
-        read_all(&mut Reader::new(input.as_bytes(), format, notation))
+        read_all(&mut Reader::new(input.as_bytes(), format, Some(notation)))
     }
 
     fn read_all(reader: &mut Reader<&[u8]>) -> Result<Vec<Record>, String> {
@@ -162,18 +171,82 @@ mod tests {
         assert_eq!(hex, Ok(vec![record(b"k", b"\x00\xff")]));
     }
 
+    /// The notation of the command line was read out of JSON strings too, whose own escapes were done with: of `C:\new\table` a line
+    /// feed and a tab were stored.
     #[test]
-    fn json_lines_hold_a_key_and_a_value() {
-        let input = "{\"key\":\"a\\\\x00\",\"value\":\"1\"}\n";
+    fn json_strings_are_what_json_says() {
+        let input = r#"{"key":"p\u0000","value":"C:\\new\\table"}"#;
         let found = read(input, Format::Jsonl, Notation::Text);
-        assert_eq!(found, Ok(vec![record(b"a\0", b"1")]));
+        assert_eq!(found, Ok(vec![record(b"p\0", br"C:\new\table")]));
+        let input = r#"{"key_hex":"00ff","value":"\ud83d\ude00","more":1}"#;
+        let found = read(input, Format::Jsonl, Notation::Text);
+        assert_eq!(found, Ok(vec![record(b"\0\xff", "😀".as_bytes())]));
+        let input = r#"{"key":"6b","value_hex":"00"}"#;
+        let found = read(input, Format::Jsonl, Notation::Hex);
+        assert_eq!(found, Ok(vec![record(b"k", b"\0")]));
+    }
+
+    #[test]
+    fn lines_that_are_literal_have_no_escapes() {
+        let input = b"C:\\new\tC:\\x41\xff\r\n";
+        let mut reader = Reader::new(&input[..], Format::Tsv, None);
+        let found = read_all(&mut reader);
+        assert_eq!(found, Ok(vec![record(br"C:\new", b"C:\\x41\xff")]));
+    }
+
+    /// It became a part of the first key.
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_key() {
+        let mark = "\u{feff}";
+        let lines = format!("{mark}a\t1\n{mark}b\t2\n");
+        let found = read(&lines, Format::Tsv, Notation::Text);
+        let marked = format!("{mark}b");
+        let others = record(marked.as_bytes(), b"2");
+        assert_eq!(found, Ok(vec![record(b"a", b"1"), others]));
+        let line = format!("{mark}{{\"key\":\"a\",\"value\":\"1\"}}");
+        let found = read(&line, Format::Jsonl, Notation::Text);
+        assert_eq!(found, Ok(vec![record(b"a", b"1")]));
+    }
+
+    proptest::proptest! {
+        /// What `scan` prints, `load` reads back, whatever the bytes.
+        #[test]
+        fn lines_of_a_scan_are_its_records(
+            records in proptest::collection::vec((bytes(), bytes()), 0..8),
+        ) {
+            for notation in [Notation::Text, Notation::Hex] {
+                let tsv = |(key, value): &Record| notation.show_record(key, Some(value));
+                let json = |(key, value): &Record| {
+                    fields::record(key, Some(value), notation).to_string()
+                };
+                let lines: Vec<String> = records.iter().map(tsv).collect();
+                let found = read(&lines.join("\n"), Format::Tsv, notation);
+                proptest::prop_assert_eq!(found.as_ref(), Ok(&records));
+                let lines: Vec<String> = records.iter().map(json).collect();
+                for notation in [notation, Notation::Text] {
+                    let found = read(&lines.join("\r\n"), Format::Jsonl, notation);
+                    proptest::prop_assert_eq!(found.as_ref(), Ok(&records));
+                }
+            }
+        }
+    }
+
+    /// Bytes of which many mean something to one notation or the other.
+    fn bytes() -> impl proptest::strategy::Strategy<Value = Vec<u8>> {
+        use proptest::prelude::*;
+        let special = prop::sample::select(&b"\\\\\\xtnr<0f\t\n\r\"{\xef\xbb\xbf\x00\x1b"[..]);
+        let byte = prop_oneof![3 => special, 1 => any::<u8>()];
+        prop_oneof![
+            proptest::collection::vec(byte, 0..12),
+            any::<String>().prop_map(String::into_bytes),
+        ]
     }
 
     /// A line was read to its end, wherever that was: an input without any, such as a device, filled the memory.
     #[test]
     fn a_line_is_read_no_further_than_a_record_can_go() {
         let input = b"a\t12\nb\t12345678\n";
-        let mut reader = Reader::new(&input[..], Format::Tsv, Notation::Text);
+        let mut reader = Reader::new(&input[..], Format::Tsv, Some(Notation::Text));
         reader.longest = 5;
         let error = read_all(&mut reader).expect_err("the second is longer");
         assert_eq!(error, "2: the line is longer than any record");
@@ -185,8 +258,10 @@ mod tests {
         for byte in 0..=u8::MAX {
             for notation in [Notation::Text, Notation::Hex] {
                 let shown = notation.show(&[byte]);
-                let quoted = Json::from(shown).to_string();
-                assert!(quoted.len() - 2 <= MOST_PER_BYTE, "{quoted}");
+                assert!(shown.len() <= MOST_PER_BYTE, "{shown}");
+                let json = fields::record(&[byte], None, notation).to_string();
+                let around = r#"{"key_hex":""}"#.len();
+                assert!(json.len() <= MOST_PER_BYTE + around, "{json}");
             }
         }
     }
@@ -195,13 +270,15 @@ mod tests {
     fn a_bad_line_is_named_by_its_number() {
         for (input, format, words) in [
             ("a\t1\nb", Format::Tsv, "2: there is no tab"),
-            ("a\\q\t1", Format::Tsv, "1: a backslash"),
+            ("{\"key\":\"a\"}", Format::Jsonl, "1: there is no \"value\""),
+            ("{\"key\":1}", Format::Jsonl, "1: \"key\" is no string"),
+            ("{\"key_hex\":\"0\"}", Format::Jsonl, "1: \"key_hex\": hex"),
             (
-                "{\"key\":\"a\"}",
+                "{\"key\":\"a\",\"key_hex\":\"61\"}",
                 Format::Jsonl,
-                "1: there is no string \"value\"",
+                "1: there are both",
             ),
-            ("\n[", Format::Jsonl, "2: not JSON"),
+            ("\n[", Format::Jsonl, "2: not a JSON object"),
         ] {
             let error = read(input, format, Notation::Text).expect_err("bad");
             assert!(error.starts_with(words), "{error}");

@@ -6,6 +6,7 @@ mod cli;
 mod commands;
 mod confirm;
 mod failure;
+mod fields;
 mod given_up;
 mod input;
 mod output;

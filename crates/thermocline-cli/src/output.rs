@@ -47,12 +47,12 @@ impl Out {
 
     /// Writes a JSON value on one line.
     pub(crate) fn json(&mut self, value: &Json) -> Result<(), Failure> {
-        self.line(value.to_string())
+        self.line(printable(value.to_string()))
     }
 
     /// Writes a JSON value over several lines.
     pub(crate) fn pretty_json(&mut self, value: &Json) -> Result<(), Failure> {
-        self.line(format!("{value:#}"))
+        self.line(printable(format!("{value:#}")))
     }
 
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
@@ -68,6 +68,20 @@ impl Out {
             result => result.map_err(Failure::Output),
         }
     }
+}
+
+/// `json` without control characters that JSON allows in strings, as they could drive the reader's terminal: they are escaped.
+fn printable(json: String) -> String {
+    // A line feed is one between fields: those in strings are escaped.
+    let is_shown = |c: char| !c.is_control() || c == '\n';
+    if json.chars().all(is_shown) {
+        return json;
+    }
+    let escape = |c: char| match is_shown(c) {
+        true => String::from(c),
+        false => format!("\\u{:04x}", u32::from(c)),
+    };
+    json.chars().map(escape).collect()
 }
 
 /// A path as JSON, which holds text only: what is no UTF-8 in it is replaced, as in the text for people.
@@ -92,6 +106,14 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn json_drives_no_terminal() {
+        let value = serde_json::json!({"key": "\u{1b}[0m \u{7f}\u{9b}ü\n"});
+        let shown = printable(format!("{value:#}"));
+        assert!(shown.contains(r"\u001b[0m \u007f\u009bü\n"), "{shown}");
+        assert_eq!(serde_json::from_str::<Json>(&shown).unwrap(), value);
+    }
 
     /// `torture kill` stood still: the command held standard output, and threads of the processes that it kills say there what they
     /// have written.

@@ -1,8 +1,9 @@
-//! Keys and values as text: UTF-8 with `\xNN` escapes, or hexadecimal.
+//! Keys and values as text: UTF-8 with escapes, or hexadecimal. Without either they are fields of JSON: see `fields`.
 
 /// What the help of commands that take or print keys says of [`Notation::Text`].
-pub(crate) const ESCAPES: &str =
-    r"Text may hold the escapes \\ \t \n \r and \xNN; output holds them where needed.";
+pub(crate) const ESCAPES: &str = r"Escapes: in keys and values \\ stands for a backslash, \t \n \r for tab, line feed and carriage
+return, \xNN for the byte NN. Any other backslash stands for itself. Output has them where needed,
+and gives the same bytes back. JSON needs none.";
 
 /// How bytes are written on the command line, in files and in output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,18 +18,33 @@ impl Notation {
     /// The bytes that `text` stands for, or why it stands for none.
     pub(crate) fn read(self, text: &[u8]) -> Result<Vec<u8>, String> {
         match self {
-            Notation::Text => unescape(text),
+            Notation::Text => Ok(unescape(text)),
             Notation::Hex => unhex(text),
         }
     }
 
-    /// The text that stands for `bytes`; [`Notation::read`] gives them back.
+    /// The line of text that stands for `bytes`; [`Notation::read`] gives them back.
     pub(crate) fn show(self, bytes: &[u8]) -> String {
         match self {
             Notation::Text => escape(bytes),
-            Notation::Hex => bytes.iter().map(|b| format!("{b:02x}")).collect(),
+            Notation::Hex => hex(bytes),
         }
     }
+
+    /// A record as a line that `load` reads, or a key alone.
+    pub(crate) fn show_record(self, key: &[u8], value: Option<&[u8]>) -> String {
+        let mut line = self.show(key);
+        if let Some(value) = value {
+            line.push('\t');
+            line.push_str(&self.show(value));
+        }
+        line
+    }
+}
+
+/// Two hexadecimal digits a byte.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 fn escape(bytes: &[u8]) -> String {
@@ -40,8 +56,9 @@ fn escape(bytes: &[u8]) -> String {
                 '\t' => out.push_str("\\t"),
                 '\n' => out.push_str("\\n"),
                 '\r' => out.push_str("\\r"),
-                // Control characters could drive the reader's terminal.
-                c if c.is_control() => {
+                // Control characters could drive the reader's terminal, and a byte-order mark at the start of a file is no part of
+                // its first key.
+                c if c.is_control() || c == '\u{feff}' => {
                     let mut utf8 = [0; 4];
                     push_hex(&mut out, c.encode_utf8(&mut utf8).as_bytes());
                 }
@@ -59,32 +76,26 @@ fn push_hex(out: &mut String, bytes: &[u8]) {
     }
 }
 
-fn unescape(text: &[u8]) -> Result<Vec<u8>, String> {
+/// A backslash that begins no escape stands for itself: nothing is changed that is not known.
+fn unescape(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.iter().copied();
-    while let Some(byte) = rest.next() {
-        if byte != b'\\' {
-            out.push(byte);
-            continue;
-        }
-        out.push(match rest.next() {
-            Some(b'\\') => b'\\',
-            Some(b't') => b'\t',
-            Some(b'n') => b'\n',
-            Some(b'r') => b'\r',
-            Some(b'x') => rest
-                .next()
-                .zip(rest.next())
-                .and_then(|(high, low)| hex_byte(high, low))
-                .ok_or("`\\x` takes two hexadecimal digits, like \\x00")?,
-            _ => {
-                return Err(
-                    "a backslash begins \\\\, \\t, \\n, \\r or \\xNN; write \\\\ for itself".into(),
-                );
-            }
-        });
+    let mut rest = text;
+    while let [byte, behind @ ..] = rest {
+        let (byte, behind) = match rest {
+            [b'\\', b'\\', behind @ ..] => (b'\\', behind),
+            [b'\\', b't', behind @ ..] => (b'\t', behind),
+            [b'\\', b'n', behind @ ..] => (b'\n', behind),
+            [b'\\', b'r', behind @ ..] => (b'\r', behind),
+            [b'\\', b'x', high, low, behind_digits @ ..] => match hex_byte(*high, *low) {
+                Some(byte) => (byte, behind_digits),
+                None => (*byte, behind),
+            },
+            _ => (*byte, behind),
+        };
+        out.push(byte);
+        rest = behind;
     }
-    Ok(out)
+    out
 }
 
 fn unhex(text: &[u8]) -> Result<Vec<u8>, String> {
@@ -92,7 +103,7 @@ fn unhex(text: &[u8]) -> Result<Vec<u8>, String> {
     let bytes: Option<Vec<u8>> = pairs.iter().map(|&[h, l]| hex_byte(h, l)).collect();
     match bytes {
         Some(bytes) if rest.is_empty() => Ok(bytes),
-        _ => Err("with --hex, give two hexadecimal digits for each byte".to_owned()),
+        _ => Err("hexadecimal takes two digits for each byte, like 00ff".to_owned()),
     }
 }
 
@@ -124,11 +135,23 @@ mod tests {
         }
     }
 
+    /// A line with `\<` was refused, and one with a Windows path lost its backslashes.
     #[test]
-    fn what_is_not_in_the_notation_is_refused() {
-        for bad in ["\\", "\\q", "\\x", "\\x1", "\\x+1", "\\xgg"] {
-            assert!(Notation::Text.read(bad.as_bytes()).is_err(), "{bad}");
+    fn what_is_no_escape_stays_as_it_is() {
+        let read = |text: &str| Notation::Text.read(text.as_bytes()).unwrap();
+        for same in [
+            "\\",
+            "\\<a>",
+            "\\x",
+            "\\x1",
+            "\\x+1",
+            "\\xgg",
+            "C:\\dir\\",
+            "\\ü",
+        ] {
+            assert_eq!(read(same), same.as_bytes(), "{same}");
         }
+        assert_eq!(read("\\q\\\\\\t\\x41\\x4"), b"\\q\\\tA\\x4");
         for bad in ["0", "0g", "+1"] {
             assert!(Notation::Hex.read(bad.as_bytes()).is_err(), "{bad}");
         }

@@ -264,7 +264,7 @@ fn inspection_shows_the_writes_of_the_log() {
         .filter_map(|group| group["writes"].as_array())
         .flatten()
         .collect();
-    assert_eq!(writes[0]["key"], "k\\x00");
+    assert_eq!(writes[0]["key"], "k\u{0}");
     assert_eq!(
         (&writes[0]["kind"], &writes[1]["kind"]),
         (&"put".into(), &"delete".into())

@@ -35,11 +35,8 @@ fn a_bad_size_is_refused_with_an_example() {
 }
 
 #[test]
-fn bad_escapes_are_explained() {
+fn bad_hexadecimal_is_explained() {
     let store = Store::new();
-    store
-        .run("put --create", &["a\\q", "v"])
-        .fails(2, &["key", "\\xNN"]);
     store
         .run("put --create --hex", &["6b", "zz"])
         .fails(2, &["value", "hexadecimal"]);

@@ -189,5 +189,7 @@ fn help_tells_of_escapes_wherever_keys_are_taken_or_printed() {
         assert!(help.contains(r"\xNN"), "{help}");
     }
     let help = run(&["load", "--help"]).ok();
-    assert!(help.contains(r"\\ in TSV and \\\\ in JSON"), "{help}");
+    for word in ["--literal", "key_hex", "byte-order mark"] {
+        assert!(help.contains(word), "{word}: {help}");
+    }
 }

@@ -92,18 +92,45 @@ fn a_range_may_begin_with_a_minus_and_is_not_the_wrong_way_round() {
 #[test]
 fn a_scan_in_either_form_can_be_loaded_again() {
     let from = Store::new();
-    let lines = b"a\\x00\t\\xff\nb\t\\\\x\n";
+    let lines = b"a\\x00\t\\xff\nb\t\\\\x\n\\xef\\xbb\\xbf\t\xc3\xbc\\\\n\\n\n";
     from.run_with("load --create", &[], lines).ok();
     for (scan, load) in [
         ("scan", "load --create"),
         ("scan --json", "load --create --format jsonl"),
         ("scan --hex", "load --create --hex"),
+        ("scan --hex --json", "load --create --format jsonl"),
+        ("scan --hex --json", "load --create --hex --format jsonl"),
     ] {
         let dump = from.run(scan, &[]).ok();
         let to = Store::new();
         to.run_with(load, &[], dump.as_bytes()).ok();
         assert_eq!(to.run("scan", &[]).ok().as_bytes(), lines, "{scan}");
     }
+}
+
+/// Of a JSON string with a Windows path a line feed and a tab were stored, and a line of TSV with `\<` was refused.
+#[test]
+fn what_is_loaded_is_what_the_format_says() {
+    let store = Store::new();
+    let load = |flags: &str, lines: &str| {
+        let line = format!("load --create {flags}");
+        store.run_with(&line, &[], lines.as_bytes())
+    };
+    let path = r#"{"key":"json","value":"C:\\new\\table"}"#;
+    load("--format jsonl", path).ok();
+    load("", "\u{feff}escaped\t\\<a>\\\\n\\x41\n").ok();
+    load("--literal", "literal\tC:\\new\\\\table\n").ok();
+    let get = |key: &str| store.run("get --raw", &[key]).ok();
+    assert_eq!(get("json"), r"C:\new\table");
+    assert_eq!(get("escaped"), r"\<a>\nA");
+    assert_eq!(get("literal"), r"C:\new\\table");
+    load("--literal --format jsonl", path).fails(2, &["--literal", "TSV"]);
+    load("--literal --hex", "6b\t00").fails(2, &["--literal", "--hex"]);
+    store.run("put", &[r"a\q", r"\xff\t"]).ok();
+    assert_eq!(store.run("get", &[r"a\q"]).ok(), "\\xff\\t\n");
+    let record = store.run("get --json", &[r"a\q"]).json();
+    let expected = serde_json::json!({"key": r"a\q", "value_hex": "ff09"});
+    assert_eq!(record, expected);
 }
 
 #[test]

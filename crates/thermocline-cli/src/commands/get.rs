@@ -1,8 +1,7 @@
 //! `thermocline get`.
 
-use serde_json::json;
-
 use crate::failure::Failure;
+use crate::fields;
 use crate::output::Out;
 use crate::store::DataArgs;
 use crate::text::ESCAPES;
@@ -24,7 +23,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "json")]
     raw: bool,
 
-    /// Print {"key": ..., "value": ...}
+    /// Print {"key": ..., "value": ...}, as `scan --json` does
     #[arg(long)]
     json: bool,
 
@@ -45,7 +44,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             if args.raw {
                 out.raw(value)?;
             } else if args.json {
-                out.json(&json!({"key": notation.show(&key), "value": notation.show(value)}))?;
+                out.json(&fields::record(&key, Some(value), notation))?;
             } else {
                 out.line(notation.show(value))?;
             }

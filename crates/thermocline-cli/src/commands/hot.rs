@@ -4,6 +4,7 @@ use serde_json::{Value as Json, json};
 use thermocline::metrics::{HeatPoint, HeatReport, RaltMetrics};
 
 use crate::failure::Failure;
+use crate::fields::field;
 use crate::output::Out;
 use crate::size;
 use crate::store::StoreArgs;
@@ -185,9 +186,10 @@ fn keys(heat: &HeatReport) -> Vec<String> {
 fn to_json(heat: &HeatReport, ralt: &RaltMetrics) -> Json {
     let (records, bytes) = tracked(heat);
     let keys = heat.hottest.iter().map(|key| {
+        let (name, shown) = field("key", &key.key, Notation::Text);
         json!({
             "keyspace": key.keyspace,
-            "key": Notation::Text.show(&key.key),
+            name: shown,
             "value_bytes": key.value_len,
             "score": key.score,
             "stable": key.is_stable,

@@ -34,7 +34,11 @@ Records are written in batches. When a line is bad, the message names it; the ba
 before it are in the store, and loading the corrected file again does no harm.
 
 {ESCAPES}
-Inside JSON strings too: a backslash in the data is \\\\ in TSV and \\\\\\\\ in JSON."))]
+
+With --literal TSV has no escapes: a key ends at the first tab, a value at the end of the line.
+Strings of JSON are what JSON says; bytes that are no UTF-8 are in \"key_hex\" and \"value_hex\"
+instead, as `scan --json` prints them. What `scan` prints, with whichever of --hex and --json, is
+loaded as it was. A byte-order mark before the first line is left out."))]
 pub(crate) struct Args {
     #[command(flatten)]
     data: DataArgs,
@@ -46,6 +50,10 @@ pub(crate) struct Args {
     /// How lines are built [default: jsonl for *.jsonl and *.ndjson, else tsv]
     #[arg(long, value_enum)]
     format: Option<Format>,
+
+    /// Take the keys and values of TSV as they are, without escapes
+    #[arg(long, conflicts_with = "hex")]
+    literal: bool,
 
     /// Print the summary as JSON
     #[arg(long)]
@@ -64,7 +72,13 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (input, bar) = open_input(&args.file)?;
     let format = args.format.unwrap_or_else(|| guess_format(&args.file));
-    let reader = Reader::new(input, format, args.data.notation());
+    if args.literal && format == Format::Jsonl {
+        return Err(Failure::usage(
+            "--literal is for TSV: strings of JSON are what JSON says",
+        ));
+    }
+    let notation = (!args.literal).then(|| args.data.notation());
+    let reader = Reader::new(input, format, notation);
     let session = args.data.open_or_create(args.create)?;
     let start = Instant::now();
     let mut load = Load::new(&session, &bar, args.acknowledge);

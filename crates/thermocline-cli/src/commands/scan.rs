@@ -1,9 +1,9 @@
 //! `thermocline scan`.
 
-use serde_json::json;
 use thermocline::Range;
 
 use crate::failure::Failure;
+use crate::fields;
 use crate::output::Out;
 use crate::selection::SelectionArgs;
 use crate::store::DataArgs;
@@ -38,7 +38,8 @@ pub(crate) struct Args {
     #[arg(long)]
     keys_only: bool,
 
-    /// Print one JSON object a line: {"key": ..., "value": ...}
+    /// Print one JSON object a line: {"key": ..., "value": ...}. What is no UTF-8, and with --hex everything, is called
+    /// "key_hex" or "value_hex" and hexadecimal
     #[arg(long)]
     json: bool,
 }
@@ -63,12 +64,11 @@ fn print(args: &Args, mut records: Range) -> Result<(), Failure> {
             break;
         };
         let (key, value) = record?;
-        let key = notation.show(&key);
-        match (args.json, args.keys_only) {
-            (true, true) => out.json(&json!({"key": key}))?,
-            (true, false) => out.json(&json!({"key": key, "value": notation.show(&value)}))?,
-            (false, true) => out.line(key)?,
-            (false, false) => out.line(format!("{key}\t{}", notation.show(&value)))?,
+        let value = (!args.keys_only).then_some(&value[..]);
+        if args.json {
+            out.json(&fields::record(&key, value, notation))?;
+        } else {
+            out.line(notation.show_record(&key, value))?;
         }
     }
     out.finish()

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 use thermocline::inspect::{AccessRecords, Change, Content, Contents, Entry, TableEntry, Write};
 
+use crate::fields::field;
 use crate::text::Notation;
 
 /// The fields of what is valid, or a field that says what it is instead.
@@ -65,7 +66,7 @@ pub(super) fn change(change: &Change) -> Json {
 }
 
 pub(super) fn table_entry(table: &TableEntry) -> Map<String, Json> {
-    let fields = [
+    let numbers = [
         ("table", json!(table.number)),
         ("keyspace", json!(table.keyspace)),
         ("level", json!(table.level)),
@@ -76,13 +77,13 @@ pub(super) fn table_entry(table: &TableEntry) -> Map<String, Json> {
         ("deletes", json!(table.deletes)),
         ("first_seq", json!(table.first_seq)),
         ("last_seq", json!(table.last_seq)),
-        ("first_key", json!(Notation::Text.show(&table.first_key))),
-        ("last_key", json!(Notation::Text.show(&table.last_key))),
     ];
-    fields
-        .map(|(name, value)| (name.to_owned(), value))
-        .into_iter()
-        .collect()
+    let keys = [
+        field("first_key", &table.first_key, Notation::Text),
+        field("last_key", &table.last_key, Notation::Text),
+    ];
+    let numbers = numbers.map(|(name, value)| (name.to_owned(), value));
+    numbers.into_iter().chain(keys).collect()
 }
 
 pub(super) fn contents(contents: &Contents) -> Json {
@@ -116,11 +117,12 @@ pub(super) fn access_records(records: &AccessRecords) -> Json {
 }
 
 pub(super) fn write(write: &Write) -> Json {
+    let (name, key) = field("key", &write.key, Notation::Text);
     json!({
         "seq": write.seq,
         "keyspace": write.keyspace,
         "kind": format!("{:?}", write.kind).to_lowercase(),
-        "key": Notation::Text.show(&write.key),
+        name: key,
         "value_bytes": write.value_bytes,
     })
 }
