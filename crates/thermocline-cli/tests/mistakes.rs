@@ -27,6 +27,24 @@ fn missing_flags_are_named() {
     run(&["frobnicate"]).fails(2, &["frobnicate"]);
 }
 
+/// Of a store that may not be written to it was said that `LOCK` cannot be opened.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_store_that_may_not_be_written_to_is_named_with_what_helps() {
+    // Not even root can make a file there.
+    let refusing = "/sys/kernel";
+    if !std::path::Path::new(refusing).is_dir() {
+        return;
+    }
+    for line in ["get k", "scan", "stats", "verify"] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let flags = ["--one-tier", "--fast", refusing];
+        let run = run(&[&words[..], &flags].concat());
+        let run = run.fails(3, &[refusing, "cannot be written to", "open a copy"]);
+        assert!(!run.err.contains("LOCK"), "{}", run.err);
+    }
+}
+
 #[test]
 fn a_bad_size_is_refused_with_an_example() {
     let line = "get --fast f --slow s --fast-capacity lots k";

@@ -130,6 +130,20 @@ pub enum Error {
         /// The tier directory whose lock is held.
         path: PathBuf,
     },
+    /// The file system is read-only, or the directory another user's: not even the lock can be taken.
+    #[error(
+        "{path} cannot be written to ({source}), and a store is written to where it is opened, if only to be read; {advice}",
+        path = path.display(),
+        advice = how_to_write(*owner)
+    )]
+    NotWritable {
+        /// The tier's directory, or the file in it that another user has made.
+        path: PathBuf,
+        /// Number of the user whom it belongs to, where that is the cause; none where the file system is read-only.
+        owner: Option<u32>,
+        /// The system's own words.
+        source: Arc<io::Error>,
+    },
     /// A tier's directory is missing, empty, or belongs somewhere else.
     #[error("tier {tier} at {path}: {problem}", path = path.display())]
     WrongTier {
@@ -286,6 +300,13 @@ impl Error {
     /// Whether bytes on disk are damaged.
     pub fn is_corruption(&self) -> bool {
         matches!(self, Error::Corruption { .. })
+    }
+}
+
+fn how_to_write(owner: Option<u32>) -> String {
+    match owner {
+        Some(owner) => format!("run as user {owner}, whose it is, or open a copy of the store"),
+        None => "mount the file system for writing, or open a copy of the store".to_owned(),
     }
 }
 

@@ -130,7 +130,7 @@ impl Db {
     /// Opens the store that `options` describes, creating it if it may.
     ///
     /// # Errors
-    /// [`Error::InvalidOption`], [`Error::NotFound`], [`Error::Locked`], [`Error::WrongTier`],
+    /// [`Error::InvalidOption`], [`Error::NotFound`], [`Error::Locked`], [`Error::NotWritable`], [`Error::WrongTier`],
     /// [`Error::FormatVersion`], [`Error::Corruption`], and I/O errors.
     pub fn open(options: Options) -> Result<Db> {
         DbBuilder::new(options).open()

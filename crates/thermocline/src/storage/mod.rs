@@ -57,7 +57,7 @@ pub trait LogStore: Send + Sync + Debug {
     /// Takes the directory's lock.
     ///
     /// # Errors
-    /// [`crate::Error::Locked`] when it is held, by this process or another.
+    /// [`crate::Error::Locked`] when it is held, by this process or another; [`crate::Error::NotWritable`]; I/O errors.
     fn lock(&self) -> Result<Box<dyn StoreLock>>;
 
     /// Creates an empty file; an existing one of that name is emptied.
@@ -143,7 +143,7 @@ pub trait TableStore: Send + Sync + Debug {
     /// Takes the directory's lock, where the medium has locks.
     ///
     /// # Errors
-    /// [`crate::Error::Locked`] when it is held, by this process or another.
+    /// [`crate::Error::Locked`] when it is held, by this process or another; [`crate::Error::NotWritable`]; I/O errors.
     fn lock(&self) -> Result<Box<dyn StoreLock>>;
 
     /// Starts an object, expected to be about `expected_len` bytes long. It has no name

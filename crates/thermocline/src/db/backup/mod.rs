@@ -19,7 +19,6 @@ mod take;
 mod work;
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use super::Db;
@@ -162,7 +161,7 @@ impl Backups {
         let tables = medium.table_store(&path.join(TABLES), false);
         let tables = tables.map_err(no_backup)?;
         let lock = match log.lock() {
-            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::ReadOnlyFilesystem => None,
+            Err(Error::NotWritable { owner: None, .. }) => None,
             lock => Some(lock?),
         };
         Ok(Self::of(path, log, tables, lock))

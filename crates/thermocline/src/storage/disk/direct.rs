@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use rustix::fs::OFlags;
 
 use super::directory::Directory;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::storage::buffer_pool::{ALIGNMENT, AlignedBuf};
 
 /// Exists for the moment of [`DirectIo::detect`]; one that a crash left is not listed.
@@ -40,7 +40,7 @@ impl DirectIo {
         let mut options = File::options();
         match options.write(true).create(true).truncate(true).open(&path) {
             Err(e) if e.kind() == ErrorKind::ReadOnlyFilesystem => return Ok(Self::OFF),
-            created => created.map_err(|e| Error::io("create", &path, e))?,
+            created => created.map_err(|e| directory.not_made("create", PROBE_FILE, e))?,
         };
         let block = probe(&path);
         directory.remove(PROBE_FILE)?;

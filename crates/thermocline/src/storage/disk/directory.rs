@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::direct::PROBE_FILE;
@@ -82,13 +83,34 @@ impl Directory {
             .create(true)
             .truncate(false)
             .open(&path)
-            .map_err(|e| Error::io("open", &path, e))?;
+            .map_err(|e| self.not_made("open", name, e))?;
         match file.try_lock() {
             Ok(()) => Ok(Box::new(FileLock { file })),
             Err(TryLockError::WouldBlock) => Err(Error::Locked {
                 path: self.path.clone(),
             }),
             Err(TryLockError::Error(e)) => Err(Error::io("lock", &path, e)),
+        }
+    }
+
+    /// Why the file `name` was not opened for writing, or made. Who may not write to the directory is told so: the file is one
+    /// that nobody knows.
+    pub(super) fn not_made(&self, operation: &'static str, name: &str, source: io::Error) -> Error {
+        let path = self.file(name);
+        let denied = match source.kind() {
+            io::ErrorKind::ReadOnlyFilesystem => false,
+            io::ErrorKind::PermissionDenied => true,
+            _ => return Error::io(operation, path, source),
+        };
+        let path = match denied && path.exists() {
+            true => path,
+            false => self.path.clone(),
+        };
+        let owner = fs::metadata(&path).ok().map(|found| found.uid());
+        Error::NotWritable {
+            owner: owner.filter(|_| denied),
+            path,
+            source: source.into(),
         }
     }
 
@@ -268,6 +290,64 @@ mod tests {
         let _other = open().lock("LOCK-TABLES").unwrap();
         drop(held);
         open().lock("LOCK").unwrap();
+    }
+
+    /// Of a store on a read-only mount, or of another user's, it was said that `LOCK` cannot be opened, a file that nobody knows.
+    #[test]
+    fn who_may_not_write_is_told_so_and_what_to_do() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = Directory::open(home.path(), false).unwrap();
+        let refused = |kind| directory.not_made("open", "LOCK", io::Error::from(kind));
+        let owner = fs::metadata(home.path()).unwrap().uid();
+        let named = home.path().display().to_string();
+        let read_only = refused(io::ErrorKind::ReadOnlyFilesystem);
+        assert!(
+            matches!(&read_only, Error::NotWritable { owner: None, path, .. } if path == home.path())
+        );
+        let denied = refused(io::ErrorKind::PermissionDenied);
+        let told = denied.to_string();
+        assert!(told.contains(&format!("run as user {owner}")), "{told}");
+        for (told, why) in [
+            (read_only.to_string(), "read-only"),
+            (told, "permission denied"),
+        ] {
+            assert!(told.contains(why) && told.contains(&named), "{told}");
+            assert!(told.contains("copy") && !told.contains("LOCK"), "{told}");
+        }
+        fs::write(home.path().join("LOCK"), b"").unwrap();
+        let read_only = refused(io::ErrorKind::ReadOnlyFilesystem).to_string();
+        assert!(!read_only.contains("LOCK"), "{read_only}");
+        let denied = refused(io::ErrorKind::PermissionDenied);
+        assert!(
+            denied.to_string().contains("LOCK"),
+            "another user's: {denied}"
+        );
+        let other = refused(io::ErrorKind::IsADirectory);
+        assert!(matches!(other, Error::Io { .. }), "{other}");
+    }
+
+    /// A directory in which not even root can make a file.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_directory_that_refuses_files_cannot_be_a_tier() {
+        let path = Path::new("/sys/kernel");
+        if !path.is_dir() {
+            return;
+        }
+        let opened = crate::Db::open(crate::Options {
+            create_if_missing: false,
+            ..crate::Options::one_tier(path)
+        });
+        assert!(
+            matches!(opened, Err(Error::NotWritable { .. })),
+            "{opened:?}"
+        );
+        let slow = Disk::default().table_store(path, false);
+        let locked = slow.and_then(|store| store.lock());
+        assert!(
+            matches!(locked, Err(Error::NotWritable { .. })),
+            "{locked:?}"
+        );
     }
 
     #[test]
