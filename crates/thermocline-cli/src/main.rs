@@ -9,6 +9,7 @@ mod failure;
 mod fields;
 mod given_up;
 mod input;
+mod open_files;
 mod output;
 mod progress;
 mod selection;
@@ -20,6 +21,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = cli::parse();
+    open_files::raise_limit();
     match cli.command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
