@@ -60,7 +60,7 @@
 //! | Writers are slowed before anything is full | `db/stall` |
 //! | A crash is made good when the store is opened | `db/open`, `db/recovery`, `wal` |
 //!
-//! [`metrics`] counts all of it, [`inspect`] shows the files of a closed store. `docs/` in the
+//! [`metrics`] counts all of it, [`inspect`] shows the files of a store. `docs/` in the
 //! repository has the architecture, the byte format and the crash argument of each step.
 //!
 //! # Seams

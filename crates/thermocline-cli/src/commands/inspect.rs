@@ -23,8 +23,8 @@ Examples:
   thermocline inspect --one-tier --fast /nvme/db wal --file 00000007.wal
 
 Nothing is changed, not even recovered, so this also works on a store that does not open. No lock is
-taken: beside a program that has the store open, what is said of tables and log may be of a moment ago,
-and a file that is gone since is called damaged.
+taken: beside a program that has the store open, what is said may be of a moment ago. A file that the
+program has replaced since is told from one that is missing.
 Damage is printed where it stands, and makes the exit code 4. JSON comes as one object a line.")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -334,8 +334,11 @@ fn files_in(dir: &Path) -> Result<Vec<(PathBuf, u64)>, Failure> {
     let mut files = Vec::new();
     for entry in entries {
         let entry = entry.map_err(failed)?;
-        let bytes = entry.metadata().map_err(failed)?.len();
-        files.push((entry.path(), bytes));
+        match entry.metadata() {
+            // Replaced since it was listed: somebody has the store open.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            metadata => files.push((entry.path(), metadata.map_err(failed)?.len())),
+        }
     }
     files.sort();
     Ok(files)

@@ -1,13 +1,14 @@
 //! The manifest, edit by edit.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::{Content, Entry, TableEntry, damage, open_tier, open_tiers};
+use super::{Content, Entry, TableEntry, damage, open_tier};
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
 use crate::log_format::{FileHeader, FileKind, Found, Records};
 use crate::options::Options;
+use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::tier::Tier;
 use crate::version::edit::{FoundLog, Learned, PlacedBy, VersionEdit};
@@ -270,20 +271,8 @@ pub fn manifest(options: &Options) -> Result<ManifestReport> {
 /// The manifest without its edits, and these as they were decoded.
 pub(super) fn read(tier: &Arc<Tier>) -> Result<(ManifestReport, Vec<Entry<VersionEdit>>)> {
     let store = log_store(tier)?;
-    let Some(number) = current_manifest(&*store)? else {
-        return Err(Error::NotFound {
-            path: tier.options.path.clone(),
-        });
-    };
-    let name = manifest_file_name(number);
-    let file = store.path().join(&name);
-    let bytes = match store.read(&name) {
-        Err(Error::NotFound { .. }) => {
-            let what = "CURRENT names this manifest, but it is missing";
-            return Err(Error::corruption(file, 0, what));
-        }
-        read => read?,
-    };
+    let (number, bytes) = read_current(&*store, &tier.options.path)?;
+    let file = store.path().join(manifest_file_name(number));
     let mut edits = Vec::new();
     let header = match FileHeader::decode(&file, FileKind::Manifest, &bytes) {
         Ok(header) => header.filter(|header| header.number == number),
@@ -313,6 +302,27 @@ pub(super) fn read(tier: &Arc<Tier>) -> Result<(ManifestReport, Vec<Entry<Versio
     Ok((report, edits))
 }
 
+/// The manifest that `CURRENT` names, which is there before it is named, and goes once another is (I4): one that is missing, and
+/// still named by then, is lost.
+fn read_current(store: &dyn LogStore, path: &Path) -> Result<(u64, Vec<u8>)> {
+    let mut missing = None;
+    loop {
+        let Some(number) = current_manifest(store)? else {
+            let path = path.to_path_buf();
+            return Err(Error::NotFound { path });
+        };
+        let name = manifest_file_name(number);
+        match store.read(&name) {
+            Err(Error::NotFound { .. }) if missing != Some(number) => missing = Some(number),
+            Err(Error::NotFound { .. }) => {
+                let what = "CURRENT names this manifest, but it is missing";
+                return Err(Error::corruption(store.path().join(name), 0, what));
+            }
+            read => return Ok((number, read?)),
+        }
+    }
+}
+
 fn read_edits(number: u64, bytes: &[u8], edits: &mut Vec<Entry<VersionEdit>>) {
     let mut records = Records::new(number, bytes);
     loop {
@@ -333,14 +343,4 @@ fn read_edits(number: u64, bytes: &[u8], edits: &mut Vec<Entry<VersionEdit>>) {
         };
         edits.push(Entry { offset, content });
     }
-}
-
-/// The tiers, and the manifest with its edits.
-pub(super) type Opened = (Vec<Arc<Tier>>, ManifestReport, Vec<Entry<VersionEdit>>);
-
-/// Opens every tier and reads the manifest of the first.
-pub(super) fn open(options: &Options) -> Result<Opened> {
-    let tiers = open_tiers(options)?;
-    let (report, edits) = read(&tiers[0])?;
-    Ok((tiers, report, edits))
 }

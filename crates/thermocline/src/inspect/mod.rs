@@ -1,9 +1,9 @@
-//! What the files of a closed store say, in readable form: manifest, tables, log, access records.
+//! What the files of a store say, in readable form: manifest, tables, log, access records.
 //!
 //! Inspection changes nothing: it takes no lock, replays nothing and creates no file. Damage
-//! is an entry of what it gives back, not an error, as far as anything can still be read. Of a
-//! store that somebody has open it may show a state that never was: files come and go
-//! meanwhile.
+//! is an entry of what it gives back, not an error, as far as anything can still be read. A
+//! store may be open meanwhile, in this process or another: what is shown is then of a moment ago, and a file
+//! that was replaced since is told from one that is lost.
 //!
 //! ```
 //! # fn main() -> thermocline::Result<()> {
@@ -21,6 +21,8 @@
 //! # }
 //! ```
 
+#[cfg(test)]
+pub(crate) mod beside;
 mod hotness;
 mod manifest;
 mod shape;

@@ -1,10 +1,10 @@
 //! The tables of a store, as the manifest and as they themselves describe them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 
-use super::{Content, TableEntry, damage, manifest};
+use super::{Content, TableEntry, damage, manifest, open_tiers};
 use crate::cache::{BlockCache, PinBudget};
 use crate::db::Shape;
 use crate::error::{Error, Result};
@@ -12,7 +12,7 @@ use crate::options::Options;
 use crate::sync::Arc;
 use crate::table::Table;
 use crate::tier::Tier;
-use crate::version::edit::{TableMeta, table_number};
+use crate::version::edit::{FileId, TableMeta, table_number};
 
 /// The tables of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,7 +112,34 @@ pub struct UnnamedFile {
 /// # Errors
 /// As [`super::manifest`], and when the directory of a tier is not there.
 pub fn tables(options: &Options) -> Result<TablesReport> {
-    let (tiers, header, edits) = manifest::open(options)?;
+    look(&open_tiers(options)?)
+}
+
+/// How often the manifest is read anew at most, while a program replaces tables that it named.
+const LOOKS: usize = 100;
+
+/// Looks again where files are missing, at what the manifest names by then. The edit that takes a table out is there before its file
+/// goes (I4): of a table that is missing, and that the manifest read since still names, the file is lost.
+pub(super) fn look(tiers: &[Arc<Tier>]) -> Result<TablesReport> {
+    let mut found = BTreeMap::new();
+    let mut missing = BTreeSet::new();
+    for _ in 1..LOOKS {
+        let (report, missing_now) = look_once(tiers, &mut found)?;
+        if missing_now.is_subset(&missing) {
+            return Ok(report);
+        }
+        missing = missing_now;
+    }
+    Ok(look_once(tiers, &mut found)?.0)
+}
+
+/// The report, and the numbers of tables whose files are missing. What tables say of themselves is taken from `found`, and
+/// added to it: a table is never changed.
+fn look_once(
+    tiers: &[Arc<Tier>],
+    found: &mut BTreeMap<FileId, Content<Contents>>,
+) -> Result<(TablesReport, BTreeSet<FileId>)> {
+    let (header, edits) = manifest::read(&tiers[0])?;
     let mut shape = Shape::default();
     let mut problems = Vec::new();
     for entry in edits {
@@ -127,7 +154,7 @@ pub fn tables(options: &Options) -> Result<TablesReport> {
         }
     }
     let database = header.database.unwrap_or_default();
-    let unnamed = unnamed(&tiers, &shape)?;
+    let unnamed = unnamed(tiers, &shape)?;
     let mut named: Vec<TableMeta> = shape.tables.into_values().collect();
     named.sort_by(|a, b| {
         let place = |t: &TableMeta| (t.keyspace, t.level);
@@ -142,48 +169,55 @@ pub fn tables(options: &Options) -> Result<TablesReport> {
         .into_values()
         .map(|k| (k.id, String::from_utf8_lossy(&k.name).into_owned()))
         .collect();
-    let tables = named.iter().map(|meta| {
-        let name = names.get(&meta.keyspace).cloned();
-        describe(&tiers, meta, name.unwrap_or_default(), database)
-    });
-    Ok(TablesReport {
-        tables: tables.collect::<Result<_>>()?,
+    let mut missing = BTreeSet::new();
+    let mut tables = Vec::with_capacity(named.len());
+    for meta in &named {
+        let (file, described) = describe(tiers, meta, database, found)?;
+        if described.is_none() {
+            missing.insert(meta.id);
+        }
+        tables.push(TableReport {
+            file,
+            keyspace: names.get(&meta.keyspace).cloned().unwrap_or_default(),
+            meta: TableEntry::new(meta),
+            contents: described
+                .unwrap_or_else(|| Content::Damaged("the file is missing".to_owned())),
+        });
+    }
+    let report = TablesReport {
+        tables,
         unnamed,
         problems,
-    })
+    };
+    Ok((report, missing))
 }
 
+/// The file of a table and what it says; none where it is missing.
 fn describe(
     tiers: &[Arc<Tier>],
     meta: &TableMeta,
-    keyspace: String,
     database: u128,
-) -> Result<TableReport> {
+    found: &mut BTreeMap<FileId, Content<Contents>>,
+) -> Result<(PathBuf, Option<Content<Contents>>)> {
     let name = meta.file_name();
-    let (file, contents) = match tiers.get(usize::from(meta.tier)) {
-        None => {
-            let what = format!("it lies on tier {}, which was not given", meta.tier);
-            (PathBuf::from(name), Content::Damaged(what))
-        }
-        Some(tier) => {
-            let file = tier.tables.path().join(name);
-            let contents = match contents(tier, meta, database) {
-                Ok(contents) => Content::Valid(contents),
-                Err(Error::NotFound { .. }) => Content::Damaged("the file is missing".into()),
-                Err(error) => {
-                    let (offset, what) = damage(error, &file)?;
-                    Content::Damaged(format!("at offset {offset}: {what}"))
-                }
-            };
-            (file, contents)
+    let Some(tier) = tiers.get(usize::from(meta.tier)) else {
+        let what = format!("it lies on tier {}, which was not given", meta.tier);
+        return Ok((PathBuf::from(name), Some(Content::Damaged(what))));
+    };
+    let file = tier.tables.path().join(name);
+    if let Some(known) = found.get(&meta.id) {
+        return Ok((file, Some(known.clone())));
+    }
+    let described = match contents(tier, meta, database) {
+        Ok(contents) => Content::Valid(contents),
+        Err(Error::NotFound { .. }) => return Ok((file, None)),
+        Err(error) => {
+            let (offset, what) = damage(error, &file)?;
+            Content::Damaged(format!("at offset {offset}: {what}"))
         }
     };
-    Ok(TableReport {
-        file,
-        keyspace,
-        meta: TableEntry::new(meta),
-        contents,
-    })
+    found.insert(meta.id, described.clone());
+    Ok((file, Some(described)))
 }
 
 fn contents(tier: &Arc<Tier>, meta: &TableMeta, database: u128) -> Result<Contents> {

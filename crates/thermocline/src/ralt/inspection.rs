@@ -20,17 +20,13 @@ impl Ralt {
         path: &Path,
         expected: bool,
     ) -> Result<Option<AccessRecordsReport>> {
-        let read = || -> Result<(Vec<u8>, Vec<FileInfo>)> {
-            let log = medium.log_store(path, false)?;
-            Ok((log.read(NAME)?, log.list()?))
-        };
         let mut report = AccessRecordsReport {
             file: path.join(NAME),
             bytes: 0,
             contents: Content::Damaged("the file is missing".to_owned()),
             problems: Vec::new(),
         };
-        match read() {
+        match read(medium, path) {
             Ok((bytes, files)) => {
                 report.bytes = bytes.len() as u64;
                 report.contents = match State::of_any(&bytes) {
@@ -47,6 +43,25 @@ impl Ralt {
         }
         Ok(Some(report))
     }
+}
+
+/// How often the state is read at most, while a program replaces it.
+const LOOKS: usize = 100;
+
+/// The state, and the files beside it while it was the state. A table goes once a state is there that does not name it: what one lacks
+/// that was replaced meanwhile is not lost.
+fn read(medium: &dyn Medium, path: &Path) -> Result<(Vec<u8>, Vec<FileInfo>)> {
+    let log = medium.log_store(path, false)?;
+    let mut state = log.read(NAME)?;
+    for _ in 1..LOOKS {
+        let files = log.list()?;
+        let now = log.read(NAME)?;
+        if now == state {
+            return Ok((state, files));
+        }
+        state = now;
+    }
+    Ok((state, log.list()?))
 }
 
 /// Which of the tables that the state names are not as it says.

@@ -2,6 +2,10 @@
 
 use super::eviction::{VALUE, of};
 use super::*;
+use crate::inspect::beside::Beside;
+use crate::ralt::state::NAME;
+use crate::storage::LogStore;
+use crate::sync::Mutex;
 
 /// Thresholds are of histograms that lie in the state, and of no table.
 #[test]
@@ -38,4 +42,40 @@ fn where_no_state_is_expected_none_is_no_damage() {
     let found = |expected| Ralt::inspect(&medium, &dir(), expected).unwrap();
     assert_eq!(found(false), None);
     assert_eq!(found(true).unwrap().damaged(), 1);
+}
+
+/// Of records that were rewritten between the look at the state and the one at the directory, the tables that the new state does without
+/// were called missing.
+#[test]
+fn tables_that_a_new_state_does_without_are_not_missing() {
+    let fixture = |medium: &Arc<dyn Medium>| {
+        Fixture::on(Arc::clone(medium), CAPACITY, HotRapOptions::default())
+    };
+    let medium: Arc<dyn Medium> = Arc::new(Memory::new());
+    let other: Arc<dyn Medium> = Arc::new(Memory::new());
+    let read = fixture(&medium);
+    read.read(0, 1, VALUE);
+    read.ralt.close();
+    fixture(&other).ralt.close();
+    let logs = |medium: &Arc<dyn Medium>| medium.log_store(&dir(), false).unwrap();
+    let is_table = |name: &str| name.ends_with(".sst");
+    let names = move |store: &dyn LogStore| {
+        let files = store.list().unwrap().into_iter().map(|file| file.name);
+        files.filter(|name| is_table(name)).collect::<Vec<_>>()
+    };
+    let (store, newer) = (logs(&medium), logs(&other).read(NAME).unwrap());
+    assert_eq!(names(&*store).len(), 1);
+    let replaced = Mutex::new(false);
+    let beside = Beside::new(Arc::clone(&medium), move |name| {
+        if name.is_empty() && !std::mem::replace(&mut *replaced.lock(), true) {
+            store.create("NEW").unwrap().append(&newer).unwrap();
+            store.rename("NEW", NAME).unwrap();
+            for name in names(&*store) {
+                store.remove(&name).unwrap();
+            }
+        }
+    });
+    let report = Ralt::inspect(&beside, &dir(), true).unwrap().unwrap();
+    assert_eq!(report.damaged(), 0, "{report:?}");
+    assert_eq!(report.contents.valid().unwrap().tables, 0);
 }
