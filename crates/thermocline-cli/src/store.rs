@@ -161,7 +161,9 @@ impl StoreArgs {
 
     /// What opens the store of these `options`, or works on its files, as the flags say.
     pub(crate) fn builder(&self, options: Options) -> DbBuilder {
-        Db::builder(options).lock_wait(self.lock_wait.unwrap_or_default())
+        // What somebody looks at by hand is not what the programs read that the store is for.
+        let builder = Db::builder(options).count_accesses(false);
+        builder.lock_wait(self.lock_wait.unwrap_or_default())
     }
 
     /// Opens the existing store.
@@ -181,7 +183,7 @@ impl StoreArgs {
             let options = self.online_options(create)?;
             let left = self.lock_wait.unwrap_or_default();
             let left = left.saturating_sub(begun.elapsed());
-            let opened = Db::builder(options).lock_wait(left.min(LOCK_WAIT)).open();
+            let opened = self.builder(options).lock_wait(left.min(LOCK_WAIT)).open();
             if left <= LOCK_WAIT || !matches!(opened, Err(Error::Locked { .. })) {
                 break opened;
             }

@@ -108,9 +108,7 @@ fn inspection_lists_the_files_of_the_access_records() {
 #[test]
 fn inspection_shows_limits_thresholds_and_fill_of_the_access_records() {
     let store = Store::filled(50, 100);
-    for key in ["key0001", "key0002"] {
-        store.run("get", &[key]).ok();
-    }
+    read(&store, &["key0001", "key0002"]);
     let text = store.run("inspect hotness", &[]).ok();
     // Of the 64 MiB that the fast tier has.
     let usual = HotRapOptions::default();
@@ -145,7 +143,7 @@ fn inspection_shows_limits_thresholds_and_fill_of_the_access_records() {
 #[test]
 fn inspection_tells_of_damaged_access_records_and_exits_with_4() {
     let store = Store::filled(5, 10);
-    store.run("get", &["key0001"]).ok();
+    read(&store, &["key0001"]);
     let state = store.fast().join("ralt").join("RALT");
     let mut bytes = std::fs::read(&state).expect("read");
     let middle = bytes.len() / 2;
@@ -163,6 +161,36 @@ fn inspection_tells_of_damaged_access_records_and_exits_with_4() {
     damaged("the file is missing");
     place_by_level(&store);
     store.run("inspect hotness", &[]).ok();
+}
+
+/// Reads records as a program does that has the store.
+fn read(store: &Store, keys: &[&str]) {
+    let db = thermocline::Db::open(store.options()).expect("opens");
+    for key in keys {
+        assert!(db.get(key).expect("read").is_some());
+    }
+    db.close().expect("closes");
+}
+
+/// Whoever looked at a record by the command made it hotter, and each look told of more accesses.
+#[test]
+fn what_the_command_reads_is_no_access() {
+    let store = Store::filled(5, 10);
+    read(&store, &["key0001"]);
+    let hottest = || store.run("hot --json", &[]).json()["hottest"].clone();
+    let before = hottest();
+    assert_eq!(before.as_array().map(Vec::len), Some(1));
+    for line in [
+        "get key0002",
+        "get key0001",
+        "scan",
+        "verify",
+        "stats",
+        "keyspaces",
+    ] {
+        store.run(line, &[]).ok();
+    }
+    assert_eq!(hottest(), before);
 }
 
 /// Opens the store by level and closes it.

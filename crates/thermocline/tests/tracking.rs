@@ -60,6 +60,30 @@ fn tracked(db: &Db) -> usize {
     db.heat(100).unwrap().hottest.len()
 }
 
+/// Whoever looked at records of a program's store, with the command or otherwise, told it that they are hot.
+#[test]
+fn reads_that_do_not_count_leave_what_is_hot_as_it_was() {
+    let disk = read_store();
+    let heat = |db: &Db| format!("{:?}", db.heat(100).unwrap().hottest);
+    let open = || {
+        let builder = builder(&disk, small_options());
+        builder.count_accesses(false).open().unwrap()
+    };
+    let db = open();
+    let before = heat(&db);
+    assert_eq!(tracked(&db), KEYS.len());
+    // From tables, and then from the record cache.
+    db.flush().unwrap();
+    for _ in 0..10 {
+        assert!(db.get("b").unwrap().is_some());
+        assert!(db.multi_get(&KEYS).unwrap().iter().all(Option::is_some));
+    }
+    db.close().unwrap();
+    let db = open();
+    assert_eq!(heat(&db), before);
+    assert_eq!(db.metrics().hotrap.unwrap().ralt.accesses, 0);
+}
+
 fn names(disk: &Faulty, dir: &str) -> Vec<String> {
     let files = disk.list_raw(Path::new(dir));
     files.into_iter().map(|file| file.name).collect()

@@ -22,6 +22,7 @@ pub struct DbBuilder {
     executor: Option<Arc<dyn Executor>>,
     pub(super) points: Points,
     lock_wait: Duration,
+    pub(super) counts_accesses: bool,
     given_up: Vec<usize>,
     /// The greatest number of a tier that was named.
     named: usize,
@@ -36,6 +37,7 @@ impl DbBuilder {
             executor: None,
             points: Points::default(),
             lock_wait: Duration::ZERO,
+            counts_accesses: true,
             given_up: Vec::new(),
             named: 0,
         }
@@ -92,6 +94,27 @@ impl DbBuilder {
     #[must_use]
     pub fn lock_wait(mut self, most: Duration) -> Self {
         self.lock_wait = most;
+        self
+    }
+
+    /// Whether reads tell what is hot, as they do by default. Without, hotness stays as it was, and so do records where they
+    /// are: for a program that looks at the store of another.
+    ///
+    /// ```
+    /// # fn main() -> thermocline::Result<()> {
+    /// # let dir = tempfile::tempdir().expect("a temporary directory");
+    /// # let (fast, slow) = (dir.path().join("fast"), dir.path().join("slow"));
+    /// let options = thermocline::Options::two_tiers(fast, 64 << 20, slow);
+    /// let db = thermocline::Db::builder(options).count_accesses(false).open()?;
+    /// db.put("lake", "deep")?;
+    /// db.get("lake")?;
+    /// assert_eq!(db.metrics().hotrap.expect("by hotness").ralt.accesses, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn count_accesses(mut self, count: bool) -> Self {
+        self.counts_accesses = count;
         self
     }
 

@@ -75,6 +75,8 @@ pub(crate) struct Engine {
     pub(crate) tally: Arc<Tally>,
     /// Which keys are hot; none when records live by level.
     pub(crate) ralt: Option<Arc<Ralt>>,
+    /// Whether reads tell it so.
+    pub(crate) counts_accesses: bool,
     /// Whether RALT's background work is queued or runs.
     pub(crate) tracking: AtomicBool,
     pub(crate) promotions: PromotionStats,

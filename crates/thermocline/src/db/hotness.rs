@@ -68,7 +68,7 @@ impl Engine {
         found: Found,
         record: &Record,
     ) {
-        if self.ralt.is_none() || record.kind != Kind::Put {
+        if self.ralt.is_none() || !self.counts_accesses || record.kind != Kind::Put {
             return;
         }
         match found {
@@ -130,6 +130,7 @@ impl Engine {
         times: u32,
     ) {
         if times > 0
+            && self.counts_accesses
             && let Some(ralt) = &self.ralt
             && ralt.log(keyspace, key, value_len, times)
         {
@@ -140,7 +141,9 @@ impl Engine {
     /// Logs the reads that caches have answered and would have told of later. For closing: it empties the promotion caches, and
     /// nobody else works for RALT any more.
     pub(super) fn log_waiting_accesses(&self) {
-        let Some(ralt) = &self.ralt else { return };
+        let Some(ralt) = self.ralt.as_ref().filter(|_| self.counts_accesses) else {
+            return;
+        };
         let mut log = |keyspace: KeyspaceId, key: &[u8], value_len: usize, times: u32| {
             if times > 0 && ralt.log(keyspace, key, value_len, times) {
                 // A flush, or else what makes room for one, or a slice of the merges that take turns with flushes. Those that are due

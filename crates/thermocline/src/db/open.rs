@@ -321,6 +321,7 @@ impl Parts<'_> {
             stall: Default::default(),
             tally: Arc::new(Tally::new(builder.options.l0_stop)),
             ralt,
+            counts_accesses: builder.counts_accesses,
             tracking: AtomicBool::new(false),
             promotions: Default::default(),
             hot_room: Default::default(),
