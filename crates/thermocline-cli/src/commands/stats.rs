@@ -56,6 +56,8 @@ fn to_json(m: &Metrics) -> Json {
         "user_write_bytes": m.user_write_bytes,
         "write_amplification": m.write_amplification(),
         "space_amplification": m.space_amplification(),
+        "compression_ratio": m.compression_ratio(),
+        "live_raw_bytes": m.live_raw_bytes,
         "snapshots": m.snapshots,
         "oldest_snapshot": m.oldest_snapshot,
         "oldest_pin_seconds": m.oldest_pin.map(|age| age.as_secs_f64()),
@@ -188,6 +190,7 @@ fn level(level: &LevelMetrics) -> Json {
     json!({
         "tables": level.tables,
         "bytes": level.bytes,
+        "raw_bytes": level.raw_bytes,
         "target_bytes": (level.target_bytes != u64::MAX).then_some(level.target_bytes),
         "tier_bytes": level.tier_bytes,
         "hits": level.hits,

@@ -67,6 +67,7 @@ impl Engine {
                 .collect(),
             levels: self.level_metrics(&level_hits),
             keyspaces: Vec::new(),
+            live_raw_bytes: self.live_raw_bytes(),
             compactions: self.stats.compactions(),
             compaction_debt_bytes: self.compaction_debt(),
             cpu: self.cpu.metrics(),
@@ -185,6 +186,7 @@ impl Engine {
                 level.tables += here.tables.len() as u64;
                 level.bytes += here.bytes;
                 for table in here.tables.iter() {
+                    level.raw_bytes = level.raw_bytes.saturating_add(table.raw_bytes());
                     level.tier_bytes[usize::from(table.meta.tier)] += table.meta.len;
                 }
             }

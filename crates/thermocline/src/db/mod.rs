@@ -44,6 +44,7 @@ mod shape;
 mod shares;
 mod snapshot;
 mod snapshots;
+mod space;
 mod stall;
 mod stats;
 mod tally;

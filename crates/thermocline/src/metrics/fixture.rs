@@ -38,6 +38,7 @@ fn level(index: u64) -> LevelMetrics {
     LevelMetrics {
         tables: base + 1,
         bytes: base + 2,
+        raw_bytes: base + 7,
         // The last level has none.
         target_bytes: if index == 0 { base + 3 } else { u64::MAX },
         tier_bytes: vec![base + 4, base + 5],
@@ -135,6 +136,7 @@ pub(super) fn metrics() -> Metrics {
                 seconds: f64::from(seconds) + 0.5,
             })
             .collect(),
+        live_raw_bytes: 15_007,
         compaction_debt_bytes: 701,
         flushes: 702,
         stalls: StallMetrics {

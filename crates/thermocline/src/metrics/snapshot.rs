@@ -89,6 +89,8 @@ pub struct LevelMetrics {
     pub tables: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Bytes of the keys and values in them, before compression.
+    pub raw_bytes: u64,
     /// The size it is kept at, in bytes; 0 for L0 and for unused levels, `u64::MAX` for the last
     /// level, which takes what comes.
     pub target_bytes: u64,
@@ -246,6 +248,10 @@ pub struct Metrics {
     pub hits: HitMetrics,
     /// Per pair of levels that compacted.
     pub compactions: Vec<CompactionMetrics>,
+    /// How many of the levels' [`raw_bytes`](LevelMetrics::raw_bytes) are live, as a sample of keys in each table has it, to some
+    /// percent: of each key the newest version, if that is no delete. Tables of builds that took no sample count in full. Memtables do
+    /// not count.
+    pub live_raw_bytes: u64,
     /// Bytes that compaction must still move to bring every level to its target.
     pub compaction_debt_bytes: u64,
     /// Processor time of background work, one entry for each activity.
@@ -287,12 +293,29 @@ impl Metrics {
         ratio(written, self.user_write_bytes)
     }
 
-    /// Bytes of all tables per byte in the last level that holds any: what superseded
-    /// records and tombstones cost.
+    /// Bytes of all tables per byte that the live records among them take, all stored alike: what superseded records and deletes cost.
+    /// About 1 of data that was only loaded, and infinite where nothing in the tables is live. It is the same whatever is compressed on which tier:
+    /// [`Metrics::compression_ratio`] has that.
     pub fn space_amplification(&self) -> f64 {
-        let total: u64 = self.levels.iter().map(|level| level.bytes).sum();
-        let last = self.levels.iter().rev().find(|level| level.bytes > 0);
-        last.map_or(1.0, |level| ratio(total, level.bytes))
+        match (self.raw_bytes(), self.live_raw_bytes) {
+            (0, _) => 1.0,
+            (_, 0) => f64::INFINITY,
+            (raw, live) => ratio(raw, live),
+        }
+    }
+
+    /// Bytes of keys and values in all tables per byte of these. Indexes and filters count, so that it may be below 1 without
+    /// compression.
+    pub fn compression_ratio(&self) -> f64 {
+        match self.levels.iter().map(|level| level.bytes).sum() {
+            0 => 1.0,
+            bytes => ratio(self.raw_bytes(), bytes),
+        }
+    }
+
+    pub(super) fn raw_bytes(&self) -> u64 {
+        let levels = self.levels.iter().map(|level| level.raw_bytes);
+        levels.fold(0, u64::saturating_add)
     }
 }
 

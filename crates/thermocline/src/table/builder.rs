@@ -8,6 +8,7 @@ use super::block_builder::{BlockBuilder, DATA_INTERVAL, INDEX_INTERVAL};
 use super::filter;
 use super::footer::Footer;
 use super::index::{BlockWeight, Separator};
+use super::key_sample::Sampler;
 use super::properties::TableProperties;
 use super::stored::{self, BlockHandle, Sealer};
 use crate::error::{Error, Result};
@@ -74,6 +75,7 @@ pub(crate) struct TableBuilder {
     partition_bytes: usize,
     /// Over the checksums of data blocks.
     data_checksum: u64,
+    sampler: Sampler,
     properties: TableProperties,
 }
 
@@ -123,6 +125,7 @@ impl TableBuilder {
             partitions: Vec::new(),
             partition_bytes: 0,
             data_checksum: 0,
+            sampler: Sampler::default(),
             properties: TableProperties::new(identity),
         })
     }
@@ -196,6 +199,9 @@ impl TableBuilder {
             self.last_key.extend_from_slice(key.user_key);
         }
         self.last_trailer = trailer;
+        if self.properties.weight.is_none() {
+            self.sampler.add(key, value, new_user_key);
+        }
         self.block.add(key.user_key, Some(trailer), value);
         let properties = &mut self.properties;
         properties.entries += 1;
@@ -266,6 +272,9 @@ impl TableBuilder {
         self.properties.range.last = Bytes::copy_from_slice(&self.last_key);
         self.properties.data_bytes = self.offset;
         self.properties.data_checksum = Some(self.data_checksum);
+        if self.properties.weight.is_none() {
+            self.properties.key_sample = Some(self.sampler.finish());
+        }
 
         let partitions = std::mem::take(&mut self.partitions);
         let mut filters = Vec::with_capacity(partitions.len());

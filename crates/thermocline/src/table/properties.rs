@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::builder::TableIdentity;
+use super::key_sample::KeySample;
 use super::stored::{Damage, Decoded};
 use crate::coding::{Decoder, put_bytes, put_varint};
 use crate::key::{KeyRange, SeqNo};
@@ -31,6 +32,7 @@ mod tag {
     pub(super) const KEYSPACE_NAME: u64 = 20;
     pub(super) const GONE: u64 = 21;
     pub(super) const DATA_CHECKSUM: u64 = 22;
+    pub(super) const KEY_SAMPLE: u64 = 23;
 }
 
 /// A table's description of itself, as of when it was written: level and tier may have
@@ -59,6 +61,8 @@ pub(crate) struct TableProperties {
     /// Chained over the checksums of all data blocks: tells this content from any other. Tables of
     /// version 0.1.0 have none.
     pub(crate) data_checksum: Option<u64>,
+    /// Some of its keys. Weighed tables and those of older versions have none.
+    pub(crate) key_sample: Option<KeySample>,
 }
 
 impl TableProperties {
@@ -81,6 +85,7 @@ impl TableProperties {
             index_bytes: 0,
             weight: None,
             data_checksum: None,
+            key_sample: None,
         }
     }
 
@@ -106,6 +111,9 @@ impl TableProperties {
         }
         if let Some(checksum) = self.data_checksum {
             field(tag::DATA_CHECKSUM, &checksum.to_le_bytes());
+        }
+        if let Some(sample) = &self.key_sample {
+            field(tag::KEY_SAMPLE, sample.encoded());
         }
         for (tag, value) in [
             (tag::KEYSPACE, u64::from(identity.keyspace)),
@@ -149,7 +157,7 @@ impl TableProperties {
     fn fields(payload: &[u8]) -> Option<Self> {
         let mut numbers = [None; tag::WEIGHT as usize + 1];
         let (mut database, mut first, mut last) = (None, None, None);
-        let mut data_checksum = None;
+        let (mut data_checksum, mut key_sample) = (None, None);
         let (mut replaces, mut gone, mut keyspace_name) = (None, Vec::new(), Bytes::new());
         let mut decoder = Decoder::new(payload);
         while !decoder.is_empty() {
@@ -163,6 +171,7 @@ impl TableProperties {
                 tag::KEYSPACE_NAME => keyspace_name = Bytes::copy_from_slice(bytes),
                 tag::REPLACES => replaces = Some(value.varints()?),
                 tag::DATA_CHECKSUM => data_checksum = Some(value.u64()?),
+                tag::KEY_SAMPLE => key_sample = Some(KeySample::new(Bytes::copy_from_slice(bytes))),
                 tag::GONE => gone = value.varints()?,
                 // A field of a later version is skipped.
                 _ => {
@@ -200,6 +209,7 @@ impl TableProperties {
             index_bytes: number(tag::INDEX_BYTES)?,
             weight: number(tag::WEIGHT),
             data_checksum,
+            key_sample,
         })
     }
 }
@@ -225,6 +235,7 @@ mod tests {
         properties.entries = 1000;
         properties.data_bytes = 1 << 33;
         properties.data_checksum = Some(u64::MAX - 1);
+        properties.key_sample = Some(KeySample::new(Bytes::from_static(b"some keys")));
         properties
     }
 

@@ -83,6 +83,10 @@ fn every_field_appears_with_its_labels_and_nothing_else() {
         let labels = format!("level=\"{i}\"");
         check.take(&format!("level_tables{{{labels}}}"), level.tables as f64);
         check.take(&format!("level_bytes{{{labels}}}"), level.bytes as f64);
+        check.take(
+            &format!("level_raw_bytes{{{labels}}}"),
+            level.raw_bytes as f64,
+        );
         check.take(&format!("level_hits_total{{{labels}}}"), level.hits as f64);
         for (tier, &bytes) in level.tier_bytes.iter().enumerate() {
             check.take(
@@ -230,6 +234,8 @@ fn every_field_appears_with_its_labels_and_nothing_else() {
         ("oldest_snapshot_sequence", 1204.0),
         ("sequence_total", 1205.0),
         ("oldest_pin_seconds", 1206.0),
+        ("raw_bytes", 30_014.0),
+        ("live_raw_bytes", 15_007.0),
         ("background_error", 1.0),
         ("uptime_seconds", 1207.0),
     ] {

@@ -109,6 +109,24 @@ impl Writer<'_> {
             each().map(|(l, level)| (vec![l], level.tables)),
         )?;
         self.gauge(
+            "level_raw",
+            bytes(),
+            "Bytes of keys and values of a level, before compression",
+            each().map(|(l, level)| (vec![l], level.raw_bytes)),
+        )?;
+        self.one_gauge(
+            "raw",
+            bytes(),
+            "Bytes of keys and values in all tables, before compression",
+            metrics.raw_bytes(),
+        )?;
+        self.one_gauge(
+            "live_raw",
+            bytes(),
+            "Bytes of them that are live, by a sample of keys",
+            metrics.live_raw_bytes,
+        )?;
+        self.gauge(
             "level",
             bytes(),
             "Bytes of a level",

@@ -72,6 +72,10 @@ impl Metrics {
             format!("{:.2}", self.space_amplification()),
         );
         section.pair(
+            "compression ratio",
+            format!("{:.2}", self.compression_ratio()),
+        );
+        section.pair(
             "snapshots",
             match self.oldest_snapshot {
                 Some(seq) => format!("{}, oldest at sequence {seq}", self.snapshots),

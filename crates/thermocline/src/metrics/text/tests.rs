@@ -34,6 +34,8 @@ fn every_part_is_shown_with_its_units() {
         "snapshots",
         &["1203", "oldest at sequence 1204"],
     );
+    check(&text, "Store", "space amplification", &["2.00"]);
+    check(&text, "Store", "compression ratio", &["1.00"]);
     check(&text, "Store", "oldest obsolete file", &["0h20m06s"]);
     check(&text, "Store", "ERROR", &["a sync failed"]);
     check(&text, "Tiers", "0", &["1.00 GiB", "0.1 %", "/tier0"]);
@@ -154,6 +156,7 @@ fn columns_line_up() {
 #[test]
 fn a_store_that_did_nothing_shows_no_share() {
     let text = Metrics::default().to_text();
+    check(&text, "Store", "space amplification", &["1.00"]);
     check(&text, "Reads", "all", &["0", "-"]);
     assert!(!text.contains("NaN") && !text.contains("ERROR"), "{text}");
 }

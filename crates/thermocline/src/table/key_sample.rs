@@ -1,0 +1,184 @@
+//! A sample of a table's keys: the user keys with the lowest hashes, and how much each of them takes.
+//!
+//! Every table picks by the same hash, so a key is in the samples of all tables that hold it or of none. Their
+//! union tells how much of several tables is superseded, without reading them.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::filter;
+use crate::coding::{Decoder, put_varint};
+use crate::key::{InternalKey, Kind, SeqNo};
+
+/// Keys in a sample: one of this many of the table's, at least [`LEAST_KEYS`] and at most [`MOST_KEYS`].
+const ONE_OF: u64 = 64;
+const LEAST_KEYS: usize = 8;
+const MOST_KEYS: usize = 64;
+
+/// A key of a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SampledKey {
+    /// Of its newest version in the table.
+    pub(crate) seq: SeqNo,
+    /// Bytes of key and value of that version; 0 if it is a delete.
+    pub(crate) live: u64,
+    /// Bytes of keys and values of all other versions, and of a delete.
+    pub(crate) dead: u64,
+}
+
+/// Picks the sample while a table is written.
+#[derive(Debug, Default)]
+pub(super) struct Sampler {
+    /// By hash, at most [`MOST_KEYS`].
+    picked: BTreeMap<u64, SampledKey>,
+    keys: u64,
+    /// Hash of the user key that was added last.
+    last: u64,
+}
+
+impl Sampler {
+    /// Adds a record of the table, whose records come in order.
+    pub(super) fn add(&mut self, key: InternalKey<'_>, value: &[u8], new_user_key: bool) {
+        let bytes = (key.user_key.len() + value.len()) as u64;
+        if !new_user_key {
+            // An older version of the last key.
+            if let Some(sampled) = self.picked.get_mut(&self.last) {
+                sampled.dead = sampled.dead.saturating_add(bytes);
+            }
+            return;
+        }
+        self.last = filter::hash(key.user_key);
+        self.keys += 1;
+        let is_full = self.picked.len() >= MOST_KEYS;
+        if is_full
+            && self
+                .picked
+                .last_key_value()
+                .is_some_and(|(highest, _)| *highest < self.last)
+        {
+            return;
+        }
+        let (live, dead) = match key.kind {
+            Kind::Delete => (0, bytes),
+            _ => (bytes, 0),
+        };
+        let seq = key.seq;
+        self.picked
+            .insert(self.last, SampledKey { seq, live, dead });
+        if self.picked.len() > MOST_KEYS {
+            self.picked.pop_last();
+        }
+    }
+
+    /// The sample, encoded: its bound, then hash, sequence number and bytes of each key in the order of their hashes.
+    pub(super) fn finish(&self) -> KeySample {
+        let share = usize::try_from(self.keys / ONE_OF).unwrap_or(MOST_KEYS);
+        let most = share.clamp(LEAST_KEYS, MOST_KEYS);
+        // Of two keys with one hash, which is next to impossible, one is missing: it is as if there was one.
+        let has_all = self.keys <= most as u64;
+        let kept = || self.picked.iter().take(most);
+        let highest = kept().next_back().map_or(u64::MAX, |(hash, _)| *hash);
+        let mut out = Vec::new();
+        out.extend_from_slice(&if has_all { u64::MAX } else { highest }.to_le_bytes());
+        for (hash, key) in kept() {
+            out.extend_from_slice(&hash.to_le_bytes());
+            for number in [key.seq, key.live, key.dead] {
+                put_varint(&mut out, number);
+            }
+        }
+        KeySample(out.into())
+    }
+}
+
+/// The sample of a finished table, as its properties have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeySample(Bytes);
+
+impl KeySample {
+    pub(super) fn new(encoded: Bytes) -> Self {
+        Self(encoded)
+    }
+
+    pub(super) fn encoded(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// All keys of the table whose hash is at most this are in the sample. `None` where it makes no sense.
+    pub(crate) fn bound(&self) -> Option<u64> {
+        Decoder::new(&self.0).u64()
+    }
+
+    /// The keys whose hash is at most `bound`, as far as they make sense: a crafted sample ends early.
+    pub(crate) fn keys(&self, bound: u64) -> impl Iterator<Item = (u64, SampledKey)> {
+        let mut decoder = Decoder::new(self.0.get(8..).unwrap_or_default());
+        std::iter::from_fn(move || {
+            let hash = decoder.u64().filter(|hash| *hash <= bound)?;
+            let (seq, live, dead) = (decoder.varint()?, decoder.varint()?, decoder.varint()?);
+            Some((hash, SampledKey { seq, live, dead }))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(keys: impl IntoIterator<Item = (u64, SeqNo, Kind)>) -> KeySample {
+        let mut sampler = Sampler::default();
+        let mut last = None;
+        for (key, seq, kind) in keys {
+            let user_key = key.to_be_bytes();
+            let key = InternalKey::new(&user_key, seq, kind);
+            sampler.add(key, &[0; 92], last != Some(user_key));
+            last = Some(user_key);
+        }
+        sampler.finish()
+    }
+
+    #[test]
+    fn few_keys_are_all_in_it_with_all_their_versions() {
+        let sample = sample([
+            (1, 9, Kind::Put),
+            (1, 4, Kind::Put),
+            (2, 5, Kind::Delete),
+            (2, 3, Kind::Put),
+        ]);
+        assert_eq!(sample.bound(), Some(u64::MAX));
+        let mut keys: Vec<_> = sample.keys(u64::MAX).map(|(_, key)| key).collect();
+        keys.sort_by_key(|key| key.seq);
+        let (deleted, put) = (keys[0], keys[1]);
+        assert_eq!((deleted.seq, deleted.live, deleted.dead), (5, 0, 200));
+        assert_eq!((put.seq, put.live, put.dead), (9, 100, 100));
+    }
+
+    #[test]
+    fn two_tables_pick_the_same_keys_up_to_the_lower_bound() {
+        let all = sample((0..10_000).map(|key| (key, key, Kind::Put)));
+        let every_second = sample(
+            (0..10_000)
+                .step_by(2)
+                .map(|key| (key, 20_000 + key, Kind::Put)),
+        );
+        let bound = all.bound().min(every_second.bound()).unwrap();
+        let hashes =
+            |sample: &KeySample| sample.keys(bound).map(|(hash, _)| hash).collect::<Vec<_>>();
+        let (all, every_second) = (hashes(&all), hashes(&every_second));
+        assert!(every_second.iter().all(|hash| all.contains(hash)));
+        assert_eq!(all.len(), MOST_KEYS);
+        assert!(
+            (20..=44).contains(&every_second.len()),
+            "{}",
+            every_second.len()
+        );
+    }
+
+    #[test]
+    fn a_sample_without_sense_gives_less_and_does_not_panic() {
+        let whole = sample((0..20).map(|key| (key, key, Kind::Put)));
+        for len in 0..whole.0.len() {
+            let cut = KeySample::new(whole.0.slice(..len));
+            assert!(cut.keys(u64::MAX).count() < LEAST_KEYS, "{len}");
+        }
+    }
+}
