@@ -129,7 +129,9 @@ impl Engine {
                 .map(|()| seq);
         }
         let started = self.clock.now();
-        self.make_room(batch.byte_len() as u64)?;
+        let bytes = batch.byte_len() as u64;
+        self.make_room(bytes)
+            .inspect_err(|error| self.refusals.note(error, Some(bytes)))?;
         // The leader looks while all writers wait for it: what has to be read from a disk for that is read, and counted, here. Whether
         // the conditions hold is for the leader to say, who sees what comes before the batch.
         let _ = self.check_conditions(batch.conditions(), |tree, key| self.get(tree, key));
@@ -196,6 +198,7 @@ impl Engine {
             if let Err(error) = &written {
                 // What may pass its writers hear of, and nobody else is kept from anything by it.
                 self.background.note_poison(error);
+                self.refusals.note(error, None);
             }
             // Each learns the number of its own last record, not of its group's.
             let mut behind: u64 = run.iter().map(|p| p.count).sum();
@@ -258,6 +261,7 @@ impl Engine {
         let inserted = self.apply(first_seq, run);
         // I10: published only now that every insert is complete.
         self.visible.store(last_seq, Ordering::Release);
+        self.refusals.clear();
         let user_bytes = run.iter().map(|p| p.user_bytes).sum();
         self.stats.count_write(count, user_bytes);
         let (inserted, unowned) = inserted?;

@@ -11,6 +11,7 @@ use super::commit::Commit;
 use super::copying::Copying;
 use super::dropped::Dropped;
 use super::hotness::Settled;
+use super::refusal::Refusals;
 use super::snapshots::Snapshots;
 use super::stall::Stall;
 use super::stats::Stats;
@@ -71,6 +72,7 @@ pub(crate) struct Engine {
     pub(crate) next_file: AtomicU64,
     pub(crate) background: Background,
     pub(crate) stall: Stall,
+    pub(crate) refusals: Refusals,
     /// What all keyspaces come to.
     pub(crate) tally: Arc<Tally>,
     /// Which keys are hot; none when records live by level.

@@ -58,7 +58,7 @@ impl Engine {
             .tiers
             .iter()
             .map(|tier| self.graveyard.pinned(tier.index).1);
-        let background_error = self.background.error().map(|error| error.to_string());
+        let background_error = self.trouble().map(|error| error.to_string());
         Metrics {
             tiers: self
                 .tiers

@@ -37,6 +37,7 @@ mod range;
 mod read;
 mod record_cache;
 mod recovery;
+mod refusal;
 mod repair;
 mod reservations;
 mod room;

@@ -319,6 +319,7 @@ impl Parts<'_> {
             next_file,
             background: Background::default(),
             stall: Default::default(),
+            refusals: Default::default(),
             tally: Arc::new(Tally::new(builder.options.l0_stop)),
             ralt,
             counts_accesses: builder.counts_accesses,

@@ -336,7 +336,7 @@ impl Engine {
     }
 
     /// Why a writer of `bytes` may not go on at all now, if so.
-    fn must_stop(&self, bytes: u64) -> Option<Reason> {
+    pub(super) fn must_stop(&self, bytes: u64) -> Option<Reason> {
         let active = self.commit.active_bytes.load(Ordering::Relaxed);
         let memtable = self.sizes.memtable_size;
         let held = self.commit.freezes_held();

@@ -280,7 +280,7 @@ pub struct Metrics {
     pub last_seq: u64,
     /// Time since the oldest obsolete file that is still held became obsolete: whoever reads it has done so for longer.
     pub oldest_pin: Option<Duration>,
-    /// Why writes are refused or background work is held up, if so.
+    /// Why writes are refused or background work is held up, if so. It goes once writes are accepted again.
     pub background_error: Option<String>,
     /// Time since the store was opened.
     pub uptime: Duration,

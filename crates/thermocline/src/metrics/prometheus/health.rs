@@ -37,6 +37,15 @@ impl Writer<'_> {
             u64::from(metrics.background_error.is_some()),
         )?;
         self.gauge(
+            "background_error_info",
+            None,
+            "Why, absent when it is 0",
+            metrics
+                .background_error
+                .as_ref()
+                .map(|error| (vec![("error", error.clone())], 1u64)),
+        )?;
+        self.gauge(
             "uptime",
             seconds(),
             "Time since the store was opened",

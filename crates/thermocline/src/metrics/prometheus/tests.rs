@@ -237,6 +237,7 @@ fn every_field_appears_with_its_labels_and_nothing_else() {
         ("raw_bytes", 30_014.0),
         ("live_raw_bytes", 15_007.0),
         ("background_error", 1.0),
+        ("background_error_info{error=\"a sync failed\"}", 1.0),
         ("uptime_seconds", 1207.0),
     ] {
         check.take(name, value);
