@@ -91,7 +91,7 @@ impl Failure {
 fn store_code(error: &Error) -> u8 {
     match error {
         Error::Corruption { .. } => DAMAGED,
-        Error::InvalidOption { .. } | Error::TooLarge { .. } => USAGE,
+        Error::InvalidOption { .. } | Error::TooLarge { .. } | Error::DoesNotFit { .. } => USAGE,
         _ => STORE,
     }
 }

@@ -68,6 +68,24 @@ pub enum Error {
         /// The file or tier directory that is full.
         path: PathBuf,
     },
+    /// A value or a batch that the fast tier could not hold were it empty. Nothing of it was written, and other writes are
+    /// accepted.
+    #[error(
+        "a batch of {len} bytes does not fit into {path}, whose capacity is {capacity} bytes: it takes {least_capacity} at least; raise the \
+         tier's capacity to that, or write less at once",
+        path = path.display()
+    )]
+    DoesNotFit {
+        /// The fast tier's directory.
+        path: PathBuf,
+        /// Length of the batch in bytes, with its keys and what goes around each record.
+        len: u64,
+        /// The tier's capacity in bytes.
+        capacity: u64,
+        /// The least capacity with which it fits, in bytes, as long as what else has to be on the tier (the table of recent accesses,
+        /// the manifest, log that is kept) takes what it takes now.
+        least_capacity: u64,
+    },
     /// The process has used up something that the operating system limits. With the limit of a file's size comes the
     /// signal SIGXFSZ, which ends a process that neither ignores nor handles it.
     #[error(

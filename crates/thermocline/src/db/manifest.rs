@@ -36,10 +36,15 @@ impl Engine {
 
     /// Starts a new manifest when the present one is long. The caller holds neither the log's lock nor the manifest's.
     pub(crate) fn roll_manifest(&self) -> Result<()> {
+        self.roll_manifest_if(Manifest::is_long)
+    }
+
+    /// As [`Engine::roll_manifest`], if the present one is as it says.
+    pub(super) fn roll_manifest_if(&self, is_due: impl Fn(&Manifest) -> bool) -> Result<()> {
         let mut manifest = self.manifest.lock();
         // Once the store is closed another process may have begun a manifest of its own, and of a poisoned one it is unknown
         // which edits are in force (I9).
-        if !manifest.is_long() || self.check_writable().is_err() {
+        if !is_due(&manifest) || self.check_writable().is_err() {
             return Ok(());
         }
         let mut edits = self.snapshot_edits();

@@ -15,6 +15,7 @@ mod destroy;
 mod directories;
 mod dropped;
 mod engine;
+mod fit;
 mod flush;
 mod follow;
 mod founding;

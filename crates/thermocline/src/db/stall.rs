@@ -193,12 +193,11 @@ impl Engine {
     /// Holds a writer back for as long as `bytes` more would outrun the background work.
     ///
     /// # Errors
-    /// What keeps the background work from making room, when it does; [`Error::NoSpace`] where none could be made.
+    /// [`Error::DoesNotFit`] where no room could ever be enough; what keeps the background work from making room, when it does;
+    /// [`Error::NoSpace`] where none could be made.
     pub(crate) fn make_room(&self, bytes: u64) -> Result<()> {
         // Before anything gives way for what does not fit into an empty tier either.
-        if self.needed_for(bytes) > self.fast().options.capacity {
-            return Err(self.no_space());
-        }
+        self.check_fits(bytes)?;
         if let Some(reason) = self.must_stop(bytes) {
             self.wait_stopped(reason, bytes)?;
         }
@@ -242,6 +241,8 @@ impl Engine {
             // What is left to free is the log of the active memtables, and what an earlier trim has left of it.
             self.freeze_all()?;
             self.trim_log()
+                .inspect_err(|error| self.background.note_poison(error))?;
+            self.shorten_manifest()
                 .inspect_err(|error| self.background.note_poison(error))?;
             (seen, ended) = wait();
         }
@@ -328,7 +329,7 @@ impl Engine {
         self.makes_no_room() && !self.commit.freezes_held()
     }
 
-    fn no_space(&self) -> Error {
+    pub(super) fn no_space(&self) -> Error {
         Error::NoSpace {
             operation: "write within the capacity of",
             path: self.fast().options.path.clone(),
@@ -353,7 +354,7 @@ impl Engine {
 
     /// What must be free for a write of `bytes`: a memtable's worth beside, for the other writers, and for what goes
     /// around each record.
-    fn needed_for(&self, bytes: u64) -> u64 {
+    pub(super) fn needed_for(&self, bytes: u64) -> u64 {
         self.sizes.memtable_size.saturating_add(bytes)
     }
 

@@ -276,7 +276,7 @@ impl Ralt {
 
     /// Whether there is a state on disk, which the next opening finds. Waits for nobody.
     pub(crate) fn has_state(&self) -> bool {
-        self.shared.has_state.load(Ordering::Acquire)
+        self.shared.state_len.load(Ordering::Acquire) > 0
     }
 
     /// Copies what is known, what is buffered included, into the empty directory of `target`; whether
@@ -291,6 +291,12 @@ impl Ralt {
     /// What was read and written for access records.
     pub(crate) fn io(&self) -> IoMetrics {
         self.shared.io()
+    }
+
+    /// Bytes of its files on the fast tier.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        let tables = self.shared.version.load().physical();
+        tables + self.shared.state_len.load(Ordering::Acquire)
     }
 
     /// What RALT counts, as of now, but its processor time, which is counted where its work is

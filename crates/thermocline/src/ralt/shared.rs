@@ -55,8 +55,8 @@ pub(super) struct Shared {
     pub(super) stopped: AtomicBool,
     /// A reader came upon damage: the next step begins anew.
     pub(super) damaged: AtomicBool,
-    /// There is a state on disk. Who asks holds the manifest's lock, and must not wait for the worker's.
-    pub(super) has_state: AtomicBool,
+    /// Bytes of the state on disk; 0 where there is none. Who asks holds the manifest's lock, and must not wait for the worker's.
+    pub(super) state_len: AtomicU64,
     trouble: Mutex<Option<String>>,
     pub(super) worker: Mutex<Worker>,
     /// Tables that no version names, whose files are still there.
@@ -91,7 +91,7 @@ impl Shared {
             stopped: AtomicBool::new(opened.files.is_none()),
             files: opened.files,
             damaged: AtomicBool::new(false),
-            has_state: AtomicBool::new(opened.state_len > 0),
+            state_len: AtomicU64::new(opened.state_len),
             trouble: Mutex::new(opened.trouble),
             worker: Mutex::new(Worker::new(opened.state_len)),
             retired: Mutex::default(),

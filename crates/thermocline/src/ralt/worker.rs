@@ -466,7 +466,7 @@ impl Shared {
         files.fast.add_file_bytes(len);
         files.fast.remove_file_bytes(worker.state_len);
         worker.state_len = len;
-        self.has_state.store(true, Ordering::Release);
+        self.state_len.store(len, Ordering::Release);
         Ok(())
     }
 

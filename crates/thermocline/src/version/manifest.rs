@@ -22,6 +22,10 @@ const ROLL_AT: u64 = 4 << 20;
 /// The same, as a part of its tier's capacity, where that is less: nothing else makes room for it.
 const ROLL_PART: u64 = 64;
 
+/// What a manifest may take at most, unless its state is long, where room is all that is wanting. That is so for a batch that
+/// hardly fits: it is not to depend on how many edits there were.
+const LEAST_ROLL_AT: u64 = 64 << 10;
+
 /// The manifest in force, open for appends.
 #[derive(Debug)]
 pub(crate) struct Manifest {
@@ -249,8 +253,18 @@ impl Manifest {
         self.len >= most.max(self.began_with.saturating_mul(2))
     }
 
+    /// What one that began with `began_with` bytes may take on a tier of that capacity when it is replaced as soon as it can be.
+    pub(crate) fn allotment(began_with: u64, capacity: u64) -> u64 {
+        let most = LEAST_ROLL_AT.min(capacity / ROLL_PART);
+        most.max(began_with.saturating_mul(2))
+    }
+
+    /// How long it was when it was put in force, in bytes.
+    pub(crate) fn began_with(&self) -> u64 {
+        self.began_with
+    }
+
     /// Length in bytes.
-    #[cfg(test)]
     pub(crate) fn len(&self) -> u64 {
         self.len
     }

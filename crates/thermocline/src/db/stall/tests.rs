@@ -252,7 +252,10 @@ fn a_batch_that_can_never_fit_evicts_nothing() {
     assert!(!before.is_empty());
     let capacity = scene.engine().fast().options.capacity;
     let refused = scene.db.put("large", vec![7; capacity as usize]);
-    assert!(matches!(refused, Err(Error::NoSpace { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::DoesNotFit { .. })),
+        "{refused:?}"
+    );
     scene.drain();
     assert_eq!(on_last_fast(), before);
 }
