@@ -39,4 +39,18 @@ pub(crate) trait InternalIterator: Send {
 
     /// The record's value, sharing the memory it lies in where that is possible.
     fn value_bytes(&self) -> Bytes;
+
+    /// How long the record's value is, in memory or not. Only on a valid cursor.
+    fn value_len(&self) -> usize {
+        self.value().len()
+    }
+
+    /// Lets go of the record's value if it is large and can be read again: others come first. The cursor stays on the record; who wants
+    /// the value calls [`InternalIterator::load`] first.
+    fn let_go(&mut self) {}
+
+    /// Has the value in memory that the cursor may have let go of. Only on a valid cursor.
+    fn load(&mut self) -> Result<()> {
+        Ok(())
+    }
 }

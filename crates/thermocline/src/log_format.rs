@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
 use crate::coding::Decoder;
 use crate::error::{Error, Result};
@@ -148,10 +148,30 @@ pub(crate) fn put_record(
     let payload_start = start + RECORD_HEADER_LEN;
     out.resize(payload_start, 0);
     fill(out);
-    let payload_len = out.len() - payload_start;
+    match record_header(number, offset, &[&out[payload_start..]]) {
+        Ok(header) => {
+            out[start..payload_start].copy_from_slice(&header);
+            Ok(())
+        }
+        Err(error) => {
+            out.truncate(start);
+            Err(error)
+        }
+    }
+}
+
+/// What comes before a payload that consists of `pieces`, where its record will stand at `offset` of file `number`.
+///
+/// # Errors
+/// [`Error::TooLarge`] when the payload does not fit its length field.
+pub(crate) fn record_header(
+    number: FileId,
+    offset: u64,
+    pieces: &[&[u8]],
+) -> Result<[u8; RECORD_HEADER_LEN]> {
+    let payload_len: usize = pieces.iter().map(|piece| piece.len()).sum();
     debug_assert!(payload_len > 0, "an empty payload reads as a torn tail");
     let Ok(len) = u32::try_from(payload_len) else {
-        out.truncate(start);
         return Err(Error::TooLarge {
             what: "log record",
             len: payload_len,
@@ -159,11 +179,19 @@ pub(crate) fn put_record(
         });
     };
     let place = place(number, offset, len);
-    let checksum = xxh3_64_with_seed(&out[payload_start..], place);
-    out[start..start + 4].copy_from_slice(&len.to_le_bytes());
-    out[start + 4..start + 8].copy_from_slice(&(place as u32).to_le_bytes());
-    out[start + 8..payload_start].copy_from_slice(&checksum.to_le_bytes());
-    Ok(())
+    let checksum = match pieces {
+        [whole] => xxh3_64_with_seed(whole, place),
+        _ => {
+            let mut hasher = Xxh3::with_seed(place);
+            pieces.iter().for_each(|piece| hasher.update(piece));
+            hasher.digest()
+        }
+    };
+    let mut header = [0; RECORD_HEADER_LEN];
+    header[..4].copy_from_slice(&len.to_le_bytes());
+    header[4..8].copy_from_slice(&(place as u32).to_le_bytes());
+    header[8..].copy_from_slice(&checksum.to_le_bytes());
+    Ok(header)
 }
 
 /// What a reader comes upon.

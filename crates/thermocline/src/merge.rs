@@ -88,9 +88,11 @@ impl InternalIterator for MergingIter {
     }
 
     fn seek_to_first(&mut self) -> Result<()> {
-        self.children
-            .iter_mut()
-            .try_for_each(|c| c.seek_to_first())?;
+        for child in &mut self.children {
+            child.seek_to_first()?;
+            // Of many inputs one large value is in memory at a time (I8).
+            child.let_go();
+        }
         self.rebuild(Direction::Forward);
         Ok(())
     }
@@ -119,8 +121,12 @@ impl InternalIterator for MergingIter {
 
     fn next(&mut self) -> Result<()> {
         debug_assert!(self.direction == Direction::Forward);
-        self.children[self.heap[0]].next()?;
+        let moved = self.heap[0];
+        self.children[moved].next()?;
         self.settle_root();
+        if self.heap.first().is_some_and(|root| *root != moved) {
+            self.children[moved].let_go();
+        }
         Ok(())
     }
 
@@ -141,6 +147,15 @@ impl InternalIterator for MergingIter {
 
     fn value_bytes(&self) -> Bytes {
         self.children[self.heap[0]].value_bytes()
+    }
+
+    fn value_len(&self) -> usize {
+        self.children[self.heap[0]].value_len()
+    }
+
+    fn load(&mut self) -> Result<()> {
+        let root = self.heap[0];
+        self.children[root].load()
     }
 }
 

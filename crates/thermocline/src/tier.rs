@@ -5,6 +5,7 @@ mod copies;
 use bytes::Bytes;
 
 use self::copies::Copies;
+use crate::cache::LargeBuffers;
 use crate::error::{Error, Result};
 use crate::metrics::IoMetrics;
 use crate::options::TierOptions;
@@ -103,6 +104,8 @@ pub(crate) struct Tier {
     /// Bytes that no job's output may take: the log and the manifest grow without a reservation.
     kept_free: u64,
     copies: Copies,
+    /// What large values take that are written to the store's tiers or read from them, in memory.
+    pub(crate) large: Arc<LargeBuffers>,
     /// Why names in the directory may have been lost; locked while names are synced.
     names_lost: Mutex<Option<Arc<str>>>,
 }
@@ -125,6 +128,7 @@ impl Tier {
             in_flight: AtomicU64::new(0),
             kept_free: 0,
             copies: Copies::default(),
+            large: Arc::default(),
             names_lost: Mutex::default(),
         }
     }
@@ -133,6 +137,13 @@ impl Tier {
     #[must_use]
     pub(crate) fn keeping_free(mut self, bytes: u64) -> Self {
         self.kept_free = bytes;
+        self
+    }
+
+    /// Counts its large buffers with those of the store's other tiers.
+    #[must_use]
+    pub(crate) fn counting_in(mut self, large: &Arc<LargeBuffers>) -> Self {
+        self.large = Arc::clone(large);
         self
     }
 

@@ -104,6 +104,7 @@ fn to_json(m: &Metrics) -> Json {
             "pinned_memtable_bytes": m.memory.pinned_memtables,
             "block_cache_bytes": m.memory.block_cache,
             "record_cache_bytes": m.memory.record_cache,
+            "large_buffer_bytes": m.memory.large_buffers,
             "pinned_bytes": m.memory.pinned,
             "unpinned_bytes": m.memory.unpinned,
         },

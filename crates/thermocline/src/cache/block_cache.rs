@@ -44,6 +44,7 @@ impl Weighter<Place, Bytes> for ByBytes {
 #[derive(Debug)]
 pub(crate) struct BlockCache {
     blocks: Cache<Place, Bytes, ByBytes>,
+    capacity: u64,
     /// A second, larger level.
     flash: Option<Box<dyn Flash>>,
 }
@@ -66,6 +67,7 @@ impl BlockCache {
             .expect("both capacities are set");
         Self {
             blocks: Cache::with_options(options, ByBytes, Default::default(), Default::default()),
+            capacity,
             flash: None,
         }
     }
@@ -100,6 +102,12 @@ impl BlockCache {
             flash.insert((table, offset), block.clone());
         }
         self.blocks.insert((table, offset), block);
+    }
+
+    /// Takes `bytes` less than its capacity until it is told otherwise.
+    pub(super) fn do_without(&self, bytes: u64) {
+        self.blocks
+            .set_capacity(self.capacity.saturating_sub(bytes));
     }
 
     /// What the flash cache below has read and written, if there is one.

@@ -5,6 +5,7 @@ mod block_cache;
 mod flash;
 #[cfg(feature = "flash-cache")]
 mod foyer;
+mod large_buffers;
 mod pin_budget;
 mod record_cache;
 
@@ -12,5 +13,6 @@ pub(crate) use block_cache::BlockCache;
 #[cfg(test)]
 pub(crate) use block_cache::tests::Kept;
 pub(crate) use flash::{Flash, FlashPlan, discard_flash, open_flash};
+pub(crate) use large_buffers::{HeldBuffer, LargeBuffers};
 pub(crate) use pin_budget::{Pin, PinBudget};
 pub(crate) use record_cache::{RecordCache, Sought};

@@ -242,7 +242,7 @@ impl CompactionJob {
             } else {
                 Source::Lower
             };
-            let len = merge.input.value().len();
+            let len = merge.input.value_len();
             let size = (key.user_key.len() + len) as u64;
             if let (Some(held), None) = (&mut self.held, &self.plan.bypass) {
                 let is_hot = || self.tree.would_stay(&self.engine, key.user_key);
@@ -263,7 +263,8 @@ impl CompactionJob {
                     Some(builder) => builder,
                     none => none.insert(self.new_builder(output)?),
                 };
-                builder.add(key, merge.input.value())?;
+                merge.input.load()?;
+                builder.add(merge.input.key(), merge.input.value())?;
             }
             merge.input.next()?;
         }

@@ -141,7 +141,10 @@ impl Engine {
     /// is, or a table of the last fast level goes down to make some room; where that cannot be and nothing runs that
     /// could, the most urgent compaction writes to the last tier (I8).
     fn start_one_compaction(&self) -> bool {
-        let candidates = self.most_urgent_first(|picker| picker.candidates().collect());
+        let mut candidates = self.most_urgent_first(|picker| picker.candidates().collect());
+        if self.leave_to_run_alone(&mut candidates) {
+            return false;
+        }
         let started = |(tree, plan): &(Arc<Tree>, Plan)| self.start(tree, plan.clone()).is_ok();
         if candidates.iter().any(started) {
             return true;

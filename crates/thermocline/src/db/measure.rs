@@ -243,6 +243,7 @@ impl Engine {
             pinned_memtables: retired.saturating_sub(frozen),
             block_cache: self.cache.used_bytes(),
             record_cache: self.records.as_ref().map_or(0, RecordCache::used_bytes),
+            large_buffers: self.fast().large.bytes(),
             pinned: self.pins.taken(),
             unpinned: self.pins.refused(),
         }

@@ -25,6 +25,7 @@ mod group;
 mod hotness;
 mod job;
 mod keyspace;
+mod large;
 mod lost;
 mod maintenance;
 mod manifest;

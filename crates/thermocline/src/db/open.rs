@@ -216,6 +216,8 @@ impl Parts<'_> {
         let block_size = block_sizes.max().unwrap_or_default();
         let cache = BlockCache::for_blocks_of(block_size, self.sizes.block_cache).above(flash);
         let cache = Arc::new(cache);
+        let buffers = self.sizes.buffers(builder.options.memory);
+        self.tiers[0].large.take_from(&cache, buffers);
         let pins = Arc::new(PinBudget::new(self.sizes.pinned));
         let opened = open_tables(&self.shape, &self.tiers, self.database, &cache, &pins)?;
         point!(builder.points, "recovery.tables_opened")?;
@@ -365,6 +367,7 @@ fn open_record_cache(options: &Options, sizes: &Resolved) -> Option<RecordCache>
 pub(super) fn open_tiers(builder: &DbBuilder, create: bool) -> Result<(Vec<Arc<Tier>>, Locks)> {
     // What the process buffer of the log may hold, and as much for edits of the manifest.
     let for_logs = 2 * builder.options.resolve()?.memtable_size.min(LOG_BUFFER);
+    let large = Arc::default();
     let mut tiers = Vec::new();
     let mut locks = Vec::new();
     for (index, options) in builder.options.tiers.iter().enumerate() {
@@ -386,7 +389,7 @@ pub(super) fn open_tiers(builder: &DbBuilder, create: bool) -> Result<(Vec<Arc<T
             });
         }
         locks.push(builder.lock_by(|| tables.lock())?);
-        let tier = Tier::new(index as u8, options.clone(), tables, log);
+        let tier = Tier::new(index as u8, options.clone(), tables, log).counting_in(&large);
         tiers.push(Arc::new(match index {
             0 => tier.keeping_free(for_logs),
             _ => tier,

@@ -10,6 +10,7 @@ use super::background::Work;
 use super::engine::Engine;
 use super::tree::Tree;
 use crate::error::{Error, Result};
+use crate::options::MEMTABLES;
 use crate::placement::SpacePlan;
 use crate::points::point;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -198,6 +199,9 @@ impl Engine {
     pub(crate) fn make_room(&self, bytes: u64) -> Result<()> {
         // Before anything gives way for what does not fit into an empty tier either.
         self.check_fits(bytes)?;
+        if self.is_large(bytes) {
+            self.freeze_if_full(&mut self.commit.log.lock())?;
+        }
         if let Some(reason) = self.must_stop(bytes) {
             self.wait_stopped(reason, bytes)?;
         }
@@ -346,10 +350,28 @@ impl Engine {
         {
             return Some(Reason::Memtables);
         }
+        // One batch that is larger than a memtable comes on top of the others' part of the budget, and no second one (I8).
+        if self.is_large(bytes) && active + self.frozen_bytes() > MEMTABLES * memtable {
+            return Some(Reason::Memtables);
+        }
         if self.tally.full() > 0 {
             return Some(Reason::L0);
         }
         (self.fast().free_bytes() < self.needed_for(bytes)).then_some(Reason::FastTier)
+    }
+
+    /// Whether a batch of `bytes` is a memtable by itself.
+    fn is_large(&self, bytes: u64) -> bool {
+        bytes > self.sizes.memtable_size
+    }
+
+    fn frozen_bytes(&self) -> u64 {
+        if self.tally.frozen() == 0 {
+            return 0;
+        }
+        let trees = self.all_trees();
+        let frozen = trees.iter().flat_map(|tree| tree.pin().immutables.clone());
+        frozen.map(|memtable| memtable.bytes()).sum()
     }
 
     /// What must be free for a write of `bytes`: a memtable's worth beside, for the other writers, and for what goes

@@ -161,6 +161,7 @@ pub(super) fn metrics() -> Metrics {
             pinned_memtables: 1107,
             block_cache: 1103,
             record_cache: 1105,
+            large_buffers: 1108,
             pinned: 1104,
             unpinned: 1106,
         },

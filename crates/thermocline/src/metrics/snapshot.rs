@@ -201,6 +201,9 @@ pub struct MemoryMetrics {
     pub block_cache: u64,
     /// Record cache, with its index and what it let go of and readers may still see.
     pub record_cache: u64,
+    /// Large values, and blocks of them, that compactions, flushes and cursors have in memory. What they take beyond the budget's part for
+    /// buffers the block cache does without meanwhile.
+    pub large_buffers: u64,
     /// Index and filter blocks held outside the cache, top-level indexes of all open tables among
     /// them.
     pub pinned: u64,

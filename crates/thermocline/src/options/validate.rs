@@ -53,6 +53,14 @@ pub(crate) struct Resolved {
     pub(crate) flash_buffer: u64,
 }
 
+impl Resolved {
+    /// What of `memory` is left for buffers.
+    pub(crate) fn buffers(&self, memory: u64) -> u64 {
+        let caches = self.block_cache + self.record_cache + self.pinned;
+        memory.saturating_sub(MEMTABLES * self.memtable_size + caches)
+    }
+}
+
 /// Memory that a flash cache takes, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct FlashMemory {

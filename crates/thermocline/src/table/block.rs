@@ -38,6 +38,12 @@ pub(super) struct Entry {
     pub(super) end: usize,
 }
 
+impl Entry {
+    pub(super) fn value_len(&self) -> usize {
+        self.end.saturating_sub(self.value)
+    }
+}
+
 impl<const INDEX: bool> Block<INDEX> {
     #[inline]
     pub(super) fn new(payload: Bytes) -> Decoded<Self> {
@@ -54,6 +60,16 @@ impl<const INDEX: bool> Block<INDEX> {
             entries_end,
             restarts,
         })
+    }
+
+    /// Bytes of it in memory.
+    pub(super) fn len(&self) -> usize {
+        self.payload.len()
+    }
+
+    /// Frees its memory; what is asked of its entries from then on is damage.
+    pub(super) fn let_go(&mut self) {
+        self.payload = Bytes::new();
     }
 
     pub(super) fn entries_end(&self) -> usize {

@@ -1,6 +1,10 @@
 //! Writes the entries of one block.
 
+use super::stored::{ENVELOPE_LEN, LARGE_BLOCK};
 use crate::coding::put_varint;
+
+/// More bytes than the lengths, the trailer and the number of restarts take that go with an entry.
+const MOST_BESIDE: usize = 64;
 
 /// Payload after which a restart is due: with large values every record gets one, and a
 /// lookup is a binary search to the record.
@@ -62,6 +66,12 @@ impl BlockBuilder {
             common_prefix(&self.last_key, key)
         };
         let suffix = &key[shared..];
+        if value.len() >= LARGE_BLOCK {
+            // What comes behind it takes no more, and memory that grows is doubled.
+            let behind = 4 * self.restarts.len() + MOST_BESIDE + ENVELOPE_LEN;
+            self.payload
+                .reserve_exact(value.len() + suffix.len() + behind);
+        }
         put_varint(&mut self.payload, shared as u64);
         put_varint(&mut self.payload, suffix.len() as u64);
         put_varint(&mut self.payload, value.len() as u64);
@@ -77,17 +87,20 @@ impl BlockBuilder {
     }
 
     /// The finished payload; [`BlockBuilder::reset`] begins the next block.
-    pub(super) fn finish(&mut self) -> &[u8] {
+    pub(super) fn finish(&mut self) -> &mut Vec<u8> {
         for restart in &self.restarts {
             self.payload.extend_from_slice(&restart.to_le_bytes());
         }
         let count = self.restarts.len() as u32;
         self.payload.extend_from_slice(&count.to_le_bytes());
-        &self.payload
+        &mut self.payload
     }
 
     pub(super) fn reset(&mut self) {
         self.payload.clear();
+        if self.payload.capacity() > LARGE_BLOCK {
+            self.payload = Vec::new();
+        }
         self.restarts.clear();
         self.last_key.clear();
         self.entries = 0;

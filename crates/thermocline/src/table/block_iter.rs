@@ -60,6 +60,35 @@ impl<const INDEX: bool> BlockIter<INDEX> {
         }
     }
 
+    /// Bytes of its block in memory.
+    pub(super) fn block_len(&self) -> usize {
+        self.block.len()
+    }
+
+    /// How long the value is, in memory or not.
+    pub(super) fn value_len(&self) -> usize {
+        self.current
+            .as_ref()
+            .map_or(0, |(_, entry)| entry.value_len())
+    }
+
+    /// Whether no entry comes behind the current one.
+    pub(super) fn is_last(&self) -> bool {
+        let ends_at = |(_, entry): &(usize, Entry)| entry.end >= self.block.entries_end();
+        self.current.as_ref().is_some_and(ends_at)
+    }
+
+    /// Lets go of the block's memory. Until [`BlockIter::put_back`] there is no value; the key stays, and from the block's last
+    /// entry the cursor can move on.
+    pub(super) fn let_go(&mut self) {
+        self.block.let_go();
+    }
+
+    /// Has the same block again, at the same place.
+    pub(super) fn put_back(&mut self, block: Block<INDEX>) {
+        self.block = block;
+    }
+
     pub(super) fn seek_to_first(&mut self) -> Decoded<()> {
         self.load_restart(0)
     }

@@ -10,10 +10,11 @@ use super::footer::Footer;
 use super::index::{BlockWeight, Separator};
 use super::key_sample::Sampler;
 use super::properties::TableProperties;
-use super::stored::{self, BlockHandle, Sealer};
+use super::stored::{self, BlockHandle, LARGE_BLOCK, Sealer};
+use crate::cache::HeldBuffer;
 use crate::error::{Error, Result};
 use crate::key::{InternalKey, Kind, MAX_KEY_LEN, MAX_VALUE_LEN};
-use crate::options::FilterPolicy;
+use crate::options::{Compression, FilterPolicy};
 use crate::sync::Arc;
 use crate::tier::{CountedWriter, Purpose, Tier};
 use crate::version::edit::{FileId, KeyspaceId, TableMeta, table_file_name};
@@ -77,6 +78,9 @@ pub(crate) struct TableBuilder {
     data_checksum: u64,
     sampler: Sampler,
     properties: TableProperties,
+    tier: Arc<Tier>,
+    /// Counts the current block and what it is compressed into, where a value makes them large.
+    held: [Option<HeldBuffer>; 2],
 }
 
 impl TableBuilder {
@@ -127,6 +131,8 @@ impl TableBuilder {
             data_checksum: 0,
             sampler: Sampler::default(),
             properties: TableProperties::new(identity),
+            tier: Arc::clone(tier),
+            held: [None, None],
         })
     }
 
@@ -185,6 +191,11 @@ impl TableBuilder {
             }
         }
         self.index_block(Some(key.user_key));
+        if value.len() >= LARGE_BLOCK && !self.block.is_empty() {
+            // By itself, so that who reads what comes before it has not to read it, too.
+            self.write_block()?;
+            self.index_block(Some(key.user_key));
+        }
 
         if first {
             self.properties.range.first = Bytes::copy_from_slice(key.user_key);
@@ -202,6 +213,9 @@ impl TableBuilder {
         if self.properties.weight.is_none() {
             self.sampler.add(key, value, new_user_key);
         }
+        self.held[0] = self.held[0]
+            .take()
+            .or_else(|| self.tier.large.hold(value.len()));
         self.block.add(key.user_key, Some(trailer), value);
         let properties = &mut self.properties;
         properties.entries += 1;
@@ -330,6 +344,9 @@ impl TableBuilder {
     }
 
     fn write_block(&mut self) -> Result<()> {
+        if self.tier.options.compression != Compression::None {
+            self.held[1] = self.tier.large.hold(self.block.len());
+        }
         let stored = self
             .sealer
             .seal_compressed(self.block.finish(), self.offset);
@@ -347,6 +364,8 @@ impl TableBuilder {
         self.writer.append(stored)?;
         self.offset += stored.len() as u64;
         self.block.reset();
+        self.sealer.let_go();
+        self.held = [None, None];
         Ok(())
     }
 

@@ -5,7 +5,8 @@ use bytes::Bytes;
 use super::block::Block;
 use super::block_iter::BlockIter;
 use super::reader::{ReadTrace, Table};
-use super::stored::BlockHandle;
+use super::stored::{BlockHandle, LARGE_BLOCK};
+use crate::cache::HeldBuffer;
 use crate::error::Result;
 use crate::iter::InternalIterator;
 use crate::key::{InternalKey, Kind};
@@ -65,6 +66,12 @@ pub(crate) struct TableIter {
     data: Option<BlockIter<false>>,
     /// The data block's offset, for messages.
     offset: u64,
+    /// The data block, if its memory was let go of.
+    let_go: Option<BlockHandle>,
+    /// Length of the data block as it is stored.
+    stored_len: u32,
+    /// Counts the data block, if it is large.
+    held: Option<HeldBuffer>,
     kind: Kind,
     window: Option<Window>,
     upcoming: Option<Upcoming>,
@@ -92,6 +99,9 @@ impl TableIter {
             loaded: Vec::new(),
             data: None,
             offset: 0,
+            let_go: None,
+            stored_len: 0,
+            held: None,
             kind: Kind::Delete,
             window: None,
             upcoming: None,
@@ -152,9 +162,16 @@ impl TableIter {
     fn open_block(&mut self) -> Result<&mut BlockIter<false>> {
         let value = self.index.as_ref().map_or(&[][..], BlockIter::value);
         let handle = self.table.data_handle(value, self.partition)?;
+        self.let_go = None;
+        // Before the next one comes: two large ones need not be in memory at once (I8).
+        if let Some(data) = self.data.take_if(|data| data.block_len() > LARGE_BLOCK) {
+            drop(data);
+            self.held = None;
+        }
         let payload = self.block(handle)?;
         let block = self.table.at(handle.offset, Block::new(payload))?;
-        self.offset = handle.offset;
+        (self.offset, self.stored_len) = (handle.offset, handle.len);
+        self.held = self.table.tier().large.hold(block.len());
         Ok(match &mut self.data {
             Some(data) => {
                 data.replace(block);
@@ -196,8 +213,19 @@ impl TableIter {
             self.read_window(handle)?;
         }
         self.expected = handle.end();
-        let stored = self.window.as_ref().and_then(|w| w.block(handle));
-        let payload = self.table.decode(stored.unwrap_or_default(), handle)?;
+        let holds_more = |w: &mut Window| w.stored.len() > handle.len as usize;
+        let payload = match handle.len as usize > LARGE_BLOCK {
+            // It is alone in its window, which has done its part.
+            true if !self.window.as_mut().is_some_and(holds_more) => {
+                let stored = self.window.take().map(|window| window.stored);
+                let stored = stored.unwrap_or_else(|| IoBuf::copy_from(&[]));
+                self.table.decode_read(stored, handle)?
+            }
+            _ => {
+                let stored = self.window.as_ref().and_then(|w| w.block(handle));
+                self.table.decode(stored.unwrap_or_default(), handle)?
+            }
+        };
         if cached && keep {
             self.table
                 .cache
@@ -463,5 +491,43 @@ impl InternalIterator for TableIter {
         self.data
             .as_ref()
             .map_or_else(Bytes::new, BlockIter::value_bytes)
+    }
+
+    fn value_len(&self) -> usize {
+        self.data.as_ref().map_or(0, BlockIter::value_len)
+    }
+
+    fn let_go(&mut self) {
+        // A compaction alone asks for what it let go of.
+        if !self.how.to_end {
+            return;
+        }
+        if let Some(data) = &mut self.data
+            && data.block_len() > LARGE_BLOCK
+            && data.is_last()
+        {
+            data.let_go();
+            self.held = None;
+            self.let_go = Some(BlockHandle {
+                offset: self.offset,
+                len: self.stored_len,
+            });
+        }
+    }
+
+    fn load(&mut self) -> Result<()> {
+        let Some(handle) = self.let_go.take() else {
+            return Ok(());
+        };
+        let stored = self.read(handle.offset, handle.end())?;
+        self.table
+            .count_device_read(&stored, self.how.purpose, &mut self.trace);
+        let payload = self.table.decode_read(stored, handle)?;
+        let block = self.table.at(handle.offset, Block::new(payload))?;
+        if let Some(data) = &mut self.data {
+            self.held = self.table.tier().large.hold(block.len());
+            data.put_back(block);
+        }
+        Ok(())
     }
 }

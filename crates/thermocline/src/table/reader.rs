@@ -298,6 +298,13 @@ impl Table {
         }
     }
 
+    pub(super) fn decode_read(&self, read: IoBuf, handle: BlockHandle) -> Result<Bytes> {
+        self.at(
+            handle.offset,
+            stored::decode_read(read, self.meta.id, handle.offset),
+        )
+    }
+
     pub(super) fn decode(&self, stored: &[u8], handle: BlockHandle) -> Result<Bytes> {
         self.at(
             handle.offset,

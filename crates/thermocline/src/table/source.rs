@@ -126,14 +126,14 @@ impl Table {
         if let BlockSource::Copy(copy) = source {
             let payload = read.and_then(|read| {
                 count_device_read(&copy.file.tier, &read, purpose, trace);
-                self.decode(&read, handle)
+                self.decode_read(read, handle)
             });
             if payload.is_ok() {
                 return payload;
             }
             let read = self.read_from(&BlockSource::Table, handle)?;
             self.count_device_read(&read, purpose, trace);
-            let payload = self.decode(&read, handle)?;
+            let payload = self.decode_read(read, handle)?;
             // Only now: a copy of what is damaged in the table is none the worse, and would be made again.
             let _bytes = self.copy.clear();
             return Ok(payload);
@@ -141,7 +141,7 @@ impl Table {
         let read = read?;
         self.count_device_read(&read, purpose, trace);
         self.reads.fetch_add(1, Ordering::Relaxed);
-        self.decode(&read, handle)
+        self.decode_read(read, handle)
     }
 
     /// Bytes of the file as they are.

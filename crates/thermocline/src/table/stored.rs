@@ -11,6 +11,7 @@ use crate::coding::{Decoder, put_varint};
 use crate::error::{Error, Result};
 use crate::key::{MAX_KEY_LEN, MAX_VALUE_LEN};
 use crate::options::Compression;
+use crate::storage::IoBuf;
 use crate::version::edit::FileId;
 
 /// Compression byte and checksum.
@@ -20,6 +21,10 @@ pub(super) const ENVELOPE_LEN: usize = 9;
 /// an almost full block of 1 MiB. What claims more is damaged, and must not make us allocate
 /// for it.
 pub(super) const MAX_PAYLOAD_LEN: usize = MAX_VALUE_LEN + MAX_KEY_LEN + (4 << 20);
+
+/// Blocks from this length on, which single large values are, are moved in memory as little as can be: buffers for them are made as long
+/// as they are, and are not kept.
+pub(super) const LARGE_BLOCK: usize = 1 << 20;
 
 const RAW: u8 = 0;
 const LZ4: u8 = 1;
@@ -114,30 +119,48 @@ impl Sealer {
     /// The stored form of `payload` at `offset`, as it is.
     pub(super) fn seal(&mut self, payload: &[u8], offset: u64) -> &[u8] {
         self.out.clear();
+        self.out.reserve_exact(payload.len() + ENVELOPE_LEN);
         self.out.extend_from_slice(payload);
-        self.close(RAW, offset)
+        close(&mut self.out, RAW, self.table, offset);
+        &self.out
     }
 
-    /// The stored form of `payload` at `offset`, compressed where that saves an eighth.
-    pub(super) fn seal_compressed(&mut self, payload: &[u8], offset: u64) -> &[u8] {
+    /// The stored form of `payload` at `offset`, compressed where that saves an eighth; else it is made where the payload is, as there
+    /// may not be room for two of it (I8).
+    pub(super) fn seal_compressed<'a>(
+        &'a mut self,
+        payload: &'a mut Vec<u8>,
+        offset: u64,
+    ) -> &'a [u8] {
         let kind = self.compress(payload);
         if kind == RAW || self.out.len() > payload.len() - payload.len() / 8 {
-            return self.seal(payload, offset);
+            self.let_go();
+            close(payload, RAW, self.table, offset);
+            return payload;
         }
-        self.close(kind, offset)
+        close(&mut self.out, kind, self.table, offset);
+        &self.out
+    }
+
+    /// Frees what a large block took.
+    pub(super) fn let_go(&mut self) {
+        if self.out.capacity() > LARGE_BLOCK {
+            self.out = Vec::new();
+        }
     }
 
     /// Fills `out` with length and compressed bytes. A compressor that refuses leaves the
     /// block uncompressed: that is always a right answer.
     fn compress(&mut self, payload: &[u8]) -> u8 {
         self.out.clear();
-        put_varint(&mut self.out, payload.len() as u64);
-        let start = self.out.len();
         let bound = match self.compression {
             Compression::None => return RAW,
             Compression::Lz4 => lz4_flex::block::get_maximum_output_size(payload.len()),
             Compression::Zstd(_) => zstd::zstd_safe::compress_bound(payload.len()),
         };
+        put_varint(&mut self.out, payload.len() as u64);
+        let start = self.out.len();
+        self.out.reserve_exact(bound + ENVELOPE_LEN);
         self.out.resize(start + bound, 0);
         let room = &mut self.out[start..];
         let (kind, written) = match &mut self.zstd {
@@ -148,13 +171,14 @@ impl Sealer {
         self.out.truncate(start + written);
         kind
     }
+}
 
-    fn close(&mut self, kind: u8, offset: u64) -> &[u8] {
-        self.out.push(kind);
-        let sum = xxh3_64_with_seed(&self.out, seed(self.table, offset));
-        self.out.extend_from_slice(&sum.to_le_bytes());
-        &self.out
-    }
+/// Puts the envelope behind a payload that is in `out`, in the way `kind`.
+fn close(out: &mut Vec<u8>, kind: u8, table: FileId, offset: u64) {
+    out.reserve_exact(ENVELOPE_LEN);
+    out.push(kind);
+    let sum = xxh3_64_with_seed(out, seed(table, offset));
+    out.extend_from_slice(&sum.to_le_bytes());
 }
 
 /// The checksum of all blocks up to `stored`, that of those before it being `before`: XXH3 of the
@@ -184,6 +208,21 @@ pub(super) fn unseal_raw(stored: &[u8], table: FileId, offset: u64) -> Decoded<&
         (RAW, payload) => Ok(payload),
         _ => Err(Damage("a block is compressed that must not be")),
     }
+}
+
+/// As [`decode`], of a block that is alone in `read`: a large payload that is not compressed stays where it is.
+pub(super) fn decode_read(read: IoBuf, table: FileId, offset: u64) -> Decoded<Bytes> {
+    if read.len() <= LARGE_BLOCK {
+        return decode(&read, table, offset);
+    }
+    let (kind, payload) = unseal(&read, table, offset)?;
+    if kind != RAW {
+        return decode(&read, table, offset);
+    }
+    let len = payload.len();
+    let mut payload = Bytes::from_owner(read);
+    payload.truncate(len);
+    Ok(payload)
 }
 
 /// Checks a stored block and gives its payload in memory of exactly its size.
@@ -242,7 +281,7 @@ mod tests {
         let payload = b"the same words again and again; ".repeat(100);
         for compression in [Compression::None, Compression::Lz4, Compression::Zstd(3)] {
             let mut sealer = Sealer::new(9, compression).unwrap();
-            let stored = sealer.seal_compressed(&payload, 4096).to_vec();
+            let stored = sealer.seal_compressed(&mut payload.clone(), 4096).to_vec();
             assert_eq!(decode(&stored, 9, 4096).unwrap(), payload);
             let packed = stored.len() < payload.len() / 2;
             assert_eq!(packed, compression != Compression::None, "{compression:?}");
@@ -253,7 +292,8 @@ mod tests {
     fn what_does_not_shrink_is_stored_as_it_is() {
         let payload: Vec<u8> = (0..64u8).map(|i| i.wrapping_mul(151)).collect();
         let mut sealer = Sealer::new(1, Compression::Lz4).unwrap();
-        let stored = sealer.seal_compressed(&payload, 0);
+        let stored = sealer.seal_compressed(&mut payload.clone(), 0).to_vec();
+        let stored = &stored[..];
         assert_eq!(stored.len(), payload.len() + ENVELOPE_LEN);
         assert_eq!(unseal_raw(stored, 1, 0), Ok(&payload[..]));
     }
@@ -271,7 +311,8 @@ mod tests {
     fn an_impossible_length_is_refused_before_anything_is_allocated() {
         let mut sealer = Sealer::new(5, Compression::None).unwrap();
         put_varint(&mut sealer.out, u64::MAX);
-        let stored = sealer.close(LZ4, 0).to_vec();
+        close(&mut sealer.out, LZ4, 5, 0);
+        let stored = sealer.out;
         assert_eq!(
             decode(&stored, 5, 0),
             Err(Damage("a compressed block claims an impossible length"))

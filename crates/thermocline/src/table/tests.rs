@@ -1,5 +1,6 @@
 //! Tables as a whole: what is written comes back, and damage is seen.
 
+mod large;
 mod pins;
 mod scans;
 mod unreadable;

@@ -161,4 +161,21 @@ impl InternalIterator for LevelIter {
     fn value_bytes(&self) -> Bytes {
         self.current().value_bytes()
     }
+
+    fn value_len(&self) -> usize {
+        self.current().value_len()
+    }
+
+    fn let_go(&mut self) {
+        if let Some((_, iter)) = &mut self.at {
+            iter.let_go();
+        }
+    }
+
+    fn load(&mut self) -> Result<()> {
+        match &mut self.at {
+            Some((_, iter)) => iter.load(),
+            None => Ok(()),
+        }
+    }
 }

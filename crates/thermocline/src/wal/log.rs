@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
+use super::large::LARGE_RECORD;
 use super::record::GroupHeader;
 use super::recover::Recovered;
 use super::segment::{ClosedSegment, Segment, begin_file, log_store, segment_file_name};
@@ -113,14 +114,7 @@ impl Shared {
         self.tier.with_room(|| {
             let written = point!(self.points, "wal.before_hand_over")
                 .and_then(|()| state.current_file.append(&state.buffer));
-            written.map_err(|error| {
-                // Part of the records may have reached the file. Left there they would come
-                // back at recovery although their writers were told otherwise.
-                match state.current_file.truncate(state.current.extent.len) {
-                    Ok(()) => error,
-                    Err(truncation) => self.poison(&truncation),
-                }
-            })
+            written.map_err(|error| self.undo_append(state, error))
         })?;
         let len = state.buffer.len() as u64;
         self.tier.count_write(Purpose::Wal, len);
@@ -132,6 +126,15 @@ impl Shared {
         state.newest = None;
         // The records are in the file: an error now cannot be taken for "not written".
         point!(self.points, "wal.after_hand_over").map_err(|error| self.poison(&error))
+    }
+
+    /// What to say of an append that failed with `error`. Part of the records may have reached the file. Left there they would come
+    /// back at recovery although their writers were told otherwise.
+    pub(super) fn undo_append(&self, state: &State, error: Error) -> Error {
+        match state.current_file.truncate(state.current.extent.len) {
+            Ok(()) => error,
+            Err(truncation) => self.poison(&truncation),
+        }
     }
 
     fn create_segment(
@@ -248,7 +251,7 @@ impl Wal {
     }
 
     /// Puts a commit group into the process buffer, as one record: recovery has all of its
-    /// batches or none. A full buffer is handed over.
+    /// batches or none. A full buffer is handed over, and large batches are not buffered at all.
     ///
     /// Until the next append or hand-over the group may be withdrawn: a failed
     /// [`Wal::hand_over`] or [`Wal::sync`] drops it, and its sequence numbers are to be
@@ -281,6 +284,9 @@ impl Wal {
             first_seq,
             count: count.sum(),
         };
+        if batches.iter().map(Bytes::len).sum::<usize>() >= LARGE_RECORD {
+            return self.shared.write_large(state, &header, batches);
+        }
         let at = state.buffer.len();
         let offset = state.current.extent.len + at as u64;
         let number = state.current.extent.number;

@@ -8,6 +8,7 @@
 
 mod bounds;
 mod evidence;
+mod large;
 mod log;
 mod reader;
 pub(crate) mod record;

@@ -226,6 +226,7 @@ fn every_field_appears_with_its_labels_and_nothing_else() {
         ("memory_bytes{part=\"pinned_memtables\"}", 1107.0),
         ("memory_bytes{part=\"block_cache\"}", 1103.0),
         ("memory_bytes{part=\"record_cache\"}", 1105.0),
+        ("memory_bytes{part=\"large_buffers\"}", 1108.0),
         ("memory_bytes{part=\"pinned\"}", 1104.0),
         ("memory_unpinned_bytes", 1106.0),
         ("user_written_bytes_total", 1201.0),

@@ -46,6 +46,7 @@ impl Writer<'_> {
                 ("pinned_memtables", memory.pinned_memtables),
                 ("block_cache", memory.block_cache),
                 ("record_cache", memory.record_cache),
+                ("large_buffers", memory.large_buffers),
                 ("pinned", memory.pinned),
             ]
             .map(|(part, value)| (vec![("part", part.to_owned())], value)),

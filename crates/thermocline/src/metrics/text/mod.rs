@@ -300,6 +300,9 @@ impl Metrics {
         if self.record_cache.is_some() {
             section.pair("record cache", bytes(memory.record_cache));
         }
+        if memory.large_buffers > 0 {
+            section.pair("buffers of large values", bytes(memory.large_buffers));
+        }
         section.pair("pinned index and filters", bytes(memory.pinned));
         if memory.unpinned > 0 {
             section.pair("unpinned for want of room", bytes(memory.unpinned));

@@ -83,6 +83,7 @@ fn memtables_that_only_iterators_hold_are_shown_where_there_are_any() {
     let text = fixture::metrics().to_text();
     check(&text, "Memory", held, &["1.08 KiB"]);
     assert!(!Metrics::default().to_text().contains(held));
+    check(&text, "Memory", "buffers of large values", &["1.08 KiB"]);
 }
 
 /// A RALT that had stopped while it was young was said to have seen that all records are read alike: it is generous no more.

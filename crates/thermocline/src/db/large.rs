@@ -1,0 +1,36 @@
+//! Compactions of large values, of which memory for one at a time is enough (I8).
+
+use super::engine::Engine;
+use super::tree::Tree;
+use crate::compaction::Plan;
+use crate::sync::Arc;
+
+/// A value of the input, the block that it is copied into, and that block compressed.
+const COPIES: u64 = 3;
+
+impl Engine {
+    /// Takes out of `candidates`, the most urgent first, those that have to wait for the compactions which run now. Whether all have to: as the
+    /// most urgent does, which would wait for ever if others began before it.
+    pub(super) fn leave_to_run_alone(&self, candidates: &mut Vec<(Arc<Tree>, Plan)>) -> bool {
+        if !self.is_compacting() {
+            return false;
+        }
+        if candidates
+            .first()
+            .is_some_and(|(_, plan)| self.runs_alone(plan))
+        {
+            return true;
+        }
+        candidates.retain(|(_, plan)| !self.runs_alone(plan));
+        false
+    }
+
+    /// Whether `plan` takes more memory than two jobs at once may. A table is longer than tables are to be by the last of its values.
+    fn runs_alone(&self, plan: &Plan) -> bool {
+        let longest = plan.inputs().map(|table| table.meta.len).max();
+        let value = longest
+            .unwrap_or_default()
+            .saturating_sub(2 * self.sizes.table_size);
+        !plan.is_move && COPIES * value > self.sizes.buffers(self.options.memory) / 2
+    }
+}
