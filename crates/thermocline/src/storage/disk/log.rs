@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::directory::Directory;
+use super::open_files::OpenFiles;
 use super::{open_failed, sync_failed};
 use crate::error::{Error, Result};
 use crate::storage::{FileInfo, LogFile, LogStore, StoreLock};
@@ -45,11 +46,8 @@ impl LogStore for DiskLogStore {
     fn create(&self, name: &str) -> Result<Arc<dyn LogFile>> {
         let path = self.directory.file(name);
         let failed = |e| Error::io("create", &path, e);
-        let file = File::options()
-            .append(true)
-            .create(true)
-            .open(&path)
-            .map_err(failed)?;
+        let create = || File::options().append(true).create(true).open(&path);
+        let file = OpenFiles::of_process().open(create).map_err(failed)?;
         file.set_len(0).map_err(failed)?;
         Ok(Arc::new(DiskLog { path, file }))
     }

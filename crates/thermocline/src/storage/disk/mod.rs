@@ -4,6 +4,7 @@
 mod direct;
 mod directory;
 mod log;
+mod open_files;
 mod table;
 mod writer;
 

@@ -11,6 +11,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::direct::{DirectIo, WRITE_BLOCK};
 use super::directory::Directory;
+use super::open_files::OpenFiles;
 use super::sync_failed;
 use crate::error::{Error, Result};
 use crate::storage::TableWriter;
@@ -63,9 +64,9 @@ impl DiskTableWriter {
         let mut options = File::options();
         // Never over a table that may be in use.
         options.write(true).create_new(true);
-        let file = direct
-            .apply(&mut options)
-            .open(&path)
+        direct.apply(&mut options);
+        let file = OpenFiles::of_process()
+            .open(|| options.open(&path))
             .map_err(|e| Error::io("create", &path, e))?;
         let writer = Self {
             directory: Arc::clone(directory),
