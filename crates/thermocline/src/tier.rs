@@ -11,7 +11,7 @@ use crate::metrics::IoMetrics;
 use crate::options::TierOptions;
 use crate::storage::operation::{Gathered, operations};
 use crate::storage::{IoBuf, LogStore, TableFile, TableStore, TableWriter};
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 
 pub(crate) use self::copies::{CopySlot, CopyWriter, TableCopy, copy_number};
@@ -106,6 +106,8 @@ pub(crate) struct Tier {
     copies: Copies,
     /// What large values take that are written to the store's tiers or read from them, in memory.
     pub(crate) large: Arc<LargeBuffers>,
+    /// Whether the store is closed: the directory may be another's.
+    has_ended: AtomicBool,
     /// Why names in the directory may have been lost; locked while names are synced.
     names_lost: Mutex<Option<Arc<str>>>,
 }
@@ -129,6 +131,7 @@ impl Tier {
             kept_free: 0,
             copies: Copies::default(),
             large: Arc::default(),
+            has_ended: AtomicBool::new(false),
             names_lost: Mutex::default(),
         }
     }
@@ -289,11 +292,24 @@ impl Tier {
     }
 
     /// Opens an object, its reads counted.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] after [`Tier::end`]; those of the medium.
     pub(crate) fn open(self: &Arc<Self>, name: &str) -> Result<TierFile> {
+        let file = self.tables.open(name)?;
+        // Afterwards: what was opened before it was the store's.
+        if self.has_ended.load(Ordering::Acquire) {
+            return Err(Error::Closed);
+        }
         Ok(TierFile {
-            file: self.tables.open(name)?,
+            file,
             tier: Arc::clone(self),
         })
+    }
+
+    /// Has no object opened from now on. Who still reads a store that is closed might be given another's.
+    pub(crate) fn end(&self) {
+        self.has_ended.store(true, Ordering::Release);
     }
 
     /// Starts an object, its writes counted.
@@ -464,7 +480,6 @@ mod model {
 mod tests {
     use super::*;
     use crate::promotion::tests::scene::Scene;
-    use crate::sync::atomic::AtomicBool;
 
     /// What was refused counted for a moment, as it was added before it was looked at: a large job that found no room made a
     /// flush that had room fail.

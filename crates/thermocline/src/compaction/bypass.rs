@@ -29,7 +29,9 @@ impl Bypass {
         table.is_some_and(|table| {
             let mut trace = ReadTrace::new(Purpose::Compaction);
             // A filter that cannot be read excludes nothing; the table's own compaction reports it.
-            let located = table.table.locate(key, MAX_SEQ, &mut trace);
+            let located = table
+                .table()
+                .and_then(|t| t.locate(key, MAX_SEQ, &mut trace));
             !matches!(located, Ok(Located::Absent))
         })
     }

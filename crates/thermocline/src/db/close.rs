@@ -46,6 +46,7 @@ impl Engine {
         self.graveyard.sweep();
         self.graveyard.close();
         self.commit.log_sync.end_removal();
+        self.tiers.iter().for_each(|tier| tier.end());
         self.locks.lock().clear();
         outcome
     }

@@ -11,7 +11,7 @@ use crate::metrics::Activity;
 use crate::points::point;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::table::ReadTrace;
+use crate::table::{ReadTrace, Table};
 use crate::tier::{CopyWriter, Purpose};
 use crate::version::TableHandle;
 
@@ -86,7 +86,10 @@ impl Engine {
         self.fast().begin_span();
         let mut data = 0;
         self.for_each_slow_table(|table| {
-            table.table.age_reads();
+            // One that nobody has opened yet was not read.
+            if let Some(table) = table.lazy.opened() {
+                table.age_reads();
+            }
             data += table.meta.len;
         });
         let blocks = data
@@ -121,23 +124,28 @@ impl Engine {
     }
 
     /// The table without a copy that is read most for its size, of those for which there is room.
-    fn worth_a_copy(&self) -> Option<Arc<TableHandle>> {
+    fn worth_a_copy(&self) -> Option<(Arc<TableHandle>, Arc<Table>)> {
         let room = self.fast().free_for_copies();
         let mut best = None;
         self.for_each_slow_table(|table| {
-            let worth = f64::from(table.table.recent_reads()) / table.meta.len as f64;
-            let is_better = best.as_ref().is_none_or(|(most, _)| worth > *most);
-            if worth > 0.0 && is_better && table.meta.len <= room && table.table.copy().is_open() {
-                best = Some((worth, Arc::clone(table)));
+            let Some(opened) = table.lazy.opened() else {
+                return;
+            };
+            let worth = f64::from(opened.recent_reads()) / table.meta.len as f64;
+            let is_better = best.as_ref().is_none_or(|(most, _, _)| worth > *most);
+            if worth > 0.0 && is_better && table.meta.len <= room && opened.copy().is_open() {
+                best = Some((worth, Arc::clone(table), Arc::clone(opened)));
             }
         });
-        best.map(|(_, table)| table)
+        best.map(|(_, handle, table)| (handle, table))
     }
 }
 
 /// A table on its way.
 struct Copied {
-    table: Arc<TableHandle>,
+    /// Keeps the table's file in its place.
+    handle: Arc<TableHandle>,
+    table: Arc<Table>,
     writer: CopyWriter,
     offset: u64,
 }
@@ -156,34 +164,35 @@ impl CopyJob {
             return self.begin();
         };
         let table = &copied.table;
-        let len = PART.min(table.meta.len - copied.offset);
+        let whole = copied.handle.meta.len;
+        let len = PART.min(whole - copied.offset);
         let part = table
-            .table
             .read_raw(Purpose::Copy, copied.offset, len as usize)
             // Else it would stay the one that is worth a copy most, and no other would get one.
-            .inspect_err(|_| table.table.copy().close())?;
+            .inspect_err(|_| table.copy().close())?;
         if !copied.writer.append(&part)? {
             return Ok(false);
         }
         copied.offset += len;
-        if copied.offset < table.meta.len {
+        if copied.offset < whole {
             self.current = Some(copied);
         } else {
             point!(self.engine.points, "copying.written")?;
-            copied.writer.finish(table.table.copy())?;
+            copied.writer.finish(table.copy())?;
         }
         Ok(true)
     }
 
     fn begin(&mut self) -> Result<bool> {
         let engine = &self.engine;
-        let Some(table) = engine.worth_a_copy() else {
+        let Some((handle, table)) = engine.worth_a_copy() else {
             return Ok(false);
         };
         let writer = engine
             .fast()
-            .begin_copy(engine.new_file(), table.meta.len)?;
+            .begin_copy(engine.new_file(), handle.meta.len)?;
         self.current = writer.map(|writer| Copied {
+            handle,
             table,
             writer,
             offset: 0,

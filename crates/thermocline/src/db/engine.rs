@@ -30,7 +30,7 @@ use crate::ralt::Ralt;
 use crate::storage::{Medium, StoreLock};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
-use crate::table::Table;
+use crate::table::LazyTable;
 use crate::tier::Tier;
 use crate::version::edit::{FileId, FoundLog, KeyspaceId, TableMeta};
 use crate::version::{FileGuard, Graveyard, HotEstimate, Manifest, TableHandle};
@@ -172,19 +172,19 @@ impl Engine {
     pub(crate) fn open_table(&self, meta: TableMeta) -> Result<Arc<TableHandle>> {
         let tier = &self.tiers[usize::from(meta.tier)];
         let (cache, pins) = (Arc::clone(&self.cache), Arc::clone(&self.pins));
-        let table = Table::open(tier, meta.clone(), self.database, cache, pins)?;
-        table.load()?;
-        Ok(self.handle_of(meta, table))
+        let table = LazyTable::new(tier, meta, self.database, cache, pins);
+        table.open()?.load()?;
+        Ok(self.handle_of(table))
     }
 
-    /// An open table as part of a version.
-    pub(crate) fn handle_of(&self, meta: TableMeta, table: Table) -> Arc<TableHandle> {
-        let tier = Arc::clone(&self.tiers[usize::from(meta.tier)]);
+    /// A table as part of a version.
+    pub(crate) fn handle_of(&self, lazy: LazyTable) -> Arc<TableHandle> {
+        let meta = lazy.meta().clone();
         let graveyard = Arc::clone(&self.graveyard);
-        let file = FileGuard::new(meta.id, tier, meta.len, graveyard);
+        let file = FileGuard::new(meta.id, Arc::clone(lazy.tier()), meta.len, graveyard);
         Arc::new(TableHandle {
             meta,
-            table: Arc::new(table),
+            lazy: Arc::new(lazy),
             file: Arc::new(file),
             hot: HotEstimate::default(),
         })

@@ -253,7 +253,7 @@ impl Engine {
                 total_bytes,
             });
             report.tables += 1;
-            match table.table.verify() {
+            match table.table().and_then(|table| table.verify()) {
                 Ok(check) => {
                     report.blocks += check.blocks;
                     report.entries += check.entries;

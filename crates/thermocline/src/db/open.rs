@@ -33,7 +33,7 @@ use crate::storage::{StoreLock, is_one_dir};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
-use crate::version::edit::{KeyspaceId, KeyspaceMeta};
+use crate::version::edit::{KeyspaceId, KeyspaceMeta, VersionEdit};
 use crate::version::{
     Graveyard, MAX_LEVELS, Manifest, identity, manifest_file_name, manifest_number,
 };
@@ -69,6 +69,7 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
                 number: found.number,
                 end: found.len,
                 torn: found.torn,
+                is_closed: found.edits.last().is_some_and(VersionEdit::is_closing),
             };
             let places = found.places();
             let mut shape = Shape::from_edits(found.edits).map_err(|misfit| {
@@ -95,6 +96,7 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
                 number: 0,
                 end: 0,
                 torn: false,
+                is_closed: false,
             };
             (database, new_shape(builder, &sizes), manifest)
         }
@@ -198,7 +200,7 @@ impl Parts<'_> {
     }
 
     /// Replays the log, begins a new segment and a new manifest, and opens the tables.
-    fn start(self) -> Result<(Arc<Engine>, RecoveryReport)> {
+    fn start(mut self) -> Result<(Arc<Engine>, RecoveryReport)> {
         let builder = self.builder;
         let next_file = AtomicU64::new(self.next_file);
         let new_file = || next_file.fetch_add(1, Ordering::Relaxed);
@@ -219,7 +221,17 @@ impl Parts<'_> {
         let buffers = self.sizes.buffers(builder.options.memory);
         self.tiers[0].large.take_from(&cache, buffers);
         let pins = Arc::new(PinBudget::new(self.sizes.pinned));
-        let opened = open_tables(&self.shape, &self.tiers, self.database, &cache, &pins)?;
+        // After a crash: what is removed next may be all that is left of what a table held that did not get to the device, whatever
+        // the device said. Of a store that was closed nothing is removed that its tables are not known to hold.
+        let ends = !self.manifest.is_closed || !self.orphans.is_empty();
+        let opened = open_tables(
+            &mut self.shape,
+            &self.tiers,
+            self.database,
+            &cache,
+            &pins,
+            ends,
+        )?;
         point!(builder.points, "recovery.tables_opened")?;
         for tier in &self.tiers {
             tier.remove_left_copies()?;

@@ -21,6 +21,8 @@ pub(super) struct FoundManifest {
     pub(super) end: u64,
     /// Whether it ends in bytes that are no edit.
     pub(super) torn: bool,
+    /// Whether its last edit is the one that a clean close leaves.
+    pub(super) is_closed: bool,
 }
 
 /// Tables that no edit names: outputs that a crash cut short, and tables whose removal did.
@@ -30,6 +32,10 @@ pub(super) struct Orphans {
 }
 
 impl Orphans {
+    pub(super) fn is_empty(&self) -> bool {
+        self.tables.is_empty()
+    }
+
     /// Refuses where one of them [was named](was_named) by an edit that is lost: it was in `manifest`. Gives back those that cannot
     /// be read and [may have been](may_have_been_named).
     pub(super) fn check(

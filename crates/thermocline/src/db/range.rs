@@ -136,7 +136,7 @@ impl Range {
     }
 
     /// A cursor over everything that may hold keys of the range.
-    fn cursor(&self) -> MergingIter {
+    fn cursor(&self) -> Result<MergingIter> {
         let how = ScanOptions {
             purpose: Purpose::UserRead,
             readahead: READAHEAD,
@@ -152,7 +152,7 @@ impl Range {
         }
         let levels = &self.superversion.version.levels;
         for table in levels[0].tables.iter().filter(|t| self.bounds.meets(t)) {
-            children.push(Box::new(table.table.iter(how)));
+            children.push(Box::new(table.table()?.iter(how)));
         }
         for level in &levels[1..] {
             // A table outside the bounds is not even opened at an end: its damage is none of theirs.
@@ -162,7 +162,7 @@ impl Range {
                 children.push(Box::new(LevelIter::within(tables, met, how)));
             }
         }
-        MergingIter::new(children)
+        Ok(MergingIter::new(children))
     }
 
     fn take_next(&mut self) -> Result<Option<(Bytes, Value)>> {
@@ -205,7 +205,7 @@ impl Range {
         // What a closed store has open is out of date as soon as others open it.
         self.engine.check_open()?;
         let started = self.engine.clock.now();
-        let opened = new(self.cursor(), &self.bounds);
+        let opened = new(self.cursor()?, &self.bounds);
         let took = self.engine.clock.now().saturating_sub(started);
         self.engine.stats.seek_latency.record(took);
         opened

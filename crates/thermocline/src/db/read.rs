@@ -12,7 +12,7 @@ use crate::key::{Kind, SeqNo};
 use crate::points::point;
 use crate::storage::{IoBuf, ReadRequest};
 use crate::sync::Arc;
-use crate::table::{BlockHandle, BlockSource, Located, ReadTrace, Record};
+use crate::table::{BlockHandle, BlockSource, Located, ReadTrace, Record, Table};
 use crate::value::Value;
 use crate::version::edit::FileId;
 use crate::version::{MAX_LEVELS, PromotionView, Superversion, TableHandle};
@@ -169,12 +169,14 @@ impl Engine {
             let Some(table) = table_for(lookup.key) else {
                 continue;
             };
-            match table.table.locate(lookup.key, seq, &mut lookup.trace)? {
+            let opened = table.table()?;
+            match opened.locate(lookup.key, seq, &mut lookup.trace)? {
                 Located::Absent => {}
                 Located::Found(record) => lookup.finish(found_in(table), record),
                 Located::Read(handle) => waiting.push(Waiting {
                     index,
                     table,
+                    opened,
                     handle,
                 }),
             }
@@ -218,6 +220,7 @@ struct Waiting<'v> {
     /// Of its lookup.
     index: usize,
     table: &'v Arc<TableHandle>,
+    opened: &'v Arc<Table>,
     handle: BlockHandle,
 }
 
@@ -231,6 +234,7 @@ impl Waiting<'_> {
 #[derive(Clone, Copy)]
 struct SharedBlock<'a, 'v> {
     table: &'v Arc<TableHandle>,
+    opened: &'v Arc<Table>,
     handle: BlockHandle,
     keys: &'a [Waiting<'v>],
 }
@@ -241,17 +245,18 @@ impl<'a, 'v> SharedBlock<'a, 'v> {
         let first = keys.first()?;
         Some(Self {
             table: first.table,
+            opened: first.opened,
             handle: first.handle,
             keys,
         })
     }
 
     fn source_on(&self, tier: u8) -> Option<BlockSource> {
-        self.table.table.source_on(tier)
+        self.opened.source_on(tier)
     }
 
     fn request(&self, source: &BlockSource) -> ReadRequest {
-        self.table.table.read_request(source, self.handle)
+        self.opened.read_request(source, self.handle)
     }
 
     /// Searches what was `read` from `source` for each of the keys. It counts for the first of them; to the others it is
@@ -266,7 +271,7 @@ impl<'a, 'v> SharedBlock<'a, 'v> {
         let [first, others @ ..] = self.keys else {
             return Ok(());
         };
-        let table = &self.table.table;
+        let table = self.opened;
         let trace = &mut lookups[first.index].trace;
         let payload = table.receive(self.handle, source, read, trace)?;
         for other in others {
@@ -353,7 +358,7 @@ fn search(
     let f = usize::from(f);
     let mut search_tables = |levels| {
         for table in from.version.holding(key, levels) {
-            if let Some(record) = table.table.get(key, seq, trace)? {
+            if let Some(record) = table.table()?.get(key, seq, trace)? {
                 return Ok(Some((found_in(table), Some(record))));
             }
         }

@@ -11,7 +11,7 @@ use super::tree::Tree;
 use crate::cache::{BlockCache, PinBudget};
 use crate::error::Result;
 use crate::sync::Arc;
-use crate::table::Table;
+use crate::table::LazyTable;
 use crate::tier::Tier;
 use crate::version::edit::{KeyspaceId, TableMeta};
 use crate::version::{TableHandle, Version};
@@ -52,37 +52,50 @@ impl RecoveryReport {
     }
 }
 
-/// A table that the manifest names, open.
-pub(super) type Opened = (TableMeta, Table);
-
-/// Opens every table that `shape` names. Filters and index hold no record: damage of them is an error of the reads that
-/// meet it, and keeps no store from opening.
+/// The tables that `shape` names. Their ends are read at their first use, or now if `ends` says so. Filters and index hold no
+/// record: damage of them is an error of the reads that meet it, and keeps no store from opening.
+///
+/// What a manifest of version 0.1.0 does not say of a table is asked of the table, and `shape` says it from then on.
+///
+/// # Errors
+/// Of the ends that are read, those of [`crate::table::Table::open`].
 pub(super) fn open_tables(
-    shape: &Shape,
+    shape: &mut Shape,
     tiers: &[Arc<Tier>],
     database: u128,
     cache: &Arc<BlockCache>,
     pins: &Arc<PinBudget>,
-) -> Result<Vec<Opened>> {
-    let open = |meta: &TableMeta| {
+    ends: bool,
+) -> Result<Vec<LazyTable>> {
+    let new = |meta: &TableMeta| {
         let tier = &tiers[usize::from(meta.tier)];
         let (cache, pins) = (Arc::clone(cache), Arc::clone(pins));
-        let table = Table::open(tier, meta.clone(), database, cache, pins)?;
-        Ok((meta.clone(), table))
+        LazyTable::new(tier, meta.clone(), database, cache, pins)
     };
-    shape.tables.values().map(open).collect()
+    let open = |meta: &mut TableMeta| {
+        let mut table = new(&*meta);
+        if meta.content.is_none() {
+            meta.content = Some(table.open()?.properties().content());
+            table = new(&*meta);
+        }
+        if ends {
+            table.open()?;
+        }
+        Ok(table)
+    };
+    shape.tables.values_mut().map(open).collect()
 }
 
 /// Builds every keyspace's version of its tables.
 pub(super) fn build_trees(
     engine: &Engine,
     shape: &Shape,
-    opened: Vec<Opened>,
+    opened: Vec<LazyTable>,
 ) -> BTreeMap<KeyspaceId, Arc<Tree>> {
     let mut tables: BTreeMap<KeyspaceId, Vec<Arc<TableHandle>>> = BTreeMap::new();
-    for (meta, table) in opened {
-        let of_keyspace = tables.entry(meta.keyspace).or_default();
-        of_keyspace.push(engine.handle_of(meta, table));
+    for table in opened {
+        let of_keyspace = tables.entry(table.meta().keyspace).or_default();
+        of_keyspace.push(engine.handle_of(table));
     }
     let mut trees = BTreeMap::new();
     for keyspace in shape.keyspaces.values() {

@@ -143,6 +143,7 @@ fn table_meta(len: u64) -> TableMeta {
             first: Bytes::new(),
             last: Bytes::from_static(&[0xff; 8]),
         },
+        content: None,
     }
 }
 

@@ -304,7 +304,7 @@ fn is_above(pinned: &Superversion, f: u8, key: &[u8]) -> Result<bool> {
     }
     let mut trace = ReadTrace::new(Purpose::Promotion);
     for table in pinned.version.holding(key, 0..=usize::from(f)) {
-        if table.table.get(key, MAX_SEQ, &mut trace)?.is_some() {
+        if table.table()?.get(key, MAX_SEQ, &mut trace)?.is_some() {
             return Ok(true);
         }
     }

@@ -361,6 +361,7 @@ impl State {
                     min_seq: 0,
                     max_seq: 0,
                     range,
+                    content: None,
                 },
                 trim,
                 histogram: Arc::new(Histogram::decode(decoder, MOST)?),

@@ -319,6 +319,7 @@ impl TableBuilder {
         self.offset += footer.len() as u64;
         self.writer.finish()?;
 
+        let content = self.properties.content();
         let TableProperties {
             identity,
             min_seq,
@@ -329,6 +330,7 @@ impl TableBuilder {
             ..
         } = self.properties;
         Ok(TableMeta {
+            content: Some(content),
             id: identity.id,
             keyspace: identity.keyspace,
             level: identity.level,

@@ -45,6 +45,7 @@ impl SelfDescribed {
         let payload = stored::decode(&stored, id, handle.offset);
         let payload = stored::at(payload, path, handle.offset)?;
         let properties = stored::at(TableProperties::decode(&payload), path, handle.offset)?;
+        let content = properties.content();
         let identity = properties.identity;
         let seqs = properties.min_seq.max(properties.max_seq);
         if identity.epoch > MAX_NUMBER || seqs > MAX_SEQ {
@@ -63,6 +64,7 @@ impl SelfDescribed {
                 deletes: properties.deletes,
                 min_seq: properties.min_seq,
                 max_seq: properties.max_seq,
+                content: Some(content),
                 range: properties.range,
             },
             identity,

@@ -7,6 +7,7 @@ use super::key_sample::KeySample;
 use super::stored::{Damage, Decoded};
 use crate::coding::{Decoder, put_bytes, put_varint};
 use crate::key::{KeyRange, SeqNo};
+use crate::version::edit::TableContent;
 
 /// Tags of the fields; never reused.
 mod tag {
@@ -66,6 +67,15 @@ pub(crate) struct TableProperties {
 }
 
 impl TableProperties {
+    /// What of it the manifest says, too.
+    pub(crate) fn content(&self) -> TableContent {
+        TableContent {
+            raw_key_bytes: self.raw_key_bytes,
+            raw_value_bytes: self.raw_value_bytes,
+            data_bytes: self.data_bytes,
+        }
+    }
+
     /// Properties of a table that holds nothing yet.
     pub(super) fn new(identity: TableIdentity) -> Self {
         Self {

@@ -34,6 +34,19 @@ pub(crate) struct TableMeta {
     pub(crate) max_seq: SeqNo,
     /// First and last user key.
     pub(crate) range: KeyRange,
+    /// What the table's own properties say of its bytes. A manifest of version 0.1.0 does not have it; an opening then asks the
+    /// tables, and from then on there is always one.
+    pub(crate) content: Option<TableContent>,
+}
+
+/// Bytes of a table by what they are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TableContent {
+    /// User keys and values, as they came in.
+    pub(crate) raw_key_bytes: u64,
+    pub(crate) raw_value_bytes: u64,
+    /// Data blocks, as they are stored.
+    pub(crate) data_bytes: u64,
 }
 
 impl TableMeta {
@@ -129,6 +142,17 @@ pub(crate) struct VersionEdit {
     /// In the first edit of a manifest: how many edits, itself among them, were there when the manifest
     /// was put in force. None of them may be missing.
     pub(crate) snapshot: Option<u64>,
+}
+
+impl VersionEdit {
+    /// Whether it is the edit that a clean close leaves behind all others.
+    pub(crate) fn is_closing(&self) -> bool {
+        let learned = Self {
+            learned: self.learned.clone(),
+            ..Self::default()
+        };
+        !self.learned.is_empty() && *self == learned
+    }
 }
 
 /// What an opening took over of the log. A segment that is not named and has a lower number than

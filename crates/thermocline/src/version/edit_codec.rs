@@ -7,7 +7,10 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use super::edit::{FoundLog, KeyspaceId, KeyspaceMeta, Learned, PlacedBy, TableMeta, VersionEdit};
+use super::edit::{
+    FileId, FoundLog, KeyspaceId, KeyspaceMeta, Learned, PlacedBy, TableContent, TableMeta,
+    VersionEdit,
+};
 use crate::coding::{Decoder, put_bytes, put_varint};
 use crate::error::Error;
 use crate::key::KeyRange;
@@ -26,6 +29,10 @@ const SNAPSHOT: u64 = 11;
 const FOUND_LOG: u64 = 12;
 const FOUND_LOG_REACHES: u64 = 13;
 const LEARNED: u64 = 14;
+const CONTENT: u64 = 15;
+
+/// The last that is known.
+const LAST: u64 = CONTENT;
 
 const BY_LEVEL: u8 = 0;
 const BY_HOTNESS: u8 = 1;
@@ -89,6 +96,9 @@ impl VersionEdit {
         }
         for table in &self.added {
             field(ADDED, &|body| encode_table(table, body));
+            if let Some(content) = &table.content {
+                field(CONTENT, &|body| encode_content(table.id, content, body));
+            }
         }
         for (keyspace, seq) in &self.flushed_through {
             field(FLUSHED_THROUGH, &|body| put_pair(body, *keyspace, *seq));
@@ -149,8 +159,8 @@ impl VersionEdit {
             let field = decoder.varint().zip(decoder.bytes());
             let cut = || BadEdit::Damaged(format!("the edit ends within byte {at}"));
             let (tag, body) = field.ok_or_else(cut)?;
-            if tag > LEARNED {
-                return Err(BadEdit::newer(tag, LEARNED));
+            if tag > LAST {
+                return Err(BadEdit::newer(tag, LAST));
             }
             let mut body = Decoder::new(body);
             let wrong = || BadEdit::Damaged(format!("field {tag} of the edit does not decode"));
@@ -167,6 +177,11 @@ impl VersionEdit {
             DROPPED => self.dropped.push(decode_id(body)?),
             REMOVED => self.removed.push((decode_id(body)?, body.varint()?)),
             ADDED => self.added.push(decode_table(body)?),
+            CONTENT => {
+                let (id, content) = decode_content(body)?;
+                let table = self.added.last_mut().filter(|table| table.id == id)?;
+                table.content = Some(content);
+            }
             FLUSHED_THROUGH => self
                 .flushed_through
                 .push((decode_id(body)?, body.varint()?)),
@@ -283,7 +298,29 @@ fn decode_table(body: &mut Decoder<'_>) -> Option<TableMeta> {
             first: Bytes::copy_from_slice(body.bytes()?),
             last: Bytes::copy_from_slice(body.bytes()?),
         },
+        content: None,
     })
+}
+
+fn encode_content(table: FileId, content: &TableContent, out: &mut Vec<u8>) {
+    for number in [
+        table,
+        content.raw_key_bytes,
+        content.raw_value_bytes,
+        content.data_bytes,
+    ] {
+        put_varint(out, number);
+    }
+}
+
+fn decode_content(body: &mut Decoder<'_>) -> Option<(FileId, TableContent)> {
+    let table = body.varint()?;
+    let content = TableContent {
+        raw_key_bytes: body.varint()?,
+        raw_value_bytes: body.varint()?,
+        data_bytes: body.varint()?,
+    };
+    Some((table, content))
 }
 
 #[cfg(test)]
@@ -300,8 +337,15 @@ mod tests {
     }
 
     fn tables() -> impl Strategy<Value = TableMeta> {
-        any::<((u64, u32, u8, u8), [u64; 6], Vec<u8>, Vec<u8>)>().prop_map(
-            |((id, keyspace, level, tier), numbers, first, last)| TableMeta {
+        any::<(
+            (u64, u32, u8, u8),
+            [u64; 6],
+            Vec<u8>,
+            Vec<u8>,
+            Option<[u64; 3]>,
+        )>()
+        .prop_map(
+            |((id, keyspace, level, tier), numbers, first, last, content)| TableMeta {
                 id,
                 keyspace,
                 level,
@@ -316,6 +360,11 @@ mod tests {
                     first: first.into(),
                     last: last.into(),
                 },
+                content: content.map(|numbers| TableContent {
+                    raw_key_bytes: numbers[0],
+                    raw_value_bytes: numbers[1],
+                    data_bytes: numbers[2],
+                }),
             },
         )
     }
@@ -368,7 +417,7 @@ mod tests {
 
     #[test]
     fn fields_of_a_newer_release_are_refused() {
-        for (bytes, found, supported) in [(&[ENCODING, 99, 0][..], 99, 14), (&[9], 9, 1)] {
+        for (bytes, found, supported) in [(&[ENCODING, 99, 0][..], 99, 15), (&[9], 9, 1)] {
             let problem = VersionEdit::decode(bytes).unwrap_err();
             assert_eq!(problem, BadEdit::Newer { found, supported });
         }

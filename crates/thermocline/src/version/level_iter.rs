@@ -42,16 +42,18 @@ impl LevelIter {
         }
     }
 
-    fn open(&mut self, index: usize) -> Option<&mut TableIter> {
+    fn open(&mut self, index: usize) -> Result<Option<&mut TableIter>> {
         if !self.within.contains(&index) {
-            return None;
+            return Ok(None);
         }
         let reuse = matches!(self.at, Some((at, _)) if at == index);
         if !reuse {
-            let table = self.tables.get(index)?;
-            self.at = Some((index, table.table.iter(self.how)));
+            let Some(table) = self.tables.get(index) else {
+                return Ok(None);
+            };
+            self.at = Some((index, table.table()?.iter(self.how)));
         }
-        self.at.as_mut().map(|(_, iter)| iter)
+        Ok(self.at.as_mut().map(|(_, iter)| iter))
     }
 
     /// Past the end of a table, goes on to the next one that has a record.
@@ -63,7 +65,7 @@ impl LevelIter {
             let next = index + 1;
             if next >= self.within.end {
                 self.at = None;
-            } else if let Some(iter) = self.open(next) {
+            } else if let Some(iter) = self.open(next)? {
                 iter.seek_to_first()?;
             }
         }
@@ -78,7 +80,7 @@ impl LevelIter {
             let index = *index;
             if index <= self.within.start {
                 self.at = None;
-            } else if let Some(iter) = self.open(index - 1) {
+            } else if let Some(iter) = self.open(index - 1)? {
                 iter.seek_to_last()?;
             }
         }
@@ -99,7 +101,7 @@ impl InternalIterator for LevelIter {
     }
 
     fn seek_to_first(&mut self) -> Result<()> {
-        match self.open(self.within.start) {
+        match self.open(self.within.start)? {
             Some(iter) => iter.seek_to_first()?,
             None => return Ok(()),
         }
@@ -107,7 +109,7 @@ impl InternalIterator for LevelIter {
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
-        match self.open(self.within.end.wrapping_sub(1)) {
+        match self.open(self.within.end.wrapping_sub(1))? {
             Some(iter) => iter.seek_to_last()?,
             None => return Ok(()),
         }
@@ -118,7 +120,7 @@ impl InternalIterator for LevelIter {
         let index = self
             .tables
             .partition_point(|table| &table.meta.range.last[..] < target.user_key);
-        match self.open(index.max(self.within.start)) {
+        match self.open(index.max(self.within.start))? {
             Some(iter) => iter.seek(target)?,
             None => self.at = None,
         }
@@ -129,7 +131,7 @@ impl InternalIterator for LevelIter {
         let after = self
             .tables
             .partition_point(|table| &table.meta.range.first[..] <= target.user_key);
-        match self.open(after.min(self.within.end).wrapping_sub(1)) {
+        match self.open(after.min(self.within.end).wrapping_sub(1))? {
             Some(iter) => iter.seek_for_prev(target)?,
             None => self.at = None,
         }

@@ -3,13 +3,14 @@
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 
-use super::edit::{FileId, TableMeta};
+use super::edit::{FileId, TableContent, TableMeta};
 use super::files::FileGuard;
 use super::hot_estimate::HotEstimate;
+use crate::error::Result;
 use crate::key::KeyRange;
 use crate::options::MAX_TIERS;
 use crate::sync::Arc;
-use crate::table::Table;
+use crate::table::{LazyTable, Table};
 
 /// L0 and the levels below it.
 pub(crate) const MAX_LEVELS: usize = 7;
@@ -18,25 +19,40 @@ pub(crate) const MAX_LEVELS: usize = 7;
 #[derive(Debug, Clone)]
 pub(crate) struct TableHandle {
     pub(crate) meta: TableMeta,
-    pub(crate) table: Arc<Table>,
+    /// Shared with the handles of the same file on other levels.
+    pub(crate) lazy: Arc<LazyTable>,
     pub(crate) file: Arc<FileGuard>,
     pub(crate) hot: HotEstimate,
 }
 
 impl TableHandle {
+    /// The table, opened at its first use.
+    ///
+    /// # Errors
+    /// Those of [`Table::open`].
+    #[inline]
+    pub(crate) fn table(&self) -> Result<&Arc<Table>> {
+        self.lazy.open()
+    }
+
+    fn content(&self) -> TableContent {
+        self.meta.content.unwrap_or_default()
+    }
+
     /// Bytes of keys and values.
     pub(crate) fn raw_bytes(&self) -> u64 {
-        let properties = self.table.properties();
-        let (keys, values) = (properties.raw_key_bytes, properties.raw_value_bytes);
-        keys.saturating_add(values)
+        let content = self.content();
+        content
+            .raw_key_bytes
+            .saturating_add(content.raw_value_bytes)
     }
 
     /// Whether some of its blocks are compressed, as far as lengths tell: an entry takes 11 bytes beside
     /// its value and what of its key is not shared.
     pub(crate) fn is_compressed(&self) -> bool {
-        let properties = self.table.properties();
-        let least = properties.entries.saturating_mul(11);
-        properties.data_bytes < properties.raw_value_bytes.saturating_add(least)
+        let content = self.content();
+        let least = self.meta.entries.saturating_mul(11);
+        content.data_bytes < content.raw_value_bytes.saturating_add(least)
     }
 
     /// About how long the table would be without compression, in bytes.

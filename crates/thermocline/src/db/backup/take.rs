@@ -95,8 +95,8 @@ impl Backups {
     /// Copies a table, which is durable on return (I4); the checksum of its file comes back.
     fn copy_table(&self, table: &Arc<TableHandle>, target: &BackedUp) -> Result<u64> {
         // What is damaged must not pass for a backup.
-        table.table.verify()?;
-        let source = table.table.tier().tables.open(&table.meta.file_name())?;
+        table.table()?.verify()?;
+        let source = table.lazy.tier().tables.open(&table.meta.file_name())?;
         let mut writer = self.tables.create(&target.file_name(), target.len)?;
         let checksum = copy::pieces(&*source, &mut |piece| writer.append(piece))?;
         writer.finish()?;
@@ -105,13 +105,13 @@ impl Backups {
 }
 
 fn sum_of_file(table: &TableHandle) -> Result<u64> {
-    let file = table.table.tier().tables.open(&table.meta.file_name())?;
+    let file = table.lazy.tier().tables.open(&table.meta.file_name())?;
     copy::pieces(&*file, &mut |_| Ok(()))
 }
 
 /// The table as a backup names it, its file's checksum not yet known.
 fn describe(table: &Arc<TableHandle>) -> Result<BackedUp> {
-    let content = match table.table.properties().data_checksum {
+    let content = match table.table()?.properties().data_checksum {
         // Records do not say which keyspace they are of, and an opening asks the file.
         Some(content) => content ^ u64::from(table.meta.keyspace),
         None => sum_of_file(table)?,

@@ -156,7 +156,7 @@ fn a_copy_that_is_being_read_goes_with_the_end_of_that_read() {
     let pinned = cold.scene.tree().pin();
     let tables = pinned.version.levels[SLOW].tables.iter();
     let reads: Vec<_> = tables
-        .filter_map(|table| table.table.copy().get())
+        .filter_map(|table| table.table().unwrap().copy().get())
         .collect();
     let before = cold.copied();
     let part = cold.files()[0].len / 2;
@@ -182,7 +182,7 @@ fn many_keys_keep_no_copies_but_those_that_are_being_read() {
     for from_end in [2, 1] {
         let cold = Cold::with_copies();
         let table = Arc::clone(&cold.scene.tree().pin().version.levels[SLOW].tables[7]);
-        assert!(table.table.copy().clear() > 0);
+        assert!(table.table().unwrap().copy().clear() > 0);
         let batches = Arc::new(AtomicU64::new(0));
         let begun = Arc::clone(&batches);
         cold.scene.points.set("multi_get.batch", move || {
@@ -277,7 +277,7 @@ fn the_table_that_is_read_most_is_copied_first() {
     }
     cold.scene.drain();
     assert_eq!(cold.files().len(), 1);
-    assert!(table.table.copy().get().is_some());
+    assert!(table.table().unwrap().copy().get().is_some());
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn a_copy_that_is_being_read_at_the_closing_is_left_to_the_next_opening() {
     let cold = Cold::with_copies();
     let pinned = cold.scene.tree().pin();
     let mut tables = pinned.version.levels[SLOW].tables.iter();
-    let read = tables.find_map(|table| table.table.copy().get());
+    let read = tables.find_map(|table| table.table().unwrap().copy().get());
     cold.scene.db.close().unwrap();
     let before = cold.disk.list_raw(Path::new("/fast"));
     assert_eq!(cold.files().len(), 1, "the one that is being read");
@@ -559,7 +559,7 @@ fn a_table_that_cannot_be_read_as_a_whole_keeps_no_other_from_being_copied() {
         }
     }
     assert_eq!(cold.disk.triggered(), 1, "it is not tried again");
-    assert!(table.table.copy().get().is_none());
+    assert!(table.table().unwrap().copy().get().is_none());
     let slow = cold.scene.db.metrics().tiers[1].table_bytes;
     assert_eq!(cold.copied(), slow - table.meta.len);
 }

@@ -36,7 +36,10 @@ fn a_damaged_block_costs_a_scan_no_record_before_it() {
     };
     let block = |key: &str| {
         let mut trace = ReadTrace::default();
-        let found = table.table.locate(key.as_bytes(), MAX_SEQ, &mut trace);
+        let found = table
+            .table()
+            .unwrap()
+            .locate(key.as_bytes(), MAX_SEQ, &mut trace);
         let Located::Read(handle) = found.unwrap() else {
             panic!("nothing has been read");
         };
@@ -85,7 +88,10 @@ fn tables_outside_its_bounds_are_nothing_to_a_scan() {
         assert_eq!(tables.len(), TABLES.len());
         let (table, key) = (&tables[damaged], TABLES[damaged][0]);
         let mut trace = ReadTrace::default();
-        let found = table.table.locate(key.as_bytes(), MAX_SEQ, &mut trace);
+        let found = table
+            .table()
+            .unwrap()
+            .locate(key.as_bytes(), MAX_SEQ, &mut trace);
         let Located::Read(block) = found.unwrap() else {
             panic!("nothing has been read");
         };

@@ -114,7 +114,11 @@ fn the_older_versions_of_a_hot_key_go_down() {
     let pinned = scene.tree().pin();
     for table in pinned.version.holding(b"k05", 0..=F) {
         let mut trace = Default::default();
-        let old = table.table.get(b"k05", snapshot.seq(), &mut trace).unwrap();
+        let old = table
+            .table()
+            .unwrap()
+            .get(b"k05", snapshot.seq(), &mut trace)
+            .unwrap();
         assert!(old.is_none(), "on level {}", table.meta.level);
     }
     scene.check_snapshot(&snapshot, &before, &KEYS, "crossed again");

@@ -323,9 +323,11 @@ impl Scene {
         let pinned = self.tree().pin();
         let mut found = Vec::new();
         for table in pinned.version.holding(key.as_bytes(), 0..=SLOW) {
-            let record = table
-                .table
-                .get(key.as_bytes(), MAX_SEQ, &mut ReadTrace::default());
+            let record =
+                table
+                    .table()
+                    .unwrap()
+                    .get(key.as_bytes(), MAX_SEQ, &mut ReadTrace::default());
             if let Some(record) = record.unwrap() {
                 let put = record.kind == crate::key::Kind::Put;
                 let version = version(put.then_some(record.value));

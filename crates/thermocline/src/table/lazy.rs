@@ -1,0 +1,99 @@
+//! A table whose file is opened when it is first read.
+
+use std::sync::OnceLock;
+
+use super::reader::Table;
+use crate::cache::{BlockCache, PinBudget};
+use crate::error::Result;
+use crate::sync::{Arc, Mutex};
+use crate::tier::Tier;
+use crate::version::edit::TableMeta;
+
+/// A table that the manifest names. There may be thousands, of which a process that reads a key needs three: so an opening reads none of
+/// them, and damage of one's end, or another file in its place, is an error of whoever needs it, as damage anywhere else in it is.
+#[derive(Debug)]
+pub(crate) struct LazyTable {
+    /// What it takes to open it.
+    place: Place,
+    table: OnceLock<Arc<Table>>,
+    /// Held while it is opened, so that its end is read once.
+    opening: Mutex<()>,
+}
+
+#[derive(Debug)]
+struct Place {
+    tier: Arc<Tier>,
+    meta: TableMeta,
+    database: u128,
+    cache: Arc<BlockCache>,
+    pins: Arc<PinBudget>,
+}
+
+impl LazyTable {
+    /// The table that `meta` names, to be opened as [`Table::open`] does.
+    pub(crate) fn new(
+        tier: &Arc<Tier>,
+        meta: TableMeta,
+        database: u128,
+        cache: Arc<BlockCache>,
+        pins: Arc<PinBudget>,
+    ) -> Self {
+        let place = Place {
+            tier: Arc::clone(tier),
+            meta,
+            database,
+            cache,
+            pins,
+        };
+        Self {
+            place,
+            table: OnceLock::new(),
+            opening: Mutex::new(()),
+        }
+    }
+
+    pub(crate) fn meta(&self) -> &TableMeta {
+        &self.place.meta
+    }
+
+    /// The tier that it lies on.
+    pub(crate) fn tier(&self) -> &Arc<Tier> {
+        &self.place.tier
+    }
+
+    /// The table, if somebody has needed it.
+    #[inline]
+    pub(crate) fn opened(&self) -> Option<&Arc<Table>> {
+        self.table.get()
+    }
+
+    /// The table, opened now if nobody has needed it before.
+    ///
+    /// # Errors
+    /// Those of [`Table::open`]. The next who needs it tries again.
+    #[inline]
+    pub(crate) fn open(&self) -> Result<&Arc<Table>> {
+        match self.table.get() {
+            Some(table) => Ok(table),
+            None => self.open_now(),
+        }
+    }
+
+    #[cold]
+    fn open_now(&self) -> Result<&Arc<Table>> {
+        let _alone = self.opening.lock();
+        if let Some(table) = self.table.get() {
+            return Ok(table);
+        }
+        let Place {
+            tier,
+            meta,
+            database,
+            cache,
+            pins,
+        } = &self.place;
+        let (cache, pins) = (Arc::clone(cache), Arc::clone(pins));
+        let table = Table::open(tier, meta.clone(), *database, cache, pins)?;
+        Ok(self.table.get_or_init(|| Arc::new(table)))
+    }
+}

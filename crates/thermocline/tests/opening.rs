@@ -1,0 +1,100 @@
+//! What an opening reads.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use thermocline::storage::{Faulty, Memory};
+use thermocline::{Db, Error, Options, Purpose};
+
+/// Tables, of a keyspace each: those of one would be merged.
+const TABLES: u64 = 200;
+
+fn open(memory: &Arc<Memory>) -> Db {
+    let builder = Db::builder(Options::one_tier("/fast"));
+    builder
+        .medium(0, Arc::clone(memory) as Arc<_>)
+        .open()
+        .unwrap()
+}
+
+fn name(number: u64) -> String {
+    format!("keyspace {number}")
+}
+
+fn read_to_open(db: &Db) -> u64 {
+    let tier = db.metrics().tiers[0].clone();
+    let io = tier.io.iter().find(|io| io.purpose == Purpose::Open);
+    io.unwrap().read_bytes
+}
+
+/// Each opening read 64 KiB of the end of every table: to get one key from a store of a thousand, it read nearly all of them.
+#[test]
+fn an_opening_reads_no_table_and_a_read_those_that_it_needs() {
+    let memory = Arc::new(Memory::new());
+    let db = open(&memory);
+    for number in 0..TABLES {
+        let keyspace = db.create_keyspace(&name(number)).unwrap();
+        for key in 0..20 {
+            keyspace.put(format!("key {key}"), vec![7u8; 1000]).unwrap();
+        }
+    }
+    db.flush().unwrap();
+    db.close().unwrap();
+    drop(db);
+
+    let db = open(&memory);
+    let tables: u64 = db.metrics().levels.iter().map(|level| level.tables).sum();
+    assert!(tables >= TABLES, "{tables} tables");
+    // The manifest and the log, to which a table is a line.
+    let opened = read_to_open(&db);
+    assert!(opened < 400 * tables, "{opened} bytes of {tables} tables");
+    let keyspace = db.keyspace(&name(7)).unwrap();
+    assert!(keyspace.get("key 3").unwrap().is_some());
+    let read = read_to_open(&db) - opened;
+    assert!((1..=64 << 10).contains(&read), "{read} bytes");
+    assert!(keyspace.get("key 4").unwrap().is_some());
+    assert_eq!(read_to_open(&db) - opened, read, "it is open");
+}
+
+fn names(disk: &Faulty) -> Vec<String> {
+    let files = disk.list_raw(Path::new("/fast")).into_iter();
+    files.map(|file| file.name).collect()
+}
+
+/// What an opening removes after a crash may be all that is left of what a table held, where the device had lied about it: so the ends of
+/// all tables are looked at before. Of a store that was closed nothing goes, and who needs the table hears of it.
+#[test]
+fn the_end_of_a_table_is_looked_at_before_anything_goes() {
+    let disk = Faulty::new(1);
+    let open = |disk: &Faulty| {
+        let builder = Db::builder(Options::one_tier("/fast"));
+        builder.medium(0, Arc::new(disk.clone())).open()
+    };
+    let db = open(&disk).unwrap();
+    let other = db.create_keyspace("other").unwrap();
+    for keyspace in [&*db, &other] {
+        keyspace.put("key", "value").unwrap();
+        db.flush().unwrap();
+    }
+    let crashed = disk.image(|_| true);
+    db.close().unwrap();
+    for (disk, was_closed) in [(&crashed, false), (&disk, true)] {
+        let before = names(disk);
+        let table = before.iter().find(|name| name.ends_with(".sst")).unwrap();
+        let bytes = disk.read_raw(Path::new("/fast"), table).unwrap();
+        let footer = bytes.len() as u64 - 20;
+        disk.corrupt(Path::new("/fast"), table, footer, 1).unwrap();
+        let opened = open(disk);
+        assert_eq!(opened.is_ok(), was_closed, "{opened:?}");
+        let Ok(db) = opened else {
+            assert_eq!(names(disk), before);
+            continue;
+        };
+        let read = db.get("key");
+        assert!(matches!(read, Err(Error::Corruption { .. })), "{read:?}");
+        let other = db.keyspace("other").unwrap().get("key").unwrap();
+        assert_eq!(other.as_deref(), Some(&b"value"[..]));
+        assert_eq!(db.verify(&mut |_| {}).unwrap().problems.len(), 1);
+    }
+}
