@@ -168,12 +168,18 @@ impl StoreArgs {
 
     /// Opens the existing store.
     pub(crate) fn open(&self) -> Result<Db, Failure> {
-        let opened = self.open_with(false)?;
+        let opened = self.open_with(false, false)?;
+        opened.map_err(|error| self.not_opened(error))
+    }
+
+    /// Opens the existing store for a command that only reads: no file of it changes.
+    pub(crate) fn open_to_read(&self) -> Result<Db, Failure> {
+        let opened = self.open_with(false, true)?;
         opened.map_err(|error| self.not_opened(error))
     }
 
     /// Opens the store. What its recovery had to give up goes to standard error.
-    fn open_with(&self, create: bool) -> Result<Result<Db, Error>, Failure> {
+    fn open_with(&self, create: bool, reads_only: bool) -> Result<Result<Db, Error>, Failure> {
         let bar = self
             .lock_wait
             .map(|_| progress::spinner("opening the store"));
@@ -183,7 +189,11 @@ impl StoreArgs {
             let options = self.online_options(create)?;
             let left = self.lock_wait.unwrap_or_default();
             let left = left.saturating_sub(begun.elapsed());
-            let opened = self.builder(options).lock_wait(left.min(LOCK_WAIT)).open();
+            let builder = self.builder(options).lock_wait(left.min(LOCK_WAIT));
+            let opened = match reads_only {
+                true => builder.reads_only().open(),
+                false => builder.open(),
+            };
             if left <= LOCK_WAIT || !matches!(opened, Err(Error::Locked { .. })) {
                 break opened;
             }
@@ -298,9 +308,14 @@ impl DataArgs {
         Session::new(self.store.open()?, self.keyspace.as_deref(), false)
     }
 
+    /// As [`DataArgs::open`], for a command that only reads.
+    pub(crate) fn open_to_read(&self) -> Result<Session, Failure> {
+        Session::new(self.store.open_to_read()?, self.keyspace.as_deref(), false)
+    }
+
     /// As [`DataArgs::open`], for a command that has `--create`; makes store and keyspace when that is set.
     pub(crate) fn open_or_create(&self, create: bool) -> Result<Session, Failure> {
-        let opened = self.store.open_with(create)?;
+        let opened = self.store.open_with(create, false)?;
         let db = opened.map_err(|error| not_created(error, &self.store))?;
         Session::new(db, self.keyspace.as_deref(), create)
     }

@@ -252,6 +252,8 @@ fn lost_access_records_are_a_warning_and_the_store_works() {
     assert!(run.err.starts_with("warning: access records"), "{run:?}");
     assert!(run.err.contains(&place), "{run:?}");
     assert_eq!(run.ok(), "vvvvvvvvvv\n");
+    assert!(!ralt.exists(), "who only reads makes none");
+    store.run("put", &["key", "value"]).ok();
     // It still tracks hotness, and there is nothing more to miss.
     let run = store.run("stats --json", &[]);
     assert_eq!(run.err, "");
@@ -285,6 +287,11 @@ fn a_log_that_a_crash_cut_short_is_a_warning() {
     let cut = format!("warning: {}: ", log.display());
     assert!(run.err.contains(&cut), "{run:?}");
     assert_eq!(run.ok(), "");
+    assert!(
+        killed.run("scan", &[]).err.contains(&cut),
+        "nothing was cut"
+    );
+    killed.run("put", &["key", "value"]).ok();
     assert_eq!(killed.run("scan", &[]).err, "", "it is cut once");
 }
 

@@ -245,6 +245,9 @@ pub enum Error {
         /// The newest one in the log.
         newest: u64,
     },
+    /// The store is open for reading only, and this would write to it.
+    #[error("the store is open for reading only; open it for writing to do that")]
+    ReadOnly,
     /// The store was closed.
     #[error("the store is closed")]
     Closed,

@@ -34,7 +34,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let key = args.data.read("key", &args.key)?;
-    let session = args.data.open()?;
+    let session = args.data.open_to_read()?;
     let value = session.keyspace.get(&key)?;
     let notation = args.data.notation();
     let printed = match &value {

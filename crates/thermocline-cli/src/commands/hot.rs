@@ -40,7 +40,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let db = args.store.open()?;
+    let db = args.store.open_to_read()?;
     let heat = db.heat(args.limit);
     let Some(hotrap) = db.metrics().hotrap else {
         return Err(Failure::usage(nothing_tracked(&args.store)));

@@ -35,7 +35,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let db = args.store.open()?;
+    let db = match args.drop {
+        Some(_) => args.store.open()?,
+        None => args.store.open_to_read()?,
+    };
     if let Some(name) = &args.drop {
         // Before anybody is asked.
         store::keyspace(&db, name, false)?;

@@ -46,7 +46,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let bounds = args.selection.bounds(&args.data)?;
-    let session = args.data.open()?;
+    let session = args.data.open_to_read()?;
     let printed = print(args, session.keyspace.range(bounds));
     session.close()?;
     printed

@@ -34,7 +34,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let db = args.store.open()?;
+    let db = args.store.open_to_read()?;
     let metrics = db.metrics();
     let mut out = Out::new();
     if args.json {

@@ -30,7 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let db = match args.store.open() {
+    let db = match args.store.open_to_read() {
         Ok(db) => db,
         Err(failure) => return closed(args, failure),
     };

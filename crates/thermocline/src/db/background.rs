@@ -31,6 +31,8 @@ pub(crate) enum Work {
 /// Failures and counts of background work.
 #[derive(Debug, Default)]
 pub(crate) struct Background {
+    /// Whether the store is open for reading only.
+    reads_only: bool,
     /// The sync failure that ended writing (I9). Never cleared.
     poison: OnceLock<Arc<str>>,
     /// By [`Work`], the last failure that may pass, until such work succeeds or is tried again.
@@ -39,9 +41,35 @@ pub(crate) struct Background {
 }
 
 impl Background {
+    pub(crate) fn new(reads_only: bool) -> Self {
+        Self {
+            reads_only,
+            ..Self::default()
+        }
+    }
+
+    /// Whether the store is open for reading only.
+    pub(crate) fn reads_only(&self) -> bool {
+        self.reads_only
+    }
+
+    /// Whether nothing is to be written: a sync has failed, or the store is open for reading only.
+    pub(crate) fn writes_nothing(&self) -> bool {
+        self.reads_only || self.is_poisoned()
+    }
+
+    /// # Errors
+    /// [`Error::Poisoned`] once a sync has failed; [`Error::ReadOnly`] if the store is open for reading only.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match self.reads_only {
+            true => Err(Error::ReadOnly),
+            false => self.check_poison(),
+        }
+    }
+
     /// # Errors
     /// [`Error::Poisoned`] once a sync has failed.
-    pub(crate) fn check_poison(&self) -> Result<()> {
+    fn check_poison(&self) -> Result<()> {
         match self.poison.get() {
             Some(cause) => Err(Error::Poisoned {
                 cause: Arc::clone(cause),
@@ -84,11 +112,15 @@ impl Background {
     /// The failure that keeps `work` from being done now.
     pub(crate) fn failure(&self, work: Work) -> Option<Error> {
         let passing = || self.failures[work as usize].lock().clone();
-        self.check_poison().err().or_else(passing)
+        self.check_writable().err().or_else(passing)
     }
 
     /// A failure that holds now, of any work.
     pub(crate) fn error(&self) -> Option<Error> {
+        if self.reads_only {
+            // There is no work that could fail.
+            return None;
+        }
         let failure = self.failure(Work::Flush);
         failure.or_else(|| self.failure(Work::Compaction))
     }
@@ -104,7 +136,7 @@ impl Engine {
     pub(crate) fn schedule_flush(self: &Engine, tree: &Arc<Tree>) {
         let Some(engine) = self.me() else { return };
         let mut state = tree.state.lock();
-        if state.flushing || tree.peek().immutables.is_empty() || self.background.is_poisoned() {
+        if state.flushing || tree.peek().immutables.is_empty() || self.background.writes_nothing() {
             return;
         }
         state.flushing = true;
@@ -128,7 +160,7 @@ impl Engine {
 
     pub(crate) fn schedule_compactions(&self) {
         while self.background.compactions.look().running() < self.options.compaction_threads
-            && !self.background.is_poisoned()
+            && !self.background.writes_nothing()
             && self.check_open().is_ok()
         {
             if !self.start_one_compaction() && !self.start_of_spilled() {

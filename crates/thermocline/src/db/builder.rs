@@ -26,6 +26,7 @@ pub struct DbBuilder {
     given_up: Vec<usize>,
     /// The greatest number of a tier that was named.
     named: usize,
+    pub(super) reads_only: bool,
 }
 
 impl DbBuilder {
@@ -40,6 +41,7 @@ impl DbBuilder {
             counts_accesses: true,
             given_up: Vec::new(),
             named: 0,
+            reads_only: false,
         }
     }
 
@@ -143,6 +145,15 @@ impl DbBuilder {
     pub fn give_up_tier(mut self, tier: usize) -> Self {
         self.named = self.named.max(tier);
         self.given_up.push(tier);
+        self
+    }
+
+    /// Opens a store that is there for reading only: no file of it changes, and what would write is refused with
+    /// [`Error::ReadOnly`]. For the command's own use as yet: the store is locked as by any other opening.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn reads_only(mut self) -> Self {
+        self.reads_only = true;
         self
     }
 

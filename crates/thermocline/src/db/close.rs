@@ -15,6 +15,15 @@ impl Engine {
         if let Some(outcome) = &*closing {
             return outcome.clone();
         }
+        if self.background.reads_only() {
+            self.closed.store(true, Ordering::Release);
+            self.executor.notify();
+            self.executor.shutdown();
+            self.tiers.iter().for_each(|tier| tier.end());
+            self.locks.lock().clear();
+            *closing = Some(Ok(()));
+            return Ok(());
+        }
         let flushed = self.flush_all();
         let flushed = flushed.and_then(|_| point!(self.points, "close.flushed"));
         let ended = {

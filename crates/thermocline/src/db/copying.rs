@@ -67,7 +67,7 @@ impl Engine {
     }
 
     fn may_copy(&self) -> bool {
-        self.ralt.is_some() && self.switches().copies
+        self.ralt.is_some() && self.switches().copies && !self.background.writes_nothing()
     }
 
     fn count_slow_reads(&self, reads: u64) {

@@ -150,10 +150,10 @@ impl Engine {
         }
     }
 
-    /// Refuses what a closed or poisoned store cannot do (I9).
+    /// Refuses what a store cannot do that is closed, poisoned (I9), or open for reading only.
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.check_open()?;
-        self.background.check_poison()
+        self.background.check_writable()
     }
 
     /// Refuses to install into a keyspace that was dropped meanwhile. The caller holds the

@@ -113,7 +113,7 @@ impl Drop for FlushJob {
 
 impl Engine {
     fn flush_memtable(&self, tree: &Arc<Tree>, memtable: &Arc<Memtable>) -> Result<()> {
-        self.background.check_poison()?;
+        self.background.check_writable()?;
         point!(self.points, "flush.start")?;
         // I5: what the edit will call flushed must not be ahead of the log of other keyspaces.
         self.commit.log_sync.sync_through(memtable.last_seq())?;

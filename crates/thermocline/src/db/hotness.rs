@@ -166,7 +166,7 @@ impl Engine {
         let (Some(engine), Some(ralt)) = (self.me(), &self.ralt) else {
             return;
         };
-        if self.tracking.swap(true, Ordering::AcqRel) {
+        if self.background.writes_nothing() || self.tracking.swap(true, Ordering::AcqRel) {
             return;
         }
         let ralt = Arc::clone(ralt);

@@ -6,18 +6,17 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 
 use super::background::Background;
+use super::begin::Begun;
 use super::builder::DbBuilder;
 use super::commit::Commit;
 use super::directories::dir_conflict;
 use super::founding::{FIRST_FILE, check_first_is_there, found_new_store, new_shape};
-use super::lost;
 use super::more_tiers::{check_new_tiers, divide_levels};
 use super::numbers::check_numbers;
 use super::orphans::{FoundManifest, Orphans, survey_tables};
 use super::recovery::{RecoveryReport, build_trees, open_tables};
 use super::shape::Shape;
 use super::tally::Tally;
-use super::tracking::{discard_ralt, open_ralt, placed_by};
 use super::{Db, Engine};
 use crate::batch::detached;
 use crate::cache::{
@@ -37,14 +36,15 @@ use crate::version::edit::{KeyspaceId, KeyspaceMeta, VersionEdit};
 use crate::version::{
     Graveyard, MAX_LEVELS, Manifest, identity, manifest_file_name, manifest_number,
 };
-use crate::wal::{self, Surveyed, Wal, segment_number};
+use crate::wal::{self, Surveyed, segment_number};
 
 /// More than the log's process buffer holds, in bytes.
 const LOG_BUFFER: u64 = 128 << 10;
 
 pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
     let sizes = builder.options.resolve()?;
-    let (tiers, locks) = open_tiers(builder, builder.options.create_if_missing)?;
+    let creates = builder.options.create_if_missing && !builder.reads_only;
+    let (tiers, locks) = open_tiers(builder, creates)?;
     let found = Manifest::recover(&tiers[0]);
     if matches!(found, Ok(None) | Err(Error::Corruption { .. })) {
         // A later tier in the first one's place has no manifest either: nothing is damaged then, or missing.
@@ -88,7 +88,7 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
             divide_levels(shape.keyspaces.values_mut(), &builder.options, &sizes);
             (found.database, shape, manifest)
         }
-        None if builder.options.create_if_missing => {
+        None if creates => {
             let database = found_new_store(builder, &tiers)?;
             point!(builder.points, "recovery.founded")?;
             let manifest = FoundManifest {
@@ -147,17 +147,17 @@ fn next_opening() -> u64 {
 pub(super) type Locks = Vec<Box<dyn StoreLock>>;
 
 /// Everything needed to bring a store up.
-struct Parts<'a> {
-    builder: &'a DbBuilder,
+pub(super) struct Parts<'a> {
+    pub(super) builder: &'a DbBuilder,
     sizes: Resolved,
-    tiers: Vec<Arc<Tier>>,
+    pub(super) tiers: Vec<Arc<Tier>>,
     locks: Locks,
-    database: u128,
-    shape: Shape,
-    manifest: FoundManifest,
+    pub(super) database: u128,
+    pub(super) shape: Shape,
+    pub(super) manifest: FoundManifest,
     /// What the store is given beside the one tier that it had.
-    new_tiers: Vec<Arc<Tier>>,
-    orphans: Orphans,
+    pub(super) new_tiers: Vec<Arc<Tier>>,
+    pub(super) orphans: Orphans,
     next_file: u64,
 }
 
@@ -199,7 +199,7 @@ impl Parts<'_> {
         Ok((surveyed, replayed))
     }
 
-    /// Replays the log, begins a new segment and a new manifest, and opens the tables.
+    /// Replays the log and begins what the store goes on with. Tables are opened when they are needed, or after a crash now.
     fn start(mut self) -> Result<(Arc<Engine>, RecoveryReport)> {
         let builder = self.builder;
         let next_file = AtomicU64::new(self.next_file);
@@ -213,7 +213,10 @@ impl Parts<'_> {
             &surveyed.recovered,
             &self.manifest,
         )?;
-        let flash = open_flash_cache(builder, &self.sizes, &self.tiers[0])?;
+        let flash = match builder.reads_only {
+            true => None,
+            false => open_flash_cache(builder, &self.sizes, &self.tiers[0])?,
+        };
         let block_sizes = self.tiers.iter().map(|tier| tier.options.block_size as u64);
         let block_size = block_sizes.max().unwrap_or_default();
         let cache = BlockCache::for_blocks_of(block_size, self.sizes.block_cache).above(flash);
@@ -223,7 +226,8 @@ impl Parts<'_> {
         let pins = Arc::new(PinBudget::new(self.sizes.pinned));
         // After a crash: what is removed next may be all that is left of what a table held that did not get to the device, whatever
         // the device said. Of a store that was closed nothing is removed that its tables are not known to hold.
-        let ends = !self.manifest.is_closed || !self.orphans.is_empty();
+        let removes = !self.manifest.is_closed || !self.orphans.is_empty();
+        let ends = removes && !builder.reads_only;
         let opened = open_tables(
             &mut self.shape,
             &self.tiers,
@@ -233,72 +237,25 @@ impl Parts<'_> {
             ends,
         )?;
         point!(builder.points, "recovery.tables_opened")?;
-        for tier in &self.tiers {
-            tier.remove_left_copies()?;
-        }
-        let recovered = surveyed.settle(&self.tiers[0], &builder.points)?;
-        point!(builder.points, "recovery.replayed")?;
+        let Begun {
+            recovered,
+            found_log,
+            ralt,
+            hotness,
+            manifest,
+            wal,
+            orphans,
+            set_aside,
+        } = match builder.reads_only {
+            true => self.begin_nothing(surveyed, &new_file)?,
+            false => self.begin(surveyed, &doubtful, &new_file)?,
+        };
         // Not what the manifest names: that may be a write which no log holds, of before a loss of power, or of the store
         // that this one is a copy of. Nothing has its number (I5), and the log has to go on without a gap.
         let last_seq = recovered.last_seq;
-        // A manifest of its own for each opening: a torn tail of the old one is left behind.
-        // It comes before the first log segment, which would be foreign without it.
-        let (manifest_file, log_file) = (new_file(), new_file());
-        let log_start = recovered.segments.first().map_or(log_file, |s| s.number);
-        // Before the manifest, which says that RALT's state is there.
-        let ralt = open_ralt(builder, self.database, &self.tiers[0], &self.shape);
-        point!(builder.points, "recovery.hotness_opened")?;
-        let placed_by = placed_by(&builder.options, ralt.as_deref());
-        let found_log = recovered.found_log(log_file);
-        // Before the manifest, whose end does not tell any more that an edit may be lost.
-        let set_aside = lost::set_aside(builder, &self.tiers, &doubtful)?;
-        // A repair that was killed, or whose sync failed, has left its `TIER` to the system's cache (I4).
-        for (index, tier) in self.tiers.iter().enumerate() {
-            if identity::is_unsynced(tier)? {
-                let store = builder.medium_of(index);
-                let store = store.log_store(&tier.options.path, false)?;
-                identity::replace(tier, &*store, self.database)?;
-            }
-        }
-        // Before the manifest, which divides the levels among the tiers: from then on one without its mark is not mounted.
-        for tier in &self.new_tiers {
-            identity::write(tier, self.database)?;
-        }
-        let edits = self
-            .shape
-            .to_edits(last_seq, log_start, placed_by, &found_log);
-        let manifest = Manifest::create(
-            Arc::clone(&self.tiers[0]),
-            self.database,
-            manifest_file,
-            &edits,
-            builder.points.clone(),
-        )?;
-        point!(builder.points, "recovery.manifest_begun")?;
-        // Only now: the edits that were read may be in the system's cache only, even where an earlier sync of
-        // them failed. Without them, what they call obsolete would be needed (I4).
-        wal::remove_others(&self.tiers[0], &found_log, &builder.points)?;
-        let orphans = self.orphans.sweep(&self.tiers)?;
-        point!(builder.points, "recovery.swept")?;
-        let wal = Wal::create(
-            Arc::clone(&self.tiers[0]),
-            self.database,
-            log_file,
-            &recovered,
-            builder.options.log_retention,
-            builder.points.clone(),
-        )?;
-        point!(builder.points, "recovery.log_begun")?;
         let executor = builder.make_executor()?;
         let clock = Arc::clone(&builder.clock);
         let cpu = Arc::new(CpuTimes::default());
-        let hotness = match &ralt {
-            Some(ralt) => ralt.trouble(),
-            // After the manifest, which no longer says that a state is there.
-            None => discard_ralt(builder, &self.tiers[0])
-                .err()
-                .map(|error| error.to_string()),
-        };
         let engine = Arc::new_cyclic(|me| Engine {
             me: me.clone(),
             graveyard: Arc::new(Graveyard::new(
@@ -331,12 +288,12 @@ impl Parts<'_> {
             snapshots: Default::default(),
             manifest: Mutex::new(manifest),
             next_file,
-            background: Background::default(),
+            background: Background::new(builder.reads_only),
             stall: Default::default(),
             refusals: Default::default(),
             tally: Arc::new(Tally::new(builder.options.l0_stop)),
             ralt,
-            counts_accesses: builder.counts_accesses,
+            counts_accesses: builder.counts_accesses && !builder.reads_only,
             tracking: AtomicBool::new(false),
             promotions: Default::default(),
             hot_room: Default::default(),

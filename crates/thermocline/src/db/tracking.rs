@@ -35,6 +35,7 @@ pub(super) fn open_ralt(
         points: builder.points.clone(),
         keyspaces: shape.keyspaces.keys().copied().collect(),
         before: shape.placed_by,
+        reads_only: builder.reads_only,
     })))
 }
 

@@ -43,8 +43,9 @@ impl Files {
     /// # Errors
     /// I/O errors.
     pub(super) fn new(parts: &RaltParts, sizes: &Sizes) -> Result<Self> {
-        let tables = parts.medium.table_store(&parts.path, true)?;
-        let log = parts.medium.log_store(&parts.path, true)?;
+        let creates = !parts.reads_only;
+        let tables = parts.medium.table_store(&parts.path, creates)?;
+        let log = parts.medium.log_store(&parts.path, creates)?;
         let options = TierOptions {
             path: parts.path.clone(),
             // What limits it is the fast tier's capacity.

@@ -67,6 +67,7 @@ fn parts(memory: &Memory) -> RaltParts {
         medium: Arc::new(memory.clone()),
         path: PathBuf::from(DIR),
         points: Points::default(),
+        reads_only: false,
         before: Some(PlacedBy::Hotness),
     }
 }

@@ -70,6 +70,8 @@ pub(crate) struct RaltParts {
     /// What placed the records until now. By hotness: RALT has a state there, and where there is none, it
     /// was lost. By level: what is left there was being removed.
     pub(crate) before: Option<PlacedBy>,
+    /// Whether no file is to change.
+    pub(crate) reads_only: bool,
 }
 
 /// The table of recent accesses.

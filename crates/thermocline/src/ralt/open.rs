@@ -1,6 +1,8 @@
 //! Opening what an earlier process left. Whatever is wrong with it means an empty RALT and a
 //! message, never an error (I7).
 
+use std::path::Path;
+
 use super::RaltParts;
 use super::files::Files;
 use super::limits::Limits;
@@ -47,13 +49,19 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
             ));
             return opened;
         }
+        // Whoever only reads makes no directory, and where hotness was not tracked yet misses none.
+        Err(Error::NotFound { .. }) if parts.reads_only => {
+            let expected = parts.before == Some(PlacedBy::Hotness);
+            opened.trouble = expected.then(|| missing(&parts.path).to_string());
+            return opened;
+        }
         Err(error) => {
             opened.trouble = Some(error.to_string());
             count_files(&*parts.medium, &parts.path, &parts.fast);
             return opened;
         }
     };
-    let loaded = load(&files, sizes, model, parts.before);
+    let loaded = load(&files, sizes, model, parts);
     match loaded {
         Ok(None) => {}
         Ok(Some((version, clock, state_len))) => {
@@ -71,7 +79,7 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
             }
         }
     }
-    if opened.state_len == 0 {
+    if opened.state_len == 0 && !parts.reads_only {
         // From the first opening on there is one: where it is missing later, it was lost. So what is
         // of no use goes when a new state is in force, not before.
         let (clock, next_id) = (opened.clock, files.next_id());
@@ -109,8 +117,9 @@ fn load(
     files: &Files,
     sizes: &Sizes,
     model: &Model,
-    before: Option<PlacedBy>,
+    parts: &RaltParts,
 ) -> Result<Option<(Version, Clock, u64)>> {
+    let before = parts.before;
     if before == Some(PlacedBy::Level) {
         // A crash may have cut the removal short: what it left is neither of use nor damage.
         skip_numbers(files)?;
@@ -120,12 +129,13 @@ fn load(
     let numbers = || found.iter().filter_map(|file| table_number(&file.name));
     if !found.iter().any(|file| file.name == state::NAME) {
         // A first state that a crash cut short is nothing.
-        files.log.remove(state::TEMPORARY)?;
+        if !parts.reads_only {
+            files.log.remove(state::TEMPORARY)?;
+        }
         if before != Some(PlacedBy::Hotness) && numbers().next().is_none() {
             return Ok(None);
         }
-        let path = files.log.path().join(state::NAME);
-        return Err(Error::corruption(path, 0, "the file is missing"));
+        return Err(missing(files.log.path()));
     }
     let (state, state_len) = State::load(files, model)?;
     let mut version = Version {
@@ -149,6 +159,9 @@ fn load(
         let tracked = Tracked::new(table.meta.clone(), opened, histogram, trim)?;
         version.insert(usize::from(table.meta.level), Arc::new(tracked));
     }
+    if parts.reads_only {
+        return Ok(Some((version, state.clock, state_len)));
+    }
     for number in numbers() {
         if !tables.iter().any(|table| table.meta.id == number) {
             files.tier.tables.remove(&table_file_name(number))?;
@@ -157,6 +170,12 @@ fn load(
     }
     files.log.remove(state::TEMPORARY)?;
     Ok(Some((version, state.clock, state_len)))
+}
+
+/// A state was expected in the directory `dir`.
+fn missing(dir: &Path) -> Error {
+    let error = Error::corruption(dir.join(state::NAME), 0, "the file is missing");
+    error.of(Damaged::AccessRecords)
 }
 
 /// Leaves out the numbers of all tables that are there: none is used again (I4).

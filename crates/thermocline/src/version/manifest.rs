@@ -123,6 +123,26 @@ impl Manifest {
         })
     }
 
+    /// The manifest in force, its number and length as they were `found`, for a store that is open for reading only: `file` refuses
+    /// every edit.
+    pub(crate) fn refusing(
+        tier: Arc<Tier>,
+        (number, len): (FileId, u64),
+        file: Arc<dyn LogFile>,
+        points: Points,
+    ) -> Manifest {
+        tier.add_file_bytes(len);
+        Manifest {
+            tier,
+            file,
+            number,
+            len,
+            began_with: len,
+            points,
+            poison: None,
+        }
+    }
+
     /// Reads the manifest in force; `None` where there is no store yet.
     ///
     /// # Errors

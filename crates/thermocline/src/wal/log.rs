@@ -214,7 +214,48 @@ impl Wal {
             previous: recovered.segments.last().map(|s| (s.number, s.len)),
             base_seq: recovered.last_seq,
         };
-        let (current, current_file) = start_segment(&tier, &*store, &header)?;
+        let begun = start_segment(&tier, &*store, &header)?;
+        Self::behind(tier, database, begun, recovered, retention, points)
+    }
+
+    /// The log of a store that is open for reading only: behind what was found there is no segment, and `file` refuses whatever would go
+    /// to the one that would have `number`.
+    ///
+    /// # Errors
+    /// A tier without logs.
+    pub(crate) fn refusing(
+        tier: Arc<Tier>,
+        database: u128,
+        number: FileId,
+        recovered: &Recovered,
+        file: Arc<dyn LogFile>,
+        points: Points,
+    ) -> Result<Wal> {
+        let extent = ClosedSegment {
+            number,
+            base_seq: recovered.last_seq,
+            len: 0,
+            last_seq: recovered.last_seq,
+        };
+        let segment = Segment {
+            extent,
+            durable_len: 0,
+            marks: Vec::new(),
+            file: None,
+        };
+        Self::behind(tier, database, (segment, file), recovered, 0, points)
+    }
+
+    /// The log that goes on in `current` behind what was found.
+    fn behind(
+        tier: Arc<Tier>,
+        database: u128,
+        (current, current_file): (Segment, Arc<dyn LogFile>),
+        recovered: &Recovered,
+        retention: u64,
+        points: Points,
+    ) -> Result<Wal> {
+        let store = log_store(&tier)?;
         let closed = recovered.segments.iter().map(|&extent| Segment {
             extent,
             durable_len: extent.len,

@@ -73,6 +73,7 @@ fn parts(
         path: dir(),
         points: Points::default(),
         keyspaces: KEYSPACES.collect(),
+        reads_only: false,
         before,
     }
 }

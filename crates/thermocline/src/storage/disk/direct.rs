@@ -30,12 +30,15 @@ pub(super) struct DirectIo {
 impl DirectIo {
     pub(super) const OFF: Self = Self { block: None };
 
-    /// Finds out by trying: what a filesystem claims and what the device below does differ. Where nothing can be written, there
-    /// is nothing to try.
+    /// Finds out by trying: what a filesystem claims and what the device below does differ. On a table, if there is one: then nothing
+    /// is written. Where nothing can be written, there is nothing to try.
     ///
     /// # Errors
     /// The system's error when no file can be created in the directory of a filesystem that is written to.
     pub(super) fn detect(directory: &Directory) -> Result<Self> {
+        if let Some(block) = any_table(directory).and_then(|table| least_read(&table)) {
+            return Ok(Self { block: Some(block) });
+        }
         let path = directory.file(PROBE_FILE);
         let mut options = File::options();
         match options.write(true).create(true).truncate(true).open(&path) {
@@ -80,6 +83,29 @@ fn probe(path: &std::path::Path) -> Option<usize> {
         Err(e) if is_full(&e) => return Some(ALIGNMENT),
         Err(_) => return None,
     }
+    least_read(&file)
+}
+
+/// A table that is long enough to be tried, open for direct I/O.
+fn any_table(directory: &Directory) -> Option<File> {
+    let mut entries = std::fs::read_dir(directory.path()).ok()?.flatten();
+    let is_long = |len: u64| len >= WRITE_BLOCK as u64;
+    let table = entries.find(|entry| {
+        let is_table = entry.path().extension().is_some_and(|e| e == "sst");
+        is_table
+            && entry
+                .metadata()
+                .is_ok_and(|m| m.is_file() && is_long(m.len()))
+    })?;
+    let mut options = File::options();
+    options.read(true);
+    options.custom_flags(OFlags::DIRECT.bits().cast_signed());
+    options.open(table.path()).ok()
+}
+
+/// The least that can be read of a file that has [`WRITE_BLOCK`] bytes.
+fn least_read(file: &File) -> Option<usize> {
+    let mut buffer = AlignedBuf::take(WRITE_BLOCK);
     READ_BLOCKS.into_iter().find(|&block| {
         // Not the file's first block, since offset 0 is aligned to anything.
         let offset = (WRITE_BLOCK - block) as u64;

@@ -1,0 +1,111 @@
+//! What an opening writes: the log settled, a new manifest, a new segment, and what is left over gone.
+
+use std::path::PathBuf;
+
+use super::lost;
+use super::open::Parts;
+use super::tracking::{discard_ralt, open_ralt, placed_by};
+use crate::error::Result;
+use crate::points::point;
+use crate::ralt::Ralt;
+use crate::sync::Arc;
+use crate::version::edit::{FileId, FoundLog};
+use crate::version::{Manifest, identity};
+use crate::wal::{self, Recovered, Surveyed, Wal};
+
+/// What a store goes on with.
+pub(super) struct Begun {
+    pub(super) recovered: Recovered,
+    pub(super) found_log: FoundLog,
+    pub(super) ralt: Option<Arc<Ralt>>,
+    /// What is wrong with RALT's state.
+    pub(super) hotness: Option<String>,
+    pub(super) manifest: Manifest,
+    pub(super) wal: Wal,
+    /// Files that no edit names and that were removed.
+    pub(super) orphans: u64,
+    /// Those that were kept all the same.
+    pub(super) set_aside: Vec<PathBuf>,
+}
+
+impl Parts<'_> {
+    /// Begins a new manifest and a new segment behind what was found. `doubtful` are tables to be set aside.
+    pub(super) fn begin(
+        &mut self,
+        surveyed: Surveyed,
+        doubtful: &[(usize, String)],
+        new_file: &dyn Fn() -> FileId,
+    ) -> Result<Begun> {
+        let builder = self.builder;
+        for tier in &self.tiers {
+            tier.remove_left_copies()?;
+        }
+        let recovered = surveyed.settle(&self.tiers[0], &builder.points)?;
+        point!(builder.points, "recovery.replayed")?;
+        // A manifest of its own for each opening: a torn tail of the old one is left behind.
+        // It comes before the first log segment, which would be foreign without it.
+        let (manifest_file, log_file) = (new_file(), new_file());
+        let log_start = recovered.segments.first().map_or(log_file, |s| s.number);
+        // Before the manifest, which says that RALT's state is there.
+        let ralt = open_ralt(builder, self.database, &self.tiers[0], &self.shape);
+        point!(builder.points, "recovery.hotness_opened")?;
+        let placed_by = placed_by(&builder.options, ralt.as_deref());
+        let found_log = recovered.found_log(log_file);
+        // Before the manifest, whose end does not tell any more that an edit may be lost.
+        let set_aside = lost::set_aside(builder, &self.tiers, doubtful)?;
+        // A repair that was killed, or whose sync failed, has left its `TIER` to the system's cache (I4).
+        for (index, tier) in self.tiers.iter().enumerate() {
+            if identity::is_unsynced(tier)? {
+                let store = builder.medium_of(index);
+                let store = store.log_store(&tier.options.path, false)?;
+                identity::replace(tier, &*store, self.database)?;
+            }
+        }
+        // Before the manifest, which divides the levels among the tiers: from then on one without its mark is not mounted.
+        for tier in &self.new_tiers {
+            identity::write(tier, self.database)?;
+        }
+        let edits = self
+            .shape
+            .to_edits(recovered.last_seq, log_start, placed_by, &found_log);
+        let manifest = Manifest::create(
+            Arc::clone(&self.tiers[0]),
+            self.database,
+            manifest_file,
+            &edits,
+            builder.points.clone(),
+        )?;
+        point!(builder.points, "recovery.manifest_begun")?;
+        // Only now: the edits that were read may be in the system's cache only, even where an earlier sync of
+        // them failed. Without them, what they call obsolete would be needed (I4).
+        wal::remove_others(&self.tiers[0], &found_log, &builder.points)?;
+        let orphans = std::mem::take(&mut self.orphans).sweep(&self.tiers)?;
+        point!(builder.points, "recovery.swept")?;
+        let wal = Wal::create(
+            Arc::clone(&self.tiers[0]),
+            self.database,
+            log_file,
+            &recovered,
+            builder.options.log_retention,
+            builder.points.clone(),
+        )?;
+        point!(builder.points, "recovery.log_begun")?;
+        let hotness = match &ralt {
+            Some(ralt) => ralt.trouble(),
+            // After the manifest, which no longer says that a state is there.
+            None => discard_ralt(builder, &self.tiers[0])
+                .err()
+                .map(|error| error.to_string()),
+        };
+        Ok(Begun {
+            recovered,
+            found_log,
+            ralt,
+            hotness,
+            manifest,
+            wal,
+            orphans,
+            set_aside,
+        })
+    }
+}
