@@ -7,6 +7,7 @@ use super::filter::VersionFilter;
 use super::fresh::Held;
 use super::plan::{Cause, Plan};
 use super::readahead::readahead;
+use super::table_size::TableSizes;
 use crate::db::{Engine, Installed, Tree, Work};
 use crate::error::{Error, Result};
 use crate::executor::{Job, Step};
@@ -39,6 +40,8 @@ pub(crate) struct CompactionJob {
     number: u64,
     /// For each output of the plan.
     space: Vec<Reservation>,
+    /// How long its tables get, in bytes.
+    table_sizes: Vec<u64>,
     merge: Option<Merge>,
     /// Bytes of records that stay on the fast tier because they are hot, and that come up to it.
     moved: (u64, u64),
@@ -108,6 +111,13 @@ impl CompactionJob {
             write_bytes: vec![0; tiers],
             seconds: 0.0,
         };
+        let comes: u64 = plan.upper.iter().map(|table| table.meta.len).sum();
+        let sizes = TableSizes::new(&engine.options, &engine.sizes, tree.last_fast_level);
+        let table_size_of = |output: &Output| {
+            let level = usize::from(output.level);
+            sizes.of(level, version.levels[level].bytes + comes)
+        };
+        let table_sizes = plan.outputs.iter().map(table_size_of).collect();
         let f = usize::from(tree.last_fast_level);
         // A table that is written anew where it lies tells nothing.
         let tells = plan.from > 0 && plan.from + 1 == f && plan.to >= f;
@@ -119,6 +129,7 @@ impl CompactionJob {
             below: below.unwrap_or_default(),
             number,
             space,
+            table_sizes,
             merge: None,
             moved: (0, 0),
             brought: Brought::default(),
@@ -192,7 +203,7 @@ impl CompactionJob {
             uppers,
             router,
             builders: self.plan.outputs.iter().map(|_| None).collect(),
-            cutters: self.plan.outputs.iter().map(|o| self.cutter(*o)).collect(),
+            cutters: self.cutters(),
             last_key: Vec::new(),
         })
     }
@@ -283,12 +294,16 @@ impl CompactionJob {
         (left - left / 32).saturating_sub(begun.map_or(0, TableBuilder::estimated_len))
     }
 
-    fn cutter(&self, output: Output) -> Cutter {
+    fn cutters(&self) -> Vec<Cutter> {
+        let outputs = self.plan.outputs.iter().zip(&self.table_sizes);
+        outputs.map(|(to, size)| self.cutter(*to, *size)).collect()
+    }
+
+    fn cutter(&self, output: Output, size: u64) -> Cutter {
         if self.plan.cause == Cause::SmallTables {
             // They make one table, or there would be no fewer.
             return Cutter::never();
         }
-        let size = self.engine.sizes.table_size;
         let is_above_lf = output.level < self.tree.last_fast_level;
         // On the fast tier the room for the output of a job is what is scarce.
         let most_met = if is_above_lf && self.engine.tiers.len() > 1 {
@@ -301,6 +316,8 @@ impl CompactionJob {
 
     fn new_builder(&self, output: usize) -> Result<TableBuilder> {
         let reserved = self.space.get(output).map_or(0, Reservation::left);
+        // A disk with room for what was reserved must not refuse a small job a whole table's.
+        let expected = self.table_sizes[output].min(reserved);
         let output = self.plan.outputs[output];
         let tier = &self.engine.tiers[usize::from(output.tier)];
         let epoch = self.plan.inputs().map(|table| table.meta.epoch).max();
@@ -315,8 +332,6 @@ impl CompactionJob {
             gone: self.engine.graveyard.dead(),
             keyspace_name: self.tree.name.clone(),
         };
-        // A disk with room for what was reserved must not refuse a small job a whole table's.
-        let expected = self.engine.sizes.table_size.min(reserved);
         TableBuilder::new(tier, identity, expected, Purpose::Compaction)
     }
 

@@ -9,6 +9,7 @@ mod job;
 mod picker;
 mod plan;
 mod readahead;
+mod table_size;
 mod targets;
 
 pub(crate) use bypass::{Bypass, BypassWorth};
@@ -16,4 +17,5 @@ pub(crate) use filter::VersionFilter;
 pub(crate) use job::{CompactionJob, MOST_MET};
 pub(crate) use picker::{Hotness, Manual, Meant, Picker};
 pub(crate) use plan::{Plan, Running};
+pub(crate) use table_size::TableSizes;
 pub(crate) use targets::{FastRoom, LevelTargets};

@@ -11,6 +11,7 @@ use bytes::{BufMut, BytesMut};
 
 use super::bypass::BypassWorth;
 use super::plan::{Cause, Plan, Running, union};
+use super::table_size::TableSizes;
 use super::targets::LevelTargets;
 use crate::db::Passed;
 use crate::key::{KeyRange, SeqNo};
@@ -41,8 +42,8 @@ pub(crate) struct Picker<'a> {
     pub(crate) bypass: Option<BypassWorth>,
     /// What all levels above f are to take of the fast tier in the long run, in bytes.
     pub(crate) part_above_f: u64,
-    /// How long a full table is, in bytes.
-    pub(crate) table_size: u64,
+    /// How long full tables are.
+    pub(crate) table_sizes: TableSizes,
     /// Where an iterator passed many deletes.
     pub(crate) passed: Option<&'a Passed>,
 }
@@ -220,8 +221,8 @@ impl Picker<'_> {
     }
 
     /// How long a full table of `level` is, in bytes.
-    fn table_size(&self, _level: usize) -> u64 {
-        self.table_size
+    fn table_size(&self, level: usize) -> u64 {
+        self.table_sizes.of(level, self.version.levels[level].bytes)
     }
 
     /// Whether `table`, written anew at `level`, would be rid of its deletes, but for those that snapshots need: below
@@ -394,7 +395,7 @@ mod tests {
                 cold: 1.0,
             }),
             part_above_f: PART_ABOVE_F,
-            table_size: engine.sizes.table_size,
+            table_sizes: TableSizes::new(&engine.options, &engine.sizes, F as u8),
             passed: None,
         })
     }

@@ -10,7 +10,7 @@ use super::reservations::Reservations;
 use super::room::FastRooms;
 use super::shares::Share;
 use super::tally::Tally;
-use crate::compaction::{BypassWorth, Hotness, LevelTargets, Picker, Plan, Running};
+use crate::compaction::{BypassWorth, Hotness, LevelTargets, Picker, Plan, Running, TableSizes};
 use crate::error::Result;
 use crate::key::{Kind, SeqNo};
 use crate::memtable::Memtable;
@@ -429,7 +429,7 @@ impl Tree {
             hotness: hotness.as_ref().map(|hotness| hotness as &dyn Hotness),
             bypass: self.bypass_worth(engine),
             part_above_f: rooms.above_f(self),
-            table_size: engine.sizes.table_size,
+            table_sizes: TableSizes::new(&engine.options, &engine.sizes, self.last_fast_level),
             passed: passed.as_ref(),
         })
     }

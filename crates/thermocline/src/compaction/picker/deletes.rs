@@ -70,7 +70,7 @@ impl Picker<'_> {
             bytes = bytes.saturating_add(table.raw_bytes());
         }
         let freed = u128::from(deletes) * u128::from(bytes) / u128::from(records.max(1));
-        let least = u128::from(self.table_size / WORTH_A_JOB);
+        let least = u128::from(self.table_sizes.least / WORTH_A_JOB);
         deletes.saturating_mul(DUE) >= records && freed >= least
     }
 
