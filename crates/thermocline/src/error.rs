@@ -172,6 +172,19 @@ pub enum Error {
         /// What is wrong and what to do.
         problem: String,
     },
+    /// A restore or a checkpoint to this directory was begun and did not come to its end: what is
+    /// there is a part of a store.
+    #[error(
+        "a {what} to {path} was begun and not finished, so what is there is only a part of a store; begin again with the same \
+         command, or remove it (`thermocline destroy`, `Db::destroy`)",
+        path = path.display()
+    )]
+    Unfinished {
+        /// What was begun: "restore", "checkpoint", or either where nothing tells.
+        what: &'static str,
+        /// The tier directory that says so.
+        path: PathBuf,
+    },
     /// There is no store here and creating one was not allowed.
     #[error(
         "there is no store at {path}; check the path and that its device is mounted, or allow creating one",

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::lost;
 use super::open::Parts;
 use super::tracking::{discard_ralt, open_ralt, placed_by};
+use super::unfinished;
 use crate::error::Result;
 use crate::points::point;
 use crate::ralt::Ralt;
@@ -76,6 +77,9 @@ impl Parts<'_> {
             builder.points.clone(),
         )?;
         point!(builder.points, "recovery.manifest_begun")?;
+        // The sync of the `CURRENT` before may have failed, that of this one has not. Before a
+        // write is taken that a restore into the same directories would remove.
+        unfinished::finish(&self.tiers)?;
         // Only now: the edits that were read may be in the system's cache only, even where an earlier sync of
         // them failed. Without them, what they call obsolete would be needed (I4).
         wal::remove_others(&self.tiers[0], &found_log, &builder.points)?;

@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 
 use super::directories::dir_conflict;
 use super::engine::Engine;
+use super::open::Locks;
 use super::tracking::ralt_dir;
+use super::unfinished::{self, Making};
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
 use crate::points::point;
-use crate::storage::{FileInfo, Medium, is_of_directory, is_one_dir};
+use crate::storage::{FileInfo, Medium, is_one_dir};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::tier::Tier;
@@ -67,8 +69,10 @@ impl Engine {
     /// file system may take long.
     pub(crate) fn checkpoint(&self, paths: &[PathBuf]) -> Result<()> {
         self.check_writable()?;
-        let targets = self.open_targets(paths)?;
+        let (targets, _locks) = self.open_targets(paths)?;
         let (_, mut edits, pinned) = self.pin_all()?;
+        unfinished::begin(&targets, Making::Checkpoint)?;
+        point!(self.points, "checkpoint.begun")?;
         for (target, tier) in targets.iter().zip(&self.tiers) {
             let tables = edits.iter().flat_map(|edit| &edit.added);
             for table in tables.filter(|table| table.tier == tier.index) {
@@ -94,12 +98,14 @@ impl Engine {
             &edits,
             self.points.clone(),
         )?;
-        Ok(())
+        unfinished::finish(&targets)
     }
 
-    fn open_targets(&self, paths: &[PathBuf]) -> Result<Vec<Arc<Tier>>> {
+    /// The tiers of the copy, empty and locked: whoever else begins anew there removes what is
+    /// being made.
+    fn open_targets(&self, paths: &[PathBuf]) -> Result<(Vec<Arc<Tier>>, Locks)> {
         let invalid = |reason| Error::InvalidOption {
-            option: "checkpoint paths",
+            option: OPTION,
             reason,
         };
         if paths.len() != self.tiers.len() {
@@ -117,30 +123,47 @@ impl Engine {
             let mut options = self.tiers[index].options.clone();
             options.path.clone_from(path);
             let medium = &self.media[index];
-            let mut files = Vec::new();
-            let log = if index == 0 {
-                files = list(&**medium, &ralt_dir(path))?;
-                Some(medium.log_store(path, true)?)
-            } else {
-                None
+            let log = match index {
+                0 => Some(medium.log_store(path, true)?),
+                _ => None,
             };
             let tables = medium.table_store(path, true)?;
             // Under another name it is told only where it is there.
             if let Some(reason) = dir_conflict(path, &paths[..index], is_one_dir) {
                 return Err(invalid(reason));
             }
-            files.extend(tables.list()?);
-            // A store that was destroyed leaves its locks.
-            if let Some(file) = files.iter().find(|file| !is_of_directory(&file.name)) {
-                return Err(invalid(format!(
-                    "{} is not empty: {} is there; choose an empty or new directory",
-                    path.display(),
-                    file.name
-                )));
-            }
             targets.push(Arc::new(Tier::new(index as u8, options, tables, log)));
         }
-        Ok(targets)
+        let fast = &*self.media[0];
+        if !unfinished::is_there(&targets[0], &targets[..1])? {
+            // What holds another store, or this one, is refused as that, and not as locked.
+            check_empty(fast, &targets)?;
+        }
+        let mut locks = Vec::new();
+        for target in &targets {
+            if let Some(log) = &target.log {
+                locks.push(log.lock()?);
+            }
+            locks.push(target.tables.lock()?);
+        }
+        unfinished::make_way(fast, &targets, OPTION)?;
+        check_empty(fast, &targets)?;
+        Ok((targets, locks))
+    }
+}
+
+/// What names the directories.
+const OPTION: &str = "checkpoint paths";
+
+/// Refuses targets that hold files, and a first one that holds access records.
+fn check_empty(fast: &dyn Medium, targets: &[Arc<Tier>]) -> Result<()> {
+    for target in targets {
+        unfinished::check_empty(target, OPTION)?;
+    }
+    let dir = ralt_dir(&targets[0].options.path);
+    match list(fast, &dir)?.first() {
+        None => Ok(()),
+        Some(file) => Err(unfinished::not_empty(&dir, &file.name, OPTION)),
     }
 }
 

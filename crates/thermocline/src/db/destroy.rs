@@ -5,6 +5,7 @@ use super::founding::check_first_is_there;
 use super::open::{check_tier_count, open_tiers};
 use super::shape::Shape;
 use super::tracking::{check_not_alone, discard_ralt};
+use super::unfinished;
 use crate::cache::discard_flash;
 use crate::error::{Error, Result};
 use crate::storage::LogStore;
@@ -26,6 +27,15 @@ pub(super) fn destroy(builder: &DbBuilder) -> Result<()> {
     builder.options.validate()?;
     let (tiers, locks) = open_tiers(builder, false)?;
     let first = &tiers[0];
+    let may_say_so = if builder.has_given_up(0) {
+        tiers.len()
+    } else {
+        1
+    };
+    if unfinished::is_there(first, &tiers[..may_say_so])? {
+        unfinished::check_all_are_marked(&tiers, |tier| builder.has_given_up(tier))?;
+        return unfinished::clear(&*builder.medium_of(0), &tiers);
+    }
     let log = log_store(first)?;
     let was_begun = match current_manifest(&*log) {
         // What is damaged is there.
@@ -45,6 +55,8 @@ pub(super) fn destroy(builder: &DbBuilder) -> Result<()> {
         }
         identity::check(tier, database)?;
     }
+    // Before `CURRENT`, without which they would say that there is nothing but a part of a store.
+    unfinished::finish(&tiers)?;
     remove_log(&*log)?;
     for tier in &tiers[1..] {
         // Else a destruction has come to it, and what is there is not the store's.

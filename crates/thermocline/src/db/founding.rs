@@ -8,6 +8,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::builder::DbBuilder;
 use super::shape::Shape;
+use super::unfinished;
 use crate::error::{Error, Result};
 use crate::options::Resolved;
 use crate::placement::last_fast_level;
@@ -43,11 +44,12 @@ pub(super) fn found_new_store(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Resul
     Ok(database.unwrap_or(drawn))
 }
 
-/// Refuses directories of which a later one has files of a store and the first has none: that is what its device looks
-/// like while it is not mounted. A founding or a restore that was cut short does not: it marks the first tier, durably, before any
-/// other, and a founding writes no table before the manifest. Nor does a destruction of all tiers: it comes to the first one's mark last. Only
-/// marks of others may be left behind it, of tiers that were not there or not named when it was gone on with, and what a failed sync had
-/// lost the removal of.
+/// Refuses directories of which a later one has files of a store and the first has none: that is
+/// what its device looks like while it is not mounted. A founding, a restore or a checkpoint that
+/// was cut short does not: it marks the first tier, durably, before any other, and a founding
+/// writes no table before the manifest. Nor does a destruction of all tiers: it comes to the first
+/// one's mark last. Only marks of others may be left behind it, of tiers that were not there or not
+/// named when it was gone on with, and what a failed sync had lost the removal of.
 ///
 /// # Errors
 /// [`Error::WrongTier`] naming the first tier; I/O errors.
@@ -59,7 +61,7 @@ pub(super) fn check_first_is_there(tiers: &[Arc<Tier>]) -> Result<()> {
         return Ok(());
     }
     for tier in later {
-        if !identity::is_missing(tier)? || has_tables(tier)? {
+        if !identity::is_missing(tier)? || has_tables(tier)? || unfinished::is_marked(tier)? {
             return Err(Error::WrongTier {
                 tier: usize::from(first.index),
                 path: first.options.path.clone(),

@@ -55,6 +55,7 @@ mod stats;
 mod tally;
 mod tracking;
 mod tree;
+mod unfinished;
 
 pub use backup::{BackupReport, Backups, GenerationInfo};
 pub use builder::DbBuilder;
@@ -137,7 +138,7 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::InvalidOption`], [`Error::NotFound`], [`Error::Locked`], [`Error::NotWritable`], [`Error::WrongTier`],
-    /// [`Error::FormatVersion`], [`Error::Corruption`], and I/O errors.
+    /// [`Error::FormatVersion`], [`Error::Corruption`], [`Error::Unfinished`], and I/O errors.
     pub fn open(options: Options) -> Result<Db> {
         DbBuilder::new(options).open()
     }
@@ -262,8 +263,11 @@ impl Db {
     /// after that moment, [`Db::log_since`] has from the next number on.
     ///
     /// # Errors
-    /// [`Error::InvalidOption`] when the number of paths is not that of the tiers, two are the same, one is for the access records
-    /// of the first, or one of them holds files; I/O errors.
+    /// [`Error::InvalidOption`] when the number of paths is not that of the tiers, two are the
+    /// same, one is for the access records of the first, or one of them holds files;
+    /// [`Error::Locked`] when somebody else makes a store there; I/O errors. What is left then, or
+    /// after a crash, is marked: to open or to repair it is [`Error::Unfinished`], the next
+    /// checkpoint to the same paths removes it first, and so does [`Db::destroy`].
     pub fn checkpoint(&self, paths: &[PathBuf]) -> Result<()> {
         self.engine().checkpoint(paths)
     }
@@ -357,23 +361,28 @@ impl Db {
     /// any more is copied to the directory `lost` of its tier first. A store that is sound is not
     /// changed, nor is any with `dry_run`. Every file is read.
     ///
-    /// Where the manifest is whole, so is what it promises, but for the losses reported. Where it is not,
-    /// tables and log decide, and `docs/format.md` says what that can and cannot promise. What is no use any more and cannot be
-    /// removed is a problem in the report, and no error: the next opening removes it.
+    /// Where the manifest is whole, so is what it promises, but for the losses reported. Where it
+    /// is not, that is a loss by itself, as is a tier that was given up; tables and log decide, and
+    /// `docs/format.md` says what that can and cannot promise. What is no use any more and cannot
+    /// be removed is a problem in the report, and no error: the next opening removes it.
     ///
     /// # Errors
-    /// [`Error::InvalidOption`] when a tier is left out, as far as what is left tells; [`Error::NotFound`] when there is nothing of a store, [`Error::Corruption`] when nothing of it says which
-    /// one it is, [`Error::Locked`] when it is open,
-    /// [`Error::WrongTier`] for a directory of another store, and for one without a file of the store, whose
-    /// device may not be mounted ([`DbBuilder::give_up_tier`] if it is lost); [`Error::FormatVersion`] for a file of a newer
-    /// release, [`Error::NoSpace`], and I/O errors.
+    /// [`Error::InvalidOption`] when a tier is left out, as far as what is left tells;
+    /// [`Error::NotFound`] when there is nothing of a store, [`Error::Corruption`] when nothing of
+    /// it says which one it is, [`Error::Locked`] when it is open, [`Error::WrongTier`] for a
+    /// directory of another store, and for one without a file of the store, whose device may not be
+    /// mounted ([`DbBuilder::give_up_tier`] if it is lost); [`Error::Unfinished`] for what a
+    /// restore or a checkpoint left that was cut short; [`Error::FormatVersion`] for a file of a
+    /// newer release, [`Error::NoSpace`], and I/O errors.
     pub fn repair(options: &Options, dry_run: bool) -> Result<RepairReport> {
         DbBuilder::new(options.clone()).repair(dry_run)
     }
 
-    /// Removes the store that `options` describes: its own files, nothing else. What a repair set aside in `lost/` stays, and
-    /// so do the empty files that are locked while a store is open. If it is cut short, the next call goes on. Damage is no
-    /// obstacle, as long as the file `TIER` of each tier is whole.
+    /// Removes the store that `options` describes: its own files, nothing else. What a repair set
+    /// aside in `lost/` stays, and so do the empty files that are locked while a store is open. If
+    /// it is cut short, the next call goes on. What a restore or a checkpoint left that was cut
+    /// short is removed, too. Damage is no obstacle, as long as the file `TIER` of each tier is
+    /// whole.
     ///
     /// # Errors
     /// [`Error::InvalidOption`] when a tier is left out that has tables, as far as what can be read tells;

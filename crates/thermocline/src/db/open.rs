@@ -17,7 +17,7 @@ use super::orphans::{FoundManifest, Orphans, survey_tables};
 use super::recovery::{RecoveryReport, build_trees, open_tables};
 use super::shape::Shape;
 use super::tally::Tally;
-use super::{Db, Engine};
+use super::{Db, Engine, unfinished};
 use crate::batch::detached;
 use crate::cache::{
     BlockCache, Flash, FlashPlan, PinBudget, RecordCache, discard_flash, open_flash,
@@ -49,6 +49,7 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
     if matches!(found, Ok(None) | Err(Error::Corruption { .. })) {
         // A later tier in the first one's place has no manifest either: nothing is damaged then, or missing.
         identity::check_place(&tiers[0])?;
+        unfinished::refuse(&tiers[0], &tiers[..1])?;
     }
     let mut new_tiers = Vec::new();
     let (database, shape, manifest) = match found? {

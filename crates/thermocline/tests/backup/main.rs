@@ -6,3 +6,4 @@ mod pruning;
 mod restoring;
 mod support;
 mod taking;
+mod unfinished;

@@ -233,10 +233,11 @@ impl Backups {
     /// `options`, which hold nothing yet. Every byte is checked on the way.
     ///
     /// # Errors
-    /// [`Error::NoBackup`] without such a generation; [`Error::InvalidOption`] for tiers that are not empty or too
-    /// few; [`Error::Corruption`] naming the file of the backup; I/O errors. There is no store then, and the tiers are as
-    /// empty as before. [`Error::Poisoned`] when a sync fails: where the next attempt finds the tiers not empty, as after
-    /// a crash, [`Db::destroy`] clears them; where that finds no store, only files called `TIER` are left.
+    /// [`Error::NoBackup`] without such a generation; [`Error::InvalidOption`] for tiers that are
+    /// not empty or too few; [`Error::Corruption`] naming the file of the backup; I/O errors. There
+    /// is no store then, and the tiers are as empty as before. What a crash leaves, and perhaps
+    /// [`Error::Poisoned`] when a sync fails, is marked: to open or to repair it is
+    /// [`Error::Unfinished`], the next attempt removes it first, and so does [`Db::destroy`].
     pub fn restore(
         &self,
         generation: Option<u64>,

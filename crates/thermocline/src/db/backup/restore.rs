@@ -8,14 +8,13 @@ use crate::db::DbBuilder;
 use crate::db::Shape;
 use crate::db::more_tiers::place;
 use crate::db::open::{check_tier_count, open_tiers};
+use crate::db::unfinished::{self, Making};
 use crate::error::{Damaged, Error, Result};
 use crate::options::{Options, Resolved};
-use crate::storage::is_of_directory;
 use crate::sync::Arc;
 use crate::tier::{Purpose, Tier};
 use crate::version::edit::table_file_name;
-use crate::version::{CURRENT_TEMPORARY, Manifest, identity};
-use crate::wal::log_store;
+use crate::version::{Manifest, identity};
 
 /// Copies the tables of `generation`, then writes the manifest and puts it in force: before that there is
 /// no store.
@@ -39,11 +38,10 @@ pub(super) fn restore(
     // Else nothing would open what is restored.
     check_tier_count(&shape, builder.options.tiers.len())?;
     let (tiers, _locks) = open_tiers(builder, true)?;
-    for tier in &tiers {
-        check_empty(tier)?;
-    }
+    let fast = builder.medium_of(0);
+    unfinished::make_way(&*fast, &tiers, "restore paths")?;
     copy_tables(backups, generation, &tiers).inspect_err(|_| {
-        let _ = clear(generation, &tiers);
+        let _ = unfinished::clear(&*fast, &tiers);
     })?;
     Manifest::create(
         Arc::clone(&tiers[0]),
@@ -55,13 +53,10 @@ pub(super) fn restore(
     .inspect_err(|error| {
         // Else it may be in force.
         if !matches!(error, Error::Poisoned { .. }) {
-            // With a manifest there a destruction takes a tier without a `TIER` for one that is not mounted.
-            let log = log_store(&tiers[0]);
-            let is_gone = log.and_then(|log| tiers[0].sync_names(|| log.sync_dir()));
-            let _ = is_gone.and_then(|()| clear(generation, &tiers));
+            let _ = unfinished::clear(&*fast, &tiers);
         }
     })?;
-    Ok(())
+    unfinished::finish(&tiers)
 }
 
 /// `generation` with its tables on the tiers where they are to lie: that of one tier is divided among more.
@@ -89,8 +84,9 @@ fn check_tiers(generation: &Generation, tiers: usize) -> Result<()> {
     Ok(())
 }
 
-/// Fills the tiers. Whose they are comes first: what a crash leaves can then be destroyed.
+/// Fills the tiers, marked before as a part of a store.
 fn copy_tables(backups: &Backups, generation: &Generation, tiers: &[Arc<Tier>]) -> Result<()> {
+    unfinished::begin(tiers, Making::Restore)?;
     for tier in tiers {
         identity::write(tier, generation.database)?;
     }
@@ -103,43 +99,4 @@ fn copy_tables(backups: &Backups, generation: &Generation, tiers: &[Arc<Tier>]) 
         writer.finish()?;
     }
     Ok(())
-}
-
-/// Removes what a restore into empty tiers has written, so that it can be repeated. What cannot be removed
-/// the next attempt finds there, and says so; it can be destroyed.
-fn clear(generation: &Generation, tiers: &[Arc<Tier>]) -> Result<()> {
-    let mut cleared = Ok(());
-    for table in &generation.tables {
-        let tier = &tiers[usize::from(table.tier)];
-        cleared = cleared.and(tier.tables.remove(&table_file_name(table.id)));
-    }
-    if let Some(log) = &tiers[0].log {
-        cleared = cleared.and(log.remove(CURRENT_TEMPORARY));
-    }
-    // Last, and the first tier's last of all, as in a destruction: where something stays, it is still known whose it is.
-    cleared?;
-    for tier in &tiers[1..] {
-        tier.tables.remove(identity::NAME)?;
-        tier.sync_names(|| tier.tables.sync_dir())?;
-    }
-    tiers[0].tables.remove(identity::NAME)
-}
-
-/// A store's own files, or those of another, must not be mixed with what is restored.
-fn check_empty(tier: &Tier) -> Result<()> {
-    let mut files = tier.tables.list()?;
-    if let Some(log) = &tier.log {
-        files.extend(log.list()?);
-    }
-    match files.iter().find(|file| !is_of_directory(&file.name)) {
-        None => Ok(()),
-        Some(file) => Err(Error::InvalidOption {
-            option: "restore paths",
-            reason: format!(
-                "{} is not empty: {} is there; choose an empty or new directory",
-                tier.options.path.display(),
-                file.name
-            ),
-        }),
-    }
 }

@@ -24,6 +24,7 @@ pub use report::{Loss, RepairReport};
 
 use super::builder::DbBuilder;
 use super::open::open_tiers;
+use super::unfinished;
 use crate::error::Result;
 use evidence::Evidence;
 use plan::Plan;
@@ -32,6 +33,8 @@ use plan::Plan;
 pub(super) fn repair(builder: &DbBuilder, dry_run: bool) -> Result<RepairReport> {
     let sizes = builder.options.resolve()?;
     let (tiers, _locks) = open_tiers(builder, false)?;
+    // What it lacks was never there: all that is left would be called the store.
+    unfinished::refuse(&tiers[0], &tiers)?;
     let evidence = Evidence::gather(builder, &tiers)?;
     let mut plan = Plan::new(builder, &sizes, &tiers, evidence)?;
     if dry_run || plan.nothing_to_do() {
