@@ -229,7 +229,8 @@ fn warnings(recovery: &RecoveryReport) -> Vec<String> {
     });
     let kept = recovery.set_aside.iter().map(|file| {
         format!(
-            "{}: a table that cannot be read, and that an edit may have named which is lost; it was set aside",
+            "{}: a table that is none of this store's, or cannot be read and may have been named by an edit that is lost; it was set \
+             aside",
             file.display()
         )
     });

@@ -43,12 +43,17 @@ fn a_store_without_a_manifest_is_repaired() {
 
     store.run("repair --dry-run", &[]).fails(4, &["problem"]);
     store.run("get", &["key0000"]).fails(4, &[]);
-    let json = store.run("repair --json", &[]).json();
+    // Of tables that are missing beside it nothing would tell: "0 losses", and exit code 0, was
+    // what was said then.
+    let run = store.run("repair --json", &[]).fails(4, &["1 problem"]);
+    let json: serde_json::Value = serde_json::from_str(&run.out).expect("JSON");
     assert_eq!(
         (&json["repaired"], &json["rebuilt"]),
         (&true.into(), &true.into())
     );
-    assert_eq!(json["losses"].as_array().map(Vec::len), Some(0));
+    assert_eq!(json["losses"].as_array().map(Vec::len), Some(1));
+    let manifest = store.fast().join("MANIFEST");
+    assert_eq!(json["losses"][0]["file"], manifest.to_str().expect("UTF-8"));
     assert_eq!(store.run("scan", &[]).ok(), whole);
     store.run("verify", &[]).ok();
     let text = store.run("repair", &[]).ok();
@@ -112,10 +117,100 @@ fn a_slow_tier_that_is_not_mounted_has_to_be_given_up() {
         fast.to_str().expect("UTF-8"),
     ];
     run(&one_tier).fails(2, &["two tiers"]);
-    // Nothing lay there yet.
-    store.run("repair --give-up slow", &[]).ok();
+    let run = store
+        .run("repair --give-up slow --json", &[])
+        .fails(4, &["1 problem"]);
+    let json: serde_json::Value = serde_json::from_str(&run.out).expect("JSON");
+    // No table lay there yet, which is not for the one to know who gives it up.
+    assert_eq!(json["losses"][0]["file"], slow.to_str().expect("UTF-8"));
     assert!(slow.join("TIER").exists());
     store.run("scan", &[]).ok();
+}
+
+/// "0 losses" and exit code 0, while what lay on the fast tier was gone and a record that was
+/// overwritten had its old value.
+#[test]
+fn a_fast_tier_that_is_given_up_is_a_loss() {
+    let store = Store::filled(300, 100);
+    store.run("compact", &[]).ok();
+    store.run("put", &["key0000", "new"]).ok();
+    fs::remove_dir_all(store.fast()).expect("removed");
+    fs::create_dir(store.fast()).expect("made");
+    let fast = store.fast();
+    let fast = fast.to_str().expect("UTF-8");
+    let lost = format!("lost: {fast}: ");
+    let run = store
+        .run("repair --give-up fast", &[])
+        .fails(4, &["1 problem"]);
+    assert!(run.out.contains(&lost), "{}", run.out);
+    assert!(run.out.contains("1 losses"), "{}", run.out);
+}
+
+/// To open what a restore had left that was interrupted was refused with the advice to repair it,
+/// which ended with "0 losses" and a part of the records.
+#[test]
+fn a_restore_that_was_interrupted_is_begun_again_or_removed() {
+    let store = Store::filled(200, 100);
+    let dir = store.path("backups");
+    let dir = dir.to_str().expect("UTF-8");
+    store.run("backup", &["--to", dir]).ok();
+    let paths = ["new-fast", "new-slow"].map(|name| store.path(name));
+    let [fast, slow] = paths.each_ref().map(|path| path.to_str().expect("UTF-8"));
+    let tiers = ["--fast", fast, "--slow", slow, "--fast-capacity", "64MiB"];
+    let on = |command: &str, more: &[&str]| {
+        let words: Vec<&str> = command.split(' ').collect();
+        run(&[&words[..], &tiers, more].concat())
+    };
+    let restore = ["restore", "--from", dir];
+    let restore = || run(&[&restore[..], &tiers].concat());
+    restore().ok();
+    // What it looks like before its end.
+    let interrupt = || {
+        fs::remove_file(paths[0].join("CURRENT")).expect("removed");
+        for path in &paths {
+            fs::write(path.join("UNFINISHED"), "restore").expect("written");
+        }
+    };
+    interrupt();
+    let says = ["restore", fast, "same command", "destroy"];
+    for command in [
+        "get key0000",
+        "scan",
+        "verify",
+        "repair",
+        "repair --dry-run",
+        "put --create key value",
+    ] {
+        let (name, operands) = command.split_once(' ').unwrap_or((command, ""));
+        let operands: Vec<&str> = operands.split_whitespace().collect();
+        on(name, &operands).fails(3, &says);
+    }
+    restore().ok();
+    restore().fails(2, &["not empty"]);
+    interrupt();
+    on("destroy --yes", &[]).ok();
+    on("get", &["key0000"]).fails(3, &["no store"]);
+    restore().ok();
+    interrupt();
+    store
+        .run("checkpoint", &["--to-fast", fast, "--to-slow", slow])
+        .ok();
+    on("get", &["key0000"]).ok();
+}
+
+/// An empty file was removed from a store's directory without a word.
+#[test]
+fn a_table_that_is_not_the_stores_is_told_of() {
+    let store = Store::filled(10, 10);
+    let stray = store.slow().join("99999999.sst");
+    fs::write(&stray, "").expect("written");
+    let run = store.run("get", &["key0000"]);
+    let aside = store.slow().join("lost").join("99999999.sst");
+    assert!(run.err.contains(aside.to_str().expect("UTF-8")), "{run:?}");
+    run.ok();
+    assert!(aside.exists() && !stray.exists());
+    let again = store.run("get", &["key0000"]);
+    assert_eq!(again.err, "");
 }
 
 /// What lay on the slow tier of a store whose fast device was lost could be removed by nothing but `rm`.

@@ -23,8 +23,10 @@ The manifest is made anew from what is left of it, the tables and the log. A sto
 changed. What the repaired store does not use is in the directory `lost` of each tier: remove it
 once nothing is missed. A backup or a checkpoint that is recent enough is the better choice.
 
-Keys of a loss may be missing, may show an older value, or be back though they were deleted. Exit code 4
-says that there are losses; with --dry-run, that there is something to repair.")]
+Keys of a loss may be missing, may show an older value, or be back though they were deleted. A tier that is
+given up, and a manifest that cannot be read to its end, are losses by themselves: what they named, and is
+gone as well, nothing tells. Exit code 4 says that there are losses; with --dry-run, that there is something
+to repair. What a restore or a checkpoint has left that was cut short is refused, with exit code 3.")]
 pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,

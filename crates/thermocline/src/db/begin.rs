@@ -30,11 +30,11 @@ pub(super) struct Begun {
 }
 
 impl Parts<'_> {
-    /// Begins a new manifest and a new segment behind what was found. `doubtful` are tables to be set aside.
+    /// Begins a new manifest and a new segment behind what was found. `aside` are tables to be set aside.
     pub(super) fn begin(
         &mut self,
         surveyed: Surveyed,
-        doubtful: &[(usize, String)],
+        aside: &[(usize, String)],
         new_file: &dyn Fn() -> FileId,
     ) -> Result<Begun> {
         let builder = self.builder;
@@ -53,7 +53,7 @@ impl Parts<'_> {
         let placed_by = placed_by(&builder.options, ralt.as_deref());
         let found_log = recovered.found_log(log_file);
         // Before the manifest, whose end does not tell any more that an edit may be lost.
-        let set_aside = lost::set_aside(builder, &self.tiers, doubtful)?;
+        let set_aside = lost::set_aside(builder, &self.tiers, aside)?;
         // A repair that was killed, or whose sync failed, has left its `TIER` to the system's cache (I4).
         for (index, tier) in self.tiers.iter().enumerate() {
             if identity::is_unsynced(tier)? {

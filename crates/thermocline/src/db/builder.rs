@@ -137,10 +137,11 @@ impl DbBuilder {
         }
     }
 
-    /// Lets [`DbBuilder::repair`] and [`DbBuilder::destroy`] go on though nothing is in the directory of tier `tier`: the device is
-    /// lost, and not merely absent. All that it held is lost then; should it turn up again, its tables
-    /// are no part of the store any more, and opening the store with it removes them. After a destruction, another one that gives up the
-    /// others does.
+    /// Lets [`DbBuilder::repair`] and [`DbBuilder::destroy`] go on though nothing is in the
+    /// directory of tier `tier`: the device is lost, and not merely absent. All that it held is
+    /// lost then, and the report of a repair has an entry that says so; should it turn up again,
+    /// its tables are no part of the store any more, and opening the store with it removes them.
+    /// After a destruction, another one that gives up the others does.
     #[must_use]
     pub fn give_up_tier(mut self, tier: usize) -> Self {
         self.named = self.named.max(tier);

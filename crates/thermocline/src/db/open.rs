@@ -109,8 +109,9 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
             });
         }
     };
-    check_numbers(&tiers, shape.next_file.max(manifest.number))?;
-    let (orphans, highest) = survey_tables(&tiers, &shape)?;
+    let known = shape.next_file.max(manifest.number);
+    check_numbers(&tiers, known)?;
+    let (orphans, highest) = survey_tables(&tiers, &shape, database, known)?;
     let logs = highest_log_number(&tiers[0])?;
     let next_file = shape
         .next_file
@@ -207,13 +208,9 @@ impl Parts<'_> {
         let new_file = || next_file.fetch_add(1, Ordering::Relaxed);
         let (surveyed, replayed) = self.survey_log()?;
         // Before anything is changed: a store that is refused is left as it was.
-        let doubtful = self.orphans.check(
-            &self.tiers,
-            self.database,
-            &self.shape,
-            &surveyed.recovered,
-            &self.manifest,
-        )?;
+        let aside = self
+            .orphans
+            .check(&self.shape, &surveyed.recovered, &self.manifest)?;
         let flash = match builder.reads_only {
             true => None,
             false => open_flash_cache(builder, &self.sizes, &self.tiers[0])?,
@@ -249,7 +246,7 @@ impl Parts<'_> {
             set_aside,
         } = match builder.reads_only {
             true => self.begin_nothing(surveyed, &new_file)?,
-            false => self.begin(surveyed, &doubtful, &new_file)?,
+            false => self.begin(surveyed, &aside, &new_file)?,
         };
         // Not what the manifest names: that may be a write which no log holds, of before a loss of power, or of the store
         // that this one is a copy of. Nothing has its number (I5), and the log has to go on without a gap.

@@ -9,7 +9,7 @@ use crate::key::SeqNo;
 use crate::sync::Arc;
 use crate::table::SelfDescribed;
 use crate::tier::{Tier, copy_number};
-use crate::version::edit::{FileId, table_number};
+use crate::version::edit::{FileId, table_file_name, table_number};
 use crate::wal::Recovered;
 
 /// The manifest in force.
@@ -25,10 +25,39 @@ pub(super) struct FoundManifest {
     pub(super) is_closed: bool,
 }
 
-/// Tables that no edit names: outputs that a crash cut short, and tables whose removal did.
+/// How far ahead of the store's next number a table that cannot be read may be for a crash to have
+/// left it: no job writes more tables before the edit that says so.
+const MOST_AHEAD: u64 = 10_000;
+
+/// A table that no edit names.
+#[derive(Debug)]
+struct Orphan {
+    tier: usize,
+    id: FileId,
+    described: Result<SelfDescribed>,
+    is_stray: bool,
+}
+
+/// Whether no job of store `database`, whose next number is about `next`, has left table `id`: it
+/// says that it is another store's, or it says nothing and its number is far ahead. Somebody has
+/// put it there.
+pub(crate) fn is_stray(
+    described: Option<&SelfDescribed>,
+    id: FileId,
+    database: u128,
+    next: FileId,
+) -> bool {
+    match described {
+        Some(table) => table.identity.database != database,
+        None => id > next.saturating_add(MOST_AHEAD),
+    }
+}
+
+/// Tables that no edit names: outputs that a crash cut short, tables whose removal did, and
+/// [strays](is_stray).
 #[derive(Debug, Default)]
 pub(super) struct Orphans {
-    tables: Vec<(usize, String)>,
+    tables: Vec<Orphan>,
 }
 
 impl Orphans {
@@ -36,45 +65,84 @@ impl Orphans {
         self.tables.is_empty()
     }
 
-    /// Refuses where one of them [was named](was_named) by an edit that is lost: it was in `manifest`. Gives back those that cannot
-    /// be read and [may have been](may_have_been_named).
+    /// Reads what tables, each behind the number of its tier, say of themselves.
+    ///
+    /// # Errors
+    /// As [`SelfDescribed::read`], but for damage.
+    fn read(
+        tiers: &[Arc<Tier>],
+        tables: Vec<(usize, FileId)>,
+        database: u128,
+        next: FileId,
+    ) -> Result<Self> {
+        let mut orphans = Self::default();
+        for (tier, id) in tables {
+            let described = match SelfDescribed::read(&tiers[tier], id) {
+                Err(error @ Error::Corruption { .. }) => Err(error),
+                read => Ok(read?),
+            };
+            let is_stray = is_stray(described.as_ref().ok(), id, database, next);
+            orphans.tables.push(Orphan {
+                tier,
+                id,
+                described,
+                is_stray,
+            });
+        }
+        Ok(orphans)
+    }
+
+    /// The highest number that the store has drawn for one of them (I4). A stray's is not counted
+    /// on from: its name is free before the store draws a number for a table, and after the
+    /// [sweep](Self::sweep) no loss of power brings it back.
+    fn highest(&self) -> FileId {
+        let own = self.tables.iter().filter(|orphan| !orphan.is_stray);
+        own.map(|orphan| orphan.id).max().unwrap_or(0)
+    }
+
+    /// Refuses where one of them [was named](was_named) by an edit that is lost: it was in
+    /// `manifest`. Gives back what is to be set aside: strays, and those that cannot be read and
+    /// [may have been named](may_have_been_named).
     pub(super) fn check(
         &self,
-        tiers: &[Arc<Tier>],
-        database: u128,
         shape: &Shape,
         log: &Recovered,
         manifest: &FoundManifest,
     ) -> Result<Vec<(usize, String)>> {
         let is_doubtful = may_have_been_named(shape, manifest.torn, log);
-        let mut doubtful = Vec::new();
-        for (tier, name) in &self.tables {
-            let Some(id) = table_number(name) else {
-                continue;
-            };
-            match SelfDescribed::read(&tiers[*tier], id) {
-                Ok(table) if table.identity.database != database => {}
-                Ok(table) if was_named(&table, shape, manifest.number, log) => {
-                    let what = format!("the edit that names table {id} is gone");
+        let mut aside = Vec::new();
+        for orphan in &self.tables {
+            let goes_aside = match &orphan.described {
+                _ if orphan.is_stray => true,
+                Ok(table) if was_named(table, shape, manifest.number, log) => {
+                    let what = format!("the edit that names table {} is gone", orphan.id);
                     return Err(Error::corruption(&manifest.path, manifest.end, what));
                 }
-                Ok(_) => {}
-                Err(Error::Corruption { .. }) => {
-                    if is_doubtful && !shape.knows(id) {
-                        doubtful.push((*tier, name.clone()));
-                    }
-                }
-                Err(error) => return Err(error),
+                Ok(_) => false,
+                Err(_) => is_doubtful && !shape.knows(orphan.id),
+            };
+            if goes_aside {
+                aside.push((orphan.tier, table_file_name(orphan.id)));
             }
         }
-        Ok(doubtful)
+        Ok(aside)
     }
 
     /// Removes the tables and gives back how many there were. Called once the log agrees with the
     /// manifest: under a damaged one, tables that belong to the store would look like orphans.
     pub(super) fn sweep(self, tiers: &[Arc<Tier>]) -> Result<u64> {
-        for (tier, name) in &self.tables {
-            tiers[*tier].tables.remove(name)?;
+        let mut with_strays = BTreeSet::new();
+        for orphan in &self.tables {
+            tiers[orphan.tier]
+                .tables
+                .remove(&table_file_name(orphan.id))?;
+            if orphan.is_stray {
+                with_strays.insert(orphan.tier);
+            }
+        }
+        // Back after a loss of power, its number could be a table's of the store by then (I4).
+        for tier in with_strays.into_iter().map(|index| &tiers[index]) {
+            tier.sync_names(|| tier.tables.sync_dir())?;
         }
         Ok(self.tables.len() as u64)
     }
@@ -127,9 +195,15 @@ pub(crate) fn may_have_been_named(shape: &Shape, torn: bool, log: &Recovered) ->
 }
 
 /// Checks that the tables that edits name are there and counts their bytes; gives back the orphans
-/// and the highest file number seen (I4).
-pub(super) fn survey_tables(tiers: &[Arc<Tier>], shape: &Shape) -> Result<(Orphans, FileId)> {
-    let mut orphans = Orphans::default();
+/// and the highest number that the store `database` has given to a file, as far as their names tell
+/// (I4). Its next is about `next`.
+pub(super) fn survey_tables(
+    tiers: &[Arc<Tier>],
+    shape: &Shape,
+    database: u128,
+    next: FileId,
+) -> Result<(Orphans, FileId)> {
+    let mut unnamed = Vec::new();
     let mut highest = 0;
     let mut found = BTreeSet::new();
     for tier in tiers {
@@ -139,12 +213,12 @@ pub(super) fn survey_tables(tiers: &[Arc<Tier>], shape: &Shape) -> Result<(Orpha
                 highest = highest.max(copy_number(&file.name).unwrap_or(0));
                 continue;
             };
-            highest = highest.max(id);
             let named = shape.tables.get(&id).filter(|t| t.tier == tier.index);
             let Some(meta) = named else {
-                orphans.tables.push((usize::from(tier.index), file.name));
+                unnamed.push((usize::from(tier.index), id));
                 continue;
             };
+            highest = highest.max(id);
             if file.len != meta.len {
                 let path = tier.tables.path().join(&file.name);
                 let what = format!(
@@ -171,6 +245,10 @@ pub(super) fn survey_tables(tiers: &[Arc<Tier>], shape: &Shape) -> Result<(Orpha
                 "the manifest names this table, but the file is missing",
             ))
         }
-        None => Ok((orphans, highest)),
+        None => {
+            let orphans = Orphans::read(tiers, unnamed, database, next)?;
+            highest = highest.max(orphans.highest());
+            Ok((orphans, highest))
+        }
     }
 }

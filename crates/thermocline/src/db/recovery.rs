@@ -30,8 +30,10 @@ pub struct RecoveryReport {
     pub damaged: bool,
     /// Files that no edit names, left by a crash and removed.
     pub orphans: u64,
-    /// Those of them that cannot be read, where an edit that is lost may have named them and the log may lack what they held:
-    /// they are in the directory `lost` of their tier. To be removed once nothing is missed.
+    /// Those of them that are in the directory `lost` of their tier now: they are tables of another
+    /// store, or cannot be read and have a number that is far ahead of the store's, or cannot be
+    /// read where an edit that is lost may have named them and the log may lack what they held. To
+    /// be removed once nothing is missed.
     pub set_aside: Vec<PathBuf>,
     /// Why the table of recent accesses could not be used as it was left, if so: the store then
     /// learns anew what is hot. Or why it could not be removed, where records live by level now.

@@ -7,6 +7,7 @@ mod fewer_tiers;
 mod foreign_keyspace;
 mod ralt_dir;
 mod repair;
+mod strays;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};

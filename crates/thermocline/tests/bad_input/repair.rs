@@ -95,8 +95,57 @@ fn without_a_manifest_it_is_refused_too() {
     assert_eq!(on_two_tiers(&disk).open().unwrap().iter().count(), 700);
 }
 
-/// A slow tier that was not mounted was taken for one that had lost everything: the empty mount point got a `TIER`, and the
-/// manifest dropped every table that lay on the device.
+/// Tables that are missing beside the manifest, or the edit, that named them: no edit told of them
+/// any more, and the report said that nothing was lost.
+#[test]
+fn what_a_lost_manifest_named_is_told_as_lost() {
+    for is_cut in [false, true] {
+        let disk = Faulty::new(1);
+        filled(&disk, [FAST, SLOW]);
+        let db = on_two_tiers(&disk).open().unwrap();
+        let manifest = || {
+            let mut files = disk.list_raw(FAST.as_ref()).into_iter();
+            files
+                .find(|file| file.name.starts_with("MANIFEST"))
+                .unwrap()
+        };
+        let (named, begun) = (tables(&disk), manifest());
+        for n in 0..2 {
+            db.put(format!("new{n}"), "value").unwrap();
+            db.flush().unwrap();
+        }
+        db.close().unwrap();
+        drop(db);
+        assert_eq!(manifest().name, begun.name, "no other was begun");
+        let file = if is_cut {
+            let (name, len) = (&begun.name, begun.len);
+            disk.truncate_raw(FAST.as_ref(), name, len).unwrap();
+            begun.name
+        } else {
+            lose_the_manifest(&disk);
+            "MANIFEST".to_owned()
+        };
+        let mut new = tables(&disk).into_iter();
+        let lost = new.rfind(|name| !named.contains(name)).unwrap();
+        for dir in [FAST, SLOW] {
+            let store = disk.table_store(dir.as_ref(), false).unwrap();
+            store.remove(&lost).unwrap();
+        }
+        for dry_run in [true, false] {
+            let report = on_two_tiers(&disk).repair(dry_run).unwrap();
+            let lost: Vec<_> = report.losses.iter().map(|loss| &loss.file).collect();
+            assert_eq!(lost, [&Path::new(FAST).join(&file)], "{report:?}");
+            assert!(report.rebuilt, "{report:?}");
+        }
+        let db = on_two_tiers(&disk).open().unwrap();
+        let kept = [0, 1].map(|n| db.contains_key(format!("new{n}")).unwrap());
+        assert_eq!(kept, [true, false], "{lost}");
+    }
+}
+
+/// A slow tier that was not mounted was taken for one that had lost everything: the empty mount
+/// point got a `TIER`, and the manifest dropped every table that lay on the device. Of a fast one
+/// that was given up, with the manifest and the log, no loss was told at all.
 #[test]
 fn a_tier_that_is_not_mounted_is_given_up_on_demand_only() {
     const EMPTY: &str = "/mount-point";
@@ -124,11 +173,13 @@ fn a_tier_that_is_not_mounted_is_given_up_on_demand_only() {
 
         let report = builder(paths).give_up_tier(absent).repair(false).unwrap();
         assert!(report.repaired, "{report:?}");
-        let lost_tables = report
-            .losses
-            .iter()
-            .any(|loss| loss.file.starts_with(EMPTY));
+        let lost = |is_wanted: fn(&Path) -> bool| {
+            let mut files = report.losses.iter().map(|loss| loss.file.as_path());
+            files.any(is_wanted)
+        };
+        assert!(lost(|file| file == Path::new(EMPTY)), "{report:?}");
         // Only the manifest says which tables there were, and it lies on the first.
+        let lost_tables = lost(|file| file.extension().is_some_and(|end| end == "sst"));
         assert_eq!(lost_tables, absent == 1, "{report:?}");
         let db = builder(paths).open().unwrap();
         let kept = db.iter().count();
@@ -416,7 +467,7 @@ fn tables(disk: &Faulty) -> Vec<String> {
     names.filter(|name| name.ends_with(".sst")).collect()
 }
 
-fn lose_the_manifest(disk: &Faulty) {
+pub(crate) fn lose_the_manifest(disk: &Faulty) {
     let log = disk.log_store(FAST.as_ref(), false).unwrap();
     for file in disk.list_raw(FAST.as_ref()) {
         if file.name == "CURRENT" || file.name.starts_with("MANIFEST") {

@@ -93,6 +93,13 @@ fn is_log(loss: &Loss) -> bool {
     loss.file.extension().is_some_and(|end| end == "wal")
 }
 
+/// Said whenever a manifest cannot be read to its end: it would account for anything, though the
+/// tables are whole.
+fn is_manifest(loss: &Loss) -> bool {
+    let name = loss.file.file_name().unwrap_or_default();
+    name.to_string_lossy().starts_with("MANIFEST")
+}
+
 /// Where `found` is not `state` and no loss accounts for it.
 fn unexplained(
     state: &Contents,
@@ -110,6 +117,7 @@ fn unexplained(
         };
         let accounts = |loss: &Loss| {
             !is_log(loss)
+                && !is_manifest(loss)
                 && loss
                     .keyspace
                     .as_ref()

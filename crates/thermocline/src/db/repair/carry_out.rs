@@ -27,8 +27,11 @@ pub(super) fn carry_out(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Pla
     }
     // Before the tables: what finds no room for a little should not write as much as the store has.
     set_aside(builder, tiers, plan)?;
-    let mut next = plan.shape.next_file;
+    let (mut next, taken) = (plan.shape.next_file, plan.taken.clone());
     let mut new_file = || {
+        while taken.contains(&next) {
+            next += 1;
+        }
         next += 1;
         next - 1
     };

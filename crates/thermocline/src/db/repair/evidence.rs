@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::db::Shape;
 use crate::db::builder::DbBuilder;
+use crate::db::orphans::is_stray;
 use crate::error::{Error, Result};
 use crate::log_format::{FileHeader, FileKind, Found, Records};
 use crate::storage::LogStore;
@@ -24,25 +25,34 @@ pub(super) struct Evidence {
     pub(super) database: u128,
     /// The manifest that knows most; none where no edit of any can be read.
     pub(super) manifest: Option<ReadManifest>,
+    /// Where there is none, the file that would have been it: the one that `CURRENT` names, or else
+    /// the last of those that are there.
+    pub(super) lost_manifest: Option<PathBuf>,
     /// What is wrong with `CURRENT` and the manifests.
     pub(super) problems: Vec<String>,
-    /// Every table file, by number.
+    /// Every table file, by number. Of several of one number the one that is the store's.
     pub(super) tables: BTreeMap<FileId, FoundTable>,
+    /// Tables that [somebody has put there](is_stray), each behind the number of its tier.
+    pub(super) strays: Vec<(usize, FileId)>,
     /// Tiers whose `TIER` is missing or damaged.
     pub(super) nameless_tiers: Vec<usize>,
-    /// Above every number in the name of a file (I4).
+    /// Those of them of which nothing is there, and that were given up.
+    pub(super) given_up: Vec<usize>,
+    /// Above every number in the name of a file (I4), but for those of strays.
     pub(super) next_file: FileId,
 }
 
 /// What can be read of a manifest.
 #[derive(Debug)]
 pub(super) struct ReadManifest {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// Where its edits end.
     end: u64,
     pub(super) number: FileId,
     database: Option<u128>,
     pub(super) edits: Vec<VersionEdit>,
+    /// Where the first place is that cannot be read.
+    damaged: Option<u64>,
     /// Whether it ends in bytes that are no edit.
     pub(super) torn: bool,
     /// What they add up to, if none is missing.
@@ -53,6 +63,11 @@ impl ReadManifest {
     /// `what` is missing behind its last edit, in words.
     pub(super) fn lacks(&self, what: &str) -> String {
         format!("{} at offset {}: {what}", self.path.display(), self.end)
+    }
+
+    /// Where the first edit is that is missing or cannot be read.
+    pub(super) fn lost_from(&self) -> u64 {
+        self.damaged.unwrap_or(self.end)
     }
 }
 
@@ -73,7 +88,11 @@ impl Evidence {
     /// [`Error::WrongTier`] for a tier of another store, and for one that has nothing and was not given up; I/O errors.
     pub(super) fn gather(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Result<Self> {
         let store = log_store(&tiers[0])?;
-        let (manifest, problems) = read_manifests(&*store)?;
+        let ReadManifests {
+            best: manifest,
+            last: lost_manifest,
+            problems,
+        } = read_manifests(&*store)?;
         let mut next_file = 1;
         for file in store.list()? {
             let segment = segment_number(&file.name);
@@ -81,10 +100,7 @@ impl Evidence {
             next_file = next_file.max(number.map_or(0, |number| number.saturating_add(1)));
         }
         let has_log_or_manifest = next_file > 1;
-        let tables = find_tables(tiers)?;
-        if let Some(last) = tables.keys().last() {
-            next_file = next_file.max(last.saturating_add(1));
-        }
+        let files = find_tables(tiers)?;
         let mut nameless_tiers = Vec::new();
         let mut database = manifest.as_ref().and_then(|manifest| manifest.database);
         for tier in tiers {
@@ -93,38 +109,48 @@ impl Evidence {
                 found => database = database.or(found),
             }
         }
-        let described = tables
-            .values()
-            .filter_map(|table| table.described.as_ref().ok());
+        let described = files
+            .iter()
+            .filter_map(|(_, table)| table.described.as_ref().ok());
         let database = database.or_else(|| most_common(described.map(|t| t.identity.database)));
         let log = wal::first_header(&tiers[0])?;
         let Some(database) = database.or(log.map(|header| header.database)) else {
             let path = tiers[0].options.path.clone();
-            if tables.is_empty() && next_file == 1 {
+            if files.is_empty() && next_file == 1 {
                 return Err(Error::NotFound { path });
             }
             let what = "no file that is whole says which database this is";
             return Err(Error::corruption(path.join(identity::NAME), 0, what));
         };
+        let mut given_up = Vec::new();
         for tier in tiers {
             let index = usize::from(tier.index);
             if !nameless_tiers.contains(&index) {
                 identity::check(tier, database)?;
                 continue;
             }
-            let holds_something = tables.values().any(|table| table.tier == index)
+            let holds_something = files.iter().any(|(_, table)| table.tier == index)
                 || index == 0 && has_log_or_manifest;
-            if !holds_something && !builder.has_given_up(tier.index) && identity::is_missing(tier)?
-            {
+            if holds_something || !identity::is_missing(tier)? {
+                continue;
+            }
+            if !builder.has_given_up(tier.index) {
                 return Err(nothing_there(tier));
             }
+            given_up.push(index);
         }
+        let said = manifest.iter().flat_map(|manifest| &manifest.edits);
+        next_file = next_file.max(said.filter_map(|edit| edit.next_file).max().unwrap_or(0));
+        let (tables, strays) = sort_out(files, database, &mut next_file);
         Ok(Self {
             database,
             manifest,
+            lost_manifest,
             problems,
             tables,
+            strays,
             nameless_tiers,
+            given_up,
             next_file,
         })
     }
@@ -161,8 +187,8 @@ fn most_common(databases: impl Iterator<Item = u128>) -> Option<u128> {
         .map(|(database, _)| database)
 }
 
-fn find_tables(tiers: &[Arc<Tier>]) -> Result<BTreeMap<FileId, FoundTable>> {
-    let mut tables = BTreeMap::new();
+fn find_tables(tiers: &[Arc<Tier>]) -> Result<Vec<(FileId, FoundTable)>> {
+    let mut tables = Vec::new();
     for tier in tiers {
         for file in tier.tables.list()? {
             let Some(id) = table_number(&file.name) else {
@@ -177,19 +203,56 @@ fn find_tables(tiers: &[Arc<Tier>]) -> Result<BTreeMap<FileId, FoundTable>> {
                 path: tier.tables.path().join(&file.name),
                 described,
             };
-            // A number stands for one table; of two files the one that is whole counts.
-            let known = tables.get(&id);
-            if known.is_none_or(|known: &FoundTable| known.described.is_err()) {
-                tables.insert(id, found);
-            }
+            tables.push((id, found));
         }
     }
     Ok(tables)
 }
 
+/// The tables of `files` by number, and the strays among them. Raises `next_file` above the numbers
+/// of all others.
+fn sort_out(
+    files: Vec<(FileId, FoundTable)>,
+    database: u128,
+    next_file: &mut FileId,
+) -> (BTreeMap<FileId, FoundTable>, Vec<(usize, FileId)>) {
+    // A number stands for one table; of two files the one that is whole counts, and another store's
+    // last.
+    let rank = |table: &FoundTable| match &table.described {
+        Ok(described) if described.identity.database == database => 2,
+        Err(_) => 1,
+        Ok(_) => 0,
+    };
+    let own = files.iter().filter(|(_, table)| rank(table) == 2);
+    let last = own.map(|(id, _)| id.saturating_add(1)).max();
+    let known = last.unwrap_or(0).max(*next_file);
+    let (mut tables, mut strays) = (BTreeMap::new(), Vec::new());
+    for (id, found) in files {
+        if is_stray(found.described.as_ref().ok(), id, database, known) {
+            strays.push((found.tier, id));
+        } else {
+            *next_file = id.saturating_add(1).max(*next_file);
+        }
+        let before = tables.get(&id).map(rank);
+        if before.is_none_or(|before| before < rank(&found)) {
+            tables.insert(id, found);
+        }
+    }
+    (tables, strays)
+}
+
+/// What the manifests say, and what is wrong with them.
+struct ReadManifests {
+    /// None where no edit of any can be read.
+    best: Option<ReadManifest>,
+    /// The one that was to be read last, whether it is there or not.
+    last: Option<PathBuf>,
+    problems: Vec<String>,
+}
+
 /// The manifest in force. Where `CURRENT` does not say which that is, the one that got furthest: one that
 /// was begun and never put in force is no further than the one before it.
-fn read_manifests(store: &dyn LogStore) -> Result<(Option<ReadManifest>, Vec<String>)> {
+fn read_manifests(store: &dyn LogStore) -> Result<ReadManifests> {
     let mut problems = Vec::new();
     let current = match current_manifest(store) {
         Ok(Some(number)) => Some(number),
@@ -221,6 +284,8 @@ fn read_manifests(store: &dyn LogStore) -> Result<(Option<ReadManifest>, Vec<Str
             }
         }
     }
+    let last = current.or(numbers.last().copied());
+    let last = last.map(|number| store.path().join(manifest_file_name(number)));
     let mut best: Option<ReadManifest> = None;
     for number in numbers {
         let read = read_manifest(store, number, &mut problems)?;
@@ -232,7 +297,11 @@ fn read_manifests(store: &dyn LogStore) -> Result<(Option<ReadManifest>, Vec<Str
             best = Some(read);
         }
     }
-    Ok((best.filter(|manifest| !manifest.edits.is_empty()), problems))
+    Ok(ReadManifests {
+        best: best.filter(|manifest| !manifest.edits.is_empty()),
+        last,
+        problems,
+    })
 }
 
 fn read_manifest(
@@ -244,7 +313,9 @@ fn read_manifest(
     let path = store.path().join(&name);
     let bytes = store.read(&name)?;
     let before = problems.len();
+    let mut first_damage = None;
     let mut damaged = |offset: u64, what: &str| {
+        first_damage.get_or_insert(offset);
         problems.push(format!("{} at offset {offset}: {what}", path.display()));
     };
     let header = FileHeader::decode(&path, FileKind::Manifest, &bytes)?;
@@ -287,6 +358,7 @@ fn read_manifest(
             Ok(added_up) => shape = Some(added_up),
             Err(misfit) => {
                 let offset = offsets.get(misfit.index).copied().unwrap_or(0);
+                first_damage = Some(offset);
                 problems.push(format!("{} at offset {offset}: {misfit}", path.display()));
             }
         }
@@ -297,6 +369,7 @@ fn read_manifest(
         number,
         database: header.map(|header| header.database),
         edits,
+        damaged: first_damage,
         torn,
         shape,
     })

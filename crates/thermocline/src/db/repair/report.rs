@@ -25,7 +25,8 @@ pub struct RepairReport {
     pub rewritten: u64,
     /// Writes that the log holds; opening the store replays those that tables lack.
     pub logged: u64,
-    /// What cannot be saved.
+    /// What cannot be saved. Empty only where nothing may be missing: what nothing tells of, since
+    /// a tier was given up or the manifest cannot be read to its end, is an entry by itself.
     pub losses: Vec<Loss>,
     /// Files that the repaired store does not use, or not as they are: copies of them are in the
     /// directory `lost` of their tier. To be removed once nothing is missed.
@@ -37,7 +38,7 @@ pub struct RepairReport {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loss {
-    /// The file that held it.
+    /// The file that held it; of a tier that was given up its directory.
     pub file: PathBuf,
     /// Where in the file, in bytes; none where all of it is lost.
     pub offset: Option<u64>,

@@ -4,6 +4,7 @@
 mod log;
 mod rebuilt;
 mod trusted;
+mod untold;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -57,6 +58,8 @@ pub(super) struct Plan {
     /// Copies made of files that are going to be removed or replaced.
     pub(super) set_aside: Vec<PathBuf>,
     pub(super) losses: Vec<Loss>,
+    /// Numbers that are not counted on from, and that files have until the end of the repair (I4).
+    pub(super) taken: BTreeSet<FileId>,
 }
 
 impl Plan {
@@ -84,12 +87,14 @@ impl Plan {
             problems: evidence.problems.clone(),
             set_aside: Vec::new(),
             losses: Vec::new(),
+            taken: BTreeSet::new(),
         };
         for tier in &evidence.nameless_tiers {
             let file = tiers[*tier].tables.path().join("TIER");
             plan.problems
                 .push(format!("{} is missing or damaged", file.display()));
         }
+        plan.lose_tiers(tiers, &evidence);
         let whole = evidence
             .manifest
             .as_ref()
@@ -106,12 +111,18 @@ impl Plan {
                 plan.problems.push(problem);
             }
             plan.rebuilt = true;
+            plan.lose_manifest(tiers, &evidence);
             plan.rebuild(builder, sizes, tiers, &evidence)?;
         }
         plan.kept = plan.shape.tables.len() as u64;
         plan.read_the_sources(tiers)?;
         plan.read_the_log(builder, sizes, tiers, &evidence)?;
         plan.shape.next_file = plan.shape.next_file.max(evidence.next_file);
+        // Whatever is not named is going to be removed.
+        plan.tables_aside.extend(&evidence.strays);
+        plan.tables_aside.sort_unstable();
+        plan.tables_aside.dedup();
+        plan.taken = evidence.strays.iter().map(|(_, id)| *id).collect();
         Ok(plan)
     }
 
@@ -180,8 +191,6 @@ impl Plan {
         // What condemned a table is met again where the rest of it is read.
         let mut seen = BTreeSet::new();
         self.problems.retain(|problem| seen.insert(problem.clone()));
-        self.tables_aside.sort_unstable();
-        self.tables_aside.dedup();
         Ok(())
     }
 
