@@ -24,22 +24,26 @@ fn count(bytes: usize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
+        // Safety: passed on as it is.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
+        // Safety: passed on as it is.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // Safety: passed on as it is.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, len: usize) -> *mut u8 {
         // Both may be there while what is in one is copied to the other.
         count(len);
+        // Safety: passed on as it is.
         let moved = unsafe { System.realloc(memory, layout, len) };
         LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
         moved

@@ -517,6 +517,10 @@ impl Engine {
 /// More bytes than any device has.
 const MOST_EXPECTED: u64 = 1 << 56;
 
+/// What a table takes beside its records and in part for each, in bytes, which of few records is more than of the tables that
+/// they come from: its sample of keys.
+const BESIDE_RECORDS: u64 = 256;
+
 /// How long what is made of `tables` on `tier` may get: as long as they are but for the ends of blocks, unless
 /// they were compressed. It may be longer then, unless the tier itself compresses, which is taken to do
 /// so as it did before.
@@ -532,7 +536,8 @@ fn expected_len<'a>(tables: impl Iterator<Item = &'a Arc<TableHandle>>, tier: &T
         }
     });
     // Counts of a damaged or crafted table may come to anything; what is reserved is added up.
-    expected.fold(0, u64::saturating_add).min(MOST_EXPECTED)
+    let expected = expected.fold(BESIDE_RECORDS, u64::saturating_add);
+    expected.min(MOST_EXPECTED)
 }
 
 #[cfg(test)]

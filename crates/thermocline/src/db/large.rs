@@ -2,7 +2,7 @@
 
 use super::engine::Engine;
 use super::tree::Tree;
-use crate::compaction::Plan;
+use crate::compaction::{Plan, TableSizes};
 use crate::sync::Arc;
 
 /// A value of the input, the block that it is copied into, and that block compressed.
@@ -17,20 +17,24 @@ impl Engine {
         }
         if candidates
             .first()
-            .is_some_and(|(_, plan)| self.runs_alone(plan))
+            .is_some_and(|(tree, plan)| self.runs_alone(tree, plan))
         {
             return true;
         }
-        candidates.retain(|(_, plan)| !self.runs_alone(plan));
+        candidates.retain(|(tree, plan)| !self.runs_alone(tree, plan));
         false
     }
 
-    /// Whether `plan` takes more memory than two jobs at once may. A table is longer than tables are to be by the last of its values.
-    fn runs_alone(&self, plan: &Plan) -> bool {
-        let longest = plan.inputs().map(|table| table.meta.len).max();
-        let value = longest
-            .unwrap_or_default()
-            .saturating_sub(2 * self.sizes.table_size);
+    /// Whether `plan` takes more memory than two jobs at once may. A table is longer than tables of its level are to be by the last
+    /// of its values.
+    fn runs_alone(&self, tree: &Tree, plan: &Plan) -> bool {
+        let sizes = TableSizes::new(&self.options, &self.sizes, tree.last_fast_level);
+        let beyond = plan.inputs().map(|table| {
+            let level = usize::from(table.meta.level);
+            let full = sizes.of(level, plan.version.levels[level].bytes);
+            table.meta.len.saturating_sub(2 * full)
+        });
+        let value = beyond.max().unwrap_or_default();
         !plan.is_move && COPIES * value > self.sizes.buffers(self.options.memory) / 2
     }
 }

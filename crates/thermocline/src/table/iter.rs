@@ -1,5 +1,7 @@
 //! A cursor over a table, with read-ahead.
 
+mod large;
+
 use bytes::Bytes;
 
 use super::block::Block;
@@ -213,19 +215,7 @@ impl TableIter {
             self.read_window(handle)?;
         }
         self.expected = handle.end();
-        let holds_more = |w: &mut Window| w.stored.len() > handle.len as usize;
-        let payload = match handle.len as usize > LARGE_BLOCK {
-            // It is alone in its window, which has done its part.
-            true if !self.window.as_mut().is_some_and(holds_more) => {
-                let stored = self.window.take().map(|window| window.stored);
-                let stored = stored.unwrap_or_else(|| IoBuf::copy_from(&[]));
-                self.table.decode_read(stored, handle)?
-            }
-            _ => {
-                let stored = self.window.as_ref().and_then(|w| w.block(handle));
-                self.table.decode(stored.unwrap_or_default(), handle)?
-            }
-        };
+        let payload = self.decode_of_window(handle)?;
         if cached && keep {
             self.table
                 .cache
@@ -498,36 +488,10 @@ impl InternalIterator for TableIter {
     }
 
     fn let_go(&mut self) {
-        // A compaction alone asks for what it let go of.
-        if !self.how.to_end {
-            return;
-        }
-        if let Some(data) = &mut self.data
-            && data.block_len() > LARGE_BLOCK
-            && data.is_last()
-        {
-            data.let_go();
-            self.held = None;
-            self.let_go = Some(BlockHandle {
-                offset: self.offset,
-                len: self.stored_len,
-            });
-        }
+        self.let_go_of_large();
     }
 
     fn load(&mut self) -> Result<()> {
-        let Some(handle) = self.let_go.take() else {
-            return Ok(());
-        };
-        let stored = self.read(handle.offset, handle.end())?;
-        self.table
-            .count_device_read(&stored, self.how.purpose, &mut self.trace);
-        let payload = self.table.decode_read(stored, handle)?;
-        let block = self.table.at(handle.offset, Block::new(payload))?;
-        if let Some(data) = &mut self.data {
-            self.held = self.table.tier().large.hold(block.len());
-            data.put_back(block);
-        }
-        Ok(())
+        self.load_again()
     }
 }

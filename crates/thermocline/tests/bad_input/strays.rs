@@ -78,7 +78,7 @@ fn a_table_that_is_not_the_stores_is_set_aside_and_not_counted_on_from() {
             db.close().unwrap();
             drop(db);
             let db = builder(&disk).open().unwrap();
-            assert_eq!(db.recovery().set_aside, [PathBuf::new(); 0], "{when}");
+            assert!(db.recovery().set_aside.is_empty(), "{when}");
         }
     }
 }
@@ -92,7 +92,7 @@ fn half_a_table_of_a_crash_is_none_of_them() {
     let half = last.into_iter().max().unwrap() + 1000;
     disk.write_raw(FAST.as_ref(), &format!("{half:08}.sst"), b"half");
     let db = builder(&disk).open().unwrap();
-    assert_eq!(db.recovery().set_aside, [PathBuf::new(); 0]);
+    assert!(db.recovery().set_aside.is_empty());
     assert_eq!(db.recovery().orphans, 1);
     db.put("key", "value").unwrap();
     db.flush().unwrap();
@@ -153,7 +153,7 @@ fn a_repair_sets_it_aside_too() {
             let all = [FAST, SLOW].map(|dir| numbers(&disk, dir)).concat();
             assert!(all.iter().all(|number| *number < stray), "{when}");
             let db = builder(&disk).open().unwrap();
-            assert_eq!(db.recovery().set_aside, [PathBuf::new(); 0], "{when}");
+            assert!(db.recovery().set_aside.is_empty(), "{when}");
             assert_eq!(db.iter().count(), count, "{when}");
         }
     }
