@@ -3,36 +3,28 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use thermocline::storage::{Faulty, Memory};
-use thermocline::{Db, Error, Options, Purpose};
+use thermocline::storage::{Fault, Faulty, Operation};
+use thermocline::{Db, Error, Options};
 
 /// Tables, of a keyspace each: those of one would be merged.
 const TABLES: u64 = 200;
 
-fn open(memory: &Arc<Memory>) -> Db {
+fn open(disk: &Faulty) -> Db {
     let builder = Db::builder(Options::one_tier("/fast"));
-    builder
-        .medium(0, Arc::clone(memory) as Arc<_>)
-        .open()
-        .unwrap()
+    builder.medium(0, Arc::new(disk.clone())).open().unwrap()
 }
 
 fn name(number: u64) -> String {
     format!("keyspace {number}")
 }
 
-fn read_to_open(db: &Db) -> u64 {
-    let tier = db.metrics().tiers[0].clone();
-    let io = tier.io.iter().find(|io| io.purpose == Purpose::Open);
-    io.unwrap().read_bytes
-}
-
 /// Each opening read 64 KiB of the end of every table: to get one key from a store of a thousand, it read nearly all of them.
 #[test]
 fn an_opening_reads_no_table_and_a_read_those_that_it_needs() {
-    let memory = Arc::new(Memory::new());
-    let db = open(&memory);
+    let disk = Faulty::new(1);
+    let db = open(&disk);
     for number in 0..TABLES {
         let keyspace = db.create_keyspace(&name(number)).unwrap();
         for key in 0..20 {
@@ -43,18 +35,33 @@ fn an_opening_reads_no_table_and_a_read_those_that_it_needs() {
     db.close().unwrap();
     drop(db);
 
-    let db = open(&memory);
-    let tables: u64 = db.metrics().levels.iter().map(|level| level.tables).sum();
-    assert!(tables >= TABLES, "{tables} tables");
-    // The manifest and the log, to which a table is a line.
-    let opened = read_to_open(&db);
-    assert!(opened < 400 * tables, "{opened} bytes of {tables} tables");
+    let [opened, read] = [Operation::Open, Operation::Read].map(|wanted| {
+        let count = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&count);
+        let is_met = move |operation, name: &str| {
+            if operation == wanted && name.ends_with(".sst") {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+            false
+        };
+        disk.fail_where(is_met, Fault::Io);
+        move || count.load(Ordering::Relaxed)
+    });
+    let db = open(&disk);
+    assert_eq!((opened(), read()), (0, 0));
     let keyspace = db.keyspace(&name(7)).unwrap();
     assert!(keyspace.get("key 3").unwrap().is_some());
-    let read = read_to_open(&db) - opened;
-    assert!((1..=64 << 10).contains(&read), "{read} bytes");
+    assert_eq!(opened(), 1);
+    let reads = read();
+    assert!((1..=8).contains(&reads), "{reads}");
     assert!(keyspace.get("key 4").unwrap().is_some());
-    assert_eq!(read_to_open(&db) - opened, read, "it is open");
+    assert_eq!(
+        (opened(), read()),
+        (1, reads),
+        "its end is known, and its block cached"
+    );
+    let tables: u64 = db.metrics().levels.iter().map(|level| level.tables).sum();
+    assert!(tables >= TABLES, "{tables} tables");
 }
 
 fn names(disk: &Faulty) -> Vec<String> {
