@@ -173,7 +173,12 @@ mod tests {
         let l0 = db.tree().bytes_on(0)[0];
         // L0 once as it is, and once as the output of its compaction, if that is the largest.
         let after = room(&db);
-        assert!(after + l0 <= before, "{before}, {after} with {l0} in L0");
+        // Segments of the log come and go meanwhile.
+        let segments = 1 << 10;
+        assert!(
+            after + l0 <= before + segments,
+            "{before}, {after} with {l0} in L0"
+        );
         let job = db.engine().sizes.table_size * 2;
         assert!(
             after + 2 * l0 + job >= before,
