@@ -16,6 +16,10 @@ const ONE_OF: u64 = 64;
 const LEAST_KEYS: usize = 8;
 const MOST_KEYS: usize = 64;
 
+/// Longest encodings of a sample's bound with its field, and of a key: a hash and three numbers, of which one is a sequence number.
+const MOST_FRONT: u64 = 12;
+const MOST_KEY: u64 = 8 + 8 + 5 + 5;
+
 /// A key of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SampledKey {
@@ -100,6 +104,12 @@ impl KeySample {
         Self(encoded)
     }
 
+    /// How long the sample of a table of so many records may be, in bytes.
+    pub(crate) fn most_len(entries: u64) -> u64 {
+        let keys = (entries / ONE_OF).clamp(LEAST_KEYS as u64, MOST_KEYS as u64);
+        MOST_FRONT + keys.min(entries) * MOST_KEY
+    }
+
     pub(super) fn encoded(&self) -> &[u8] {
         &self.0
     }
@@ -155,6 +165,7 @@ mod tests {
     #[test]
     fn two_tables_pick_the_same_keys_up_to_the_lower_bound() {
         let all = sample((0..10_000).map(|key| (key, key, Kind::Put)));
+        assert!(all.0.len() as u64 <= KeySample::most_len(10_000));
         let every_second = sample(
             (0..10_000)
                 .step_by(2)

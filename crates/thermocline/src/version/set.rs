@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::key::KeyRange;
 use crate::options::MAX_TIERS;
 use crate::sync::Arc;
-use crate::table::{LazyTable, Table};
+use crate::table::{KeySample, LazyTable, Table};
 
 /// L0 and the levels below it.
 pub(crate) const MAX_LEVELS: usize = 7;
@@ -57,7 +57,8 @@ impl TableHandle {
 
     /// About how long the table would be without compression, in bytes.
     pub(crate) fn raw_len(&self) -> u64 {
-        let beside = self.meta.entries.saturating_mul(24);
+        let sample = KeySample::most_len(self.meta.entries);
+        let beside = self.meta.entries.saturating_mul(24).saturating_add(sample);
         self.raw_bytes().saturating_add(beside).max(self.meta.len)
     }
 }
