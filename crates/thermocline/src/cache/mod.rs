@@ -13,6 +13,6 @@ pub(crate) use block_cache::BlockCache;
 #[cfg(test)]
 pub(crate) use block_cache::tests::Kept;
 pub(crate) use flash::{Flash, FlashPlan, discard_flash, open_flash};
-pub(crate) use large_buffers::{HeldBuffer, LargeBuffers};
+pub(crate) use large_buffers::{HeldBuffer, LARGE_BUFFER, LargeBuffers};
 pub(crate) use pin_budget::{Pin, PinBudget};
 pub(crate) use record_cache::{RecordCache, Sought};

@@ -9,7 +9,7 @@ pub enum Refusal {
     Overtaken,
     /// The read was of an older moment: a newer version may lie on the slow tier.
     OldSnapshot,
-    /// The cache was full.
+    /// The cache was full, or the value is large and longer than the cache may be.
     Full,
 }
 

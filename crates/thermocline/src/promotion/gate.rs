@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::cache::{Promoted, PromotionCache};
+use crate::cache::LARGE_BUFFER;
 use crate::key::{KeyRange, SeqNo};
 use crate::metrics::Refusal;
 use crate::placement::Brought;
@@ -102,8 +103,8 @@ impl PromotionGate {
     }
 
     /// Takes in `record`, which a reader at `seq` over `seen` found below level f, unless the
-    /// cache holds `most` bytes or the record may be out of date by now. The cache's bytes
-    /// come back.
+    /// cache holds `most` bytes or the record may be out of date by now. A large value that alone is more is none for memory (I8):
+    /// it comes up by compactions. The cache's bytes come back.
     pub(crate) fn admit(
         &self,
         seen: &Superversion,
@@ -122,7 +123,9 @@ impl PromotionGate {
         if state.claims.iter().any(|c| c.concerns(key, seen, seq)) {
             return Err(Refusal::Claimed);
         }
-        if state.mutable.bytes() >= most {
+        let len = record.value.len();
+        let is_too_large = len >= LARGE_BUFFER && len as u64 > most;
+        if state.mutable.bytes() >= most || is_too_large {
             return Err(Refusal::Full);
         }
         state.mutable.insert(key, record.seq, &record.value);

@@ -26,6 +26,10 @@ pub(super) const MAX_PAYLOAD_LEN: usize = MAX_VALUE_LEN + MAX_KEY_LEN + (4 << 20
 /// as they are, and are not kept.
 pub(super) const LARGE_BLOCK: usize = 1 << 20;
 
+/// So many pieces of a large block are compressed, each so long, to see whether all of it is worth it.
+const PIECES: usize = 16;
+const PIECE: usize = 16 << 10;
+
 const RAW: u8 = 0;
 const LZ4: u8 = 1;
 const ZSTD: u8 = 2;
@@ -132,7 +136,10 @@ impl Sealer {
         payload: &'a mut Vec<u8>,
         offset: u64,
     ) -> &'a [u8] {
-        let kind = self.compress(payload);
+        let kind = match payload.len() > LARGE_BLOCK && !self.may_shrink(payload) {
+            true => RAW,
+            false => self.compress(payload),
+        };
         if kind == RAW || self.out.len() > payload.len() - payload.len() / 8 {
             self.let_go();
             close(payload, RAW, self.table, offset);
@@ -140,6 +147,19 @@ impl Sealer {
         }
         close(&mut self.out, kind, self.table, offset);
         &self.out
+    }
+
+    /// Whether some piece of a large payload shrinks enough. To try all of one that does not takes as much memory again (I8).
+    fn may_shrink(&mut self, payload: &[u8]) -> bool {
+        let step = payload.len() / PIECES;
+        let mut pieces = payload
+            .chunks(step.max(PIECE))
+            .map(|from| &from[..from.len().min(PIECE)]);
+        self.compression != Compression::None
+            && pieces.any(|piece| {
+                let kind = self.compress(piece);
+                kind != RAW && self.out.len() <= piece.len() - piece.len() / 8
+            })
     }
 
     /// Frees what a large block took.
