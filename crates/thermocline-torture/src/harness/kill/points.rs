@@ -130,6 +130,7 @@ pub(super) const CLASSES: &[Class] = &[
         name: "kills in a checkpoint",
         most: 1,
         points: &[
+            "checkpoint.begun",
             "checkpoint.frozen",
             "checkpoint.flushed",
             "checkpoint.linked",
