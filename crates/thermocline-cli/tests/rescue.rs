@@ -143,7 +143,7 @@ fn a_fast_tier_that_is_given_up_is_a_loss() {
         .run("repair --give-up fast", &[])
         .fails(4, &["1 problem"]);
     assert!(run.out.contains(&lost), "{}", run.out);
-    assert!(run.out.contains("1 losses"), "{}", run.out);
+    assert!(run.out.contains("; 1 loss\n"), "{}", run.out);
 }
 
 /// To open what a restore had left that was interrupted was refused with the advice to repair it,

@@ -18,9 +18,9 @@ Examples:
   thermocline backup --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB --to /backup/db
   thermocline backup --one-tier --fast /nvme/db --to /backup/db --keep 7
 
-Each backup is a generation of its own, a whole store; generations share tables. One that is cut short
-leaves those before it as they were. Every table is verified before it is copied. `thermocline backups`
-lists and verifies them, `thermocline restore` makes a store of one.")]
+Each backup is a generation of its own, a whole store; generations share tables. One that is
+cut short leaves those before it as they were. Every table is verified before it is copied.
+`thermocline backups` lists and verifies them, `thermocline restore` makes a store of one.")]
 pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,

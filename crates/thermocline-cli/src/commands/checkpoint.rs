@@ -18,8 +18,9 @@ Examples:
   thermocline checkpoint --one-tier --fast /nvme/db --to-fast /nvme/backup
 
 A directory on the same filesystem as its tier costs no space at first: tables are linked.
-Elsewhere they are copied. The directories must not exist or be empty. A checkpoint that is cut short leaves
-no store, and every command says so: the same command again removes what is there and begins anew.")]
+Elsewhere they are copied. The directories must not exist or be empty. A checkpoint that is
+cut short leaves no store, and every command says so: the same command again removes what is
+there and begins anew.")]
 pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,

@@ -8,8 +8,9 @@ use crate::store::StoreArgs;
 /// Remove a store from every tier
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What a repair or an opening set aside, in the directories `lost`, stays. One that was cut short is gone on with: name the
-same tiers again. What a restore or a checkpoint left that was cut short is removed, too.
+What a repair or an opening set aside, in the directories `lost`, stays. One that was cut
+short is gone on with: name the same tiers again. What a restore or a checkpoint left that was
+cut short is removed, too.
 
 Examples:
   thermocline destroy --fast /nvme/db --slow /hdd/db

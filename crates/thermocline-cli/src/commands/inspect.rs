@@ -22,10 +22,10 @@ Examples:
   thermocline inspect --one-tier --fast /nvme/db tables --json
   thermocline inspect --one-tier --fast /nvme/db wal --file 00000007.wal
 
-Nothing is changed, not even recovered, so this also works on a store that does not open. No lock is
-taken: beside a program that has the store open, what is said may be of a moment ago. A file that the
-program has replaced since is told from one that is missing.
-Damage is printed where it stands, and makes the exit code 4. JSON comes as one object a line.")]
+Nothing is changed, not even recovered, so this also works on a store that does not open. No
+lock is taken: beside a program that has the store open, what is said may be of a moment ago.
+A file that the program has replaced since is told from one that is missing. Damage is printed
+where it stands, and makes the exit code 4. JSON comes as one object a line.")]
 pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,

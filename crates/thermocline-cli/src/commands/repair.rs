@@ -19,14 +19,16 @@ Examples:
   thermocline repair --one-tier --fast /nvme/db --json | jq '.losses'
   thermocline repair --fast /nvme/db --slow /new-hdd/db --fast-capacity 1GiB --give-up slow
 
-The manifest is made anew from what is left of it, the tables and the log. A store that is sound is not
-changed. What the repaired store does not use is in the directory `lost` of each tier: remove it
-once nothing is missed. A backup or a checkpoint that is recent enough is the better choice.
+The manifest is made anew from what is left of it, the tables and the log. A store that is
+sound is not changed. What the repaired store does not use is in the directory `lost` of each
+tier: remove it once nothing is missed. A backup or a checkpoint that is recent enough is the
+better choice.
 
-Keys of a loss may be missing, may show an older value, or be back though they were deleted. A tier that is
-given up, and a manifest that cannot be read to its end, are losses by themselves: what they named, and is
-gone as well, nothing tells. Exit code 4 says that there are losses; with --dry-run, that there is something
-to repair. What a restore or a checkpoint has left that was cut short is refused, with exit code 3.")]
+Keys of a loss may be missing, may show an older value, or be back though they were deleted. A
+tier that is given up, and a manifest that cannot be read to its end, are losses by
+themselves: what they named, and is gone as well, nothing tells. Exit code 4 says that there
+are losses; with --dry-run, that there is something to repair. What a restore or a checkpoint
+has left that was cut short is refused, with exit code 3.")]
 pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,
@@ -87,12 +89,13 @@ fn print(out: &mut Out, args: &Args, report: &RepairReport) -> Result<(), Failur
         out.line("no manifest can be used: all records are merged anew")?;
     }
     out.line(format!(
-        "keyspaces: {}; {} tables {done} kept, {} {done} written anew; the log holds {} writes; {} losses",
+        "keyspaces: {}; {} tables {done} kept, {} {done} written anew; the log holds {} writes; {} {}",
         report.keyspaces.join(", "),
         report.kept,
         report.rewritten,
         report.logged,
-        report.losses.len()
+        report.losses.len(),
+        if report.losses.len() == 1 { "loss" } else { "losses" }
     ))
 }
 

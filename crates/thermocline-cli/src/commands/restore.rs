@@ -18,10 +18,11 @@ Examples:
   thermocline restore --from /backup/db --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB
   thermocline restore --from /backup/db --generation 3 --one-tier --fast /nvme/db
 
-The directories of the store must not exist or be empty. Give as many tiers as the store had that was
-backed up; its tables go where they were, and what is too much for --fast-capacity goes down when the
-store is opened. A restore that is cut short leaves no store, and every command says so: the same command
-again removes what is there and begins anew, `thermocline destroy` removes it.")]
+The directories of the store must not exist or be empty. Give as many tiers as the store had
+that was backed up; its tables go where they were, and what is too much for --fast-capacity
+goes down when the store is opened. A restore that is cut short leaves no store, and every
+command says so: the same command again removes what is there and begins anew, `thermocline
+destroy` removes it.")]
 pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,

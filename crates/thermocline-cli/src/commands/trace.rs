@@ -30,9 +30,9 @@ Examples:
   thermocline trace stats cluster17.zst --format twitter
   thermocline trace stats orm-busy.trace.xz --format cache2k --record-size 200
 
-A read is of a sunk record when more was written since this record's last write than half of the
-fast disk, and of a hot one when less was read since its last read (HotRAP paper, 4.3). A record that
-the trace has not written yet counts as sunk: a replay loads all records first.")]
+A read is of a sunk record when more was written since this record's last write than half of
+the fast disk, and of a hot one when less was read since its last read (HotRAP paper, 4.3). A
+record that the trace has not written yet counts as sunk: a replay loads all records first.")]
 struct StatsArgs {
     #[command(flatten)]
     stats: TraceStatsArgs,

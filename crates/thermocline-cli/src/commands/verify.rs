@@ -18,8 +18,9 @@ Examples:
   thermocline verify --fast /nvme/db --slow /hdd/db --fast-capacity 1GiB
   thermocline verify --one-tier --fast /nvme/db --json | jq '.problems'
 
-A damaged table is named with the offset where its damage begins, also in a store that no longer opens. Restore the
-store from a backup, or see what `thermocline repair --dry-run` would save.")]
+A damaged table is named with the offset where its damage begins, also in a store that no
+longer opens. Restore the store from a backup, or see what `thermocline repair --dry-run`
+would save.")]
 pub(crate) struct Args {
     #[command(flatten)]
     store: StoreArgs,
