@@ -51,6 +51,17 @@ impl BlockBuilder {
 
     /// Appends an entry; index entries have no `trailer` of their own.
     pub(super) fn add(&mut self, key: &[u8], trailer: Option<u64>, value: &[u8]) {
+        if value.len() >= LARGE_BLOCK {
+            // What comes behind it takes no more, and memory that grows is doubled.
+            let beside = 4 * self.restarts.len() + MOST_BESIDE + ENVELOPE_LEN;
+            self.payload.reserve_exact(value.len() + key.len() + beside);
+        }
+        self.add_head(key, trailer, value.len());
+        self.payload.extend_from_slice(value);
+    }
+
+    /// As [`BlockBuilder::add`], without the value, whose `len` bytes come behind the payload that there is then. Gives that one's length.
+    pub(super) fn add_head(&mut self, key: &[u8], trailer: Option<u64>, len: usize) -> usize {
         let restart_due = match self.restarts.last() {
             None => true,
             Some(last) => {
@@ -66,24 +77,18 @@ impl BlockBuilder {
             common_prefix(&self.last_key, key)
         };
         let suffix = &key[shared..];
-        if value.len() >= LARGE_BLOCK {
-            // What comes behind it takes no more, and memory that grows is doubled.
-            let behind = 4 * self.restarts.len() + MOST_BESIDE + ENVELOPE_LEN;
-            self.payload
-                .reserve_exact(value.len() + suffix.len() + behind);
-        }
         put_varint(&mut self.payload, shared as u64);
         put_varint(&mut self.payload, suffix.len() as u64);
-        put_varint(&mut self.payload, value.len() as u64);
+        put_varint(&mut self.payload, len as u64);
         self.payload.extend_from_slice(suffix);
         if let Some(trailer) = trailer {
             self.payload.extend_from_slice(&trailer.to_le_bytes());
         }
-        self.payload.extend_from_slice(value);
         self.last_key.truncate(shared);
         self.last_key.extend_from_slice(suffix);
         self.since_restart += 1;
         self.entries += 1;
+        self.payload.len()
     }
 
     /// The finished payload; [`BlockBuilder::reset`] begins the next block.

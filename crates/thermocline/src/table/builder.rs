@@ -213,10 +213,6 @@ impl TableBuilder {
         if self.properties.weight.is_none() {
             self.sampler.add(key, value, new_user_key);
         }
-        self.held[0] = self.held[0]
-            .take()
-            .or_else(|| self.tier.large.hold(value.len()));
-        self.block.add(key.user_key, Some(trailer), value);
         let properties = &mut self.properties;
         properties.entries += 1;
         properties.deletes += u64::from(key.kind == Kind::Delete);
@@ -228,6 +224,13 @@ impl TableBuilder {
             *sum = sum.saturating_add(weight);
             self.block_weight.own = self.block_weight.own.saturating_add(weight);
         }
+        if value.len() >= LARGE_BLOCK && !self.sealer.may_shrink(value) {
+            return self.write_alone(key.user_key, trailer, value);
+        }
+        self.held[0] = self.held[0]
+            .take()
+            .or_else(|| self.tier.large.hold(value.len()));
+        self.block.add(key.user_key, Some(trailer), value);
         if self.block.len() >= self.block_size {
             self.write_block()?;
         }
@@ -352,9 +355,31 @@ impl TableBuilder {
         let stored = self
             .sealer
             .seal_compressed(self.block.finish(), self.offset);
+        self.writer.append(stored)?;
+        let (len, sum) = (stored.len(), stored::chain(self.data_checksum, stored));
+        self.block_written(len, sum);
+        Ok(())
+    }
+
+    /// Writes a block of one record as it is, without a copy of its value, for which there may be no memory (I8).
+    fn write_alone(&mut self, key: &[u8], trailer: u64, value: &[u8]) -> Result<()> {
+        let head = self.block.add_head(key, Some(trailer), value.len());
+        let (head, behind) = self.block.finish().split_at(head);
+        let envelope = self.sealer.envelope([head, value, behind], self.offset);
+        let mut len = 0;
+        for part in [head, value, behind, &envelope] {
+            self.writer.append(part)?;
+            len += part.len();
+        }
+        self.block_written(len, stored::chain(self.data_checksum, &envelope));
+        Ok(())
+    }
+
+    /// A block of `len` bytes was written, with which the checksum of all is `sum`.
+    fn block_written(&mut self, len: usize, sum: u64) {
         let handle = BlockHandle {
             offset: self.offset,
-            len: stored.len() as u32,
+            len: len as u32,
         };
         let weight = self.block_weight;
         self.unindexed = Some((handle, weight));
@@ -362,13 +387,11 @@ impl TableBuilder {
             before: weight.before.saturating_add(weight.own),
             own: 0,
         };
-        self.data_checksum = stored::chain(self.data_checksum, stored);
-        self.writer.append(stored)?;
-        self.offset += stored.len() as u64;
+        self.data_checksum = sum;
+        self.offset += len as u64;
         self.block.reset();
         self.sealer.let_go();
         self.held = [None, None];
-        Ok(())
     }
 
     fn write_sealed(&mut self, payload: &[u8]) -> Result<BlockHandle> {

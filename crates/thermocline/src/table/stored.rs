@@ -4,7 +4,7 @@ use std::alloc::{Layout, handle_alloc_error};
 use std::cell::RefCell;
 
 use bytes::Bytes;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 use zstd::zstd_safe::DCtx;
 
 use crate::coding::{Decoder, put_varint};
@@ -26,7 +26,7 @@ pub(super) const MAX_PAYLOAD_LEN: usize = MAX_VALUE_LEN + MAX_KEY_LEN + (4 << 20
 /// as they are, and are not kept.
 pub(super) const LARGE_BLOCK: usize = 1 << 20;
 
-/// So many pieces of a large block are compressed, each so long, to see whether all of it is worth it.
+/// So many pieces of a large value are compressed, each so long, to see whether all of it is worth it.
 const PIECES: usize = 16;
 const PIECE: usize = 16 << 10;
 
@@ -136,10 +136,7 @@ impl Sealer {
         payload: &'a mut Vec<u8>,
         offset: u64,
     ) -> &'a [u8] {
-        let kind = match payload.len() > LARGE_BLOCK && !self.may_shrink(payload) {
-            true => RAW,
-            false => self.compress(payload),
-        };
+        let kind = self.compress(payload);
         if kind == RAW || self.out.len() > payload.len() - payload.len() / 8 {
             self.let_go();
             close(payload, RAW, self.table, offset);
@@ -149,10 +146,20 @@ impl Sealer {
         &self.out
     }
 
-    /// Whether some piece of a large payload shrinks enough. To try all of one that does not takes as much memory again (I8).
-    fn may_shrink(&mut self, payload: &[u8]) -> bool {
-        let step = payload.len() / PIECES;
-        let mut pieces = payload
+    /// What follows the payload at `offset` that is `parts`, one behind the other and as they are.
+    pub(super) fn envelope(&self, parts: [&[u8]; 3], offset: u64) -> [u8; ENVELOPE_LEN] {
+        let mut sum = Xxh3::with_seed(seed(self.table, offset));
+        parts.iter().for_each(|part| sum.update(part));
+        sum.update(&[RAW]);
+        let mut envelope = [RAW; ENVELOPE_LEN];
+        envelope[1..].copy_from_slice(&sum.digest().to_le_bytes());
+        envelope
+    }
+
+    /// Whether some piece of a large value shrinks enough. To try all of one that does not takes as much memory again (I8).
+    pub(super) fn may_shrink(&mut self, value: &[u8]) -> bool {
+        let step = value.len() / PIECES;
+        let mut pieces = value
             .chunks(step.max(PIECE))
             .map(|from| &from[..from.len().min(PIECE)]);
         self.compression != Compression::None
@@ -316,6 +323,15 @@ mod tests {
         let stored = &stored[..];
         assert_eq!(stored.len(), payload.len() + ENVELOPE_LEN);
         assert_eq!(unseal_raw(stored, 1, 0), Ok(&payload[..]));
+    }
+
+    #[test]
+    fn parts_have_the_envelope_of_the_whole() {
+        let mut sealer = Sealer::new(9, Compression::None).unwrap();
+        let parts: [&[u8]; 3] = [b"head", b"a value", b"behind"];
+        let mut stored = parts.concat();
+        stored.extend(sealer.envelope(parts, 77));
+        assert_eq!(sealer.seal(b"heada valuebehind", 77), stored);
     }
 
     #[test]

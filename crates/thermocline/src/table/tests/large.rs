@@ -1,6 +1,9 @@
 //! Blocks of large values: what is let go of comes back, and little of them is in memory at once.
 
+use bytes::Bytes;
+
 use super::*;
+use crate::cache::BlockCache;
 
 const LARGE: usize = 2 << 20;
 
@@ -70,4 +73,28 @@ fn damage_of_a_large_value_is_seen_when_it_is_read_again() {
     iter.let_go();
     fixture.store.fail_at(1 << 20);
     assert!(iter.load().is_err());
+}
+
+/// Whoever wrote a large value had it in memory a second time. The cache, which pays for that, has forgotten nothing.
+#[test]
+fn a_large_value_that_does_not_shrink_is_written_without_a_copy() {
+    for (compression, shrinks, copied) in [
+        (Compression::None, true, false),
+        (Compression::Lz4, false, false),
+        (Compression::Lz4, true, true),
+    ] {
+        let fixture = Fixture::new(options(4096).compression(compression), 8 << 20, 1 << 20);
+        let cache = Arc::new(BlockCache::new(1 << 20));
+        for offset in 0..1000 {
+            cache.insert(7, offset, Bytes::from(vec![0; 4096]));
+        }
+        let full = cache.used_bytes();
+        fixture.tier.large.take_from(&cache, 0);
+        fixture.write(1, &mixed(shrinks));
+        assert_eq!(
+            cache.used_bytes() < full,
+            copied,
+            "{compression:?} {shrinks}"
+        );
+    }
 }
