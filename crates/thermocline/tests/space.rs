@@ -2,8 +2,11 @@
 //! again and again.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+use std::sync::Arc;
+
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+use thermocline::storage::Medium;
 use thermocline::{Db, Options, Placement, TierOptions};
 use thermocline_torture::stores::{memory, open_on, small_options};
 
@@ -37,7 +40,11 @@ fn placements() -> [(&'static str, Options); 3] {
 
 /// A store that holds `RECORDS` records of 500 bytes, nine tenths of them on the slow tier where there is one.
 fn loaded(options: &Options) -> Db {
-    let db = open_on(options, &memory()).unwrap();
+    load_on(options, &memory())
+}
+
+fn load_on(options: &Options, media: &Arc<dyn Medium>) -> Db {
+    let db = open_on(options, media).unwrap();
     for n in 0..RECORDS {
         // Spread, so that every table spans most of the key space.
         let n = n.wrapping_mul(7919) % RECORDS;
@@ -105,9 +112,7 @@ fn many_deletes_free_what_they_hide_by_themselves() {
         }
         db.flush().unwrap();
         db.wait_idle().unwrap();
-        let metrics = db.metrics();
-        let for_deletes: u64 = metrics.compactions.iter().map(|c| c.for_deletes).sum();
-        assert!(for_deletes > 0, "{name}");
+        assert!(for_hidden(&db) > 0, "{name}");
         let left = table_bytes(&db);
         assert!(left < full / 16, "{name}: {left} of {full} bytes");
     }
@@ -134,6 +139,76 @@ fn deletes_that_a_snapshot_needs_wait_for_its_end() {
         db.wait_idle().unwrap();
         let left = table_bytes(&db);
         assert!(left < full / 16, "{name}: {left} of {full} bytes");
+    }
+}
+
+/// Gives every record a value of one byte.
+fn shorten(db: &Db) {
+    for n in 0..RECORDS {
+        db.put(key(n), "v").unwrap();
+    }
+}
+
+fn for_hidden(db: &Db) -> u64 {
+    let jobs = db.metrics().compactions;
+    jobs.iter().map(|job| job.for_hidden).sum()
+}
+
+/// Records that are much smaller than those that they supersede never filled their level, and what they hid stayed for good.
+#[test]
+fn small_records_free_what_they_supersede_by_themselves() {
+    for (name, options) in placements() {
+        let db = loaded(&options);
+        let full = table_bytes(&db);
+        shorten(&db);
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        assert!(for_hidden(&db) > 0, "{name}");
+        let left = table_bytes(&db);
+        // A quarter of a range may be superseded, and what is short takes a twelfth.
+        assert!(left < full / 3, "{name}: {left} of {full} bytes");
+        let found = db.iter().map(|found| found.unwrap().1);
+        assert_eq!(
+            found.filter(|value| value == &b"v"[..]).count(),
+            RECORDS as usize,
+            "{name}"
+        );
+    }
+}
+
+/// Tables that nobody has read since the store was opened tell nothing by themselves.
+#[test]
+fn a_compaction_frees_what_is_superseded_in_a_store_that_was_just_opened() {
+    for (name, options) in placements() {
+        let media = memory();
+        let db = load_on(&options, &media);
+        let full = table_bytes(&db);
+        let snapshot = db.snapshot();
+        shorten(&db);
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        assert!(table_bytes(&db) > full / 2, "{name}");
+        drop(snapshot);
+        db.close().unwrap();
+        let db = open_on(&options, &media).unwrap();
+        db.compact_range::<&[u8]>(..).unwrap();
+        let left = table_bytes(&db);
+        assert!(left < full / 6, "{name}: {left} of {full} bytes");
+        assert_eq!(db.iter().count(), RECORDS as usize, "{name}");
+    }
+}
+
+/// Nor do small records that supersede nothing have large ones between them written anew.
+#[test]
+fn small_records_that_supersede_nothing_stay_where_they_are() {
+    for (name, options) in placements() {
+        let db = loaded(&options);
+        for n in 0..RECORDS {
+            db.put(format!("{}new", key(n)), "v").unwrap();
+        }
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        assert_eq!(for_hidden(&db), 0, "{name}");
     }
 }
 

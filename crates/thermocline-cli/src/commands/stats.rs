@@ -204,7 +204,7 @@ fn compaction(job: &CompactionMetrics) -> Json {
         "to": job.to,
         "jobs": job.jobs,
         "moves": job.moves,
-        "for_deletes": job.for_deletes,
+        "for_hidden": job.for_hidden,
         "for_small_tables": job.for_small_tables,
         "read_bytes": job.read_bytes,
         "write_bytes": job.write_bytes,

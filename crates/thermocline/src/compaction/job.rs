@@ -105,7 +105,7 @@ impl CompactionJob {
             to: plan.to as u8,
             jobs: 1,
             moves: u64::from(plan.is_move),
-            for_deletes: u64::from(plan.cause == Cause::Deletes),
+            for_hidden: u64::from(plan.cause == Cause::Hidden),
             for_small_tables: u64::from(plan.cause == Cause::SmallTables),
             read_bytes,
             write_bytes: vec![0; tiers],

@@ -4,6 +4,7 @@ mod bypass;
 mod deletes;
 mod room;
 mod small;
+mod superseded;
 
 use std::ops::RangeInclusive;
 
@@ -58,7 +59,7 @@ impl Picker<'_> {
     /// Compactions that could start now with how urgent each is, the most urgent first, one for each level. Of L0 also a
     /// smaller one, for when the large one has no room; of the level above f one that passes level f by
     /// before the ordinary one, where that pays. Last, where there is no more urgent one to start, what gives back what
-    /// deletes hide, and merges small tables.
+    /// deletes and newer records hide, and merges small tables.
     pub(crate) fn candidates(&self) -> impl Iterator<Item = (f64, Plan)> {
         let mut scores: Vec<(f64, usize)> = (0..MAX_LEVELS - 1)
             .map(|level| (self.score(level), level))
@@ -77,7 +78,7 @@ impl Picker<'_> {
         });
         let outgrown = self.pick_outgrown().map(|plan| (1.0, plan));
         let of_levels = of_levels.chain(outgrown);
-        let tidying = [Self::pick_for_deletes, Self::pick_small].into_iter();
+        let tidying = [Self::pick_for_hidden, Self::pick_small].into_iter();
         let tidying = tidying.zip([TIDYING * 2.0, TIDYING]);
         of_levels.chain(tidying.filter_map(|(pick, score)| Some((score, pick(self)?))))
     }
@@ -181,10 +182,13 @@ impl Picker<'_> {
         }))
     }
 
-    /// The next rewrite of a table of `level` that is `meant`, where it lies: of one whose deletes go by that.
+    /// The next rewrite of a table of `level` that is `meant`, where it lies: of one whose deletes, or older versions, go by that.
     pub(crate) fn pick_rewrite(&self, level: usize, meant: &Meant) -> Manual {
         let here = &self.version.levels[level].tables;
-        let is_due = |table: &TableHandle| meant.holds(level, table) && self.drops(table, level);
+        let is_due = |table: &TableHandle| {
+            let goes = self.drops(table, level) || self.keeps_much(table, deletes::DUE_BY_HAND);
+            meant.holds(level, table) && goes
+        };
         let table = here.iter().find(|table| is_due(table));
         self.manual(table.map(|table| Some(self.rewrite(level, table))))
     }
@@ -200,7 +204,7 @@ impl Picker<'_> {
 
     /// Writes `table` of `level` anew, on the tier where it belongs.
     fn rewrite(&self, level: usize, table: &Arc<TableHandle>) -> Plan {
-        self.in_place(level, vec![Arc::clone(table)], Cause::Deletes)
+        self.in_place(level, vec![Arc::clone(table)], Cause::Hidden)
     }
 
     /// Writes neighbours on `level` anew, on the tier where they belong.

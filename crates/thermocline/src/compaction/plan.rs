@@ -38,8 +38,8 @@ pub(crate) struct Plan {
 pub(crate) enum Cause {
     /// A level holds more than its target, or somebody asked for it.
     Level,
-    /// Deletes come to what they hide, or go.
-    Deletes,
+    /// Deletes and newer records come to what they hide, or deletes go.
+    Hidden,
     /// Small tables of one level become one.
     SmallTables,
 }

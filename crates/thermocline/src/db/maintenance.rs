@@ -122,7 +122,7 @@ impl Engine {
     }
 
     /// Brings everything in the range that was written before down to level f, and on the slow tier to the last level,
-    /// deletes of level f to what they hide, and drops what nobody sees of it there. What is small then is merged.
+    /// deletes and newer records of level f to what they hide, and drops what nobody sees of it there. What is small then is merged.
     pub(crate) fn compact_range(
         &self,
         tree: &Arc<Tree>,
@@ -152,6 +152,7 @@ impl Engine {
                 picked
             })?;
             if level + 1 == last_fast {
+                self.open_samples(tree, &meant());
                 self.compact_level(tree, last_fast, meant(), |picker, meant| {
                     picker.pick_hiding(meant)
                 })?;
@@ -169,6 +170,17 @@ impl Engine {
             })?;
         }
         Ok(())
+    }
+
+    /// Opens tables whose samples tell what is superseded. What cannot be read is an error of whoever needs its records.
+    fn open_samples(&self, tree: &Tree, meant: &Meant) {
+        let tables = {
+            let state = tree.state.lock();
+            tree.with_picker(self, &state, true, |picker| picker.to_sample(meant))
+        };
+        for table in tables {
+            let _ = table.table();
+        }
     }
 
     /// Runs what `pick` finds for what is `meant` of `level`, in one sweep over its keys.

@@ -148,7 +148,7 @@ impl Stats {
         (total.from, total.to) = (job.from, job.to);
         total.jobs += job.jobs;
         total.moves += job.moves;
-        total.for_deletes += job.for_deletes;
+        total.for_hidden += job.for_hidden;
         total.for_small_tables += job.for_small_tables;
         total.seconds += job.seconds;
         add_each(&mut total.read_bytes, &job.read_bytes);

@@ -122,7 +122,7 @@ pub(super) fn metrics() -> Metrics {
             to: 1,
             jobs: 601,
             moves: 602,
-            for_deletes: 608,
+            for_hidden: 608,
             for_small_tables: 609,
             read_bytes: vec![603, 604],
             write_bytes: vec![605, 606],

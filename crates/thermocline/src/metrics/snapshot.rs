@@ -142,8 +142,9 @@ pub struct CompactionMetrics {
     pub jobs: u64,
     /// Tables moved without rewriting.
     pub moves: u64,
-    /// Those of the jobs that were begun because of deletes: to bring them down to what they hide, or to be rid of them.
-    pub for_deletes: u64,
+    /// Those of the jobs that were begun for what deletes and newer records hide: to bring them down to it, or to be rid of
+    /// deletes.
+    pub for_hidden: u64,
     /// Those of the jobs that merged small tables of one level.
     pub for_small_tables: u64,
     /// Bytes read per tier.

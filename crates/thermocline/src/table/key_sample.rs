@@ -13,7 +13,7 @@ use crate::key::{InternalKey, Kind, SeqNo};
 
 /// Keys in a sample: one of this many of the table's, at least [`LEAST_KEYS`] and at most [`MOST_KEYS`].
 const ONE_OF: u64 = 64;
-const LEAST_KEYS: usize = 8;
+const LEAST_KEYS: usize = 16;
 const MOST_KEYS: usize = 64;
 
 /// Longest encodings of a sample's bound with its field, and of a key: a hash and three numbers, of which one is a sequence number.

@@ -191,7 +191,7 @@ mod tests {
                 to: 5,
                 jobs: 6,
                 moves: 7,
-                for_deletes: 0,
+                for_hidden: 0,
                 for_small_tables: 0,
                 read_bytes: vec![8, 100],
                 write_bytes: vec![9, 200],

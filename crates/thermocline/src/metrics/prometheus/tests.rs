@@ -179,7 +179,7 @@ fn every_field_appears_with_its_labels_and_nothing_else() {
         ("background_cpu_seconds_total{activity=\"ralt\"}", 1504.5),
         ("compactions_total{from=\"0\",to=\"1\"}", 601.0),
         ("compaction_moves_total{from=\"0\",to=\"1\"}", 602.0),
-        ("compactions_for_deletes_total{from=\"0\",to=\"1\"}", 608.0),
+        ("compactions_for_hidden_total{from=\"0\",to=\"1\"}", 608.0),
         (
             "compactions_for_small_tables_total{from=\"0\",to=\"1\"}",
             609.0,

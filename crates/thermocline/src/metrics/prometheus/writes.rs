@@ -80,10 +80,10 @@ impl Writer<'_> {
             each().map(|(l, c)| (l, c.moves)),
         )?;
         self.counter(
-            "compactions_for_deletes",
+            "compactions_for_hidden",
             None,
-            "Compactions that brought deletes to what they hide",
-            each().map(|(l, c)| (l, c.for_deletes)),
+            "Compactions that brought deletes and newer records to what they hide",
+            each().map(|(l, c)| (l, c.for_hidden)),
         )?;
         self.counter(
             "compactions_for_small_tables",

@@ -232,7 +232,7 @@ impl Metrics {
         if self.compactions.is_empty() {
             return section;
         }
-        let mut head: Vec<String> = ["levels", "jobs", "moves", "for deletes", "merges", "time"]
+        let mut head: Vec<String> = ["levels", "jobs", "moves", "for hidden", "merges", "time"]
             .map(str::to_owned)
             .to_vec();
         for tier in 0..self.tiers.len() {
@@ -244,7 +244,7 @@ impl Metrics {
                 format!("L{} > L{}", job.from, job.to),
                 job.jobs.to_string(),
                 job.moves.to_string(),
-                job.for_deletes.to_string(),
+                job.for_hidden.to_string(),
                 job.for_small_tables.to_string(),
                 seconds(job.seconds),
             ];
