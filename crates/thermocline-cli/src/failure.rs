@@ -31,6 +31,8 @@ pub(crate) enum Failure {
     Store { error: Error, hint: Option<String> },
     /// Damage was found and has already been printed.
     Damaged { problems: usize },
+    /// A repair was done and could not save everything. What it could not has already been printed.
+    Lost { losses: usize },
     /// An input or output of the command itself failed.
     Io { what: String, source: io::Error },
     /// Standard output could not be written.
@@ -80,7 +82,7 @@ impl Failure {
             Failure::Broken { .. } => BROKEN,
             Failure::Usage(_) => USAGE,
             Failure::Store { error, .. } => store_code(error),
-            Failure::Damaged { .. } => DAMAGED,
+            Failure::Damaged { .. } | Failure::Lost { .. } => DAMAGED,
             Failure::Io { .. } | Failure::Output(_) => STORE,
             Failure::Bench(error) if error.is::<thermocline_bench::BadArguments>() => USAGE,
             Failure::Bench(error) => error.downcast_ref().map_or(STORE, store_code),
@@ -107,6 +109,8 @@ impl std::fmt::Display for Failure {
             Failure::Store { error, .. } => error.fmt(f),
             Failure::Damaged { problems: 1 } => f.write_str("1 problem found"),
             Failure::Damaged { problems } => write!(f, "{problems} problems found"),
+            Failure::Lost { losses: 1 } => f.write_str("the store opens now, with 1 loss"),
+            Failure::Lost { losses } => write!(f, "the store opens now, with {losses} losses"),
             Failure::Io { what, source } => write!(f, "{what}: {source}"),
             Failure::Output(source) => write!(f, "cannot write the output: {source}"),
             Failure::Bench(error) => write!(f, "{error:#}"),
@@ -142,6 +146,7 @@ mod tests {
             (locked().into(), 3),
             (damage().into(), 4),
             (Failure::Damaged { problems: 2 }, 4),
+            (Failure::Lost { losses: 2 }, 4),
             (
                 Failure::Bench(anyhow::Error::new(damage()).context("run")),
                 4,

@@ -101,7 +101,12 @@ impl<R: BufRead> Reader<R> {
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         }
         let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        // As files of some systems end a line, unless the line is to be taken as it is.
+        let is_literal = self.format == Format::Tsv && self.notation.is_none();
+        let line = match is_literal {
+            true => line,
+            false => line.strip_suffix(b"\r").unwrap_or(line),
+        };
         if line.is_empty() {
             return Ok(Line::Blank);
         }
@@ -191,7 +196,14 @@ mod tests {
         let input = b"C:\\new\tC:\\x41\xff\r\n";
         let mut reader = Reader::new(&input[..], Format::Tsv, None);
         let found = read_all(&mut reader);
-        assert_eq!(found, Ok(vec![record(br"C:\new", b"C:\\x41\xff")]));
+        // Nor is the end of a line more than the line feed.
+        assert_eq!(found, Ok(vec![record(br"C:\new", b"C:\\x41\xff\r")]));
+    }
+
+    #[test]
+    fn a_carriage_return_before_the_line_feed_is_no_part_of_a_line() {
+        let found = read("k\tv\r\nl\tw\\r\r\n", Format::Tsv, Notation::Text);
+        assert_eq!(found, Ok(vec![record(b"k", b"v"), record(b"l", b"w\r")]));
     }
 
     /// It became a part of the first key.

@@ -210,7 +210,7 @@ impl StoreArgs {
     }
 
     /// Why the store was not opened, with what helps on this command line.
-    fn not_opened(&self, error: Error) -> Failure {
+    pub(crate) fn not_opened(&self, error: Error) -> Failure {
         let is_locked = matches!(error, Error::Locked { .. });
         let hint = "--lock-wait 1min waits for it to be closed".to_owned();
         Failure::Store {

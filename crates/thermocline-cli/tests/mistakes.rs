@@ -163,7 +163,7 @@ fn swapped_tiers_are_refused() {
                     std::fs::remove_file(entry.path()).expect("removed");
                 }
             }
-            store.run("repair", &[]).fails(4, &["1 problem"]);
+            store.run("repair", &[]).fails(4, &["1 loss"]);
         }
         let on_slow = store.tables().iter().any(|t| t.starts_with(store.slow()));
         assert_eq!(on_slow, has_tables);

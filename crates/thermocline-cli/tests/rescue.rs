@@ -45,7 +45,7 @@ fn a_store_without_a_manifest_is_repaired() {
     store.run("get", &["key0000"]).fails(4, &[]);
     // Of tables that are missing beside it nothing would tell: "0 losses", and exit code 0, was
     // what was said then.
-    let run = store.run("repair --json", &[]).fails(4, &["1 problem"]);
+    let run = store.run("repair --json", &[]).fails(4, &["1 loss"]);
     let json: serde_json::Value = serde_json::from_str(&run.out).expect("JSON");
     assert_eq!(
         (&json["repaired"], &json["rebuilt"]),
@@ -69,7 +69,9 @@ fn what_a_repair_cannot_save_is_told_by_file_keys_and_sequence() {
         .run("repair --dry-run", &[])
         .fails(4, &["1 problem found"]);
     // Of the first block the log has nothing any more.
-    let run = store.run("repair --json", &[]).fails(4, &["problem"]);
+    let run = store
+        .run("repair --json", &[])
+        .fails(4, &["opens now, with"]);
     let json: serde_json::Value = serde_json::from_str(&run.out).expect("JSON");
     let loss = &json["losses"][0];
     assert_eq!(loss["file"], table.to_str().expect("UTF-8"));
@@ -119,7 +121,7 @@ fn a_slow_tier_that_is_not_mounted_has_to_be_given_up() {
     run(&one_tier).fails(2, &["two tiers"]);
     let run = store
         .run("repair --give-up slow --json", &[])
-        .fails(4, &["1 problem"]);
+        .fails(4, &["1 loss"]);
     let json: serde_json::Value = serde_json::from_str(&run.out).expect("JSON");
     // No table lay there yet, which is not for the one to know who gives it up.
     assert_eq!(json["losses"][0]["file"], slow.to_str().expect("UTF-8"));
@@ -141,7 +143,7 @@ fn a_fast_tier_that_is_given_up_is_a_loss() {
     let lost = format!("lost: {fast}: ");
     let run = store
         .run("repair --give-up fast", &[])
-        .fails(4, &["1 problem"]);
+        .fails(4, &["opens now, with 1 loss"]);
     assert!(run.out.contains(&lost), "{}", run.out);
     assert!(run.out.contains("; 1 loss\n"), "{}", run.out);
 }

@@ -150,7 +150,7 @@ pub enum Error {
     },
     /// The file system is read-only, or the directory another user's: not even the lock can be taken.
     #[error(
-        "{path} cannot be written to ({source}), and a store is written to where it is opened, if only to be read; {advice}",
+        "{path} cannot be written to ({source}), and who opens a store locks files there, if only to read it; {advice}",
         path = path.display(),
         advice = how_to_write(*owner)
     )]
@@ -219,7 +219,7 @@ pub enum Error {
         limit: usize,
     },
     /// No keyspace has this name.
-    #[error("there is no keyspace named {name:?}; create it first")]
+    #[error("there is no keyspace named {name:?}; look whether the name is right, or create it")]
     UnknownKeyspace {
         /// The name asked for; of one that was dropped, and of which nobody has a handle, its number.
         name: String,
@@ -339,8 +339,10 @@ impl Error {
 
 fn how_to_write(owner: Option<u32>) -> String {
     match owner {
-        Some(owner) => format!("run as user {owner}, whose it is, or open a copy of the store"),
-        None => "mount the file system for writing, or open a copy of the store".to_owned(),
+        Some(owner) => {
+            format!("run as user {owner}, whose it is, or open a copy of its directories")
+        }
+        None => "mount the file system for writing, or open a copy of its directories".to_owned(),
     }
 }
 

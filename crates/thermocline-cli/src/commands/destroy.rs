@@ -40,5 +40,5 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if !args.yes && !confirmed("removes the store", &question)? {
         return Err(Failure::usage("nothing was removed"));
     }
-    Ok(builder.destroy()?)
+    builder.destroy().map_err(|error| store.not_opened(error))
 }

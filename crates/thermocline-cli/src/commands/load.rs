@@ -35,7 +35,8 @@ before it are in the store, and loading the corrected file again does no harm.
 
 {ESCAPES}
 
-With --literal TSV has no escapes: a key ends at the first tab, a value at the end of the line.
+With --literal TSV has no escapes: a key ends at the first tab, a value at the line feed. Without
+it a carriage return before the line feed is no part of the line.
 Strings of JSON are what JSON says; bytes that are no UTF-8 are in \"key_hex\" and \"value_hex\"
 instead, as `scan --json` prints them. What `scan` prints, with whichever of --hex and --json, is
 loaded as it was. A byte-order mark before the first line is left out."))]
@@ -209,7 +210,14 @@ impl<'a> Load<'a> {
     }
 
     fn write(&mut self) -> Result<(), Failure> {
-        self.session.db.write(std::mem::take(&mut self.batch))?;
+        let written = self.session.db.write(std::mem::take(&mut self.batch));
+        written.map_err(|error| Failure::Store {
+            error,
+            hint: Some(format!(
+                "{} records were loaded; it was one of the next {} that was refused",
+                self.records, self.batch_records
+            )),
+        })?;
         self.records += std::mem::take(&mut self.batch_records) as u64;
         self.bytes += std::mem::take(&mut self.batch_bytes);
         if self.acknowledge.is_some() {

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let bar = progress::spinner("reading every file");
     let result = builder.repair(args.dry_run);
     bar.finish_and_clear();
-    let report = result?;
+    let report = result.map_err(|error| args.store.not_opened(error))?;
     let mut out = Out::of_verdict();
     if args.json {
         out.pretty_json(&to_json(&report))?;
@@ -60,13 +60,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         print(&mut out, args, &report)?;
     }
     out.finish()?;
-    let left = match args.dry_run {
-        true => report.problems.len(),
-        false => report.losses.len(),
-    };
-    match left {
-        0 => Ok(()),
-        problems => Err(Failure::Damaged { problems }),
+    match (args.dry_run, report.problems.len(), report.losses.len()) {
+        (true, 0, _) | (false, _, 0) => Ok(()),
+        (true, problems, _) => Err(Failure::Damaged { problems }),
+        (false, _, losses) => Err(Failure::Lost { losses }),
     }
 }
 

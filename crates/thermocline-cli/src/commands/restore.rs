@@ -20,7 +20,7 @@ Examples:
 
 The directories of the store must not exist or be empty. Give as many tiers as the store had
 that was backed up; its tables go where they were, and what is too much for --fast-capacity
-goes down when the store is opened. A restore that is cut short leaves no store, and every
+goes down when the store is next opened for writing. A restore that is cut short leaves no store, and every
 command says so: the same command again removes what is there and begins anew, `thermocline
 destroy` removes it.")]
 pub(crate) struct Args {

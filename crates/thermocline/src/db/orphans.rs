@@ -65,7 +65,8 @@ impl Orphans {
         self.tables.is_empty()
     }
 
-    /// Reads what tables, each behind the number of its tier, say of themselves.
+    /// Reads what tables, each behind the number of its tier, say of themselves. One with the number of another is a stray,
+    /// too, whosever it is.
     ///
     /// # Errors
     /// As [`SelfDescribed::read`], but for damage.
@@ -81,7 +82,8 @@ impl Orphans {
                 Err(error @ Error::Corruption { .. }) => Err(error),
                 read => Ok(read?),
             };
-            let is_stray = is_stray(described.as_ref().ok(), id, database, next);
+            let is_stray = is_stray(described.as_ref().ok(), id, database, next)
+                || described.is_err() && SelfDescribed::is_misnamed(&tiers[tier], id)?;
             orphans.tables.push(Orphan {
                 tier,
                 id,

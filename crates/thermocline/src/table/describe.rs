@@ -7,7 +7,7 @@ use super::stored;
 use crate::error::{Error, Result};
 use crate::key::MAX_SEQ;
 use crate::sync::Arc;
-use crate::tier::{Purpose, Tier};
+use crate::tier::{Purpose, Tier, TierFile};
 use crate::version::edit::{FileId, MAX_NUMBER, TableMeta, table_file_name};
 
 /// A table by its own properties.
@@ -26,16 +26,8 @@ impl SelfDescribed {
     /// errors of the tier.
     pub(crate) fn read(tier: &Arc<Tier>, id: FileId) -> Result<Self> {
         let file = tier.open(&table_file_name(id))?;
+        let (at, footer) = read_footer(&file)?;
         let (path, len) = (file.file.path(), file.file.len());
-        let Some(at) = len.checked_sub(FOOTER_LEN as u64) else {
-            return Err(Error::corruption(
-                path,
-                0,
-                "the file is shorter than a footer",
-            ));
-        };
-        let footer = file.read_bytes(Purpose::Open, at, FOOTER_LEN)?;
-        let footer = Footer::decode(&footer, path, len)?;
         if footer.table != id {
             let what = format!("this is table {}, not {id}", footer.table);
             return Err(Error::corruption(path, at, what));
@@ -70,6 +62,29 @@ impl SelfDescribed {
             identity,
         })
     }
+
+    /// Whether the file of table `id` on `tier` is that of a table with another number: jobs give none another name.
+    ///
+    /// # Errors
+    /// [`Error::FormatVersion`]; I/O errors of the tier.
+    pub(crate) fn is_misnamed(tier: &Arc<Tier>, id: FileId) -> Result<bool> {
+        match read_footer(&tier.open(&table_file_name(id))?) {
+            Ok((_, footer)) => Ok(footer.table != id),
+            Err(Error::Corruption { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The footer of a table's file, and where it begins.
+fn read_footer(file: &TierFile) -> Result<(u64, Footer)> {
+    let (path, len) = (file.file.path(), file.file.len());
+    let Some(at) = len.checked_sub(FOOTER_LEN as u64) else {
+        let what = "the file is shorter than a footer";
+        return Err(Error::corruption(path, 0, what));
+    };
+    let footer = file.read_bytes(Purpose::Open, at, FOOTER_LEN)?;
+    Ok((at, Footer::decode(&footer, path, len)?))
 }
 
 #[cfg(test)]

@@ -187,7 +187,8 @@ pub(crate) fn check(tier: &Arc<Tier>, database: u128) -> Result<()> {
     match read(tier)? {
         Found::Nothing => wrong(
             "there is no TIER file, so the directory is empty or holds something else; \
-             check that the device is mounted and the path is right"
+             check that the device is mounted and the path is right. If tables of the store are there, `thermocline repair` writes \
+             the file anew"
                 .into(),
         ),
         Found::Damaged => wrong(

@@ -95,6 +95,47 @@ fn without_a_manifest_it_is_refused_too() {
     assert_eq!(on_two_tiers(&disk).open().unwrap().iter().count(), 700);
 }
 
+/// Writes that were never synced, and damage among them, are what a crash leaves, and the opening tells of those that it gives up.
+/// Behind a repair none does: the store had lost them without a word.
+#[test]
+fn what_a_repair_gives_up_of_a_log_that_was_not_synced_is_told() {
+    let disk = Faulty::new(1);
+    filled(&disk, [FAST, SLOW]);
+    let db = open(&disk, &with_paths([FAST, SLOW])).unwrap();
+    for n in 0..20 {
+        let key = format!("late{n}");
+        db.put_with(key, [7; 100], Durability::Buffered).unwrap();
+    }
+    let left = disk.image(|_| true);
+    drop(db);
+    let logs = left.list_raw(FAST.as_ref()).into_iter();
+    let log = logs
+        .filter(|file| file.name.ends_with(".wal"))
+        .max_by_key(|file| file.len);
+    let log = log.unwrap();
+    left.corrupt(FAST.as_ref(), &log.name, log.len / 2, 1)
+        .unwrap();
+    let opened = left.image(|_| true);
+    let db = on_two_tiers(&opened).open().unwrap();
+    let (file, offset, _) = db.recovery().cut.clone().unwrap();
+    assert_eq!(file, Path::new(FAST).join(&log.name));
+    let kept = db.prefix("late").count() as u64;
+    assert!((1..20).contains(&kept));
+    // Something that a repair is for.
+    left.corrupt(FAST.as_ref(), "CURRENT", 0, 1).unwrap();
+    let report = on_two_tiers(&left).repair(false).unwrap();
+    let loss = report.losses.iter().find(|loss| loss.file == file).unwrap();
+    assert_eq!(loss.offset, Some(offset));
+    let (first, last) = loss.seqs.unwrap();
+    assert_eq!(last - first + 1, 20 - kept);
+    let aside = Path::new(FAST).join("lost");
+    assert!(left.read_raw(&aside, &log.name).is_ok());
+    assert_eq!(
+        on_two_tiers(&left).open().unwrap().prefix("late").count() as u64,
+        kept
+    );
+}
+
 /// Tables that are missing beside the manifest, or the edit, that named them: no edit told of them
 /// any more, and the report said that nothing was lost.
 #[test]
@@ -102,7 +143,7 @@ fn what_a_lost_manifest_named_is_told_as_lost() {
     for is_cut in [false, true] {
         let disk = Faulty::new(1);
         filled(&disk, [FAST, SLOW]);
-        let db = on_two_tiers(&disk).open().unwrap();
+        let db = open(&disk, &with_paths([FAST, SLOW])).unwrap();
         let manifest = || {
             let mut files = disk.list_raw(FAST.as_ref()).into_iter();
             files

@@ -52,7 +52,11 @@ fn with_another() -> (Faulty, String, Vec<u8>) {
 #[test]
 fn a_table_that_is_not_the_stores_is_set_aside_and_not_counted_on_from() {
     let (whole, name, bytes) = with_another();
-    for (name, bytes) in [("99999999.sst", &[][..]), (&name, &bytes)] {
+    // Under a number that is not its own.
+    let number: u64 = name.strip_suffix(".sst").unwrap().parse().unwrap();
+    let misnamed = format!("{:08}.sst", number + 1);
+    let strays: [(&str, &[u8]); 3] = [("99999999.sst", &[]), (&name, &bytes), (&misnamed, &bytes)];
+    for (name, bytes) in strays {
         for dir in [FAST, SLOW] {
             let disk = whole.image(|_| true);
             disk.write_raw(dir.as_ref(), name, bytes);

@@ -14,8 +14,8 @@ use crate::key::SeqNo;
 use crate::options::{RecoveryMode, Resolved};
 use crate::sync::Arc;
 use crate::tier::Tier;
-use crate::version::edit::KeyspaceId;
-use crate::wal::{self, Recovered};
+use crate::version::edit::{FileId, KeyspaceId};
+use crate::wal::{self, Cut, Recovered};
 
 impl Plan {
     /// Replays the log without keeping anything: where it ends, and which keyspaces it writes to.
@@ -55,34 +55,16 @@ impl Plan {
         self.logged = writes.values().sum();
         let recovered = surveyed.recovered;
         self.shape.last_seq = self.shape.last_seq.max(recovered.last_seq);
-        if let Some(cut) = recovered
-            .cut
-            .as_ref()
-            .filter(|cut| cut.damaged || self.rebuilt)
-        {
+        if let Some(cut) = &recovered.cut {
             if cut.damaged {
                 let (file, offset) = (cut.path.display(), cut.offset);
                 self.problems
                     .push(format!("{file} at offset {offset}: {}", cut.what));
             }
-            let last = wal::last_readable(&tiers[0])?;
-            self.losses.push(Loss {
-                file: cut.path.clone(),
-                offset: Some(cut.offset),
-                what: format!("{}; {} bytes of log are given up", cut.what, cut.bytes),
-                keyspace: None,
-                keys: None,
-                seqs: last
-                    .filter(|last| *last > recovered.last_seq)
-                    .map(|last| (recovered.last_seq + 1, last)),
-            });
-            let name = cut.path.file_name().unwrap_or_default().to_string_lossy();
-            self.logs_aside.push(name.into_owned());
-            let doomed = surveyed.doomed.iter();
-            self.logs_aside
-                .extend(doomed.map(|number| wal::segment_file_name(*number)));
-            self.logs_aside.sort();
-            self.logs_aside.dedup();
+            // What a crash has cut off is told by the opening, but for one behind a repair: that finds no end any more.
+            if !self.problems.is_empty() {
+                self.lose_the_end_of_the_log(&tiers[0], cut, &surveyed.doomed, recovered.last_seq)?;
+            }
         }
         if !self.rebuilt {
             self.give_up_unreadable_tables(evidence, &recovered);
@@ -104,6 +86,34 @@ impl Plan {
             }
         }
         self.decide_what_is_replayed(&newest, &recovered);
+        Ok(())
+    }
+
+    /// Writes behind the `cut`, the last before it having number `last_seq`, are a loss, and the segments with them are set aside.
+    fn lose_the_end_of_the_log(
+        &mut self,
+        tier: &Tier,
+        cut: &Cut,
+        doomed: &[FileId],
+        last_seq: SeqNo,
+    ) -> Result<()> {
+        let last = wal::last_readable(tier)?;
+        self.losses.push(Loss {
+            file: cut.path.clone(),
+            offset: Some(cut.offset),
+            what: format!("{}; {} bytes of log are given up", cut.what, cut.bytes),
+            keyspace: None,
+            keys: None,
+            seqs: last
+                .filter(|last| *last > last_seq)
+                .map(|last| (last_seq + 1, last)),
+        });
+        let name = cut.path.file_name().unwrap_or_default().to_string_lossy();
+        self.logs_aside.push(name.into_owned());
+        self.logs_aside
+            .extend(doomed.iter().map(|number| wal::segment_file_name(*number)));
+        self.logs_aside.sort();
+        self.logs_aside.dedup();
         Ok(())
     }
 
