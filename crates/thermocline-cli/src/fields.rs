@@ -1,4 +1,5 @@
-//! Bytes as fields of JSON, whose strings are Unicode: what is no UTF-8 goes under another name, in hexadecimal.
+//! Bytes as fields of JSON, whose strings are Unicode: what is no UTF-8 goes under another name, in
+//! hexadecimal.
 
 use serde_json::{Map, Value as Json};
 

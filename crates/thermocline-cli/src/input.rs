@@ -176,8 +176,8 @@ mod tests {
         assert_eq!(hex, Ok(vec![record(b"k", b"\x00\xff")]));
     }
 
-    /// The notation of the command line was read out of JSON strings too, whose own escapes were done with: of `C:\new\table` a line
-    /// feed and a tab were stored.
+    /// The notation of the command line was read out of JSON strings too, whose own escapes were
+    /// done with: of `C:\new\table` a line feed and a tab were stored.
     #[test]
     fn json_strings_are_what_json_says() {
         let input = r#"{"key":"p\u0000","value":"C:\\new\\table"}"#;

@@ -70,7 +70,8 @@ impl Out {
     }
 }
 
-/// `json` without control characters that JSON allows in strings, as they could drive the reader's terminal: they are escaped.
+/// `json` without control characters that JSON allows in strings, as they could drive the reader's
+/// terminal: they are escaped.
 fn printable(json: String) -> String {
     // A line feed is one between fields: those in strings are escaped.
     let is_shown = |c: char| !c.is_control() || c == '\n';

@@ -22,7 +22,8 @@ const STORE: &str = "Store";
 /// What clap calls the capacity of the fast tier.
 pub(crate) const FAST_CAPACITY: &str = "fast_capacity";
 
-/// For how long the options of a store are those that its files say, while it is open elsewhere and waited for.
+/// For how long the options of a store are those that its files say, while it is open elsewhere and
+/// waited for.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// Where a store that places records by hotness keeps its access records, on the fast tier.
@@ -50,7 +51,8 @@ pub(crate) struct StoreArgs {
     #[arg(long, help_heading = STORE, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) memory: Option<u64>,
 
-    /// Wait so long at most, like 30s or 5min, for a store that is open elsewhere [default: not at all]
+    /// Wait so long at most, like 30s or 5min, for a store that is open elsewhere [default: not at
+    /// all]
     #[arg(long, help_heading = STORE, value_name = "TIME", value_parser = humantime::parse_duration)]
     lock_wait: Option<Duration>,
 }
@@ -59,12 +61,13 @@ pub(crate) struct StoreArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 struct Others {
-    /// Directory of the slow tier; a store without one needs --one-tier. For one of three tiers or more, once for each that is
-    /// not the fast one, the faster ones first
+    /// Directory of the slow tier; a store without one needs --one-tier. For one of three tiers or
+    /// more, once for each that is not the fast one, the faster ones first
     #[arg(long, help_heading = STORE, value_name = "DIR", env = "THERMOCLINE_SLOW")]
     slow: Vec<PathBuf>,
 
-    /// The store has one tier only, at --fast; what the environment says of a slow one and of capacities does not count
+    /// The store has one tier only, at --fast; what the environment says of a slow one and of
+    /// capacities does not count
     #[arg(long, help_heading = STORE)]
     one_tier: bool,
 }

@@ -1,4 +1,5 @@
-//! Keys and values as text: UTF-8 with escapes, or hexadecimal. Without either they are fields of JSON: see `fields`.
+//! Keys and values as text: UTF-8 with escapes, or hexadecimal. Without either they are fields of
+//! JSON: see `fields`.
 
 /// What the help of commands that take or print keys says of [`Notation::Text`].
 pub(crate) const ESCAPES: &str = r"Escapes: in keys and values \\ stands for a backslash, \t \n \r for tab, line feed and carriage
@@ -56,8 +57,8 @@ fn escape(bytes: &[u8]) -> String {
                 '\t' => out.push_str("\\t"),
                 '\n' => out.push_str("\\n"),
                 '\r' => out.push_str("\\r"),
-                // Control characters could drive the reader's terminal, and a byte-order mark at the start of a file is no part of
-                // its first key.
+                // Control characters could drive the reader's terminal, and a byte-order mark at
+                // the start of a file is no part of its first key.
                 c if c.is_control() || c == '\u{feff}' => {
                     let mut utf8 = [0; 4];
                     push_hex(&mut out, c.encode_utf8(&mut utf8).as_bytes());

@@ -4,7 +4,8 @@ mod common;
 
 use common::Store;
 
-/// Only single keys could be deleted, so that whoever wanted to be rid of a prefix had to pipe a scan into a command that the scan kept out.
+/// Only single keys could be deleted, so that whoever wanted to be rid of a prefix had to pipe a
+/// scan into a command that the scan kept out.
 #[test]
 fn records_of_a_prefix_or_a_range_are_deleted_and_counted() {
     let store = Store::new();

@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 
 use common::Store;
 
-/// Under the usual limit of 1,024 a load ended with "Too many open files" at as many tables, though the system would have given more.
+/// Under the usual limit of 1,024 a load ended with "Too many open files" at as many tables, though
+/// the system would have given more.
 #[test]
 fn the_command_may_have_as_many_files_open_as_it_is_given() {
     let store = Store::new();

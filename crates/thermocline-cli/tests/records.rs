@@ -108,7 +108,8 @@ fn a_scan_in_either_form_can_be_loaded_again() {
     }
 }
 
-/// Of a JSON string with a Windows path a line feed and a tab were stored, and a line of TSV with `\<` was refused.
+/// Of a JSON string with a Windows path a line feed and a tab were stored, and a line of TSV with
+/// `\<` was refused.
 #[test]
 fn what_is_loaded_is_what_the_format_says() {
     let store = Store::new();

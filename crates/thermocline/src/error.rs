@@ -68,8 +68,8 @@ pub enum Error {
         /// The file or tier directory that is full.
         path: PathBuf,
     },
-    /// A value or a batch that the fast tier could not hold were it empty. Nothing of it was written, and other writes are
-    /// accepted.
+    /// A value or a batch that the fast tier could not hold were it empty. Nothing of it was
+    /// written, and other writes are accepted.
     #[error(
         "a batch of {len} bytes does not fit into {path}, whose capacity is {capacity} bytes: it takes {least_capacity} at least; raise the \
          tier's capacity to that, or write less at once",
@@ -82,8 +82,9 @@ pub enum Error {
         len: u64,
         /// The tier's capacity in bytes.
         capacity: u64,
-        /// The least capacity with which it fits, in bytes, as long as what else has to be on the tier (the table of recent accesses,
-        /// the manifest, log that is kept) takes what it takes now.
+        /// The least capacity with which it fits, in bytes, as long as what else has to be on the
+        /// tier (the table of recent accesses, the manifest, log that is kept) takes what it takes
+        /// now.
         least_capacity: u64,
     },
     /// The process has used up something that the operating system limits. With the limit of a file's size comes the
@@ -148,7 +149,8 @@ pub enum Error {
         /// The tier directory whose lock is held.
         path: PathBuf,
     },
-    /// The file system is read-only, or the directory another user's: not even the lock can be taken.
+    /// The file system is read-only, or the directory another user's: not even the lock can be
+    /// taken.
     #[error(
         "{path} cannot be written to ({source}), and who opens a store locks files there, if only to read it; {advice}",
         path = path.display(),
@@ -157,7 +159,8 @@ pub enum Error {
     NotWritable {
         /// The tier's directory, or the file in it that another user has made.
         path: PathBuf,
-        /// Number of the user whom it belongs to, where that is the cause; none where the file system is read-only.
+        /// Number of the user whom it belongs to, where that is the cause; none where the file
+        /// system is read-only.
         owner: Option<u32>,
         /// The system's own words.
         source: Arc<io::Error>,

@@ -45,8 +45,8 @@ pub(crate) trait InternalIterator: Send {
         self.value().len()
     }
 
-    /// Lets go of the record's value if it is large and can be read again: others come first. The cursor stays on the record; who wants
-    /// the value calls [`InternalIterator::load`] first.
+    /// Lets go of the record's value if it is large and can be read again: others come first. The
+    /// cursor stays on the record; who wants the value calls [`InternalIterator::load`] first.
     fn let_go(&mut self) {}
 
     /// Has the value in memory that the cursor may have let go of. Only on a valid cursor.

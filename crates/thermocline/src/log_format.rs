@@ -160,7 +160,8 @@ pub(crate) fn put_record(
     }
 }
 
-/// What comes before a payload that consists of `pieces`, where its record will stand at `offset` of file `number`.
+/// What comes before a payload that consists of `pieces`, where its record will stand at `offset`
+/// of file `number`.
 ///
 /// # Errors
 /// [`Error::TooLarge`] when the payload does not fit its length field.

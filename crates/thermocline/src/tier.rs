@@ -307,7 +307,8 @@ impl Tier {
         })
     }
 
-    /// Has no object opened from now on. Who still reads a store that is closed might be given another's.
+    /// Has no object opened from now on. Who still reads a store that is closed might be given
+    /// another's.
     pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::Release);
     }

@@ -1,5 +1,5 @@
-//! Large values do not take more memory than the budget and what callers hold: what lives on the heap is counted by this binary's
-//! allocator.
+//! Large values do not take more memory than the budget and what callers hold: what lives on the
+//! heap is counted by this binary's allocator.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 #![allow(unsafe_code, reason = "an allocator is unsafe to be one")]
 
@@ -69,8 +69,9 @@ fn noise(state: &mut u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// A turnover of values up to a third of the memory took several times the budget: compactions had each of their inputs' values in
-/// memory twice, two at once, and three memtables a large value each.
+/// A turnover of values up to a third of the memory took several times the budget: compactions had
+/// each of their inputs' values in memory twice, two at once, and three memtables a large value
+/// each.
 #[test]
 fn large_values_stay_within_the_budget_and_what_callers_hold() {
     let dir = tempfile::tempdir().unwrap();

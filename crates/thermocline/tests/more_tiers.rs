@@ -44,7 +44,8 @@ fn used(db: &Db) -> Vec<u64> {
     tiers.iter().map(|tier| tier.file_bytes).collect()
 }
 
-/// Writes go on, nothing is lost, and the fast tier's capacity holds once the store has come to rest.
+/// Writes go on, nothing is lost, and the fast tier's capacity holds once the store has come to
+/// rest.
 fn works_with_two_tiers(options: &Options, medium: &Arc<dyn Medium>, what: &str) {
     let db = open_on(options, medium).unwrap();
     for n in (0..RECORDS).step_by(16) {
@@ -77,8 +78,8 @@ fn placements() -> [(&'static str, Options); 2] {
     [("by hotness", small_options()), ("by level", by_level)]
 }
 
-/// All levels were the fast tier's for good: what lay there was over its capacity, no compaction brought any of it down, and
-/// every write was refused.
+/// All levels were the fast tier's for good: what lay there was over its capacity, no compaction
+/// brought any of it down, and every write was refused.
 #[test]
 fn a_store_of_one_tier_is_opened_with_two() {
     for (what, options) in placements() {
@@ -107,8 +108,8 @@ fn a_backup_of_one_tier_is_restored_to_two() {
     }
 }
 
-/// The directory of a disk that is not mounted looks like a new one: it is taken for that only where a store may be made,
-/// and only until the store has its second tier.
+/// The directory of a disk that is not mounted looks like a new one: it is taken for that only
+/// where a store may be made, and only until the store has its second tier.
 #[test]
 fn a_second_tier_that_is_missing_is_no_new_one() {
     let (fast, slow, other) = (memory(), memory(), memory());

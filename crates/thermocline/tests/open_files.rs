@@ -1,4 +1,5 @@
-//! A store of more tables than the process may have files open. A process of its own: the limit is the process'.
+//! A store of more tables than the process may have files open. A process of its own: the limit is
+//! the process'.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::fs::{self, File};
@@ -24,8 +25,9 @@ fn read_all(db: &Db) {
     }
 }
 
-/// A store had as many files open as it had tables. With some thousand of them, which is what a small fast tier makes of a large load, it could
-/// neither be written to nor opened within the limit that Linux sets by default.
+/// A store had as many files open as it had tables. With some thousand of them, which is what a
+/// small fast tier makes of a large load, it could neither be written to nor opened within the
+/// limit that Linux sets by default.
 #[test]
 fn a_store_has_more_tables_than_files_open() {
     let home = tempfile::tempdir().unwrap();

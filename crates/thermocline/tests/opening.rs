@@ -20,7 +20,8 @@ fn name(number: u64) -> String {
     format!("keyspace {number}")
 }
 
-/// Each opening read 64 KiB of the end of every table: to get one key from a store of a thousand, it read nearly all of them.
+/// Each opening read 64 KiB of the end of every table: to get one key from a store of a thousand,
+/// it read nearly all of them.
 #[test]
 fn an_opening_reads_no_table_and_a_read_those_that_it_needs() {
     let disk = Faulty::new(1);
@@ -69,8 +70,9 @@ fn names(disk: &Faulty) -> Vec<String> {
     files.map(|file| file.name).collect()
 }
 
-/// What an opening removes after a crash may be all that is left of what a table held, where the device had lied about it: so the ends of
-/// all tables are looked at before. Of a store that was closed nothing goes, and who needs the table hears of it.
+/// What an opening removes after a crash may be all that is left of what a table held, where the
+/// device had lied about it: so the ends of all tables are looked at before. Of a store that was
+/// closed nothing goes, and who needs the table hears of it.
 #[test]
 fn the_end_of_a_table_is_looked_at_before_anything_goes() {
     let disk = Faulty::new(1);

@@ -1,5 +1,5 @@
-//! Deleted records give their room back, small tables do not heap up, and who reads past deletes does not pay for them
-//! again and again.
+//! Deleted records give their room back, small tables do not heap up, and who reads past deletes
+//! does not pay for them again and again.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::sync::Arc;
@@ -38,7 +38,8 @@ fn placements() -> [(&'static str, Options); 3] {
     ]
 }
 
-/// A store that holds `RECORDS` records of 500 bytes, nine tenths of them on the slow tier where there is one.
+/// A store that holds `RECORDS` records of 500 bytes, nine tenths of them on the slow tier where
+/// there is one.
 fn loaded(options: &Options) -> Db {
     load_on(options, &memory())
 }
@@ -65,8 +66,8 @@ fn read_bytes(db: &Db) -> u64 {
     io.map(|io| io.read_bytes).sum()
 }
 
-/// Deletes stayed on level f, above what they hid on the slow tier, until other keys came and pushed them down: 91 of 100 MiB
-/// stayed for good, however often the store was compacted.
+/// Deletes stayed on level f, above what they hid on the slow tier, until other keys came and
+/// pushed them down: 91 of 100 MiB stayed for good, however often the store was compacted.
 #[test]
 fn what_is_all_deleted_leaves_nothing_behind_a_compaction() {
     for (name, options) in placements() {
@@ -101,7 +102,8 @@ fn what_is_half_deleted_leaves_the_other_half_behind_a_compaction() {
     }
 }
 
-/// Without anybody's asking: where deletes are many among the records of a range they go down by themselves.
+/// Without anybody's asking: where deletes are many among the records of a range they go down by
+/// themselves.
 #[test]
 fn many_deletes_free_what_they_hide_by_themselves() {
     for (name, options) in placements() {
@@ -154,7 +156,8 @@ fn for_hidden(db: &Db) -> u64 {
     jobs.iter().map(|job| job.for_hidden).sum()
 }
 
-/// Records that are much smaller than those that they supersede never filled their level, and what they hid stayed for good.
+/// Records that are much smaller than those that they supersede never filled their level, and what
+/// they hid stayed for good.
 #[test]
 fn small_records_free_what_they_supersede_by_themselves() {
     for (name, options) in placements() {
@@ -236,8 +239,8 @@ fn tables(db: &Db) -> Vec<u64> {
     levels.iter().map(|level| level.tables).collect()
 }
 
-/// Tables that meet nothing move down as they are: each flush of keys that rise left one for good, of a few hundred bytes, and a
-/// thousand of them took all files that a process may open.
+/// Tables that meet nothing move down as they are: each flush of keys that rise left one for good,
+/// of a few hundred bytes, and a thousand of them took all files that a process may open.
 #[test]
 fn small_tables_of_keys_that_rise_are_merged() {
     for (name, mut options) in placements() {
@@ -309,7 +312,8 @@ fn a_queue_in_memory_is_popped_in_a_bounded_time() {
     }
     let passed = pop(&db, RECORDS - 1);
     assert!(db.metrics().flushes > 0);
-    // A thousand at most, and as many again while they are being taken away; without that 6,000 on average.
+    // A thousand at most, and as many again while they are being taken away; without that 6,000 on
+    // average.
     assert!(passed / u64::from(RECORDS) < 2048, "{passed}");
 }
 

@@ -60,7 +60,8 @@ fn tracked(db: &Db) -> usize {
     db.heat(100).unwrap().hottest.len()
 }
 
-/// Whoever looked at records of a program's store, with the command or otherwise, told it that they are hot.
+/// Whoever looked at records of a program's store, with the command or otherwise, told it that they
+/// are hot.
 #[test]
 fn reads_that_do_not_count_leave_what_is_hot_as_it_was() {
     let disk = read_store();

@@ -11,8 +11,8 @@ use crate::size;
 use crate::store::DataArgs;
 use crate::text::ESCAPES;
 
-/// Flush and compact now, so that deleted records give back their space: tombstones, and records that hide much, are taken down
-/// to what they hide, on the slow tier too. Small tables are merged
+/// Flush and compact now, so that deleted records give back their space: tombstones, and records
+/// that hide much, are taken down to what they hide, on the slow tier too. Small tables are merged
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("\
 Examples:

@@ -18,7 +18,8 @@ use crate::text::ESCAPES;
 const BATCH_KEYS: usize = 1000;
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Delete keys, all of them or, on an error, none; a key that does not exist is no error. Or the records of a prefix or a range
+/// Delete keys, all of them or, on an error, none; a key that does not exist is no error. Or the
+/// records of a prefix or a range
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("which")
     .args(["keys", "prefix", "from", "to", "range"])

@@ -38,8 +38,8 @@ pub(crate) struct Args {
     #[arg(long)]
     keys_only: bool,
 
-    /// Print one JSON object a line: {"key": ..., "value": ...}. What is no UTF-8, and with --hex everything, is called
-    /// "key_hex" or "value_hex" and hexadecimal
+    /// Print one JSON object a line: {"key": ..., "value": ...}. What is no UTF-8, and with --hex
+    /// everything, is called "key_hex" or "value_hex" and hexadecimal
     #[arg(long)]
     json: bool,
 }

@@ -1,7 +1,9 @@
-//! Buffers of large values that background work and cursors have in memory: counted, and paid for by the block cache (I8).
+//! Buffers of large values that background work and cursors have in memory: counted, and paid for
+//! by the block cache (I8).
 //!
-//! A value is as long as its writer likes. The part of the memory budget that is for buffers holds what usual blocks take; whatever
-//! large ones take beyond it the block cache has less for as long as they are there.
+//! A value is as long as its writer likes. The part of the memory budget that is for buffers holds
+//! what usual blocks take; whatever large ones take beyond it the block cache has less for as long
+//! as they are there.
 
 use std::sync::OnceLock;
 

@@ -56,10 +56,11 @@ pub(crate) trait Hotness {
 }
 
 impl Picker<'_> {
-    /// Compactions that could start now with how urgent each is, the most urgent first, one for each level. Of L0 also a
-    /// smaller one, for when the large one has no room; of the level above f one that passes level f by
-    /// before the ordinary one, where that pays. Last, where there is no more urgent one to start, what gives back what
-    /// deletes and newer records hide, and merges small tables.
+    /// Compactions that could start now with how urgent each is, the most urgent first, one for
+    /// each level. Of L0 also a smaller one, for when the large one has no room; of the level above
+    /// f one that passes level f by before the ordinary one, where that pays. Last, where there is
+    /// no more urgent one to start, what gives back what deletes and newer records hide, and merges
+    /// small tables.
     pub(crate) fn candidates(&self) -> impl Iterator<Item = (f64, Plan)> {
         let mut scores: Vec<(f64, usize)> = (0..MAX_LEVELS - 1)
             .map(|level| (self.score(level), level))
@@ -182,7 +183,8 @@ impl Picker<'_> {
         }))
     }
 
-    /// The next rewrite of a table of `level` that is `meant`, where it lies: of one whose deletes, or older versions, go by that.
+    /// The next rewrite of a table of `level` that is `meant`, where it lies: of one whose deletes,
+    /// or older versions, go by that.
     pub(crate) fn pick_rewrite(&self, level: usize, meant: &Meant) -> Manual {
         let here = &self.version.levels[level].tables;
         let is_due = |table: &TableHandle| {

@@ -517,8 +517,8 @@ impl Engine {
 /// More bytes than any device has.
 const MOST_EXPECTED: u64 = 1 << 56;
 
-/// What a table takes beside its records and in part for each, in bytes, which of few records is more than of the tables that
-/// they come from: its sample of keys.
+/// What a table takes beside its records and in part for each, in bytes, which of few records is
+/// more than of the tables that they come from: its sample of keys.
 const BESIDE_RECORDS: u64 = 256;
 
 /// How long what is made of `tables` on `tier` may get: as long as they are but for the ends of blocks, unless

@@ -1,4 +1,5 @@
-//! What an opening writes: the log settled, a new manifest, a new segment, and what is left over gone.
+//! What an opening writes: the log settled, a new manifest, a new segment, and what is left over
+//! gone.
 
 use std::path::PathBuf;
 
@@ -30,7 +31,8 @@ pub(super) struct Begun {
 }
 
 impl Parts<'_> {
-    /// Begins a new manifest and a new segment behind what was found. `aside` are tables to be set aside.
+    /// Begins a new manifest and a new segment behind what was found. `aside` are tables to be set
+    /// aside.
     pub(super) fn begin(
         &mut self,
         surveyed: Surveyed,
@@ -54,7 +56,8 @@ impl Parts<'_> {
         let found_log = recovered.found_log(log_file);
         // Before the manifest, whose end does not tell any more that an edit may be lost.
         let set_aside = lost::set_aside(builder, &self.tiers, aside)?;
-        // A repair that was killed, or whose sync failed, has left its `TIER` to the system's cache (I4).
+        // A repair that was killed, or whose sync failed, has left its `TIER` to the system's cache
+        // (I4).
         for (index, tier) in self.tiers.iter().enumerate() {
             if identity::is_unsynced(tier)? {
                 let store = builder.medium_of(index);
@@ -62,7 +65,8 @@ impl Parts<'_> {
                 identity::replace(tier, &*store, self.database)?;
             }
         }
-        // Before the manifest, which divides the levels among the tiers: from then on one without its mark is not mounted.
+        // Before the manifest, which divides the levels among the tiers: from then on one without
+        // its mark is not mounted.
         for tier in &self.new_tiers {
             identity::write(tier, self.database)?;
         }
@@ -80,8 +84,8 @@ impl Parts<'_> {
         // The sync of the `CURRENT` before may have failed, that of this one has not. Before a
         // write is taken that a restore into the same directories would remove.
         unfinished::finish(&self.tiers)?;
-        // Only now: the edits that were read may be in the system's cache only, even where an earlier sync of
-        // them failed. Without them, what they call obsolete would be needed (I4).
+        // Only now: the edits that were read may be in the system's cache only, even where an
+        // earlier sync of them failed. Without them, what they call obsolete would be needed (I4).
         wal::remove_others(&self.tiers[0], &found_log, &builder.points)?;
         let orphans = std::mem::take(&mut self.orphans).sweep(&self.tiers)?;
         point!(builder.points, "recovery.swept")?;

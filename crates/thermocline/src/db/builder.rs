@@ -77,8 +77,8 @@ impl DbBuilder {
         self
     }
 
-    /// Waits for a store that is open elsewhere, so long at most for the lock of each tier, instead of giving [`Error::Locked`] at
-    /// once. The time is the clock's.
+    /// Waits for a store that is open elsewhere, so long at most for the lock of each tier, instead
+    /// of giving [`Error::Locked`] at once. The time is the clock's.
     ///
     /// ```
     /// # fn main() -> thermocline::Result<()> {
@@ -99,8 +99,8 @@ impl DbBuilder {
         self
     }
 
-    /// Whether reads tell what is hot, as they do by default. Without, hotness stays as it was, and so do records where they
-    /// are: for a program that looks at the store of another.
+    /// Whether reads tell what is hot, as they do by default. Without, hotness stays as it was, and
+    /// so do records where they are: for a program that looks at the store of another.
     ///
     /// ```
     /// # fn main() -> thermocline::Result<()> {
@@ -149,8 +149,9 @@ impl DbBuilder {
         self
     }
 
-    /// Opens a store that is there for reading only: no file of it changes, and what would write is refused with
-    /// [`Error::ReadOnly`]. For the command's own use as yet: the store is locked as by any other opening.
+    /// Opens a store that is there for reading only: no file of it changes, and what would write is
+    /// refused with [`Error::ReadOnly`]. For the command's own use as yet: the store is locked as
+    /// by any other opening.
     #[doc(hidden)]
     #[must_use]
     pub fn reads_only(mut self) -> Self {
@@ -257,8 +258,8 @@ mod tests {
         }
     }
 
-    /// Two commands on one store, one behind the other in a pipe, met: the second was told that the store is open elsewhere, whatever it
-    /// would have waited.
+    /// Two commands on one store, one behind the other in a pipe, met: the second was told that the
+    /// store is open elsewhere, whatever it would have waited.
     #[test]
     fn a_store_that_is_open_elsewhere_is_waited_for_so_long() {
         let medium = Arc::new(Memory::new());

@@ -1,9 +1,10 @@
 //! Which batches the fast tier can never hold, and the least capacity with which it can (I8).
 //!
-//! A batch is in the log before it is anywhere else, and the log is on the fast tier. All tables there can give way: a flush, and a
-//! compaction, that finds no room there writes to the last tier. What stays is what is counted here; the rest of the capacity has to hold
-//! the batch, and beside it a memtable's worth for other writers ([`Engine::needed_for`]). With one tier the table that the batch
-//! becomes lies beside the log, too.
+//! A batch is in the log before it is anywhere else, and the log is on the fast tier. All tables
+//! there can give way: a flush, and a compaction, that finds no room there writes to the last tier.
+//! What stays is what is counted here; the rest of the capacity has to hold the batch, and beside
+//! it a memtable's worth for other writers ([`Engine::needed_for`]). With one tier the table that
+//! the batch becomes lies beside the log, too.
 
 use super::engine::Engine;
 use crate::error::{Error, Result};
@@ -11,7 +12,8 @@ use crate::log_format::FILE_HEADER_LEN;
 use crate::options::Options;
 use crate::version::Manifest;
 
-/// More rounds than any least capacity takes: what is needed beside the batch grows by a small part of the capacity.
+/// More rounds than any least capacity takes: what is needed beside the batch grows by a small part
+/// of the capacity.
 const MOST_ROUNDS: u32 = 64;
 
 /// What is on the fast tier whatever leaves it.
@@ -54,7 +56,8 @@ impl Engine {
         })
     }
 
-    /// What a capacity has to hold for a batch of `bytes` to be written, with memtables of `memtable` bytes.
+    /// What a capacity has to hold for a batch of `bytes` to be written, with memtables of
+    /// `memtable` bytes.
     fn needed_with(&self, capacity: u64, memtable: u64, bytes: u64, stays: &Staying) -> u64 {
         let batch = match self.tiers.len() {
             // As much of other writers' is in the log, and in the table, with it.
@@ -71,8 +74,8 @@ impl Engine {
             .fold(batch, u64::saturating_add)
     }
 
-    /// The least capacity of the fast tier with which a batch of `bytes` can be written. Defaults that follow from the
-    /// capacity are those that come with it.
+    /// The least capacity of the fast tier with which a batch of `bytes` can be written. Defaults
+    /// that follow from the capacity are those that come with it.
     fn least_capacity(&self, bytes: u64, stays: &Staying) -> u64 {
         let mut options = self.options.clone();
         let mut capacity = bytes;
@@ -99,7 +102,8 @@ impl Engine {
         self.sizes.memtable_size
     }
 
-    /// Begins a new manifest if the present one is longer than what is kept free for it where room is all that is wanting.
+    /// Begins a new manifest if the present one is longer than what is kept free for it where room
+    /// is all that is wanting.
     pub(super) fn shorten_manifest(&self) -> Result<()> {
         let capacity = self.fast().options.capacity;
         self.roll_manifest_if(|manifest| {
@@ -164,8 +168,8 @@ mod tests {
         batch.byte_len() as u64
     }
 
-    /// What could never fit was refused as if space had to be freed, and at the boundary for ever: the room that manifest and access
-    /// records take was not counted.
+    /// What could never fit was refused as if space had to be freed, and at the boundary for ever:
+    /// the room that manifest and access records take was not counted.
     #[test]
     fn the_longest_value_that_fits_is_written_again_and_again_and_one_byte_more_is_refused() {
         let store = Store(Arc::default(), Arc::default());

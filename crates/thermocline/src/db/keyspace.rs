@@ -177,15 +177,17 @@ impl Keyspace {
         Range::new(Arc::clone(self.engine()), &self.tree, bounds, None)
     }
 
-    /// Merges the tables that meet `range` down, within each tier to its last level, and small neighbours there into one:
-    /// versions that nobody sees any more go, and so do deletes. A table of the fast tier's last level with
-    /// deletes goes down to what they hide on the slow one, all but its hot records; so what is deleted gives its room back
-    /// everywhere. What a snapshot or iterator needs stays, and old versions that one needed when they came to the last level
-    /// stay until their keys are written again. Where a tier's capacity has no room to write a table anew that meets nothing, it
-    /// stays as it is. What is written, or moves between tiers, meanwhile may stay above.
+    /// Merges the tables that meet `range` down, within each tier to its last level, and small
+    /// neighbours there into one: versions that nobody sees any more go, and so do deletes. A table
+    /// of the fast tier's last level with deletes goes down to what they hide on the slow one, all
+    /// but its hot records; so what is deleted gives its room back everywhere. What a snapshot or
+    /// iterator needs stays, and old versions that one needed when they came to the last level stay
+    /// until their keys are written again. Where a tier's capacity has no room to write a table
+    /// anew that meets nothing, it stays as it is. What is written, or moves between tiers,
+    /// meanwhile may stay above.
     ///
-    /// Deletes go down without it too, once they are a quarter of the records in their range, and where iterators pass
-    /// many of them.
+    /// Deletes go down without it too, once they are a quarter of the records in their range, and
+    /// where iterators pass many of them.
     ///
     /// # Errors
     /// [`crate::Error::NoSpace`], [`crate::Error::Poisoned`], and I/O errors.

@@ -9,8 +9,9 @@ use crate::sync::Arc;
 const COPIES: u64 = 3;
 
 impl Engine {
-    /// Takes out of `candidates`, the most urgent first, those that have to wait for the compactions which run now. Whether all have to: as the
-    /// most urgent does, which would wait for ever if others began before it.
+    /// Takes out of `candidates`, the most urgent first, those that have to wait for the
+    /// compactions which run now. Whether all have to: as the most urgent does, which would wait
+    /// for ever if others began before it.
     pub(super) fn leave_to_run_alone(&self, candidates: &mut Vec<(Arc<Tree>, Plan)>) -> bool {
         if !self.is_compacting() {
             return false;
@@ -25,8 +26,8 @@ impl Engine {
         false
     }
 
-    /// Whether `plan` takes more memory than two jobs at once may. A table is longer than tables of its level are to be by the last
-    /// of its values.
+    /// Whether `plan` takes more memory than two jobs at once may. A table is longer than tables of
+    /// its level are to be by the last of its values.
     fn runs_alone(&self, tree: &Tree, plan: &Plan) -> bool {
         let sizes = TableSizes::new(&self.options, &self.sizes, tree.last_fast_level);
         let beyond = plan.inputs().map(|table| {

@@ -121,8 +121,9 @@ impl Engine {
         synced
     }
 
-    /// Brings everything in the range that was written before down to level f, and on the slow tier to the last level,
-    /// deletes and newer records of level f to what they hide, and drops what nobody sees of it there. What is small then is merged.
+    /// Brings everything in the range that was written before down to level f, and on the slow tier
+    /// to the last level, deletes and newer records of level f to what they hide, and drops what
+    /// nobody sees of it there. What is small then is merged.
     pub(crate) fn compact_range(
         &self,
         tree: &Arc<Tree>,
@@ -172,7 +173,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Opens tables whose samples tell what is superseded. What cannot be read is an error of whoever needs its records.
+    /// Opens tables whose samples tell what is superseded. What cannot be read is an error of
+    /// whoever needs its records.
     fn open_samples(&self, tree: &Tree, meant: &Meant) {
         let tables = {
             let state = tree.state.lock();
@@ -493,8 +495,8 @@ mod tests {
         assert_eq!(records(&db), (0, 0));
     }
 
-    /// A delete stayed on level f for as long as what it hid lay on the slow tier, which was until other keys pushed it
-    /// down.
+    /// A delete stayed on level f for as long as what it hid lay on the slow tier, which was until
+    /// other keys pushed it down.
     #[test]
     fn compacting_a_range_takes_deletes_to_what_they_hide_on_the_slow_tier() {
         let scene = Scene::with_old(&KEYS);

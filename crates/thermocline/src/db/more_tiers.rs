@@ -12,14 +12,16 @@ use crate::tier::Tier;
 use crate::version::edit::{KeyspaceId, KeyspaceMeta, VersionEdit};
 use crate::version::{MAX_LEVELS, identity};
 
-/// Where a keyspace was made with one tier, and there are more now, the level f that it gets: as of a new keyspace.
+/// Where a keyspace was made with one tier, and there are more now, the level f that it gets: as of
+/// a new keyspace.
 fn new_f(keyspace: &KeyspaceMeta, options: &Options, sizes: &Resolved) -> Option<u8> {
     // Only of a keyspace that is made on a single tier all levels are on it.
     let is_of_one = usize::from(keyspace.last_fast_level) == MAX_LEVELS - 1;
     (is_of_one && options.tiers.len() > 1).then(|| last_fast_level(options, sizes))
 }
 
-/// Whether tiers that are not marked as the store's can become so: it had one so far, and they hold no tables.
+/// Whether tiers that are not marked as the store's can become so: it had one so far, and they hold
+/// no tables.
 ///
 /// # Errors
 /// [`Error::WrongTier`] for the first that cannot: a device that is not mounted looks like a new tier.
@@ -49,8 +51,8 @@ pub(super) fn check_new_tiers(
     Ok(())
 }
 
-/// Divides the levels of `keyspaces` anew. Their tables stay where they lie (I3): those below level f are brought to the
-/// slow tier by compactions.
+/// Divides the levels of `keyspaces` anew. Their tables stay where they lie (I3): those below level
+/// f are brought to the slow tier by compactions.
 pub(super) fn divide_levels<'a>(
     keyspaces: impl Iterator<Item = &'a mut KeyspaceMeta>,
     options: &Options,
@@ -63,7 +65,8 @@ pub(super) fn divide_levels<'a>(
     }
 }
 
-/// Names the tiers in `edits`, which add up to a store that is copied, on which the tables' levels belong then.
+/// Names the tiers in `edits`, which add up to a store that is copied, on which the tables' levels
+/// belong then.
 pub(super) fn place(edits: &mut [VersionEdit], options: &Options, sizes: &Resolved) {
     let created = edits.iter().flat_map(|edit| &edit.created);
     let divided = created.filter_map(|of| Some((of.id, new_f(of, options, sizes)?)));

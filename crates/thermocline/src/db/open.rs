@@ -201,7 +201,8 @@ impl Parts<'_> {
         Ok((surveyed, replayed))
     }
 
-    /// Replays the log and begins what the store goes on with. Tables are opened when they are needed, or after a crash now.
+    /// Replays the log and begins what the store goes on with. Tables are opened when they are
+    /// needed, or after a crash now.
     fn start(mut self) -> Result<(Arc<Engine>, RecoveryReport)> {
         let builder = self.builder;
         let next_file = AtomicU64::new(self.next_file);
@@ -222,8 +223,9 @@ impl Parts<'_> {
         let buffers = self.sizes.buffers(builder.options.memory);
         self.tiers[0].large.take_from(&cache, buffers);
         let pins = Arc::new(PinBudget::new(self.sizes.pinned));
-        // After a crash: what is removed next may be all that is left of what a table held that did not get to the device, whatever
-        // the device said. Of a store that was closed nothing is removed that its tables are not known to hold.
+        // After a crash: what is removed next may be all that is left of what a table held that did
+        // not get to the device, whatever the device said. Of a store that was closed nothing is
+        // removed that its tables are not known to hold.
         let removes = !self.manifest.is_closed || !self.orphans.is_empty();
         let ends = removes && !builder.reads_only;
         let opened = open_tables(

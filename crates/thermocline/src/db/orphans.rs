@@ -65,8 +65,8 @@ impl Orphans {
         self.tables.is_empty()
     }
 
-    /// Reads what tables, each behind the number of its tier, say of themselves. One with the number of another is a stray,
-    /// too, whosever it is.
+    /// Reads what tables, each behind the number of its tier, say of themselves. One with the
+    /// number of another is a stray, too, whosever it is.
     ///
     /// # Errors
     /// As [`SelfDescribed::read`], but for damage.

@@ -1,8 +1,9 @@
 //! What iterators pass without giving it: deletes, and versions that newer ones hide.
 //!
-//! A queue whose head is read and deleted, again and again, passes all that was deleted since the last flush, or the last
-//! compaction, for each record. So who passes many of them has them taken away: the memtable is frozen, which leaves one
-//! version of a key, and tables that have deletes there are compacted, for as long as these hide anything.
+//! A queue whose head is read and deleted, again and again, passes all that was deleted since the
+//! last flush, or the last compaction, for each record. So who passes many of them has them taken
+//! away: the memtable is frozen, which leaves one version of a key, and tables that have deletes
+//! there are compacted, for as long as these hide anything.
 
 use std::sync::Weak;
 
@@ -22,15 +23,16 @@ use crate::sync::{Arc, Mutex};
 use crate::version::edit::KeyspaceId;
 use crate::version::{Superversion, Version};
 
-/// An iterator that passes so many entries on its way to one record has them taken away. To pass them takes about as long as
-/// one read of a disk, and to flush them about as long as a few.
+/// An iterator that passes so many entries on its way to one record has them taken away. To pass
+/// them takes about as long as one read of a disk, and to flush them about as long as a few.
 pub(crate) const MANY: u64 = 1024;
 
 /// What an end of an iterator has passed since the record it gave last.
 #[derive(Debug, Default)]
 pub(super) struct Passing {
     entries: u64,
-    /// Those of them that came from the first source of the merge: the active memtable, unless that was empty.
+    /// Those of them that came from the first source of the merge: the active memtable, unless that
+    /// was empty.
     of_first: u64,
     /// The key it passed first.
     first: Vec<u8>,
@@ -72,11 +74,13 @@ impl Passing {
     }
 }
 
-/// Where an iterator has passed many entries in tables: deletes that lay there then are taken to what they hide.
+/// Where an iterator has passed many entries in tables: deletes that lay there then are taken to
+/// what they hide.
 #[derive(Debug, Clone)]
 pub(crate) struct Passed {
     pub(crate) range: KeyRange,
-    /// The last sequence number there was: what is newer is not meant, or each delete to come would be.
+    /// The last sequence number there was: what is newer is not meant, or each delete to come would
+    /// be.
     pub(crate) seq: SeqNo,
     /// The version that it was passed in. Not held, for its files' sake.
     version: Weak<Version>,
@@ -136,7 +140,8 @@ impl Engine {
         }
     }
 
-    /// Queues the freeze of `memtable`, if it is the active one of `tree` still: a reader does not wait for the log.
+    /// Queues the freeze of `memtable`, if it is the active one of `tree` still: a reader does not
+    /// wait for the log.
     fn freeze_soon(&self, tree: &Arc<Tree>, memtable: &Arc<Memtable>) {
         let is_active =
             |tree: &Tree, memtable: &Arc<Memtable>| Arc::ptr_eq(&tree.peek().active, memtable);

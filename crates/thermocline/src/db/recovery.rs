@@ -54,10 +54,12 @@ impl RecoveryReport {
     }
 }
 
-/// The tables that `shape` names. Their ends are read at their first use, or now if `ends` says so. Filters and index hold no
-/// record: damage of them is an error of the reads that meet it, and keeps no store from opening.
+/// The tables that `shape` names. Their ends are read at their first use, or now if `ends` says so.
+/// Filters and index hold no record: damage of them is an error of the reads that meet it, and
+/// keeps no store from opening.
 ///
-/// What a manifest of version 0.1.0 does not say of a table is asked of the table, and `shape` says it from then on.
+/// What a manifest of version 0.1.0 does not say of a table is asked of the table, and `shape` says
+/// it from then on.
 ///
 /// # Errors
 /// Of the ends that are read, those of [`crate::table::Table::open`].

@@ -1,7 +1,8 @@
 //! What writers were refused for last, until writes are accepted again: for the metrics.
 //!
-//! Background work forgets its failures when it tries again (`background.rs`), and what the log fails for only its
-//! writers hear of. Whoever watches the store has to see both for as long as they hold.
+//! Background work forgets its failures when it tries again (`background.rs`), and what the log
+//! fails for only its writers hear of. Whoever watches the store has to see both for as long as
+//! they hold.
 
 use super::engine::Engine;
 use crate::error::Error;
@@ -24,8 +25,8 @@ struct Refusal {
 }
 
 impl Refusals {
-    /// Remembers that a write was refused with `error`, `wanted` bytes of it for want of room. What concerns that write alone, or a
-    /// store that takes no writes any more, is none.
+    /// Remembers that a write was refused with `error`, `wanted` bytes of it for want of room. What
+    /// concerns that write alone, or a store that takes no writes any more, is none.
     pub(super) fn note(&self, error: &Error, wanted: Option<u64>) {
         if error.may_pass() || matches!(error, Error::Io { .. }) {
             let error = error.clone();
@@ -50,7 +51,8 @@ impl Engine {
         self.background.error().or_else(|| self.refusal())
     }
 
-    /// What the last write was refused for, if the next one would be too, as far as is known without trying.
+    /// What the last write was refused for, if the next one would be too, as far as is known
+    /// without trying.
     fn refusal(&self) -> Option<Error> {
         let refusal = self.refusals.last.lock().clone()?;
         match refusal.wanted {
@@ -92,8 +94,8 @@ mod tests {
         assert_eq!(trouble(), None);
     }
 
-    /// What the log failed for only the writers heard of: for want of open files each write was refused, and the metrics knew of no
-    /// trouble.
+    /// What the log failed for only the writers heard of: for want of open files each write was
+    /// refused, and the metrics knew of no trouble.
     #[test]
     fn a_log_that_fails_is_trouble_until_a_write_is_accepted() {
         let disk = Faulty::new(1);

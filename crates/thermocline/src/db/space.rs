@@ -11,7 +11,8 @@ use crate::version::Version;
 const MOST_KEYS: u64 = 8192;
 
 impl Engine {
-    /// Bytes of keys and values in all tables that are live: of each key the newest version, if that is no delete.
+    /// Bytes of keys and values in all tables that are live: of each key the newest version, if
+    /// that is no delete.
     pub(super) fn live_raw_bytes(&self) -> u64 {
         let trees = self.all_trees();
         let live = trees.iter().map(|tree| live_of(&tree.pin().version));
@@ -44,7 +45,8 @@ fn live_of(version: &Version) -> u64 {
     unsampled.saturating_add((sampled as f64 * share) as u64)
 }
 
-/// The part of what `samples` stand for that is live, 0 to 1, as those of their keys have it whose hash is at most `bound`.
+/// The part of what `samples` stand for that is live, 0 to 1, as those of their keys have it whose
+/// hash is at most `bound`.
 fn live_share(samples: &[&KeySample], bound: u64) -> f64 {
     let mut keys: HashMap<u64, SampledKey> = HashMap::new();
     for (hash, found) in samples.iter().flat_map(|sample| sample.keys(bound)) {
@@ -55,7 +57,8 @@ fn live_share(samples: &[&KeySample], bound: u64) -> f64 {
             Entry::Occupied(mut place) => {
                 let (newer, older) = match place.get().seq >= found.seq {
                     true => (*place.get(), found),
-                    // What was promoted has the sequence number that it had before: one of the two counts.
+                    // What was promoted has the sequence number that it had before: one of the two
+                    // counts.
                     false => (found, *place.get()),
                 };
                 let dead = newer.dead.saturating_add(older.dead);
@@ -107,7 +110,8 @@ mod tests {
         db.metrics()
     }
 
-    /// Of data that had just been loaded 36 was told, as the last level was compressed and the others were not.
+    /// Of data that had just been loaded 36 was told, as the last level was compressed and the
+    /// others were not.
     #[test]
     fn what_was_only_loaded_is_live_however_it_is_compressed() {
         let db = store();

@@ -350,7 +350,8 @@ impl Engine {
         {
             return Some(Reason::Memtables);
         }
-        // One batch that is larger than a memtable comes on top of the others' part of the budget, and no second one (I8).
+        // One batch that is larger than a memtable comes on top of the others' part of the budget,
+        // and no second one (I8).
         if self.is_large(bytes) && active + self.frozen_bytes() > MEMTABLES * memtable {
             return Some(Reason::Memtables);
         }

@@ -1,4 +1,5 @@
-//! Inspection beside a program that has the store open: a medium on which the program works between two steps of the inspection.
+//! Inspection beside a program that has the store open: a medium on which the program works between
+//! two steps of the inspection.
 
 use std::path::Path;
 
@@ -152,8 +153,9 @@ mod tests {
         vec![Arc::new(Tier::new(0, tier, tables, Some(log)))]
     }
 
-    /// `inspect tables` beside a running program said of one run in four that tables are damaged: those that a compaction had replaced
-    /// between the look at the manifest and the one at the table.
+    /// `inspect tables` beside a running program said of one run in four that tables are damaged:
+    /// those that a compaction had replaced between the look at the manifest and the one at the
+    /// table.
     #[test]
     fn a_table_that_was_replaced_meanwhile_is_not_damaged() {
         let medium: Arc<dyn Medium> = Arc::new(Memory::new());
@@ -193,7 +195,8 @@ mod tests {
         numbers.collect()
     }
 
-    /// The manifest that `CURRENT` had named was called damaged, when an opening had put another in its place.
+    /// The manifest that `CURRENT` had named was called damaged, when an opening had put another in
+    /// its place.
     #[test]
     fn a_manifest_that_was_replaced_meanwhile_is_not_damaged() {
         let medium: Arc<dyn Medium> = Arc::new(Memory::new());

@@ -302,8 +302,8 @@ pub(super) fn read(tier: &Arc<Tier>) -> Result<(ManifestReport, Vec<Entry<Versio
     Ok((report, edits))
 }
 
-/// The manifest that `CURRENT` names, which is there before it is named, and goes once another is (I4): one that is missing, and
-/// still named by then, is lost.
+/// The manifest that `CURRENT` names, which is there before it is named, and goes once another is
+/// (I4): one that is missing, and still named by then, is lost.
 fn read_current(store: &dyn LogStore, path: &Path) -> Result<(u64, Vec<u8>)> {
     let mut missing = None;
     loop {

@@ -1,8 +1,8 @@
 //! What the files of a store say, in readable form: manifest, tables, log, access records.
 //!
-//! Inspection changes nothing: it takes no lock, replays nothing and creates no file. Damage
-//! is an entry of what it gives back, not an error, as far as anything can still be read. A
-//! store may be open meanwhile, in this process or another: what is shown is then of a moment ago, and a file
+//! Inspection changes nothing: it takes no lock, replays nothing and creates no file. Damage is an
+//! entry of what it gives back, not an error, as far as anything can still be read. A store may be
+//! open meanwhile, in this process or another: what is shown is then of a moment ago, and a file
 //! that was replaced since is told from one that is lost.
 //!
 //! ```

@@ -142,8 +142,8 @@ pub struct CompactionMetrics {
     pub jobs: u64,
     /// Tables moved without rewriting.
     pub moves: u64,
-    /// Those of the jobs that were begun for what deletes and newer records hide: to bring them down to it, or to be rid of
-    /// deletes.
+    /// Those of the jobs that were begun for what deletes and newer records hide: to bring them
+    /// down to it, or to be rid of deletes.
     pub for_hidden: u64,
     /// Those of the jobs that merged small tables of one level.
     pub for_small_tables: u64,
@@ -202,8 +202,8 @@ pub struct MemoryMetrics {
     pub block_cache: u64,
     /// Record cache, with its index and what it let go of and readers may still see.
     pub record_cache: u64,
-    /// Large values, and blocks of them, that compactions, flushes and cursors have in memory. What they take beyond the budget's part for
-    /// buffers the block cache does without meanwhile.
+    /// Large values, and blocks of them, that compactions, flushes and cursors have in memory. What
+    /// they take beyond the budget's part for buffers the block cache does without meanwhile.
     pub large_buffers: u64,
     /// Index and filter blocks held outside the cache, top-level indexes of all open tables among
     /// them.
@@ -252,9 +252,9 @@ pub struct Metrics {
     pub hits: HitMetrics,
     /// Per pair of levels that compacted.
     pub compactions: Vec<CompactionMetrics>,
-    /// How many of the levels' [`raw_bytes`](LevelMetrics::raw_bytes) are live, as a sample of keys in each table has it, to some
-    /// percent: of each key the newest version, if that is no delete. Tables of builds that took no sample count in full. Memtables do
-    /// not count.
+    /// How many of the levels' [`raw_bytes`](LevelMetrics::raw_bytes) are live, as a sample of keys
+    /// in each table has it, to some percent: of each key the newest version, if that is no delete.
+    /// Tables of builds that took no sample count in full. Memtables do not count.
     pub live_raw_bytes: u64,
     /// Bytes that compaction must still move to bring every level to its target.
     pub compaction_debt_bytes: u64,
@@ -284,7 +284,8 @@ pub struct Metrics {
     pub last_seq: u64,
     /// Time since the oldest obsolete file that is still held became obsolete: whoever reads it has done so for longer.
     pub oldest_pin: Option<Duration>,
-    /// Why writes are refused or background work is held up, if so. It goes once writes are accepted again.
+    /// Why writes are refused or background work is held up, if so. It goes once writes are
+    /// accepted again.
     pub background_error: Option<String>,
     /// Time since the store was opened.
     pub uptime: Duration,
@@ -297,8 +298,9 @@ impl Metrics {
         ratio(written, self.user_write_bytes)
     }
 
-    /// Bytes of all tables per byte that the live records among them take, all stored alike: what superseded records and deletes cost.
-    /// About 1 of data that was only loaded, and infinite where nothing in the tables is live. It is the same whatever is compressed on which tier:
+    /// Bytes of all tables per byte that the live records among them take, all stored alike: what
+    /// superseded records and deletes cost. About 1 of data that was only loaded, and infinite
+    /// where nothing in the tables is live. It is the same whatever is compressed on which tier:
     /// [`Metrics::compression_ratio`] has that.
     pub fn space_amplification(&self) -> f64 {
         match (self.raw_bytes(), self.live_raw_bytes) {
@@ -308,8 +310,8 @@ impl Metrics {
         }
     }
 
-    /// Bytes of keys and values in all tables per byte of these. Indexes and filters count, so that it may be below 1 without
-    /// compression.
+    /// Bytes of keys and values in all tables per byte of these. Indexes and filters count, so that
+    /// it may be below 1 without compression.
     pub fn compression_ratio(&self) -> f64 {
         match self.levels.iter().map(|level| level.bytes).sum() {
             0 => 1.0,

@@ -70,8 +70,8 @@ pub struct Options {
     /// Size in bytes at which a memtable is frozen; by default derived from `memory` and
     /// the fast tier's capacity, at most 64 MiB. A quarter of `memory` and 1 TiB are the most.
     pub memtable_size: Option<u64>,
-    /// Size in bytes at which a table is closed and the next one begun; by default the
-    /// memtable's size, or a 128th of the first tier's capacity where that is less, and 16 KiB at least; below
+    /// Size in bytes at which a table is closed and the next one begun; by default the memtable's
+    /// size, or a 128th of the first tier's capacity where that is less, and 16 KiB at least; below
     /// the first tier then the longer the more lies there, up to 64 MiB. At most 1 TiB.
     pub table_size: Option<u64>,
     /// L0 tables at which they are compacted into the next level. Placement by hotness has L0 take a 24th of the first

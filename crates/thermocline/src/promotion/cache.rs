@@ -39,8 +39,9 @@ impl Promoted {
 /// may enter, and when, is the gate's to say.
 #[derive(Debug, Default)]
 pub(crate) struct PromotionCache {
-    /// A record that is taken out leaves its place at once. The place itself the map frees when it comes to it, after some dozens of
-    /// others: of large values that would be more memory than all else takes (I8).
+    /// A record that is taken out leaves its place at once. The place itself the map frees when it
+    /// comes to it, after some dozens of others: of large values that would be more memory than all
+    /// else takes (I8).
     records: SkipMap<Bytes, ArcSwapOption<Promoted>>,
     bytes: AtomicU64,
 }
@@ -233,8 +234,9 @@ mod tests {
         assert_eq!(cache.bytes(), 0, "what comes in is what goes out");
     }
 
-    /// Regression: records that a crossing took along stayed in memory for good; a soak grew by 13 MiB a minute. Then they
-    /// stayed until some dozens of others had come and gone, which of values of 20 MiB took hours.
+    /// Regression: records that a crossing took along stayed in memory for good; a soak grew by 13
+    /// MiB a minute. Then they stayed until some dozens of others had come and gone, which of
+    /// values of 20 MiB took hours.
     #[test]
     fn records_that_are_taken_out_are_freed_at_once() {
         let cache = PromotionCache::default();

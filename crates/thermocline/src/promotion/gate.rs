@@ -102,9 +102,9 @@ impl PromotionGate {
         self.state.lock().view()
     }
 
-    /// Takes in `record`, which a reader at `seq` over `seen` found below level f, unless the
-    /// cache holds `most` bytes or the record may be out of date by now. A large value that alone is more is none for memory (I8):
-    /// it comes up by compactions. The cache's bytes come back.
+    /// Takes in `record`, which a reader at `seq` over `seen` found below level f, unless the cache
+    /// holds `most` bytes or the record may be out of date by now. A large value that alone is more
+    /// is none for memory (I8): it comes up by compactions. The cache's bytes come back.
     pub(crate) fn admit(
         &self,
         seen: &Superversion,

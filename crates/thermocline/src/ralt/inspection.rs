@@ -48,8 +48,8 @@ impl Ralt {
 /// How often the state is read at most, while a program replaces it.
 const LOOKS: usize = 100;
 
-/// The state, and the files beside it while it was the state. A table goes once a state is there that does not name it: what one lacks
-/// that was replaced meanwhile is not lost.
+/// The state, and the files beside it while it was the state. A table goes once a state is there
+/// that does not name it: what one lacks that was replaced meanwhile is not lost.
 fn read(medium: &dyn Medium, path: &Path) -> Result<(Vec<u8>, Vec<FileInfo>)> {
     let log = medium.log_store(path, false)?;
     let mut state = log.read(NAME)?;

@@ -55,7 +55,8 @@ pub(super) struct Shared {
     pub(super) stopped: AtomicBool,
     /// A reader came upon damage: the next step begins anew.
     pub(super) damaged: AtomicBool,
-    /// Bytes of the state on disk; 0 where there is none. Who asks holds the manifest's lock, and must not wait for the worker's.
+    /// Bytes of the state on disk; 0 where there is none. Who asks holds the manifest's lock, and
+    /// must not wait for the worker's.
     pub(super) state_len: AtomicU64,
     trouble: Mutex<Option<String>>,
     pub(super) worker: Mutex<Worker>,

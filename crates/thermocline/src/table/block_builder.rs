@@ -60,7 +60,8 @@ impl BlockBuilder {
         self.payload.extend_from_slice(value);
     }
 
-    /// As [`BlockBuilder::add`], without the value, whose `len` bytes come behind the payload that there is then. Gives that one's length.
+    /// As [`BlockBuilder::add`], without the value, whose `len` bytes come behind the payload that
+    /// there is then. Gives that one's length.
     pub(super) fn add_head(&mut self, key: &[u8], trailer: Option<u64>, len: usize) -> usize {
         let restart_due = match self.restarts.last() {
             None => true,

@@ -78,8 +78,8 @@ impl<const INDEX: bool> BlockIter<INDEX> {
         self.current.as_ref().is_some_and(ends_at)
     }
 
-    /// Lets go of the block's memory. Until [`BlockIter::put_back`] there is no value; the key stays, and from the block's last
-    /// entry the cursor can move on.
+    /// Lets go of the block's memory. Until [`BlockIter::put_back`] there is no value; the key
+    /// stays, and from the block's last entry the cursor can move on.
     pub(super) fn let_go(&mut self) {
         self.block.let_go();
     }

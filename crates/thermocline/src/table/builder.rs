@@ -361,7 +361,8 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// Writes a block of one record as it is, without a copy of its value, for which there may be no memory (I8).
+    /// Writes a block of one record as it is, without a copy of its value, for which there may be
+    /// no memory (I8).
     fn write_alone(&mut self, key: &[u8], trailer: u64, value: &[u8]) -> Result<()> {
         let head = self.block.add_head(key, Some(trailer), value.len());
         let (head, behind) = self.block.finish().split_at(head);

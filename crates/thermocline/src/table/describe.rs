@@ -63,7 +63,8 @@ impl SelfDescribed {
         })
     }
 
-    /// Whether the file of table `id` on `tier` is that of a table with another number: jobs give none another name.
+    /// Whether the file of table `id` on `tier` is that of a table with another number: jobs give
+    /// none another name.
     ///
     /// # Errors
     /// [`Error::FormatVersion`]; I/O errors of the tier.

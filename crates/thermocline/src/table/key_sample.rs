@@ -1,7 +1,8 @@
-//! A sample of a table's keys: the user keys with the lowest hashes, and how much each of them takes.
+//! A sample of a table's keys: the user keys with the lowest hashes, and how much each of them
+//! takes.
 //!
-//! Every table picks by the same hash, so a key is in the samples of all tables that hold it or of none. Their
-//! union tells how much of several tables is superseded, without reading them.
+//! Every table picks by the same hash, so a key is in the samples of all tables that hold it or of
+//! none. Their union tells how much of several tables is superseded, without reading them.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +12,14 @@ use super::filter;
 use crate::coding::{Decoder, put_varint};
 use crate::key::{InternalKey, Kind, SeqNo};
 
-/// Keys in a sample: one of this many of the table's, at least [`LEAST_KEYS`] and at most [`MOST_KEYS`].
+/// Keys in a sample: one of this many of the table's, at least [`LEAST_KEYS`] and at most
+/// [`MOST_KEYS`].
 const ONE_OF: u64 = 64;
 const LEAST_KEYS: usize = 16;
 const MOST_KEYS: usize = 64;
 
-/// Longest encodings of a sample's bound with its field, and of a key: a hash and three numbers, of which one is a sequence number.
+/// Longest encodings of a sample's bound with its field, and of a key: a hash and three numbers, of
+/// which one is a sequence number.
 const MOST_FRONT: u64 = 12;
 const MOST_KEY: u64 = 8 + 8 + 5 + 5;
 
@@ -75,11 +78,13 @@ impl Sampler {
         }
     }
 
-    /// The sample, encoded: its bound, then hash, sequence number and bytes of each key in the order of their hashes.
+    /// The sample, encoded: its bound, then hash, sequence number and bytes of each key in the
+    /// order of their hashes.
     pub(super) fn finish(&self) -> KeySample {
         let share = usize::try_from(self.keys / ONE_OF).unwrap_or(MOST_KEYS);
         let most = share.clamp(LEAST_KEYS, MOST_KEYS);
-        // Of two keys with one hash, which is next to impossible, one is missing: it is as if there was one.
+        // Of two keys with one hash, which is next to impossible, one is missing: it is as if there
+        // was one.
         let has_all = self.keys <= most as u64;
         let kept = || self.picked.iter().take(most);
         let highest = kept().next_back().map_or(u64::MAX, |(hash, _)| *hash);
@@ -114,12 +119,14 @@ impl KeySample {
         &self.0
     }
 
-    /// All keys of the table whose hash is at most this are in the sample. `None` where it makes no sense.
+    /// All keys of the table whose hash is at most this are in the sample. `None` where it makes no
+    /// sense.
     pub(crate) fn bound(&self) -> Option<u64> {
         Decoder::new(&self.0).u64()
     }
 
-    /// The keys whose hash is at most `bound`, as far as they make sense: a crafted sample ends early.
+    /// The keys whose hash is at most `bound`, as far as they make sense: a crafted sample ends
+    /// early.
     pub(crate) fn keys(&self, bound: u64) -> impl Iterator<Item = (u64, SampledKey)> {
         let mut decoder = Decoder::new(self.0.get(8..).unwrap_or_default());
         std::iter::from_fn(move || {

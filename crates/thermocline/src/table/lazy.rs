@@ -9,8 +9,9 @@ use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
 use crate::version::edit::TableMeta;
 
-/// A table that the manifest names. There may be thousands, of which a process that reads a key needs three: so an opening reads none of
-/// them, and damage of one's end, or another file in its place, is an error of whoever needs it, as damage anywhere else in it is.
+/// A table that the manifest names. There may be thousands, of which a process that reads a key
+/// needs three: so an opening reads none of them, and damage of one's end, or another file in its
+/// place, is an error of whoever needs it, as damage anywhere else in it is.
 #[derive(Debug)]
 pub(crate) struct LazyTable {
     /// What it takes to open it.

@@ -22,11 +22,12 @@ pub(super) const ENVELOPE_LEN: usize = 9;
 /// for it.
 pub(super) const MAX_PAYLOAD_LEN: usize = MAX_VALUE_LEN + MAX_KEY_LEN + (4 << 20);
 
-/// Blocks from this length on, which single large values are, are moved in memory as little as can be: buffers for them are made as long
-/// as they are, and are not kept.
+/// Blocks from this length on, which single large values are, are moved in memory as little as can
+/// be: buffers for them are made as long as they are, and are not kept.
 pub(super) const LARGE_BLOCK: usize = 1 << 20;
 
-/// So many pieces of a large value are compressed, each so long, to see whether all of it is worth it.
+/// So many pieces of a large value are compressed, each so long, to see whether all of it is worth
+/// it.
 const PIECES: usize = 16;
 const PIECE: usize = 16 << 10;
 
@@ -129,8 +130,8 @@ impl Sealer {
         &self.out
     }
 
-    /// The stored form of `payload` at `offset`, compressed where that saves an eighth; else it is made where the payload is, as there
-    /// may not be room for two of it (I8).
+    /// The stored form of `payload` at `offset`, compressed where that saves an eighth; else it is
+    /// made where the payload is, as there may not be room for two of it (I8).
     pub(super) fn seal_compressed<'a>(
         &'a mut self,
         payload: &'a mut Vec<u8>,
@@ -156,7 +157,8 @@ impl Sealer {
         envelope
     }
 
-    /// Whether some piece of a large value shrinks enough. To try all of one that does not takes as much memory again (I8).
+    /// Whether some piece of a large value shrinks enough. To try all of one that does not takes as
+    /// much memory again (I8).
     pub(super) fn may_shrink(&mut self, value: &[u8]) -> bool {
         let step = value.len() / PIECES;
         let mut pieces = value
@@ -237,7 +239,8 @@ pub(super) fn unseal_raw(stored: &[u8], table: FileId, offset: u64) -> Decoded<&
     }
 }
 
-/// As [`decode`], of a block that is alone in `read`: a large payload that is not compressed stays where it is.
+/// As [`decode`], of a block that is alone in `read`: a large payload that is not compressed stays
+/// where it is.
 pub(super) fn decode_read(read: IoBuf, table: FileId, offset: u64) -> Decoded<Bytes> {
     if read.len() <= LARGE_BLOCK {
         return decode(&read, table, offset);

@@ -12,14 +12,15 @@ use crate::error::{Error, Result};
 use crate::tier::{Purpose, TierFile};
 use crate::version::edit::TableMeta;
 
-/// What opening reads at the end of a file at most: the top-level index, the properties and the footer of a table of any
-/// usual size.
+/// What opening reads at the end of a file at most: the top-level index, the properties and the
+/// footer of a table of any usual size.
 const TAIL_LEN: u64 = 64 << 10;
 
 /// And at least.
 const LEAST_TAIL: u64 = 4 << 10;
 
-/// The part of a table that its index and filters take, beside records of a hundred bytes: then they come with the end.
+/// The part of a table that its index and filters take, beside records of a hundred bytes: then
+/// they come with the end.
 const TAIL_PART: u64 = 32;
 
 /// The parts of a table that its tail holds.

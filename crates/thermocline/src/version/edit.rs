@@ -34,8 +34,8 @@ pub(crate) struct TableMeta {
     pub(crate) max_seq: SeqNo,
     /// First and last user key.
     pub(crate) range: KeyRange,
-    /// What the table's own properties say of its bytes. A manifest of version 0.1.0 does not have it; an opening then asks the
-    /// tables, and from then on there is always one.
+    /// What the table's own properties say of its bytes. A manifest of version 0.1.0 does not have
+    /// it; an opening then asks the tables, and from then on there is always one.
     pub(crate) content: Option<TableContent>,
 }
 

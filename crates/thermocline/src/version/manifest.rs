@@ -22,8 +22,8 @@ const ROLL_AT: u64 = 4 << 20;
 /// The same, as a part of its tier's capacity, where that is less: nothing else makes room for it.
 const ROLL_PART: u64 = 64;
 
-/// What a manifest may take at most, unless its state is long, where room is all that is wanting. That is so for a batch that
-/// hardly fits: it is not to depend on how many edits there were.
+/// What a manifest may take at most, unless its state is long, where room is all that is wanting.
+/// That is so for a batch that hardly fits: it is not to depend on how many edits there were.
 const LEAST_ROLL_AT: u64 = 64 << 10;
 
 /// The manifest in force, open for appends.
@@ -123,8 +123,8 @@ impl Manifest {
         })
     }
 
-    /// The manifest in force, its number and length as they were `found`, for a store that is open for reading only: `file` refuses
-    /// every edit.
+    /// The manifest in force, its number and length as they were `found`, for a store that is open
+    /// for reading only: `file` refuses every edit.
     pub(crate) fn refusing(
         tier: Arc<Tier>,
         (number, len): (FileId, u64),
@@ -273,7 +273,8 @@ impl Manifest {
         self.len >= most.max(self.began_with.saturating_mul(2))
     }
 
-    /// What one that began with `began_with` bytes may take on a tier of that capacity when it is replaced as soon as it can be.
+    /// What one that began with `began_with` bytes may take on a tier of that capacity when it is
+    /// replaced as soon as it can be.
     pub(crate) fn allotment(began_with: u64, capacity: u64) -> u64 {
         let most = LEAST_ROLL_AT.min(capacity / ROLL_PART);
         most.max(began_with.saturating_mul(2))

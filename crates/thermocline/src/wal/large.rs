@@ -14,7 +14,8 @@ use crate::tier::Purpose;
 pub(super) const LARGE_RECORD: usize = 1 << 20;
 
 impl Shared {
-    /// Hands the record of a group to the file, behind what the buffer holds. It cannot be withdrawn any more.
+    /// Hands the record of a group to the file, behind what the buffer holds. It cannot be
+    /// withdrawn any more.
     ///
     /// # Errors
     /// As [`Shared::flush`]; the group is then not part of the log.

@@ -128,8 +128,9 @@ impl Shared {
         point!(self.points, "wal.after_hand_over").map_err(|error| self.poison(&error))
     }
 
-    /// What to say of an append that failed with `error`. Part of the records may have reached the file. Left there they would come
-    /// back at recovery although their writers were told otherwise.
+    /// What to say of an append that failed with `error`. Part of the records may have reached the
+    /// file. Left there they would come back at recovery although their writers were told
+    /// otherwise.
     pub(super) fn undo_append(&self, state: &State, error: Error) -> Error {
         match state.current_file.truncate(state.current.extent.len) {
             Ok(()) => error,
@@ -218,8 +219,8 @@ impl Wal {
         Self::behind(tier, database, begun, recovered, retention, points)
     }
 
-    /// The log of a store that is open for reading only: behind what was found there is no segment, and `file` refuses whatever would go
-    /// to the one that would have `number`.
+    /// The log of a store that is open for reading only: behind what was found there is no segment,
+    /// and `file` refuses whatever would go to the one that would have `number`.
     ///
     /// # Errors
     /// A tier without logs.

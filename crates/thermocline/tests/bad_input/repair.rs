@@ -95,8 +95,9 @@ fn without_a_manifest_it_is_refused_too() {
     assert_eq!(on_two_tiers(&disk).open().unwrap().iter().count(), 700);
 }
 
-/// Writes that were never synced, and damage among them, are what a crash leaves, and the opening tells of those that it gives up.
-/// Behind a repair none does: the store had lost them without a word.
+/// Writes that were never synced, and damage among them, are what a crash leaves, and the opening
+/// tells of those that it gives up. Behind a repair none does: the store had lost them without a
+/// word.
 #[test]
 fn what_a_repair_gives_up_of_a_log_that_was_not_synced_is_told() {
     let disk = Faulty::new(1);

@@ -1,4 +1,5 @@
-//! Compactions for the sake of deletes, and of other records that hide much: what they hide takes room until they come to it.
+//! Compactions for the sake of deletes, and of other records that hide much: what they hide takes
+//! room until they come to it.
 
 use super::Picker;
 use crate::compaction::plan::{Cause, Plan, union};
@@ -9,9 +10,10 @@ use crate::version::{MAX_LEVELS, TableHandle};
 
 const LAST: usize = MAX_LEVELS - 1;
 
-/// Deletes are due where they are at least one in so many of the records in their range, from their level down. Each
-/// hides one record at most below it: so hidden records are never much more than a third of what is seen, and for
-/// each delete no more than so many records are written anew, level by level.
+/// Deletes are due where they are at least one in so many of the records in their range, from their
+/// level down. Each hides one record at most below it: so hidden records are never much more than a
+/// third of what is seen, and for each delete no more than so many records are written anew, level
+/// by level.
 const DUE: u64 = 4;
 
 /// The same of bytes that are superseded, where somebody asks for a compaction.
@@ -21,8 +23,9 @@ pub(super) const DUE_BY_HAND: u64 = 16;
 pub(super) const WORTH_A_JOB: u64 = 16;
 
 impl Picker<'_> {
-    /// The compaction of a table, or of all L0, whose deletes or other records are due, the upper levels first: it brings them a level
-    /// down, or writes the table anew where its deletes hide nothing further down, or it keeps older versions of its own records.
+    /// The compaction of a table, or of all L0, whose deletes or other records are due, the upper
+    /// levels first: it brings them a level down, or writes the table anew where its deletes hide
+    /// nothing further down, or it keeps older versions of its own records.
     pub(super) fn pick_for_hidden(&self) -> Option<Plan> {
         (0..MAX_LEVELS)
             .find_map(|level| match level {
@@ -54,8 +57,8 @@ impl Picker<'_> {
         })
     }
 
-    /// Whether `tables` of `level`, which lie within `range`, are due for what they hide. Not while a reader may need some of
-    /// it: it would stay, and they be due again at once.
+    /// Whether `tables` of `level`, which lie within `range`, are due for what they hide. Not while
+    /// a reader may need some of it: it would stay, and they be due again at once.
     fn are_due(&self, level: usize, tables: &[Arc<TableHandle>], range: &KeyRange) -> bool {
         let is_free = |table: &Arc<TableHandle>| table.meta.max_seq <= self.oldest_reader;
         tables.iter().all(is_free)
@@ -89,7 +92,8 @@ impl Picker<'_> {
         self.passed.is_some_and(is_meant)
     }
 
-    /// The next crossing that takes deletes and other records of level f that are `meant` down to what they hide.
+    /// The next crossing that takes deletes and other records of level f that are `meant` down to
+    /// what they hide.
     pub(crate) fn pick_hiding(&self, meant: &super::Meant) -> super::Manual {
         let f = self.targets.last_fast();
         let hides = |table: &Arc<TableHandle>| {

@@ -64,8 +64,8 @@ impl Picker<'_> {
         })
     }
 
-    /// What brings a table to the slow tier, of a level below f, that lies on the fast one: as of a store of one tier that was
-    /// given another. The last levels, which hold most, go first.
+    /// What brings a table to the slow tier, of a level below f, that lies on the fast one: as of a
+    /// store of one tier that was given another. The last levels, which hold most, go first.
     pub(super) fn pick_outgrown(&self) -> Option<Plan> {
         let [fast, slow] = self.tiers;
         let below_f = (self.targets.last_fast() + 1..MAX_LEVELS).rev();

@@ -15,8 +15,9 @@ fn most_tables(bytes: u64, size: u64) -> u64 {
 }
 
 impl Picker<'_> {
-    /// The merge of neighbours of a level that has more tables than its bytes need. Keys that rise bring tables that meet
-    /// nothing and move down as they are: no other compaction would ever merge those.
+    /// The merge of neighbours of a level that has more tables than its bytes need. Keys that rise
+    /// bring tables that meet nothing and move down as they are: no other compaction would ever
+    /// merge those.
     pub(super) fn pick_small(&self) -> Option<Plan> {
         (1..MAX_LEVELS).find_map(|level| {
             let here = &self.version.levels[level];
@@ -26,7 +27,8 @@ impl Picker<'_> {
         })
     }
 
-    /// The next merge of small tables of `level` that are `meant`, however few they are: the first in key order.
+    /// The next merge of small tables of `level` that are `meant`, however few they are: the first
+    /// in key order.
     pub(crate) fn pick_small_of(&self, level: usize, meant: &Meant) -> Manual {
         let is_meant = |table: &TableHandle| meant.holds(level, table);
         let tables = &self.version.levels[level].tables;
@@ -39,8 +41,9 @@ impl Picker<'_> {
         self.manual(run.map(|run| Some(self.merge(level, run))))
     }
 
-    /// Of the runs on `level` that may become one table, the one that takes the fewest bytes for each table that goes. So
-    /// tables of like size are merged, and a byte is written anew as often as its table doubles, or less.
+    /// Of the runs on `level` that may become one table, the one that takes the fewest bytes for
+    /// each table that goes. So tables of like size are merged, and a byte is written anew as often
+    /// as its table doubles, or less.
     fn cheapest_merge(&self, level: usize) -> Option<Plan> {
         let starts = 0..self.version.levels[level].tables.len();
         let runs = starts.flat_map(|start| self.runs_from(level, start, &|_| true));
@@ -55,8 +58,8 @@ impl Picker<'_> {
         self.in_place(level, run.to_vec(), Cause::SmallTables)
     }
 
-    /// Runs of two and more neighbours on `level`, from the table numbered `start` on, that may become one table, the
-    /// shortest first.
+    /// Runs of two and more neighbours on `level`, from the table numbered `start` on, that may
+    /// become one table, the shortest first.
     fn runs_from<'a>(
         &'a self,
         level: usize,
@@ -76,8 +79,8 @@ impl Picker<'_> {
         runs.take_while(move |run| !self.meets_too_much(level, run))
     }
 
-    /// Whether a table in place of `run` would meet more of the next level than one of a fast level above f should: room
-    /// for what its move down writes is kept from hot records.
+    /// Whether a table in place of `run` would meet more of the next level than one of a fast level
+    /// above f should: room for what its move down writes is kept from hot records.
     fn meets_too_much(&self, level: usize, run: &[Arc<TableHandle>]) -> bool {
         let Some(hull) = union(run.iter()).filter(|_| level < self.targets.last_fast()) else {
             return false;

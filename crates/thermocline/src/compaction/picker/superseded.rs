@@ -1,5 +1,5 @@
-//! Compactions for the sake of superseded records. Small newer ones may never fill their level, and so never come to the large ones that
-//! they hide on a lower one.
+//! Compactions for the sake of superseded records. Small newer ones may never fill their level, and
+//! so never come to the large ones that they hide on a lower one.
 
 use std::collections::HashMap;
 
@@ -10,8 +10,8 @@ use crate::sync::Arc;
 use crate::table::{KeySample, SampledKey};
 use crate::version::TableHandle;
 
-/// What is superseded is more than so many times what supersedes it: otherwise there is less of it than the upper levels may hold, and it
-/// goes as they fill.
+/// What is superseded is more than so many times what supersedes it: otherwise there is less of it
+/// than the upper levels may hold, and it goes as they fill.
 const TIMES_ITS_OWN: u64 = 2;
 
 /// Records that supersede so much are at least one for so many below them.
@@ -21,8 +21,9 @@ const ONE_FOR: u64 = 8;
 const LEAST_KEYS: usize = 8;
 
 impl Picker<'_> {
-    /// Whether what `tables` of `level`, which lie within `range`, supersede below them is one in `due` of the bytes there, as the samples
-    /// tell of tables that are open: so each byte that goes costs `due` that are written anew, at most.
+    /// Whether what `tables` of `level`, which lie within `range`, supersede below them is one in
+    /// `due` of the bytes there, as the samples tell of tables that are open: so each byte that
+    /// goes costs `due` that are written anew, at most.
     pub(super) fn supersede_much(
         &self,
         level: usize,
@@ -54,7 +55,8 @@ impl Picker<'_> {
             && hidden.saturating_mul(due) >= all
     }
 
-    /// Whether one in `due` of the bytes of `table` is of older versions of its own records, which a reader that is gone needed.
+    /// Whether one in `due` of the bytes of `table` is of older versions of its own records, which
+    /// a reader that is gone needed.
     pub(super) fn keeps_much(&self, table: &TableHandle, due: u64) -> bool {
         older_of(table).is_some_and(|(older, keys)| {
             table.meta.max_seq <= self.oldest_reader
@@ -64,7 +66,8 @@ impl Picker<'_> {
         })
     }
 
-    /// What lies below `tables` and they come to, where they have records enough to hide much of it.
+    /// What lies below `tables` and they come to, where they have records enough to hide much of
+    /// it.
     fn below_if_many(
         &self,
         level: usize,
@@ -89,7 +92,8 @@ impl Picker<'_> {
         (sum(tables).saturating_mul(ONE_FOR) >= sum(&below)).then_some(below)
     }
 
-    /// The tables of level f that are `meant`, and what those may hide that may hide much: their samples tell it once they are open.
+    /// The tables of level f that are `meant`, and what those may hide that may hide much: their
+    /// samples tell it once they are open.
     pub(crate) fn to_sample(&self, meant: &Meant) -> Vec<Arc<TableHandle>> {
         let f = self.targets.last_fast();
         let mut found = Vec::new();
@@ -110,7 +114,8 @@ fn sample_of(table: &TableHandle) -> Option<&KeySample> {
     table.lazy.opened()?.properties().key_sample.as_ref()
 }
 
-/// The sampled keys of `tables` by their hashes, with the sequence number of the newest version, and up to which hash all are there.
+/// The sampled keys of `tables` by their hashes, with the sequence number of the newest version,
+/// and up to which hash all are there.
 fn newest(tables: &[Arc<TableHandle>]) -> (HashMap<u64, SeqNo>, u64) {
     let samples = || tables.iter().filter_map(|table| sample_of(table));
     let bounds = samples().map(|sample| sample.bound().unwrap_or(0));
@@ -123,7 +128,8 @@ fn newest(tables: &[Arc<TableHandle>]) -> (HashMap<u64, SeqNo>, u64) {
     (newest, bound)
 }
 
-/// About how many bytes of `table` are superseded by what is `newer`, and how many of its keys tell that. `None` where none does.
+/// About how many bytes of `table` are superseded by what is `newer`, and how many of its keys tell
+/// that. `None` where none does.
 fn superseded_of(
     table: &TableHandle,
     (newer, bound): &(HashMap<u64, SeqNo>, u64),
@@ -135,14 +141,16 @@ fn superseded_of(
     })
 }
 
-/// About how many bytes of `table` are older versions of its own records, and how many of its keys tell that. `None` where none does.
+/// About how many bytes of `table` are older versions of its own records, and how many of its keys
+/// tell that. `None` where none does.
 fn older_of(table: &TableHandle) -> Option<(u64, usize)> {
     // A delete takes room itself, and stays.
     let older = |_, key: SampledKey| if key.live > 0 { key.dead } else { 0 };
     part_of(table, u64::MAX, older)
 }
 
-/// About how many bytes of `table` are what `part` says of its sampled keys with hashes of at most `bound`, and how many keys those are.
+/// About how many bytes of `table` are what `part` says of its sampled keys with hashes of at most
+/// `bound`, and how many keys those are.
 fn part_of(
     table: &TableHandle,
     bound: u64,

@@ -59,7 +59,8 @@ pub(super) fn restore(
     unfinished::finish(&tiers)
 }
 
-/// `generation` with its tables on the tiers where they are to lie: that of one tier is divided among more.
+/// `generation` with its tables on the tiers where they are to lie: that of one tier is divided
+/// among more.
 fn placed(generation: &Generation, options: &Options, sizes: &Resolved) -> Generation {
     let mut generation = generation.clone();
     place(&mut generation.edits, options, sizes);

@@ -44,8 +44,8 @@ fn where_no_state_is_expected_none_is_no_damage() {
     assert_eq!(found(true).unwrap().damaged(), 1);
 }
 
-/// Of records that were rewritten between the look at the state and the one at the directory, the tables that the new state does without
-/// were called missing.
+/// Of records that were rewritten between the look at the state and the one at the directory, the
+/// tables that the new state does without were called missing.
 #[test]
 fn tables_that_a_new_state_does_without_are_not_missing() {
     let fixture = |medium: &Arc<dyn Medium>| {

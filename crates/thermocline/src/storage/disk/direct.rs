@@ -30,8 +30,9 @@ pub(super) struct DirectIo {
 impl DirectIo {
     pub(super) const OFF: Self = Self { block: None };
 
-    /// Finds out by trying: what a filesystem claims and what the device below does differ. On a table, if there is one: then nothing
-    /// is written. Where nothing can be written, there is nothing to try.
+    /// Finds out by trying: what a filesystem claims and what the device below does differ. On a
+    /// table, if there is one: then nothing is written. Where nothing can be written, there is
+    /// nothing to try.
     ///
     /// # Errors
     /// The system's error when no file can be created in the directory of a filesystem that is written to.

@@ -93,8 +93,8 @@ impl Directory {
         }
     }
 
-    /// Why the file `name` was not opened for writing, or made. Who may not write to the directory is told so: the file is one
-    /// that nobody knows.
+    /// Why the file `name` was not opened for writing, or made. Who may not write to the directory
+    /// is told so: the file is one that nobody knows.
     pub(super) fn not_made(&self, operation: &'static str, name: &str, source: io::Error) -> Error {
         let path = self.file(name);
         let denied = match source.kind() {
@@ -292,7 +292,8 @@ mod tests {
         open().lock("LOCK").unwrap();
     }
 
-    /// Of a store on a read-only mount, or of another user's, it was said that `LOCK` cannot be opened, a file that nobody knows.
+    /// Of a store on a read-only mount, or of another user's, it was said that `LOCK` cannot be
+    /// opened, a file that nobody knows.
     #[test]
     fn who_may_not_write_is_told_so_and_what_to_do() {
         let home = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! The files of tables that are open: no more than the process may have, however many tables there are.
+//! The files of tables that are open: no more than the process may have, however many tables there
+//! are.
 
 use std::fs::File;
 use std::io;
@@ -12,15 +13,15 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::sync::Arc;
 
-/// The part of the files that a process may have open which tables may take. The rest is for logs and what is being
-/// written, and for whatever else the process does.
+/// The part of the files that a process may have open which tables may take. The rest is for logs
+/// and what is being written, and for whatever else the process does.
 const PART: u64 = 2;
 
 /// Files of tables are open at least: fewer would be opened for each read.
 const LEAST: u64 = 16;
 
-/// Files of tables are open at most, where the system sets no limit or a very high one. To open one takes some
-/// microseconds, so more would gain nothing.
+/// Files of tables are open at most, where the system sets no limit or a very high one. To open one
+/// takes some microseconds, so more would gain nothing.
 const MOST: u64 = 1 << 16;
 
 /// Files to a shard of the cache.
@@ -43,7 +44,8 @@ impl OpenFiles {
             .shards((most / PER_SHARD).clamp(1, 16) as usize)
             .estimated_items_capacity(most as usize)
             .weight_capacity(most)
-            // What was read of late is more likely to be read again than what was read often, long ago.
+            // What was read of late is more likely to be read again than what was read often, long
+            // ago.
             .hot_allocation(0.5)
             .build()
             .expect("both capacities are set");
@@ -54,8 +56,8 @@ impl OpenFiles {
         }
     }
 
-    /// Those of the process, of all its stores together: that is what the system limits. The limit is the one that holds when
-    /// the first table is opened.
+    /// Those of the process, of all its stores together: that is what the system limits. The limit
+    /// is the one that holds when the first table is opened.
     pub(super) fn of_process() -> &'static Self {
         static FILES: LazyLock<OpenFiles> = LazyLock::new(|| {
             let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
@@ -74,7 +76,8 @@ impl OpenFiles {
         self.files.get(&key)
     }
 
-    /// Keeps the table's file open for as long as there is room. Who reads it meanwhile has it open in any case.
+    /// Keeps the table's file open for as long as there is room. Who reads it meanwhile has it open
+    /// in any case.
     pub(super) fn keep(&self, key: Key, file: Arc<File>) {
         self.files.insert(key, file);
     }
@@ -84,8 +87,9 @@ impl OpenFiles {
         self.files.remove(&key);
     }
 
-    /// Opens a file as `open` does. Where the process or the system has no more of them, those of tables are closed first: they
-    /// can be opened again, and the rest of the process, which may be what has taken them, cannot be asked.
+    /// Opens a file as `open` does. Where the process or the system has no more of them, those of
+    /// tables are closed first: they can be opened again, and the rest of the process, which may be
+    /// what has taken them, cannot be asked.
     pub(super) fn open(&self, mut open: impl FnMut() -> io::Result<File>) -> io::Result<File> {
         open().or_else(|error| {
             let errno = Errno::from_io_error(&error);

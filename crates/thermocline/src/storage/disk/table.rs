@@ -27,8 +27,8 @@ pub(super) struct DiskTableStore {
     open: &'static OpenFiles,
 }
 
-/// A table that was opened. Its file is open while it is among those that were read of late: as long as a table is in use, its file
-/// keeps its name (I4).
+/// A table that was opened. Its file is open while it is among those that were read of late: as
+/// long as a table is in use, its file keeps its name (I4).
 #[derive(Debug)]
 struct DiskTable {
     path: PathBuf,
@@ -40,7 +40,8 @@ struct DiskTable {
     len: u64,
 }
 
-/// Device and number of a file. A file of the same name that replaced it has another, or the old one's only where that is gone.
+/// Device and number of a file. A file of the same name that replaced it has another, or the old
+/// one's only where that is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity {
     device: u64,

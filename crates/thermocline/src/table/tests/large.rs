@@ -7,7 +7,8 @@ use crate::cache::BlockCache;
 
 const LARGE: usize = 2 << 20;
 
-/// Some small records, a large one, and so on; the bytes of a large one are as random as they have to be.
+/// Some small records, a large one, and so on; the bytes of a large one are as random as they have
+/// to be.
 fn mixed(shrinks: bool) -> Vec<Row> {
     let mut state = 7u64;
     let mut noise = |shrinks: bool| {
@@ -75,7 +76,8 @@ fn damage_of_a_large_value_is_seen_when_it_is_read_again() {
     assert!(iter.load().is_err());
 }
 
-/// Whoever wrote a large value had it in memory a second time. The cache, which pays for that, has forgotten nothing.
+/// Whoever wrote a large value had it in memory a second time. The cache, which pays for that, has
+/// forgotten nothing.
 #[test]
 fn a_large_value_that_does_not_shrink_is_written_without_a_copy() {
     for (compression, shrinks, copied) in [

@@ -61,7 +61,8 @@ impl Plan {
                 self.problems
                     .push(format!("{file} at offset {offset}: {}", cut.what));
             }
-            // What a crash has cut off is told by the opening, but for one behind a repair: that finds no end any more.
+            // What a crash has cut off is told by the opening, but for one behind a repair: that
+            // finds no end any more.
             if !self.problems.is_empty() {
                 self.lose_the_end_of_the_log(&tiers[0], cut, &surveyed.doomed, recovered.last_seq)?;
             }
@@ -89,7 +90,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Writes behind the `cut`, the last before it having number `last_seq`, are a loss, and the segments with them are set aside.
+    /// Writes behind the `cut`, the last before it having number `last_seq`, are a loss, and the
+    /// segments with them are set aside.
     fn lose_the_end_of_the_log(
         &mut self,
         tier: &Tier,

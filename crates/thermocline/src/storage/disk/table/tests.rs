@@ -126,7 +126,8 @@ fn where_no_link_can_be_a_copy_is_made() {
     assert_eq!(fs::read(&to).unwrap(), b"other", "an existing file is kept");
 }
 
-/// Nothing told whether a copy is synced before it has its name, nor that it is final when that fails (I4, I9).
+/// Nothing told whether a copy is synced before it has its name, nor that it is final when that
+/// fails (I4, I9).
 #[test]
 fn a_copy_that_cannot_be_synced_is_an_error_for_good() {
     let home = tempfile::tempdir().unwrap();
@@ -139,8 +140,8 @@ fn a_copy_that_cannot_be_synced_is_an_error_for_good() {
     assert!(!to.exists());
 }
 
-/// A process that was killed while it copied left half a copy under the name of the whole: the next repair took it for what it
-/// had set aside, and removed the original.
+/// A process that was killed while it copied left half a copy under the name of the whole: the next
+/// repair took it for what it had set aside, and removed the original.
 #[test]
 fn a_copy_has_its_name_when_it_is_whole() {
     let home = tempfile::tempdir().unwrap();
@@ -197,8 +198,8 @@ fn bounded(home: &Path, most: u64) -> DiskTableStore {
     }
 }
 
-/// Each table had its file open for as long as the table was in use: a store of a thousand of them was more than Linux lets a process have
-/// open, unless it is told otherwise, and its writes ended.
+/// Each table had its file open for as long as the table was in use: a store of a thousand of them
+/// was more than Linux lets a process have open, unless it is told otherwise, and its writes ended.
 #[test]
 fn many_tables_are_read_with_few_files_open() {
     const TABLES: usize = 100;
@@ -230,8 +231,8 @@ fn many_tables_are_read_with_few_files_open() {
     assert_eq!(store.open.len(), 0, "of tables that nobody has any more");
 }
 
-/// By name it is found again what was closed for others. A store that was closed, and still has readers, may have lost its directory to
-/// another by then.
+/// By name it is found again what was closed for others. A store that was closed, and still has
+/// readers, may have lost its directory to another by then.
 #[test]
 fn a_file_that_has_the_name_of_another_is_not_read() {
     let home = tempfile::tempdir().unwrap();
