@@ -191,3 +191,35 @@ fn another_stores_table_does_not_stand_for_one_of_the_same_number() {
     let aside = Path::new(FAST).join("lost");
     assert_eq!(disk.read_raw(&aside, &name).unwrap(), bytes);
 }
+
+/// Without a manifest, another store's table under the number of one that a compaction had replaced stood for it: all that the
+/// compaction wrote was set aside, and its records with it.
+#[test]
+fn it_does_not_stand_for_a_table_that_was_replaced() {
+    let (whole, _, bytes) = with_another();
+    let own = [FAST, SLOW].map(|dir| numbers(&whole, dir)).concat();
+    let last = own.iter().copied().max().unwrap();
+    let gone = (1..last).filter(|number| !own.contains(number));
+    // As it is, and under a number that is not its own.
+    let others = OTHERS.map(|dir| numbers(&whole, dir).into_iter().map(move |id| (dir, id)));
+    let others: Vec<_> = others.into_iter().flatten().collect();
+    let mut tried = 0;
+    for number in gone {
+        let name = format!("{number:08}.sst");
+        let other = others.iter().find(|(_, id)| *id == number);
+        let read = |(dir, _): &(&str, u64)| whole.read_raw(dir.as_ref(), &name).unwrap();
+        for bytes in [Some(bytes.clone()), other.map(read)].into_iter().flatten() {
+            let disk = whole.image(|_| true);
+            disk.write_raw(SLOW.as_ref(), &name, &bytes);
+            let files = disk.list_raw(FAST.as_ref()).into_iter();
+            for file in files.filter(|file| file.name.starts_with("MANIFEST")) {
+                disk.truncate_raw(FAST.as_ref(), &file.name, 0).unwrap();
+            }
+            assert!(builder(&disk).repair(false).unwrap().rebuilt);
+            let db = builder(&disk).open().unwrap();
+            assert_eq!(db.iter().count(), 700, "{number}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 10, "{tried}");
+}

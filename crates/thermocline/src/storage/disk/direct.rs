@@ -9,6 +9,7 @@ use rustix::fs::OFlags;
 use super::directory::Directory;
 use crate::error::Result;
 use crate::storage::buffer_pool::{ALIGNMENT, AlignedBuf};
+use crate::sync::Mutex;
 
 /// Exists for the moment of [`DirectIo::detect`]; one that a crash left is not listed.
 pub(super) const PROBE_FILE: &str = "DIRECT-IO-PROBE";
@@ -20,6 +21,45 @@ pub(super) const WRITE_BLOCK: usize = ALIGNMENT;
 /// device's bandwidth, with 4096 it costs 8.
 const READ_BLOCKS: [usize; 2] = [512, ALIGNMENT];
 
+/// What is found out of a directory when it is needed, so that who only reads its files writes none.
+#[derive(Debug)]
+pub(super) struct Detection {
+    is_wanted: bool,
+    found: Mutex<Option<DirectIo>>,
+}
+
+impl Detection {
+    /// Of direct I/O if it `is_wanted`.
+    pub(super) fn new(is_wanted: bool) -> Self {
+        Self {
+            is_wanted,
+            found: Mutex::new(None),
+        }
+    }
+
+    /// How to write a table in `directory`.
+    ///
+    /// # Errors
+    /// As [`DirectIo::detect`].
+    pub(super) fn to_write(&self, directory: &Directory) -> Result<DirectIo> {
+        let mut found = self.found.lock();
+        match (self.is_wanted, *found) {
+            (false, _) => Ok(DirectIo::OFF),
+            (true, Some(direct)) => Ok(direct),
+            (true, None) => Ok(*found.insert(DirectIo::detect(directory)?)),
+        }
+    }
+
+    /// How to read the tables in `directory`. Where all of them are shorter than a page it makes no difference.
+    pub(super) fn to_read(&self, directory: &Directory) -> DirectIo {
+        let mut found = self.found.lock();
+        if self.is_wanted && found.is_none() {
+            *found = DirectIo::of_a_table(directory);
+        }
+        found.unwrap_or(DirectIo::OFF)
+    }
+}
+
 /// How table files are opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DirectIo {
@@ -30,15 +70,20 @@ pub(super) struct DirectIo {
 impl DirectIo {
     pub(super) const OFF: Self = Self { block: None };
 
-    /// Finds out by trying: what a filesystem claims and what the device below does differ. On a
-    /// table, if there is one: then nothing is written. Where nothing can be written, there is
-    /// nothing to try.
+    /// Finds out on a table, if there is one that is long enough: then nothing is written.
+    fn of_a_table(directory: &Directory) -> Option<Self> {
+        let block = any_table(directory).and_then(|table| least_read(&table));
+        block.map(|block| Self { block: Some(block) })
+    }
+
+    /// Finds out by trying: what a filesystem claims and what the device below does differ. Where nothing can be
+    /// written, there is nothing to try.
     ///
     /// # Errors
     /// The system's error when no file can be created in the directory of a filesystem that is written to.
-    pub(super) fn detect(directory: &Directory) -> Result<Self> {
-        if let Some(block) = any_table(directory).and_then(|table| least_read(&table)) {
-            return Ok(Self { block: Some(block) });
+    fn detect(directory: &Directory) -> Result<Self> {
+        if let Some(found) = Self::of_a_table(directory) {
+            return Ok(found);
         }
         let path = directory.file(PROBE_FILE);
         let mut options = File::options();

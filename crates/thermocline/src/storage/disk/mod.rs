@@ -12,7 +12,7 @@ use std::fs;
 use std::io::ErrorKind::{DirectoryNotEmpty, NotFound};
 use std::path::Path;
 
-use self::direct::DirectIo;
+use self::direct::Detection;
 use self::directory::Directory;
 use self::log::DiskLogStore;
 use self::table::DiskTableStore;
@@ -73,10 +73,7 @@ impl Medium for Disk {
 
     fn table_store(&self, dir: &Path, create: bool) -> Result<Arc<dyn TableStore>> {
         let directory = Directory::open(dir, create)?;
-        let direct = match self.direct_io {
-            true => DirectIo::detect(&directory)?,
-            false => DirectIo::OFF,
-        };
+        let direct = Detection::new(self.direct_io);
         Ok(Arc::new(DiskTableStore::new(directory, direct)))
     }
 

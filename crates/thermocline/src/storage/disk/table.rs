@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::direct::DirectIo;
+use super::direct::{Detection, DirectIo};
 use super::directory::Directory;
 use super::open_files::{Key, OpenFiles};
 use super::writer::DiskTableWriter;
@@ -23,7 +23,7 @@ pub(super) const LOCK_FILE: &str = "LOCK-TABLES";
 #[derive(Debug)]
 pub(super) struct DiskTableStore {
     directory: Arc<Directory>,
-    direct: DirectIo,
+    direct: Detection,
     open: &'static OpenFiles,
 }
 
@@ -49,7 +49,7 @@ struct Identity {
 }
 
 impl DiskTableStore {
-    pub(super) fn new(directory: Directory, direct: DirectIo) -> Self {
+    pub(super) fn new(directory: Directory, direct: Detection) -> Self {
         Self {
             directory: Arc::new(directory),
             direct,
@@ -86,18 +86,20 @@ impl TableStore for DiskTableStore {
     }
 
     fn create(&self, name: &str, expected_len: u64) -> Result<Box<dyn TableWriter>> {
-        let writer = DiskTableWriter::create(&self.directory, name, expected_len, self.direct)?;
+        let direct = self.direct.to_write(&self.directory)?;
+        let writer = DiskTableWriter::create(&self.directory, name, expected_len, direct)?;
         Ok(Box::new(writer))
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn TableFile>> {
         let path = self.directory.file(name);
-        let (file, identity, len) = open_table(&path, self.direct, self.open)?;
+        let direct = self.direct.to_read(&self.directory);
+        let (file, identity, len) = open_table(&path, direct, self.open)?;
         let key = self.open.new_key();
         self.open.keep(key, file);
         Ok(Arc::new(DiskTable {
             path,
-            direct: self.direct,
+            direct,
             open: self.open,
             key,
             identity,

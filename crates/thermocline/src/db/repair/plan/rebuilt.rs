@@ -16,6 +16,7 @@ use crate::db::tracking::check_not_alone;
 use crate::error::{Error, Result};
 use crate::options::Resolved;
 use crate::sync::Arc;
+use crate::table::SelfDescribed;
 use crate::tier::Tier;
 use crate::version::MAX_LEVELS;
 use crate::version::edit::{FileId, KeyspaceId, KeyspaceMeta, TableMeta, table_file_name};
@@ -49,6 +50,7 @@ impl Plan {
             known.extend(edit.added.iter().map(|table| (table.id, table)));
         }
         let (mut origins, mut metas, mut foreign) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        let mut misnamed = Vec::new();
         for (id, found) in &evidence.tables {
             match &found.described {
                 Ok(table) if table.identity.database == self.database => {
@@ -62,10 +64,16 @@ impl Plan {
                     metas.insert(*id, table);
                 }
                 Ok(_) => foreign.push(*id),
+                Err(_) if SelfDescribed::is_misnamed(&tiers[found.tier], *id)? => {
+                    misnamed.push(*id);
+                }
                 Err(_) => {}
             }
         }
-        let there: BTreeSet<FileId> = evidence.tables.keys().copied().collect();
+        // Another table under the number of an input that is gone would keep that one's outputs from counting.
+        let is_own = |id: &&FileId| !foreign.contains(id) && !misnamed.contains(id);
+        let own = evidence.tables.keys().filter(is_own);
+        let there: BTreeSet<FileId> = own.copied().collect();
         let standings = standings(&origins, &there, &said);
         let taken_over = |id: &FileId| {
             origins.iter().any(|(other, origin)| {

@@ -193,7 +193,7 @@ fn tables_are_linked_across_filesystems_by_copy() {
 fn bounded(home: &Path, most: u64) -> DiskTableStore {
     DiskTableStore {
         directory: Arc::new(Directory::open(home, true).unwrap()),
-        direct: DirectIo::OFF,
+        direct: Detection::new(false),
         open: Box::leak(Box::new(OpenFiles::new(most))),
     }
 }
