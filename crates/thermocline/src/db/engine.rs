@@ -187,6 +187,7 @@ impl Engine {
             lazy: Arc::new(lazy),
             file: Arc::new(file),
             hot: HotEstimate::default(),
+            hides_little_of: Arc::default(),
         })
     }
 }

@@ -96,17 +96,48 @@ impl Sampler {
                 put_varint(&mut out, number);
             }
         }
-        KeySample(out.into())
+        KeySample::new(out.into())
     }
 }
 
 /// The sample of a finished table, as its properties have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KeySample(Bytes);
+pub(crate) struct KeySample {
+    encoded: Bytes,
+    older: OlderVersions,
+}
+
+/// What of a table, by its sample, are older versions of its own records.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct OlderVersions {
+    /// Bytes of theirs in the sample, and of all that it stands for.
+    pub(crate) bytes: u64,
+    pub(crate) of: u64,
+    /// Keys in the sample.
+    pub(crate) keys: usize,
+}
 
 impl KeySample {
     pub(super) fn new(encoded: Bytes) -> Self {
-        Self(encoded)
+        let mut sample = Self {
+            encoded,
+            older: OlderVersions::default(),
+        };
+        // Once: whoever plans compactions asks it of every table.
+        let mut older = OlderVersions::default();
+        for (_, key) in sample.keys(u64::MAX) {
+            // A delete takes room itself, and stays.
+            let bytes = if key.live > 0 { key.dead } else { 0 };
+            older.bytes = older.bytes.saturating_add(bytes);
+            older.of = older.of.saturating_add(key.live).saturating_add(key.dead);
+            older.keys += 1;
+        }
+        sample.older = older;
+        sample
+    }
+
+    pub(crate) fn older(&self) -> OlderVersions {
+        self.older
     }
 
     /// How long the sample of a table of so many records may be, in bytes.
@@ -116,19 +147,19 @@ impl KeySample {
     }
 
     pub(super) fn encoded(&self) -> &[u8] {
-        &self.0
+        &self.encoded
     }
 
     /// All keys of the table whose hash is at most this are in the sample. `None` where it makes no
     /// sense.
     pub(crate) fn bound(&self) -> Option<u64> {
-        Decoder::new(&self.0).u64()
+        Decoder::new(&self.encoded).u64()
     }
 
     /// The keys whose hash is at most `bound`, as far as they make sense: a crafted sample ends
     /// early.
     pub(crate) fn keys(&self, bound: u64) -> impl Iterator<Item = (u64, SampledKey)> {
-        let mut decoder = Decoder::new(self.0.get(8..).unwrap_or_default());
+        let mut decoder = Decoder::new(self.encoded.get(8..).unwrap_or_default());
         std::iter::from_fn(move || {
             let hash = decoder.u64().filter(|hash| *hash <= bound)?;
             let (seq, live, dead) = (decoder.varint()?, decoder.varint()?, decoder.varint()?);
@@ -172,7 +203,7 @@ mod tests {
     #[test]
     fn two_tables_pick_the_same_keys_up_to_the_lower_bound() {
         let all = sample((0..10_000).map(|key| (key, key, Kind::Put)));
-        assert!(all.0.len() as u64 <= KeySample::most_len(10_000));
+        assert!(all.encoded.len() as u64 <= KeySample::most_len(10_000));
         let every_second = sample(
             (0..10_000)
                 .step_by(2)
@@ -194,8 +225,8 @@ mod tests {
     #[test]
     fn a_sample_without_sense_gives_less_and_does_not_panic() {
         let whole = sample((0..20).map(|key| (key, key, Kind::Put)));
-        for len in 0..whole.0.len() {
-            let cut = KeySample::new(whole.0.slice(..len));
+        for len in 0..whole.encoded.len() {
+            let cut = KeySample::new(whole.encoded.slice(..len));
             assert!(cut.keys(u64::MAX).count() < LEAST_KEYS, "{len}");
         }
     }

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::key::KeyRange;
 use crate::options::MAX_TIERS;
 use crate::sync::Arc;
+use crate::sync::atomic::AtomicU64;
 use crate::table::{KeySample, LazyTable, Table};
 
 /// L0 and the levels below it.
@@ -23,6 +24,8 @@ pub(crate) struct TableHandle {
     pub(crate) lazy: Arc<LazyTable>,
     pub(crate) file: Arc<FileGuard>,
     pub(crate) hot: HotEstimate,
+    /// Of what lies below it, as it was when this table was found to hide little of it; 0 for never.
+    pub(crate) hides_little_of: Arc<AtomicU64>,
 }
 
 impl TableHandle {

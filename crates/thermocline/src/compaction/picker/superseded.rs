@@ -2,12 +2,14 @@
 //! so never come to the large ones that they hide on a lower one.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::deletes::WORTH_A_JOB;
 use super::{Meant, Picker};
 use crate::key::{KeyRange, SeqNo};
 use crate::sync::Arc;
-use crate::table::{KeySample, SampledKey};
+use crate::sync::atomic::Ordering;
+use crate::table::KeySample;
 use crate::version::TableHandle;
 
 /// What is superseded is more than so many times what supersedes it: otherwise there is less of it
@@ -34,9 +36,25 @@ impl Picker<'_> {
         let Some(below) = self.below_if_many(level, tables, range) else {
             return false;
         };
+        // Nearly always it is what it was at the last look, and thousands of tables are looked at with writers to L0 waiting.
+        let as_it_is = state_of(tables, &below, due);
+        let found = |table: &Arc<TableHandle>| table.hides_little_of.load(Ordering::Relaxed);
+        if let [one] = tables
+            && found(one) == as_it_is
+        {
+            return false;
+        }
+        let is_much = self.hide_much(tables, &below, due);
+        if let ([one], false) = (tables, is_much) {
+            one.hides_little_of.store(as_it_is, Ordering::Relaxed);
+        }
+        is_much
+    }
+
+    fn hide_much(&self, tables: &[Arc<TableHandle>], below: &[Arc<TableHandle>], due: u64) -> bool {
         let newer = newest(tables);
         let (mut hidden, mut all, mut keys) = (0_u64, 0_u64, 0);
-        for table in &below {
+        for table in below {
             all = all.saturating_add(table.raw_bytes());
             let Some((of_table, sampled)) = superseded_of(table, &newer) else {
                 continue;
@@ -45,7 +63,7 @@ impl Picker<'_> {
             keys += sampled;
         }
         let own = tables.iter().map(|table| {
-            let older = older_of(table).map_or(0, |(older, _)| older);
+            let older = older_of(table).map_or(0, |(bytes, _)| bytes);
             table.raw_bytes().saturating_sub(older)
         });
         let own = own.fold(0, u64::saturating_add);
@@ -80,16 +98,14 @@ impl Picker<'_> {
             true => to..=to,
             false => to..=self.version.levels.len() - 1,
         };
-        let levels = self.version.levels[levels].iter();
-        let below: Vec<_> = levels
-            .flat_map(|level| level.overlapping(range))
-            .cloned()
-            .collect();
-        let sum = |tables: &[Arc<TableHandle>]| {
-            let records = tables.iter().map(|table| table.meta.entries);
-            records.fold(0, u64::saturating_add)
+        let met = || {
+            let levels = self.version.levels[levels.clone()].iter();
+            levels.flat_map(|level| level.overlapping(range))
         };
-        (sum(tables).saturating_mul(ONE_FOR) >= sum(&below)).then_some(below)
+        // Counted before anything is done for it: this is asked of every table.
+        let records: u64 = tables.iter().map(|table| table.meta.entries).sum();
+        let below: u64 = met().map(|table| table.meta.entries).sum();
+        (below > 0 && records.saturating_mul(ONE_FOR) >= below).then(|| met().cloned().collect())
     }
 
     /// The tables of level f that are `meant`, and what those may hide that may hide much: their
@@ -110,6 +126,18 @@ impl Picker<'_> {
     }
 }
 
+/// Tells apart which tables lie below `tables`, how many of all are open, and what is asked of them. Never 0.
+fn state_of(tables: &[Arc<TableHandle>], below: &[Arc<TableHandle>], due: u64) -> u64 {
+    let all = tables.iter().chain(below);
+    let open = all.filter(|table| table.lazy.opened().is_some());
+    let mut state = DefaultHasher::new();
+    (due, open.count()).hash(&mut state);
+    for table in below {
+        table.meta.id.hash(&mut state);
+    }
+    state.finish() | 1
+}
+
 fn sample_of(table: &TableHandle) -> Option<&KeySample> {
     table.lazy.opened()?.properties().key_sample.as_ref()
 }
@@ -128,41 +156,31 @@ fn newest(tables: &[Arc<TableHandle>]) -> (HashMap<u64, SeqNo>, u64) {
     (newest, bound)
 }
 
-/// About how many bytes of `table` are superseded by what is `newer`, and how many of its keys tell
-/// that. `None` where none does.
+/// About how many bytes of `table` are superseded by what is `newer`, and how many of its keys tell that. `None` where none does.
 fn superseded_of(
     table: &TableHandle,
     (newer, bound): &(HashMap<u64, SeqNo>, u64),
 ) -> Option<(u64, usize)> {
-    part_of(table, *bound, |hash, key| {
+    let sample = sample_of(table)?;
+    let (mut hidden, mut all, mut keys) = (0_u64, 0_u64, 0);
+    for (hash, key) in sample.keys(sample.bound()?.min(*bound)) {
         // What was promoted, or copied, has the sequence number that it had before.
         let is_hidden = newer.get(&hash).is_some_and(|seq| *seq > key.seq);
-        if is_hidden { key.live } else { 0 }
-    })
-}
-
-/// About how many bytes of `table` are older versions of its own records, and how many of its keys
-/// tell that. `None` where none does.
-fn older_of(table: &TableHandle) -> Option<(u64, usize)> {
-    // A delete takes room itself, and stays.
-    let older = |_, key: SampledKey| if key.live > 0 { key.dead } else { 0 };
-    part_of(table, u64::MAX, older)
-}
-
-/// About how many bytes of `table` are what `part` says of its sampled keys with hashes of at most
-/// `bound`, and how many keys those are.
-fn part_of(
-    table: &TableHandle,
-    bound: u64,
-    part: impl Fn(u64, SampledKey) -> u64,
-) -> Option<(u64, usize)> {
-    let sample = sample_of(table)?;
-    let (mut sum, mut all, mut keys) = (0_u64, 0_u64, 0);
-    for (hash, key) in sample.keys(sample.bound()?.min(bound)) {
-        sum = sum.saturating_add(part(hash, key));
+        hidden = hidden.saturating_add(if is_hidden { key.live } else { 0 });
         all = all.saturating_add(key.live).saturating_add(key.dead);
         keys += 1;
     }
-    let scaled = u128::from(table.raw_bytes()) * u128::from(sum) / u128::from(all.max(1));
-    (keys > 0).then_some((u64::try_from(scaled).unwrap_or(u64::MAX), keys))
+    (keys > 0).then(|| (scaled(table, hidden, all), keys))
+}
+
+/// About how many bytes of `table` are older versions of its own records, and how many of its keys tell that. `None` where none does.
+fn older_of(table: &TableHandle) -> Option<(u64, usize)> {
+    let older = sample_of(table)?.older();
+    (older.keys > 0).then(|| (scaled(table, older.bytes, older.of), older.keys))
+}
+
+/// What `part` of `all` bytes of a sample is of all of `table`'s.
+fn scaled(table: &TableHandle, part: u64, all: u64) -> u64 {
+    let scaled = u128::from(table.raw_bytes()) * u128::from(part) / u128::from(all.max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
 }
