@@ -24,7 +24,8 @@ pub(crate) struct TableHandle {
     pub(crate) lazy: Arc<LazyTable>,
     pub(crate) file: Arc<FileGuard>,
     pub(crate) hot: HotEstimate,
-    /// Of what lies below it, as it was when this table was found to hide little of it; 0 for never.
+    /// Of what lies below it, as it was when this table was found to hide little of it; 0 for
+    /// never.
     pub(crate) hides_little_of: Arc<AtomicU64>,
 }
 

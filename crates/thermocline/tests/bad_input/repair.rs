@@ -100,41 +100,49 @@ fn without_a_manifest_it_is_refused_too() {
 /// word.
 #[test]
 fn what_a_repair_gives_up_of_a_log_that_was_not_synced_is_told() {
-    let disk = Faulty::new(1);
-    filled(&disk, [FAST, SLOW]);
-    let db = open(&disk, &with_paths([FAST, SLOW])).unwrap();
-    for n in 0..20 {
-        let key = format!("late{n}");
-        db.put_with(key, [7; 100], Durability::Buffered).unwrap();
-    }
-    let left = disk.image(|_| true);
-    drop(db);
-    let logs = left.list_raw(FAST.as_ref()).into_iter();
-    let log = logs
-        .filter(|file| file.name.ends_with(".wal"))
-        .max_by_key(|file| file.len);
-    let log = log.unwrap();
-    left.corrupt(FAST.as_ref(), &log.name, log.len / 2, 1)
+    // Each time there is something else that a repair is for; the second is found in the log itself.
+    for loses_a_keyspace in [false, true] {
+        let disk = Faulty::new(1);
+        filled(&disk, [FAST, SLOW]);
+        let db = open(&disk, &with_paths([FAST, SLOW])).unwrap();
+        let manifest = disk.list_raw(FAST.as_ref()).into_iter();
+        let mut manifest = manifest.filter(|file| file.name.starts_with("MANIFEST"));
+        let manifest = manifest.next().unwrap();
+        let side = db.create_keyspace("side").unwrap();
+        side.put_with("key", "value", Durability::Buffered).unwrap();
+        for n in 0..20 {
+            let key = format!("late{n}");
+            db.put_with(key, [7; 100], Durability::Buffered).unwrap();
+        }
+        let left = disk.image(|_| true);
+        drop((side, db));
+        let logs = left.list_raw(FAST.as_ref()).into_iter();
+        let logs = logs.filter(|file| file.name.ends_with(".wal"));
+        let log = logs.max_by_key(|file| file.len).unwrap();
+        left.corrupt(FAST.as_ref(), &log.name, log.len / 2, 1)
+            .unwrap();
+        let opened = left.image(|_| true);
+        let db = on_two_tiers(&opened).open().unwrap();
+        let (file, offset, _) = db.recovery().cut.clone().unwrap();
+        assert_eq!(file, Path::new(FAST).join(&log.name));
+        let kept = db.prefix("late").count() as u64;
+        assert!((1..20).contains(&kept));
+        match loses_a_keyspace {
+            true => left.truncate_raw(FAST.as_ref(), &manifest.name, manifest.len),
+            false => left.corrupt(FAST.as_ref(), "CURRENT", 0, 1),
+        }
         .unwrap();
-    let opened = left.image(|_| true);
-    let db = on_two_tiers(&opened).open().unwrap();
-    let (file, offset, _) = db.recovery().cut.clone().unwrap();
-    assert_eq!(file, Path::new(FAST).join(&log.name));
-    let kept = db.prefix("late").count() as u64;
-    assert!((1..20).contains(&kept));
-    // Something that a repair is for.
-    left.corrupt(FAST.as_ref(), "CURRENT", 0, 1).unwrap();
-    let report = on_two_tiers(&left).repair(false).unwrap();
-    let loss = report.losses.iter().find(|loss| loss.file == file).unwrap();
-    assert_eq!(loss.offset, Some(offset));
-    let (first, last) = loss.seqs.unwrap();
-    assert_eq!(last - first + 1, 20 - kept);
-    let aside = Path::new(FAST).join("lost");
-    assert!(left.read_raw(&aside, &log.name).is_ok());
-    assert_eq!(
-        on_two_tiers(&left).open().unwrap().prefix("late").count() as u64,
-        kept
-    );
+        let report = on_two_tiers(&left).repair(false).unwrap();
+        let loss = report.losses.iter().find(|loss| loss.file == file);
+        let loss = loss.unwrap_or_else(|| panic!("{report:?}"));
+        assert_eq!(loss.offset, Some(offset));
+        let (first, last) = loss.seqs.unwrap();
+        assert_eq!(last - first + 1, 20 - kept);
+        let aside = Path::new(FAST).join("lost");
+        assert!(left.read_raw(&aside, &log.name).is_ok());
+        let db = on_two_tiers(&left).open().unwrap();
+        assert_eq!(db.prefix("late").count() as u64, kept);
+    }
 }
 
 /// Tables that are missing beside the manifest, or the edit, that named them: no edit told of them

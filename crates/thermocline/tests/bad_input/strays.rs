@@ -192,8 +192,8 @@ fn another_stores_table_does_not_stand_for_one_of_the_same_number() {
     assert_eq!(disk.read_raw(&aside, &name).unwrap(), bytes);
 }
 
-/// Without a manifest, another store's table under the number of one that a compaction had replaced stood for it: all that the
-/// compaction wrote was set aside, and its records with it.
+/// Without a manifest, another store's table under the number of one that a compaction had replaced
+/// stood for it: all that the compaction wrote was set aside, and its records with it.
 #[test]
 fn it_does_not_stand_for_a_table_that_was_replaced() {
     let (whole, _, bytes) = with_another();

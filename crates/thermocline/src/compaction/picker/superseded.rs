@@ -36,7 +36,8 @@ impl Picker<'_> {
         let Some(below) = self.below_if_many(level, tables, range) else {
             return false;
         };
-        // Nearly always it is what it was at the last look, and thousands of tables are looked at with writers to L0 waiting.
+        // Nearly always it is what it was at the last look, and thousands of tables are looked at
+        // with writers to L0 waiting.
         let as_it_is = state_of(tables, &below, due);
         let found = |table: &Arc<TableHandle>| table.hides_little_of.load(Ordering::Relaxed);
         if let [one] = tables
@@ -126,7 +127,8 @@ impl Picker<'_> {
     }
 }
 
-/// Tells apart which tables lie below `tables`, how many of all are open, and what is asked of them. Never 0.
+/// Tells apart which tables lie below `tables`, how many of all are open, and what is asked of
+/// them. Never 0.
 fn state_of(tables: &[Arc<TableHandle>], below: &[Arc<TableHandle>], due: u64) -> u64 {
     let all = tables.iter().chain(below);
     let open = all.filter(|table| table.lazy.opened().is_some());
@@ -156,7 +158,8 @@ fn newest(tables: &[Arc<TableHandle>]) -> (HashMap<u64, SeqNo>, u64) {
     (newest, bound)
 }
 
-/// About how many bytes of `table` are superseded by what is `newer`, and how many of its keys tell that. `None` where none does.
+/// About how many bytes of `table` are superseded by what is `newer`, and how many of its keys tell
+/// that. `None` where none does.
 fn superseded_of(
     table: &TableHandle,
     (newer, bound): &(HashMap<u64, SeqNo>, u64),
@@ -173,7 +176,8 @@ fn superseded_of(
     (keys > 0).then(|| (scaled(table, hidden, all), keys))
 }
 
-/// About how many bytes of `table` are older versions of its own records, and how many of its keys tell that. `None` where none does.
+/// About how many bytes of `table` are older versions of its own records, and how many of its keys
+/// tell that. `None` where none does.
 fn older_of(table: &TableHandle) -> Option<(u64, usize)> {
     let older = sample_of(table)?.older();
     (older.keys > 0).then(|| (scaled(table, older.bytes, older.of), older.keys))

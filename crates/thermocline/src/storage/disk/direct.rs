@@ -21,7 +21,8 @@ pub(super) const WRITE_BLOCK: usize = ALIGNMENT;
 /// device's bandwidth, with 4096 it costs 8.
 const READ_BLOCKS: [usize; 2] = [512, ALIGNMENT];
 
-/// What is found out of a directory when it is needed, so that who only reads its files writes none.
+/// What is found out of a directory when it is needed, so that who only reads its files writes
+/// none.
 #[derive(Debug)]
 pub(super) struct Detection {
     is_wanted: bool,
@@ -50,7 +51,8 @@ impl Detection {
         }
     }
 
-    /// How to read the tables in `directory`. Where all of them are shorter than a page it makes no difference.
+    /// How to read the tables in `directory`. Where all of them are shorter than a page it makes no
+    /// difference.
     pub(super) fn to_read(&self, directory: &Directory) -> DirectIo {
         let mut found = self.found.lock();
         if self.is_wanted && found.is_none() {
@@ -76,8 +78,8 @@ impl DirectIo {
         block.map(|block| Self { block: Some(block) })
     }
 
-    /// Finds out by trying: what a filesystem claims and what the device below does differ. Where nothing can be
-    /// written, there is nothing to try.
+    /// Finds out by trying: what a filesystem claims and what the device below does differ. Where
+    /// nothing can be written, there is nothing to try.
     ///
     /// # Errors
     /// The system's error when no file can be created in the directory of a filesystem that is written to.

@@ -55,17 +55,10 @@ impl Plan {
         self.logged = writes.values().sum();
         let recovered = surveyed.recovered;
         self.shape.last_seq = self.shape.last_seq.max(recovered.last_seq);
-        if let Some(cut) = &recovered.cut {
-            if cut.damaged {
-                let (file, offset) = (cut.path.display(), cut.offset);
-                self.problems
-                    .push(format!("{file} at offset {offset}: {}", cut.what));
-            }
-            // What a crash has cut off is told by the opening, but for one behind a repair: that
-            // finds no end any more.
-            if !self.problems.is_empty() {
-                self.lose_the_end_of_the_log(&tiers[0], cut, &surveyed.doomed, recovered.last_seq)?;
-            }
+        if let Some(cut) = recovered.cut.as_ref().filter(|cut| cut.damaged) {
+            let (file, offset) = (cut.path.display(), cut.offset);
+            self.problems
+                .push(format!("{file} at offset {offset}: {}", cut.what));
         }
         if !self.rebuilt {
             self.give_up_unreadable_tables(evidence, &recovered);
@@ -85,6 +78,13 @@ impl Plan {
                     .push(manifest.map_or_else(|| what.clone(), |manifest| manifest.lacks(&what)));
                 self.add_keyspace(builder, sizes, *keyspace, Bytes::new());
             }
+        }
+        // What a crash has cut off is told by the opening, but for one behind a repair: that finds
+        // no end any more. So it is by a repair that has anything to do.
+        if let Some(cut) = &recovered.cut
+            && (self.rebuilt || !self.problems.is_empty())
+        {
+            self.lose_the_end_of_the_log(&tiers[0], cut, &surveyed.doomed, recovered.last_seq)?;
         }
         self.decide_what_is_replayed(&newest, &recovered);
         Ok(())

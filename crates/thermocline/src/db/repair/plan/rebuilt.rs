@@ -70,7 +70,8 @@ impl Plan {
                 Err(_) => {}
             }
         }
-        // Another table under the number of an input that is gone would keep that one's outputs from counting.
+        // Another table under the number of an input that is gone would keep that one's outputs
+        // from counting.
         let is_own = |id: &&FileId| !foreign.contains(id) && !misnamed.contains(id);
         let own = evidence.tables.keys().filter(is_own);
         let there: BTreeSet<FileId> = own.copied().collect();
