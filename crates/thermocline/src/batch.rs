@@ -8,8 +8,8 @@ use bytes::Bytes;
 
 use crate::coding::{Decoder, put_bytes, put_varint};
 use crate::error::{Error, Result};
+use crate::ids::KeyspaceId;
 use crate::key::{Kind, MAX_KEY_LEN, MAX_VALUE_LEN};
-use crate::version::edit::KeyspaceId;
 
 /// Longest encoded batch, in bytes (1 GiB).
 pub(crate) const MAX_BATCH_LEN: usize = 1 << 30;

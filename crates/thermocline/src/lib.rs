@@ -83,6 +83,7 @@ pub mod executor;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod ids;
 pub mod inspect;
 mod iter;
 mod key;
@@ -94,7 +95,10 @@ mod options;
 mod placement;
 mod points;
 mod promotion;
+mod purpose;
 mod ralt;
+mod read;
+mod record;
 pub mod storage;
 mod sync;
 mod table;
@@ -120,7 +124,7 @@ pub use options::{
 #[cfg(feature = "experiments")]
 pub use options::{Scoring, Switches};
 pub use points::Points;
-pub use tier::Purpose;
+pub use purpose::Purpose;
 pub use value::Value;
 
 /// The README's example, compiled and run with the other documentation tests.

@@ -11,8 +11,8 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
 use crate::coding::Decoder;
 use crate::error::{Error, Result};
+use crate::ids::FileId;
 use crate::key::{MAX_SEQ, SeqNo};
-use crate::version::edit::FileId;
 
 /// Version of the header, the framing and the payloads.
 pub(crate) const FORMAT_VERSION: u32 = 1;

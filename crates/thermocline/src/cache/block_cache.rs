@@ -7,7 +7,7 @@ use quick_cache::sync::Cache;
 use quick_cache::{OptionsBuilder, Weighter};
 
 use super::flash::{Flash, FlashIo};
-use crate::version::edit::FileId;
+use crate::ids::FileId;
 
 /// What an entry costs beside its bytes: slot, key, reference count, allocator.
 const ENTRY_OVERHEAD: u64 = 112;

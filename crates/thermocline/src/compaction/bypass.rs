@@ -1,9 +1,9 @@
 //! Past level f: what of the level above goes straight to the slow tier.
 
 use crate::key::MAX_SEQ;
+use crate::purpose::Purpose;
 use crate::sync::Arc;
 use crate::table::{Located, ReadTrace};
-use crate::tier::Purpose;
 use crate::version::TableHandle;
 
 /// The part of level f that a *bypass* passes by: a crossing whose input comes from the level above f.

@@ -11,18 +11,21 @@ use super::table_size::TableSizes;
 use crate::db::{Engine, Installed, Tree, Work};
 use crate::error::{Error, Result};
 use crate::executor::{Job, Step};
+use crate::ids::FileId;
 use crate::iter::InternalIterator;
 use crate::merge::MergingIter;
 use crate::metrics::CompactionMetrics;
 use crate::placement::{Brought, ByLevel, Output, Router, Source, UP};
 use crate::points::point;
 use crate::promotion::RecordsIter;
+use crate::purpose::Purpose;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
+use crate::table::TableMeta;
 use crate::table::{ScanOptions, TableBuilder, TableIdentity};
-use crate::tier::{Purpose, Reservation};
+use crate::tier::Reservation;
 use crate::version::LevelIter;
-use crate::version::edit::{FileId, TableMeta, VersionEdit};
+use crate::version::edit::VersionEdit;
 
 /// Tables of the next level that a table of a fast level meets about at most. Room for what a job writes is set
 /// aside on the fast tier while one is near, and kept from hot records for as long.

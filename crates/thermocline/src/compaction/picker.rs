@@ -15,10 +15,10 @@ use super::plan::{Cause, Plan, Running, union};
 use super::table_size::TableSizes;
 use super::targets::LevelTargets;
 use crate::db::Passed;
+use crate::ids::FileId;
 use crate::key::{KeyRange, SeqNo};
 use crate::placement::Output;
 use crate::sync::Arc;
-use crate::version::edit::FileId;
 use crate::version::{MAX_LEVELS, TableHandle, Version};
 
 /// How urgent it is to merge small tables, where a level at its target has 1.

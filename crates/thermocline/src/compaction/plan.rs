@@ -1,10 +1,10 @@
 //! What a compaction takes, where it writes, and what it keeps others from touching.
 
 use super::bypass::Bypass;
+use crate::ids::FileId;
 use crate::key::KeyRange;
 use crate::placement::Output;
 use crate::sync::Arc;
-use crate::version::edit::FileId;
 use crate::version::{TableHandle, Version};
 
 /// Key ranges of levels that a running job writes to, or that nobody may write to meanwhile (I11).

@@ -10,6 +10,7 @@ use super::tree::Tree;
 use crate::compaction::{CompactionJob, Picker, Plan};
 use crate::error::{Error, Result};
 use crate::executor::Lane;
+use crate::ids::FileId;
 use crate::metrics::Activity;
 use crate::options::{Compression, MEMTABLES};
 use crate::placement::SpacePlan;
@@ -18,7 +19,6 @@ use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Mutex};
 use crate::tier::{Reservation, Tier};
 use crate::version::TableHandle;
-use crate::version::edit::FileId;
 
 /// Background work whose failure may pass. Each kind has failures of its own: a slow tier that is full refuses
 /// crossings, and has nothing to do with who waits for a flush.

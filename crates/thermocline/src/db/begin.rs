@@ -8,11 +8,12 @@ use super::open::Parts;
 use super::tracking::{discard_ralt, open_ralt, placed_by};
 use super::unfinished;
 use crate::error::Result;
+use crate::ids::FileId;
 use crate::points::point;
 use crate::ralt::Ralt;
 use crate::sync::Arc;
-use crate::version::edit::{FileId, FoundLog};
 use crate::version::{Manifest, identity};
+use crate::wal::FoundLog;
 use crate::wal::{self, Recovered, Surveyed, Wal};
 
 /// What a store goes on with.

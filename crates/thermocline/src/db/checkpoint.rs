@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::directories::dir_conflict;
 use super::engine::Engine;
 use super::open::Locks;
-use super::tracking::ralt_dir;
 use super::unfinished::{self, Making};
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
+use crate::options::dir_conflict;
+use crate::options::ralt_dir;
 use crate::points::point;
 use crate::storage::{FileInfo, Medium, is_one_dir};
 use crate::sync::Arc;

@@ -288,7 +288,7 @@ impl Engine {
     /// Inserts a group's records; gives back the memory they take, and the bytes of those that are nobody's.
     fn apply(&self, first_seq: SeqNo, run: &[Arc<Pending>]) -> Result<(u64, u64)> {
         let trees = self.trees.load();
-        let mut current: Option<(&Arc<Tree>, Arc<crate::version::Superversion>)> = None;
+        let mut current: Option<(&Arc<Tree>, Arc<crate::read::Superversion>)> = None;
         let mut seq = first_seq;
         let (mut bytes, mut unowned) = (0, 0);
         for pending in run {

@@ -9,10 +9,11 @@ use crate::error::{Error, Result};
 use crate::executor::{Job, Lane, Step};
 use crate::metrics::Activity;
 use crate::points::point;
+use crate::purpose::Purpose;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::table::{ReadTrace, Table};
-use crate::tier::{CopyWriter, Purpose};
+use crate::tier::CopyWriter;
 use crate::version::TableHandle;
 
 /// Bytes copied in a step.

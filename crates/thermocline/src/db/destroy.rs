@@ -8,10 +8,10 @@ use super::tracking::{check_not_alone, discard_ralt};
 use super::unfinished;
 use crate::cache::discard_flash;
 use crate::error::{Error, Result};
+use crate::ids::{FileId, table_number};
 use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::tier::{Tier, copy_number};
-use crate::version::edit::{FileId, table_number};
 use crate::version::{
     CURRENT, CURRENT_TEMPORARY, Manifest, current_manifest, identity, manifest_file_name,
     manifest_number,

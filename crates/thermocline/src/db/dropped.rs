@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Weak;
 
 use super::tree::Tree;
+use crate::ids::KeyspaceId;
 use crate::sync::Arc;
-use crate::version::edit::KeyspaceId;
 
 /// Up to so many are not worth a look at who holds them.
 const FEW: usize = 64;

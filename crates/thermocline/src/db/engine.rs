@@ -21,6 +21,7 @@ use crate::cache::{BlockCache, PinBudget, RecordCache};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
+use crate::ids::{FileId, KeyspaceId};
 use crate::key::SeqNo;
 use crate::metrics::CpuTimes;
 use crate::options::{Options, Resolved};
@@ -31,9 +32,10 @@ use crate::storage::{Medium, StoreLock};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::table::LazyTable;
+use crate::table::TableMeta;
 use crate::tier::Tier;
-use crate::version::edit::{FileId, FoundLog, KeyspaceId, TableMeta};
 use crate::version::{FileGuard, Graveyard, HotEstimate, Manifest, TableHandle};
+use crate::wal::FoundLog;
 
 /// An open store.
 pub(crate) struct Engine {

@@ -9,11 +9,14 @@ use crate::executor::{Job, Step};
 use crate::iter::InternalIterator;
 use crate::memtable::{Memtable, MemtableIter};
 use crate::points::point;
+use crate::purpose::Purpose;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
+use crate::table::TableMeta;
 use crate::table::{TableBuilder, TableIdentity};
-use crate::tier::{Purpose, Reservation, Tier};
-use crate::version::edit::{TableMeta, VersionEdit};
+use crate::tier::{Reservation, Tier};
+use crate::version::AfterRemoval;
+use crate::version::edit::VersionEdit;
 
 /// Flushes the memtables of one keyspace in freeze order (I2), one a step.
 #[derive(Debug)]
@@ -261,16 +264,6 @@ impl Engine {
         self.executor.notify();
     }
 
-    /// What follows the removal of files when no job's end does: writers may be slowed, and compactions have been refused, for
-    /// the room that they took. Room that settles slowly ([`Engine::update_hot_room`]) is measured at changes of a tree alone.
-    pub(crate) fn after_removal(&self) {
-        if self.check_open().is_ok() {
-            self.update_pressure();
-            self.schedule();
-        }
-        self.executor.notify();
-    }
-
     /// Removes obsolete files that nobody holds any more; whether there were any.
     pub(crate) fn sweep(&self) -> bool {
         let has_removed = self.graveyard.sweep() > 0;
@@ -281,6 +274,18 @@ impl Engine {
     }
 }
 
+impl AfterRemoval for Engine {
+    /// What follows the removal of files when no job's end does: writers may be slowed, and compactions have been refused, for
+    /// the room that they took. Room that settles slowly ([`Engine::update_hot_room`]) is measured at changes of a tree alone.
+    fn after_removal(&self) {
+        if self.check_open().is_ok() {
+            self.update_pressure();
+            self.schedule();
+        }
+        self.executor.notify();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,7 +293,7 @@ mod tests {
     use crate::executor::Stepped;
     use crate::options::Options;
     use crate::storage::{Fault, Faulty, Memory, Operation};
-    use crate::version::edit::FoundLog;
+    use crate::wal::FoundLog;
 
     /// A flush that had ended took the next one's flag away when it was dropped, and while that one waited
     /// or ran a third could be queued. The store's own threads flush one after the other. An executor that

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use super::{Db, Engine};
 use crate::batch::{Batch, Ops, detached};
 use crate::error::{Error, Result};
+use crate::ids::KeyspaceId;
 use crate::key::{Kind, SeqNo};
 use crate::sync::Arc;
-use crate::version::edit::KeyspaceId;
 use crate::wal;
 
 /// The batches of a store's log from a sequence number on, in the order they took effect.
@@ -205,8 +205,8 @@ mod tests {
     use super::*;
     use crate::executor::Stepped;
     use crate::options::Options;
+    use crate::purpose::Purpose;
     use crate::storage::Memory;
-    use crate::tier::Purpose;
 
     fn open() -> Db {
         let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(Memory::new()));

@@ -10,11 +10,12 @@ use super::builder::DbBuilder;
 use super::shape::Shape;
 use super::unfinished;
 use crate::error::{Error, Result};
+use crate::ids::table_number;
 use crate::options::Resolved;
 use crate::placement::last_fast_level;
 use crate::sync::Arc;
 use crate::tier::Tier;
-use crate::version::edit::{KeyspaceMeta, table_number};
+use crate::version::edit::KeyspaceMeta;
 use crate::version::identity;
 
 pub(super) const DEFAULT_KEYSPACE: &str = "default";

@@ -7,16 +7,16 @@ use super::stats::Found;
 use super::tree::Tree;
 use crate::error::Result;
 use crate::executor::{Job, Lane, Step};
+use crate::ids::KeyspaceId;
 use crate::key::{Kind, SeqNo};
 use crate::metrics::{Activity, HotRapMetrics, RaltMetrics, Refusal};
 use crate::options::Switches;
 use crate::points::point;
 use crate::ralt::Ralt;
+use crate::read::Superversion;
+use crate::record::Record;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::table::Record;
-use crate::version::Superversion;
-use crate::version::edit::KeyspaceId;
 
 /// How much of the room for the last fast level the hot set may take. Nearly all: a record that is hot
 /// and does not fit costs a read of the slow tier each time, and the picker finds the tables that

@@ -8,12 +8,12 @@ use super::range::{Range, owned_bounds, prefix_end};
 use super::{Engine, Handle, Tree};
 use crate::batch::Batch;
 use crate::error::Result;
+use crate::ids::KeyspaceId;
 use crate::key::{Kind, SeqNo};
 use crate::metrics::KeyspaceMetrics;
 use crate::options::Durability;
 use crate::sync::Arc;
 use crate::value::Value;
-use crate::version::edit::KeyspaceId;
 
 /// A named, ordered set of records: one LSM-tree. All keyspaces of a store share its log, its
 /// sequence numbers, its memory and its tiers.

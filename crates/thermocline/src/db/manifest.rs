@@ -8,10 +8,11 @@ use bytes::Bytes;
 use super::engine::Engine;
 use super::tree::Tree;
 use crate::error::{Error, Result};
+use crate::ids::KeyspaceId;
 use crate::placement::last_fast_level;
 use crate::points::point;
 use crate::sync::Arc;
-use crate::version::edit::{KeyspaceId, KeyspaceMeta, Learned, VersionEdit};
+use crate::version::edit::{KeyspaceMeta, Learned, VersionEdit};
 use crate::version::{Manifest, Version};
 
 /// Longest keyspace name, in bytes.
@@ -200,7 +201,7 @@ mod tests {
     use crate::options::Options;
     use crate::promotion::tests::scene::{F, KEYS, Scene, everything, options, value};
     use crate::storage::{Faulty, Medium, Memory};
-    use crate::version::edit::FoundLog;
+    use crate::wal::FoundLog;
 
     /// An edit that makes a manifest long by itself.
     fn long() -> VersionEdit {

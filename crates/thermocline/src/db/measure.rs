@@ -11,8 +11,9 @@ use crate::metrics::{
     HeatReport, IoMetrics, KeyspaceMetrics, LevelMetrics, MemoryMetrics, Metrics, StallMetrics,
     TierMetrics,
 };
+use crate::purpose::Purpose;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::tier::{Purpose, Tier};
+use crate::tier::Tier;
 use crate::version::MAX_LEVELS;
 
 fn seconds(nanos: &AtomicU64) -> f64 {

@@ -13,7 +13,6 @@ mod compactions;
 mod copying;
 mod debug;
 mod destroy;
-mod directories;
 mod dropped;
 mod engine;
 mod fit;
@@ -68,13 +67,11 @@ pub use repair::{Loss, RepairReport};
 pub use snapshot::Snapshot;
 
 pub(crate) use background::Work;
-pub(crate) use directories::dir_conflict;
 pub(crate) use engine::Engine;
 pub(crate) use passed::Passed;
 #[cfg(test)]
 pub(crate) use record_cache::Moment;
 pub(crate) use shape::Shape;
-pub(crate) use tracking::ralt_dir;
 pub(crate) use tree::{FrozenPromotion, Installed, Tree};
 
 use std::ops::Deref;

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use super::founding::refuse_foreign_tables;
 use super::shape::Shape;
 use crate::error::{Error, Result};
+use crate::ids::KeyspaceId;
 use crate::options::{Options, Resolved};
 use crate::placement::last_fast_level;
 use crate::sync::Arc;
 use crate::tier::Tier;
-use crate::version::edit::{KeyspaceId, KeyspaceMeta, VersionEdit};
+use crate::version::edit::{KeyspaceMeta, VersionEdit};
 use crate::version::{MAX_LEVELS, identity};
 
 /// Where a keyspace was made with one tier, and there are more now, the level f that it gets: as of

@@ -1,9 +1,9 @@
 //! Numbers in the names of a store's files, against those that it has come to.
 
 use crate::error::{Error, Result};
+use crate::ids::{FileId, table_number};
 use crate::sync::Arc;
 use crate::tier::{Tier, copy_number};
-use crate::version::edit::{FileId, table_number};
 use crate::version::manifest_number;
 use crate::wal::segment_number;
 

@@ -9,7 +9,6 @@ use super::background::Background;
 use super::begin::Begun;
 use super::builder::DbBuilder;
 use super::commit::Commit;
-use super::directories::dir_conflict;
 use super::founding::{FIRST_FILE, check_first_is_there, found_new_store, new_shape};
 use super::more_tiers::{check_new_tiers, divide_levels};
 use super::numbers::check_numbers;
@@ -23,8 +22,10 @@ use crate::cache::{
     BlockCache, Flash, FlashPlan, PinBudget, RecordCache, discard_flash, open_flash,
 };
 use crate::error::{Error, Result};
+use crate::ids::KeyspaceId;
 use crate::key::{Kind, SeqNo};
 use crate::metrics::CpuTimes;
+use crate::options::dir_conflict;
 use crate::options::{Options, Resolved};
 use crate::placement::SpacePlan;
 use crate::points::point;
@@ -32,7 +33,7 @@ use crate::storage::{StoreLock, is_one_dir};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
-use crate::version::edit::{KeyspaceId, KeyspaceMeta, VersionEdit};
+use crate::version::edit::{KeyspaceMeta, VersionEdit};
 use crate::version::{
     Graveyard, MAX_LEVELS, Manifest, identity, manifest_file_name, manifest_number,
 };

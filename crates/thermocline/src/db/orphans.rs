@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use super::shape::Shape;
 use crate::error::{Error, Result};
+use crate::ids::{FileId, table_file_name, table_number};
 use crate::key::SeqNo;
 use crate::sync::Arc;
 use crate::table::SelfDescribed;
 use crate::tier::{Tier, copy_number};
-use crate::version::edit::{FileId, table_file_name, table_number};
 use crate::wal::Recovered;
 
 /// The manifest in force.

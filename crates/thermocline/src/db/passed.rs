@@ -13,15 +13,16 @@ use super::engine::Engine;
 use super::tree::Tree;
 use crate::error::Result;
 use crate::executor::{Lane, Step};
+use crate::ids::KeyspaceId;
 use crate::iter::InternalIterator;
 use crate::key::{KeyRange, SeqNo};
 use crate::memtable::Memtable;
 use crate::merge::MergingIter;
 use crate::metrics::Activity;
+use crate::read::Superversion;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Mutex};
-use crate::version::edit::KeyspaceId;
-use crate::version::{Superversion, Version};
+use crate::version::Version;
 
 /// An iterator that passes so many entries on its way to one record has them taken away. To pass
 /// them takes about as long as one read of a disk, and to flush them about as long as a few.

@@ -8,16 +8,17 @@ use super::engine::Engine;
 use super::passed::Passing;
 use super::tree::Tree;
 use crate::error::{Error, Result};
+use crate::ids::KeyspaceId;
 use crate::iter::InternalIterator;
 use crate::key::{InternalKey, Kind, MAX_SEQ, SeqNo};
 use crate::memtable::MemtableIter;
 use crate::merge::MergingIter;
+use crate::purpose::Purpose;
+use crate::read::Superversion;
 use crate::sync::Arc;
 use crate::table::ScanOptions;
-use crate::tier::Purpose;
 use crate::value::Value;
-use crate::version::edit::KeyspaceId;
-use crate::version::{LevelIter, Superversion, TableHandle};
+use crate::version::{LevelIter, TableHandle};
 
 /// Most bytes read ahead for a scan that goes on.
 const READAHEAD: usize = 256 << 10;

@@ -8,14 +8,16 @@ use super::record_cache::Moment;
 use super::stats::{Found, sampled};
 use super::tree::Tree;
 use crate::error::Result;
+use crate::ids::FileId;
 use crate::key::{Kind, SeqNo};
 use crate::points::point;
+use crate::read::{PromotionView, Superversion};
+use crate::record::Record;
 use crate::storage::{IoBuf, ReadRequest};
 use crate::sync::Arc;
-use crate::table::{BlockHandle, BlockSource, Located, ReadTrace, Record, Table};
+use crate::table::{BlockHandle, BlockSource, Located, ReadTrace, Table};
 use crate::value::Value;
-use crate::version::edit::FileId;
-use crate::version::{MAX_LEVELS, PromotionView, Superversion, TableHandle};
+use crate::version::{MAX_LEVELS, TableHandle};
 
 /// Most bytes of blocks that a `multi_get` has read at once, before they are decoded: enough for all
 /// that a device does at once.

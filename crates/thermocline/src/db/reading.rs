@@ -9,10 +9,10 @@ use super::begin::Begun;
 use super::open::Parts;
 use super::tracking::open_ralt;
 use crate::error::{Error, Result};
+use crate::ids::FileId;
 use crate::storage::LogFile;
 use crate::sync::Arc;
 use crate::version::Manifest;
-use crate::version::edit::FileId;
 use crate::wal::{Surveyed, Wal};
 
 impl Parts<'_> {

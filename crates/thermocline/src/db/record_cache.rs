@@ -69,9 +69,9 @@ use crate::key::{Kind, SeqNo};
 use crate::memtable::{Memtable, MemtableIter};
 use crate::metrics::{HitMetrics, RecordCacheMetrics};
 use crate::points::point;
+use crate::read::Superversion;
+use crate::record::Record;
 use crate::sync::Arc;
-use crate::table::Record;
-use crate::version::Superversion;
 
 /// The moment that a read is of.
 #[derive(Debug, Clone, Copy)]

@@ -10,10 +10,11 @@ use super::shape::Shape;
 use super::tree::Tree;
 use crate::cache::{BlockCache, PinBudget};
 use crate::error::Result;
+use crate::ids::KeyspaceId;
 use crate::sync::Arc;
 use crate::table::LazyTable;
+use crate::table::TableMeta;
 use crate::tier::Tier;
-use crate::version::edit::{KeyspaceId, TableMeta};
 use crate::version::{TableHandle, Version};
 use crate::wal::{Cut, Recovered};
 

@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use crate::ids::{FileId, KeyspaceId, MAX_NUMBER};
 use crate::key::{MAX_SEQ, SeqNo};
-use crate::version::edit::{
-    FileId, FoundLog, KeyspaceId, KeyspaceMeta, Learned, MAX_NUMBER, PlacedBy, TableMeta,
-    VersionEdit,
-};
+use crate::table::TableMeta;
+use crate::version::edit::{KeyspaceMeta, Learned, PlacedBy, VersionEdit};
 use crate::wal::Bounds;
+use crate::wal::FoundLog;
 
 /// An edit that cannot follow from those before it.
 #[derive(Debug)]

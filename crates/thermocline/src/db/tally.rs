@@ -1,9 +1,9 @@
 //! What every write asks about all keyspaces: counted as it changes, for a look at each of thousands would cost
 //! a write more than the write itself.
 
+use crate::read::Superversion;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::version::Superversion;
 
 /// Counts over all keyspaces of a store.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! RALT's place in the store: opened with it, remembered by its manifest, copied and removed with it.
 
-use std::path::{Path, PathBuf};
+use crate::options::ralt_dir;
 
 use super::builder::DbBuilder;
 use super::engine::Engine;
@@ -12,11 +12,6 @@ use crate::ralt::{self, Ralt, RaltParts};
 use crate::sync::Arc;
 use crate::tier::Tier;
 use crate::version::edit::PlacedBy;
-
-/// RALT's directory, for a fast tier at `path`.
-pub(crate) fn ralt_dir(path: &Path) -> PathBuf {
-    path.join("ralt")
-}
 
 /// Opens RALT, if hotness decides where records live. `shape` is what the store's manifest says.
 pub(super) fn open_ralt(
@@ -116,6 +111,7 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
     use std::sync::mpsc;
     use std::thread;
     use std::time::Duration;

@@ -12,16 +12,18 @@ use super::shares::Share;
 use super::tally::Tally;
 use crate::compaction::{BypassWorth, Hotness, LevelTargets, Picker, Plan, Running, TableSizes};
 use crate::error::Result;
+use crate::ids::KeyspaceId;
 use crate::key::{Kind, SeqNo};
 use crate::memtable::Memtable;
 use crate::placement::Brought;
 use crate::points::point;
 use crate::promotion::{PromotionCache, PromotionGate, Taken};
 use crate::ralt::Ralt;
+use crate::read::{Superversion, newest_below};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
-use crate::version::edit::{KeyspaceId, KeyspaceMeta, Learned, VersionEdit};
-use crate::version::{MAX_LEVELS, PastVersions, Superversion, TableHandle, Version, newest_below};
+use crate::version::edit::{KeyspaceMeta, Learned, VersionEdit};
+use crate::version::{MAX_LEVELS, PastVersions, TableHandle, Version};
 
 /// One keyspace.
 #[derive(Debug)]

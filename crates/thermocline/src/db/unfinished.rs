@@ -8,13 +8,14 @@
 
 use std::path::Path;
 
-use super::tracking::ralt_dir;
 use crate::error::{Error, Result};
+use crate::ids::table_number;
+use crate::options::ralt_dir;
+use crate::purpose::Purpose;
 use crate::ralt;
 use crate::storage::{LogStore, Medium, is_of_directory};
 use crate::sync::Arc;
-use crate::tier::{Purpose, Tier, copy_number};
-use crate::version::edit::table_number;
+use crate::tier::{Tier, copy_number};
 use crate::version::{CURRENT, CURRENT_TEMPORARY, identity, manifest_file_name, manifest_number};
 use crate::wal::{log_store, segment_number};
 

@@ -6,12 +6,14 @@ use rand::{RngExt, SeedableRng};
 
 use super::store::{DATABASE, TestTiers, corpus_dir, first_edit};
 use super::{NUMBER, TARGETS, sealed, table_meta};
+use crate::ids::table_file_name;
 use crate::key::{InternalKey, Kind};
 use crate::log_format::FileKind;
+use crate::purpose::Purpose;
 use crate::table::{TableBuilder, TableIdentity};
-use crate::tier::Purpose;
-use crate::version::edit::{FoundLog, PlacedBy, VersionEdit, table_file_name};
+use crate::version::edit::{PlacedBy, VersionEdit};
 use crate::version::identity;
+use crate::wal::FoundLog;
 use crate::{Batch, Compression};
 
 /// Mutations of each target's whole corpus.

@@ -16,13 +16,15 @@ use bytes::Bytes;
 
 use crate::batch::Ops;
 use crate::cache::{BlockCache, PinBudget};
+use crate::ids::table_file_name;
 use crate::iter::InternalIterator;
 use crate::key::{InternalKey, KeyRange, MAX_SEQ};
 use crate::log_format::{FileHeader, FileKind, put_record};
+use crate::purpose::Purpose;
 use crate::sync::Arc;
+use crate::table::TableMeta;
 use crate::table::{ReadTrace, ScanOptions, Table};
-use crate::tier::Purpose;
-use crate::version::edit::{TableMeta, VersionEdit, table_file_name};
+use crate::version::edit::VersionEdit;
 use crate::version::{identity, manifest_file_name};
 use crate::wal::{log_store, segment_file_name};
 use store::{DATABASE, TestTiers};

@@ -1,14 +1,14 @@
 //! By which settings a store's accesses are scored, and what is hot is limited; and what is known of them.
 
-use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{Content, PlacedBy, manifest};
-use crate::db::ralt_dir;
 use crate::error::Result;
+use crate::options::ralt_dir;
 use crate::options::{HotRapOptions, Options};
-use crate::ralt::Ralt;
-use crate::storage::Disk;
+pub use crate::ralt::AccessRecords;
+use crate::ralt::{Ralt, STATE};
+use crate::storage::{Disk, Medium};
 
 /// The settings that the records of recent accesses in the first tier of `options` are scored and limited by, and the defaults for
 /// the others. Whoever opens the store with other ones begins anew to learn what is hot, or forgets a part of it; so this is what a
@@ -58,52 +58,6 @@ impl AccessRecordsReport {
     }
 }
 
-/// What is known of accesses to a closed store, by its state. Names are those of [`crate::metrics::RaltMetrics`].
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct AccessRecords {
-    /// The database that they are of.
-    pub database: u128,
-    /// Most bytes of keys and values that may be hot. While the store is open, room in its last fast level may limit them more.
-    pub hot_set_limit_bytes: u64,
-    /// Tables of access records, in bytes.
-    pub physical_bytes: u64,
-    /// What `physical_bytes` is kept below.
-    pub physical_limit_bytes: u64,
-    /// Access records in tables; of a key that lies in several, each.
-    pub records: u64,
-    /// How many tables there are.
-    pub tables: u64,
-    /// The score, as of the state, from which on a record is hot, in the class of records that the limit goes through.
-    pub hot_threshold: f64,
-    /// The score, as of the state, below which the last eviction forgot records, in the class of records that it went through.
-    pub evicted_threshold: f64,
-    /// Evictions ever.
-    pub evictions: u64,
-    /// The time slice: bytes accessed so far by the slice's size.
-    pub tick: u64,
-}
-
-impl fmt::Display for AccessRecords {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "hot set of at most {} bytes, hot from a score of {:.3} on; {} records in {} tables, {} of at most {} bytes; {} evictions",
-            self.hot_set_limit_bytes,
-            self.hot_threshold,
-            self.records,
-            self.tables,
-            self.physical_bytes,
-            self.physical_limit_bytes,
-            self.evictions
-        )?;
-        if self.evictions > 0 {
-            write!(f, ", forgotten below {:.3}", self.evicted_threshold)?;
-        }
-        write!(f, "; slice {}, database {:032x}", self.tick, self.database)
-    }
-}
-
 /// The state of the access records in the first tier of `options`. None where the store places no records by hotness, or nothing says
 /// that it does and no state is there.
 ///
@@ -117,7 +71,7 @@ pub fn access_records(options: &Options) -> Result<Option<AccessRecordsReport>> 
     }
     let expected = manifest.placed_by == Some(PlacedBy::Hotness);
     let dir = ralt_dir(&options.tiers[0].path);
-    let mut found = Ralt::inspect(&Disk::new(false), &dir, expected)?;
+    let mut found = report(&Disk::new(false), &dir, expected)?;
     if let Some(report) = &mut found
         && let Some(records) = report.contents.valid()
         && manifest.database.is_some_and(|id| id != records.database)
@@ -126,4 +80,30 @@ pub fn access_records(options: &Options) -> Result<Option<AccessRecordsReport>> 
         report.problems.push(of);
     }
     Ok(found)
+}
+
+/// What the state in the directory `path` says. Where there is none: damage if one is `expected`, else nothing.
+///
+/// # Errors
+/// I/O errors.
+pub(crate) fn report(
+    medium: &dyn Medium,
+    path: &Path,
+    expected: bool,
+) -> Result<Option<AccessRecordsReport>> {
+    let file = path.join(STATE);
+    let Some(found) = Ralt::inspect(medium, path)? else {
+        return Ok(expected.then(|| AccessRecordsReport {
+            file,
+            bytes: 0,
+            contents: Content::Damaged("the file is missing".to_owned()),
+            problems: Vec::new(),
+        }));
+    };
+    Ok(Some(AccessRecordsReport {
+        file,
+        bytes: found.bytes,
+        contents: found.records.map_or_else(Content::Damaged, Content::Valid),
+        problems: found.problems,
+    }))
 }

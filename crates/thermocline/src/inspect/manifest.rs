@@ -11,8 +11,9 @@ use crate::options::Options;
 use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::tier::Tier;
-use crate::version::edit::{FoundLog, Learned, PlacedBy, VersionEdit};
+use crate::version::edit::{Learned, PlacedBy, VersionEdit};
 use crate::version::{current_manifest, manifest_file_name};
+use crate::wal::FoundLog;
 use crate::wal::log_store;
 
 /// The manifest in force.

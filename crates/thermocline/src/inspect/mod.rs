@@ -33,6 +33,8 @@ use std::fmt;
 use std::path::Path;
 
 pub use crate::version::edit::PlacedBy;
+#[cfg(test)]
+pub(crate) use hotness::report;
 pub use hotness::{AccessRecords, AccessRecordsReport, access_records, hotness};
 pub use manifest::{Change, Edit, ManifestReport, manifest};
 pub use shape::TableEntry;

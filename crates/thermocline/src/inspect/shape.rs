@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::Key;
 use crate::key::SeqNo;
-use crate::version::edit::TableMeta;
+use crate::table::TableMeta;
 
 /// What the manifest says of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]

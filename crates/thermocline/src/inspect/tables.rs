@@ -8,11 +8,12 @@ use super::{Content, TableEntry, damage, manifest, open_tiers};
 use crate::cache::{BlockCache, PinBudget};
 use crate::db::Shape;
 use crate::error::{Error, Result};
+use crate::ids::{FileId, table_number};
 use crate::options::Options;
 use crate::sync::Arc;
 use crate::table::Table;
+use crate::table::TableMeta;
 use crate::tier::Tier;
-use crate::version::edit::{FileId, TableMeta, table_number};
 
 /// The tables of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]

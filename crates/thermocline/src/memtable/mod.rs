@@ -12,9 +12,10 @@ use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
 
 use crate::key::{InternalKey, Kind, SeqNo};
+use crate::record::Record;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::table::{LongKeys, Record};
+use crate::table::LongKeys;
 use crate::value::Value;
 use key::{MemKey, Probe};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::tier::Purpose;
+use crate::purpose::Purpose;
 
 fn tier(index: u64) -> TierMetrics {
     let base = (index + 1) * 1_000_000;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{CpuMetrics, HotRapMetrics, KeyspaceMetrics};
-use crate::tier::Purpose;
+use crate::purpose::Purpose;
 
 /// Operations and bytes of one purpose on one tier.
 #[derive(Debug, Clone, PartialEq, Eq)]

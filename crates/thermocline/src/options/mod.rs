@@ -1,9 +1,11 @@
 //! Settings of a store: plain data, validated in one place ([`Options::validate`]).
 
+mod directories;
 mod hotrap;
 mod tier;
 mod validate;
 
+pub(crate) use directories::{dir_conflict, ralt_dir};
 pub use hotrap::{HotRapOptions, Placement};
 #[cfg(not(feature = "experiments"))]
 pub(crate) use hotrap::{Scoring, Switches};

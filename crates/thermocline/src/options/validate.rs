@@ -1,7 +1,7 @@
 //! Checks settings against each other and fills in what is derived.
 
+use super::dir_conflict;
 use super::{Options, Placement, TierOptions};
-use crate::db::dir_conflict;
 use crate::error::{Error, Result};
 
 /// Memtables that may exist at once: the active one and those waiting for their flush.

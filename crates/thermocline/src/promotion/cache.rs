@@ -8,9 +8,9 @@ use crossbeam_skiplist::SkipMap;
 
 use super::gate::Taken;
 use crate::key::{KeyRange, Kind, SeqNo};
+use crate::record::Record;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::table::Record;
 use crate::value::Value;
 
 /// What a record costs beside its bytes: the skiplist node and the allocator.

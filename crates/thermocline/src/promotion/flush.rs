@@ -9,12 +9,14 @@ use crate::executor::{Job, Lane, Step};
 use crate::key::{InternalKey, Kind, MAX_SEQ};
 use crate::metrics::Activity;
 use crate::points::point;
+use crate::purpose::Purpose;
+use crate::read::Superversion;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
+use crate::table::TableMeta;
 use crate::table::{LongKeys, ReadTrace, TableBuilder, TableIdentity};
-use crate::tier::{Purpose, Reservation};
-use crate::version::Superversion;
-use crate::version::edit::{TableMeta, VersionEdit};
+use crate::tier::Reservation;
+use crate::version::edit::VersionEdit;
 
 /// What became of a promotion that has not failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,13 +4,14 @@ use bytes::Bytes;
 
 use super::cache::{Promoted, PromotionCache};
 use crate::cache::LARGE_BUFFER;
+use crate::ids::FileId;
 use crate::key::{KeyRange, SeqNo};
 use crate::metrics::Refusal;
 use crate::placement::Brought;
+use crate::read::{PromotionView, Superversion};
+use crate::record::Record;
 use crate::sync::{Arc, Mutex};
-use crate::table::Record;
-use crate::version::edit::FileId;
-use crate::version::{PromotionView, Superversion, TableHandle};
+use crate::version::TableHandle;
 
 /// A crossing that is under way: between its start and its installation, newer versions of the
 /// keys in its inputs are about to appear below level f.

@@ -6,10 +6,10 @@ use crossbeam_utils::CachePadded;
 
 use super::record::{PREFIX_LEN, put_tracked_key};
 use super::sizes::Sizes;
+use crate::ids::KeyspaceId;
 use crate::key::MAX_KEY_LEN;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::version::edit::KeyspaceId;
 
 /// Threads beyond these share a buffer with another.
 const SHARDS: usize = 16;

@@ -7,12 +7,12 @@ use super::reuse::Census;
 use super::scoring::Model;
 use super::version::{Tracked, Version};
 use crate::error::{Error, Result};
+use crate::ids::KeyspaceId;
 use crate::iter::InternalIterator;
 use crate::key::{InternalKey, Kind, MAX_SEQ};
+use crate::purpose::Purpose;
 use crate::sync::Arc;
 use crate::table::{ScanOptions, TableIter};
-use crate::tier::Purpose;
-use crate::version::edit::KeyspaceId;
 
 /// The tables of one sorted run, forward only. Other than [`crate::version::LevelIter`] it begins
 /// a trimmed table behind the records that were merged away.

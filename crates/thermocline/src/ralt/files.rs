@@ -12,15 +12,17 @@ use super::sizes::Sizes;
 use super::version::Tracked;
 use crate::cache::{BlockCache, PinBudget};
 use crate::error::Result;
+use crate::ids::{FileId, KeyspaceId};
 use crate::key::{InternalKey, Kind};
 use crate::options::{Compression, FilterPolicy, TierOptions};
 use crate::points::Points;
+use crate::purpose::Purpose;
 use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::table::TableMeta;
 use crate::table::{Table, TableBuilder, TableIdentity};
-use crate::tier::{Purpose, Reservation, Tier};
-use crate::version::edit::{FileId, KeyspaceId, TableMeta};
+use crate::tier::{Reservation, Tier};
 
 /// Where RALT's tables and its state lie.
 #[derive(Debug)]

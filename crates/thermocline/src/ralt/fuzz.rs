@@ -19,10 +19,11 @@ use crate::error::Result;
 use crate::key::{InternalKey, KeyRange, Kind};
 use crate::options::{HotRapOptions, TierOptions};
 use crate::points::Points;
+use crate::purpose::Purpose;
 use crate::storage::{Medium, Memory};
 use crate::sync::Arc;
 use crate::table::{TableBuilder, TableIdentity};
-use crate::tier::{Purpose, Tier};
+use crate::tier::Tier;
 use crate::version::edit::PlacedBy;
 
 const DATABASE: u128 = 0xf0_22;

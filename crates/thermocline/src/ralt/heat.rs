@@ -7,8 +7,8 @@ use super::cursor::Merged;
 use super::record::{Record, split_key};
 use super::shared::Shared;
 use crate::error::Result;
+use crate::ids::KeyspaceId;
 use crate::metrics::{HeatPoint, HeatReport, HotKey};
-use crate::version::edit::KeyspaceId;
 
 /// Bytes read from a run in one I/O.
 const READAHEAD: usize = 256 << 10;

@@ -5,9 +5,9 @@ use super::record::{PREFIX_LEN, tracked_key};
 use super::shared::Shared;
 use super::version::Version;
 use crate::error::Result;
+use crate::ids::KeyspaceId;
 use crate::key::KeyRange;
 use crate::sync::Arc;
-use crate::version::edit::KeyspaceId;
 
 /// Bytes read from a run in one I/O.
 const READAHEAD: usize = 128 << 10;

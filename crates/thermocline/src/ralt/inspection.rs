@@ -1,47 +1,91 @@
 //! RALT's state on disk, as inspection shows it. No table is opened.
 
+use std::fmt;
 use std::path::Path;
 
 use super::Ralt;
 use super::scoring::{Model, Moment};
 use super::state::{NAME, State, TableState};
 use crate::error::{Error, Result};
-use crate::inspect::{AccessRecords, AccessRecordsReport, Content};
 use crate::storage::{FileInfo, Medium};
-use crate::version::edit::TableMeta;
+use crate::table::TableMeta;
+
+/// What is known of accesses to a closed store, by its state. Names are those of [`crate::metrics::RaltMetrics`].
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct AccessRecords {
+    /// The database that they are of.
+    pub database: u128,
+    /// Most bytes of keys and values that may be hot. While the store is open, room in its last fast level may limit them more.
+    pub hot_set_limit_bytes: u64,
+    /// Tables of access records, in bytes.
+    pub physical_bytes: u64,
+    /// What `physical_bytes` is kept below.
+    pub physical_limit_bytes: u64,
+    /// Access records in tables; of a key that lies in several, each.
+    pub records: u64,
+    /// How many tables there are.
+    pub tables: u64,
+    /// The score, as of the state, from which on a record is hot, in the class of records that the limit goes through.
+    pub hot_threshold: f64,
+    /// The score, as of the state, below which the last eviction forgot records, in the class of records that it went through.
+    pub evicted_threshold: f64,
+    /// Evictions ever.
+    pub evictions: u64,
+    /// The time slice: bytes accessed so far by the slice's size.
+    pub tick: u64,
+}
+
+impl fmt::Display for AccessRecords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "hot set of at most {} bytes, hot from a score of {:.3} on; {} records in {} tables, {} of at most {} bytes; {} evictions",
+            self.hot_set_limit_bytes,
+            self.hot_threshold,
+            self.records,
+            self.tables,
+            self.physical_bytes,
+            self.physical_limit_bytes,
+            self.evictions
+        )?;
+        if self.evictions > 0 {
+            write!(f, ", forgotten below {:.3}", self.evicted_threshold)?;
+        }
+        write!(f, "; slice {}, database {:032x}", self.tick, self.database)
+    }
+}
+
+/// What was found of a state on disk.
+pub(crate) struct Inspected {
+    /// The file's length in bytes.
+    pub(crate) bytes: u64,
+    /// What it says, or why that cannot be told.
+    pub(crate) records: Result<AccessRecords, String>,
+    /// What else keeps it from being used.
+    pub(crate) problems: Vec<String>,
+}
 
 impl Ralt {
-    /// The state in the directory `path`. Where there is none: damage if one is `expected`, else nothing.
+    /// The state in the directory `path`, if there is one.
     ///
     /// # Errors
     /// I/O errors.
-    pub(crate) fn inspect(
-        medium: &dyn Medium,
-        path: &Path,
-        expected: bool,
-    ) -> Result<Option<AccessRecordsReport>> {
-        let mut report = AccessRecordsReport {
-            file: path.join(NAME),
-            bytes: 0,
-            contents: Content::Damaged("the file is missing".to_owned()),
-            problems: Vec::new(),
-        };
-        match read(medium, path) {
-            Ok((bytes, files)) => {
-                report.bytes = bytes.len() as u64;
-                report.contents = match State::of_any(&bytes) {
-                    Ok((state, model, database)) => {
-                        report.problems = lacking(&state, &files);
-                        Content::Valid(records(&state, &model, database))
-                    }
-                    Err(what) => Content::Damaged(what),
-                };
-            }
-            Err(Error::NotFound { .. }) if expected => {}
+    pub(crate) fn inspect(medium: &dyn Medium, path: &Path) -> Result<Option<Inspected>> {
+        let (bytes, files) = match read(medium, path) {
             Err(Error::NotFound { .. }) => return Ok(None),
-            Err(error) => return Err(error),
-        }
-        Ok(Some(report))
+            read => read?,
+        };
+        let mut problems = Vec::new();
+        let records = State::of_any(&bytes).map(|(state, model, database)| {
+            problems = lacking(&state, &files);
+            records(&state, &model, database)
+        });
+        Ok(Some(Inspected {
+            bytes: bytes.len() as u64,
+            records,
+            problems,
+        }))
     }
 }
 

@@ -39,12 +39,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 pub(crate) use hot_keys::HotKeys;
+pub use inspection::AccessRecords;
 pub(crate) use removal::discard;
+pub(crate) use state::NAME as STATE;
 
 use self::record::tracked_key;
 use self::shared::Shared;
 use self::version::Version;
 use crate::error::{Damaged, Error, Result};
+use crate::ids::KeyspaceId;
 use crate::key::KeyRange;
 use crate::metrics::{HeatReport, IoMetrics, RaltMetrics};
 use crate::options::HotRapOptions;
@@ -53,7 +56,7 @@ use crate::storage::{LogStore, Medium};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::tier::Tier;
-use crate::version::edit::{KeyspaceId, PlacedBy};
+use crate::version::edit::PlacedBy;
 
 /// What RALT is made of.
 pub(crate) struct RaltParts {

@@ -12,8 +12,9 @@ use super::sizes::Sizes;
 use super::state::{self, Clock, State};
 use super::version::{Tracked, Version};
 use crate::error::{Damaged, Error, Result};
+use crate::ids::{table_file_name, table_number};
 use crate::sync::Arc;
-use crate::version::edit::{PlacedBy, table_file_name, table_number};
+use crate::version::edit::PlacedBy;
 
 /// What opening came to.
 pub(super) struct Opened {

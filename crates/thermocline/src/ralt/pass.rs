@@ -12,8 +12,8 @@ use super::sizes::Sizes;
 use super::version::{Tracked, Version};
 use super::worker::Context;
 use crate::error::Result;
+use crate::ids::FileId;
 use crate::sync::Arc;
-use crate::version::edit::FileId;
 
 /// Bytes read from a run in one I/O.
 const READAHEAD: usize = 256 << 10;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::coding::{Decoder, put_varint};
-use crate::version::edit::KeyspaceId;
+use crate::ids::KeyspaceId;
 
 /// Bytes of the keyspace's number in front of every key.
 pub(super) const PREFIX_LEN: usize = 4;

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::state::{NAME, TEMPORARY};
 use crate::error::{Error, Result};
+use crate::ids::table_number;
 use crate::storage::{LogStore, Medium};
 use crate::tier::Tier;
-use crate::version::edit::table_number;
 use crate::version::identity;
 
 /// Removes RALT's files from the directory `dir`, and the directory unless others' files are in it. Nothing, if another store lies there.

@@ -14,12 +14,12 @@ use super::state::Clock;
 use super::version::{Tracked, Version};
 use super::worker::Worker;
 use crate::error::{Damaged, Error};
+use crate::ids::KeyspaceId;
 use crate::metrics::{IoMetrics, RaltMetrics};
 use crate::options::HotRapOptions;
+use crate::purpose::Purpose;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
-use crate::tier::Purpose;
-use crate::version::edit::KeyspaceId;
 
 /// The insides of [`super::Ralt`].
 #[derive(Debug)]

@@ -14,16 +14,17 @@ use super::scoring::Model;
 use super::version::{Tracked, Version};
 use crate::coding::{Decoder, put_bytes, put_varint};
 use crate::error::{Error, Result};
+use crate::ids::{FileId, MAX_NUMBER};
 use crate::key::KeyRange;
 use crate::options::{HotRapOptions, Scoring};
 use crate::points::point;
+use crate::purpose::Purpose;
 use crate::storage::LogStore;
 use crate::sync::Arc;
-use crate::tier::Purpose;
-use crate::version::edit::{FileId, MAX_NUMBER, TableMeta};
+use crate::table::TableMeta;
 
 /// The state's name in RALT's directory, and that of one being written.
-pub(super) const NAME: &str = "RALT";
+pub(crate) const NAME: &str = "RALT";
 pub(super) const TEMPORARY: &str = "RALT.tmp";
 
 const MAGIC: &[u8; 8] = b"TCLNRALT";

@@ -10,9 +10,10 @@ use super::limits::Limits;
 use super::record::{split_key, tracked_key};
 use super::sizes::LEVEL0_TABLES;
 use crate::error::Result;
+use crate::ids::KeyspaceId;
 use crate::sync::Arc;
 use crate::table::Table;
-use crate::version::edit::{KeyspaceId, TableMeta};
+use crate::table::TableMeta;
 
 /// A table as part of a version.
 #[derive(Debug, Clone)]

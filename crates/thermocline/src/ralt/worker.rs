@@ -15,11 +15,11 @@ use super::sizes::{FIRST_TABLES, LEVEL0_TABLES, Sizes};
 use super::state::State;
 use super::version::{Tracked, Version};
 use crate::error::{Error, Result};
+use crate::ids::KeyspaceId;
 use crate::points::point;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::table::LongKeys;
-use crate::version::edit::KeyspaceId;
 
 /// What a step of work has at hand.
 #[derive(Clone, Copy)]

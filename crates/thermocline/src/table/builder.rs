@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
+use super::TableMeta;
 use super::block_builder::{BlockBuilder, DATA_INTERVAL, INDEX_INTERVAL};
 use super::filter;
 use super::footer::Footer;
@@ -13,11 +14,12 @@ use super::properties::TableProperties;
 use super::stored::{self, BlockHandle, LARGE_BLOCK, Sealer};
 use crate::cache::HeldBuffer;
 use crate::error::{Error, Result};
+use crate::ids::{FileId, KeyspaceId, table_file_name};
 use crate::key::{InternalKey, Kind, MAX_KEY_LEN, MAX_VALUE_LEN};
 use crate::options::{Compression, FilterPolicy};
+use crate::purpose::Purpose;
 use crate::sync::Arc;
-use crate::tier::{CountedWriter, Purpose, Tier};
-use crate::version::edit::{FileId, KeyspaceId, TableMeta, table_file_name};
+use crate::tier::{CountedWriter, Tier};
 
 /// A partition is cut once it covers this many user keys, or its index this many bytes: a
 /// reader that cannot pin partitions fetches one with one read of about this size.

@@ -10,8 +10,8 @@ use super::stored::{self, BlockHandle};
 use super::tail::Tail;
 use crate::error::{Error, Result};
 use crate::key::{Kind, SeqNo};
+use crate::purpose::Purpose;
 use crate::storage::IoBuf;
-use crate::tier::Purpose;
 
 /// Bytes read in one I/O.
 const READ_LEN: u64 = 1 << 20;

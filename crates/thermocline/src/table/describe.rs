@@ -1,14 +1,16 @@
 //! What a table's file says of itself, where no manifest says what it should be.
 
+use super::TableMeta;
 use super::builder::TableIdentity;
 use super::footer::{FOOTER_LEN, Footer};
 use super::properties::TableProperties;
 use super::stored;
 use crate::error::{Error, Result};
+use crate::ids::{FileId, MAX_NUMBER, table_file_name};
 use crate::key::MAX_SEQ;
+use crate::purpose::Purpose;
 use crate::sync::Arc;
-use crate::tier::{Purpose, Tier, TierFile};
-use crate::version::edit::{FileId, MAX_NUMBER, TableMeta, table_file_name};
+use crate::tier::{Tier, TierFile};
 
 /// A table by its own properties.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::stored::BlockHandle;
 use crate::coding::Decoder;
 use crate::error::{Error, Result};
-use crate::version::edit::FileId;
+use crate::ids::FileId;
 
 /// Length in bytes, the same in every format version.
 pub(super) const FOOTER_LEN: usize = 64;

@@ -12,10 +12,10 @@ use crate::cache::HeldBuffer;
 use crate::error::Result;
 use crate::iter::InternalIterator;
 use crate::key::{InternalKey, Kind};
+use crate::purpose::Purpose;
 use crate::storage::IoBuf;
 use crate::storage::background::Background;
 use crate::sync::Arc;
-use crate::tier::Purpose;
 
 /// How a scan reads.
 #[derive(Debug, Clone, Copy)]

@@ -2,12 +2,12 @@
 
 use std::sync::OnceLock;
 
+use super::TableMeta;
 use super::reader::Table;
 use crate::cache::{BlockCache, PinBudget};
 use crate::error::Result;
 use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
-use crate::version::edit::TableMeta;
 
 /// A table that the manifest names. There may be thousands, of which a process that reads a key
 /// needs three: so an opening reads none of them, and damage of one's end, or another file in its

@@ -11,8 +11,8 @@ use super::filter::Filter;
 use super::stored::{self, BlockHandle, Damage, Decoded};
 use crate::coding::Decoder;
 use crate::error::Result;
+use crate::ids::FileId;
 use crate::key::MAX_KEY_LEN;
-use crate::version::edit::FileId;
 
 /// Where a partition's blocks lie.
 #[derive(Debug, Clone)]

@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 
+use super::TableContent;
 use super::builder::TableIdentity;
 use super::key_sample::KeySample;
 use super::stored::{Damage, Decoded};
 use crate::coding::{Decoder, put_bytes, put_varint};
 use crate::key::{KeyRange, SeqNo};
-use crate::version::edit::TableContent;
 
 /// Tags of the fields; never reused.
 mod tag {

@@ -1,10 +1,12 @@
 //! An open table: point lookups.
 
+use crate::record::Record;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
 
+use super::TableMeta;
 use super::block::Block;
 use super::filter::{self, Filter};
 use super::index;
@@ -18,20 +20,12 @@ use crate::cache::{BlockCache, Pin, PinBudget};
 use crate::error::{Error, Result};
 use crate::key::{InternalKey, Kind, MAX_SEQ, SeqNo};
 use crate::options::MAX_TIERS;
+use crate::purpose::Purpose;
 use crate::storage::IoBuf;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{Arc, Mutex};
-use crate::tier::{CopySlot, Purpose, Tier, TierFile};
+use crate::tier::{CopySlot, Tier, TierFile};
 use crate::value::Value;
-use crate::version::edit::TableMeta;
-
-/// A record that a point lookup found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Record {
-    pub(crate) seq: SeqNo,
-    pub(crate) kind: Kind,
-    pub(crate) value: Value,
-}
 
 /// How far a lookup gets without reading a data block.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use super::reader::Table;
 use super::stored::{self, BlockHandle};
 use crate::error::{Error, Result};
 use crate::key::{InternalKey, Kind};
+use crate::purpose::Purpose;
 use crate::sync::Arc;
-use crate::tier::Purpose;
 
 /// A part of a table that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]

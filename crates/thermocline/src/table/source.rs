@@ -5,10 +5,11 @@ use bytes::Bytes;
 use super::reader::{ReadTrace, Table};
 use super::stored::BlockHandle;
 use crate::error::Result;
+use crate::purpose::Purpose;
 use crate::storage::{IoBuf, ReadRequest};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
-use crate::tier::{CopySlot, Purpose, TableCopy, Tier, TierFile};
+use crate::tier::{CopySlot, TableCopy, Tier, TierFile};
 
 /// Which file blocks are read from.
 #[derive(Debug)]

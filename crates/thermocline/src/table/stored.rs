@@ -9,10 +9,10 @@ use zstd::zstd_safe::DCtx;
 
 use crate::coding::{Decoder, put_varint};
 use crate::error::{Error, Result};
+use crate::ids::FileId;
 use crate::key::{MAX_KEY_LEN, MAX_VALUE_LEN};
 use crate::options::Compression;
 use crate::storage::IoBuf;
-use crate::version::edit::FileId;
 
 /// Compression byte and checksum.
 pub(super) const ENVELOPE_LEN: usize = 9;

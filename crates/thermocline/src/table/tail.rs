@@ -4,13 +4,14 @@ use std::path::Path;
 
 use bytes::Bytes;
 
+use super::TableMeta;
 use super::footer::{FOOTER_LEN, Footer};
 use super::partitions::TopIndex;
 use super::properties::TableProperties;
 use super::stored::{self, BlockHandle, Damage};
 use crate::error::{Error, Result};
-use crate::tier::{Purpose, TierFile};
-use crate::version::edit::TableMeta;
+use crate::purpose::Purpose;
+use crate::tier::TierFile;
 
 /// What opening reads at the end of a file at most: the top-level index, the properties and the
 /// footer of a table of any usual size.

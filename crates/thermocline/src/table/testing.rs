@@ -6,15 +6,16 @@ use rustix::io::Errno;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use super::TableMeta;
 use super::{Table, TableBuilder, TableIdentity};
 use crate::cache::{BlockCache, PinBudget};
 use crate::error::{Error, Result};
 use crate::key::{InternalKey, Kind};
 use crate::options::TierOptions;
+use crate::purpose::Purpose;
 use crate::storage::{FileInfo, IoBuf, StoreLock, TableFile, TableStore, TableWriter};
 use crate::sync::{Arc, Mutex};
-use crate::tier::{Purpose, Tier};
-use crate::version::edit::TableMeta;
+use crate::tier::Tier;
 
 pub(super) const DATABASE: u128 = 0xdb;
 

@@ -7,16 +7,16 @@ mod unreadable;
 
 use proptest::prelude::*;
 
+use super::TableMeta;
 use super::testing::{DATABASE, Fixture, Row};
 use super::{Located, ReadTrace, ScanOptions, Table, TableIter};
 use crate::error::{Error, Result};
 use crate::iter::InternalIterator;
 use crate::key::{InternalKey, Kind, MAX_KEY_LEN, MAX_SEQ};
 use crate::options::{Compression, FilterPolicy, TierOptions};
+use crate::purpose::Purpose;
 use crate::storage::operation::MAX_OPERATION;
 use crate::sync::Arc;
-use crate::tier::Purpose;
-use crate::version::edit::TableMeta;
 
 const SCAN: ScanOptions = ScanOptions {
     purpose: Purpose::UserRead,

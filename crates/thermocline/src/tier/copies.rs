@@ -11,11 +11,12 @@ use std::sync::Weak;
 
 use arc_swap::ArcSwapOption;
 
-use super::{CountedWriter, Purpose, Tier, TierFile};
+use super::{CountedWriter, Tier, TierFile};
 use crate::error::{Error, Result};
+use crate::ids::MAX_NUMBER;
+use crate::purpose::Purpose;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use crate::sync::{Arc, Mutex};
-use crate::version::edit::MAX_NUMBER;
 
 const SUFFIX: &str = ".copy";
 

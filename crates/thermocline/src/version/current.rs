@@ -3,10 +3,11 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
+use crate::ids::{FileId, MAX_NUMBER};
 use crate::points::{Points, point};
+use crate::purpose::Purpose;
 use crate::storage::LogStore;
-use crate::tier::{Purpose, Tier};
-use crate::version::edit::{FileId, MAX_NUMBER};
+use crate::tier::Tier;
 
 pub(crate) const CURRENT: &str = "CURRENT";
 pub(crate) const TEMPORARY: &str = "CURRENT.tmp";

@@ -1,65 +1,14 @@
 //! What one manifest record changes.
 
+use crate::ids::FileId;
+use crate::ids::KeyspaceId;
+use crate::table::TableMeta;
+use crate::wal::FoundLog;
 use std::fmt;
 
 use bytes::Bytes;
 
-use crate::key::{KeyRange, SeqNo};
-
-/// Number of a keyspace; 0 is the default one.
-pub(crate) type KeyspaceId = u32;
-
-/// Number of a file, unique across all tiers of a store and never used twice (I4).
-pub(crate) type FileId = u64;
-
-/// Largest number of a file or an epoch: more than any store gets to use. A file whose name has a
-/// larger one is not the store's; counting on from it would come to an end.
-pub(crate) const MAX_NUMBER: u64 = u64::MAX >> 8;
-
-/// What the manifest knows of a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TableMeta {
-    pub(crate) id: FileId,
-    pub(crate) keyspace: KeyspaceId,
-    pub(crate) level: u8,
-    /// The tier it lies on; a fact, never derived from the level (I3).
-    pub(crate) tier: u8,
-    /// Order among L0 tables (I2); tables below carry the highest epoch of their inputs.
-    pub(crate) epoch: u64,
-    /// File length in bytes.
-    pub(crate) len: u64,
-    pub(crate) entries: u64,
-    pub(crate) deletes: u64,
-    pub(crate) min_seq: SeqNo,
-    pub(crate) max_seq: SeqNo,
-    /// First and last user key.
-    pub(crate) range: KeyRange,
-    /// What the table's own properties say of its bytes. A manifest of version 0.1.0 does not have
-    /// it; an opening then asks the tables, and from then on there is always one.
-    pub(crate) content: Option<TableContent>,
-}
-
-/// Bytes of a table by what they are.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct TableContent {
-    /// User keys and values, as they came in.
-    pub(crate) raw_key_bytes: u64,
-    pub(crate) raw_value_bytes: u64,
-    /// Data blocks, as they are stored.
-    pub(crate) data_bytes: u64,
-}
-
-impl TableMeta {
-    /// The file's name on its tier.
-    pub(crate) fn file_name(&self) -> String {
-        table_file_name(self.id)
-    }
-}
-
-/// The name of table `id` on its tier.
-pub(crate) fn table_file_name(id: FileId) -> String {
-    format!("{id:08}.sst")
-}
+use crate::key::SeqNo;
 
 /// A keyspace as it was created.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,37 +102,4 @@ impl VersionEdit {
         };
         !self.learned.is_empty() && *self == learned
     }
-}
-
-/// What an opening took over of the log. A segment that is not named and has a lower number than
-/// `next` is no part of the log: it was obsolete or given up, and a loss of power undid its
-/// removal.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct FoundLog {
-    /// Segments and their lengths in bytes, by number, which is their order. All of it was durable.
-    pub(crate) segments: Vec<(FileId, u64)>,
-    /// Segments that were begun since have this number or a higher one.
-    pub(crate) next: FileId,
-    /// Where the last segment ends before this sequence number: what is missing through it was given up,
-    /// and the log goes on behind it. The next segment's base says so too, once there is one.
-    pub(crate) reaches: Option<SeqNo>,
-}
-
-impl FoundLog {
-    /// Whether the numbers of the segments rise.
-    pub(crate) fn is_in_order(&self) -> bool {
-        self.segments.is_sorted_by(|a, b| a.0 < b.0)
-    }
-
-    /// How long the segment was, if it was there. The segments are in order: there may be many.
-    pub(crate) fn len_of(&self, number: FileId) -> Option<u64> {
-        let at = self.segments.binary_search_by_key(&number, |s| s.0).ok()?;
-        self.segments.get(at).map(|(_, len)| *len)
-    }
-}
-
-/// The number of the table file called `name`, if it is one.
-pub(crate) fn table_number(name: &str) -> Option<FileId> {
-    let number = name.strip_suffix(".sst")?.parse().ok()?;
-    (number <= MAX_NUMBER && table_file_name(number) == name).then_some(number)
 }

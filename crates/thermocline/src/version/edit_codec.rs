@@ -7,13 +7,13 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use super::edit::{
-    FileId, FoundLog, KeyspaceId, KeyspaceMeta, Learned, PlacedBy, TableContent, TableMeta,
-    VersionEdit,
-};
+use super::edit::{KeyspaceMeta, Learned, PlacedBy, VersionEdit};
 use crate::coding::{Decoder, put_bytes, put_varint};
 use crate::error::Error;
+use crate::ids::{FileId, KeyspaceId};
 use crate::key::KeyRange;
+use crate::table::{TableContent, TableMeta};
+use crate::wal::FoundLog;
 
 const CREATED: u64 = 1;
 const DROPPED: u64 = 2;

@@ -1,8 +1,8 @@
 //! When table files go away: after the edit that drops them is durable and the last reader
 //! that could use them is gone (I4).
 
-use super::edit::FileId;
 use super::graveyard::Graveyard;
+use crate::ids::FileId;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::tier::Tier;

@@ -4,16 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Weak;
 use std::time::Duration;
 
-use super::edit::{FileId, table_file_name};
 use super::past::LONG_HELD;
 use crate::clock::Clock;
-use crate::db::Engine;
 use crate::error::Result;
 use crate::executor::{Executor, Job, Lane, Step};
+use crate::ids::{FileId, table_file_name};
 use crate::metrics::{Activity, Counted, CpuTimes};
 use crate::points::{Points, point};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
+
+/// Who is told that files are gone that no job's end tells of.
+pub(crate) trait AfterRemoval: Send + Sync {
+    /// There is room that there was not before.
+    fn after_removal(&self);
+}
 
 /// Tables that no version names any more, and the removal of those nobody holds.
 ///
@@ -22,7 +27,7 @@ use crate::tier::Tier;
 #[derive(Debug)]
 pub(crate) struct Graveyard {
     /// Who is told that there is room again.
-    engine: Weak<Engine>,
+    told: Weak<dyn AfterRemoval>,
     executor: Arc<dyn Executor>,
     clock: Arc<dyn Clock>,
     cpu: Arc<CpuTimes>,
@@ -57,14 +62,14 @@ struct Dead {
 
 impl Graveyard {
     pub(crate) fn new(
-        engine: Weak<Engine>,
+        told: Weak<dyn AfterRemoval>,
         executor: Arc<dyn Executor>,
         clock: Arc<dyn Clock>,
         cpu: Arc<CpuTimes>,
         points: Points,
     ) -> Self {
         Self {
-            engine,
+            told,
             executor,
             clock,
             cpu,
@@ -197,9 +202,9 @@ impl Job for Removal {
             drop(graves);
             // What a job has replaced is gone when the job ends, and it sees to what follows. This was held by readers, or was a
             // keyspace's that was dropped.
-            let engine = self.graveyard.engine.upgrade();
-            if let Some(engine) = engine.filter(|_| self.has_removed) {
-                engine.after_removal();
+            let told = self.graveyard.told.upgrade();
+            if let Some(told) = told.filter(|_| self.has_removed) {
+                told.after_removal();
             }
             return Step::Done;
         };
@@ -220,7 +225,7 @@ mod tests {
 
     use super::*;
     use crate::promotion::tests::scene::{F, Scene};
-    use crate::version::Superversion;
+    use crate::read::Superversion;
 
     /// A scene with a reader that holds several tables which no version names any more.
     fn held_tables(scene: &Scene) -> (Arc<Superversion>, usize) {

@@ -4,9 +4,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::coding::Decoder;
 use crate::error::{Error, Result};
+use crate::purpose::Purpose;
 use crate::storage::LogStore;
 use crate::sync::Arc;
-use crate::tier::{Purpose, Tier};
+use crate::tier::Tier;
 
 /// Its name in the tier's directory.
 pub(crate) const NAME: &str = "TIER";

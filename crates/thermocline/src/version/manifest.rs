@@ -7,13 +7,15 @@
 use std::collections::BTreeMap;
 
 use super::current::{self, CURRENT, manifest_file_name, manifest_number, poisoned};
-use super::edit::{FileId, VersionEdit};
+use super::edit::VersionEdit;
 use crate::error::{Error, Result};
+use crate::ids::FileId;
 use crate::log_format::{FileHeader, FileKind, Found, Records, put_record};
 use crate::points::{Points, point};
+use crate::purpose::Purpose;
 use crate::storage::{LogFile, LogStore};
 use crate::sync::Arc;
-use crate::tier::{Purpose, Tier};
+use crate::tier::Tier;
 use crate::wal::{begin_file, log_store, segment_number};
 
 /// Length in bytes at which a manifest is replaced by one that holds the present state, unless that is half as long already.
@@ -339,7 +341,7 @@ fn check_nothing_is_there(tier: &Tier, store: &dyn LogStore) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::version::edit::FoundLog;
+    use crate::wal::FoundLog;
     use crate::wal::test_store::{Failing, TestStore};
 
     fn edit(seq: u64) -> VersionEdit {

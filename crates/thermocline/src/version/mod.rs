@@ -11,7 +11,6 @@ mod level_iter;
 mod manifest;
 mod past;
 mod set;
-mod superversion;
 
 pub(crate) use current::{
     CURRENT, TEMPORARY as CURRENT_TEMPORARY, manifest_file_name, manifest_number,
@@ -19,10 +18,9 @@ pub(crate) use current::{
 };
 pub(crate) use edit_codec::BadEdit;
 pub(crate) use files::FileGuard;
-pub(crate) use graveyard::Graveyard;
+pub(crate) use graveyard::{AfterRemoval, Graveyard};
 pub(crate) use hot_estimate::HotEstimate;
 pub(crate) use level_iter::LevelIter;
 pub(crate) use manifest::{Manifest, lacks_edits};
 pub(crate) use past::PastVersions;
 pub(crate) use set::{Level, MAX_LEVELS, TableHandle, Version};
-pub(crate) use superversion::{PromotionView, Superversion, newest_below};

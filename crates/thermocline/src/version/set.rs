@@ -3,15 +3,16 @@
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 
-use super::edit::{FileId, TableContent, TableMeta};
 use super::files::FileGuard;
 use super::hot_estimate::HotEstimate;
 use crate::error::Result;
+use crate::ids::FileId;
 use crate::key::KeyRange;
 use crate::options::MAX_TIERS;
 use crate::sync::Arc;
 use crate::sync::atomic::AtomicU64;
 use crate::table::{KeySample, LazyTable, Table};
+use crate::table::{TableContent, TableMeta};
 
 /// L0 and the levels below it.
 pub(crate) const MAX_LEVELS: usize = 7;

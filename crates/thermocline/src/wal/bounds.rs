@@ -4,13 +4,14 @@
 //! what the system's cache shows, and later the power goes. So each opening writes down in its
 //! manifest what it has found to be the log.
 
+use super::FoundLog;
 use super::segment::{log_store, segment_number};
 use super::settle::rewrite;
 use crate::error::Result;
+use crate::ids::FileId;
 use crate::key::SeqNo;
 use crate::points::{Points, point};
 use crate::tier::Tier;
-use crate::version::edit::{FileId, FoundLog};
 
 /// What the manifest says of the log.
 #[derive(Debug, Clone, Default)]

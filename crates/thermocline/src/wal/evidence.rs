@@ -1,8 +1,8 @@
 //! What a segment says about the durability of what is before it.
 
 use super::record::Group;
+use crate::ids::FileId;
 use crate::log_format::{Found, Records};
-use crate::version::edit::FileId;
 
 /// What the valid records of a segment say about durability.
 pub(super) struct Evidence {

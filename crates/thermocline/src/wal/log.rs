@@ -11,13 +11,14 @@ use super::segment::{ClosedSegment, Segment, begin_file, log_store, segment_file
 use super::sync::WalSync;
 use crate::batch;
 use crate::error::{Error, Result};
+use crate::ids::FileId;
 use crate::key::SeqNo;
 use crate::log_format::{FILE_HEADER_LEN, FileHeader, FileKind, put_record};
 use crate::points::{Points, point};
+use crate::purpose::Purpose;
 use crate::storage::{LogFile, LogStore};
 use crate::sync::{Arc, Mutex};
-use crate::tier::{Purpose, Tier};
-use crate::version::edit::FileId;
+use crate::tier::Tier;
 
 /// Bytes in the process buffer at which it is handed over unasked.
 const BUFFER_LEN: usize = 64 << 10;

@@ -8,6 +8,7 @@
 
 mod bounds;
 mod evidence;
+mod found;
 mod large;
 mod log;
 mod reader;
@@ -23,6 +24,7 @@ pub(crate) mod test_store;
 mod tests;
 
 pub(crate) use bounds::{Bounds, remove_others};
+pub(crate) use found::FoundLog;
 pub(crate) use log::Wal;
 pub(crate) use reader::LogReader;
 #[cfg(test)]

@@ -10,9 +10,10 @@ use crate::batch;
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
 use crate::log_format::{Found, Records};
+use crate::purpose::Purpose;
 use crate::storage::LogStore;
 use crate::sync::Arc;
-use crate::tier::{Purpose, Tier};
+use crate::tier::Tier;
 
 /// What there is to read of a segment.
 #[derive(Debug, Clone, Copy)]

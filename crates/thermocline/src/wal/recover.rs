@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
+use super::FoundLog;
 use super::bounds::Bounds;
 use super::evidence::evidence;
 use super::record::Group;
@@ -18,14 +19,15 @@ use super::segment::{ClosedSegment, gapless_after, log_store, segment_file_name,
 use super::settle::settle;
 use crate::batch::{Op, Ops};
 use crate::error::{Error, Result};
+use crate::ids::{FileId, KeyspaceId};
 use crate::key::{Kind, SeqNo};
 use crate::log_format::{FILE_HEADER_LEN, FileHeader, FileKind, Found, Records};
 use crate::options::RecoveryMode;
 use crate::points::Points;
+use crate::purpose::Purpose;
 use crate::storage::LogStore;
 use crate::sync::Arc;
-use crate::tier::{Purpose, Tier};
-use crate::version::edit::{FileId, FoundLog, KeyspaceId};
+use crate::tier::Tier;
 
 /// Where the replay ended before the log did.
 #[derive(Debug, Clone, PartialEq, Eq)]

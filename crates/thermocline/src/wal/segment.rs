@@ -1,12 +1,12 @@
 //! Segments: the files of the log.
 
 use crate::error::{Error, Result};
+use crate::ids::{FileId, MAX_NUMBER};
 use crate::key::SeqNo;
 use crate::log_format::FILE_HEADER_LEN;
 use crate::storage::{LogFile, LogStore};
 use crate::sync::Arc;
 use crate::tier::Tier;
-use crate::version::edit::{FileId, MAX_NUMBER};
 
 /// Where the first record of a segment stands.
 const FIRST_RECORD: u64 = FILE_HEADER_LEN as u64;

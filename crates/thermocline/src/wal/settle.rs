@@ -9,10 +9,11 @@
 
 use super::segment::{ClosedSegment, segment_file_name};
 use crate::error::{Error, Result};
+use crate::ids::FileId;
 use crate::points::{Points, point};
+use crate::purpose::Purpose;
 use crate::storage::LogStore;
-use crate::tier::{Purpose, Tier};
-use crate::version::edit::FileId;
+use crate::tier::Tier;
 
 const TEMPORARY: &str = ".wal.tmp";
 

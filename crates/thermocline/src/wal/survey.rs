@@ -3,10 +3,10 @@
 use super::record::Group;
 use super::segment::{log_store, segment_file_name, segment_number};
 use crate::error::Result;
+use crate::ids::FileId;
 use crate::key::SeqNo;
 use crate::log_format::{FileHeader, FileKind, Found, Records};
 use crate::tier::Tier;
-use crate::version::edit::FileId;
 
 /// The first segment's header that can be read.
 ///

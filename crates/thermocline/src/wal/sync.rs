@@ -4,10 +4,10 @@ use super::log::Shared;
 use super::reader::{LogReader, Stretch};
 use super::segment::{ClosedSegment, Segment, beyond, segment_file_name, unsynced};
 use crate::error::Result;
+use crate::ids::FileId;
 use crate::key::SeqNo;
 use crate::points::point;
 use crate::sync::Arc;
-use crate::version::edit::FileId;
 
 impl Shared {
     /// Makes every record up to `seq` durable. Appends wait only for the hand-over of the

@@ -8,9 +8,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::accesses::Accesses;
 use super::ledger::Charge;
+use crate::ids::KeyspaceId;
 use crate::key::SeqNo;
 use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::version::edit::KeyspaceId;
 
 /// A key that is looked for. Its hash is computed once and serves every step of a read.
 #[derive(Debug, Clone, Copy)]

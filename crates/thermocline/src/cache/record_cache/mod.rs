@@ -25,13 +25,13 @@ use self::doorkeeper::Doorkeeper;
 use self::entry::{Cached, Carried, Key, Slot, Used};
 use self::gate::Gate;
 use self::ledger::{Charge, Ledger};
+use crate::ids::KeyspaceId;
 use crate::key::{Kind, SeqNo};
 use crate::metrics::RecordCacheMetrics;
+use crate::record::Record;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
-use crate::table::Record;
 use crate::value::Value;
-use crate::version::edit::KeyspaceId;
 
 pub(crate) use self::entry::Sought;
 

@@ -6,10 +6,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::coding::{Decoder, put_bytes, put_varint};
 use crate::error::{Damaged, Error, Result};
+use crate::ids::{FileId, MAX_NUMBER};
 use crate::key::SeqNo;
 use crate::storage::LogStore;
 use crate::version::BadEdit;
-use crate::version::edit::{FileId, MAX_NUMBER, VersionEdit};
+use crate::version::edit::VersionEdit;
 
 const MAGIC: &[u8; 8] = b"TCLNBKUP";
 const VERSION: u32 = 1;

@@ -10,10 +10,11 @@ use crate::db::more_tiers::place;
 use crate::db::open::{check_tier_count, open_tiers};
 use crate::db::unfinished::{self, Making};
 use crate::error::{Damaged, Error, Result};
+use crate::ids::table_file_name;
 use crate::options::{Options, Resolved};
+use crate::purpose::Purpose;
 use crate::sync::Arc;
-use crate::tier::{Purpose, Tier};
-use crate::version::edit::table_file_name;
+use crate::tier::Tier;
 use crate::version::{Manifest, identity};
 
 /// Copies the tables of `generation`, then writes the manifest and puts it in force: before that there is

@@ -1,8 +1,8 @@
 use super::*;
 use crate::Db;
 use crate::options::Options;
+use crate::purpose::Purpose;
 use crate::storage::Memory;
-use crate::tier::Purpose;
 
 fn open(medium: &Arc<Memory>) -> Db {
     let builder = Db::builder(Options::one_tier("/db"));

@@ -9,12 +9,14 @@ use crate::db::Shape;
 use crate::db::builder::DbBuilder;
 use crate::db::lost::{self, LOST};
 use crate::error::{Error, Result};
+use crate::ids::{FileId, table_file_name, table_number};
 use crate::options::RecoveryMode;
 use crate::storage::LogStore;
 use crate::sync::Arc;
+use crate::table::TableMeta;
 use crate::tier::Tier;
-use crate::version::edit::{FileId, FoundLog, TableMeta, table_file_name, table_number};
 use crate::version::{Manifest, identity, manifest_file_name, manifest_number};
+use crate::wal::FoundLog;
 use crate::wal::{self, Recovered, log_store};
 
 /// Carries out `plan`; adds to it what is lost on the way, what was set aside, and what could not be cleared away.

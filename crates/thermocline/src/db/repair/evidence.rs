@@ -8,12 +8,13 @@ use crate::db::Shape;
 use crate::db::builder::DbBuilder;
 use crate::db::orphans::is_stray;
 use crate::error::{Error, Result};
+use crate::ids::{FileId, KeyspaceId, table_number};
 use crate::log_format::{FileHeader, FileKind, Found, Records};
 use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::table::SelfDescribed;
 use crate::tier::Tier;
-use crate::version::edit::{FileId, KeyspaceId, VersionEdit, table_number};
+use crate::version::edit::VersionEdit;
 use crate::version::{
     BadEdit, current_manifest, identity, lacks_edits, manifest_file_name, manifest_number,
 };

@@ -14,7 +14,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::version::edit::{FileId, KeyspaceId, VersionEdit};
+use crate::ids::{FileId, KeyspaceId};
+use crate::version::edit::VersionEdit;
 
 /// What a table says of its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]

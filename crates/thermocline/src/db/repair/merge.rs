@@ -6,11 +6,13 @@ use std::collections::BinaryHeap;
 
 use super::plan::{Merge, Plan, open};
 use crate::error::{Error, Result};
+use crate::ids::FileId;
 use crate::key::InternalKey;
+use crate::purpose::Purpose;
 use crate::sync::Arc;
+use crate::table::TableMeta;
 use crate::table::{Salvage, TableBuilder, TableIdentity};
-use crate::tier::{Purpose, Tier};
-use crate::version::edit::{FileId, TableMeta};
+use crate::tier::Tier;
 
 /// A source stands at this record: user key, then the newest first, then the source's place.
 type Head = Reverse<(Vec<u8>, Reverse<u64>, usize)>;

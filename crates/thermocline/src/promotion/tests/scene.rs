@@ -9,18 +9,18 @@ use crate::compaction::{Manual, Meant, Plan};
 use crate::db::{Db, Engine, Keyspace, Moment, Snapshot, Tree};
 use crate::error::Result;
 use crate::executor::Stepped;
+use crate::ids::KeyspaceId;
 use crate::key::{KeyRange, MAX_SEQ};
 use crate::metrics::Refusal;
 use crate::options::{Options, TierOptions};
 use crate::points::Points;
+use crate::read::Superversion;
 use crate::storage::{Medium, Memory};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::table::ReadTrace;
 use crate::tier::Reservation;
 use crate::value::Value;
-use crate::version::Superversion;
-use crate::version::edit::KeyspaceId;
 
 /// Length of every value: ten records are worth a table, and too few to fill the promotion cache.
 pub(crate) const VALUE: usize = 500;

@@ -3,6 +3,7 @@
 use super::eviction::{VALUE, of};
 use super::*;
 use crate::inspect::beside::Beside;
+use crate::inspect::report;
 use crate::ralt::state::NAME;
 use crate::storage::LogStore;
 use crate::sync::Mutex;
@@ -21,7 +22,7 @@ fn a_state_says_what_the_next_opening_goes_by() {
     }
     fixture.ralt.close();
     drop(fixture);
-    let report = Ralt::inspect(&*medium, &dir(), true).unwrap().unwrap();
+    let report = report(&*medium, &dir(), true).unwrap().unwrap();
     assert_eq!(report.damaged(), 0);
     let said = report.contents.valid().unwrap();
     let found = open().ralt.metrics();
@@ -39,7 +40,7 @@ fn a_state_says_what_the_next_opening_goes_by() {
 #[test]
 fn where_no_state_is_expected_none_is_no_damage() {
     let medium = Memory::new();
-    let found = |expected| Ralt::inspect(&medium, &dir(), expected).unwrap();
+    let found = |expected| report(&medium, &dir(), expected).unwrap();
     assert_eq!(found(false), None);
     assert_eq!(found(true).unwrap().damaged(), 1);
 }
@@ -75,7 +76,7 @@ fn tables_that_a_new_state_does_without_are_not_missing() {
             }
         }
     });
-    let report = Ralt::inspect(&beside, &dir(), true).unwrap().unwrap();
+    let report = report(&beside, &dir(), true).unwrap().unwrap();
     assert_eq!(report.damaged(), 0, "{report:?}");
     assert_eq!(report.contents.valid().unwrap().tables, 0);
 }

@@ -20,13 +20,14 @@ use bytes::Bytes;
 use super::limits::Cut;
 use super::version::Version;
 use super::{Ralt, RaltParts};
+use crate::ids::KeyspaceId;
 use crate::key::KeyRange;
 use crate::options::{HotRapOptions, TierOptions};
 use crate::points::Points;
 use crate::storage::{Medium, Memory};
 use crate::sync::Arc;
 use crate::tier::Tier;
-use crate::version::edit::{KeyspaceId, PlacedBy};
+use crate::version::edit::PlacedBy;
 
 const DATABASE: u128 = 0xda7a;
 const CAPACITY: u64 = 1 << 20;

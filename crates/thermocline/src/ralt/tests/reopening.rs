@@ -4,8 +4,8 @@ use super::super::limits::Limits;
 use super::super::scoring::Model;
 use super::super::state::{self, Clock, State};
 use super::*;
+use crate::ids::table_number;
 use crate::storage::{CrashStyle, Fault, Faulty, Memory, Operation};
-use crate::version::edit::table_number;
 
 /// A store that was read from, evicted once, and closed.
 pub(super) fn closed() -> (Memory, Fixture) {

@@ -6,8 +6,8 @@ use super::super::state::{State, TableState};
 use super::reopening::{assert_begun_anew, reopen};
 use super::*;
 use crate::key::{InternalKey, Kind};
+use crate::purpose::Purpose;
 use crate::table::{TableBuilder, TableIdentity};
-use crate::tier::Purpose;
 
 /// Leaves two tables of level 1. In each is one record, of the key of the table's number, whose weight is the largest that fits; all
 /// of the table weighs `said` by its properties, or as much.

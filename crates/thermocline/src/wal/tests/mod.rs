@@ -6,6 +6,7 @@ mod failures;
 
 use bytes::Bytes;
 
+use super::FoundLog;
 use super::test_store::{Failing, TestStore};
 use super::*;
 use crate::batch::{Batch, Ops};
@@ -14,9 +15,8 @@ use crate::key::SeqNo;
 use crate::log_format::{FILE_HEADER_LEN, Found, Records};
 use crate::options::RecoveryMode::{self, Strict, Tolerant};
 use crate::points::Points;
+use crate::purpose::Purpose;
 use crate::sync::Arc;
-use crate::tier::Purpose;
-use crate::version::edit::FoundLog;
 
 const DB: u128 = 77;
 

@@ -10,11 +10,11 @@ use crate::db::orphans::log_begins;
 use crate::db::repair::evidence::Evidence;
 use crate::db::repair::report::Loss;
 use crate::error::Result;
+use crate::ids::{FileId, KeyspaceId};
 use crate::key::SeqNo;
 use crate::options::{RecoveryMode, Resolved};
 use crate::sync::Arc;
 use crate::tier::Tier;
-use crate::version::edit::{FileId, KeyspaceId};
 use crate::wal::{self, Cut, Recovered};
 
 impl Plan {

@@ -17,12 +17,14 @@ use crate::db::builder::DbBuilder;
 use crate::db::repair::evidence::Evidence;
 use crate::db::repair::report::{Loss, RepairReport};
 use crate::error::{Error, Result};
+use crate::ids::{FileId, KeyspaceId};
 use crate::options::Resolved;
 use crate::placement::last_fast_level;
 use crate::sync::Arc;
+use crate::table::TableMeta;
 use crate::table::{LostPart, Salvage, Table};
 use crate::tier::Tier;
-use crate::version::edit::{FileId, KeyspaceId, KeyspaceMeta, TableMeta};
+use crate::version::edit::KeyspaceMeta;
 use crate::wal::Bounds;
 
 /// Tables that are written anew as one sorted run.

@@ -14,12 +14,14 @@ use crate::db::repair::live::{Origin, Said, Standing, standings};
 use crate::db::repair::report::Loss;
 use crate::db::tracking::check_not_alone;
 use crate::error::{Error, Result};
+use crate::ids::{FileId, KeyspaceId, table_file_name};
 use crate::options::Resolved;
 use crate::sync::Arc;
 use crate::table::SelfDescribed;
+use crate::table::TableMeta;
 use crate::tier::Tier;
 use crate::version::MAX_LEVELS;
-use crate::version::edit::{FileId, KeyspaceId, KeyspaceMeta, TableMeta, table_file_name};
+use crate::version::edit::KeyspaceMeta;
 
 impl Plan {
     /// The tables decide, with what can be read of edits: each keyspace becomes one run.

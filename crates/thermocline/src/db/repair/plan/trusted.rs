@@ -6,10 +6,11 @@ use super::{Merge, Plan, open};
 use crate::db::orphans::{may_have_been_named, was_named};
 use crate::db::repair::evidence::{Evidence, ReadManifest};
 use crate::error::{Error, Result};
+use crate::ids::FileId;
 use crate::options::RecoveryMode;
 use crate::sync::Arc;
+use crate::table::TableMeta;
 use crate::tier::Tier;
-use crate::version::edit::{FileId, TableMeta};
 use crate::wal::{self, Bounds, Recovered};
 
 impl Plan {

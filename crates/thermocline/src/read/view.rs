@@ -1,11 +1,11 @@
 //! What a reader pins: memtables, version and promotion caches, consistent with each other.
 
-use super::set::{MAX_LEVELS, Version};
 use crate::key::SeqNo;
 use crate::memtable::Memtable;
 use crate::promotion::PromotionCache;
+use crate::record::Record;
 use crate::sync::Arc;
-use crate::table::Record;
+use crate::version::{MAX_LEVELS, Version};
 
 /// The state of a keyspace at one moment. A reader that holds it sees every write that was
 /// published before it took it, wherever that write has moved since.

@@ -1,8 +1,11 @@
-//! Directories that cannot be tiers of one store.
+//! Directories of a store's tiers, and what cannot be one.
 
 use std::path::{Path, PathBuf};
 
-use super::tracking::ralt_dir;
+/// RALT's directory, for a fast tier at `path`.
+pub(crate) fn ralt_dir(path: &Path) -> PathBuf {
+    path.join("ralt")
+}
 
 /// Why a tier cannot be at `path` beside those `before` it, the first one first, if it cannot. `is_one` says whether two paths lead to
 /// one directory.

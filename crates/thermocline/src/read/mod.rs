@@ -1,0 +1,5 @@
+//! The read path.
+
+mod view;
+
+pub(crate) use view::{PromotionView, Superversion, newest_below};

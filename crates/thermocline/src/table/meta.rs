@@ -1,0 +1,44 @@
+//! What is known of a table without opening it.
+
+use crate::ids::{FileId, KeyspaceId, table_file_name};
+use crate::key::{KeyRange, SeqNo};
+
+/// What the manifest knows of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TableMeta {
+    pub(crate) id: FileId,
+    pub(crate) keyspace: KeyspaceId,
+    pub(crate) level: u8,
+    /// The tier it lies on; a fact, never derived from the level (I3).
+    pub(crate) tier: u8,
+    /// Order among L0 tables (I2); tables below carry the highest epoch of their inputs.
+    pub(crate) epoch: u64,
+    /// File length in bytes.
+    pub(crate) len: u64,
+    pub(crate) entries: u64,
+    pub(crate) deletes: u64,
+    pub(crate) min_seq: SeqNo,
+    pub(crate) max_seq: SeqNo,
+    /// First and last user key.
+    pub(crate) range: KeyRange,
+    /// What the table's own properties say of its bytes. A manifest of version 0.1.0 does not have
+    /// it; an opening then asks the tables, and from then on there is always one.
+    pub(crate) content: Option<TableContent>,
+}
+
+/// Bytes of a table by what they are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TableContent {
+    /// User keys and values, as they came in.
+    pub(crate) raw_key_bytes: u64,
+    pub(crate) raw_value_bytes: u64,
+    /// Data blocks, as they are stored.
+    pub(crate) data_bytes: u64,
+}
+
+impl TableMeta {
+    /// The file's name on its tier.
+    pub(crate) fn file_name(&self) -> String {
+        table_file_name(self.id)
+    }
+}
