@@ -1,5 +1,6 @@
 //! Iteration over a range of user keys, from both ends.
 
+use crate::read::Run;
 use std::ops::Bound;
 
 use bytes::Bytes;
@@ -145,22 +146,25 @@ impl Range {
             to_end: false,
         };
         let mut children: Vec<Box<dyn InternalIterator>> = Vec::new();
-        let memtables = std::iter::once(&self.superversion.active)
-            .chain(&self.superversion.immutables)
-            .filter(|memtable| !memtable.is_empty());
-        for memtable in memtables {
+        let memtables = self.superversion.memtables();
+        for memtable in memtables.filter(|memtable| !memtable.is_empty()) {
             children.push(Box::new(MemtableIter::new(Arc::clone(memtable))));
         }
-        let levels = &self.superversion.version.levels;
-        for table in levels[0].tables.iter().filter(|t| self.bounds.meets(t)) {
-            children.push(Box::new(table.table()?.iter(how)));
-        }
-        for level in &levels[1..] {
+        // The promotion caches hold nothing that does not lie below them (I6).
+        for run in self.superversion.runs() {
             // A table outside the bounds is not even opened at an end: its damage is none of theirs.
-            let met = self.bounds.met(&level.tables);
-            if !met.is_empty() {
-                let tables = Arc::clone(&level.tables);
-                children.push(Box::new(LevelIter::within(tables, met, how)));
+            match run {
+                Run::Table(table) if self.bounds.meets(table) => {
+                    children.push(Box::new(table.table()?.iter(how)));
+                }
+                Run::Table(_) => {}
+                Run::Level(level) => {
+                    let met = self.bounds.met(&level.tables);
+                    if !met.is_empty() {
+                        let tables = Arc::clone(&level.tables);
+                        children.push(Box::new(LevelIter::within(tables, met, how)));
+                    }
+                }
             }
         }
         Ok(MergingIter::new(children))

@@ -11,13 +11,15 @@ use crate::error::Result;
 use crate::ids::FileId;
 use crate::key::{Kind, SeqNo};
 use crate::points::point;
+use crate::read::Place;
+use crate::read::Run;
 use crate::read::{PromotionView, Superversion};
 use crate::record::Record;
 use crate::storage::{IoBuf, ReadRequest};
 use crate::sync::Arc;
 use crate::table::{BlockHandle, BlockSource, Located, ReadTrace, Table};
 use crate::value::Value;
-use crate::version::{MAX_LEVELS, TableHandle};
+use crate::version::TableHandle;
 
 /// Most bytes of blocks that a `multi_get` has read at once, before they are decoded: enough for all
 /// that a device does at once.
@@ -66,18 +68,10 @@ impl Engine {
     ) -> Result<Option<Value>> {
         let mut trace = ReadTrace::default();
         let seq = moment.seq();
-        let below = |trace: &mut ReadTrace| {
-            search(
-                from,
-                tree.last_fast_level,
-                key,
-                seq,
-                PromotionView::get,
-                trace,
-            )
-        };
-        // I1: along this order versions of a key never get newer, so the first hit wins.
-        let (found, record) = match (search_memtables(from, key, seq), &self.records) {
+        let below = |trace: &mut ReadTrace| search(from, key, seq, PromotionView::get, trace);
+        // I1: along the search order versions of a key never get newer, so the first hit wins. Where the
+        // record cache comes in between, [`record_cache`](super::record_cache) says why it may.
+        let (found, record) = match (from.find_in_memtables(key, seq), &self.records) {
             (Some(record), _) => (Found::Memtable, Some(record)),
             (None, None) => below(&mut trace)?,
             (None, Some(cache)) => {
@@ -97,12 +91,12 @@ impl Engine {
     pub(super) fn get_again(&self, tree: &Tree, key: &[u8]) -> Result<Option<Value>> {
         let from = tree.peek();
         let seq = self.visible();
-        let in_memory = search_memtables(&from, key, seq);
+        let in_memory = from.find_in_memtables(key, seq);
         let record = match in_memory.or_else(|| self.peek_cached(tree, &from, key, seq)) {
             Some(record) => Some(record),
             None => {
-                let (f, mut trace) = (tree.last_fast_level, ReadTrace::default());
-                search(&from, f, key, seq, PromotionView::peek, &mut trace)?.1
+                let mut trace = ReadTrace::default();
+                search(&from, key, seq, PromotionView::peek, &mut trace)?.1
             }
         };
         Ok(visible_value(record))
@@ -120,23 +114,17 @@ impl Engine {
         let superversion = tree.pin();
         let mut lookups: Vec<Lookup<'_>> = keys.iter().map(|k| Lookup::new(k.as_ref())).collect();
         for lookup in &mut lookups {
-            if let Some(record) = search_memtables(&superversion, lookup.key, seq) {
+            if let Some(record) = superversion.find_in_memtables(lookup.key, seq) {
                 lookup.finish(Found::Memtable, record);
             } else if let Some(record) = self.find_cached(tree, &superversion, lookup.key, seq) {
                 lookup.finish(Found::RecordCache, record);
             }
         }
-        let version = &superversion.version;
-        for table in version.levels[0].tables.iter() {
-            self.multi_get_round(&mut lookups, seq, |key| {
-                table.meta.range.contains(key).then_some(table)
-            })?;
-        }
-        for (number, level) in version.levels.iter().enumerate().skip(1) {
-            if number == usize::from(tree.last_fast_level) + 1 {
-                search_promotion(&superversion, &mut lookups, seq);
+        for place in superversion.below_memtables() {
+            match place {
+                Place::Tables(run) => self.multi_get_round(&mut lookups, seq, run)?,
+                Place::Promoted(caches) => search_promoted(caches, &mut lookups, seq),
             }
-            self.multi_get_round(&mut lookups, seq, |key| level.find(key))?;
         }
         let values = lookups.into_iter().map(|lookup| {
             let (found, record) = lookup
@@ -155,20 +143,15 @@ impl Engine {
         Ok(values)
     }
 
-    /// Looks every unfinished key up in the table that `table_for` names. Each block that they need is
-    /// read once, the reads overlapped.
-    fn multi_get_round<'v>(
-        &self,
-        lookups: &mut [Lookup<'_>],
-        seq: SeqNo,
-        table_for: impl Fn(&[u8]) -> Option<&'v Arc<TableHandle>>,
-    ) -> Result<()> {
+    /// Looks every unfinished key up in the tables of `run`. Each block that they need is read once,
+    /// the reads overlapped.
+    fn multi_get_round(&self, lookups: &mut [Lookup<'_>], seq: SeqNo, run: Run<'_>) -> Result<()> {
         let mut waiting: Vec<Waiting<'_>> = Vec::new();
         for (index, lookup) in lookups.iter_mut().enumerate() {
             if lookup.done.is_some() {
                 continue;
             }
-            let Some(table) = table_for(lookup.key) else {
+            let Some(table) = run.find(lookup.key) else {
                 continue;
             };
             let opened = table.table()?;
@@ -329,10 +312,9 @@ fn found_in(table: &TableHandle) -> Found {
     }
 }
 
-/// The promotion caches lie between level f and what is below (I6).
-fn search_promotion(from: &Superversion, lookups: &mut [Lookup<'_>], seq: SeqNo) {
+fn search_promoted(caches: &PromotionView, lookups: &mut [Lookup<'_>], seq: SeqNo) {
     for lookup in lookups.iter_mut().filter(|lookup| lookup.done.is_none()) {
-        if let Some(record) = from.promotion.get(lookup.key, seq) {
+        if let Some(record) = caches.get(lookup.key, seq) {
             lookup.finish(Found::PromotionCache, record);
         }
     }
@@ -342,36 +324,28 @@ fn visible_value(record: Option<Record>) -> Option<Value> {
     record.filter(|r| r.kind == Kind::Put).map(|r| r.value)
 }
 
-fn search_memtables(from: &Superversion, key: &[u8], seq: SeqNo) -> Option<Record> {
-    from.active
-        .get(key, seq)
-        .or_else(|| from.immutables.iter().find_map(|m| m.get(key, seq)))
-}
-
 /// The record of `key` below the memtables: what is found first is newest (I1). `promoted` looks into the promotion caches.
 fn search(
     from: &Superversion,
-    f: u8,
     key: &[u8],
     seq: SeqNo,
     promoted: impl Fn(&PromotionView, &[u8], SeqNo) -> Option<Record>,
     trace: &mut ReadTrace,
 ) -> Result<(Found, Option<Record>)> {
-    let f = usize::from(f);
-    let mut search_tables = |levels| {
-        for table in from.version.holding(key, levels) {
-            if let Some(record) = table.table()?.get(key, seq, trace)? {
-                return Ok(Some((found_in(table), Some(record))));
+    for place in from.below_memtables() {
+        match place {
+            Place::Tables(run) => {
+                let Some(table) = run.find(key) else { continue };
+                if let Some(record) = table.table()?.get(key, seq, trace)? {
+                    return Ok((found_in(table), Some(record)));
+                }
+            }
+            Place::Promoted(caches) => {
+                if let Some(record) = promoted(caches, key, seq) {
+                    return Ok((Found::PromotionCache, Some(record)));
+                }
             }
         }
-        Ok(None)
-    };
-    if let Some(found) = search_tables(0..=f)? {
-        return Ok(found);
     }
-    // Not older than what lies below (I6), nor newer than what was searched so far.
-    if let Some(record) = promoted(&from.promotion, key, seq) {
-        return Ok((Found::PromotionCache, Some(record)));
-    }
-    Ok(search_tables(f + 1..=MAX_LEVELS)?.unwrap_or((Found::Nowhere, None)))
+    Ok((Found::Nowhere, None))
 }

@@ -19,7 +19,7 @@ use crate::placement::Brought;
 use crate::points::point;
 use crate::promotion::{PromotionCache, PromotionGate, Taken};
 use crate::ralt::Ralt;
-use crate::read::{Superversion, newest_below};
+use crate::read::Superversion;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 use crate::version::edit::{KeyspaceMeta, Learned, VersionEdit};
@@ -104,14 +104,7 @@ impl Tree {
     ) -> Self {
         let newest = version.tables().map(|table| table.meta.epoch).max();
         let promotion = PromotionGate::default();
-        let superversion = Superversion {
-            active: Arc::default(),
-            immutables: Vec::new(),
-            newest_below: newest_below(&version, last_fast_level),
-            has_tables: version.last_level().is_some(),
-            version: Arc::new(version),
-            promotion: promotion.view(),
-        };
+        let superversion = Superversion::new(version, last_fast_level, promotion.view());
         tally.count(None, &superversion);
         Self {
             id,
@@ -184,15 +177,8 @@ impl Tree {
         now.active.freeze(epoch);
         point!(engine.points, "freeze.before_publish")?;
         state.next_epoch += 1;
-        let mut immutables = Vec::with_capacity(now.immutables.len() + 1);
-        immutables.push(Arc::clone(&now.active));
-        immutables.extend(now.immutables.iter().cloned());
         // I10: published here, under the log's lock, before the new memtable takes a write.
-        self.publish(Superversion {
-            active: Arc::default(),
-            immutables,
-            ..(*now).clone()
-        });
+        self.publish(now.with_active_frozen());
         Ok(())
     }
 
@@ -206,10 +192,7 @@ impl Tree {
         state.reservations.reserve(epoch);
         let now = self.pin();
         let cache = self.promotion.freeze(|promotion| {
-            self.publish(Superversion {
-                promotion,
-                ..(*now).clone()
-            });
+            self.publish(now.with_promotion(promotion));
         });
         FrozenPromotion {
             cache,
@@ -224,10 +207,7 @@ impl Tree {
         state.reservations.release(frozen.epoch);
         self.promotion.drop_frozen(&frozen.cache);
         let now = self.pin();
-        self.publish(Superversion {
-            promotion: self.promotion.view(),
-            ..(*now).clone()
-        });
+        self.publish(now.with_promotion(self.promotion.view()));
     }
 
     /// Replaces tables, and what became tables. The edit that says so is durable (I4). Called with
@@ -252,14 +232,7 @@ impl Tree {
         let immutables = now.immutables.iter().filter(|m| !is_flushed(m)).cloned();
         let immutables = immutables.collect();
         let publish = |promotion| {
-            self.publish(Superversion {
-                active: Arc::clone(&now.active),
-                immutables,
-                newest_below: newest_below(&version, self.last_fast_level),
-                has_tables: version.last_level().is_some(),
-                version: Arc::new(version),
-                promotion,
-            });
+            self.publish(now.with(version, immutables, promotion));
         };
         match what {
             // I6: from running to installed under the gate's lock.
@@ -306,14 +279,8 @@ impl Tree {
         let _state = self.state.lock();
         let before = self.pin();
         self.promotion.empty(|promotion| {
-            self.publish(Superversion {
-                active: Arc::default(),
-                immutables: Vec::new(),
-                version: Arc::default(),
-                newest_below: 0,
-                has_tables: false,
-                promotion,
-            });
+            let nothing = Version::default();
+            self.publish(Superversion::new(nothing, self.last_fast_level, promotion));
         });
         Arc::clone(&before.version)
     }

@@ -226,7 +226,7 @@ impl Engine {
     ) -> Result<Option<TableMeta>> {
         let mut builder = None;
         for (key, promoted) in records {
-            if is_above(&frozen.pinned, tree.last_fast_level, key)? {
+            if is_above(&frozen.pinned, key)? {
                 continue;
             }
             let builder = match &mut builder {
@@ -294,18 +294,15 @@ fn expected_len(cache: &PromotionCache) -> u64 {
     cache.bytes() + LongKeys::of(keys).beside_records()
 }
 
-/// Whether any version of `key` lies above the slow tier's levels in `pinned`, the active memtable
+/// Whether any version of `key` lies above the promotion caches in `pinned`, the active memtable
 /// apart. Not only a newer one: an older one cannot be, and one that is equal need not come twice.
-fn is_above(pinned: &Superversion, f: u8, key: &[u8]) -> Result<bool> {
-    if pinned
-        .immutables
-        .iter()
-        .any(|m| m.get(key, MAX_SEQ).is_some())
-    {
+fn is_above(pinned: &Superversion, key: &[u8]) -> Result<bool> {
+    let mut frozen = pinned.immutables.iter();
+    if frozen.any(|memtable| memtable.get(key, MAX_SEQ).is_some()) {
         return Ok(true);
     }
     let mut trace = ReadTrace::new(Purpose::Promotion);
-    for table in pinned.version.holding(key, 0..=usize::from(f)) {
+    for table in pinned.down_to_f().filter_map(|run| run.find(key)) {
         if table.table()?.get(key, MAX_SEQ, &mut trace)?.is_some() {
             return Ok(true);
         }

@@ -2,4 +2,4 @@
 
 mod view;
 
-pub(crate) use view::{PromotionView, Superversion, newest_below};
+pub(crate) use view::{Place, PromotionView, Run, Superversion};

@@ -1,11 +1,20 @@
-//! What a reader pins: memtables, version and promotion caches, consistent with each other.
+//! What a reader pins, and the order in which it is searched: here and nowhere else (I1).
+//!
+//! The first version of a key that is met in this order is the newest:
+//!
+//! 1. memtables: the active one, then the frozen ones, newest first;
+//! 2. tables down to level f: of L0 one by one, newest first, then level by level;
+//! 3. the promotion caches: no older than what lies below them (I6);
+//! 4. the levels below f.
+
+use std::iter::once;
 
 use crate::key::SeqNo;
 use crate::memtable::Memtable;
 use crate::promotion::PromotionCache;
 use crate::record::Record;
 use crate::sync::Arc;
-use crate::version::{MAX_LEVELS, Version};
+use crate::version::{Level, MAX_LEVELS, TableHandle, Version};
 
 /// The state of a keyspace at one moment. A reader that holds it sees every write that was
 /// published before it took it, wherever that write has moved since.
@@ -16,11 +25,131 @@ pub(crate) struct Superversion {
     pub(crate) immutables: Vec<Arc<Memtable>>,
     pub(crate) version: Arc<Version>,
     pub(crate) promotion: PromotionView,
+    /// *f*: the last level of the fast tier.
+    last_fast_level: usize,
     /// No record below level f has a higher sequence number.
     pub(crate) newest_below: SeqNo,
     /// Whether there are tables. Where there are none the record cache knows nothing: what it still may
     /// hold is of a keyspace that was dropped.
     pub(crate) has_tables: bool,
+}
+
+/// A place of the search order below the memtables.
+pub(crate) enum Place<'a> {
+    Tables(Run<'a>),
+    Promoted(&'a PromotionView),
+}
+
+/// Tables of which one at most may hold a key.
+#[derive(Clone, Copy)]
+pub(crate) enum Run<'a> {
+    /// One of L0.
+    Table(&'a Arc<TableHandle>),
+    /// All of a level below.
+    Level(&'a Level),
+}
+
+impl<'a> Run<'a> {
+    /// The table that may hold `key`.
+    #[inline]
+    pub(crate) fn find(self, key: &[u8]) -> Option<&'a Arc<TableHandle>> {
+        match self {
+            Run::Table(table) => table.meta.range.contains(key).then_some(table),
+            Run::Level(level) => level.find(key),
+        }
+    }
+}
+
+impl Superversion {
+    /// The state of a keyspace with the tables of `version`, and nothing in memory.
+    pub(crate) fn new(version: Version, last_fast_level: u8, promotion: PromotionView) -> Self {
+        let empty = Self {
+            active: Arc::default(),
+            immutables: Vec::new(),
+            version: Arc::default(),
+            promotion: promotion.clone(),
+            last_fast_level: usize::from(last_fast_level),
+            newest_below: 0,
+            has_tables: false,
+        };
+        empty.with(version, Vec::new(), promotion)
+    }
+
+    /// This state with other tables, frozen memtables and promotion caches.
+    pub(crate) fn with(
+        &self,
+        version: Version,
+        immutables: Vec<Arc<Memtable>>,
+        promotion: PromotionView,
+    ) -> Self {
+        Self {
+            active: Arc::clone(&self.active),
+            immutables,
+            newest_below: newest_below(&version, self.last_fast_level),
+            has_tables: version.last_level().is_some(),
+            version: Arc::new(version),
+            promotion,
+            last_fast_level: self.last_fast_level,
+        }
+    }
+
+    /// This state with the active memtable frozen, and an empty one in its place.
+    pub(crate) fn with_active_frozen(&self) -> Self {
+        Self {
+            active: Arc::default(),
+            immutables: self.memtables().cloned().collect(),
+            ..self.clone()
+        }
+    }
+
+    /// This state with other promotion caches.
+    pub(crate) fn with_promotion(&self, promotion: PromotionView) -> Self {
+        Self {
+            promotion,
+            ..self.clone()
+        }
+    }
+
+    /// The memtables, in search order.
+    #[inline]
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        once(&self.active).chain(&self.immutables)
+    }
+
+    /// What lies below the memtables, in search order.
+    #[inline]
+    pub(crate) fn below_memtables(&self) -> impl Iterator<Item = Place<'_>> {
+        let down_to_f = self.down_to_f().map(Place::Tables);
+        let promoted = once(Place::Promoted(&self.promotion));
+        down_to_f
+            .chain(promoted)
+            .chain(self.below_f().map(Place::Tables))
+    }
+
+    /// All tables, in search order.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Run<'_>> {
+        self.down_to_f().chain(self.below_f())
+    }
+
+    /// Tables down to level f, in search order: what lies above the promotion caches.
+    #[inline]
+    pub(crate) fn down_to_f(&self) -> impl Iterator<Item = Run<'_>> {
+        let [l0, below @ ..] = &self.version.levels;
+        let l0 = l0.tables.iter().map(Run::Table);
+        l0.chain(below.iter().take(self.last_fast_level).map(Run::Level))
+    }
+
+    #[inline]
+    fn below_f(&self) -> impl Iterator<Item = Run<'_>> {
+        let below = self.version.levels.iter().skip(self.last_fast_level + 1);
+        below.map(Run::Level)
+    }
+
+    /// The newest version of `key` at or before `seq` in a memtable.
+    #[inline]
+    pub(crate) fn find_in_memtables(&self, key: &[u8], seq: SeqNo) -> Option<Record> {
+        self.memtables().find_map(|memtable| memtable.get(key, seq))
+    }
 }
 
 /// The promotion caches of a keyspace as a reader sees them: between level f and what lies below.
@@ -45,8 +174,8 @@ impl PromotionView {
 }
 
 /// The highest sequence number below level `f` of `version`; 0 when nothing lies there.
-pub(crate) fn newest_below(version: &Version, f: u8) -> SeqNo {
-    let below = &version.levels[MAX_LEVELS.min(usize::from(f) + 1)..];
+fn newest_below(version: &Version, f: usize) -> SeqNo {
+    let below = &version.levels[MAX_LEVELS.min(f + 1)..];
     let tables = below.iter().flat_map(|level| level.tables.iter());
     tables.map(|table| table.meta.max_seq).max().unwrap_or(0)
 }

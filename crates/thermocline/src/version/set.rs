@@ -1,7 +1,6 @@
 //! A version: the immutable set of a keyspace's tables, level by level.
 
 use std::cmp::Reverse;
-use std::ops::RangeInclusive;
 
 use super::files::FileGuard;
 use super::hot_estimate::HotEstimate;
@@ -138,19 +137,6 @@ impl Version {
             level.bytes = level.bytes_on.iter().sum();
         }
         next
-    }
-
-    /// The tables of `levels` that may hold `key`, in search order (I1).
-    pub(crate) fn holding<'a>(
-        &'a self,
-        key: &'a [u8],
-        levels: RangeInclusive<usize>,
-    ) -> impl Iterator<Item = &'a Arc<TableHandle>> {
-        let with_l0 = levels.contains(&0);
-        let l0 = self.levels[0].tables.iter();
-        let l0 = l0.filter(move |table| with_l0 && table.meta.range.contains(key));
-        let below = levels.filter(|level| *level > 0);
-        l0.chain(below.filter_map(|level| self.levels.get(level)?.find(key)))
     }
 
     /// Every table, in search order.

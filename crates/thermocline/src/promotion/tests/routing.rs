@@ -112,7 +112,7 @@ fn the_older_versions_of_a_hot_key_go_down() {
     scene.to_last_fast();
     scene.cross();
     let pinned = scene.tree().pin();
-    for table in pinned.version.holding(b"k05", 0..=F) {
+    for table in pinned.down_to_f().filter_map(|run| run.find(b"k05")) {
         let mut trace = Default::default();
         let old = table
             .table()

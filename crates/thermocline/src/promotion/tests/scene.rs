@@ -322,7 +322,7 @@ impl Scene {
     pub(crate) fn levels_of(&self, key: &str) -> Vec<(u8, String)> {
         let pinned = self.tree().pin();
         let mut found = Vec::new();
-        for table in pinned.version.holding(key.as_bytes(), 0..=SLOW) {
+        for table in pinned.runs().filter_map(|run| run.find(key.as_bytes())) {
             let record =
                 table
                     .table()
