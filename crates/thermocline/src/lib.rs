@@ -94,14 +94,14 @@ pub mod metrics;
 mod options;
 mod placement;
 mod points;
-mod promotion;
 mod purpose;
-mod ralt;
 mod read;
 mod record;
 pub mod storage;
 mod sync;
 mod table;
+#[cfg(test)]
+mod testing;
 mod thread_time;
 mod tier;
 mod value;

@@ -419,7 +419,7 @@ mod model {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::promotion::tests::scene::Scene;
+    use crate::testing::scene::Scene;
 
     /// What was refused counted for a moment, as it was added before it was looked at: a large job that found no room made a
     /// flush that had room fail.

@@ -1,20 +1,24 @@
 //! Compaction: which tables are merged next, where the result goes, and the merge itself.
 
+mod averages;
 mod below;
 mod bypass;
 mod cut;
 mod filter;
 mod fresh;
 mod job;
+mod l0_places;
 mod picker;
 mod plan;
 mod readahead;
 mod table_size;
 mod targets;
 
+pub(crate) use averages::Averages;
 pub(crate) use bypass::{Bypass, BypassWorth};
 pub(crate) use filter::VersionFilter;
 pub(crate) use job::{CompactionJob, MOST_MET};
+pub(crate) use l0_places::Reservations;
 pub(crate) use picker::{Hotness, Manual, Meant, Picker};
 pub(crate) use plan::{Plan, Running};
 pub(crate) use table_size::TableSizes;

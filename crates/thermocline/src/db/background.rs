@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
+use super::Engine;
+use super::Tree;
 use super::compactions::{Compactions, Seen};
-use super::engine::Engine;
 use super::flush::FlushJob;
-use super::tree::Tree;
 use crate::compaction::{CompactionJob, Picker, Plan};
 use crate::error::{Error, Result};
 use crate::executor::Lane;

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use super::lost;
 use super::open::Parts;
-use super::tracking::{discard_ralt, open_ralt, placed_by};
 use super::unfinished;
 use crate::error::Result;
 use crate::ids::FileId;
+use crate::placement::hotrap::keeping::{discard_ralt, open_ralt, placed_by};
+use crate::placement::hotrap::ralt::Ralt;
 use crate::points::point;
-use crate::ralt::Ralt;
 use crate::sync::Arc;
 use crate::version::{Manifest, identity};
 use crate::wal::FoundLog;

@@ -16,17 +16,17 @@ const LOCK_POLL: Duration = Duration::from_millis(50);
 
 /// Opens a store whose storage, clock or executor is not the default one.
 pub struct DbBuilder {
-    pub(super) options: Options,
+    pub(crate) options: Options,
     media: Vec<Option<Arc<dyn Medium>>>,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     executor: Option<Arc<dyn Executor>>,
-    pub(super) points: Points,
+    pub(crate) points: Points,
     lock_wait: Duration,
-    pub(super) counts_accesses: bool,
+    pub(crate) counts_accesses: bool,
     given_up: Vec<usize>,
     /// The greatest number of a tier that was named.
     named: usize,
-    pub(super) reads_only: bool,
+    pub(crate) reads_only: bool,
 }
 
 impl DbBuilder {
@@ -178,7 +178,7 @@ impl DbBuilder {
         self.given_up.contains(&usize::from(tier))
     }
 
-    pub(super) fn medium_of(&self, tier: usize) -> Arc<dyn Medium> {
+    pub(crate) fn medium_of(&self, tier: usize) -> Arc<dyn Medium> {
         match self.media.get(tier) {
             Some(Some(medium)) => Arc::clone(medium),
             _ => Arc::new(Disk::new(self.options.tiers[tier].direct_io)),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::engine::Engine;
+use super::Engine;
 use super::open::Locks;
 use super::unfinished::{self, Making};
 use crate::error::{Error, Result};

@@ -85,9 +85,9 @@ mod tests {
     use crate::executor::Stepped;
     use crate::options::{Durability, Options};
     use crate::points::Points;
-    use crate::promotion::tests::scene::{Scene, options};
     use crate::storage::{Fault, Faulty, Operation};
     use crate::sync::{Arc, Mutex, yield_now};
+    use crate::testing::scene::{Scene, options};
     use crate::version::{Manifest, manifest_file_name};
 
     /// To wait until a closed store is idle was well, and removed what its readers had let go of. The directories were nobody's by then,

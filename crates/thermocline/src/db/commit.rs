@@ -13,11 +13,11 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 
-use super::engine::Engine;
+use super::Engine;
+use super::Tree;
 use super::gather::Gathering;
 use super::group::{Groups, Member};
 use super::job::said;
-use super::tree::Tree;
 use crate::batch::{Batch, Condition, Expect, Ops, detached};
 use crate::error::{Error, Result};
 use crate::key::{MAX_SEQ, SeqNo};

@@ -1,14 +1,14 @@
 //! Removing a store.
 
-use super::builder::DbBuilder;
+use super::DbBuilder;
+use super::Shape;
 use super::founding::check_first_is_there;
 use super::open::{check_tier_count, open_tiers};
-use super::shape::Shape;
-use super::tracking::{check_not_alone, discard_ralt};
 use super::unfinished;
 use crate::cache::discard_flash;
 use crate::error::{Error, Result};
 use crate::ids::{FileId, table_number};
+use crate::placement::hotrap::keeping::{check_not_alone, discard_ralt};
 use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::tier::{Tier, copy_number};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Weak;
 
-use super::tree::Tree;
+use super::Tree;
 use crate::ids::KeyspaceId;
 use crate::sync::Arc;
 

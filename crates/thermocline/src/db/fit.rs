@@ -6,7 +6,7 @@
 //! it a memtable's worth for other writers ([`Engine::needed_for`]). With one tier the table that
 //! the batch becomes lies beside the log, too.
 
-use super::engine::Engine;
+use super::Engine;
 use crate::error::{Error, Result};
 use crate::log_format::FILE_HEADER_LEN;
 use crate::options::Options;

@@ -1,8 +1,8 @@
 //! Flush: a frozen memtable becomes a table of L0.
 
+use super::Engine;
 use super::background::Work;
-use super::engine::Engine;
-use super::tree::{Installed, Tree};
+use super::{Installed, Tree};
 use crate::compaction::VersionFilter;
 use crate::error::{Error, Result};
 use crate::executor::{Job, Step};

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use super::builder::DbBuilder;
-use super::shape::Shape;
+use super::DbBuilder;
+use super::Shape;
 use super::unfinished;
 use crate::error::{Error, Result};
 use crate::ids::table_number;

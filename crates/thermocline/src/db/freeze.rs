@@ -1,8 +1,8 @@
 //! Freezing: memtables become immutable, and the log's segment that their newest records are in ends.
 
+use super::Engine;
+use super::Tree;
 use super::commit::{Commit, Log};
-use super::engine::Engine;
-use super::tree::Tree;
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
 use crate::placement::planned_log;

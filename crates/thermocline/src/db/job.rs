@@ -4,7 +4,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Weak;
 
-use super::engine::Engine;
+use super::Engine;
 use crate::error::Error;
 use crate::executor::{Job, Lane, Step};
 use crate::metrics::{Activity, Counted};

@@ -1,7 +1,7 @@
 //! Compactions of large values, of which memory for one at a time is enough (I8).
 
-use super::engine::Engine;
-use super::tree::Tree;
+use super::Engine;
+use super::Tree;
 use crate::compaction::{Plan, TableSizes};
 use crate::sync::Arc;
 

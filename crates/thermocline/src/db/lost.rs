@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::builder::DbBuilder;
+use super::DbBuilder;
 use crate::error::{Error, Result};
 use crate::storage::{Medium, TableFile, TableStore};
 use crate::sync::Arc;

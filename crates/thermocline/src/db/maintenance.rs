@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
+use super::Engine;
+use super::Tree;
 use super::background::Work;
 use super::compactions::Seen;
-use super::engine::Engine;
-use super::tree::Tree;
 use crate::compaction::{Manual, Meant, Picker};
 use crate::error::{Error, Result};
 use crate::key::{KeyRange, MAX_KEY_LEN, SeqNo};
@@ -299,9 +299,9 @@ mod tests {
     use crate::executor::Stepped;
     use crate::options::{Options, TierOptions};
     use crate::points::Points;
-    use crate::promotion::tests::scene::{F, KEYS, SLOW, Scene};
     use crate::storage::Memory;
     use crate::sync::atomic::{AtomicUsize, Ordering};
+    use crate::testing::scene::{F, KEYS, SLOW, Scene};
     use crate::{Db, Keyspace};
 
     /// A store with two tables over the same key in L0.

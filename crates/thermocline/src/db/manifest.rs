@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
-use super::engine::Engine;
-use super::tree::Tree;
+use super::Engine;
+use super::Tree;
 use crate::error::{Error, Result};
 use crate::ids::KeyspaceId;
 use crate::placement::last_fast_level;
@@ -21,7 +21,7 @@ const MAX_NAME_LEN: usize = 255;
 impl Engine {
     /// Edits that add up to the present state. The caller holds the manifest's lock, so that
     /// nothing is installed meanwhile.
-    pub(super) fn snapshot_edits(&self) -> Vec<VersionEdit> {
+    pub(crate) fn snapshot_edits(&self) -> Vec<VersionEdit> {
         let mut edits = vec![VersionEdit {
             next_file: Some(self.next_file.load(Ordering::Relaxed)),
             // What is visible may be in no table yet, and its log be lost or left behind (I5).
@@ -199,8 +199,8 @@ mod tests {
     use crate::Db;
     use crate::executor::Stepped;
     use crate::options::Options;
-    use crate::promotion::tests::scene::{F, KEYS, Scene, everything, options, value};
     use crate::storage::{Faulty, Medium, Memory};
+    use crate::testing::scene::{F, KEYS, Scene, everything, options, value};
     use crate::wal::FoundLog;
 
     /// An edit that makes a manifest long by itself.

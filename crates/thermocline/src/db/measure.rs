@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::engine::Engine;
+use super::Engine;
+use super::Tree;
 use super::stall::Reason;
-use super::tree::Tree;
 use crate::cache::RecordCache;
 use crate::error::Result;
 use crate::metrics::{
@@ -255,9 +255,9 @@ impl Engine {
 mod tests {
     use super::*;
     use crate::options::MEMTABLES;
-    use crate::promotion::tests::scene::Scene;
     use crate::storage::Memory;
     use crate::sync::Arc;
+    use crate::testing::scene::Scene;
     use crate::{Db, Options};
 
     /// The target of a level was cut to the room of the fast tier where it is the last fast one of any keyspace, those of keyspaces

@@ -1,8 +1,6 @@
 //! The store: opening, writing, reading, iterating, maintaining, closing.
 
-mod averages;
 mod background;
-mod backlog;
 mod backup;
 mod begin;
 mod builder;
@@ -10,7 +8,6 @@ mod checkpoint;
 mod close;
 mod commit;
 mod compactions;
-mod copying;
 mod debug;
 mod destroy;
 mod dropped;
@@ -22,7 +19,6 @@ mod founding;
 mod freeze;
 mod gather;
 mod group;
-mod hotness;
 mod job;
 mod keyspace;
 mod large;
@@ -42,17 +38,13 @@ mod record_cache;
 mod recovery;
 mod refusal;
 mod repair;
-mod reservations;
-mod room;
 mod shape;
-mod shares;
 mod snapshot;
 mod snapshots;
 mod space;
 mod stall;
 mod stats;
 mod tally;
-mod tracking;
 mod tree;
 mod unfinished;
 
@@ -72,6 +64,9 @@ pub(crate) use passed::Passed;
 #[cfg(test)]
 pub(crate) use record_cache::Moment;
 pub(crate) use shape::Shape;
+#[cfg(test)]
+pub(crate) use stall::Reason;
+pub(crate) use stats::Found;
 pub(crate) use tree::{FrozenPromotion, Installed, Tree};
 
 use std::ops::Deref;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::Shape;
 use super::founding::refuse_foreign_tables;
-use super::shape::Shape;
 use crate::error::{Error, Result};
 use crate::ids::KeyspaceId;
 use crate::options::{Options, Resolved};

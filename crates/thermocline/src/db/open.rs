@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 
+use super::DbBuilder;
+use super::Shape;
 use super::background::Background;
 use super::begin::Begun;
-use super::builder::DbBuilder;
 use super::commit::Commit;
 use super::founding::{FIRST_FILE, check_first_is_there, found_new_store, new_shape};
 use super::more_tiers::{check_new_tiers, divide_levels};
 use super::numbers::check_numbers;
 use super::orphans::{FoundManifest, Orphans, survey_tables};
 use super::recovery::{RecoveryReport, build_trees, open_tables};
-use super::shape::Shape;
 use super::tally::Tally;
 use super::{Db, Engine, unfinished};
 use crate::batch::detached;

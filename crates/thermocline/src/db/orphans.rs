@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use super::shape::Shape;
+use super::Shape;
 use crate::error::{Error, Result};
 use crate::ids::{FileId, table_file_name, table_number};
 use crate::key::SeqNo;

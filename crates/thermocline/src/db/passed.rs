@@ -9,8 +9,8 @@ use std::sync::Weak;
 
 use bytes::Bytes;
 
-use super::engine::Engine;
-use super::tree::Tree;
+use super::Engine;
+use super::Tree;
 use crate::error::Result;
 use crate::executor::{Lane, Step};
 use crate::ids::KeyspaceId;

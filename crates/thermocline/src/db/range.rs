@@ -5,9 +5,9 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
-use super::engine::Engine;
+use super::Engine;
+use super::Tree;
 use super::passed::Passing;
-use super::tree::Tree;
 use crate::error::{Error, Result};
 use crate::ids::KeyspaceId;
 use crate::iter::InternalIterator;

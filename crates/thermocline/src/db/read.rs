@@ -3,10 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use super::engine::Engine;
+use super::Engine;
+use super::Found;
+use super::Tree;
 use super::record_cache::Moment;
-use super::stats::{Found, sampled};
-use super::tree::Tree;
+use super::stats::sampled;
 use crate::error::Result;
 use crate::ids::FileId;
 use crate::key::{Kind, SeqNo};

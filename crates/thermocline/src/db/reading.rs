@@ -7,9 +7,9 @@
 
 use super::begin::Begun;
 use super::open::Parts;
-use super::tracking::open_ralt;
 use crate::error::{Error, Result};
 use crate::ids::FileId;
+use crate::placement::hotrap::keeping::open_ralt;
 use crate::storage::LogFile;
 use crate::sync::Arc;
 use crate::version::Manifest;
@@ -80,9 +80,9 @@ mod tests {
     use super::*;
     use crate::Db;
     use crate::executor::Stepped;
-    use crate::promotion::tests::scene::{KEYS, Scene, options, value};
     use crate::storage::{Faulty, Medium};
     use crate::sync::Mutex;
+    use crate::testing::scene::{KEYS, Scene, options, value};
 
     const DIRS: [&str; 3] = ["/fast", "/fast/ralt", "/slow"];
 

@@ -59,9 +59,9 @@
 //! would lose their place on the fast tier. `cache/record_cache/accesses.rs` gathers hits by time
 //! slices; here they are logged.
 
-use super::engine::Engine;
-use super::stats::Found;
-use super::tree::Tree;
+use super::Engine;
+use super::Found;
+use super::Tree;
 use crate::cache::{RecordCache, Sought};
 use crate::error::Result;
 use crate::iter::InternalIterator;

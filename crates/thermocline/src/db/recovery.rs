@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
-use super::engine::Engine;
-use super::shape::Shape;
-use super::tree::Tree;
+use super::Engine;
+use super::Shape;
+use super::Tree;
 use crate::cache::{BlockCache, PinBudget};
 use crate::error::Result;
 use crate::ids::KeyspaceId;

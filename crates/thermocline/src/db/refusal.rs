@@ -4,7 +4,7 @@
 //! fails for only its writers hear of. Whoever watches the store has to see both for as long as
 //! they hold.
 
-use super::engine::Engine;
+use super::Engine;
 use crate::error::Error;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -68,10 +68,10 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use crate::executor::Stepped;
-    use crate::promotion::tests::scene::Scene;
     use crate::storage::{Fault, Faulty, Operation};
     use crate::sync::Arc;
     use crate::sync::atomic::{AtomicBool, Ordering};
+    use crate::testing::scene::Scene;
     use crate::{Db, Options};
 
     /// Every write was refused for want of room, and the metrics knew of no trouble.

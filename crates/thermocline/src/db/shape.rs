@@ -49,7 +49,7 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// Adds up `edits`, all that a store has; `Err` says which of them cannot follow from those before it, or cannot be the last.
-    pub(super) fn from_edits(edits: Vec<VersionEdit>) -> Result<Self, Misfit> {
+    pub(crate) fn from_edits(edits: Vec<VersionEdit>) -> Result<Self, Misfit> {
         let mut shape = Shape::default();
         let last = edits.len().saturating_sub(1);
         for (index, edit) in edits.into_iter().enumerate() {
@@ -239,9 +239,9 @@ mod tests {
     use crate::log_format::put_record;
     use crate::options::Options;
     use crate::points::Points;
-    use crate::promotion::tests::scene::{KEYS, Scene, options};
     use crate::storage::{Faulty, Medium, Memory};
     use crate::sync::Arc;
+    use crate::testing::scene::{KEYS, Scene, options};
     use crate::version::{Manifest, manifest_file_name, manifest_number};
 
     fn builder(memory: &Arc<Memory>) -> DbBuilder {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::engine::Engine;
+use super::Engine;
 use crate::table::{KeySample, SampledKey};
 use crate::version::Version;
 

@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
+use super::Engine;
+use super::Tree;
 use super::background::Work;
-use super::engine::Engine;
-use super::tree::Tree;
 use crate::error::{Error, Result};
 use crate::options::MEMTABLES;
 use crate::placement::SpacePlan;

@@ -67,7 +67,7 @@ impl Tally {
 mod tests {
     use crate::db::Tree;
     use crate::options::Options;
-    use crate::promotion::tests::scene::{self, Scene, everything};
+    use crate::testing::scene::{self, Scene, everything};
 
     /// What a look at each keyspace gives.
     fn looked_at(scene: &Scene) -> (usize, usize) {

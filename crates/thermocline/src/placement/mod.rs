@@ -2,14 +2,15 @@
 //! compaction writes.
 
 mod brought;
-mod bypass;
-mod hotness;
-mod levels;
+pub(crate) mod hotrap;
+mod rooms;
+mod shares;
+mod space_plan;
 
 pub(crate) use brought::Brought;
-pub(crate) use bypass::BypassRouter;
-pub(crate) use hotness::HotRouter;
-pub(crate) use levels::{SpacePlan, last_fast_level, planned_log};
+pub(crate) use rooms::FastRooms;
+pub(crate) use shares::{Share, Shares};
+pub(crate) use space_plan::{SpacePlan, last_fast_level, planned_log};
 
 use crate::key::InternalKey;
 

@@ -11,7 +11,7 @@ use std::iter::once;
 
 use crate::key::SeqNo;
 use crate::memtable::Memtable;
-use crate::promotion::PromotionCache;
+use crate::placement::hotrap::promotion::PromotionCache;
 use crate::record::Record;
 use crate::sync::Arc;
 use crate::version::{Level, MAX_LEVELS, TableHandle, Version};

@@ -95,9 +95,9 @@ mod tests {
     use super::*;
     use crate::db::Db;
     use crate::key::{InternalKey, Kind};
-    use crate::promotion::tests::scene::{Scene, options};
     use crate::storage::Memory;
     use crate::table::{TableBuilder, TableIdentity};
+    use crate::testing::scene::{Scene, options};
     use crate::wal::log_store;
 
     /// A store of one table and its manifest lost, and a crafted table beside it, of epoch `epoch`.

@@ -224,8 +224,8 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::promotion::tests::scene::{F, Scene};
     use crate::read::Superversion;
+    use crate::testing::scene::{F, Scene};
 
     /// A scene with a reader that holds several tables which no version names any more.
     fn held_tables(scene: &Scene) -> (Arc<Superversion>, usize) {

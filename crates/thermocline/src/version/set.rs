@@ -155,7 +155,7 @@ impl Version {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::promotion::tests::scene::Scene;
+    use crate::testing::scene::Scene;
 
     /// A count in a manifest may be any number: the sum overflowed, which is a panic of the job or a length that is much too short.
     #[test]

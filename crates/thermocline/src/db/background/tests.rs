@@ -12,9 +12,9 @@ use crate::executor::{Executor, Job, Stepped};
 use crate::key::KeyRange;
 use crate::options::{Options, TierOptions};
 use crate::points::Points;
-use crate::promotion::tests::scene::{F, KEYS, Scene, everything, model, options};
 use crate::storage::Memory;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::testing::scene::{F, KEYS, Scene, everything, model, options};
 
 fn plan_of_l0(db: &Db) -> Plan {
     let (engine, tree) = (db.engine(), db.tree());

@@ -128,8 +128,8 @@ fn describe(table: &Arc<TableHandle>) -> Result<BackedUp> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::promotion::tests::scene::{self, Scene};
     use crate::storage::Memory;
+    use crate::testing::scene::{self, Scene};
 
     /// Backups, checkpoints and verifications pinned memtables and promotion caches together with the tables. What was flushed while
     /// they copied or read, for hours perhaps, stayed in memory until they ended, in nobody's count (I8).

@@ -6,8 +6,8 @@ use super::*;
 use crate::Db;
 use crate::executor::Stepped;
 use crate::options::{Options, TierOptions};
-use crate::promotion::tests::scene::{self, KEYS, Scene};
 use crate::storage::{CrashStyle, Fault, Faulty, Medium};
+use crate::testing::scene::{self, KEYS, Scene};
 
 fn builder(disk: &Faulty) -> DbBuilder {
     with_slow(disk, &["/slow"])

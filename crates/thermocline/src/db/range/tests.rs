@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::*;
-use crate::promotion::tests::scene::{KEYS, SLOW, Scene, options};
 use crate::storage::Faulty;
 use crate::table::{Located, ReadTrace};
+use crate::testing::scene::{KEYS, SLOW, Scene, options};
 
 #[test]
 fn a_prefix_ends_before_its_successor() {

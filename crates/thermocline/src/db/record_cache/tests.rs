@@ -7,7 +7,7 @@ use crate::db::Keyspace;
 use crate::key::MAX_SEQ;
 use crate::metrics::RecordCacheMetrics;
 use crate::options::{HotRapOptions, Options, Placement};
-use crate::promotion::tests::scene::{
+use crate::testing::scene::{
     F, KEYS, SLOW, Scene, VALUE, everything, model, options, value, version,
 };
 

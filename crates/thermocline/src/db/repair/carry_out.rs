@@ -5,8 +5,8 @@
 
 use super::merge;
 use super::plan::Plan;
+use crate::db::DbBuilder;
 use crate::db::Shape;
-use crate::db::builder::DbBuilder;
 use crate::db::lost::{self, LOST};
 use crate::error::{Error, Result};
 use crate::ids::{FileId, table_file_name, table_number};

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use crate::db::DbBuilder;
 use crate::db::Shape;
-use crate::db::builder::DbBuilder;
 use crate::db::orphans::is_stray;
 use crate::error::{Error, Result};
 use crate::ids::{FileId, KeyspaceId, table_number};

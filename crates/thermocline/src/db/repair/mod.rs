@@ -22,7 +22,7 @@ mod report;
 
 pub use report::{Loss, RepairReport};
 
-use super::builder::DbBuilder;
+use super::DbBuilder;
 use super::open::open_tiers;
 use super::unfinished;
 use crate::error::Result;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::compaction::{Manual, Meant};
-use crate::promotion::tests::scene::{self, Scene, everything};
+use crate::testing::scene::{self, Scene, everything};
 
 #[test]
 fn speed_falls_smoothly_with_pressure() {

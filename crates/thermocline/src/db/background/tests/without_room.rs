@@ -1,7 +1,7 @@
 //! What becomes of a compaction that has no room for its output.
 
 use super::*;
-use crate::promotion::tests::scene::SLOW;
+use crate::testing::scene::SLOW;
 use crate::version::MAX_LEVELS;
 
 /// A level of the slow tier that is not in use.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 
 use super::{Merge, Plan};
-use crate::db::builder::DbBuilder;
+use crate::db::DbBuilder;
 use crate::db::orphans::log_begins;
 use crate::db::repair::evidence::Evidence;
 use crate::db::repair::report::Loss;

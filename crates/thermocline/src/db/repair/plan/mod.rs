@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use bytes::Bytes;
 
 use crate::cache::{BlockCache, PinBudget};
+use crate::db::DbBuilder;
 use crate::db::Shape;
-use crate::db::builder::DbBuilder;
 use crate::db::repair::evidence::Evidence;
 use crate::db::repair::report::{Loss, RepairReport};
 use crate::error::{Error, Result};

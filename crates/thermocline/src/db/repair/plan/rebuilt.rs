@@ -7,15 +7,15 @@ use bytes::Bytes;
 
 use super::trusted::too_few_tiers;
 use super::{Merge, Plan};
-use crate::db::builder::DbBuilder;
+use crate::db::DbBuilder;
 use crate::db::founding::DEFAULT_KEYSPACE;
 use crate::db::repair::evidence::Evidence;
 use crate::db::repair::live::{Origin, Said, Standing, standings};
 use crate::db::repair::report::Loss;
-use crate::db::tracking::check_not_alone;
 use crate::error::{Error, Result};
 use crate::ids::{FileId, KeyspaceId, table_file_name};
 use crate::options::Resolved;
+use crate::placement::hotrap::keeping::check_not_alone;
 use crate::sync::Arc;
 use crate::table::SelfDescribed;
 use crate::table::TableMeta;

@@ -1,0 +1,227 @@
+//! Copying slow tables into room of the fast tier that nothing uses.
+//!
+//! What placement by hotness leaves free for flushes and compactions is a sixth of a fast tier of 1 GB, and where
+//! nobody writes it stays empty. A table that is read from the slow tier most is copied there: byte by byte, in one sweep, so
+//! that it costs the slow tier a few large reads. Whoever needs the room has it at once ([`crate::tier`]).
+
+use crate::db::Engine;
+use crate::error::{Error, Result};
+use crate::executor::{Job, Lane, Step};
+use crate::metrics::Activity;
+use crate::points::point;
+use crate::purpose::Purpose;
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::table::{ReadTrace, Table};
+use crate::tier::CopyWriter;
+use crate::version::TableHandle;
+
+/// Bytes copied in a step.
+const PART: u64 = 1 << 20;
+
+/// Looks in a span of time. What was free all through one is free for copies.
+const LOOKS: u64 = 32;
+
+/// In a span as many reads come from the slow tier as this part of the blocks that lie there, one in so many. To copy a table
+/// takes a slow disk about the time of that part of its blocks, read one by one: a table is read in a span for about what
+/// its copy costs.
+const PART_READ: u64 = 8;
+
+/// How far copying is. Time is counted in reads of the slow tier, for that is what copies save.
+#[derive(Debug, Default)]
+pub(crate) struct Copying {
+    /// Blocks read from slow tiers' devices by users.
+    reads: AtomicU64,
+    /// The number of reads at which the next look is due, and how many lie between looks.
+    due: AtomicU64,
+    between: AtomicU64,
+    looks: AtomicU64,
+    /// Whether a table is being copied, or about to be.
+    runs: AtomicBool,
+}
+
+impl Copying {
+    /// Counts reads; whether a look is due, which is then the caller's, and which one it is.
+    fn count(&self, reads: u64) -> Option<u64> {
+        let now = self.reads.fetch_add(reads, Ordering::Relaxed) + reads;
+        let due = self.due.load(Ordering::Relaxed);
+        if now < due {
+            return None;
+        }
+        let next = now + self.between.load(Ordering::Relaxed).max(1);
+        let taken = self
+            .due
+            .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed);
+        taken.ok()?;
+        Some(self.looks.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Engine {
+    /// Takes note of a read that took `trace`.
+    #[inline]
+    pub(crate) fn note_slow_reads(&self, trace: &ReadTrace) {
+        let slow: u32 = trace.device_reads[1..].iter().sum();
+        if slow > 0 && self.may_copy() {
+            self.count_slow_reads(u64::from(slow));
+        }
+    }
+
+    fn may_copy(&self) -> bool {
+        self.ralt.is_some() && self.switches().copies && !self.background.writes_nothing()
+    }
+
+    fn count_slow_reads(&self, reads: u64) {
+        let Some(look) = self.copying.count(reads) else {
+            return;
+        };
+        if look % LOOKS == 0 {
+            self.begin_span();
+        }
+        if self.fast().free_for_copies() >= self.sizes.table_size / 2 {
+            self.schedule_copying();
+        }
+    }
+
+    fn begin_span(&self) {
+        self.fast().begin_span();
+        let mut data = 0;
+        self.for_each_slow_table(|table| {
+            // One that nobody has opened yet was not read.
+            if let Some(table) = table.lazy.opened() {
+                table.age_reads();
+            }
+            data += table.meta.len;
+        });
+        let blocks = data
+            / self.tiers[usize::from(self.level_tiers()[1])]
+                .options
+                .block_size as u64;
+        let between = blocks / PART_READ / LOOKS;
+        self.copying.between.store(between, Ordering::Relaxed);
+    }
+
+    fn for_each_slow_table(&self, mut act: impl FnMut(&Arc<TableHandle>)) {
+        for tree in self.all_trees() {
+            let pinned = tree.pin();
+            let slow = pinned.version.tables().filter(|table| table.meta.tier > 0);
+            slow.for_each(&mut act);
+        }
+    }
+
+    fn schedule_copying(&self) {
+        let Some(engine) = self.me() else { return };
+        if self.copying.runs.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let current = None;
+        let job = CopyJob { engine, current };
+        self.spawn(Lane::Hotness, Activity::Promotion, job);
+    }
+
+    /// Whether a table is being copied, or about to be.
+    pub(crate) fn is_copying(&self) -> bool {
+        self.copying.runs.load(Ordering::Acquire)
+    }
+
+    /// The table without a copy that is read most for its size, of those for which there is room.
+    fn worth_a_copy(&self) -> Option<(Arc<TableHandle>, Arc<Table>)> {
+        let room = self.fast().free_for_copies();
+        let mut best = None;
+        self.for_each_slow_table(|table| {
+            let Some(opened) = table.lazy.opened() else {
+                return;
+            };
+            let worth = f64::from(opened.recent_reads()) / table.meta.len as f64;
+            let is_better = best.as_ref().is_none_or(|(most, _, _)| worth > *most);
+            if worth > 0.0 && is_better && table.meta.len <= room && opened.copy().is_open() {
+                best = Some((worth, Arc::clone(table), Arc::clone(opened)));
+            }
+        });
+        best.map(|(_, handle, table)| (handle, table))
+    }
+}
+
+/// A table on its way.
+struct Copied {
+    /// Keeps the table's file in its place.
+    handle: Arc<TableHandle>,
+    table: Arc<Table>,
+    writer: CopyWriter,
+    offset: u64,
+}
+
+/// Copies tables until there is no room, or none that is worth it.
+struct CopyJob {
+    engine: Arc<Engine>,
+    current: Option<Copied>,
+}
+
+impl CopyJob {
+    /// Copies a part, or begins with the next table; whether there is more to do.
+    fn copy(&mut self) -> Result<bool> {
+        self.engine.check_writable()?;
+        let Some(mut copied) = self.current.take() else {
+            return self.begin();
+        };
+        let table = &copied.table;
+        let whole = copied.handle.meta.len;
+        let len = PART.min(whole - copied.offset);
+        let part = table
+            .read_raw(Purpose::Copy, copied.offset, len as usize)
+            // Else it would stay the one that is worth a copy most, and no other would get one.
+            .inspect_err(|_| table.copy().close())?;
+        if !copied.writer.append(&part)? {
+            return Ok(false);
+        }
+        copied.offset += len;
+        if copied.offset < whole {
+            self.current = Some(copied);
+        } else {
+            point!(self.engine.points, "copying.written")?;
+            copied.writer.finish(table.copy())?;
+        }
+        Ok(true)
+    }
+
+    fn begin(&mut self) -> Result<bool> {
+        let engine = &self.engine;
+        let Some((handle, table)) = engine.worth_a_copy() else {
+            return Ok(false);
+        };
+        let writer = engine
+            .fast()
+            .begin_copy(engine.new_file(), handle.meta.len)?;
+        self.current = writer.map(|writer| Copied {
+            handle,
+            table,
+            writer,
+            offset: 0,
+        });
+        Ok(self.current.is_some())
+    }
+}
+
+impl Job for CopyJob {
+    fn step(&mut self) -> Step {
+        match self.copy() {
+            Ok(true) => return Step::Again,
+            Ok(false) => {}
+            // Copies are advice (I7): what goes wrong here costs the next reads what they would have cost.
+            Err(Error::Closed) => {}
+            Err(_) => self.engine.fast().refuse_copies(),
+        }
+        Step::Done
+    }
+}
+
+impl Drop for CopyJob {
+    fn drop(&mut self) {
+        self.current = None;
+        self.engine.copying.runs.store(false, Ordering::Release);
+        self.engine.executor.notify();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,323 @@
+//! How much of the fast tier each keyspace's levels have.
+
+use super::Shares;
+use crate::compaction::{FastRoom, LevelTargets, MOST_MET};
+use crate::db::Engine;
+use crate::db::Tree;
+use crate::placement::SpacePlan;
+use crate::version::MAX_LEVELS;
+
+/// Tables that a compaction from one fast level to the next writes, but for that of L0: its input, the tables it meets,
+/// and what these are larger than usual. A few are a little larger still: the tables below are not cut any more where they were when
+/// their input was.
+pub(crate) const JOB_TABLES: u64 = MOST_MET + 2;
+
+/// The room of all keyspaces' levels on the fast tier at one moment: to work it out takes a look at all of them.
+pub(crate) struct FastRooms {
+    pub(crate) shares: Shares,
+    /// For L1 to Lf in the long run, in bytes.
+    planned: u64,
+    /// For all levels above f in the long run, in bytes.
+    above_f: u64,
+    /// For the last fast levels now, in bytes, where records live by hotness.
+    hot: Option<u64>,
+    /// The same, where they live by level.
+    by_level: u64,
+    /// What the last fast levels hold there, in bytes.
+    held: u64,
+}
+
+impl FastRooms {
+    /// For the last fast levels, in bytes.
+    pub(crate) fn last_levels(&self) -> u64 {
+        self.hot.unwrap_or(self.by_level)
+    }
+
+    /// What the last fast levels' targets come to at most, in bytes.
+    pub(crate) fn most(&self) -> u64 {
+        self.hot.unwrap_or(u64::MAX)
+    }
+
+    /// What `tree`'s levels above f are to take in the long run, in bytes.
+    pub(crate) fn above_f(&self, tree: &Tree) -> u64 {
+        (self.above_f as f64 * self.shares.of(tree)) as u64
+    }
+
+    /// The part that is `tree`'s. Where records live by hotness its level f may also have what the others leave empty: room that
+    /// was nobody's would be filled with whatever is read, which would go down again for being over a share, without end. While
+    /// there is such room nobody is over its target, and when there is none whoever is over its share gives way to the others.
+    pub(crate) fn of(&self, tree: &Tree) -> FastRoom {
+        let share = |room: u64| (room as f64 * self.shares.in_room(room).of(tree)) as u64;
+        // Compactions may have come between the two counts.
+        let others = self.held.saturating_sub(tree.bytes_of_f());
+        let left = self.hot.map_or(0, |room| room.saturating_sub(others));
+        FastRoom {
+            planned: share(self.planned),
+            last: share(self.last_levels()).max(left),
+            cold: match self.hot {
+                Some(_) => tree.averages.cold(),
+                None => 1.0,
+            },
+        }
+    }
+}
+
+impl Engine {
+    /// What the levels down to Lf of all keyspaces are to hold in the long run, in bytes.
+    pub(crate) fn planned_room(&self) -> u64 {
+        SpacePlan::new(&self.options, &self.sizes).levels
+    }
+
+    /// What each of `tree`'s levels down to Lf is to hold in the long run, in bytes.
+    pub(crate) fn planned_levels(&self, tree: &Tree, shares: &Shares) -> [u64; MAX_LEVELS] {
+        let planned = (self.planned_room() as f64 * shares.of(tree)) as u64;
+        let f = usize::from(tree.last_fast_level);
+        LevelTargets::planned(&self.options, &self.sizes, planned, f, tree.averages.cold())
+    }
+
+    /// The room of the levels on the fast tier, to be divided between keyspaces.
+    pub(crate) fn fast_rooms(&self) -> FastRooms {
+        let shares = self.shares();
+        let plan = SpacePlan::new(&self.options, &self.sizes);
+        let planned = plan.levels;
+        let hot = self.ralt.is_some();
+        let hot = hot.then(|| self.room_of_last_levels(&shares).max(planned / 4));
+        let ratio = self.options.level_ratio;
+        let trees = self.trees.load();
+        FastRooms {
+            shares,
+            planned,
+            above_f: plan.l0.saturating_add(planned / ratio),
+            hot,
+            by_level: planned / ratio * (ratio - 1),
+            held: trees.values().map(|tree| tree.bytes_of_f()).sum(),
+        }
+    }
+
+    /// What the last fast levels of all keyspaces may take: the capacity less everything else on
+    /// the tier, and less what the next compactions need while their inputs are still there.
+    pub(crate) fn room_of_last_levels(&self, shares: &Shares) -> u64 {
+        let tier = self.fast();
+        let (mut last, mut job) = (0, 0);
+        for tree in self.all_trees() {
+            let bytes = tree.bytes_on(tier.index);
+            last += bytes[usize::from(tree.last_fast_level)];
+            job = job.max(self.next_job(&tree, &bytes, shares));
+        }
+        let headroom = self.compaction_margin() + job;
+        // What jobs have written, and inputs that are about to go, are headroom in use.
+        let in_use = tier.in_flight() + self.graveyard.pinned(tier.index).0;
+        // Of a tier without a capacity nearly all that a number can be is free, and output counts twice for a moment.
+        let room = last.saturating_add(tier.free_for_jobs());
+        let room = room.saturating_add(in_use.min(headroom));
+        room.saturating_sub(headroom)
+    }
+
+    /// What the largest compaction between fast levels writes that `tree` is close to, when its
+    /// levels hold `bytes` there; a crossing's part at least. Close to, and not only due: what is
+    /// due must find room, which crossings take a while to make.
+    fn next_job(&self, tree: &Tree, bytes: &[u64; MAX_LEVELS], shares: &Shares) -> u64 {
+        let f = usize::from(tree.last_fast_level);
+        let table = self.sizes.table_size;
+        let l0 = if bytes[0] > 0 { bytes[0] + bytes[1] } else { 0 };
+        let planned = self.planned_levels(tree, shares);
+        let is_near = |level: usize| bytes[level] > planned[level] / 4 * 3;
+        let between = if (1..f).any(is_near) {
+            JOB_TABLES * table
+        } else {
+            0
+        };
+        l0.max(between).max(2 * table)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Memory;
+    use crate::sync::Arc;
+    use crate::{Db, Options, Placement, TierOptions};
+
+    const CAPACITY: u64 = 8 << 20;
+
+    fn open(placement: Placement) -> Db {
+        let mut options = Options::two_tiers("/fast", CAPACITY, "/slow");
+        options.placement = placement;
+        let memory = Arc::new(Memory::new());
+        let builder = Db::builder(options).medium(0, Arc::clone(&memory) as Arc<_>);
+        builder.medium(1, memory).open().unwrap()
+    }
+
+    fn open_without_capacity() -> Db {
+        let tiers = vec![TierOptions::fast("/fast"), TierOptions::slow("/slow")];
+        let memory = Arc::new(Memory::new());
+        let builder = Db::builder(Options::with_tiers(tiers));
+        let builder = builder.medium(0, Arc::clone(&memory) as Arc<_>);
+        builder.medium(1, memory).open().unwrap()
+    }
+
+    fn room(db: &Db) -> u64 {
+        db.engine().fast_rooms().of(db.tree()).last
+    }
+
+    #[test]
+    fn what_else_lies_on_the_fast_tier_is_taken_from_the_last_levels_room() {
+        let db = open(Placement::default());
+        let before = room(&db);
+        assert!(
+            before > CAPACITY / 4 * 3,
+            "{before}: an empty tier is all theirs"
+        );
+        db.put("key", vec![7; 30 << 10]).unwrap();
+        db.flush().unwrap();
+        let l0 = db.tree().bytes_on(0)[0];
+        // L0 once as it is, and once as the output of its compaction, if that is the largest.
+        let after = room(&db);
+        // Segments of the log come and go meanwhile.
+        let segments = 1 << 10;
+        assert!(
+            after + l0 <= before + segments,
+            "{before}, {after} with {l0} in L0"
+        );
+        let job = db.engine().sizes.table_size * 2;
+        assert!(
+            after + 2 * l0 + job >= before,
+            "{before}, {after} with {l0} in L0"
+        );
+    }
+
+    /// A job for which too little is set aside waits until crossings have made room.
+    #[test]
+    fn a_compaction_between_fast_levels_is_about_as_large_as_what_is_set_aside() {
+        let db = open(Placement::default());
+        let mut value = [0; 1000];
+        for key in 0..12_000_u32 {
+            rand::fill(&mut value);
+            db.put(key.wrapping_mul(0x9e37_79b1).to_be_bytes(), value)
+                .unwrap();
+        }
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        let levels = db.tree().pin().version.levels.clone();
+        let f = usize::from(db.tree().last_fast_level);
+        let tables = levels[f - 1].tables.iter();
+        let jobs = tables.map(|table| {
+            let met = levels[f].overlapping(&table.meta.range).iter();
+            table.meta.len + met.map(|met| met.meta.len).sum::<u64>()
+        });
+        let largest = jobs.max().unwrap();
+        let table = db.engine().sizes.table_size;
+        assert!(levels[f].tables.len() as u64 > 4 * JOB_TABLES);
+        // The ends of tables do not match any more where others were compacted since.
+        assert!(
+            largest <= (JOB_TABLES + 1) * table,
+            "{largest} bytes in tables of {table}"
+        );
+    }
+
+    #[test]
+    fn output_in_flight_is_headroom_in_use() {
+        let db = open(Placement::default());
+        let before = room(&db);
+        let tier = db.engine().fast();
+        let small = tier.reserve(db.engine().sizes.table_size).unwrap();
+        assert_eq!(
+            room(&db),
+            before,
+            "what a job writes was set aside for jobs"
+        );
+        let large = tier.reserve(CAPACITY / 2).unwrap();
+        assert!(room(&db) < before, "more than was set aside");
+        drop((small, large));
+        assert_eq!(room(&db), before);
+    }
+
+    /// A job's output counts where it lies and with the job for a moment. Added to what is free of a tier without a capacity
+    /// that is more than a number can be: whoever asked for a compaction just then panicked, or found no room.
+    #[test]
+    fn a_tier_without_a_capacity_has_room_whatever_jobs_have_written() {
+        let db = open_without_capacity();
+        let fast = db.engine().fast();
+        let mut output = fast.reserve(4 << 20).unwrap();
+        output.use_for_file(4 << 20);
+        // As where its files are the last level's already.
+        fast.remove_file_bytes(4 << 20);
+        assert!(room(&db) > 1 << 60, "{}", room(&db));
+    }
+
+    /// What the levels of each may hold is nearly all that a number can be: where overflows are checked their sum panicked,
+    /// in a flush, or in the commit that filled a memtable.
+    #[test]
+    fn two_keyspaces_find_room_on_a_tier_without_a_capacity() {
+        let db = open_without_capacity();
+        let other = db.create_keyspace("other").unwrap();
+        for keyspace in [&db, &other] {
+            keyspace.put("key", "value").unwrap();
+        }
+        db.flush().unwrap();
+        assert!(other.get("key").unwrap().is_some());
+        assert!(room(&db) > 1 << 60, "{}", room(&db));
+    }
+
+    /// Each keyspace had a promotion cache as large as the only one's, beside all memory that was set.
+    #[test]
+    fn promotion_caches_are_together_as_large_as_the_only_one() {
+        let db = open(Placement::default());
+        let whole = db.engine().sizes.table_size / 2;
+        assert_eq!(db.engine().promotion_capacity(db.tree()), whole);
+        let others: Vec<_> = (0..9)
+            .map(|n| db.create_keyspace(&format!("other{n}")).unwrap())
+            .collect();
+        for keyspace in others.iter().chain([&*db]) {
+            let mut table = [0; 20 << 10];
+            rand::fill(&mut table);
+            keyspace.put("key", table).unwrap();
+        }
+        db.flush().unwrap();
+        // Shares change with each table that a compaction moves.
+        db.wait_idle().unwrap();
+        let capacity = |tree: &Tree| db.engine().promotion_capacity(tree);
+        let all: u64 = db
+            .engine()
+            .all_trees()
+            .iter()
+            .map(|tree| capacity(tree))
+            .sum();
+        assert!(all <= whole && all > whole / 10 * 9, "{all} of {whole}");
+    }
+
+    /// Each was measured against what all were planned to hold together, and never seen to be close.
+    #[test]
+    fn a_keyspaces_levels_are_full_at_its_share() {
+        let db = open(Placement::default());
+        let other = db.create_keyspace("other").unwrap();
+        let mut table = [0; 30 << 10];
+        for key in 0..20 {
+            rand::fill(&mut table);
+            db.put([key], table).unwrap();
+            other.put([key], table).unwrap();
+        }
+        db.flush().unwrap();
+        let (engine, shares) = (db.engine(), db.engine().shares());
+        let f = usize::from(db.tree().last_fast_level);
+        let planned = engine.planned_levels(db.tree(), &shares);
+        let whole =
+            engine.planned_room() / engine.options.level_ratio * (engine.options.level_ratio - 1);
+        assert!(planned[f] < whole / 5 * 3, "{} of {whole}", planned[f]);
+
+        let mut bytes = [0; MAX_LEVELS];
+        let least = 2 * engine.sizes.table_size;
+        assert_eq!(engine.next_job(db.tree(), &bytes, &shares), least);
+        bytes[f - 1] = planned[f - 1];
+        assert!(engine.next_job(db.tree(), &bytes, &shares) > least);
+    }
+
+    #[test]
+    fn by_level_the_room_is_what_was_planned() {
+        let db = open(Placement::ByLevel);
+        let before = room(&db);
+        db.put("key", vec![7; 30 << 10]).unwrap();
+        db.flush().unwrap();
+        assert_eq!(room(&db), before);
+    }
+}
