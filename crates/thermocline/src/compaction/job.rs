@@ -8,15 +8,14 @@ use super::fresh::Held;
 use super::plan::{Cause, Plan};
 use super::readahead::readahead;
 use super::table_size::TableSizes;
-use crate::db::{Engine, Installed, Tree, Work};
+use crate::db::{Engine, Tree, Work};
 use crate::error::{Error, Result};
 use crate::executor::{Job, Step};
 use crate::ids::FileId;
 use crate::iter::InternalIterator;
 use crate::merge::MergingIter;
 use crate::metrics::CompactionMetrics;
-use crate::placement::hotrap::promotion::RecordsIter;
-use crate::placement::{Brought, ByLevel, Output, Router, Source, UP};
+use crate::placement::{Brought, Installed, Joining, Moved, NoChoice, Output, Router, Source, UP};
 use crate::points::point;
 use crate::purpose::Purpose;
 use crate::sync::Arc;
@@ -145,7 +144,7 @@ impl CompactionJob {
     fn advance(&mut self) -> Result<bool> {
         self.engine.check_writable()?;
         if self.plan.is_move {
-            // The records are on their way down as they are: whatever the promotion cache has of
+            // The records are on their way down as they are: whatever lies beside the levels of
             // their keys may be older.
             self.claim();
             self.install_move()?;
@@ -168,7 +167,7 @@ impl CompactionJob {
 
     fn start_merge(&self) -> Result<Merge> {
         // I6: claimed before anything is read.
-        let promoted = self.claim();
+        let joining = self.claim();
         point!(self.engine.points, "compaction.claimed")?;
 
         let upper = &self.plan.upper;
@@ -188,14 +187,12 @@ impl CompactionJob {
         for tables in runs {
             children.push(Box::new(LevelIter::new(Arc::new(tables), how)));
         }
-        let mut router: Box<dyn Router> = Box::new(ByLevel);
-        if let Some(promoted) = promoted {
+        if joining.is_some() {
             point!(self.engine.points, "crossing.claimed")?;
-            let hot = self
-                .engine
-                .crossing_router(&self.tree, &self.plan, &promoted);
-            router = hot.unwrap_or(router);
-            children.push(Box::new(promoted));
+        }
+        let router = self.router(joining.as_ref());
+        if let Some(joining) = joining {
+            children.push(Box::new(joining));
         }
         let mut input = MergingIter::new(children);
         input.seek_to_first()?;
@@ -211,13 +208,22 @@ impl CompactionJob {
         })
     }
 
-    /// What a crossing does before it reads (I6); the hot records of its keys come back.
-    fn claim(&self) -> Option<RecordsIter> {
-        let is_crossing = self.plan.is_crossing && self.engine.ralt.is_some();
-        is_crossing.then(|| {
-            self.engine
-                .claim_crossing(&self.tree, &self.plan, self.number)
-        })
+    /// What a crossing does before it reads (I6); records that join the merge come back.
+    fn claim(&self) -> Option<Joining> {
+        let (engine, plan) = (&self.engine, &self.plan);
+        let claim = || {
+            engine
+                .placement
+                .claim(engine, &self.tree, plan, self.number)
+        };
+        plan.is_crossing.then(claim).flatten()
+    }
+
+    fn router(&self, joining: Option<&Joining>) -> Box<dyn Router> {
+        let placement = &self.engine.placement;
+        let chosen = || placement.router(&self.tree, &self.plan, joining);
+        let chosen = self.plan.is_crossing.then(chosen).flatten();
+        chosen.unwrap_or_else(|| Box::new(NoChoice))
     }
 
     /// What is to be installed, for the tree.
@@ -259,7 +265,7 @@ impl CompactionJob {
             let len = merge.input.value_len();
             let size = (key.user_key.len() + len) as u64;
             if let (Some(held), None) = (&mut self.held, &self.plan.bypass) {
-                let is_hot = || self.tree.would_stay(&self.engine, key.user_key);
+                let is_hot = || self.engine.placement.would_stay(&self.tree, key.user_key);
                 held.meet(new_key, source, size, is_hot);
             }
             let is_bottom = || {
@@ -353,30 +359,27 @@ impl CompactionJob {
     fn install_outputs(&mut self) -> Result<()> {
         self.install()?;
         let (retained, brought) = self.moved;
-        let promotions = &self.engine.promotions;
-        promotions.retained.fetch_add(retained, Ordering::Relaxed);
-        promotions
-            .by_compaction
-            .fetch_add(brought, Ordering::Relaxed);
         // Before compression, as what was retained is counted.
         let upper = self.plan.upper.iter().map(|table| table.raw_bytes());
         let input = upper.fold(0, u64::saturating_add);
         let f = usize::from(self.tree.last_fast_level);
+        let mut moved = Moved {
+            retained,
+            brought,
+            bypassed: 0,
+        };
         if let Some(held) = &self.held {
             self.tree.averages.note_fresh(held.bytes(), input);
             if self.plan.bypass.is_some() {
-                let bypassed = input.saturating_sub(held.bytes());
-                promotions.bypassed.fetch_add(bypassed, Ordering::Relaxed);
+                moved.bypassed = input.saturating_sub(held.bytes());
             }
         }
+        self.engine.placement.moved(&self.engine, moved);
         if self.plan.is_crossing {
             if self.plan.from == f {
                 self.tree.averages.note_crossing(retained, input);
             }
             let _: Result<()> = point!(self.engine.points, "crossing.installed");
-            if brought > 0 {
-                let _: Result<()> = point!(self.engine.points, "promotion.by_compaction");
-            }
         }
         for table in self.plan.inputs() {
             table.file.mark_obsolete();
@@ -416,7 +419,7 @@ impl CompactionJob {
             .tree
             .install(&engine, &mut state, &edit, opened, self.installed());
         drop((state, manifest));
-        engine.count_reads_of(&self.tree, &taken);
+        engine.placement.taken(&engine, &self.tree, &taken);
         Ok(())
     }
 
@@ -444,7 +447,7 @@ impl CompactionJob {
             .tree
             .install(engine, &mut state, &edit, moved, self.installed());
         drop((state, manifest));
-        engine.count_reads_of(&self.tree, &taken);
+        engine.placement.taken(engine, &self.tree, &taken);
         Ok(())
     }
 
@@ -486,18 +489,18 @@ impl Job for CompactionJob {
         self.written.clear();
         self.end();
         self.engine.update_pressure();
-        self.engine.update_hot_room();
+        self.engine.placement.after_change(&self.engine);
         // After a failure the next change or a stopped writer tries again: no spinning. One that has
         // come since, and forgotten the failure, has found the job's inputs taken.
         if !failed || self.engine.background.failure(Work::Compaction).is_none() {
             self.engine.schedule();
-            self.engine.schedule_promotions();
+            self.engine.placement.room_was_made(&self.engine);
         } else {
             // Who has waited for this job to make room has to find out that it made none.
             if self.engine.background.failure(Work::Flush).is_none() {
                 self.engine.schedule_flushes();
             }
-            self.engine.give_up_promotions();
+            self.engine.placement.room_was_not_made(&self.engine);
         }
         self.engine.executor.notify();
         Step::Done

@@ -13,9 +13,8 @@ use crate::executor::Lane;
 use crate::ids::FileId;
 use crate::metrics::Activity;
 use crate::options::{Compression, MEMTABLES};
-use crate::placement::SpacePlan;
+use crate::placement::{SpacePlan, Spilled};
 use crate::points::point;
-use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Mutex};
 use crate::tier::{Reservation, Tier};
 use crate::version::TableHandle;
@@ -222,7 +221,7 @@ impl Engine {
     }
 
     /// Starts `plan` if there is room for it. One that was overtaken since it was picked, by a job
-    /// that it meets, by an edit or by a promotion that is being installed (I2), is dropped: what it
+    /// that it meets, by an edit or by older records that come to L0 (I2), is dropped: what it
     /// names may not be there any more, and who overtook it has the next picked.
     pub(crate) fn start(&self, tree: &Arc<Tree>, mut plan: Plan) -> Result<()> {
         let space = self.reserve_for(&mut plan)?;
@@ -273,7 +272,7 @@ impl Engine {
 
     /// As [`Engine::start_crossing`], of none of `kept`; a table that readers hold goes only if they `may_be_held`.
     fn start_crossing_among(&self, may_be_held: bool, kept: &[Arc<TableHandle>]) -> bool {
-        if self.options.has_flash_cache() {
+        if self.level_tiers()[0] != self.fast().index {
             // No table is there to go.
             return false;
         }
@@ -303,18 +302,15 @@ impl Engine {
         })
     }
 
-    /// Brings a table to where hotness decides that was spilled to the slow tier: up where the fast one has had room to spare of
-    /// late, else down, out of which its hot records come up. Whether there was one.
+    /// Brings a table that was spilled to the last tier to where placement wants it. Whether there was one.
     fn start_of_spilled(&self) -> bool {
-        if self.ralt.is_none() {
+        let Some(go) = self.placement.spilled_go() else {
             return false;
-        }
-        let has_room = self.has_spare_room.load(Ordering::Relaxed);
+        };
         let plans = self.most_urgent_first(|picker| {
-            let plan = if has_room {
-                picker.pick_rise()
-            } else {
-                picker.pick_sinking()
+            let plan = match go {
+                Spilled::Up => picker.pick_rise(),
+                Spilled::Down => picker.pick_sinking(),
             };
             plan.map(|plan| (0.0, plan)).into_iter().collect()
         });
@@ -441,7 +437,7 @@ impl Engine {
         Ok(space)
     }
 
-    /// What compactions and promotions leave free on the fast tier.
+    /// What compactions, and what comes up beside them, leave free on the fast tier.
     pub(crate) fn compaction_margin(&self) -> u64 {
         SpacePlan::new(&self.options, &self.sizes).margin
     }
@@ -485,7 +481,7 @@ impl Engine {
 
     /// Whether nothing runs, waits or wants to run.
     pub(crate) fn is_idle(&self) -> bool {
-        !self.is_copying() && self.makes_no_room() && !self.wants_tidying()
+        !self.placement.is_copying() && self.makes_no_room() && !self.wants_tidying()
     }
 
     /// Whether tables could be written anew where they lie, and there is room for it.
@@ -508,7 +504,7 @@ impl Engine {
                     && !tree.state.lock().flushing
                     && !tree.wants_compaction(&rooms, self)
             })
-            && !self.is_promoting();
+            && !self.placement.is_moving(self);
         // What began between these looks is wanted no more, and may have run in none of them.
         is_idle && self.background.compactions.look() == seen
     }

@@ -8,8 +8,7 @@ use super::open::Parts;
 use super::unfinished;
 use crate::error::Result;
 use crate::ids::FileId;
-use crate::placement::hotrap::keeping::{discard_ralt, open_ralt, placed_by};
-use crate::placement::hotrap::ralt::Ralt;
+use crate::placement::{self, Opening, PlacementPolicy};
 use crate::points::point;
 use crate::sync::Arc;
 use crate::version::{Manifest, identity};
@@ -20,8 +19,8 @@ use crate::wal::{self, Recovered, Surveyed, Wal};
 pub(super) struct Begun {
     pub(super) recovered: Recovered,
     pub(super) found_log: FoundLog,
-    pub(super) ralt: Option<Arc<Ralt>>,
-    /// What is wrong with RALT's state.
+    pub(super) placement: Arc<dyn PlacementPolicy>,
+    /// What is wrong with what placement keeps on disk.
     pub(super) hotness: Option<String>,
     pub(super) manifest: Manifest,
     pub(super) wal: Wal,
@@ -32,6 +31,26 @@ pub(super) struct Begun {
 }
 
 impl Parts<'_> {
+    /// The policy of placement that the options ask for.
+    pub(super) fn open_placement(&self) -> Arc<dyn PlacementPolicy> {
+        let builder = self.builder;
+        #[cfg(test)]
+        if let Some(placement) = &builder.placement {
+            return Arc::clone(placement);
+        }
+        placement::open(Opening {
+            options: &builder.options,
+            database: self.database,
+            fast: &self.tiers[0],
+            medium: builder.medium_of(0),
+            points: builder.points.clone(),
+            keyspaces: self.shape.keyspaces.keys().copied().collect(),
+            before: self.shape.placed_by,
+            reads_only: builder.reads_only,
+            counts_accesses: builder.counts_accesses,
+        })
+    }
+
     /// Begins a new manifest and a new segment behind what was found. `aside` are tables to be set
     /// aside.
     pub(super) fn begin(
@@ -50,10 +69,9 @@ impl Parts<'_> {
         // It comes before the first log segment, which would be foreign without it.
         let (manifest_file, log_file) = (new_file(), new_file());
         let log_start = recovered.segments.first().map_or(log_file, |s| s.number);
-        // Before the manifest, which says that RALT's state is there.
-        let ralt = open_ralt(builder, self.database, &self.tiers[0], &self.shape);
+        // Before the manifest, which says that what placement keeps on disk is there.
+        let placement = self.open_placement();
         point!(builder.points, "recovery.hotness_opened")?;
-        let placed_by = placed_by(&builder.options, ralt.as_deref());
         let found_log = recovered.found_log(log_file);
         // Before the manifest, whose end does not tell any more that an edit may be lost.
         let set_aside = lost::set_aside(builder, &self.tiers, aside)?;
@@ -71,9 +89,12 @@ impl Parts<'_> {
         for tier in &self.new_tiers {
             identity::write(tier, self.database)?;
         }
-        let edits = self
-            .shape
-            .to_edits(recovered.last_seq, log_start, placed_by, &found_log);
+        let edits = self.shape.to_edits(
+            recovered.last_seq,
+            log_start,
+            placement.placed_by(),
+            &found_log,
+        );
         let manifest = Manifest::create(
             Arc::clone(&self.tiers[0]),
             self.database,
@@ -99,17 +120,12 @@ impl Parts<'_> {
             builder.points.clone(),
         )?;
         point!(builder.points, "recovery.log_begun")?;
-        let hotness = match &ralt {
-            Some(ralt) => ralt.trouble(),
-            // After the manifest, which no longer says that a state is there.
-            None => discard_ralt(builder, &self.tiers[0])
-                .err()
-                .map(|error| error.to_string()),
-        };
+        // After the manifest, which no longer says that what is not kept is there.
+        let hotness = placement.begun(&*builder.medium_of(0), &self.tiers[0]);
         Ok(Begun {
             recovered,
             found_log,
-            ralt,
+            placement,
             hotness,
             manifest,
             wal,

@@ -7,6 +7,8 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, Result};
 use crate::executor::{Executor, ThreadPool};
 use crate::options::Options;
+#[cfg(test)]
+use crate::placement::PlacementPolicy;
 use crate::points::Points;
 use crate::storage::{Disk, Medium, StoreLock};
 use crate::sync::Arc;
@@ -27,6 +29,9 @@ pub struct DbBuilder {
     /// The greatest number of a tier that was named.
     named: usize,
     pub(crate) reads_only: bool,
+    /// Instead of what the options ask for.
+    #[cfg(test)]
+    pub(crate) placement: Option<Arc<dyn PlacementPolicy>>,
 }
 
 impl DbBuilder {
@@ -42,6 +47,8 @@ impl DbBuilder {
             given_up: Vec::new(),
             named: 0,
             reads_only: false,
+            #[cfg(test)]
+            placement: None,
         }
     }
 

@@ -84,7 +84,7 @@ impl Engine {
             point!(self.points, "checkpoint.identified")?;
         }
         drop(pinned);
-        let placed_by = self.copy_hotness(&targets[0]);
+        let placed_by = self.placement.copy_to(self, &targets[0]);
         if let Some(first) = edits.first_mut() {
             first.placed_by = placed_by;
         }

@@ -2,7 +2,6 @@
 
 use super::Engine;
 use crate::error::Result;
-use crate::metrics::Activity;
 use crate::points::point;
 use crate::sync::atomic::Ordering;
 use crate::version::edit::VersionEdit;
@@ -47,10 +46,7 @@ impl Engine {
         // While the tiers are locked: the next that opens them may have copies of its own.
         self.fast().remove_all_copies();
         self.fast().end_copies();
-        if let Some(ralt) = &self.ralt {
-            self.log_waiting_accesses();
-            self.cpu.measured(Activity::Ralt, || ralt.close());
-        }
+        self.placement.close(self);
         let _: Result<()> = point!(self.points, "close.hotness_kept");
         self.graveyard.sweep();
         self.graveyard.close();

@@ -8,7 +8,7 @@ use super::unfinished;
 use crate::cache::discard_flash;
 use crate::error::{Error, Result};
 use crate::ids::{FileId, table_number};
-use crate::placement::hotrap::keeping::{check_not_alone, discard_ralt};
+use crate::placement::{check_not_alone, discard};
 use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::tier::{Tier, copy_number};
@@ -75,7 +75,7 @@ pub(super) fn destroy(builder: &DbBuilder) -> Result<()> {
         tier.sync_names(|| tier.tables.sync_dir())?;
     }
     // Only now: without a manifest nothing else tells that there are others.
-    discard_ralt(builder, first)?;
+    discard(&*builder.medium_of(0), first)?;
     discard_flash(&first.options.path)?;
     remove_tables(first)?;
     first.tables.remove(identity::NAME)?;
@@ -107,7 +107,7 @@ fn database(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Result<u128> {
         Ok(Some(found)) => {
             match Shape::from_edits(found.edits) {
                 Ok(shape) => check_tier_count(&shape, tiers.len())?,
-                Err(_) => check_not_alone(builder)?,
+                Err(_) => check_not_alone(&builder.options, &*builder.medium_of(0))?,
             }
             Ok(found.database)
         }
@@ -115,7 +115,9 @@ fn database(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Result<u128> {
             path: tiers[0].options.path.clone(),
         }),
         Err(damage @ Error::Corruption { .. }) => match identity::database(&tiers[0])? {
-            Some(database) => check_not_alone(builder).map(|()| database),
+            Some(database) => {
+                check_not_alone(&builder.options, &*builder.medium_of(0)).map(|()| database)
+            }
             None => Err(damage),
         },
         Err(error) => Err(error),
@@ -132,7 +134,7 @@ fn database_of_the_rest(
     if !builder.has_given_up(0) {
         check_first_is_there(tiers)?;
     }
-    check_not_alone(builder)?;
+    check_not_alone(&builder.options, &*builder.medium_of(0))?;
     for number in manifests {
         match Manifest::read(&tiers[0], log, *number) {
             // Any of them may have been in force.

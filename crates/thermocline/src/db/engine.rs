@@ -1,5 +1,6 @@
 //! What all handles of an open store share.
 
+use crate::placement::PlacementPolicy;
 use std::collections::BTreeMap;
 use std::sync::Weak;
 use std::time::Duration;
@@ -23,10 +24,6 @@ use crate::ids::{FileId, KeyspaceId};
 use crate::key::SeqNo;
 use crate::metrics::CpuTimes;
 use crate::options::{Options, Resolved};
-use crate::placement::hotrap::accesses::Settled;
-use crate::placement::hotrap::copies::Copying;
-use crate::placement::hotrap::promotion::PromotionStats;
-use crate::placement::hotrap::ralt::Ralt;
 use crate::points::Points;
 use crate::storage::{Medium, StoreLock};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -77,20 +74,8 @@ pub(crate) struct Engine {
     pub(crate) refusals: Refusals,
     /// What all keyspaces come to.
     pub(crate) tally: Arc<Tally>,
-    /// Which keys are hot; none when records live by level.
-    pub(crate) ralt: Option<Arc<Ralt>>,
-    /// Whether reads tell it so.
-    pub(crate) counts_accesses: bool,
-    /// Whether RALT's background work is queued or runs.
-    pub(crate) tracking: AtomicBool,
-    pub(crate) promotions: PromotionStats,
-    /// How large the hot set may be, in bytes.
-    pub(crate) hot_room: Settled,
-    /// The least room that the last fast levels had of late, in bytes.
-    pub(crate) least_room: Settled,
-    /// Whether the fast tier has room that nothing is due to fill.
-    pub(crate) has_spare_room: AtomicBool,
-    pub(crate) copying: Copying,
+    /// Who decides where records live.
+    pub(crate) placement: Arc<dyn PlacementPolicy>,
     pub(crate) stats: Stats,
     /// Processor time of background work.
     pub(crate) cpu: Arc<CpuTimes>,
@@ -134,13 +119,7 @@ impl Engine {
 
     /// Where new tables of the levels up to f belong, and those of the levels below.
     pub(crate) fn level_tiers(&self) -> [u8; 2] {
-        let last = self.tiers.len() as u8 - 1;
-        let first = if self.options.has_flash_cache() {
-            last
-        } else {
-            0
-        };
-        [first, last]
+        self.placement.level_tiers(self.tiers.len())
     }
 
     /// Refuses what a closed store cannot do.

@@ -35,7 +35,7 @@ impl Engine {
         if bytes <= self.sizes.memtable_size || capacity == u64::MAX {
             return Ok(());
         }
-        if self.options.has_flash_cache() {
+        if self.level_tiers()[0] != self.fast().index {
             return match self.needed_for(bytes) > capacity {
                 true => Err(self.no_space()),
                 false => Ok(()),
@@ -43,7 +43,7 @@ impl Engine {
         }
         let stays = Staying {
             manifest: self.manifest.lock().began_with(),
-            records: self.ralt.as_ref().map_or(0, |ralt| ralt.file_bytes()),
+            records: self.placement.file_bytes(),
         };
         if self.needed_with(capacity, self.sizes.memtable_size, bytes, &stays) <= capacity {
             return Ok(());

@@ -2,12 +2,13 @@
 
 use super::Engine;
 use super::background::Work;
-use super::{Installed, Tree};
+use super::tree::Tree;
 use crate::compaction::VersionFilter;
 use crate::error::{Error, Result};
 use crate::executor::{Job, Step};
 use crate::iter::InternalIterator;
 use crate::memtable::{Memtable, MemtableIter};
+use crate::placement::Installed;
 use crate::points::point;
 use crate::purpose::Purpose;
 use crate::sync::Arc;
@@ -66,8 +67,7 @@ impl Job for FlushJob {
                 Ok(()) => {
                     self.engine.background.clear(Work::Flush);
                     self.engine.after_change();
-                    // What another keyspace has grown by, this one's promotion cache may have too much of.
-                    self.engine.schedule_promotions();
+                    self.engine.placement.room_was_made(&self.engine);
                     return Step::Again;
                 }
                 // Copies had the device's room, and are gone.
@@ -174,8 +174,9 @@ impl Engine {
     /// Space for an L0 table: on the fast tier, else, when nothing runs that could make room
     /// there, or what runs has failed before, on the last one (I8).
     fn reserve_for_flush(&self, bytes: u64) -> Result<(Arc<Tier>, Reservation)> {
-        if let (true, Some(last)) = (self.options.has_flash_cache(), self.tiers.last()) {
-            return Ok((Arc::clone(last), last.reserve(bytes)?));
+        let first = &self.tiers[usize::from(self.level_tiers()[0])];
+        if first.index > 0 {
+            return Ok((Arc::clone(first), first.reserve(bytes)?));
         }
         let refused = match self.fast().reserve(bytes) {
             Ok(space) => return Ok((Arc::clone(self.fast()), space)),
@@ -259,7 +260,7 @@ impl Engine {
     /// What follows a change of a tree: writers' speed, further work, and those who wait.
     pub(crate) fn after_change(&self) {
         self.update_pressure();
-        self.update_hot_room();
+        self.placement.after_change(self);
         self.schedule();
         self.executor.notify();
     }
@@ -276,7 +277,7 @@ impl Engine {
 
 impl AfterRemoval for Engine {
     /// What follows the removal of files when no job's end does: writers may be slowed, and compactions have been refused, for
-    /// the room that they took. Room that settles slowly ([`Engine::update_hot_room`]) is measured at changes of a tree alone.
+    /// the room that they took. Room that settles slowly ([`PlacementPolicy::after_change`](crate::placement::PlacementPolicy::after_change)) is measured at changes of a tree alone.
     fn after_removal(&self) {
         if self.check_open().is_ok() {
             self.update_pressure();

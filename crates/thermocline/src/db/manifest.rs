@@ -28,7 +28,7 @@ impl Engine {
             last_seq: Some(self.log_floor.load(Ordering::Acquire)),
             log_floor: Some(self.log_floor.load(Ordering::Acquire)),
             log_start: Some(self.commit.log_sync.first_segment()),
-            placed_by: self.placed_by(),
+            placed_by: self.placement.placed_by(),
             ..VersionEdit::default()
         }];
         edits.extend(self.all_trees().iter().map(|tree| tree.snapshot_edit()));
@@ -110,9 +110,7 @@ impl Engine {
             Learned::default(),
             Arc::clone(&self.tally),
         ));
-        if let Some(ralt) = &self.ralt {
-            ralt.track(tree.id);
-        }
+        self.placement.track(tree.id);
         self.trees.rcu(|trees| {
             let mut trees = (**trees).clone();
             trees.insert(id, Arc::clone(&tree));
@@ -184,9 +182,7 @@ impl Engine {
         if let Err(error) = self.roll_manifest() {
             self.background.note_poison(&error);
         }
-        if let Some(ralt) = &self.ralt {
-            ralt.forget(tree.id);
-        }
+        self.placement.forget(tree.id);
         // Writers may have been slowed for what it had waiting, and others may have room now.
         self.after_change();
         Ok(())
@@ -328,7 +324,7 @@ mod tests {
                         assert!(side.get(key).unwrap().is_some());
                     }
                     scene.heat_in(tree.id, &KEYS);
-                    engine.schedule_promotion(tree);
+                    engine.hotrap().schedule_promotion(&engine, tree);
                 }
                 _ => {}
             }

@@ -79,7 +79,7 @@ impl Engine {
             user_write_bytes,
             user_writes,
             record_cache: self.record_cache_metrics(&hits),
-            hotrap: self.hotrap_metrics(),
+            hotrap: self.placement.metrics(self),
             snapshots: self.snapshots.count() as u64,
             oldest_snapshot: self.snapshots.oldest(),
             last_seq: self.visible(),
@@ -97,7 +97,7 @@ impl Engine {
             name: String::from_utf8_lossy(&tree.name).into_owned(),
             memtable_bytes: memtables.map(|memtable| memtable.bytes()).sum(),
             table_bytes: vec![0; self.tiers.len()],
-            hot_bytes: self.ralt.as_ref().map(|ralt| ralt.hot_set_of(tree.id)),
+            hot_bytes: self.placement.hot_bytes(tree.id),
             ..KeyspaceMetrics::default()
         };
         for table in pinned.version.tables() {
@@ -113,21 +113,7 @@ impl Engine {
     /// What is hot and what is not.
     pub(crate) fn heat(&self, most: usize) -> Result<HeatReport> {
         self.check_open()?;
-        let Some(ralt) = &self.ralt else {
-            return Ok(HeatReport::default());
-        };
-        let name = |id| {
-            self.tree(id)
-                .map(|tree| String::from_utf8_lossy(&tree.name).into_owned())
-        };
-        let mut report = ralt.heat(most, &name)?;
-        for tree in self.all_trees() {
-            let pinned = tree.pin();
-            // As the curve counts. Files are shorter by their tier's compression.
-            let tables = pinned.version.tables().map(|table| table.raw_bytes());
-            report.data_bytes = tables.fold(report.data_bytes, u64::saturating_add);
-        }
-        Ok(report)
+        self.placement.heat(self, most)
     }
 
     fn tier_metrics(&self, tier: &Tier) -> TierMetrics {
@@ -140,9 +126,9 @@ impl Engine {
             here.map(|table| table.meta.len).sum::<u64>()
         };
         let mut io = Purpose::ALL.map(|purpose| tier.io(purpose));
-        // RALT has a tier of its own over a directory of the fast one.
-        if let Some(ralt) = self.ralt.as_ref().filter(|_| tier.index == 0) {
-            io[Purpose::Hotness as usize].add(&ralt.io());
+        // Access records have a tier of their own over a directory of the fast one.
+        if let Some(of_records) = self.placement.io().filter(|_| tier.index == 0) {
+            io[Purpose::Hotness as usize].add(&of_records);
         }
         // The flash cache counts by itself.
         if let Some(flash) = self.cache.flash_io().filter(|_| tier.index == 0) {

@@ -67,7 +67,7 @@ pub(crate) use shape::Shape;
 #[cfg(test)]
 pub(crate) use stall::Reason;
 pub(crate) use stats::Found;
-pub(crate) use tree::{FrozenPromotion, Installed, Tree};
+pub(crate) use tree::Tree;
 
 use std::ops::Deref;
 use std::path::PathBuf;

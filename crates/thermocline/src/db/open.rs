@@ -1,5 +1,7 @@
 //! Opening a store.
 
+use crate::placement::check_flash_cache;
+use crate::placement::open_flash_cache;
 use std::collections::BTreeMap;
 
 use arc_swap::ArcSwap;
@@ -18,16 +20,13 @@ use super::recovery::{RecoveryReport, build_trees, open_tables};
 use super::tally::Tally;
 use super::{Db, Engine, unfinished};
 use crate::batch::detached;
-use crate::cache::{
-    BlockCache, Flash, FlashPlan, PinBudget, RecordCache, discard_flash, open_flash,
-};
+use crate::cache::{BlockCache, PinBudget, RecordCache};
 use crate::error::{Error, Result};
 use crate::ids::KeyspaceId;
 use crate::key::{Kind, SeqNo};
 use crate::metrics::CpuTimes;
 use crate::options::dir_conflict;
 use crate::options::{Options, Resolved};
-use crate::placement::SpacePlan;
 use crate::points::point;
 use crate::storage::{StoreLock, is_one_dir};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -86,7 +85,8 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
             check_tier_count(&shape, tiers.len())?;
             check_new_tiers(&unmarked, found.database, &shape, &builder.options)?;
             new_tiers = unmarked;
-            check_flash_cache(builder, &shape)?;
+            let on_fast = shape.tables.values().filter(|table| table.tier == 0);
+            check_flash_cache(&builder.options, on_fast.count())?;
             divide_levels(shape.keyspaces.values_mut(), &builder.options, &sizes);
             (found.database, shape, manifest)
         }
@@ -132,10 +132,10 @@ pub(super) fn open(builder: &DbBuilder) -> Result<Db> {
         next_file,
     };
     let (engine, report) = parts.start()?;
-    engine.update_hot_bytes();
+    engine.placement.opened(&engine);
     engine.schedule();
     engine.update_pressure();
-    engine.update_hot_room();
+    engine.placement.after_change(&engine);
     Db::new(engine, report)
 }
 
@@ -215,7 +215,7 @@ impl Parts<'_> {
             .check(&self.shape, &surveyed.recovered, &self.manifest)?;
         let flash = match builder.reads_only {
             true => None,
-            false => open_flash_cache(builder, &self.sizes, &self.tiers[0])?,
+            false => open_flash_cache(&builder.options, &self.sizes, &self.tiers[0])?,
         };
         let block_sizes = self.tiers.iter().map(|tier| tier.options.block_size as u64);
         let block_size = block_sizes.max().unwrap_or_default();
@@ -241,7 +241,7 @@ impl Parts<'_> {
         let Begun {
             recovered,
             found_log,
-            ralt,
+            placement,
             hotness,
             manifest,
             wal,
@@ -293,15 +293,7 @@ impl Parts<'_> {
             stall: Default::default(),
             refusals: Default::default(),
             tally: Arc::new(Tally::new(builder.options.l0_stop)),
-            ralt,
-            counts_accesses: builder.counts_accesses && !builder.reads_only,
-            tracking: AtomicBool::new(false),
-            promotions: Default::default(),
-            hot_room: Default::default(),
-            least_room: Default::default(),
-            // Room that is there from the start comes from no compaction: it is worth filling down to little.
-            has_spare_room: AtomicBool::new(true),
-            copying: Default::default(),
+            placement,
             stats: Default::default(),
             cpu,
             closed: AtomicBool::new(false),
@@ -396,43 +388,6 @@ pub(super) fn check_tier_count(shape: &Shape, tiers: usize) -> Result<()> {
         });
     }
     Ok(())
-}
-
-/// A flash cache takes the room that tables on the fast tier would need.
-fn check_flash_cache(builder: &DbBuilder, shape: &Shape) -> Result<()> {
-    let on_fast = shape.tables.values().filter(|table| table.tier == 0);
-    match (builder.options.has_flash_cache(), on_fast.count()) {
-        (true, tables @ 1..) => Err(Error::InvalidOption {
-            option: "placement",
-            reason: format!(
-                "the store has {tables} tables on the first tier, which is to be a flash cache; load a \
-                 new store for it"
-            ),
-        }),
-        _ => Ok(()),
-    }
-}
-
-/// The flash cache on `fast`, empty, if there is to be one. It counts in full from the beginning
-/// (I8).
-fn open_flash_cache(
-    builder: &DbBuilder,
-    sizes: &Resolved,
-    fast: &Tier,
-) -> Result<Option<Box<dyn Flash>>> {
-    discard_flash(&fast.options.path)?;
-    if !builder.options.has_flash_cache() {
-        return Ok(None);
-    }
-    let capacity = SpacePlan::new(&builder.options, sizes).flash_cache;
-    let flash = open_flash(&FlashPlan {
-        fast: &fast.options.path,
-        capacity,
-        buffer: sizes.flash_buffer,
-        direct_io: fast.options.direct_io,
-    })?;
-    fast.add_file_bytes(capacity);
-    Ok(Some(flash))
 }
 
 fn highest_log_number(tier: &Tier) -> Result<u64> {

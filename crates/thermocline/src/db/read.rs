@@ -11,6 +11,7 @@ use super::stats::sampled;
 use crate::error::Result;
 use crate::ids::FileId;
 use crate::key::{Kind, SeqNo};
+use crate::placement::Read;
 use crate::points::point;
 use crate::read::Place;
 use crate::read::Run;
@@ -80,10 +81,16 @@ impl Engine {
             }
         };
         self.stats.count_read(found, &trace);
-        self.note_slow_reads(&trace);
-        if let Some(record) = &record {
-            self.note_access(tree, from, seq, key, found, record);
-        }
+        let read = Read {
+            tree,
+            seen: from,
+            seq,
+            key,
+            found,
+            record: record.as_ref(),
+            trace: &trace,
+        };
+        self.placement.on_read(self, &read);
         Ok(visible_value(record))
     }
 
@@ -132,10 +139,16 @@ impl Engine {
                 .done
                 .map_or((Found::Nowhere, None), |(f, r)| (f, Some(r)));
             self.stats.count_read(found, &lookup.trace);
-            self.note_slow_reads(&lookup.trace);
-            if let Some(record) = &record {
-                self.note_access(tree, &superversion, seq, lookup.key, found, record);
-            }
+            let read = Read {
+                tree,
+                seen: &superversion,
+                seq,
+                key: lookup.key,
+                found,
+                record: record.as_ref(),
+                trace: &lookup.trace,
+            };
+            self.placement.on_read(self, &read);
             visible_value(record)
         });
         let values = values.collect();

@@ -9,7 +9,6 @@ use super::begin::Begun;
 use super::open::Parts;
 use crate::error::{Error, Result};
 use crate::ids::FileId;
-use crate::placement::hotrap::keeping::open_ralt;
 use crate::storage::LogFile;
 use crate::sync::Arc;
 use crate::version::Manifest;
@@ -25,7 +24,7 @@ impl Parts<'_> {
         let builder = self.builder;
         let tier = &self.tiers[0];
         let recovered = surveyed.recovered;
-        let ralt = open_ralt(builder, self.database, tier, &self.shape);
+        let placement = self.open_placement();
         let log_file = new_file();
         let found = (self.manifest.number, self.manifest.end);
         let manifest = Manifest::refusing(
@@ -45,8 +44,8 @@ impl Parts<'_> {
         Ok(Begun {
             found_log: recovered.found_log(log_file),
             recovered,
-            hotness: ralt.as_ref().and_then(|ralt| ralt.trouble()),
-            ralt,
+            hotness: placement.trouble(),
+            placement,
             manifest,
             wal,
             orphans: 0,

@@ -55,7 +55,7 @@
 //!
 //! # Hotness
 //!
-//! What the cache answers is accessed all the same, and RALT has to know, or the hottest records
+//! What the cache answers is read all the same, and placement has to know, or the hottest records
 //! would lose their place on the fast tier. `cache/record_cache/accesses.rs` gathers hits by time
 //! slices; here they are logged.
 
@@ -154,7 +154,8 @@ impl Engine {
         }
         let hit = cache.get(sought, seq, || self.slice())?;
         let value_len = hit.record.value.len();
-        self.log_access(sought.keyspace, sought.key, value_len, hit.to_log);
+        self.placement
+            .on_cached_reads(self, sought.keyspace, sought.key, value_len, hit.to_log);
         Some(hit.record)
     }
 
@@ -180,7 +181,8 @@ impl Engine {
             self.slice(),
             is_current,
             &mut |keyspace, key, value_len, accesses| {
-                self.log_access(keyspace, key, value_len, accesses);
+                self.placement
+                    .on_cached_reads(self, keyspace, key, value_len, accesses);
             },
         );
     }
@@ -195,7 +197,13 @@ impl Engine {
         while iter.valid() {
             let sought = cache.sought(tree.id, iter.key().user_key);
             if let Some((value_len, accesses)) = cache.invalidate(&sought) {
-                self.log_access(sought.keyspace, sought.key, value_len, accesses);
+                self.placement.on_cached_reads(
+                    self,
+                    sought.keyspace,
+                    sought.key,
+                    value_len,
+                    accesses,
+                );
             }
             iter.next()?;
         }
@@ -203,10 +211,10 @@ impl Engine {
         Ok(())
     }
 
-    /// RALT's time, if it is to hear of accesses.
+    /// The time by which reads are gathered, if placement is to hear of them.
     #[inline]
     fn slice(&self) -> Option<u64> {
-        self.ralt.as_ref().map(|ralt| ralt.slice())
+        self.placement.slice()
     }
 
     /// What the cache counts, if there is one.

@@ -386,7 +386,7 @@ impl Engine {
         let pressures = [
             (self.l0_pressure(), Reason::L0),
             (self.debt_pressure(), Reason::Debt),
-            (self.hot_set_pressure(), Reason::HotSet),
+            (self.placement.pressure(self), Reason::HotSet),
             (self.fast_tier_pressure(), Reason::FastTier),
         ];
         let highest = pressures.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));

@@ -1,5 +1,9 @@
 //! A keyspace's LSM-tree: the superversion that readers pin, and what changes it.
 
+use crate::placement::Installed;
+use crate::placement::OfKeyspace;
+use crate::placement::Taken;
+use crate::read::PromotionView;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 
@@ -8,19 +12,15 @@ use super::passed::LastPassed;
 use super::tally::Tally;
 use crate::compaction::Averages;
 use crate::compaction::Reservations;
-use crate::compaction::{BypassWorth, Hotness, LevelTargets, Picker, Plan, Running, TableSizes};
+use crate::compaction::{LevelTargets, Picker, Plan, Running, TableSizes};
 use crate::error::Result;
 use crate::ids::KeyspaceId;
 use crate::key::{Kind, SeqNo};
 use crate::memtable::Memtable;
-use crate::placement::Brought;
 use crate::placement::FastRooms;
-use crate::placement::Share;
-use crate::placement::hotrap::promotion::{PromotionCache, PromotionGate, Taken};
-use crate::placement::hotrap::ralt::Ralt;
 use crate::points::point;
 use crate::read::Superversion;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::atomic::AtomicBool;
 use crate::sync::{Arc, Mutex};
 use crate::version::edit::{KeyspaceMeta, Learned, VersionEdit};
 use crate::version::{MAX_LEVELS, PastVersions, TableHandle, Version};
@@ -32,16 +32,10 @@ pub(crate) struct Tree {
     pub(crate) name: Bytes,
     /// *f*: the last level of the fast tier.
     pub(crate) last_fast_level: u8,
-    /// What of the slow tier waits for its promotion.
-    pub(crate) promotion: PromotionGate,
+    /// What placement keeps of it.
+    pub(crate) placed: OfKeyspace,
     /// What its jobs found of late.
     pub(crate) averages: Averages,
-    /// Its part of the memory for promotion caches, 0 to 1: that of the fast tier, as of late.
-    pub(crate) promotion_share: Share,
-    /// What its hot records take of the fast tier, or would, as of late, in bytes.
-    pub(crate) hot_bytes: AtomicU64,
-    /// Whether a promotion by flush is queued or runs; there is never more than one.
-    pub(crate) promoting: AtomicBool,
     /// What iterators passed of late without giving it.
     pub(crate) passed: LastPassed,
     /// Whether a freeze is queued because of that.
@@ -52,36 +46,13 @@ pub(crate) struct Tree {
     pub(crate) state: Mutex<TreeState>,
 }
 
-/// What an edit that is installed came from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Installed<'a> {
-    /// This memtable became a table.
-    Flush(&'a Arc<Memtable>),
-    /// A compaction on one side of level f.
-    Compaction,
-    /// The compaction of this number, to a level below f from f or the one above, which brought these up.
-    Crossing(u64, &'a Brought),
-    /// This promotion cache became a table.
-    Promotion(&'a FrozenPromotion),
-}
-
-/// A frozen promotion cache on its way to L0.
-#[derive(Debug)]
-pub(crate) struct FrozenPromotion {
-    pub(crate) cache: Arc<PromotionCache>,
-    /// The epoch reserved for its table (I2).
-    pub(crate) epoch: u64,
-    /// The state at the moment of the freeze.
-    pub(crate) pinned: Arc<Superversion>,
-}
-
 /// What changes a tree, and what runs on it.
 #[derive(Debug)]
 pub(crate) struct TreeState {
     pub(crate) running: Running,
     /// The epoch that the next frozen memtable gets (I2).
     next_epoch: u64,
-    /// Places in L0 that promotions by flush hold (I2).
+    /// Places in L0 that are held for older records (I2).
     pub(crate) reservations: Reservations,
     /// Versions that readers may still hold.
     pub(crate) past: PastVersions,
@@ -103,8 +74,8 @@ impl Tree {
         tally: Arc<Tally>,
     ) -> Self {
         let newest = version.tables().map(|table| table.meta.epoch).max();
-        let promotion = PromotionGate::default();
-        let superversion = Superversion::new(version, last_fast_level, promotion.view());
+        let placed = OfKeyspace::default();
+        let superversion = Superversion::new(version, last_fast_level, placed.view());
         tally.count(None, &superversion);
         Self {
             id,
@@ -112,11 +83,8 @@ impl Tree {
             last_fast_level,
             superversion: ArcSwap::from_pointee(superversion),
             tally,
-            promotion,
+            placed,
             averages: Averages::new(learned),
-            promotion_share: Share::default(),
-            hot_bytes: AtomicU64::new(0),
-            promoting: AtomicBool::new(false),
             passed: LastPassed::default(),
             freezes_soon: AtomicBool::new(false),
             state: Mutex::new(TreeState {
@@ -182,37 +150,33 @@ impl Tree {
         Ok(())
     }
 
-    /// Freezes the promotion cache, reserves a place in L0 for what is in it, and pins the present
-    /// state, in one step: by I10 every version of a key is then in what was pinned, or in the
-    /// active memtable, whose epoch will be higher than the one reserved.
-    pub(crate) fn freeze_promotion(&self) -> FrozenPromotion {
+    /// Reserves the next place in L0 for older records, and pins the present state, in one step: by I10
+    /// every version of a key is then in what was pinned, or in the active memtable, whose epoch will
+    /// be higher than the one reserved. `freeze` is given what publishes a change of what readers see
+    /// beside the levels; what comes of it comes back, with the epoch and what was pinned.
+    pub(crate) fn reserve_place<T>(
+        &self,
+        freeze: impl FnOnce(&dyn Fn(PromotionView)) -> T,
+    ) -> (T, u64, Arc<Superversion>) {
         let mut state = self.state.lock();
         let epoch = state.next_epoch;
         state.next_epoch += 1;
         state.reservations.reserve(epoch);
         let now = self.pin();
-        let cache = self.promotion.freeze(|promotion| {
-            self.publish(now.with_promotion(promotion));
-        });
-        FrozenPromotion {
-            cache,
-            epoch,
-            pinned: now,
-        }
+        let frozen = freeze(&|view| self.publish(now.with_view(view)));
+        (frozen, epoch, now)
     }
 
-    /// Lets a frozen promotion cache go that comes to nothing, and its place in L0.
-    pub(crate) fn abandon_promotion(&self, frozen: &FrozenPromotion) {
+    /// Gives the place of `epoch` back, to which nothing came; readers see what `view` gives from then on.
+    pub(crate) fn give_up_place(&self, epoch: u64, view: impl FnOnce() -> PromotionView) {
         let mut state = self.state.lock();
-        state.reservations.release(frozen.epoch);
-        self.promotion.drop_frozen(&frozen.cache);
-        let now = self.pin();
-        self.publish(now.with_promotion(self.promotion.view()));
+        state.reservations.release(epoch);
+        self.publish(self.pin().with_view(view()));
     }
 
     /// Replaces tables, and what became tables. The edit that says so is durable (I4). Called with
     /// the manifest's lock held, so that versions follow the manifest's order. Records that a crossing takes out of
-    /// the promotion caches come back, to be counted as read.
+    /// readers' sight come back, to be counted as read.
     pub(crate) fn install(
         &self,
         engine: &Engine,
@@ -221,7 +185,6 @@ impl Tree {
         added: Vec<Arc<TableHandle>>,
         what: Installed<'_>,
     ) -> Taken {
-        let mut taken = Taken::new();
         let now = self.pin();
         let removed: Vec<_> = edit.removed.iter().map(|&(_, id)| id).collect();
         let version = now.version.with(&removed, added);
@@ -231,21 +194,11 @@ impl Tree {
         };
         let immutables = now.immutables.iter().filter(|m| !is_flushed(m)).cloned();
         let immutables = immutables.collect();
-        let publish = |promotion| {
-            self.publish(now.with(version, immutables, promotion));
-        };
-        match what {
-            // I6: from running to installed under the gate's lock.
-            Installed::Crossing(job, brought) => {
-                taken = self.promotion.install(job, brought, publish);
-            }
-            Installed::Promotion(frozen) => {
-                state.reservations.release(frozen.epoch);
-                self.promotion.drop_frozen(&frozen.cache);
-                publish(self.promotion.view());
-            }
-            Installed::Flush(_) | Installed::Compaction => publish(now.promotion.clone()),
+        if let Some(epoch) = what.place() {
+            state.reservations.release(epoch);
         }
+        let publish = |view| self.publish(now.with(version, immutables, view));
+        let taken = self.placed.install(what, &now.promotion, publish);
         state.past.push(&now.version, engine.clock.now());
         for &(_, through) in &edit.flushed_through {
             state.flushed_through = state.flushed_through.max(through);
@@ -278,9 +231,9 @@ impl Tree {
     pub(crate) fn empty(&self) -> Arc<Version> {
         let _state = self.state.lock();
         let before = self.pin();
-        self.promotion.empty(|promotion| {
+        self.placed.empty(|view| {
             let nothing = Version::default();
-            self.publish(Superversion::new(nothing, self.last_fast_level, promotion));
+            self.publish(Superversion::new(nothing, self.last_fast_level, view));
         });
         Arc::clone(&before.version)
     }
@@ -329,34 +282,8 @@ impl Tree {
         self.bytes_on(0)[usize::from(self.last_fast_level)]
     }
 
-    /// The part of what comes down from the level above f that may pass level f by.
-    pub(crate) fn fresh(&self, engine: &Engine) -> f64 {
-        if engine.ralt.is_some() && engine.switches().bypass {
-            self.averages.fresh()
-        } else {
-            0.0
-        }
-    }
-
-    /// Whether a record of `key` that lies above f would stay there on a way past level f.
-    pub(crate) fn would_stay(&self, engine: &Engine, key: &[u8]) -> bool {
-        let is_hot = |ralt: &Arc<Ralt>| ralt.is_hot(self.id, key);
-        engine.switches().retention && engine.ralt.as_ref().is_some_and(is_hot)
-    }
-
-    /// What passing level f by is worth, if it may be done: where there is placement by hotness, and no room on the fast
-    /// tier waits to be filled.
-    fn bypass_worth(&self, engine: &Engine) -> Option<BypassWorth> {
-        let fresh = self.fresh(engine);
-        let may = fresh > 0.0 && !engine.has_spare_room.load(Ordering::Relaxed);
-        may.then(|| BypassWorth {
-            fresh,
-            cold: self.averages.cold(),
-        })
-    }
-
     /// Runs `choose` with a picker for the present version. The caller holds `state`. What is
-    /// `urgent` does not wait for promotions.
+    /// `urgent` does not wait for older records on their way to L0.
     pub(crate) fn with_picker<T>(
         &self,
         engine: &Engine,
@@ -380,12 +307,8 @@ impl Tree {
         let targets = self.targets_in(rooms, engine, &superversion.version);
         let l0 = superversion.version.levels[0].tables.len();
         let is_urgent = urgent || l0 >= engine.options.l0_slowdown;
-        let level_f = &superversion.version.levels[usize::from(self.last_fast_level)];
-        let hotness = engine.ralt.as_ref().map(|ralt| HotTables {
-            ralt,
-            keyspace: self.id,
-            stale: level_f.tables.len() as u64 / ESTIMATES_A_CHANGE,
-        });
+        let placement = &engine.placement;
+        let hotness = placement.hotness(self, &superversion.version);
         let passed = self.passed.get();
         choose(&Picker {
             version: &superversion.version,
@@ -395,8 +318,8 @@ impl Tree {
             tiers: engine.level_tiers(),
             l0_limit: state.reservations.limit(is_urgent),
             oldest_reader: engine.snapshots.oldest().unwrap_or(SeqNo::MAX),
-            hotness: hotness.as_ref().map(|hotness| hotness as &dyn Hotness),
-            bypass: self.bypass_worth(engine),
+            hotness: hotness.as_deref(),
+            bypass: placement.bypass_worth(self),
             part_above_f: rooms.above_f(self),
             table_sizes: TableSizes::new(&engine.options, &engine.sizes, self.last_fast_level),
             passed: passed.as_ref(),
@@ -419,34 +342,11 @@ impl Tree {
         state.running.start(plan)
     }
 
-    /// Ends a job's hold on its inputs and ranges, and on the promotion caches.
+    /// Ends a job's hold on its inputs and ranges, and on what readers may add beside the levels.
     pub(crate) fn end_compaction(&self, number: u64, plan: &Plan) {
         self.state.lock().running.end(number, plan);
         if plan.is_crossing {
-            self.promotion.release(number);
+            self.placed.release(number);
         }
-    }
-}
-
-/// For about so many of level f's tables at most it is found anew how much of them is hot, each time that RALT has changed.
-const ESTIMATES_A_CHANGE: u64 = 64;
-
-/// Hotness of one keyspace's tables, by RALT.
-struct HotTables<'a> {
-    ralt: &'a Ralt,
-    keyspace: KeyspaceId,
-    /// After how many changes of RALT at least it is found anew.
-    stale: u64,
-}
-
-impl Hotness for HotTables<'_> {
-    fn hot_bytes(&self, table: &TableHandle) -> u64 {
-        // RALT counts keys and values as they are, the picker bytes of files.
-        let raw = table.raw_bytes().max(1);
-        let find = || self.ralt.hot_bytes(self.keyspace, &table.meta.range);
-        // Each has a patience of its own: estimates that were made together would all be made anew together.
-        let stale = self.stale + table.meta.id % (self.stale + 1);
-        let hot = table.hot.bytes(self.ralt.changes(), stale, find);
-        (table.meta.len as f64 * (hot.min(raw) as f64 / raw as f64)) as u64
     }
 }

@@ -10,8 +10,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::ids::table_number;
-use crate::options::ralt_dir;
-use crate::placement::hotrap::ralt;
+use crate::placement::discard;
 use crate::purpose::Purpose;
 use crate::storage::{LogStore, Medium, is_of_directory};
 use crate::sync::Arc;
@@ -141,7 +140,7 @@ pub(super) fn clear(fast: &dyn Medium, tiers: &[Arc<Tier>]) -> Result<()> {
     }
     for tier in &marked {
         if let Some(log) = &tier.log {
-            ralt::discard(fast, &ralt_dir(&tier.options.path), tier)?;
+            discard(fast, tier)?;
             remove_manifests(&**log)?;
         }
         for file in tier.tables.list()? {

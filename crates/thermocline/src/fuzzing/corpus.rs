@@ -73,7 +73,7 @@ fn what_is_intact_in_the_corpora_is_accepted() {
     tiers.put_table(&table_file_name(NUMBER), &bytes);
     super::open_table(&tiers, bytes.len()).unwrap();
     let refused =
-        crate::placement::hotrap::ralt::fuzz::refused(&first("ralt_state"), &first("ralt_records"));
+        crate::placement::ralt::fuzz::refused(&first("ralt_state"), &first("ralt_records"));
     assert_eq!(refused, [None, None]);
 }
 
@@ -153,13 +153,13 @@ fn intact() -> Vec<(&'static str, usize, Vec<u8>)> {
     let mut settings = vec![0; 120];
     rng.fill(&mut settings[..]);
     add("options", vec![vec![0], settings]);
-    let records = crate::placement::hotrap::ralt::fuzz::intact_records();
+    let records = crate::placement::ralt::fuzz::intact_records();
     add(
         "ralt_records",
         vec![records.clone(), records[..60].to_vec()],
     );
-    let state = crate::placement::hotrap::ralt::fuzz::intact_state();
-    let largest = crate::placement::hotrap::ralt::fuzz::largest_state();
+    let state = crate::placement::ralt::fuzz::intact_state();
+    let largest = crate::placement::ralt::fuzz::largest_state();
     add(
         "ralt_state",
         vec![state.clone(), state[..100].to_vec(), largest],

@@ -199,12 +199,12 @@ pub fn table_block(bytes: &[u8]) {
 
 /// The table of RALT's whose records are these, opened and used.
 pub fn ralt_records(bytes: &[u8]) {
-    crate::placement::hotrap::ralt::fuzz::fuzz_records(bytes);
+    crate::placement::ralt::fuzz::fuzz_records(bytes);
 }
 
 /// What RALT's state says behind its header: opened and used.
 pub fn ralt_state(bytes: &[u8]) {
-    crate::placement::hotrap::ralt::fuzz::fuzz_state(bytes);
+    crate::placement::ralt::fuzz::fuzz_state(bytes);
 }
 
 /// The file that says which tier a directory is.

@@ -6,8 +6,8 @@ use super::{Content, PlacedBy, manifest};
 use crate::error::Result;
 use crate::options::ralt_dir;
 use crate::options::{HotRapOptions, Options};
-pub use crate::placement::hotrap::ralt::AccessRecords;
-use crate::placement::hotrap::ralt::{Ralt, STATE};
+pub use crate::placement::AccessRecords;
+use crate::placement::ralt::{Ralt, STATE};
 use crate::storage::{Disk, Medium};
 
 /// The settings that the records of recent accesses in the first tier of `options` are scored and limited by, and the defaults for

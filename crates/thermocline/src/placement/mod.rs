@@ -1,76 +1,36 @@
-//! Who lives where: which tier a level's tables belong on, and where a record goes that a
-//! compaction writes.
+//! Who lives where: the one place that knows which policies there are.
+//!
+//! [`PlacementPolicy`] is the seam: the engine asks it which tier a level's tables belong on, tells it of
+//! reads, and has a router from it for each compaction that crosses to the slow tier. The user names a
+//! policy by [`Placement`]; [`open`] makes it.
 
 mod brought;
-pub(crate) mod hotrap;
+mod by_level;
+mod flash_cache;
+mod hotrap;
+mod keyspace;
+mod opening;
+mod policy;
 mod rooms;
+mod router;
 mod shares;
 mod space_plan;
+#[cfg(test)]
+mod toy;
 
 pub(crate) use brought::Brought;
+pub(crate) use by_level::NoChoice;
+pub(crate) use flash_cache::{check_flash_cache, open_flash_cache};
+pub use hotrap::AccessRecords;
+#[cfg(test)]
+pub(crate) use hotrap::HotRap;
+pub(crate) use hotrap::ralt;
+pub(crate) use hotrap::{Joining, PromotionCache, Taken};
+pub(crate) use keyspace::{Installed, OfKeyspace};
+pub(crate) use opening::{Opening, check_not_alone, discard, open};
+pub(crate) use policy::{PlacementPolicy, Read, Spilled};
 pub(crate) use rooms::FastRooms;
-pub(crate) use shares::{Share, Shares};
+use router::DOWN;
+pub(crate) use router::{Moved, Output, Router, Source, UP};
+pub(crate) use shares::Shares;
 pub(crate) use space_plan::{SpacePlan, last_fast_level, planned_log};
-
-use crate::key::InternalKey;
-
-/// One of the places that a compaction may write to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Output {
-    pub(crate) level: u8,
-    pub(crate) tier: u8,
-}
-
-/// Decides, record by record, which of a job's outputs a record goes to. Called in key
-/// order, all versions of a user key one after the other, newest first.
-pub(crate) trait Router: Send {
-    /// The index in the job's list of outputs. The one on the fast tier beside the first has `room` bytes left
-    /// of what is reserved for it (I8).
-    fn route(&mut self, key: InternalKey<'_>, value_len: usize, source: Source, room: u64)
-    -> usize;
-
-    /// Bytes of records so far that stayed on the fast tier, and that came up to it.
-    fn moved(&self) -> (u64, u64);
-
-    /// The records that came up to it; asked for once, at the end.
-    fn brought(&mut self) -> Brought;
-}
-
-/// Where a crossing's router sends a record that stays on, or comes to, the fast tier: the second output.
-pub(crate) const UP: usize = 1;
-
-/// Where it sends all else: the first output.
-const DOWN: usize = 0;
-
-/// Which of a job's inputs a record came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// The level that the compaction is of.
-    Upper,
-    /// The level below it, or the promotion cache before that.
-    Lower,
-}
-
-/// Everything to the one output: placement by level alone.
-#[derive(Debug)]
-pub(crate) struct ByLevel;
-
-impl Router for ByLevel {
-    fn route(
-        &mut self,
-        _key: InternalKey<'_>,
-        _value_len: usize,
-        _source: Source,
-        _room: u64,
-    ) -> usize {
-        0
-    }
-
-    fn moved(&self) -> (u64, u64) {
-        (0, 0)
-    }
-
-    fn brought(&mut self) -> Brought {
-        Brought::default()
-    }
-}

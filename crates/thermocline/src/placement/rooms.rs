@@ -1,16 +1,11 @@
 //! How much of the fast tier each keyspace's levels have.
 
 use super::Shares;
-use crate::compaction::{FastRoom, LevelTargets, MOST_MET};
+use crate::compaction::{FastRoom, LevelTargets};
 use crate::db::Engine;
 use crate::db::Tree;
 use crate::placement::SpacePlan;
 use crate::version::MAX_LEVELS;
-
-/// Tables that a compaction from one fast level to the next writes, but for that of L0: its input, the tables it meets,
-/// and what these are larger than usual. A few are a little larger still: the tables below are not cut any more where they were when
-/// their input was.
-pub(crate) const JOB_TABLES: u64 = MOST_MET + 2;
 
 /// The room of all keyspaces' levels on the fast tier at one moment: to work it out takes a look at all of them.
 pub(crate) struct FastRooms {
@@ -80,8 +75,8 @@ impl Engine {
         let shares = self.shares();
         let plan = SpacePlan::new(&self.options, &self.sizes);
         let planned = plan.levels;
-        let hot = self.ralt.is_some();
-        let hot = hot.then(|| self.room_of_last_levels(&shares).max(planned / 4));
+        let hot = self.placement.room_of_last_levels(self, &shares);
+        let hot = hot.map(|room| room.max(planned / 4));
         let ratio = self.options.level_ratio;
         let trees = self.trees.load();
         FastRooms {
@@ -93,47 +88,12 @@ impl Engine {
             held: trees.values().map(|tree| tree.bytes_of_f()).sum(),
         }
     }
-
-    /// What the last fast levels of all keyspaces may take: the capacity less everything else on
-    /// the tier, and less what the next compactions need while their inputs are still there.
-    pub(crate) fn room_of_last_levels(&self, shares: &Shares) -> u64 {
-        let tier = self.fast();
-        let (mut last, mut job) = (0, 0);
-        for tree in self.all_trees() {
-            let bytes = tree.bytes_on(tier.index);
-            last += bytes[usize::from(tree.last_fast_level)];
-            job = job.max(self.next_job(&tree, &bytes, shares));
-        }
-        let headroom = self.compaction_margin() + job;
-        // What jobs have written, and inputs that are about to go, are headroom in use.
-        let in_use = tier.in_flight() + self.graveyard.pinned(tier.index).0;
-        // Of a tier without a capacity nearly all that a number can be is free, and output counts twice for a moment.
-        let room = last.saturating_add(tier.free_for_jobs());
-        let room = room.saturating_add(in_use.min(headroom));
-        room.saturating_sub(headroom)
-    }
-
-    /// What the largest compaction between fast levels writes that `tree` is close to, when its
-    /// levels hold `bytes` there; a crossing's part at least. Close to, and not only due: what is
-    /// due must find room, which crossings take a while to make.
-    fn next_job(&self, tree: &Tree, bytes: &[u64; MAX_LEVELS], shares: &Shares) -> u64 {
-        let f = usize::from(tree.last_fast_level);
-        let table = self.sizes.table_size;
-        let l0 = if bytes[0] > 0 { bytes[0] + bytes[1] } else { 0 };
-        let planned = self.planned_levels(tree, shares);
-        let is_near = |level: usize| bytes[level] > planned[level] / 4 * 3;
-        let between = if (1..f).any(is_near) {
-            JOB_TABLES * table
-        } else {
-            0
-        };
-        l0.max(between).max(2 * table)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::placement::hotrap::room::{JOB_TABLES, next_job};
     use crate::storage::Memory;
     use crate::sync::Arc;
     use crate::{Db, Options, Placement, TierOptions};
@@ -264,7 +224,12 @@ mod tests {
     fn promotion_caches_are_together_as_large_as_the_only_one() {
         let db = open(Placement::default());
         let whole = db.engine().sizes.table_size / 2;
-        assert_eq!(db.engine().promotion_capacity(db.tree()), whole);
+        assert_eq!(
+            db.engine()
+                .hotrap()
+                .promotion_capacity(&db.engine(), db.tree()),
+            whole
+        );
         let others: Vec<_> = (0..9)
             .map(|n| db.create_keyspace(&format!("other{n}")).unwrap())
             .collect();
@@ -276,7 +241,7 @@ mod tests {
         db.flush().unwrap();
         // Shares change with each table that a compaction moves.
         db.wait_idle().unwrap();
-        let capacity = |tree: &Tree| db.engine().promotion_capacity(tree);
+        let capacity = |tree: &Tree| db.engine().hotrap().promotion_capacity(&db.engine(), tree);
         let all: u64 = db
             .engine()
             .all_trees()
@@ -307,9 +272,9 @@ mod tests {
 
         let mut bytes = [0; MAX_LEVELS];
         let least = 2 * engine.sizes.table_size;
-        assert_eq!(engine.next_job(db.tree(), &bytes, &shares), least);
+        assert_eq!(next_job(&engine, db.tree(), &bytes, &shares), least);
         bytes[f - 1] = planned[f - 1];
-        assert!(engine.next_job(db.tree(), &bytes, &shares) > least);
+        assert!(next_job(&engine, db.tree(), &bytes, &shares) > least);
     }
 
     #[test]

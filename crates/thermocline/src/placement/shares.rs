@@ -56,7 +56,7 @@ impl Wants {
         let levels = &tree.peek().version.levels;
         let data = levels.iter().map(|level| level.bytes).sum();
         // What was deleted since is known as hot for a while.
-        let hot = tree.hot_bytes.load(Ordering::Relaxed).min(data);
+        let hot = tree.placed.hot_bytes.load(Ordering::Relaxed).min(data);
         Self { data, hot }
     }
 }
@@ -98,17 +98,6 @@ impl Engine {
             hot,
             room: self.planned_room(),
             least: LEAST / trees.len() as f64,
-        }
-    }
-
-    /// Asks RALT how much of each keyspace is hot, which it is to have room for.
-    pub(crate) fn update_hot_bytes(&self) {
-        let Some(ralt) = &self.ralt else { return };
-        // RALT counts keys and values before compression.
-        let expansion = self.expansion();
-        for tree in self.all_trees() {
-            let hot = ralt.hot_set_of(tree.id) as f64 / expansion;
-            tree.hot_bytes.store(hot as u64, Ordering::Relaxed);
         }
     }
 }
@@ -203,7 +192,7 @@ mod tests {
         let room = engine.fast_rooms().last_levels();
         assert!(room < engine.planned_room() / 2, "{room}");
         let hot = room / 10 * 8;
-        scene.tree().hot_bytes.store(hot, Ordering::Relaxed);
+        scene.tree().placed.hot_bytes.store(hot, Ordering::Relaxed);
         let has = engine.fast_rooms().of(scene.tree()).last;
         assert!(has >= hot, "{has} for {hot}");
     }
@@ -257,7 +246,7 @@ mod tests {
         }
         db.close().unwrap();
         let db = open();
-        let hot = db.tree().hot_bytes.load(Ordering::Relaxed);
+        let hot = db.tree().placed.hot_bytes.load(Ordering::Relaxed);
         assert!((150_000..250_000).contains(&hot), "{hot} of 200,800");
     }
 }

@@ -11,7 +11,7 @@ use std::iter::once;
 
 use crate::key::SeqNo;
 use crate::memtable::Memtable;
-use crate::placement::hotrap::promotion::PromotionCache;
+use crate::placement::PromotionCache;
 use crate::record::Record;
 use crate::sync::Arc;
 use crate::version::{Level, MAX_LEVELS, TableHandle, Version};
@@ -103,7 +103,7 @@ impl Superversion {
     }
 
     /// This state with other promotion caches.
-    pub(crate) fn with_promotion(&self, promotion: PromotionView) -> Self {
+    pub(crate) fn with_view(&self, promotion: PromotionView) -> Self {
         Self {
             promotion,
             ..self.clone()

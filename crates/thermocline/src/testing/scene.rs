@@ -253,7 +253,7 @@ impl Scene {
     /// Makes `keys` of the keyspace `id` hot.
     pub(crate) fn heat_in(&self, id: KeyspaceId, keys: &[&str]) {
         let engine = self.engine();
-        let ralt = engine.ralt.as_ref().unwrap();
+        let ralt = &engine.hotrap().ralt;
         for key in keys {
             ralt.log(id, key.as_bytes(), VALUE, 1);
         }
@@ -279,8 +279,11 @@ impl Scene {
     /// From now on only what was made hot is, as where the fast tier is full and more was read than is tracked.
     pub(crate) fn be_selective(&self) {
         let engine = self.engine();
-        engine.has_spare_room.store(false, Ordering::Relaxed);
-        let (ralt, id) = (engine.ralt.as_ref().unwrap(), self.tree().id);
+        engine
+            .hotrap()
+            .has_spare_room
+            .store(false, Ordering::Relaxed);
+        let (ralt, id) = (&engine.hotrap().ralt, self.tree().id);
         let mut others = 0;
         while ralt.is_generous() {
             if ralt.log(id, format!("other{others}").as_bytes(), VALUE, 1) {
@@ -294,14 +297,17 @@ impl Scene {
     /// Brings what was logged so far into tables of access records.
     pub(crate) fn track(&self) {
         let engine = self.engine();
-        let (ralt, id) = (engine.ralt.as_ref().unwrap(), self.tree().id);
+        let (ralt, id) = (&engine.hotrap().ralt, self.tree().id);
         while !ralt.log(id, b"zzz", 1, 1) {}
         while ralt.work() {}
     }
 
     /// Promotes what the cache holds now.
     pub(crate) fn promote(&self) -> Result<()> {
-        self.engine().promote(self.tree()).map(|_| ())
+        self.engine()
+            .hotrap()
+            .promote(&self.engine(), self.tree())
+            .map(|_| ())
     }
 
     /// The version of `key` in the promotion caches.
@@ -346,7 +352,7 @@ impl Scene {
 
     /// How often the promotion cache refused a record for `why`.
     pub(crate) fn refused(&self, why: Refusal) -> u64 {
-        self.engine().promotions.refused[why as usize].load(Ordering::Relaxed)
+        self.engine().hotrap().promotions.refused[why as usize].load(Ordering::Relaxed)
     }
 
     /// A read that takes what it pins now, and its time.

@@ -490,7 +490,7 @@ fn what_the_cache_answered_is_logged_when_the_store_is_closed() {
         scene.get(KEY);
     }
     let engine = scene.engine();
-    let accesses = || engine.ralt.as_ref().unwrap().metrics().accesses;
+    let accesses = || engine.hotrap().ralt.metrics().accesses;
     assert_eq!(accesses(), 2, "of those that went by the cache");
     scene.db.close().unwrap();
     assert_eq!(accesses(), 3 + 20);
@@ -519,7 +519,7 @@ fn all_that_a_large_cache_answered_is_logged_when_the_store_is_closed() {
     assert_eq!(metrics(&scene).entries, RECORDS);
     let engine = scene.engine();
     let counted = || {
-        let ralt = engine.ralt.as_ref().unwrap().metrics();
+        let ralt = engine.hotrap().ralt.metrics();
         (ralt.accesses, ralt.dropped_accesses)
     };
     let (logged, dropped) = counted();
@@ -542,7 +542,7 @@ fn read_for_long(record_cache: u64) -> (f64, Scene) {
     scene.put_all(&KEYS, "old");
     scene.to_last_fast();
     let engine = scene.engine();
-    let ralt = engine.ralt.as_ref().unwrap();
+    let ralt = &engine.hotrap().ralt;
     for turn in 0..40 {
         for _ in 0..3 {
             scene.get(KEY);

@@ -211,7 +211,7 @@ fn nobody_is_slowed_for_what_access_records_have_given_back() {
     let taken = fill_fast_tier(&engine);
     // As the end of a merge does: its reservation and its inputs go, and no version changes.
     engine.fast().remove_file_bytes(taken);
-    engine.schedule_tracking();
+    engine.hotrap().schedule_tracking(&engine);
     scene.drain();
     assert_eq!(engine.stall.reason(), None);
 }

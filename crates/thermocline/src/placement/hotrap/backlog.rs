@@ -6,23 +6,23 @@
 //! the compactions behind still more to do. So writers are slowed while there is such a backlog and
 //! hot records have less room than they are worth.
 
+use super::HotRap;
 use crate::db::Engine;
 use crate::version::MAX_LEVELS;
 
 /// The part of what hot records are worth that a backlog may take before writers are all but stopped.
 const MOST_LOST: f64 = 0.25;
 
-impl Engine {
+impl HotRap {
     /// How much a backlog costs the hot records: 0 for nothing, 1 for as much as may be.
-    pub(crate) fn hot_set_pressure(&self) -> f64 {
-        let Some(ralt) = &self.ralt else { return 0.0 };
-        let shares = self.shares();
+    pub(crate) fn hot_set_pressure(&self, engine: &Engine) -> f64 {
+        let shares = engine.shares();
         let (mut waits, mut last) = (0, 0);
-        for tree in self.all_trees() {
+        for tree in engine.all_trees() {
             let f = usize::from(tree.last_fast_level);
-            let planned = self.planned_levels(&tree, &shares);
+            let planned = engine.planned_levels(&tree, &shares);
             // L0 when it is due, and as much again, which is what it has brought down last.
-            let l0 = 2 * self.sizes.l0_trigger as u64 * self.sizes.memtable_size;
+            let l0 = 2 * engine.sizes.l0_trigger as u64 * engine.sizes.memtable_size;
             waits += backlog(&tree.bytes_on(0), &planned, f, l0);
             last = planned[f].saturating_add(last);
         }
@@ -30,8 +30,12 @@ impl Engine {
             return 0.0;
         }
         // Counted as keys and values before compression.
-        let worth = (ralt.worth() as f64 / self.expansion()) as u64;
-        pressure(waits, worth.min(last), self.room_of_last_levels(&shares))
+        let worth = (self.ralt.worth() as f64 / self.expansion(engine)) as u64;
+        pressure(
+            waits,
+            worth.min(last),
+            self.room_of_last_fast_levels(engine, &shares),
+        )
     }
 }
 
@@ -78,7 +82,7 @@ mod tests {
         let plan = scene.pick(0, &everything(), false).unwrap();
         // A compaction of L0 that takes forever.
         Tree::start_compaction(&mut scene.tree().state.lock(), &plan);
-        let ralt = scene.engine().ralt.clone().unwrap();
+        let ralt = std::sync::Arc::clone(&scene.engine().hotrap().ralt);
         ralt.log(scene.tree().id, b"hot", hot, 1);
         scene.heat(&["small"]);
         assert!((hot as u64..hot as u64 + 4096).contains(&ralt.worth()));

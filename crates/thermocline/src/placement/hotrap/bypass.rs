@@ -1,6 +1,6 @@
 //! Placement on the way past level f.
 
-use super::HotRouter;
+use super::router::HotRouter;
 use crate::compaction::Bypass;
 use crate::key::InternalKey;
 use crate::placement::{Brought, DOWN, Router, Source, UP};

@@ -4,6 +4,7 @@
 //! nobody writes it stays empty. A table that is read from the slow tier most is copied there: byte by byte, in one sweep, so
 //! that it costs the slow tier a few large reads. Whoever needs the room has it at once ([`crate::tier`]).
 
+use super::HotRap;
 use crate::db::Engine;
 use crate::error::{Error, Result};
 use crate::executor::{Job, Lane, Step};
@@ -37,7 +38,7 @@ pub(crate) struct Copying {
     between: AtomicU64,
     looks: AtomicU64,
     /// Whether a table is being copied, or about to be.
-    runs: AtomicBool,
+    pub(super) runs: AtomicBool,
 }
 
 impl Copying {
@@ -57,36 +58,36 @@ impl Copying {
     }
 }
 
-impl Engine {
+impl HotRap {
     /// Takes note of a read that took `trace`.
     #[inline]
-    pub(crate) fn note_slow_reads(&self, trace: &ReadTrace) {
+    pub(super) fn note_slow_reads(&self, engine: &Engine, trace: &ReadTrace) {
         let slow: u32 = trace.device_reads[1..].iter().sum();
-        if slow > 0 && self.may_copy() {
-            self.count_slow_reads(u64::from(slow));
+        if slow > 0 && self.may_copy(engine) {
+            self.count_slow_reads(engine, u64::from(slow));
         }
     }
 
-    fn may_copy(&self) -> bool {
-        self.ralt.is_some() && self.switches().copies && !self.background.writes_nothing()
+    fn may_copy(&self, engine: &Engine) -> bool {
+        self.switches.copies && !engine.background.writes_nothing()
     }
 
-    fn count_slow_reads(&self, reads: u64) {
+    pub(super) fn count_slow_reads(&self, engine: &Engine, reads: u64) {
         let Some(look) = self.copying.count(reads) else {
             return;
         };
         if look % LOOKS == 0 {
-            self.begin_span();
+            self.begin_span(engine);
         }
-        if self.fast().free_for_copies() >= self.sizes.table_size / 2 {
-            self.schedule_copying();
+        if engine.fast().free_for_copies() >= engine.sizes.table_size / 2 {
+            self.schedule_copying(engine);
         }
     }
 
-    fn begin_span(&self) {
-        self.fast().begin_span();
+    fn begin_span(&self, engine: &Engine) {
+        engine.fast().begin_span();
         let mut data = 0;
-        self.for_each_slow_table(|table| {
+        for_each_slow_table(engine, |table| {
             // One that nobody has opened yet was not read.
             if let Some(table) = table.lazy.opened() {
                 table.age_reads();
@@ -94,52 +95,52 @@ impl Engine {
             data += table.meta.len;
         });
         let blocks = data
-            / self.tiers[usize::from(self.level_tiers()[1])]
+            / engine.tiers[usize::from(engine.level_tiers()[1])]
                 .options
                 .block_size as u64;
         let between = blocks / PART_READ / LOOKS;
         self.copying.between.store(between, Ordering::Relaxed);
     }
 
-    fn for_each_slow_table(&self, mut act: impl FnMut(&Arc<TableHandle>)) {
-        for tree in self.all_trees() {
-            let pinned = tree.pin();
-            let slow = pinned.version.tables().filter(|table| table.meta.tier > 0);
-            slow.for_each(&mut act);
-        }
-    }
-
-    fn schedule_copying(&self) {
-        let Some(engine) = self.me() else { return };
+    fn schedule_copying(&self, engine: &Engine) {
+        let (Some(held), Some(hotrap)) = (engine.me(), self.me.upgrade()) else {
+            return;
+        };
         if self.copying.runs.swap(true, Ordering::AcqRel) {
             return;
         }
-        let current = None;
-        let job = CopyJob { engine, current };
-        self.spawn(Lane::Hotness, Activity::Promotion, job);
+        let job = CopyJob {
+            engine: held,
+            hotrap,
+            current: None,
+        };
+        engine.spawn(Lane::Hotness, Activity::Promotion, job);
     }
+}
 
-    /// Whether a table is being copied, or about to be.
-    pub(crate) fn is_copying(&self) -> bool {
-        self.copying.runs.load(Ordering::Acquire)
+fn for_each_slow_table(engine: &Engine, mut act: impl FnMut(&Arc<TableHandle>)) {
+    for tree in engine.all_trees() {
+        let pinned = tree.pin();
+        let slow = pinned.version.tables().filter(|table| table.meta.tier > 0);
+        slow.for_each(&mut act);
     }
+}
 
-    /// The table without a copy that is read most for its size, of those for which there is room.
-    fn worth_a_copy(&self) -> Option<(Arc<TableHandle>, Arc<Table>)> {
-        let room = self.fast().free_for_copies();
-        let mut best = None;
-        self.for_each_slow_table(|table| {
-            let Some(opened) = table.lazy.opened() else {
-                return;
-            };
-            let worth = f64::from(opened.recent_reads()) / table.meta.len as f64;
-            let is_better = best.as_ref().is_none_or(|(most, _, _)| worth > *most);
-            if worth > 0.0 && is_better && table.meta.len <= room && opened.copy().is_open() {
-                best = Some((worth, Arc::clone(table), Arc::clone(opened)));
-            }
-        });
-        best.map(|(_, handle, table)| (handle, table))
-    }
+/// The table without a copy that is read most for its size, of those for which there is room.
+fn worth_a_copy(engine: &Engine) -> Option<(Arc<TableHandle>, Arc<Table>)> {
+    let room = engine.fast().free_for_copies();
+    let mut best = None;
+    for_each_slow_table(engine, |table| {
+        let Some(opened) = table.lazy.opened() else {
+            return;
+        };
+        let worth = f64::from(opened.recent_reads()) / table.meta.len as f64;
+        let is_better = best.as_ref().is_none_or(|(most, _, _)| worth > *most);
+        if worth > 0.0 && is_better && table.meta.len <= room && opened.copy().is_open() {
+            best = Some((worth, Arc::clone(table), Arc::clone(opened)));
+        }
+    });
+    best.map(|(_, handle, table)| (handle, table))
 }
 
 /// A table on its way.
@@ -154,6 +155,7 @@ struct Copied {
 /// Copies tables until there is no room, or none that is worth it.
 struct CopyJob {
     engine: Arc<Engine>,
+    hotrap: Arc<HotRap>,
     current: Option<Copied>,
 }
 
@@ -186,7 +188,7 @@ impl CopyJob {
 
     fn begin(&mut self) -> Result<bool> {
         let engine = &self.engine;
-        let Some((handle, table)) = engine.worth_a_copy() else {
+        let Some((handle, table)) = worth_a_copy(engine) else {
             return Ok(false);
         };
         let writer = engine
@@ -218,7 +220,7 @@ impl Job for CopyJob {
 impl Drop for CopyJob {
     fn drop(&mut self) {
         self.current = None;
-        self.engine.copying.runs.store(false, Ordering::Release);
+        self.hotrap.copying.runs.store(false, Ordering::Release);
         self.engine.executor.notify();
     }
 }

@@ -1,104 +1,61 @@
 //! RALT's place in the store: opened with it, remembered by its manifest, copied and removed with it.
 
-use crate::options::ralt_dir;
-
+use super::HotRap;
 use super::ralt::{self, Ralt, RaltParts};
-use crate::db::DbBuilder;
 use crate::db::Engine;
-use crate::db::Shape;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::metrics::Activity;
-use crate::options::{Options, Placement};
+use crate::options::{HotRapOptions, ralt_dir};
+use crate::placement::Opening;
+use crate::storage::Medium;
 use crate::sync::Arc;
+use crate::sync::atomic::AtomicBool;
 use crate::tier::Tier;
 use crate::version::edit::PlacedBy;
 
-/// Opens RALT, if hotness decides where records live. `shape` is what the store's manifest says.
-pub(crate) fn open_ralt(
-    builder: &DbBuilder,
-    database: u128,
-    fast: &Arc<Tier>,
-    shape: &Shape,
-) -> Option<Arc<Ralt>> {
-    let options = builder.options.hotrap()?;
-    Some(Arc::new(Ralt::open(RaltParts {
-        database,
-        options: options.clone(),
-        fast: Arc::clone(fast),
-        medium: builder.medium_of(0),
-        path: ralt_dir(&fast.options.path),
-        points: builder.points.clone(),
-        keyspaces: shape.keyspaces.keys().copied().collect(),
-        before: shape.placed_by,
-        reads_only: builder.reads_only,
-    })))
-}
-
-/// Removes what RALT left on the fast tier: nobody keeps it up to date from now on. What cannot be
-/// removed counts as used (I8).
-///
-/// # Errors
-/// I/O errors.
-pub(crate) fn discard_ralt(builder: &DbBuilder, fast: &Tier) -> Result<()> {
-    let medium = builder.medium_of(0);
-    ralt::discard(&*medium, &ralt_dir(&fast.options.path), fast)
-}
-
-/// Refuses a single tier where RALT has left a state: the store had others to place records on. For where no manifest says
-/// which tiers hold tables; of a store that places records by level nothing else does.
-///
-/// # Errors
-/// [`Error::InvalidOption`]; I/O errors.
-pub(crate) fn check_not_alone(builder: &DbBuilder) -> Result<()> {
-    let [only] = &builder.options.tiers[..] else {
-        return Ok(());
-    };
-    let dir = ralt_dir(&only.path);
-    if !Ralt::has_left_a_state(&*builder.medium_of(0), &dir)? {
-        return Ok(());
-    }
-    Err(Error::InvalidOption {
-        option: "tiers",
-        reason: format!(
-            "one is given, and {} holds access records, which only a store of several has; \
-             name all its tiers",
-            dir.display()
-        ),
-    })
-}
-
-/// What a manifest is to say of placement. By hotness only if RALT has a state on disk: the next
-/// opening takes a missing one for lost.
-pub(crate) fn placed_by(options: &Options, ralt: Option<&Ralt>) -> Option<PlacedBy> {
-    match &options.placement {
-        // The cache is gone with the store's closing; the tables lie by level, on one tier.
-        Placement::ByLevel | Placement::FlashCache => Some(PlacedBy::Level),
-        Placement::HotRap(_) if ralt.is_some_and(Ralt::has_state) => Some(PlacedBy::Hotness),
-        Placement::HotRap(_) => None,
-    }
-}
-
-impl Engine {
-    /// What a manifest that is begun now is to say of placement.
-    pub(crate) fn placed_by(&self) -> Option<PlacedBy> {
-        placed_by(&self.options, self.ralt.as_deref())
+impl HotRap {
+    /// Opens RALT, and places records by it.
+    pub(crate) fn open(options: HotRapOptions, with: Opening<'_>) -> Arc<Self> {
+        let switches = options.switches();
+        let ralt = Arc::new(Ralt::open(RaltParts {
+            database: with.database,
+            options,
+            fast: Arc::clone(with.fast),
+            medium: with.medium,
+            path: ralt_dir(&with.fast.options.path),
+            points: with.points,
+            keyspaces: with.keyspaces,
+            before: with.before,
+            reads_only: with.reads_only,
+        }));
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            ralt,
+            counts_accesses: with.counts_accesses && !with.reads_only,
+            switches,
+            tracking: AtomicBool::new(false),
+            promotions: Default::default(),
+            hot_room: Default::default(),
+            least_room: Default::default(),
+            // Room that is there from the start comes from no compaction: it is worth filling down to
+            // little.
+            has_spare_room: AtomicBool::new(true),
+            copying: Default::default(),
+        })
     }
 
     /// Copies what is known of hotness to the fast tier `target` of a checkpoint; gives back what the
     /// copy's manifest is to say of placement. Hotness is advice (I7): where it cannot be copied,
     /// the checkpoint goes without.
-    pub(crate) fn copy_hotness(&self, target: &Tier) -> Option<PlacedBy> {
-        let Some(ralt) = &self.ralt else {
-            return self.placed_by();
-        };
-        let (medium, dir) = (&*self.media[0], ralt_dir(&target.options.path));
+    pub(super) fn copy_hotness(&self, engine: &Engine, target: &Tier) -> Option<PlacedBy> {
+        let (medium, dir) = (&*engine.media[0], ralt_dir(&target.options.path));
         let store = medium.log_store(&dir, true);
         let copied = store.and_then(|store| {
-            let copy = || ralt.copy_to(&*store);
-            self.cpu.measured(Activity::Ralt, copy)
+            let copy = || self.ralt.copy_to(&*store);
+            engine.cpu.measured(Activity::Ralt, copy)
         });
-        if ralt.has_work() {
-            self.schedule_tracking();
+        if self.ralt.has_work() {
+            self.schedule_tracking(engine);
         }
         if let Ok(true) = copied {
             return Some(PlacedBy::Hotness);
@@ -109,8 +66,18 @@ impl Engine {
     }
 }
 
+/// Removes what RALT has left on `fast`.
+///
+/// # Errors
+/// I/O errors.
+pub(in crate::placement) fn discard(medium: &dyn Medium, fast: &Tier) -> Result<()> {
+    ralt::discard(medium, &ralt_dir(&fast.options.path), fast)
+}
+
 #[cfg(test)]
 mod tests {
+    use crate::options::Options;
+    use crate::options::Placement;
     use std::path::{Path, PathBuf};
     use std::sync::mpsc;
     use std::thread;
@@ -185,7 +152,7 @@ mod tests {
             let engine = scene.engine();
             let (sender, receiver) = mpsc::channel();
             thread::spawn(move || {
-                let is_more_due = engine.ralt.as_ref().unwrap().work();
+                let is_more_due = engine.hotrap().ralt.work();
                 sender.send(is_more_due).unwrap();
             });
             let worked = receiver.recv_timeout(Duration::from_secs(20));
@@ -214,7 +181,10 @@ mod tests {
         let closed = disk.clone();
         let hook = scene.at("checkpoint.identified", move |scene| {
             scene.db.close()?;
-            scene.engine().log_access(scene.tree().id, b"key", 1, 1);
+            scene
+                .engine()
+                .hotrap()
+                .log_access(&scene.engine(), scene.tree().id, b"key", 1, 1);
             sender.send(left_by_ralt(&closed)).unwrap();
             Ok(())
         });

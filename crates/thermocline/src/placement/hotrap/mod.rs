@@ -1,13 +1,64 @@
 //! Placement by hotness (HotRAP): records that are read often stay on the fast tier, or come back to it.
+//!
+//! Every point read is logged to [`ralt`], the table of recent accesses, which knows the keys that are hot.
+//! A compaction that crosses to the slow tier leaves hot records where they are ([`router`]), and a record
+//! that is read from below level f waits in a cache for its way up ([`promotion`]).
 
-pub(crate) mod accesses;
+mod accesses;
 mod backlog;
 mod bypass;
-pub(crate) mod copies;
-pub(crate) mod keeping;
+mod copies;
+mod keeping;
+mod metrics;
+mod picking;
+mod policy;
 pub(crate) mod promotion;
 pub(crate) mod ralt;
+pub(crate) mod room;
 mod router;
+mod settled;
 
-pub(crate) use bypass::BypassRouter;
-pub(crate) use router::HotRouter;
+use std::sync::Weak;
+
+use self::copies::Copying;
+use self::promotion::PromotionStats;
+use self::ralt::Ralt;
+use self::settled::Settled;
+use crate::options::Switches;
+use crate::sync::Arc;
+use crate::sync::atomic::AtomicBool;
+
+pub(super) use self::keeping::discard;
+pub(super) use self::promotion::{FrozenPromotion, PromotionGate};
+pub(crate) use self::promotion::{Joining, PromotionCache, Taken};
+pub use self::ralt::AccessRecords;
+
+/// Placement by hotness, of an open store.
+pub(crate) struct HotRap {
+    /// For jobs.
+    me: Weak<HotRap>,
+    /// Which keys are hot.
+    pub(crate) ralt: Arc<Ralt>,
+    /// Whether reads tell it so.
+    counts_accesses: bool,
+    /// Which techniques are in use.
+    switches: Switches,
+    /// Whether RALT's background work is queued or runs.
+    pub(crate) tracking: AtomicBool,
+    pub(crate) promotions: PromotionStats,
+    /// How large the hot set may be, in bytes.
+    hot_room: Settled,
+    /// The least room that the last fast levels had of late, in bytes.
+    least_room: Settled,
+    /// Whether the fast tier has room that nothing is due to fill.
+    pub(crate) has_spare_room: AtomicBool,
+    pub(crate) copying: Copying,
+}
+
+#[cfg(test)]
+impl crate::db::Engine {
+    /// The store's placement, which is by hotness.
+    pub(crate) fn hotrap(&self) -> &HotRap {
+        self.placement.as_hotrap().expect("placement by hotness")
+    }
+}

@@ -164,7 +164,7 @@ fn what_was_spilled_comes_up_once_there_is_room() {
         let scene = Scene::new();
         with_spilled(&scene, level);
         assert!(scene.tree().bytes_on(1)[level] > 0, "L{level}");
-        scene.engine().update_hot_room();
+        scene.engine().hotrap().update_hot_room(&scene.engine());
         scene.engine().schedule();
         scene.drain();
         assert_eq!(scene.tree().bytes_on(1), [0; MAX_LEVELS], "L{level}");
@@ -183,8 +183,14 @@ fn what_was_spilled_is_promoted_where_there_is_no_room_to_spare() {
         scene.heat(&KEYS);
         scene.be_selective();
         let full = scene.take_all_space();
-        scene.engine().update_hot_room();
-        assert!(!scene.engine().has_spare_room.load(Ordering::Relaxed));
+        scene.engine().hotrap().update_hot_room(&scene.engine());
+        assert!(
+            !scene
+                .engine()
+                .hotrap()
+                .has_spare_room
+                .load(Ordering::Relaxed)
+        );
         scene.engine().schedule();
         scene.drain();
         drop(full);

@@ -15,7 +15,7 @@ use crate::db::repair::report::Loss;
 use crate::error::{Error, Result};
 use crate::ids::{FileId, KeyspaceId, table_file_name};
 use crate::options::Resolved;
-use crate::placement::hotrap::keeping::check_not_alone;
+use crate::placement::check_not_alone;
 use crate::sync::Arc;
 use crate::table::SelfDescribed;
 use crate::table::TableMeta;
@@ -37,7 +37,7 @@ impl Plan {
     ) -> Result<()> {
         // Edits that are lost may have named tables of a tier that was left out. Without them the next opening would take
         // those for orphans.
-        check_not_alone(builder)?;
+        check_not_alone(&builder.options, &*builder.medium_of(0))?;
         if evidence.manifest.is_none() {
             self.problems
                 .push("no edit of a manifest can be read".to_owned());

@@ -67,8 +67,15 @@ impl Cold {
     /// Reads on for that many spans, or until nothing comes from the slow tier any more.
     fn read_for(&self, spans: u64) {
         let engine = self.scene.engine();
-        let reads = || engine.copying.reads.load(Ordering::Relaxed);
-        let span = || engine.copying.looks.load(Ordering::Relaxed).div_ceil(LOOKS);
+        let reads = || engine.hotrap().copying.reads.load(Ordering::Relaxed);
+        let span = || {
+            engine
+                .hotrap()
+                .copying
+                .looks
+                .load(Ordering::Relaxed)
+                .div_ceil(LOOKS)
+        };
         let (end, mut last, mut idle) = (span() + spans, 0, 0);
         for key in self.model.keys().cycle() {
             self.scene.db.get(key).unwrap();
@@ -467,7 +474,7 @@ fn copies_go_where_access_records_find_no_room() {
     let dir = Path::new("/fast/ralt");
     cold.disk.capacity(dir, bytes_of(&cold.disk.list_raw(dir)));
     let (engine, id) = (cold.scene.engine(), cold.scene.tree().id);
-    let ralt = engine.ralt.as_ref().unwrap();
+    let ralt = &engine.hotrap().ralt;
     while !ralt.log(id, b"key", 1, 1) {}
     while ralt.work() {}
     assert_eq!((cold.copied(), cold.files().len()), (0, 0));
@@ -598,7 +605,7 @@ fn nobody_waits_for_a_copy_to_make_room() {
     let cold = Cold::new();
     let engine = cold.scene.engine();
     assert!(engine.makes_no_room() && engine.is_idle());
-    engine.copying.runs.store(true, Ordering::Release);
+    engine.hotrap().copying.runs.store(true, Ordering::Release);
     assert!(engine.makes_no_room() && !engine.is_idle());
-    engine.copying.runs.store(false, Ordering::Release);
+    engine.hotrap().copying.runs.store(false, Ordering::Release);
 }

@@ -3,11 +3,14 @@
 use bytes::Bytes;
 
 use super::cache::{Promoted, PromotionCache};
-use crate::db::{Engine, FrozenPromotion, Installed, Tree};
+use super::frozen::FrozenPromotion;
+use crate::db::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::executor::{Job, Lane, Step};
 use crate::key::{InternalKey, Kind, MAX_SEQ};
 use crate::metrics::Activity;
+use crate::placement::Installed;
+use crate::placement::hotrap::HotRap;
 use crate::points::point;
 use crate::purpose::Purpose;
 use crate::read::Superversion;
@@ -28,9 +31,9 @@ pub(crate) enum Promotion {
 }
 
 /// Looks after one keyspace's full promotion cache.
-#[derive(Debug)]
 struct PromotionJob {
     engine: Arc<Engine>,
+    hotrap: Arc<HotRap>,
     tree: Arc<Tree>,
     /// Set once the flag is another job's.
     has_ended: bool,
@@ -40,24 +43,24 @@ impl Job for PromotionJob {
     fn step(&mut self) -> Step {
         // Hotness is advice (I7): what goes wrong here leaves the records where they were. Only a
         // failed sync is the store's business (I9).
-        let before = self.tree.promotion.mutable();
-        let promoted = self.engine.promote(&self.tree);
+        let before = self.tree.placed.gate.mutable();
+        let promoted = self.hotrap.promote(&self.engine, &self.tree);
         if let Err(error) = &promoted {
             self.engine.background.note_poison(error);
         }
         let waits = matches!(promoted, Ok(Promotion::Waits));
-        let has_frozen = !Arc::ptr_eq(&before, &self.tree.promotion.mutable());
+        let has_frozen = !Arc::ptr_eq(&before, &self.tree.placed.gate.mutable());
         self.has_ended = true;
-        self.tree.promoting.store(false, Ordering::Release);
+        self.tree.placed.promoting.store(false, Ordering::Release);
         self.engine.after_change();
         // This cache, rid of what is cold, or the next one may have filled meanwhile, or the compaction may have ended that this
         // one waits for. Who filled it, and that compaction, found the flag set; and it takes nothing more, so nobody would
         // come who finds it unset.
         let has_ended = waits && !self.engine.is_compacting();
-        let is_full =
-            matches!(promoted, Ok(Promotion::Done)) && self.engine.is_to_be_flushed(&self.tree);
+        let is_full = matches!(promoted, Ok(Promotion::Done))
+            && self.hotrap.is_to_be_flushed(&self.engine, &self.tree);
         if (has_frozen || is_full || has_ended) && self.engine.check_writable().is_ok() {
-            self.engine.schedule_promotions();
+            self.hotrap.schedule_promotions(&self.engine);
         }
         Step::Done
     }
@@ -67,93 +70,100 @@ impl Drop for PromotionJob {
     fn drop(&mut self) {
         // A job dropped by a shutdown must not leave the flag set.
         if !self.has_ended {
-            self.tree.promoting.store(false, Ordering::Release);
+            self.tree.placed.promoting.store(false, Ordering::Release);
         }
     }
 }
 
-impl Engine {
+impl HotRap {
     /// Queues the promotion of `tree`'s cache, unless that is queued or runs.
-    pub(crate) fn schedule_promotion(&self, tree: &Arc<Tree>) {
-        let Some(engine) = self.me() else { return };
-        if tree.promoting.swap(true, Ordering::AcqRel) {
+    pub(crate) fn schedule_promotion(&self, engine: &Engine, tree: &Arc<Tree>) {
+        let (Some(held), Some(hotrap)) = (engine.me(), self.me.upgrade()) else {
+            return;
+        };
+        if tree.placed.promoting.swap(true, Ordering::AcqRel) {
             return;
         }
         let tree = Arc::clone(tree);
         let job = PromotionJob {
-            engine,
+            engine: held,
+            hotrap,
             tree,
             has_ended: false,
         };
-        self.spawn(Lane::Hotness, Activity::Promotion, job);
+        engine.spawn(Lane::Hotness, Activity::Promotion, job);
     }
 
     /// Bytes at which the promotion cache of `tree` is full: its part of half a table's. There are two caches at
     /// times, a frozen one and the next, and L0 is content with small tables.
-    pub(crate) fn promotion_capacity(&self, tree: &Tree) -> u64 {
+    pub(crate) fn promotion_capacity(&self, engine: &Engine, tree: &Tree) -> u64 {
         // What holds nothing is not full: of very many keyspaces the share of a small one comes to nothing.
-        tree.promotion_share.of(self.sizes.table_size / 2).max(1)
+        tree.placed
+            .promotion_share
+            .of(engine.sizes.table_size / 2)
+            .max(1)
     }
 
     /// Whether the promotion cache of `tree` is full, and may become a table.
-    pub(crate) fn is_to_be_flushed(&self, tree: &Tree) -> bool {
-        let full = self.promotion_capacity(tree);
-        self.switches().promotion_by_flush && tree.promotion.mutable().bytes() >= full
+    pub(crate) fn is_to_be_flushed(&self, engine: &Engine, tree: &Tree) -> bool {
+        let full = self.promotion_capacity(engine, tree);
+        self.switches.promotion_by_flush && tree.placed.gate.mutable().bytes() >= full
     }
 
     /// Queues the promotion of every full cache: one that found no room may find some now.
-    pub(crate) fn schedule_promotions(&self) {
-        for tree in self.all_trees() {
-            if tree.promotion.mutable().bytes() >= self.promotion_capacity(&tree) {
-                self.schedule_promotion(&tree);
+    pub(crate) fn schedule_promotions(&self, engine: &Engine) {
+        for tree in engine.all_trees() {
+            if tree.placed.gate.mutable().bytes() >= self.promotion_capacity(engine, &tree) {
+                self.schedule_promotion(engine, &tree);
             }
         }
     }
 
     /// Drops what is not hot of a full cache, and flushes what is left if that is worth a table.
-    pub(crate) fn promote(&self, tree: &Arc<Tree>) -> Result<Promotion> {
-        self.check_writable()?;
-        point!(self.points, "promotion.start")?;
-        self.purge_cold(tree, &tree.promotion.mutable());
-        let worth_a_table = tree.promotion.mutable().bytes() >= self.promotion_capacity(tree) / 2;
-        point!(self.points, "promotion.weighed")?;
-        if !worth_a_table || !self.switches().promotion_by_flush {
+    pub(crate) fn promote(&self, engine: &Engine, tree: &Arc<Tree>) -> Result<Promotion> {
+        engine.check_writable()?;
+        point!(engine.points, "promotion.start")?;
+        self.purge_cold(engine, tree, &tree.placed.gate.mutable());
+        let worth_a_table =
+            tree.placed.gate.mutable().bytes() >= self.promotion_capacity(engine, tree) / 2;
+        point!(engine.points, "promotion.weighed")?;
+        if !worth_a_table || !self.switches.promotion_by_flush {
             return Ok(Promotion::Done);
         }
-        let expected = expected_len(&tree.promotion.mutable());
-        let margin = self.compaction_margin();
-        let Ok(space) = self.fast().reserve_leaving(expected, margin) else {
+        let expected = expected_len(&tree.placed.gate.mutable());
+        let margin = engine.compaction_margin();
+        let Ok(space) = engine.fast().reserve_leaving(expected, margin) else {
             // The end of a compaction, which may have made room, tries again. Where none will come
             // the records stay on the slow tier: promotion never waits for space.
             let wanted = expected.saturating_add(margin);
-            if !self.is_compacting() && !self.start_crossing_for(wanted, &[]) {
-                self.empty_promotion_cache(tree, &tree.promotion.mutable());
+            if !engine.is_compacting() && !engine.start_crossing_for(wanted, &[]) {
+                self.empty_promotion_cache(engine, tree, &tree.placed.gate.mutable());
                 return Ok(Promotion::Done);
             }
-            point!(self.points, "promotion.waits")?;
+            point!(engine.points, "promotion.waits")?;
             return Ok(Promotion::Waits);
         };
-        point!(self.points, "promotion.purged")?;
-        let frozen = tree.freeze_promotion();
+        point!(engine.points, "promotion.purged")?;
+        let frozen = FrozenPromotion::freeze(tree);
         // What readers put in since the first look: where they are quick, that was most of it.
-        self.purge_cold(tree, &frozen.cache);
+        self.purge_cold(engine, tree, &frozen.cache);
         let records = frozen.cache.all();
-        let flushed = self.flush_promotion(tree, &frozen, &records, space);
+        let flushed = self.flush_promotion(engine, tree, &frozen, &records, space);
         if !matches!(flushed, Ok(true)) {
-            tree.abandon_promotion(&frozen);
+            frozen.abandon(tree);
         }
         for (key, _) in &records {
             // What a crossing took out meanwhile, it has logged. Who still reads by an earlier superversion finds
             // the record on the slow tier that it pins (I6).
             if let Some(promoted) = frozen.cache.remove(key) {
-                self.log_access(tree.id, key, promoted.value.len(), promoted.reads());
+                self.log_access(engine, tree.id, key, promoted.value.len(), promoted.reads());
             }
         }
         flushed.map(|_| Promotion::Done)
     }
 
     /// Takes out of `cache` what is not hot, and logs its reads.
-    fn purge_cold(&self, tree: &Tree, cache: &PromotionCache) {
+    fn purge_cold(&self, engine: &Engine, tree: &Tree, cache: &PromotionCache) {
         for (key, _) in cache.all() {
             if self.is_hot(tree, &key) {
                 continue;
@@ -162,130 +172,145 @@ impl Engine {
             // by that alone.
             if let Some(promoted) = cache.remove(&key) {
                 self.promotions.dropped_cold.fetch_add(1, Ordering::Relaxed);
-                self.log_access(tree.id, &key, promoted.value.len(), promoted.reads());
+                self.log_access(
+                    engine,
+                    tree.id,
+                    &key,
+                    promoted.value.len(),
+                    promoted.reads(),
+                );
             }
         }
     }
 
     /// Empties every full cache that no promotion is under way for: the room that it waits for was not made, nobody else will
     /// come, and as long as it is full it takes nothing.
-    pub(crate) fn give_up_promotions(&self) {
-        for tree in self.all_trees() {
-            let is_full = tree.promotion.mutable().bytes() >= self.promotion_capacity(&tree);
-            if is_full && !tree.promoting.load(Ordering::Acquire) {
-                self.empty_promotion_cache(&tree, &tree.promotion.mutable());
+    pub(crate) fn give_up_promotions(&self, engine: &Engine) {
+        for tree in engine.all_trees() {
+            let is_full =
+                tree.placed.gate.mutable().bytes() >= self.promotion_capacity(engine, &tree);
+            if is_full && !tree.placed.promoting.load(Ordering::Acquire) {
+                self.empty_promotion_cache(engine, &tree, &tree.placed.gate.mutable());
             }
         }
     }
 
     /// Takes everything out of `cache`, one of `tree`'s, and logs its reads.
-    fn empty_promotion_cache(&self, tree: &Tree, cache: &PromotionCache) {
-        cache.take_all(|key, value_len, reads| self.log_access(tree.id, key, value_len, reads));
+    fn empty_promotion_cache(&self, engine: &Engine, tree: &Tree, cache: &PromotionCache) {
+        cache.take_all(|key, value_len, reads| {
+            self.log_access(engine, tree.id, key, value_len, reads)
+        });
     }
 
     /// Writes the table of L0 and installs it; `false` when a compaction has overtaken it.
     fn flush_promotion(
         &self,
+        engine: &Engine,
         tree: &Arc<Tree>,
         frozen: &FrozenPromotion,
         records: &[(Bytes, Arc<Promoted>)],
         mut space: Reservation,
     ) -> Result<bool> {
-        point!(self.points, "promotion.frozen")?;
-        let Some(meta) = self.write_promoted(tree, frozen, records, space.left())? else {
+        point!(engine.points, "promotion.frozen")?;
+        let Some(meta) = write_promoted(engine, tree, frozen, records, space.left())? else {
             return Ok(false);
         };
         space.use_for_file(meta.len);
-        match self.install_promotion(tree, frozen, &meta) {
+        match install_promotion(engine, tree, frozen, &meta) {
             Ok(true) => {
                 let by_flush = &self.promotions.by_flush;
                 by_flush.fetch_add(meta.len, Ordering::Relaxed);
-                point!(self.points, "promotion.installed")?;
+                point!(engine.points, "promotion.installed")?;
                 Ok(true)
             }
             Ok(false) => {
                 self.promotions.voided.fetch_add(1, Ordering::Relaxed);
-                self.discard_outputs(&[meta], &Error::Closed);
+                engine.discard_outputs(&[meta], &Error::Closed);
                 Ok(false)
             }
             Err(error) => {
-                self.discard_outputs(&[meta], &error);
+                engine.discard_outputs(&[meta], &error);
                 Err(error)
             }
         }
     }
+}
 
-    /// A table of those records that no version exists of in what was pinned at the freeze, from the
-    /// immutable memtables down to level f; none when nothing is left.
-    fn write_promoted(
-        &self,
-        tree: &Tree,
-        frozen: &FrozenPromotion,
-        records: &[(Bytes, Arc<Promoted>)],
-        reserved: u64,
-    ) -> Result<Option<TableMeta>> {
-        let mut builder = None;
-        for (key, promoted) in records {
-            if is_above(&frozen.pinned, key)? {
-                continue;
-            }
-            let builder = match &mut builder {
-                Some(builder) => builder,
-                none => none.insert(self.promotion_builder(tree, frozen.epoch, reserved)?),
-            };
-            builder.add(
-                InternalKey::new(key, promoted.seq, Kind::Put),
-                &promoted.value,
-            )?;
+/// A table of those records that no version exists of in what was pinned at the freeze, from the
+/// immutable memtables down to level f; none when nothing is left.
+fn write_promoted(
+    engine: &Engine,
+    tree: &Tree,
+    frozen: &FrozenPromotion,
+    records: &[(Bytes, Arc<Promoted>)],
+    reserved: u64,
+) -> Result<Option<TableMeta>> {
+    let mut builder = None;
+    for (key, promoted) in records {
+        if is_above(&frozen.pinned, key)? {
+            continue;
         }
-        point!(self.points, "promotion.written")?;
-        builder.map(TableBuilder::finish).transpose()
-    }
-
-    fn promotion_builder(&self, tree: &Tree, epoch: u64, reserved: u64) -> Result<TableBuilder> {
-        let identity = TableIdentity {
-            database: self.database,
-            keyspace: tree.id,
-            id: self.new_file(),
-            level: 0,
-            tier: 0,
-            epoch,
-            replaces: Vec::new(),
-            gone: self.graveyard.dead(),
-            keyspace_name: tree.name.clone(),
+        let builder = match &mut builder {
+            Some(builder) => builder,
+            none => none.insert(promotion_builder(engine, tree, frozen.epoch, reserved)?),
         };
-        TableBuilder::new(self.fast(), identity, reserved, Purpose::Promotion)
+        builder.add(
+            InternalKey::new(key, promoted.seq, Kind::Put),
+            &promoted.value,
+        )?;
     }
+    point!(engine.points, "promotion.written")?;
+    builder.map(TableBuilder::finish).transpose()
+}
 
-    fn install_promotion(
-        &self,
-        tree: &Arc<Tree>,
-        frozen: &FrozenPromotion,
-        meta: &TableMeta,
-    ) -> Result<bool> {
-        let edit = VersionEdit {
-            added: vec![meta.clone()],
-            next_file: Some(self.next_file.load(Ordering::Relaxed)),
-            ..VersionEdit::default()
-        };
-        let table = self.open_table(meta.clone())?;
-        point!(self.points, "promotion.before_edit")?;
-        let mut manifest = self.manifest.lock();
-        self.check_not_dropped(tree)?;
-        if !tree.state.lock().reservations.begin_install(frozen.epoch) {
-            return Ok(false);
-        }
-        manifest.append(&edit)?;
-        let mut state = tree.state.lock();
-        tree.install(
-            self,
-            &mut state,
-            &edit,
-            vec![table],
-            Installed::Promotion(frozen),
-        );
-        Ok(true)
+fn promotion_builder(
+    engine: &Engine,
+    tree: &Tree,
+    epoch: u64,
+    reserved: u64,
+) -> Result<TableBuilder> {
+    let identity = TableIdentity {
+        database: engine.database,
+        keyspace: tree.id,
+        id: engine.new_file(),
+        level: 0,
+        tier: 0,
+        epoch,
+        replaces: Vec::new(),
+        gone: engine.graveyard.dead(),
+        keyspace_name: tree.name.clone(),
+    };
+    TableBuilder::new(engine.fast(), identity, reserved, Purpose::Promotion)
+}
+
+fn install_promotion(
+    engine: &Engine,
+    tree: &Arc<Tree>,
+    frozen: &FrozenPromotion,
+    meta: &TableMeta,
+) -> Result<bool> {
+    let edit = VersionEdit {
+        added: vec![meta.clone()],
+        next_file: Some(engine.next_file.load(Ordering::Relaxed)),
+        ..VersionEdit::default()
+    };
+    let table = engine.open_table(meta.clone())?;
+    point!(engine.points, "promotion.before_edit")?;
+    let mut manifest = engine.manifest.lock();
+    engine.check_not_dropped(tree)?;
+    if !tree.state.lock().reservations.begin_install(frozen.epoch) {
+        return Ok(false);
     }
+    manifest.append(&edit)?;
+    let mut state = tree.state.lock();
+    tree.install(
+        engine,
+        &mut state,
+        &edit,
+        vec![table],
+        Installed::Promotion(frozen),
+    );
+    Ok(true)
 }
 
 /// How long a table of the records of `cache` may get.

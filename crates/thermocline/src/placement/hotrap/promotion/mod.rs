@@ -9,6 +9,7 @@
 mod cache;
 mod crossing;
 mod flush;
+mod frozen;
 mod gate;
 mod records;
 mod stats;
@@ -16,6 +17,7 @@ mod stats;
 pub(crate) mod tests;
 
 pub(crate) use cache::PromotionCache;
+pub(crate) use frozen::FrozenPromotion;
 pub(crate) use gate::{PromotionGate, Taken};
-pub(crate) use records::RecordsIter;
+pub(crate) use records::Joining;
 pub(crate) use stats::PromotionStats;

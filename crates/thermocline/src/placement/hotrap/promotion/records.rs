@@ -9,13 +9,13 @@ use crate::key::{InternalKey, Kind};
 use crate::sync::Arc;
 
 /// Records in key order.
-pub(crate) struct RecordsIter {
+pub(crate) struct Joining {
     records: Vec<(Bytes, Arc<Promoted>)>,
     /// Past the end when there is no record to stand on.
     at: usize,
 }
 
-impl RecordsIter {
+impl Joining {
     /// A cursor over `records`, in any order; of a key that comes twice either will do, since both
     /// are its newest version below level f (I6).
     pub(crate) fn new(mut records: Vec<(Bytes, Arc<Promoted>)>) -> Self {
@@ -38,7 +38,7 @@ impl RecordsIter {
     }
 }
 
-impl InternalIterator for RecordsIter {
+impl InternalIterator for Joining {
     fn valid(&self) -> bool {
         self.at < self.records.len()
     }

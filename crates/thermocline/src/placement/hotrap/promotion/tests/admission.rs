@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::metrics::Refusal;
+use crate::placement::hotrap::promotion::FrozenPromotion;
 use crate::testing::scene::{F, KEYS, SLOW, Scene, everything, model, options};
 
 /// Writes `k05` anew, or deletes it, and brings that to level f.
@@ -83,7 +84,7 @@ fn a_read_that_has_seen_the_table_that_goes_down_is_admitted() {
     scene.to_last_fast();
     let hook = scene.at("compaction.before_edit", |scene| {
         assert_eq!(scene.get("k05").as_deref(), Some("old"));
-        assert_eq!(scene.tree().promotion.claims(), 1);
+        assert_eq!(scene.tree().placed.gate.claims(), 1);
         Ok(())
     });
     scene.cross();
@@ -153,7 +154,7 @@ fn a_crossing_takes_the_records_of_its_keys_out_of_the_cache_before_it_reads() {
 fn a_crossing_takes_records_out_of_a_frozen_cache_too() {
     let scene = Scene::with_old(&KEYS);
     scene.read_into_cache(&KEYS);
-    let frozen = scene.tree().freeze_promotion();
+    let frozen = FrozenPromotion::freeze(scene.tree());
     assert!(
         scene.cached("k05").is_some(),
         "a frozen cache stays readable"
@@ -162,7 +163,7 @@ fn a_crossing_takes_records_out_of_a_frozen_cache_too() {
     scene.cross();
     assert_eq!(scene.cached("k05"), None);
     assert_eq!(scene.get("k05").as_deref(), Some("new"));
-    scene.tree().abandon_promotion(&frozen);
+    frozen.abandon(scene.tree());
     assert_eq!(scene.get("k05").as_deref(), Some("new"));
 }
 
@@ -223,7 +224,7 @@ fn a_crossing_that_fails_lets_go_of_its_claim() {
     scene.start(scene.crossing());
     scene.stepped.step();
     drop(hook);
-    assert_eq!(scene.tree().promotion.claims(), 0);
+    assert_eq!(scene.tree().placed.gate.claims(), 0);
     assert_eq!(scene.levels_of("k05")[0], (F as u8, "new".into()));
     // Nothing newer has come below level f.
     reader.get("k05");

@@ -292,7 +292,7 @@ fn fresh_by_one_job(is_bypass: bool, hot: &[&str]) -> f64 {
     scene.put_all(&KEYS, "new");
     to_above(&scene);
     scene.heat(hot);
-    let fresh = || scene.tree().fresh(&scene.engine());
+    let fresh = || scene.engine().hotrap().fresh(scene.tree());
     assert_eq!(fresh(), 0.0, "nothing is known");
     if is_bypass {
         run(&scene, bypass(&scene));

@@ -1,6 +1,7 @@
 //! Promotions that come to nothing: for want of room, by a failure, by a shutdown, or because their
 //! keyspace is gone. Nothing is lost, and nothing is held.
 
+use crate::placement::hotrap::promotion::FrozenPromotion;
 use std::time::Duration;
 
 use super::flush::{STEPS, check_released, promoted_bytes, with_full_cache};
@@ -234,10 +235,10 @@ fn a_full_cache_whose_crossing_fails_is_given_up_and_fills_again() {
 fn an_empty_cache_is_never_full() {
     let scene = Scene::new();
     let (engine, tree) = (scene.engine(), scene.tree());
-    tree.promotion_share.set(1e-9);
-    assert_eq!(tree.promotion.mutable().bytes(), 0);
-    engine.schedule_promotions();
-    assert!(!tree.promoting.load(Ordering::Acquire));
+    tree.placed.promotion_share.set(1e-9);
+    assert_eq!(tree.placed.gate.mutable().bytes(), 0);
+    engine.hotrap().schedule_promotions(&engine);
+    assert!(!tree.placed.promoting.load(Ordering::Acquire));
 }
 
 /// Another keyspace grew, and with it shrank the share of this one, whose cache was over it then: it admitted nothing, so nobody
@@ -249,15 +250,15 @@ fn a_cache_that_is_full_since_its_share_shrank_is_promoted() {
     scene.heat(&keys);
     scene.read_into_cache(&KEYS);
     let (engine, tree) = (scene.engine(), scene.tree());
-    let in_cache = || tree.promotion.mutable().bytes();
-    assert!(in_cache() > 0 && in_cache() < engine.promotion_capacity(tree));
+    let in_cache = || tree.placed.gate.mutable().bytes();
+    assert!(in_cache() > 0 && in_cache() < engine.hotrap().promotion_capacity(&engine, tree));
     let other = scene.db.create_keyspace("other").unwrap();
     for key in 0..60u8 {
         other.put([key], rand::random::<[u8; 500]>()).unwrap();
     }
     scene.db.flush().unwrap();
     scene.drain();
-    assert!(in_cache() < engine.promotion_capacity(tree));
+    assert!(in_cache() < engine.hotrap().promotion_capacity(&engine, tree));
     assert!(promoted_bytes(&scene) > 0);
 }
 
@@ -271,11 +272,11 @@ fn a_cache_that_its_share_has_made_too_full_is_promoted_by_whoever_is_refused() 
     scene.read_into_cache(&KEYS);
     scene.drain();
     let (engine, tree) = (scene.engine(), scene.tree());
-    let in_cache = || tree.promotion.mutable().bytes();
-    assert!(in_cache() > 0 && in_cache() < engine.promotion_capacity(tree));
+    let in_cache = || tree.placed.gate.mutable().bytes();
+    assert!(in_cache() > 0 && in_cache() < engine.hotrap().promotion_capacity(&engine, tree));
     // As it is measured behind a promotion of another keyspace that froze nothing.
-    tree.promotion_share.set(0.25);
-    assert!(in_cache() > engine.promotion_capacity(tree) / 4 * 5);
+    tree.placed.promotion_share.set(0.25);
+    assert!(in_cache() > engine.hotrap().promotion_capacity(&engine, tree) / 4 * 5);
     assert_eq!(scene.get("extra").as_deref(), Some("old"));
     assert_eq!(scene.refused(Refusal::Full), 1);
     scene.drain();
@@ -309,8 +310,11 @@ fn a_cache_that_fills_while_another_is_flushed_is_promoted_too() {
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     let scene = Scene::with_old(&keys);
     scene.heat(&keys);
-    let in_cache = |scene: &Scene| scene.tree().promotion.mutable().bytes();
-    let full = scene.engine().promotion_capacity(scene.tree());
+    let in_cache = |scene: &Scene| scene.tree().placed.gate.mutable().bytes();
+    let full = scene
+        .engine()
+        .hotrap()
+        .promotion_capacity(&scene.engine(), scene.tree());
     let (first, rest) = keys.split_at(40);
     let rest: Vec<String> = rest.iter().map(|key| (*key).to_owned()).collect();
     let hook = scene.at("promotion.frozen", move |scene| {
@@ -339,8 +343,11 @@ fn a_cache_that_fills_while_it_is_found_empty_is_promoted_too() {
     let (cold, hot) = keys.split_at(40);
     scene.heat(hot);
     scene.be_selective();
-    let in_cache = |scene: &Scene| scene.tree().promotion.mutable().bytes();
-    let full = scene.engine().promotion_capacity(scene.tree());
+    let in_cache = |scene: &Scene| scene.tree().placed.gate.mutable().bytes();
+    let full = scene
+        .engine()
+        .hotrap()
+        .promotion_capacity(&scene.engine(), scene.tree());
     let read: Vec<String> = hot.iter().map(|key| (*key).to_owned()).collect();
     let hook = scene.at("promotion.weighed", move |scene| {
         assert!(in_cache(scene) < full / 2);
@@ -363,11 +370,17 @@ fn a_cache_that_fills_while_it_is_found_empty_is_promoted_too() {
 #[test]
 fn a_promotion_cut_short_by_a_shutdown_loses_nothing() {
     let scene = with_full_cache();
-    scene.engine().schedule_promotion(scene.tree());
+    scene
+        .engine()
+        .hotrap()
+        .schedule_promotion(&scene.engine(), scene.tree());
     let engine = scene.engine();
-    assert!(engine.is_promoting());
+    assert!(engine.hotrap().is_promoting(&engine));
     engine.executor.shutdown();
-    assert!(!engine.is_promoting(), "the flag is not left set");
+    assert!(
+        !engine.hotrap().is_promoting(&engine),
+        "the flag is not left set"
+    );
     scene.db.close().unwrap();
     drop(engine);
     let scene = scene.reopen(options());
@@ -392,15 +405,15 @@ fn a_dropped_keyspace_leaves_nothing_in_its_promotion_cache() {
         scene.drain();
     }
     assert!(side.get("key").unwrap().is_some());
-    assert!(tree.promotion.bytes() > 0);
-    let frozen = tree.freeze_promotion();
+    assert!(tree.placed.gate.bytes() > 0);
+    let frozen = FrozenPromotion::freeze(tree);
     assert!(side.get("key").unwrap().is_some());
     scene.db.drop_keyspace("side").unwrap();
     assert_eq!(side.get("key").unwrap(), None);
     assert_eq!(side.multi_get(&["key"]).unwrap(), [None]);
-    tree.abandon_promotion(&frozen);
+    frozen.abandon(tree);
     assert_eq!(
-        (side.get("key").unwrap(), tree.promotion.bytes()),
+        (side.get("key").unwrap(), tree.placed.gate.bytes()),
         (None, 0)
     );
 }
@@ -413,7 +426,7 @@ fn a_keyspace_is_tracked_from_its_creation_until_it_is_dropped() {
     let side = scene.db.create_keyspace("side").unwrap();
     let (engine, id) = (scene.engine(), side.tree().id);
     scene.heat_in(id, &KEYS);
-    let ralt = engine.ralt.as_ref().unwrap();
+    let ralt = &engine.hotrap().ralt;
     assert!(ralt.is_hot(id, KEYS[0].as_bytes()));
     scene.db.drop_keyspace("side").unwrap();
     assert!(!ralt.is_hot(id, KEYS[0].as_bytes()));
@@ -424,9 +437,9 @@ fn a_keyspace_is_tracked_from_its_creation_until_it_is_dropped() {
 fn a_keyspace_that_is_there_is_tracked_whatever_access_records_say() {
     let scene = Scene::new();
     let id = scene.db.create_keyspace("side").unwrap().tree().id;
-    scene.engine().ralt.as_ref().unwrap().forget(id);
+    scene.engine().hotrap().ralt.forget(id);
     let scene = scene.reopen(options());
     scene.heat_in(id, &KEYS);
     let engine = scene.engine();
-    assert!(engine.ralt.as_ref().unwrap().is_hot(id, KEYS[0].as_bytes()));
+    assert!(engine.hotrap().ralt.is_hot(id, KEYS[0].as_bytes()));
 }

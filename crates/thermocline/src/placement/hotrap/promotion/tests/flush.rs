@@ -377,7 +377,7 @@ fn reads_are_logged_once_whether_a_crossing_takes_the_record_up_or_not() {
         scene.heat(&KEYS);
         let logged = || scene.db.metrics().hotrap.unwrap().ralt.accesses;
         let before = logged();
-        let cached = scene.tree().promotion.mutable().all();
+        let cached = scene.tree().placed.gate.mutable().all();
         let reads = cached.iter().map(|(_, record)| u64::from(record.reads()));
         let hook = crosses.then(|| {
             scene.at("promotion.frozen", |scene| {
@@ -426,7 +426,7 @@ fn a_cold_record_that_comes_in_before_the_freeze_is_not_promoted() {
 /// A scene with all keys on the slow tier alone, where hot is what was read more than once.
 fn wanting_two_reads() -> Scene {
     let scene = Scene::with_old(&KEYS);
-    scene.engine().ralt.as_ref().unwrap().want_two_reads();
+    scene.engine().hotrap().ralt.want_two_reads();
     scene.be_selective();
     scene
 }
@@ -436,7 +436,7 @@ fn read_once(scene: &Scene) {
     for key in KEYS {
         assert_eq!(scene.get(key), Some("old".into()));
     }
-    assert_eq!(scene.tree().promotion.mutable().all().len(), KEYS.len());
+    assert_eq!(scene.tree().placed.gate.mutable().all().len(), KEYS.len());
 }
 
 /// Of the two reads that make a record hot the second is in the promotion cache, and access records know of one: it took a
@@ -447,10 +447,10 @@ fn a_record_is_promoted_by_the_read_that_makes_it_hot() {
     read_once(&scene);
     scene.promote().unwrap();
     assert_eq!(promoted_bytes(&scene), 0);
-    assert!(scene.tree().promotion.mutable().all().is_empty());
+    assert!(scene.tree().placed.gate.mutable().all().is_empty());
     scene.track();
     let engine = scene.engine();
-    let (ralt, id) = (engine.ralt.as_ref().unwrap(), scene.tree().id);
+    let (ralt, id) = (&engine.hotrap().ralt, scene.tree().id);
     let is_hot = |key: &&str| ralt.is_hot(id, key.as_bytes());
     assert!(!KEYS.iter().any(is_hot), "each was read once");
 
@@ -473,7 +473,7 @@ fn a_record_that_was_read_once_is_not_promoted_however_long_it_waits() {
     let scene = wanting_two_reads();
     read_once(&scene);
     scene.track();
-    scene.engine().ralt.as_ref().unwrap().merge_all();
+    scene.engine().hotrap().ralt.merge_all();
     scene.promote().unwrap();
     assert_eq!(promoted_bytes(&scene), 0);
     for key in KEYS {

@@ -57,7 +57,7 @@ fn nothing_goes_down_for_a_record_that_can_never_have_room() {
     assert!(scene.db.get("large").unwrap().is_some());
     scene.drain();
     assert_eq!(scene.tree().bytes_of_f(), before);
-    assert_eq!(scene.tree().promotion.bytes(), 0, "it is given up");
+    assert_eq!(scene.tree().placed.gate.bytes(), 0, "it is given up");
 }
 
 /// In the authors' code records newer than a snapshot are sent back to the level they came from:
@@ -254,10 +254,12 @@ fn a_stopped_writer_goes_on_once_a_read_has_let_go_whatever_others_hold() {
 fn tracking_without_room_comes_to_an_end_and_goes_on_when_there_is_some() {
     let scene = Scene::with_old(&["m"]);
     let engine = scene.engine();
-    let ralt = engine.ralt.as_ref().unwrap();
+    let ralt = &engine.hotrap().ralt;
     let space = scene.take_all_space();
     while !ralt.has_work() {
-        engine.log_access(scene.tree().id, b"m", 1000, 1);
+        engine
+            .hotrap()
+            .log_access(&engine, scene.tree().id, b"m", 1000, 1);
     }
     let steps = (0..1000).take_while(|_| scene.stepped.step()).count();
     assert!(steps < 100, "it is queued again and again");

@@ -171,7 +171,7 @@ fn a_crossing_waits_for_a_job_into_level_f() {
     let hook = scene.at("compaction.before_edit", move |scene| {
         assert!(scene.pick(F, &everything(), true).is_none());
         scene.start(crossing);
-        assert_eq!(scene.tree().promotion.claims(), 0);
+        assert_eq!(scene.tree().placed.gate.claims(), 0);
         Ok(())
     });
     scene.lower(1);

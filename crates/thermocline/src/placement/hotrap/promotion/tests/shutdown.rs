@@ -60,11 +60,11 @@ fn closing_waits_for_a_promotion_that_holds_a_place() {
             let has_ended = Arc::new(AtomicBool::new(false));
             let (ended, promoted) = (Arc::clone(&has_ended), Arc::clone(&tree));
             points.set("close.work_ended", move || {
-                let is_over = !promoted.promoting.load(Ordering::Acquire);
+                let is_over = !promoted.placed.promoting.load(Ordering::Acquire);
                 ended.store(is_over, Ordering::Relaxed);
                 Ok(())
             });
-            engine.schedule_promotion(&tree);
+            engine.hotrap().schedule_promotion(&engine, &tree);
             has_arrived.recv_timeout(PATIENCE).expect(&at);
             let held = || tree.state.lock().reservations.limit(false);
             assert_ne!(held(), u64::MAX, "{at}: a place is held");

@@ -1,0 +1,42 @@
+//! Placement by level: recent records on the fast tier, older ones on the slow one.
+
+use super::{Brought, PlacementPolicy, Router, Source};
+use crate::key::InternalKey;
+use crate::version::edit::PlacedBy;
+
+/// Every level has its tier. Of one tier, too, where there is nothing to decide.
+pub(crate) struct ByLevel {
+    /// What the manifest is to say: nothing where another policy was asked for, which one tier does
+    /// not need.
+    pub(super) placed_by: Option<PlacedBy>,
+}
+
+impl PlacementPolicy for ByLevel {
+    fn placed_by(&self) -> Option<PlacedBy> {
+        self.placed_by
+    }
+}
+
+/// Everything to the one output.
+#[derive(Debug)]
+pub(crate) struct NoChoice;
+
+impl Router for NoChoice {
+    fn route(
+        &mut self,
+        _key: InternalKey<'_>,
+        _value_len: usize,
+        _source: Source,
+        _room: u64,
+    ) -> usize {
+        0
+    }
+
+    fn moved(&self) -> (u64, u64) {
+        (0, 0)
+    }
+
+    fn brought(&mut self) -> Brought {
+        Brought::default()
+    }
+}

@@ -1,0 +1,102 @@
+//! A placement in some fifty lines: what the seam asks of one at least.
+
+use super::{Brought, DOWN, Joining, PlacementPolicy, Router, Source, UP};
+use crate::compaction::{Hotness, Plan};
+use crate::db::{Db, Tree};
+use crate::executor::Stepped;
+use crate::key::{InternalKey, Kind};
+use crate::options::{Options, Placement};
+use crate::storage::Memory;
+use crate::sync::Arc;
+use crate::version::edit::PlacedBy;
+use crate::version::{TableHandle, Version};
+
+/// Records whose keys begin with `k` stay on the fast tier.
+struct Keeper;
+
+impl PlacementPolicy for Keeper {
+    fn hotness<'a>(&'a self, _: &'a Tree, _: &Version) -> Option<Box<dyn Hotness + 'a>> {
+        Some(Box::new(Keeper))
+    }
+
+    fn router(&self, _: &Tree, plan: &Plan, _: Option<&Joining>) -> Option<Box<dyn Router>> {
+        (plan.outputs.len() > 1).then(|| Box::new(Keeper) as Box<dyn Router>)
+    }
+
+    fn placed_by(&self) -> Option<PlacedBy> {
+        None
+    }
+}
+
+impl Hotness for Keeper {
+    fn hot_bytes(&self, table: &TableHandle) -> u64 {
+        match table.meta.range.first.starts_with(b"k") {
+            true => table.meta.len,
+            false => 0,
+        }
+    }
+}
+
+impl Router for Keeper {
+    fn route(&mut self, key: InternalKey<'_>, len: usize, source: Source, room: u64) -> usize {
+        let stays = key.user_key.starts_with(b"k") && key.kind == Kind::Put;
+        let is_from_fast = source == Source::Upper && (key.user_key.len() + len) as u64 <= room;
+        if stays && is_from_fast { UP } else { DOWN }
+    }
+
+    fn moved(&self) -> (u64, u64) {
+        (0, 0)
+    }
+
+    fn brought(&mut self) -> Brought {
+        Brought::default()
+    }
+}
+
+/// Another placement needs nothing but the seam: records stay where it says, all are there, and the
+/// next opening, by level, goes on with them.
+#[test]
+fn a_placement_of_ones_own_decides_where_records_live() {
+    const VALUE: [u8; 500] = [7; 500];
+    let media = [Arc::new(Memory::new()), Arc::new(Memory::new())];
+    let open = |placement: Option<Arc<dyn PlacementPolicy>>| {
+        let mut options = Options::two_tiers("/fast", 2 << 20, "/slow");
+        options.placement = Placement::ByLevel;
+        options.memtable_size = Some(64 << 10);
+        let mut builder = Db::builder(options).executor(Arc::new(Stepped::new(1)));
+        for (tier, medium) in media.iter().enumerate() {
+            builder = builder.medium(tier, Arc::clone(medium) as Arc<_>);
+        }
+        builder.placement = placement;
+        builder.open().unwrap()
+    };
+    let keys = |first: char| (0..300_u32).map(move |number| format!("{first}{number:05}"));
+    let db = open(Some(Arc::new(Keeper)));
+    for key in keys('k') {
+        db.put(key, VALUE).unwrap();
+    }
+    for round in 'a'..='j' {
+        let others = (0..2000_u32).map(|number| format!("{round}{number:05}"));
+        for key in others {
+            db.put(key, VALUE).unwrap();
+        }
+    }
+    db.compact_range::<&[u8]>(..).unwrap();
+    db.wait_idle().unwrap();
+    let metrics = db.metrics();
+    let on_slow = metrics.levels.iter().map(|level| level.tier_bytes[1]);
+    assert!(on_slow.sum::<u64>() > 8 << 20, "most has gone down");
+    let before = db.metrics().hits;
+    keys('k').for_each(|key| assert!(db.get(key).unwrap().is_some()));
+    let after = db.metrics().hits;
+    assert_eq!(
+        after.tier[0] - before.tier[0],
+        300,
+        "what is kept has stayed"
+    );
+    db.close().unwrap();
+
+    let db = open(None);
+    assert_eq!(db.iter().count(), 300 + 10 * 2000);
+    assert_eq!(db.get("k00007").unwrap().as_deref(), Some(&VALUE[..]));
+}
