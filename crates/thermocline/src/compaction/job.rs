@@ -331,7 +331,7 @@ impl CompactionJob {
         let tier = &self.engine.tiers[usize::from(output.tier)];
         let epoch = self.plan.inputs().map(|table| table.meta.epoch).max();
         let identity = TableIdentity {
-            database: self.engine.database,
+            database: self.engine.identity.database,
             keyspace: self.tree.id,
             id: self.engine.new_file(),
             level: output.level,
@@ -396,7 +396,7 @@ impl CompactionJob {
             removed: removed.collect(),
             added: added.clone(),
             learned: vec![(self.tree.id, self.tree.averages.learned())],
-            next_file: Some(engine.next_file.load(Ordering::Relaxed)),
+            next_file: Some(engine.files.next.load(Ordering::Relaxed)),
             ..VersionEdit::default()
         };
         let opened = added.into_iter().map(|meta| engine.open_table(meta));
@@ -405,7 +405,7 @@ impl CompactionJob {
             point!(engine.points, "crossing.before_edit")?;
         }
         point!(engine.points, "compaction.before_edit")?;
-        let mut manifest = engine.manifest.lock();
+        let mut manifest = engine.files.manifest.lock();
         engine.check_not_dropped(&self.tree)?;
         // Not this job's to remove from here on: whatever comes next, a panic too, the manifest may name them (I4).
         let written = std::mem::take(&mut self.written);
@@ -439,7 +439,7 @@ impl CompactionJob {
             ..VersionEdit::default()
         };
         point!(engine.points, "move.before_edit")?;
-        let mut manifest = engine.manifest.lock();
+        let mut manifest = engine.files.manifest.lock();
         engine.check_not_dropped(&self.tree)?;
         manifest.append(&edit)?;
         let mut state = self.tree.state.lock();

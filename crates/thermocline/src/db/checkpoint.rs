@@ -56,7 +56,7 @@ impl Engine {
         self.flush_frozen(through)?;
         point!(self.points, "checkpoint.flushed")?;
         // The manifest's lock: edits and versions are of one moment.
-        let manifest = self.manifest.lock();
+        let manifest = self.files.manifest.lock();
         let edits = self.snapshot_edits();
         let versions = self.all_trees().into_iter();
         let pinned = versions.map(|tree| tree.version()).collect();
@@ -80,7 +80,7 @@ impl Engine {
             }
             point!(self.points, "checkpoint.linked")?;
             target.tables.sync_dir()?;
-            identity::write(target, self.database)?;
+            identity::write(target, self.identity.database)?;
             point!(self.points, "checkpoint.identified")?;
         }
         drop(pinned);
@@ -93,7 +93,7 @@ impl Engine {
         let fast = Arc::clone(&targets[0]);
         Manifest::create(
             fast,
-            self.database,
+            self.identity.database,
             self.new_file(),
             &edits,
             self.points.clone(),

@@ -10,16 +10,16 @@ impl Engine {
     /// Flushes, stops background work, and lets go of the tiers.
     pub(crate) fn close(&self) -> Result<()> {
         // One at a time: whoever comes second finds the store closed, and not only about to be, and hears what the first heard.
-        let mut closing = self.closing.lock();
+        let mut closing = self.closing.outcome.lock();
         if let Some(outcome) = &*closing {
             return outcome.clone();
         }
         if self.background.reads_only() {
-            self.closed.store(true, Ordering::Release);
+            self.closing.is_closed.store(true, Ordering::Release);
             self.executor.notify();
             self.executor.shutdown();
             self.tiers.iter().for_each(|tier| tier.end());
-            self.locks.lock().clear();
+            self.closing.locks.lock().clear();
             *closing = Some(Ok(()));
             return Ok(());
         }
@@ -33,7 +33,7 @@ impl Engine {
             // keep what was only in the process buffer.
             let ended = log.wal.close();
             let ended = ended.and_then(|()| point!(self.points, "close.log_ended"));
-            self.closed.store(true, Ordering::Release);
+            self.closing.is_closed.store(true, Ordering::Release);
             ended
         };
         self.executor.notify();
@@ -52,7 +52,7 @@ impl Engine {
         self.graveyard.close();
         self.commit.log_sync.end_removal();
         self.tiers.iter().for_each(|tier| tier.end());
-        self.locks.lock().clear();
+        self.closing.locks.lock().clear();
         outcome
     }
 
@@ -60,7 +60,7 @@ impl Engine {
     /// last: the caller has waited for the jobs, each of which may end with an edit of its own, and once the flag is set nobody else
     /// begins one.
     fn end_manifest(&self) -> Result<()> {
-        let mut manifest = self.manifest.lock();
+        let mut manifest = self.files.manifest.lock();
         let trees = self.all_trees();
         let closed = VersionEdit {
             learned: trees.iter().map(|t| (t.id, t.averages.learned())).collect(),

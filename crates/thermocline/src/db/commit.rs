@@ -153,7 +153,7 @@ impl Engine {
     /// and nowhere (I5), and a log that writes to a keyspace without an edit reads as damage. A batch has its keyspaces from
     /// handles alone: one that a handle of this opening named is the store's, or was and is dropped.
     fn check_keyspaces(&self, batch: &Batch) -> Result<()> {
-        match batch.foreign_to(self.opening) {
+        match batch.foreign_to(self.identity.opening) {
             Some(number) => Err(Error::ForeignKeyspace { number }),
             None => Ok(()),
         }
@@ -260,7 +260,7 @@ impl Engine {
         log.last_seq = last_seq;
         let inserted = self.apply(first_seq, run);
         // I10: published only now that every insert is complete.
-        self.visible.store(last_seq, Ordering::Release);
+        self.sequence.visible.store(last_seq, Ordering::Release);
         self.refusals.clear();
         let user_bytes = run.iter().map(|p| p.user_bytes).sum();
         self.stats.count_write(count, user_bytes);
@@ -269,7 +269,7 @@ impl Engine {
         self.commit
             .active_bytes
             .fetch_add(inserted + unowned, Ordering::Relaxed);
-        if self.tally.frozen() >= self.max_immutables() {
+        if self.keyspaces.tally.frozen() >= self.max_immutables() {
             self.update_memtable_pressure();
         }
         point!(self.points, "commit.published")?;
@@ -287,7 +287,7 @@ impl Engine {
 
     /// Inserts a group's records; gives back the memory they take, and the bytes of those that are nobody's.
     fn apply(&self, first_seq: SeqNo, run: &[Arc<Pending>]) -> Result<(u64, u64)> {
-        let trees = self.trees.load();
+        let trees = self.keyspaces.trees.load();
         let mut current: Option<(&Arc<Tree>, Arc<crate::read::Superversion>)> = None;
         let mut seq = first_seq;
         let (mut bytes, mut unowned) = (0, 0);
@@ -328,7 +328,7 @@ impl Engine {
         if !pending.names_keyspaces {
             return Ok(());
         }
-        let trees = self.trees.load();
+        let trees = self.keyspaces.trees.load();
         let mut gone = None;
         // A batch that does not decode is refused where it is applied.
         let ops = Ops::new(pending.batch.clone()).into_iter();
@@ -339,7 +339,7 @@ impl Engine {
             gone = Some(op.keyspace);
         }
         let Some(gone) = gone else { return Ok(()) };
-        let name = self.dropped.lock().name_of(gone);
+        let name = self.keyspaces.dropped.lock().name_of(gone);
         Err(Error::UnknownKeyspace { name })
     }
 

@@ -69,7 +69,7 @@ mod tests {
         for n in 0..1000 {
             come_and_go(&db, &format!("task {n}"));
         }
-        let known = db.engine().dropped.lock().trees.len();
+        let known = db.engine().keyspaces.dropped.lock().trees.len();
         assert!(known <= FEW, "{known} keyspaces");
         let refused = held.put("key", "value");
         assert!(
@@ -85,13 +85,13 @@ mod tests {
         let held: Vec<_> = (0..3 * FEW)
             .map(|n| come_and_go(&db, &format!("task {n}")))
             .collect();
-        let dropped = db.engine().dropped.lock();
+        let dropped = db.engine().keyspaces.dropped.lock();
         assert_eq!((dropped.trees.len(), dropped.due), (3 * FEW, 4 * FEW));
         drop((dropped, held));
         for n in 0..=FEW {
             come_and_go(&db, &format!("another {n}"));
         }
-        let known = db.engine().dropped.lock().trees.len();
+        let known = db.engine().keyspaces.dropped.lock().trees.len();
         assert_eq!(known, 1, "all but the last");
     }
 

@@ -34,56 +34,87 @@ use crate::tier::Tier;
 use crate::version::{FileGuard, Graveyard, HotEstimate, Manifest, TableHandle};
 use crate::wal::FoundLog;
 
-/// An open store.
+/// An open store: what its parts share. Each wing adds methods of its own, beside what they are about.
 pub(crate) struct Engine {
     /// For jobs, which keep the engine alive while they run.
     pub(crate) me: Weak<Engine>,
     pub(crate) options: Options,
     pub(crate) sizes: Resolved,
-    /// Which store it is; a checkpoint or a restored backup of it is the same one.
-    pub(crate) database: u128,
-    /// Which opening of a store in this process it is.
-    pub(crate) opening: u64,
+    pub(crate) identity: Identity,
     pub(crate) tiers: Vec<Arc<Tier>>,
     /// What each tier is made of: a checkpoint lands on the same kind of medium.
     pub(crate) media: Vec<Arc<dyn Medium>>,
-    pub(crate) cache: Arc<BlockCache>,
-    /// Newest versions below the memtables, record by record, if that is wanted.
-    pub(crate) records: Option<RecordCache>,
-    pub(crate) pins: Arc<PinBudget>,
+    pub(crate) caches: Caches,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) executor: Arc<dyn Executor>,
     pub(crate) points: Points,
     pub(crate) graveyard: Arc<Graveyard>,
-    pub(crate) trees: ArcSwap<BTreeMap<KeyspaceId, Arc<Tree>>>,
-    /// Keyspaces that were dropped and that somebody holds still.
-    pub(crate) dropped: Mutex<Dropped>,
+    pub(crate) keyspaces: Keyspaces,
     pub(crate) commit: Commit,
-    /// The last sequence number that readers may see; everything up to it is in place.
-    pub(crate) visible: AtomicU64,
-    /// The highest sequence number that any flush or drop named: the log is never trimmed beyond it,
-    /// and recovery expects the log to reach it (I5).
-    pub(crate) log_floor: AtomicU64,
-    /// What the opening took over of the log.
-    pub(crate) found_log: FoundLog,
+    pub(crate) sequence: Sequence,
     pub(crate) snapshots: Snapshots,
-    pub(crate) manifest: Mutex<Manifest>,
-    pub(crate) next_file: AtomicU64,
+    pub(crate) files: Files,
     pub(crate) background: Background,
     pub(crate) stall: Stall,
     pub(crate) refusals: Refusals,
-    /// What all keyspaces come to.
-    pub(crate) tally: Arc<Tally>,
     /// Who decides where records live.
     pub(crate) placement: Arc<dyn PlacementPolicy>,
     pub(crate) stats: Stats,
     /// Processor time of background work.
     pub(crate) cpu: Arc<CpuTimes>,
-    pub(crate) closed: AtomicBool,
-    /// Held by whoever closes the store; then what came of it.
-    pub(crate) closing: Mutex<Option<Result<()>>>,
-    /// When the store was opened, by its clock.
+    pub(crate) closing: Closing,
+}
+
+/// Which store it is, and which opening of it.
+pub(crate) struct Identity {
+    /// The store; a checkpoint or a restored backup of it is the same one.
+    pub(crate) database: u128,
+    /// The opening, of those of all stores in this process.
+    pub(crate) opening: u64,
+    /// When that was, by the store's clock.
     pub(crate) opened: Duration,
+}
+
+/// What is in memory of tables.
+pub(crate) struct Caches {
+    pub(crate) blocks: Arc<BlockCache>,
+    /// Newest versions below the memtables, record by record, if that is wanted.
+    pub(crate) records: Option<RecordCache>,
+    pub(crate) pins: Arc<PinBudget>,
+}
+
+/// The keyspaces of a store.
+pub(crate) struct Keyspaces {
+    pub(crate) trees: ArcSwap<BTreeMap<KeyspaceId, Arc<Tree>>>,
+    /// Those that were dropped and that somebody holds still.
+    pub(crate) dropped: Mutex<Dropped>,
+    /// What all of them come to.
+    pub(crate) tally: Arc<Tally>,
+}
+
+/// How far the store has come, in sequence numbers.
+pub(crate) struct Sequence {
+    /// The last that readers may see; everything up to it is in place.
+    pub(crate) visible: AtomicU64,
+    /// The highest that any flush or drop named: the log is never trimmed beyond it, and recovery
+    /// expects the log to reach it (I5).
+    pub(crate) log_floor: AtomicU64,
+    /// What the opening took over of the log.
+    pub(crate) found_log: FoundLog,
+}
+
+/// Which files there are.
+pub(crate) struct Files {
+    pub(crate) manifest: Mutex<Manifest>,
+    /// The number of the next one (I4).
+    pub(crate) next: AtomicU64,
+}
+
+/// How the store ends.
+pub(crate) struct Closing {
+    pub(crate) is_closed: AtomicBool,
+    /// Held by whoever closes the store; then what came of it.
+    pub(crate) outcome: Mutex<Option<Result<()>>>,
     /// Held until the store is closed; dropped last.
     pub(crate) locks: Mutex<Vec<Box<dyn StoreLock>>>,
 }
@@ -95,22 +126,22 @@ impl Engine {
     }
 
     pub(crate) fn visible(&self) -> SeqNo {
-        self.visible.load(Ordering::Acquire)
+        self.sequence.visible.load(Ordering::Acquire)
     }
 
     /// A file number that no file of the store has or had (I4).
     pub(crate) fn new_file(&self) -> FileId {
-        self.next_file.fetch_add(1, Ordering::Relaxed)
+        self.files.next.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The keyspace numbered `id`.
     pub(crate) fn tree(&self, id: KeyspaceId) -> Option<Arc<Tree>> {
-        self.trees.load().get(&id).cloned()
+        self.keyspaces.trees.load().get(&id).cloned()
     }
 
     /// Every keyspace.
     pub(crate) fn all_trees(&self) -> Vec<Arc<Tree>> {
-        self.trees.load().values().cloned().collect()
+        self.keyspaces.trees.load().values().cloned().collect()
     }
 
     pub(crate) fn fast(&self) -> &Arc<Tier> {
@@ -124,7 +155,7 @@ impl Engine {
 
     /// Refuses what a closed store cannot do.
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) {
+        if self.closing.is_closed.load(Ordering::Acquire) {
             Err(Error::Closed)
         } else {
             Ok(())
@@ -152,8 +183,11 @@ impl Engine {
     /// whose place it takes.
     pub(crate) fn open_table(&self, meta: TableMeta) -> Result<Arc<TableHandle>> {
         let tier = &self.tiers[usize::from(meta.tier)];
-        let (cache, pins) = (Arc::clone(&self.cache), Arc::clone(&self.pins));
-        let table = LazyTable::new(tier, meta, self.database, cache, pins);
+        let (cache, pins) = (
+            Arc::clone(&self.caches.blocks),
+            Arc::clone(&self.caches.pins),
+        );
+        let table = LazyTable::new(tier, meta, self.identity.database, cache, pins);
         table.open()?.load()?;
         Ok(self.handle_of(table))
     }

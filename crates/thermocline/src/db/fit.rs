@@ -42,7 +42,7 @@ impl Engine {
             };
         }
         let stays = Staying {
-            manifest: self.manifest.lock().began_with(),
+            manifest: self.files.manifest.lock().began_with(),
             records: self.placement.file_bytes(),
         };
         if self.needed_with(capacity, self.sizes.memtable_size, bytes, &stays) <= capacity {

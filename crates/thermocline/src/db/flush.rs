@@ -127,7 +127,7 @@ impl Engine {
         let edit = VersionEdit {
             added: vec![meta.clone()],
             flushed_through: vec![(tree.id, memtable.last_seq())],
-            next_file: Some(self.next_file.load(Ordering::Relaxed)),
+            next_file: Some(self.files.next.load(Ordering::Relaxed)),
             last_seq: Some(memtable.last_seq()),
             ..VersionEdit::default()
         };
@@ -155,7 +155,7 @@ impl Engine {
         // Before any reader can miss the memtable: see `record_cache`.
         self.invalidate_cached(tree, memtable)?;
         point!(self.points, "flush.invalidated")?;
-        let mut manifest = self.manifest.lock();
+        let mut manifest = self.files.manifest.lock();
         self.check_not_dropped(tree)?;
         manifest.append(edit)?;
         let mut state = tree.state.lock();
@@ -166,7 +166,8 @@ impl Engine {
             vec![table],
             Installed::Flush(memtable),
         );
-        self.log_floor
+        self.sequence
+            .log_floor
             .fetch_max(memtable.last_seq(), Ordering::Release);
         Ok(())
     }
@@ -203,7 +204,7 @@ impl Engine {
         tier: &Arc<Tier>,
     ) -> Result<TableMeta> {
         let identity = TableIdentity {
-            database: self.database,
+            database: self.identity.database,
             keyspace: tree.id,
             id: self.new_file(),
             level: 0,
@@ -252,7 +253,7 @@ impl Engine {
             .filter_map(|t| t.oldest_unflushed())
             .min();
         let through = oldest.map_or(visible, |seq| visible.min(seq - 1));
-        let through = through.min(self.log_floor.load(Ordering::Acquire));
+        let through = through.min(self.sequence.log_floor.load(Ordering::Acquire));
         self.commit.log_sync.remove_obsolete(through)?;
         Ok(())
     }
@@ -322,7 +323,7 @@ mod tests {
         drop(first);
         assert!(is_flushing(), "the second is queued still");
         stepped.drain();
-        assert!(!is_flushing() && engine.tally.frozen() == 0);
+        assert!(!is_flushing() && engine.keyspaces.tally.frozen() == 0);
     }
 
     /// A manifest that had grown long could not be replaced for want of space, and the log that would have given some
@@ -339,7 +340,7 @@ mod tests {
             }),
             ..VersionEdit::default()
         };
-        db.engine().manifest.lock().append(&long).unwrap();
+        db.engine().files.manifest.lock().append(&long).unwrap();
         db.put("key", "value").unwrap();
         let is_new =
             |operation, name: &str| operation == Operation::Create && name.starts_with("MANIFEST");

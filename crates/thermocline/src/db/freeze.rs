@@ -14,7 +14,7 @@ impl Engine {
     /// keep too much of the log.
     pub(super) fn freeze_if_full(&self, log: &mut Log) -> Result<()> {
         let full = self.commit.active_bytes.load(Ordering::Relaxed) >= self.sizes.memtable_size;
-        let has_room = || self.tally.frozen() < self.max_immutables();
+        let has_room = || self.keyspaces.tally.frozen() < self.max_immutables();
         if !full || self.commit.freezes_held() || !has_room() {
             return Ok(());
         }
@@ -44,7 +44,7 @@ impl Engine {
         keep.retain(|(seq, _)| *seq <= through);
         keep.sort_unstable_by_key(|(seq, _)| *seq);
         for (_, tree) in keep {
-            if self.tally.frozen() >= self.max_immutables() {
+            if self.keyspaces.tally.frozen() >= self.max_immutables() {
                 break;
             }
             self.freeze(log, &tree)?;

@@ -243,7 +243,7 @@ impl Batch {
     /// The number of `keyspace`, with a note of whose it is.
     fn named(&mut self, keyspace: &Keyspace) -> KeyspaceId {
         let id = keyspace.tree.id;
-        self.note_store(keyspace.engine().opening, id);
+        self.note_store(keyspace.engine().identity.opening, id);
         id
     }
 }

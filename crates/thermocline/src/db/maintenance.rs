@@ -140,7 +140,7 @@ impl Engine {
         };
         let meant = || Meant {
             range: range.clone(),
-            before: self.next_file.load(Ordering::Relaxed),
+            before: self.files.next.load(Ordering::Relaxed),
         };
         let is_end = |level: usize| level == last_fast || level >= last;
         for level in (0..last).filter(|level| *level != last_fast) {

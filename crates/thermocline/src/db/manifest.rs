@@ -23,10 +23,10 @@ impl Engine {
     /// nothing is installed meanwhile.
     pub(crate) fn snapshot_edits(&self) -> Vec<VersionEdit> {
         let mut edits = vec![VersionEdit {
-            next_file: Some(self.next_file.load(Ordering::Relaxed)),
+            next_file: Some(self.files.next.load(Ordering::Relaxed)),
             // What is visible may be in no table yet, and its log be lost or left behind (I5).
-            last_seq: Some(self.log_floor.load(Ordering::Acquire)),
-            log_floor: Some(self.log_floor.load(Ordering::Acquire)),
+            last_seq: Some(self.sequence.log_floor.load(Ordering::Acquire)),
+            log_floor: Some(self.sequence.log_floor.load(Ordering::Acquire)),
             log_start: Some(self.commit.log_sync.first_segment()),
             placed_by: self.placement.placed_by(),
             ..VersionEdit::default()
@@ -42,7 +42,7 @@ impl Engine {
 
     /// As [`Engine::roll_manifest`], if the present one is as it says.
     pub(super) fn roll_manifest_if(&self, is_due: impl Fn(&Manifest) -> bool) -> Result<()> {
-        let mut manifest = self.manifest.lock();
+        let mut manifest = self.files.manifest.lock();
         // Once the store is closed another process may have begun a manifest of its own, and of a poisoned one it is unknown
         // which edits are in force (I9).
         if !is_due(&manifest) || self.check_writable().is_err() {
@@ -50,11 +50,17 @@ impl Engine {
         }
         let mut edits = self.snapshot_edits();
         if let Some(first) = edits.first_mut() {
-            first.found_log = Some(self.found_log.clone());
+            first.found_log = Some(self.sequence.found_log.clone());
         }
         let tier = Arc::clone(self.fast());
         let points = self.points.clone();
-        match Manifest::create(tier, self.database, self.new_file(), &edits, points) {
+        match Manifest::create(
+            tier,
+            self.identity.database,
+            self.new_file(),
+            &edits,
+            points,
+        ) {
             Ok(created) => *manifest = created,
             // Which of the two is in force is unknown: an edit of the old one could be lost (I9), and jobs that wait for
             // the lock would act on theirs.
@@ -74,7 +80,7 @@ impl Engine {
             });
         }
         point!(self.points, "keyspace.create")?;
-        let mut manifest = self.manifest.lock();
+        let mut manifest = self.files.manifest.lock();
         // Again: once the store is closed another process may have begun a manifest of its own.
         self.check_writable()?;
         let trees = self.all_trees();
@@ -94,7 +100,7 @@ impl Engine {
         };
         let edit = VersionEdit {
             created: vec![meta.clone()],
-            next_file: Some(self.next_file.load(Ordering::Relaxed)),
+            next_file: Some(self.files.next.load(Ordering::Relaxed)),
             ..VersionEdit::default()
         };
         manifest
@@ -108,10 +114,10 @@ impl Engine {
             Version::default(),
             0,
             Learned::default(),
-            Arc::clone(&self.tally),
+            Arc::clone(&self.keyspaces.tally),
         ));
         self.placement.track(tree.id);
-        self.trees.rcu(|trees| {
+        self.keyspaces.trees.rcu(|trees| {
             let mut trees = (**trees).clone();
             trees.insert(id, Arc::clone(&tree));
             trees
@@ -136,7 +142,7 @@ impl Engine {
             .log_sync
             .sync_through(through)
             .inspect_err(|error| self.background.note_poison(error))?;
-        let mut manifest = self.manifest.lock();
+        let mut manifest = self.files.manifest.lock();
         if self.tree(tree.id).is_none() {
             return Ok(());
         }
@@ -152,10 +158,12 @@ impl Engine {
             .inspect_err(|error| self.background.note_poison(error))?;
         let _: Result<()> = point!(self.points, "keyspace.dropped");
         // Under the log's lock: a checkpoint must not name what it has not frozen.
-        self.log_floor.fetch_max(through, Ordering::Release);
-        self.dropped.lock().insert(tree);
+        self.sequence
+            .log_floor
+            .fetch_max(through, Ordering::Release);
+        self.keyspaces.dropped.lock().insert(tree);
         log.unowned += tree.peek().active.bytes();
-        self.trees.rcu(|trees| {
+        self.keyspaces.trees.rcu(|trees| {
             let mut trees = (**trees).clone();
             trees.remove(&tree.id);
             trees
@@ -172,7 +180,7 @@ impl Engine {
         let _: Result<()> = point!(self.points, "keyspace.emptied");
         // Without the locks: the whole index is walked. After the tree is empty, when no fill is current any more and no
         // read asks; the number is never another keyspace's, so what stays until then is found by nobody.
-        if let Some(records) = &self.records {
+        if let Some(records) = &self.caches.records {
             records.forget(tree.id);
         }
         if let Err(error) = self.trim_log() {
@@ -215,7 +223,7 @@ mod tests {
     fn open_long(disk: &Faulty) -> Db {
         let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(disk.clone()));
         let db = builder.executor(Arc::new(Stepped::new(1))).open().unwrap();
-        db.engine().manifest.lock().append(&long()).unwrap();
+        db.engine().files.manifest.lock().append(&long()).unwrap();
         db
     }
 
@@ -224,10 +232,10 @@ mod tests {
     #[test]
     fn a_drop_replaces_a_long_manifest() {
         let db = open_long(&Faulty::new(1));
-        let before = db.engine().manifest.lock().number();
+        let before = db.engine().files.manifest.lock().number();
         db.create_keyspace("task").unwrap();
         db.drop_keyspace("task").unwrap();
-        let manifest = db.engine().manifest.lock();
+        let manifest = db.engine().files.manifest.lock();
         assert_ne!(manifest.number(), before);
         assert!(!manifest.is_long(), "{} bytes", manifest.len());
     }
@@ -259,7 +267,13 @@ mod tests {
         scene.db.flush().unwrap();
         scene.put_all(&KEYS, "new");
         scene.db.flush().unwrap();
-        scene.engine().manifest.lock().append(&long()).unwrap();
+        scene
+            .engine()
+            .files
+            .manifest
+            .lock()
+            .append(&long())
+            .unwrap();
         let hook = scene.at("compaction.before_edit", |scene| {
             let renamed = scene.at("manifest.current_renamed", |_| Err(Error::Closed));
             let rolled = scene.engine().roll_manifest();

@@ -86,7 +86,7 @@ impl Engine {
             oldest_pin: ages.flatten().max(),
             background_error,
             hits,
-            uptime: self.clock.now().saturating_sub(self.opened),
+            uptime: self.clock.now().saturating_sub(self.identity.opened),
         }
     }
 
@@ -131,7 +131,7 @@ impl Engine {
             io[Purpose::Hotness as usize].add(&of_records);
         }
         // The flash cache counts by itself.
-        if let Some(flash) = self.cache.flash_io().filter(|_| tier.index == 0) {
+        if let Some(flash) = self.caches.blocks.flash_io().filter(|_| tier.index == 0) {
             io[Purpose::FlashCache as usize].add(&IoMetrics {
                 purpose: Purpose::FlashCache,
                 read_ops: flash.read_ops,
@@ -216,23 +216,27 @@ impl Engine {
     fn memory_metrics(&self) -> MemoryMetrics {
         // Looked at before and after what is present: a memtable that freezes in between, or is flushed, is
         // in one of the two only.
-        let before = self.tally.retired_bytes();
+        let before = self.keyspaces.tally.retired_bytes();
         let (mut active, mut frozen) = (0, 0);
         for tree in self.all_trees() {
             let pinned = tree.pin();
             active += pinned.active.bytes();
             frozen += pinned.immutables.iter().map(|m| m.bytes()).sum::<u64>();
         }
-        let retired = before.min(self.tally.retired_bytes());
+        let retired = before.min(self.keyspaces.tally.retired_bytes());
         MemoryMetrics {
             budget: self.options.memory,
             memtables: active + frozen,
             pinned_memtables: retired.saturating_sub(frozen),
-            block_cache: self.cache.used_bytes(),
-            record_cache: self.records.as_ref().map_or(0, RecordCache::used_bytes),
+            block_cache: self.caches.blocks.used_bytes(),
+            record_cache: self
+                .caches
+                .records
+                .as_ref()
+                .map_or(0, RecordCache::used_bytes),
             large_buffers: self.fast().large.bytes(),
-            pinned: self.pins.taken(),
-            unpinned: self.pins.refused(),
+            pinned: self.caches.pins.taken(),
+            unpinned: self.caches.pins.refused(),
         }
     }
 }

@@ -1,8 +1,15 @@
 //! Opening a store.
 
+use super::engine::Caches;
+use super::engine::Closing;
+use super::engine::Files;
+use super::engine::Identity;
+use super::engine::Keyspaces;
+use super::engine::Sequence;
 use crate::placement::check_flash_cache;
 use crate::placement::open_flash_cache;
 use std::collections::BTreeMap;
+use std::sync::Weak;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -257,7 +264,7 @@ impl Parts<'_> {
         let executor = builder.make_executor()?;
         let clock = Arc::clone(&builder.clock);
         let cpu = Arc::new(CpuTimes::default());
-        let engine = Arc::new_cyclic(|me| Engine {
+        let engine = Arc::new_cyclic(|me: &Weak<Engine>| Engine {
             me: me.clone(),
             graveyard: Arc::new(Graveyard::new(
                 me.clone(),
@@ -268,38 +275,50 @@ impl Parts<'_> {
             )),
             options: builder.options.clone(),
             sizes: self.sizes,
-            database: self.database,
-            opening: next_opening(),
+            identity: Identity {
+                database: self.database,
+                opening: next_opening(),
+                opened: builder.clock.now(),
+            },
             tiers: self.tiers,
             media: (0..builder.options.tiers.len())
                 .map(|t| builder.medium_of(t))
                 .collect(),
-            cache,
-            records: open_record_cache(&builder.options, &self.sizes),
-            pins,
+            caches: Caches {
+                blocks: cache,
+                records: open_record_cache(&builder.options, &self.sizes),
+                pins,
+            },
             clock,
             executor,
             points: builder.points.clone(),
-            trees: ArcSwap::from_pointee(BTreeMap::new()),
-            dropped: Mutex::default(),
+            keyspaces: Keyspaces {
+                trees: ArcSwap::from_pointee(BTreeMap::new()),
+                dropped: Mutex::default(),
+                tally: Arc::new(Tally::new(builder.options.l0_stop)),
+            },
             commit: Commit::new(wal, last_seq),
-            visible: AtomicU64::new(last_seq),
-            log_floor: AtomicU64::new(self.shape.log_floor),
-            found_log,
+            sequence: Sequence {
+                visible: AtomicU64::new(last_seq),
+                log_floor: AtomicU64::new(self.shape.log_floor),
+                found_log,
+            },
             snapshots: Default::default(),
-            manifest: Mutex::new(manifest),
-            next_file,
+            files: Files {
+                manifest: Mutex::new(manifest),
+                next: next_file,
+            },
             background: Background::new(builder.reads_only),
             stall: Default::default(),
             refusals: Default::default(),
-            tally: Arc::new(Tally::new(builder.options.l0_stop)),
             placement,
             stats: Default::default(),
             cpu,
-            closed: AtomicBool::new(false),
-            closing: Mutex::default(),
-            opened: builder.clock.now(),
-            locks: Mutex::new(self.locks),
+            closing: Closing {
+                is_closed: AtomicBool::new(false),
+                outcome: Mutex::default(),
+                locks: Mutex::new(self.locks),
+            },
         });
         let trees = build_trees(&engine, &self.shape, opened);
         let count = replayed.len() as u64;
@@ -312,7 +331,7 @@ impl Parts<'_> {
                     .fetch_add(bytes, Ordering::Relaxed);
             }
         }
-        engine.trees.store(Arc::new(trees));
+        engine.keyspaces.trees.store(Arc::new(trees));
         let mut report = RecoveryReport::new(count, &recovered, orphans);
         report.hotness = hotness;
         report.set_aside = set_aside;

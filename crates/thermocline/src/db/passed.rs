@@ -156,7 +156,7 @@ impl Engine {
         self.spawn(Lane::Flush, Activity::Flush, move || {
             let mut log = engine.commit.log.lock();
             tree.freezes_soon.store(false, Ordering::Release);
-            let has_room = engine.tally.frozen() < engine.max_immutables();
+            let has_room = engine.keyspaces.tally.frozen() < engine.max_immutables();
             let may = has_room && !engine.commit.freezes_held() && engine.check_writable().is_ok();
             if may && is_active(&tree, &memtable) {
                 // What fails here a writer or a flush meets too, and the next read asks again.

@@ -73,7 +73,7 @@ impl Engine {
         let below = |trace: &mut ReadTrace| search(from, key, seq, PromotionView::get, trace);
         // I1: along the search order versions of a key never get newer, so the first hit wins. Where the
         // record cache comes in between, [`record_cache`](super::record_cache) says why it may.
-        let (found, record) = match (from.find_in_memtables(key, seq), &self.records) {
+        let (found, record) = match (from.find_in_memtables(key, seq), &self.caches.records) {
             (Some(record), _) => (Found::Memtable, Some(record)),
             (None, None) => below(&mut trace)?,
             (None, Some(cache)) => {

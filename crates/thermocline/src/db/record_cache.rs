@@ -124,7 +124,7 @@ impl Engine {
         key: &[u8],
         seq: SeqNo,
     ) -> Option<Record> {
-        let cache = self.records.as_ref()?;
+        let cache = self.caches.records.as_ref()?;
         self.look_up(cache, from, &cache.sought(tree.id, key), seq)
     }
 
@@ -136,7 +136,7 @@ impl Engine {
         key: &[u8],
         seq: SeqNo,
     ) -> Option<Record> {
-        let cache = self.records.as_ref().filter(|_| from.has_tables)?;
+        let cache = self.caches.records.as_ref().filter(|_| from.has_tables)?;
         let hit = cache.get(&cache.sought(tree.id, key), seq, || None)?;
         Some(hit.record)
     }
@@ -189,7 +189,7 @@ impl Engine {
 
     /// Takes the keys of `memtable`, which is frozen, out of the cache, before its table is published.
     pub(super) fn invalidate_cached(&self, tree: &Tree, memtable: &Arc<Memtable>) -> Result<()> {
-        let Some(cache) = &self.records else {
+        let Some(cache) = &self.caches.records else {
             return Ok(());
         };
         let mut iter = MemtableIter::new(Arc::clone(memtable));
@@ -219,7 +219,7 @@ impl Engine {
 
     /// What the cache counts, if there is one.
     pub(super) fn record_cache_metrics(&self, hits: &HitMetrics) -> Option<RecordCacheMetrics> {
-        let cache = self.records.as_ref()?;
+        let cache = self.caches.records.as_ref()?;
         Some(RecordCacheMetrics {
             hits: hits.record_cache,
             misses: hits.gets - hits.memtable - hits.record_cache,

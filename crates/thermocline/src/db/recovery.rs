@@ -119,7 +119,7 @@ pub(super) fn build_trees(
             version,
             through,
             shape.learned.get(&keyspace.id).copied().unwrap_or_default(),
-            Arc::clone(&engine.tally),
+            Arc::clone(&engine.keyspaces.tally),
         );
         trees.insert(keyspace.id, Arc::new(tree));
     }

@@ -252,7 +252,7 @@ mod tests {
     /// Ends the manifest of `scene` with `edit`, and the store's life; the manifest, and where the edit stands in it.
     fn end_with(scene: Scene, edit: &VersionEdit) -> (PathBuf, u64) {
         let engine = scene.engine();
-        let mut manifest = engine.manifest.lock();
+        let mut manifest = engine.files.manifest.lock();
         let at = manifest.len();
         manifest.append(edit).unwrap();
         let name = manifest_file_name(manifest.number());
@@ -416,7 +416,14 @@ mod tests {
             ..VersionEdit::default()
         };
         let fast = Arc::clone(engine.fast());
-        Manifest::create(fast, engine.database, number, &[other], Points::default()).unwrap();
+        Manifest::create(
+            fast,
+            engine.identity.database,
+            number,
+            &[other],
+            Points::default(),
+        )
+        .unwrap();
         drop(db);
         let before = disk.list_raw("/fast".as_ref());
         let refused = builder().open().map(|_| ());

@@ -346,7 +346,8 @@ impl Engine {
         let memtable = self.sizes.memtable_size;
         let held = self.commit.freezes_held();
         if active >= memtable
-            && (self.tally.frozen() >= self.max_immutables() || held && active >= 2 * memtable)
+            && (self.keyspaces.tally.frozen() >= self.max_immutables()
+                || held && active >= 2 * memtable)
         {
             return Some(Reason::Memtables);
         }
@@ -355,7 +356,7 @@ impl Engine {
         if self.is_large(bytes) && active + self.frozen_bytes() > MEMTABLES * memtable {
             return Some(Reason::Memtables);
         }
-        if self.tally.full() > 0 {
+        if self.keyspaces.tally.full() > 0 {
             return Some(Reason::L0);
         }
         (self.fast().free_bytes() < self.needed_for(bytes)).then_some(Reason::FastTier)
@@ -367,7 +368,7 @@ impl Engine {
     }
 
     fn frozen_bytes(&self) -> u64 {
-        if self.tally.frozen() == 0 {
+        if self.keyspaces.tally.frozen() == 0 {
             return 0;
         }
         let trees = self.all_trees();
@@ -409,7 +410,7 @@ impl Engine {
 
     /// The last memtable in the budget fills while the others still wait for their flush.
     fn memtable_pressure(&self) -> f64 {
-        if self.tally.frozen() < self.max_immutables() {
+        if self.keyspaces.tally.frozen() < self.max_immutables() {
             return 0.0;
         }
         let active = self.commit.active_bytes.load(Ordering::Relaxed);
@@ -417,7 +418,7 @@ impl Engine {
     }
 
     fn l0_pressure(&self) -> f64 {
-        let trees = self.trees.load();
+        let trees = self.keyspaces.trees.load();
         let tables = trees
             .values()
             .map(|t| t.peek().version.levels[0].tables.len())

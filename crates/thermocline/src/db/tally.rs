@@ -83,7 +83,10 @@ mod tests {
 
     fn counted(scene: &Scene) -> (usize, usize) {
         let engine = scene.engine();
-        (engine.tally.frozen(), engine.tally.full())
+        (
+            engine.keyspaces.tally.frozen(),
+            engine.keyspaces.tally.full(),
+        )
     }
 
     fn options() -> Options {

@@ -78,7 +78,7 @@ impl Engine {
         let hot = self.placement.room_of_last_levels(self, &shares);
         let hot = hot.map(|room| room.max(planned / 4));
         let ratio = self.options.level_ratio;
-        let trees = self.trees.load();
+        let trees = self.keyspaces.trees.load();
         FastRooms {
             shares,
             planned,

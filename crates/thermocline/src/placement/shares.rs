@@ -85,7 +85,7 @@ impl Share {
 impl Engine {
     /// How the fast tier is divided now. A look at all keyspaces.
     pub(crate) fn shares(&self) -> Shares {
-        let trees = self.trees.load();
+        let trees = self.keyspaces.trees.load();
         let (mut data, mut hot) = (0, 0);
         if trees.len() > 1 {
             for wants in trees.values().map(|tree| Wants::of(tree)) {

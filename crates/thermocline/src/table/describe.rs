@@ -108,7 +108,7 @@ mod tests {
         scene.db.flush().unwrap();
         let tier = Arc::clone(scene.engine().fast());
         let identity = TableIdentity {
-            database: scene.engine().database,
+            database: scene.engine().identity.database,
             keyspace: 0,
             id: 900,
             level: 0,

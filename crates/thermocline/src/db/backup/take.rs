@@ -17,14 +17,14 @@ impl Backups {
         let earlier = self.read_all()?;
         if let Some(other) = earlier
             .iter()
-            .find(|other| other.database != engine.database)
+            .find(|other| other.database != engine.identity.database)
         {
             return Err(Error::WrongTier {
                 tier: 0,
                 path: self.path.clone(),
                 problem: format!(
                     "the directory holds backups of database {:032x}, not of {:032x}; choose another one",
-                    other.database, engine.database
+                    other.database, engine.identity.database
                 ),
             });
         }
@@ -83,7 +83,7 @@ impl Backups {
         point!(engine.points, "backup.before_generation")?;
         let generation = Generation {
             number: report.generation,
-            database: engine.database,
+            database: engine.identity.database,
             through,
             tables,
             edits,

@@ -45,7 +45,7 @@ fn ask_often(scene: &Scene) {
 /// The version of [`KEY`] that the cache holds.
 fn cached(scene: &Scene) -> Option<String> {
     let engine = scene.engine();
-    let cache = engine.records.as_ref().unwrap();
+    let cache = engine.caches.records.as_ref().unwrap();
     let sought = cache.sought(scene.tree().id, KEY.as_bytes());
     let hit = cache.get(&sought, MAX_SEQ, || None);
     hit.and_then(|hit| version(Some(hit.record.value)))

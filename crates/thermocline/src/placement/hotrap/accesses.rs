@@ -114,7 +114,7 @@ impl HotRap {
                 cache.take_all(|key, value_len, reads| log(tree.id, key, value_len, reads));
             }
         }
-        if let Some(records) = &engine.records {
+        if let Some(records) = &engine.caches.records {
             records.take_accesses(&mut log);
         }
     }

@@ -107,7 +107,7 @@ mod tests {
 
     fn said(db: &Db) -> Option<PlacedBy> {
         let engine = db.engine();
-        let _manifest = engine.manifest.lock();
+        let _manifest = engine.files.manifest.lock();
         engine.snapshot_edits()[0].placed_by
     }
 
@@ -130,7 +130,7 @@ mod tests {
             let engine = scene.engine();
             let (sender, receiver) = mpsc::channel();
             thread::spawn(move || {
-                let _manifest = engine.manifest.lock();
+                let _manifest = engine.files.manifest.lock();
                 let placed_by = engine.snapshot_edits()[0].placed_by;
                 sender.send(placed_by).unwrap();
             });

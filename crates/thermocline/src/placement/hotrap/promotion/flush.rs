@@ -270,7 +270,7 @@ fn promotion_builder(
     reserved: u64,
 ) -> Result<TableBuilder> {
     let identity = TableIdentity {
-        database: engine.database,
+        database: engine.identity.database,
         keyspace: tree.id,
         id: engine.new_file(),
         level: 0,
@@ -291,12 +291,12 @@ fn install_promotion(
 ) -> Result<bool> {
     let edit = VersionEdit {
         added: vec![meta.clone()],
-        next_file: Some(engine.next_file.load(Ordering::Relaxed)),
+        next_file: Some(engine.files.next.load(Ordering::Relaxed)),
         ..VersionEdit::default()
     };
     let table = engine.open_table(meta.clone())?;
     point!(engine.points, "promotion.before_edit")?;
-    let mut manifest = engine.manifest.lock();
+    let mut manifest = engine.files.manifest.lock();
     engine.check_not_dropped(tree)?;
     if !tree.state.lock().reservations.begin_install(frozen.epoch) {
         return Ok(false);
