@@ -94,7 +94,6 @@ pub mod metrics;
 mod options;
 mod placement;
 mod points;
-mod purpose;
 mod read;
 mod record;
 pub mod storage;
@@ -117,6 +116,7 @@ pub use db::{
 };
 pub use error::{Damaged, Error, Result};
 pub use key::{Kind, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo};
+pub use metrics::Purpose;
 pub use options::{
     Compression, Durability, FilterPolicy, HotRapOptions, Options, Placement, RecoveryMode,
     TierOptions,
@@ -124,7 +124,6 @@ pub use options::{
 #[cfg(feature = "experiments")]
 pub use options::{Scoring, Switches};
 pub use points::Points;
-pub use purpose::Purpose;
 pub use value::Value;
 
 /// The README's example, compiled and run with the other documentation tests.

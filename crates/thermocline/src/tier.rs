@@ -2,7 +2,7 @@
 
 mod copies;
 
-use crate::purpose::Purpose;
+use crate::metrics::Purpose;
 use bytes::Bytes;
 
 use self::copies::Copies;

@@ -1,7 +1,7 @@
 //! Past level f: what of the level above goes straight to the slow tier.
 
 use crate::key::MAX_SEQ;
-use crate::purpose::Purpose;
+use crate::metrics::Purpose;
 use crate::sync::Arc;
 use crate::table::{Located, ReadTrace};
 use crate::version::TableHandle;

@@ -32,7 +32,7 @@ pub(crate) struct Picker<'a> {
     pub(crate) l0_trigger: usize,
     /// The tiers of the levels up to f, and of those below.
     pub(crate) tiers: [u8; 2],
-    /// L0 tables of this epoch and above are left alone: a promotion by flush is about to come in
+    /// L0 tables of this epoch and above are left alone: older records are about to come in
     /// below them (I2).
     pub(crate) l0_limit: u64,
     /// The sequence number of the oldest snapshot or iterator: deletes above it are needed. The highest number without any.

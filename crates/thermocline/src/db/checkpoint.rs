@@ -40,8 +40,8 @@ impl Drop for HoldFreezes<'_> {
     }
 }
 
-/// The writes through a sequence number, as edits and the versions that hold their tables. Nothing beside: memtables and promotion
-/// caches would stay in memory for as long as tables are copied (I8).
+/// The writes through a sequence number, as edits and the versions that hold their tables. Nothing
+/// beside: what is in memory only would stay there for as long as tables are copied (I8).
 pub(super) type Pinned = (SeqNo, Vec<VersionEdit>, Vec<Arc<Version>>);
 
 impl Engine {

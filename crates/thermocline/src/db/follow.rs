@@ -204,8 +204,8 @@ impl std::iter::FusedIterator for LogReader {}
 mod tests {
     use super::*;
     use crate::executor::Stepped;
+    use crate::metrics::Purpose;
     use crate::options::Options;
-    use crate::purpose::Purpose;
     use crate::storage::Memory;
 
     fn open() -> Db {

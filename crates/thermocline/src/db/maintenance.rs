@@ -240,7 +240,7 @@ impl Engine {
 
     /// Waits until one of the compactions that were `seen` may have ended. Not for all: under writes there is always one.
     fn wait_compaction_ends(&self, seen: Seen) -> Result<()> {
-        // A promotion that is being installed keeps L0 above it in place for a moment.
+        // Older records that are being installed keep L0 above it in place for a moment.
         let is_installing = |tree: &Arc<Tree>| tree.state.lock().reservations.is_installing();
         let mut ended = || {
             seen.may_have_ended_by(self.background.compactions.look())

@@ -7,11 +7,11 @@ use super::Tree;
 use super::stall::Reason;
 use crate::cache::RecordCache;
 use crate::error::Result;
+use crate::metrics::Purpose;
 use crate::metrics::{
     HeatReport, IoMetrics, KeyspaceMetrics, LevelMetrics, MemoryMetrics, Metrics, StallMetrics,
     TierMetrics,
 };
-use crate::purpose::Purpose;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tier::Tier;
 use crate::version::MAX_LEVELS;

@@ -14,7 +14,7 @@ use crate::iter::InternalIterator;
 use crate::key::{InternalKey, Kind, MAX_SEQ, SeqNo};
 use crate::memtable::MemtableIter;
 use crate::merge::MergingIter;
-use crate::purpose::Purpose;
+use crate::metrics::Purpose;
 use crate::read::Superversion;
 use crate::sync::Arc;
 use crate::table::ScanOptions;
@@ -150,7 +150,7 @@ impl Range {
         for memtable in memtables.filter(|memtable| !memtable.is_empty()) {
             children.push(Box::new(MemtableIter::new(Arc::clone(memtable))));
         }
-        // The promotion caches hold nothing that does not lie below them (I6).
+        // What waits beside the levels lies below them, too (I6).
         for run in self.superversion.runs() {
             // A table outside the bounds is not even opened at an end: its damage is none of theirs.
             match run {

@@ -338,7 +338,7 @@ fn visible_value(record: Option<Record>) -> Option<Value> {
     record.filter(|r| r.kind == Kind::Put).map(|r| r.value)
 }
 
-/// The record of `key` below the memtables: what is found first is newest (I1). `promoted` looks into the promotion caches.
+/// The record of `key` below the memtables: what is found first is newest (I1). `promoted` looks at what waits between levels.
 fn search(
     from: &Superversion,
     key: &[u8],

@@ -198,7 +198,7 @@ impl Tree {
             state.reservations.release(epoch);
         }
         let publish = |view| self.publish(now.with(version, immutables, view));
-        let taken = self.placed.install(what, &now.promotion, publish);
+        let taken = self.placed.install(what, &now.waiting, publish);
         state.past.push(&now.version, engine.clock.now());
         for &(_, through) in &edit.flushed_through {
             state.flushed_through = state.flushed_through.max(through);

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::ids::table_number;
+use crate::metrics::Purpose;
 use crate::placement::discard;
-use crate::purpose::Purpose;
 use crate::storage::{LogStore, Medium, is_of_directory};
 use crate::sync::Arc;
 use crate::tier::{Tier, copy_number};

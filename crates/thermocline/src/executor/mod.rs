@@ -40,7 +40,7 @@ pub enum Lane {
     Flush,
     /// Compactions.
     Compaction,
-    /// Tracking of hotness, and promotion: nobody waits for these.
+    /// Tracking of what is hot, and bringing it up: nobody waits for these.
     Hotness,
 }
 

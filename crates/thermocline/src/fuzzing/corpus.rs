@@ -9,7 +9,7 @@ use super::{NUMBER, TARGETS, sealed, table_meta};
 use crate::ids::table_file_name;
 use crate::key::{InternalKey, Kind};
 use crate::log_format::FileKind;
-use crate::purpose::Purpose;
+use crate::metrics::Purpose;
 use crate::table::{TableBuilder, TableIdentity};
 use crate::version::edit::{PlacedBy, VersionEdit};
 use crate::version::identity;

@@ -20,7 +20,7 @@ use crate::ids::table_file_name;
 use crate::iter::InternalIterator;
 use crate::key::{InternalKey, KeyRange, MAX_SEQ};
 use crate::log_format::{FileHeader, FileKind, put_record};
-use crate::purpose::Purpose;
+use crate::metrics::Purpose;
 use crate::sync::Arc;
 use crate::table::TableMeta;
 use crate::table::{ReadTrace, ScanOptions, Table};

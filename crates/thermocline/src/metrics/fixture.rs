@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::Purpose;
 use super::*;
-use crate::purpose::Purpose;
 
 fn tier(index: u64) -> TierMetrics {
     let base = (index + 1) * 1_000_000;

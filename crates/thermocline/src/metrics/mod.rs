@@ -8,6 +8,7 @@ mod human;
 mod keyspace;
 mod latency;
 mod prometheus;
+mod purpose;
 mod section;
 mod snapshot;
 mod text;
@@ -17,6 +18,7 @@ pub(crate) use cpu::{Counted, CpuTimes};
 pub use hotrap::{HeatPoint, HeatReport, HotKey, HotRapMetrics, RaltMetrics, Refusal};
 pub use keyspace::KeyspaceMetrics;
 pub(crate) use latency::LatencyRecorder;
+pub use purpose::Purpose;
 pub use snapshot::{
     CompactionMetrics, HitMetrics, IoMetrics, LatencyMetrics, LevelMetrics, MemoryMetrics, Metrics,
     RecordCacheMetrics, StallMetrics, TierMetrics,

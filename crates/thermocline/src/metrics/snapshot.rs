@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::Purpose;
 use super::{CpuMetrics, HotRapMetrics, KeyspaceMetrics};
-use crate::purpose::Purpose;
 
 /// Operations and bytes of one purpose on one tier.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -118,7 +118,8 @@ pub(crate) trait PlacementPolicy: Send + Sync {
     }
 
     /// Who chooses among the outputs of the crossing `plan`, in which `joining` take part; none where
-    /// there is no choice.
+    /// there is no choice. Of what comes from above some part has to go down, whatever is hot: a
+    /// crossing may be what makes room on a tier that is full.
     fn router(
         &self,
         tree: &Tree,

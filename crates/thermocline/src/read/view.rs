@@ -24,7 +24,8 @@ pub(crate) struct Superversion {
     /// Frozen memtables, newest first (I1).
     pub(crate) immutables: Vec<Arc<Memtable>>,
     pub(crate) version: Arc<Version>,
-    pub(crate) promotion: PromotionView,
+    /// What waits between level f and what is below.
+    pub(crate) waiting: PromotionView,
     /// *f*: the last level of the fast tier.
     last_fast_level: usize,
     /// No record below level f has a higher sequence number.
@@ -62,17 +63,17 @@ impl<'a> Run<'a> {
 
 impl Superversion {
     /// The state of a keyspace with the tables of `version`, and nothing in memory.
-    pub(crate) fn new(version: Version, last_fast_level: u8, promotion: PromotionView) -> Self {
+    pub(crate) fn new(version: Version, last_fast_level: u8, waiting: PromotionView) -> Self {
         let empty = Self {
             active: Arc::default(),
             immutables: Vec::new(),
             version: Arc::default(),
-            promotion: promotion.clone(),
+            waiting: waiting.clone(),
             last_fast_level: usize::from(last_fast_level),
             newest_below: 0,
             has_tables: false,
         };
-        empty.with(version, Vec::new(), promotion)
+        empty.with(version, Vec::new(), waiting)
     }
 
     /// This state with other tables, frozen memtables and promotion caches.
@@ -80,7 +81,7 @@ impl Superversion {
         &self,
         version: Version,
         immutables: Vec<Arc<Memtable>>,
-        promotion: PromotionView,
+        waiting: PromotionView,
     ) -> Self {
         Self {
             active: Arc::clone(&self.active),
@@ -88,7 +89,7 @@ impl Superversion {
             newest_below: newest_below(&version, self.last_fast_level),
             has_tables: version.last_level().is_some(),
             version: Arc::new(version),
-            promotion,
+            waiting,
             last_fast_level: self.last_fast_level,
         }
     }
@@ -103,9 +104,9 @@ impl Superversion {
     }
 
     /// This state with other promotion caches.
-    pub(crate) fn with_view(&self, promotion: PromotionView) -> Self {
+    pub(crate) fn with_view(&self, waiting: PromotionView) -> Self {
         Self {
-            promotion,
+            waiting,
             ..self.clone()
         }
     }
@@ -120,7 +121,7 @@ impl Superversion {
     #[inline]
     pub(crate) fn below_memtables(&self) -> impl Iterator<Item = Place<'_>> {
         let down_to_f = self.down_to_f().map(Place::Tables);
-        let promoted = once(Place::Promoted(&self.promotion));
+        let promoted = once(Place::Promoted(&self.waiting));
         down_to_f
             .chain(promoted)
             .chain(self.below_f().map(Place::Tables))

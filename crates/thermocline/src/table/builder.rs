@@ -16,8 +16,8 @@ use crate::cache::HeldBuffer;
 use crate::error::{Error, Result};
 use crate::ids::{FileId, KeyspaceId, table_file_name};
 use crate::key::{InternalKey, Kind, MAX_KEY_LEN, MAX_VALUE_LEN};
+use crate::metrics::Purpose;
 use crate::options::{Compression, FilterPolicy};
-use crate::purpose::Purpose;
 use crate::sync::Arc;
 use crate::tier::{CountedWriter, Tier};
 

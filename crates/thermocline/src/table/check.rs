@@ -10,7 +10,7 @@ use super::stored::{self, BlockHandle};
 use super::tail::Tail;
 use crate::error::{Error, Result};
 use crate::key::{Kind, SeqNo};
-use crate::purpose::Purpose;
+use crate::metrics::Purpose;
 use crate::storage::IoBuf;
 
 /// Bytes read in one I/O.

@@ -8,7 +8,7 @@ use super::stored;
 use crate::error::{Error, Result};
 use crate::ids::{FileId, MAX_NUMBER, table_file_name};
 use crate::key::MAX_SEQ;
-use crate::purpose::Purpose;
+use crate::metrics::Purpose;
 use crate::sync::Arc;
 use crate::tier::{Tier, TierFile};
 

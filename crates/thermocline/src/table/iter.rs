@@ -12,7 +12,7 @@ use crate::cache::HeldBuffer;
 use crate::error::Result;
 use crate::iter::InternalIterator;
 use crate::key::{InternalKey, Kind};
-use crate::purpose::Purpose;
+use crate::metrics::Purpose;
 use crate::storage::IoBuf;
 use crate::storage::background::Background;
 use crate::sync::Arc;

@@ -8,7 +8,7 @@ use super::reader::Table;
 use super::stored::{self, BlockHandle};
 use crate::error::{Error, Result};
 use crate::key::{InternalKey, Kind};
-use crate::purpose::Purpose;
+use crate::metrics::Purpose;
 use crate::sync::Arc;
 
 /// A part of a table that could not be read.

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::reader::{ReadTrace, Table};
 use super::stored::BlockHandle;
 use crate::error::Result;
-use crate::purpose::Purpose;
+use crate::metrics::Purpose;
 use crate::storage::{IoBuf, ReadRequest};
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;

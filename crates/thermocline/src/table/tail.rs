@@ -10,7 +10,7 @@ use super::partitions::TopIndex;
 use super::properties::TableProperties;
 use super::stored::{self, BlockHandle, Damage};
 use crate::error::{Error, Result};
-use crate::purpose::Purpose;
+use crate::metrics::Purpose;
 use crate::tier::TierFile;
 
 /// What opening reads at the end of a file at most: the top-level index, the properties and the

@@ -13,8 +13,8 @@ use super::{Located, ReadTrace, ScanOptions, Table, TableIter};
 use crate::error::{Error, Result};
 use crate::iter::InternalIterator;
 use crate::key::{InternalKey, Kind, MAX_KEY_LEN, MAX_SEQ};
+use crate::metrics::Purpose;
 use crate::options::{Compression, FilterPolicy, TierOptions};
-use crate::purpose::Purpose;
 use crate::storage::operation::MAX_OPERATION;
 use crate::sync::Arc;
 

@@ -4,7 +4,7 @@ use super::filter;
 use super::index::BlockWeight;
 use super::reader::{ReadTrace, Table};
 use crate::error::Result;
-use crate::purpose::Purpose;
+use crate::metrics::Purpose;
 
 /// No record has a trailer above it: seeking to it finds the first record of a user key.
 const FIRST: u64 = u64::MAX;

@@ -232,9 +232,9 @@ impl Scene {
         plan.to = to;
         plan.outputs[0].level = to as u8;
         plan.lower = Vec::new();
-        let before = self.tree().pin().promotion.crossings;
+        let before = self.tree().pin().waiting.crossings;
         self.start(plan);
-        while self.tree().pin().promotion.crossings == before {
+        while self.tree().pin().waiting.crossings == before {
             assert!(self.stepped.step(), "the crossing has failed");
         }
     }
@@ -312,7 +312,7 @@ impl Scene {
 
     /// The version of `key` in the promotion caches.
     pub(crate) fn cached(&self, key: &str) -> Option<String> {
-        let record = self.tree().pin().promotion.get(key.as_bytes(), MAX_SEQ);
+        let record = self.tree().pin().waiting.get(key.as_bytes(), MAX_SEQ);
         version(record.map(|record| record.value))
     }
 

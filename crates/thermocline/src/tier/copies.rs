@@ -14,7 +14,7 @@ use arc_swap::ArcSwapOption;
 use super::{CountedWriter, Tier, TierFile};
 use crate::error::{Error, Result};
 use crate::ids::MAX_NUMBER;
-use crate::purpose::Purpose;
+use crate::metrics::Purpose;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use crate::sync::{Arc, Mutex};
 

@@ -4,8 +4,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
 use crate::ids::{FileId, MAX_NUMBER};
+use crate::metrics::Purpose;
 use crate::points::{Points, point};
-use crate::purpose::Purpose;
 use crate::storage::LogStore;
 use crate::tier::Tier;
 

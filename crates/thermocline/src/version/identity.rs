@@ -4,7 +4,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::coding::Decoder;
 use crate::error::{Error, Result};
-use crate::purpose::Purpose;
+use crate::metrics::Purpose;
 use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::tier::Tier;

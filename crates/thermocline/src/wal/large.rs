@@ -7,8 +7,8 @@ use super::record::GroupHeader;
 use crate::coding::put_varint;
 use crate::error::Result;
 use crate::log_format::{RECORD_HEADER_LEN, record_header};
+use crate::metrics::Purpose;
 use crate::points::point;
-use crate::purpose::Purpose;
 
 /// Bytes of batches from which on a record is not buffered.
 pub(super) const LARGE_RECORD: usize = 1 << 20;

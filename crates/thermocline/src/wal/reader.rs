@@ -10,7 +10,7 @@ use crate::batch;
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
 use crate::log_format::{Found, Records};
-use crate::purpose::Purpose;
+use crate::metrics::Purpose;
 use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::tier::Tier;

@@ -10,8 +10,8 @@
 use super::segment::{ClosedSegment, segment_file_name};
 use crate::error::{Error, Result};
 use crate::ids::FileId;
+use crate::metrics::Purpose;
 use crate::points::{Points, point};
-use crate::purpose::Purpose;
 use crate::storage::LogStore;
 use crate::tier::Tier;
 

@@ -131,7 +131,7 @@ mod tests {
     use crate::storage::Memory;
     use crate::testing::scene::{self, Scene};
 
-    /// Backups, checkpoints and verifications pinned memtables and promotion caches together with the tables. What was flushed while
+    /// Backups, checkpoints and verifications pinned what was in memory together with the tables. What was flushed while
     /// they copied or read, for hours perhaps, stayed in memory until they ended, in nobody's count (I8).
     #[test]
     fn a_backup_keeps_no_memtable() {

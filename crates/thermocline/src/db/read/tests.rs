@@ -1,7 +1,7 @@
 use super::*;
 use crate::Db;
+use crate::metrics::Purpose;
 use crate::options::Options;
-use crate::purpose::Purpose;
 use crate::storage::Memory;
 
 fn open(medium: &Arc<Memory>) -> Db {

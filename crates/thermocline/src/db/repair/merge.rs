@@ -8,7 +8,7 @@ use super::plan::{Merge, Plan, open};
 use crate::error::{Error, Result};
 use crate::ids::FileId;
 use crate::key::InternalKey;
-use crate::purpose::Purpose;
+use crate::metrics::Purpose;
 use crate::sync::Arc;
 use crate::table::TableMeta;
 use crate::table::{Salvage, TableBuilder, TableIdentity};

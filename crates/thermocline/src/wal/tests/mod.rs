@@ -13,9 +13,9 @@ use crate::batch::{Batch, Ops};
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
 use crate::log_format::{FILE_HEADER_LEN, Found, Records};
+use crate::metrics::Purpose;
 use crate::options::RecoveryMode::{self, Strict, Tolerant};
 use crate::points::Points;
-use crate::purpose::Purpose;
 use crate::sync::Arc;
 
 const DB: u128 = 77;

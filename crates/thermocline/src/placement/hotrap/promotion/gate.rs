@@ -118,7 +118,7 @@ impl PromotionGate {
             return Err(Refusal::OldSnapshot);
         }
         let state = self.state.lock();
-        if state.installed != seen.promotion.crossings {
+        if state.installed != seen.waiting.crossings {
             return Err(Refusal::Overtaken);
         }
         if state.claims.iter().any(|c| c.concerns(key, seen, seq)) {

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::ids::KeyspaceId;
 use crate::iter::InternalIterator;
 use crate::key::{InternalKey, Kind, MAX_SEQ};
-use crate::purpose::Purpose;
+use crate::metrics::Purpose;
 use crate::sync::Arc;
 use crate::table::{ScanOptions, TableIter};
 

@@ -15,9 +15,9 @@ use super::version::{Tracked, Version};
 use super::worker::Worker;
 use crate::error::{Damaged, Error};
 use crate::ids::KeyspaceId;
+use crate::metrics::Purpose;
 use crate::metrics::{IoMetrics, RaltMetrics};
 use crate::options::HotRapOptions;
-use crate::purpose::Purpose;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
 

@@ -207,9 +207,9 @@ impl Scene {
         (plan.to, plan.is_move) = (5, true);
         plan.outputs[0].level = 5;
         plan.lower.clear();
-        let before = self.tree().pin().promotion.crossings;
+        let before = self.tree().pin().waiting.crossings;
         self.start(plan);
-        while self.tree().pin().promotion.crossings == before {
+        while self.tree().pin().waiting.crossings == before {
             assert!(self.stepped.step(), "the move has failed");
         }
     }

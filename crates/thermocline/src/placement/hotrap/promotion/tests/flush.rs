@@ -485,5 +485,5 @@ fn a_record_that_was_read_once_is_not_promoted_however_long_it_waits() {
 pub(super) fn check_released(scene: &Scene) {
     let state = scene.tree().state.lock();
     assert_eq!(state.reservations.limit(false), u64::MAX);
-    assert_eq!(scene.tree().pin().promotion.caches.len(), 1);
+    assert_eq!(scene.tree().pin().waiting.caches.len(), 1);
 }

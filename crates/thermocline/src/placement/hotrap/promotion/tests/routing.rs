@@ -122,7 +122,7 @@ fn the_older_versions_of_a_hot_key_go_down() {
         assert!(old.is_none(), "on level {}", table.meta.level);
     }
     scene.check_snapshot(&snapshot, &before, &KEYS, "crossed again");
-    assert!(pinned.promotion.get(b"k05", MAX_SEQ).is_none());
+    assert!(pinned.waiting.get(b"k05", MAX_SEQ).is_none());
 }
 
 /// While a crossing runs, no other job writes to level f within its keys, and none takes its inputs.

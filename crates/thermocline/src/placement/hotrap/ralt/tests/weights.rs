@@ -3,10 +3,10 @@
 use super::reopening::{assert_begun_anew, reopen};
 use super::*;
 use crate::key::{InternalKey, Kind};
+use crate::metrics::Purpose;
 use crate::placement::hotrap::ralt::histogram::Histogram;
 use crate::placement::hotrap::ralt::record::tracked_key;
 use crate::placement::hotrap::ralt::state::{State, TableState};
-use crate::purpose::Purpose;
 use crate::table::{TableBuilder, TableIdentity};
 
 /// Leaves two tables of level 1. In each is one record, of the key of the table's number, whose weight is the largest that fits; all
