@@ -14,6 +14,7 @@ use super::bypass::BypassWorth;
 use super::plan::{Cause, Plan, Running, union};
 use super::table_size::TableSizes;
 use super::targets::LevelTargets;
+use super::upper::Upper;
 use crate::db::Passed;
 use crate::ids::FileId;
 use crate::key::{KeyRange, SeqNo};
@@ -214,7 +215,7 @@ impl Picker<'_> {
         Plan {
             from: level,
             to: level,
-            upper: tables,
+            upper: Upper::Tables(tables),
             lower: Vec::new(),
             outputs: vec![self.output(level)],
             // Nothing comes to a level below f from elsewhere.
@@ -263,7 +264,7 @@ impl Picker<'_> {
         Some(Plan {
             from,
             to,
-            upper,
+            upper: Upper::Tables(upper),
             lower,
             outputs,
             is_crossing,
@@ -441,7 +442,7 @@ mod tests {
         ];
         let first = with_picker(tables.to_vec(), PLANNED, |picker| {
             let plan = picker.pick_level(F).unwrap();
-            plan.upper[0].meta.range.first.clone()
+            plan.upper.tables()[0].meta.range.first.clone()
         });
         assert_eq!(first, "cheap");
     }

@@ -1,6 +1,7 @@
 //! What a compaction takes, where it writes, and what it keeps others from touching.
 
 use super::bypass::Bypass;
+use super::upper::Upper;
 use crate::ids::FileId;
 use crate::key::KeyRange;
 use crate::placement::Output;
@@ -16,8 +17,8 @@ pub(crate) struct Plan {
     pub(crate) from: usize,
     /// The level below, or `from` itself of a table that is written anew where it lies.
     pub(crate) to: usize,
-    /// Tables of `from`; of L0 newest first.
-    pub(crate) upper: Vec<Arc<TableHandle>>,
+    /// What comes from `from`.
+    pub(crate) upper: Upper,
     /// Tables of `to` that meet the hull.
     pub(crate) lower: Vec<Arc<TableHandle>>,
     /// Where records may go, the level `to` first; the job's router chooses among these.
@@ -61,12 +62,12 @@ impl Plan {
             let mut outputs = self.outputs.iter();
             outputs.all(|output| output.tier != table.meta.tier)
         };
-        self.is_in_place() && !self.upper.iter().any(changes_tier)
+        self.is_in_place() && !self.upper.tables().iter().any(changes_tier)
     }
 
     /// All inputs.
     pub(crate) fn inputs(&self) -> impl Iterator<Item = &Arc<TableHandle>> {
-        self.upper.iter().chain(&self.lower)
+        self.upper.tables().iter().chain(&self.lower)
     }
 
     /// The range of user keys of all inputs.
@@ -77,19 +78,19 @@ impl Plan {
     /// The range of user keys of its inputs of level `from`: of that level it may write to no more
     /// than this (I11).
     pub(crate) fn hull(&self) -> Option<KeyRange> {
-        union(self.upper.iter())
+        self.upper.hull()
     }
 
     /// What of it needs no room: the way down of its last table, of L0 the oldest (I2), by an edit alone. None where that meets
     /// another input or changes its tier, of what passes level f by, and of what is written anew where it lies.
     pub(crate) fn as_move(&self) -> Option<Plan> {
-        let table = self.upper.last()?;
+        let table = self.upper.tables().last()?;
         let mut others = self.inputs().filter(|other| !Arc::ptr_eq(other, table));
         let is_met = others.any(|other| other.meta.range.meets(&table.meta.range));
         let stays_on_tier = self.outputs.first()?.tier == table.meta.tier;
         let goes_down = self.to != self.from && self.bypass.is_none();
         (goes_down && stays_on_tier && !is_met).then(|| Plan {
-            upper: vec![Arc::clone(table)],
+            upper: Upper::Tables(vec![Arc::clone(table)]),
             lower: Vec::new(),
             is_move: true,
             ..self.clone()
@@ -98,7 +99,7 @@ impl Plan {
 
     /// The highest epoch of its inputs of L0, if it is a compaction of L0 (I2).
     pub(crate) fn newest_of_l0(&self) -> Option<u64> {
-        let epochs = self.upper.iter().map(|table| table.meta.epoch);
+        let epochs = self.upper.tables().iter().map(|table| table.meta.epoch);
         epochs.max().filter(|_| self.from == 0)
     }
 
@@ -205,7 +206,7 @@ mod tests {
         Plan {
             from: 0,
             to,
-            upper: vec![Arc::clone(&version.levels[0].tables[table])],
+            upper: Upper::Tables(vec![Arc::clone(&version.levels[0].tables[table])]),
             lower: Vec::new(),
             outputs: vec![Output {
                 level: to as u8,

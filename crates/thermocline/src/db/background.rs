@@ -190,7 +190,7 @@ impl Engine {
         let helped = |(_, plan): &(Arc<Tree>, Plan)| self.is_helped_by_crossing(plan);
         let can_be = |(_, plan): &(Arc<Tree>, Plan)| {
             self.is_helped_by_crossing(plan)
-                && self.could_be_free(self.wanted_on_fast(plan), &plan.upper)
+                && self.could_be_free(self.wanted_on_fast(plan), plan.upper.tables())
         };
         let first = candidates.iter().position(can_be);
         let first = first.or_else(|| candidates.iter().position(helped));
@@ -354,7 +354,7 @@ impl Engine {
             (Some(first), _) if first.tier == fast.index => {
                 expected_len(plan.inputs(), fast).saturating_add(self.compaction_margin())
             }
-            (_, Some(_)) => expected_len(plan.upper.iter(), fast),
+            (_, Some(_)) => expected_len(plan.upper.tables().iter(), fast),
             // Where none is free, nothing of it stays there.
             _ => 0,
         }
@@ -376,7 +376,8 @@ impl Engine {
         }
         // What it brings down stays until it has ended; what it meets may go, and it is smaller then.
         let wanted = self.wanted_on_fast(&plan);
-        if self.is_helped_by_crossing(&plan) && self.start_crossing_for(wanted, &plan.upper) {
+        if self.is_helped_by_crossing(&plan) && self.start_crossing_for(wanted, plan.upper.tables())
+        {
             return true;
         }
         if point!(self.points, "compaction.no_crossing").is_err() || self.is_compacting() {
@@ -416,12 +417,12 @@ impl Engine {
         }
         // What stays on the fast tier takes no more than what comes from there, so that a crossing makes
         // room: the job's router has no more to give.
-        let stays: u64 = plan.upper.iter().map(|table| table.meta.len).sum();
+        let stays: u64 = plan.upper.bytes();
         for output in outputs.filter(|_| !plan.is_move) {
             let tier = &self.tiers[usize::from(output.tier)];
             // Of a bypass it may be all, and cannot be less for want of room.
             let stays = match plan.bypass {
-                Some(_) => expected_len(plan.upper.iter(), tier),
+                Some(_) => expected_len(plan.upper.tables().iter(), tier),
                 None => stays,
             };
             match tier.reserve(stays) {

@@ -3,18 +3,16 @@
 use super::Engine;
 use super::background::Work;
 use super::tree::Tree;
-use crate::compaction::VersionFilter;
+use crate::compaction::{Origin, Pass, Sink, Upper, VersionFilter, Watch};
 use crate::error::{Error, Result};
 use crate::executor::{Job, Step};
-use crate::iter::InternalIterator;
-use crate::memtable::{Memtable, MemtableIter};
+use crate::memtable::Memtable;
 use crate::metrics::Purpose;
-use crate::placement::Installed;
+use crate::placement::{Installed, NoChoice, Output};
 use crate::points::point;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
-use crate::table::TableMeta;
-use crate::table::{TableBuilder, TableIdentity};
+use crate::table::{ScanOptions, TableMeta};
 use crate::tier::{Reservation, Tier};
 use crate::version::AfterRemoval;
 use crate::version::edit::VersionEdit;
@@ -114,25 +112,42 @@ impl Drop for FlushJob {
     }
 }
 
+/// What a flush has written.
+#[derive(Default)]
+struct Flushed {
+    table: Option<TableMeta>,
+}
+
+impl Watch for Flushed {
+    /// L0 is never the bottom: tombstones stay.
+    fn is_bottom(&self, _key: &[u8]) -> bool {
+        false
+    }
+
+    fn written(&mut self, table: TableMeta) -> Result<()> {
+        self.table = Some(table);
+        Ok(())
+    }
+}
+
 impl Engine {
     fn flush_memtable(&self, tree: &Arc<Tree>, memtable: &Arc<Memtable>) -> Result<()> {
         self.background.check_writable()?;
         point!(self.points, "flush.start")?;
         // I5: what the edit will call flushed must not be ahead of the log of other keyspaces.
         self.commit.log_sync.sync_through(memtable.last_seq())?;
-        let (tier, mut space) = self.reserve_for_flush(memtable.table_len())?;
-        let meta = self.write_l0_table(tree, memtable, &tier)?;
-        space.use_for_file(meta.len);
+        let (tier, space) = self.reserve_for_flush(memtable.table_len())?;
+        let table = self.write_l0_table(tree, memtable, &tier, space)?;
         point!(self.points, "flush.written")?;
         let edit = VersionEdit {
-            added: vec![meta.clone()],
+            added: table.iter().cloned().collect(),
             flushed_through: vec![(tree.id, memtable.last_seq())],
             next_file: Some(self.files.next.load(Ordering::Relaxed)),
             last_seq: Some(memtable.last_seq()),
             ..VersionEdit::default()
         };
-        if let Err(error) = self.install_flush(tree, memtable, &meta, &edit) {
-            self.discard_outputs(&[meta], &error);
+        if let Err(error) = self.install_flush(tree, memtable, &edit) {
+            self.discard_outputs(&edit.added, &error);
             return Err(error);
         }
         self.stats.count_flush();
@@ -147,10 +162,10 @@ impl Engine {
         &self,
         tree: &Arc<Tree>,
         memtable: &Arc<Memtable>,
-        meta: &TableMeta,
         edit: &VersionEdit,
     ) -> Result<()> {
-        let table = self.open_table(meta.clone())?;
+        let tables = edit.added.iter().map(|meta| self.open_table(meta.clone()));
+        let tables = tables.collect::<Result<Vec<_>>>()?;
         point!(self.points, "flush.before_edit")?;
         // Before any reader can miss the memtable: see `record_cache`.
         self.invalidate_cached(tree, memtable)?;
@@ -159,13 +174,7 @@ impl Engine {
         self.check_not_dropped(tree)?;
         manifest.append(edit)?;
         let mut state = tree.state.lock();
-        tree.install(
-            self,
-            &mut state,
-            edit,
-            vec![table],
-            Installed::Flush(memtable),
-        );
+        tree.install(self, &mut state, edit, tables, Installed::Flush(memtable));
         self.sequence
             .log_floor
             .fetch_max(memtable.last_seq(), Ordering::Release);
@@ -197,35 +206,37 @@ impl Engine {
         }
     }
 
+    /// A table of what somebody may still see of `memtable`; none where that is nothing.
     fn write_l0_table(
         &self,
         tree: &Tree,
         memtable: &Arc<Memtable>,
-        tier: &Arc<Tier>,
-    ) -> Result<TableMeta> {
-        let identity = TableIdentity {
-            database: self.identity.database,
-            keyspace: tree.id,
-            id: self.new_file(),
+        tier: &Tier,
+        space: Reservation,
+    ) -> Result<Option<TableMeta>> {
+        let output = Output {
             level: 0,
             tier: tier.index,
+        };
+        let origin = Origin {
+            purpose: Purpose::Flush,
             epoch: memtable.epoch(),
             replaces: Vec::new(),
-            gone: self.graveyard.dead(),
-            keyspace_name: tree.name.clone(),
         };
-        let mut builder = TableBuilder::new(tier, identity, memtable.bytes(), Purpose::Flush)?;
-        let mut filter = VersionFilter::new(self.snapshots.boundaries(|| self.visible()));
-        let mut iter = MemtableIter::new(Arc::clone(memtable));
-        iter.seek_to_first()?;
-        while iter.valid() {
-            // L0 is never the bottom: tombstones stay.
-            if filter.keep(iter.key(), || false) {
-                builder.add(iter.key(), iter.value())?;
-            }
-            iter.next()?;
-        }
-        builder.finish()
+        let sink = Sink::of_one(output, origin, space, memtable.bytes());
+        let filter = VersionFilter::new(self.snapshots.boundaries(|| self.visible()));
+        let upper = Upper::Memtable(Arc::clone(memtable));
+        let how = ScanOptions {
+            purpose: Purpose::Flush,
+            readahead: 0,
+            fill_cache: false,
+            to_end: true,
+        };
+        let children = upper.cursors(0, how);
+        let mut pass = Pass::new(children, 1, filter, Box::new(NoChoice), vec![sink])?;
+        let mut flushed = Flushed::default();
+        while pass.advance(self, tree, &mut flushed)? {}
+        Ok(flushed.table)
     }
 
     /// Removes tables that were written but are not going to be installed. When the edit's sync

@@ -204,7 +204,11 @@ impl Engine {
                 Manual::Done => return Ok(()),
                 Manual::Start(plan) => {
                     let inputs: Vec<_> = plan.inputs().map(|table| table.meta.id).collect();
-                    let passed = plan.upper.iter().map(|table| &table.meta.range.last);
+                    let passed = plan
+                        .upper
+                        .tables()
+                        .iter()
+                        .map(|table| &table.meta.range.last);
                     let passed = passed.max().cloned();
                     let is_in_place = plan.is_in_place();
                     self.background.clear(Work::Compaction);

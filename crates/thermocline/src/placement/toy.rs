@@ -5,7 +5,7 @@ use crate::compaction::{Hotness, Plan};
 use crate::db::{Db, Tree};
 use crate::executor::Stepped;
 use crate::key::{InternalKey, Kind};
-use crate::options::{Options, Placement};
+use crate::options::{Compression, Options, Placement};
 use crate::storage::Memory;
 use crate::sync::Arc;
 use crate::version::edit::PlacedBy;
@@ -26,7 +26,7 @@ impl PlacementPolicy for Keeper {
     }
 
     fn router(&self, _: &Tree, plan: &Plan, _: Option<&Joining>) -> Option<Box<dyn Router>> {
-        let input: u64 = plan.upper.iter().map(|table| table.raw_bytes()).sum();
+        let input: u64 = plan.upper.raw_bytes();
         let keeping = Keeping {
             may_stay: input / 10 * 9,
         };
@@ -76,6 +76,7 @@ fn a_placement_of_ones_own_decides_where_records_live() {
     let open = |placement: Option<Arc<dyn PlacementPolicy>>| {
         let mut options = Options::two_tiers("/fast", 8 << 20, "/slow");
         options.placement = Placement::ByLevel;
+        options.tiers[1].compression = Compression::None;
         options.memtable_size = Some(64 << 10);
         let mut builder = Db::builder(options).executor(Arc::new(Stepped::new(1)));
         for (tier, medium) in media.iter().enumerate() {

@@ -3,6 +3,7 @@
 use super::Picker;
 use crate::compaction::bypass::{Bypass, Met};
 use crate::compaction::plan::{Cause, Plan};
+use crate::compaction::upper::Upper;
 use crate::sync::Arc;
 use crate::version::TableHandle;
 
@@ -51,7 +52,7 @@ impl Picker<'_> {
         Some(Plan {
             from,
             to,
-            upper: vec![Arc::clone(table)],
+            upper: Upper::Tables(vec![Arc::clone(table)]),
             lower: met(to).to_vec(),
             bypass: Some(Bypass {
                 tables: met(f).to_vec(),

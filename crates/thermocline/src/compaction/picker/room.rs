@@ -147,7 +147,7 @@ mod tests {
             let tables = [cheap, (F, "met", MIB, 0), (SLOW, "met", 3 * MIB, 1)];
             with_picker(tables.to_vec(), PLANNED, |picker| {
                 let (_, plan) = picker.pick_crossing(|_| true).unwrap();
-                plan.upper[0].meta.range.first.clone()
+                plan.upper.tables()[0].meta.range.first.clone()
             })
         };
         assert_eq!(crossing(0), "cheap");
@@ -198,7 +198,10 @@ mod tests {
     fn descent(tables: &[Drawn]) -> Option<(Bytes, bool)> {
         with_picker(tables.to_vec(), PLANNED, |picker| {
             let (_, plan) = picker.pick_descent(|_| true)?;
-            Some((plan.upper[0].meta.range.first.clone(), plan.is_move))
+            Some((
+                plan.upper.tables()[0].meta.range.first.clone(),
+                plan.is_move,
+            ))
         })
     }
 

@@ -24,7 +24,7 @@ fn picked(level: usize, tables: &[Drawn], hot: HotKeys<'_>) -> Bytes {
             ..*picker
         };
         let plan = picker.pick_level(level).unwrap();
-        plan.upper[0].meta.range.first.clone()
+        plan.upper.tables()[0].meta.range.first.clone()
     })
 }
 

@@ -122,7 +122,7 @@ fn nothing_goes_down_for_a_compaction_that_can_never_have_room() {
         engine.wanted_on_fast(&plan),
         engine.options.tiers[0].capacity,
     );
-    let held: u64 = plan.upper.iter().map(|table| table.meta.len).sum();
+    let held: u64 = plan.upper.bytes();
     assert!(
         wanted < all && wanted + held > all,
         "{wanted} beside {held}"

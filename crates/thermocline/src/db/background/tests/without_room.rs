@@ -52,7 +52,7 @@ fn the_oldest_table_of_l0_moves_as_it_is_where_there_is_no_room_for_all() {
     let _full = scene.take_all_space();
     let plan = scene.pick(0, &everything(), true);
     let plan = plan.expect("a compaction of L0");
-    assert_eq!(plan.upper.len(), 2);
+    assert_eq!(plan.upper.tables().len(), 2);
     scene.engine().start_manual(scene.tree(), plan).unwrap();
     scene.drain();
     let version = scene.tree().version();

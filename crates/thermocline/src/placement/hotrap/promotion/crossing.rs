@@ -32,7 +32,12 @@ impl HotRap {
             job,
             range,
             level: plan.from,
-            inputs: plan.upper.iter().map(|table| table.meta.id).collect(),
+            inputs: plan
+                .upper
+                .tables()
+                .iter()
+                .map(|table| table.meta.id)
+                .collect(),
         });
         let joins = plan.outputs.len() > 1 && self.switches.promotion_by_compaction;
         let hot = taken.into_iter().filter(|(key, promoted)| {
@@ -73,7 +78,7 @@ impl HotRap {
     ) -> Option<Box<dyn Router>> {
         let hull = plan.hull().filter(|_| plan.outputs.len() > 1)?;
         let hot = self.ralt.hot_keys(tree.id, &hull);
-        let input = plan.upper.iter().map(|table| table.raw_bytes()).sum();
+        let input = plan.upper.raw_bytes();
         let (promoted, switches) = (promoted.keys(), self.switches);
         let crossing = HotRouter::new(hull, input, hot, promoted, switches);
         Some(match &plan.bypass {

@@ -4,20 +4,21 @@ use bytes::Bytes;
 
 use super::cache::{Promoted, PromotionCache};
 use super::frozen::FrozenPromotion;
+use crate::compaction::{Origin, Sink};
 use crate::db::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::executor::{Job, Lane, Step};
 use crate::key::{InternalKey, Kind, MAX_SEQ};
 use crate::metrics::Activity;
 use crate::metrics::Purpose;
-use crate::placement::Installed;
 use crate::placement::hotrap::HotRap;
+use crate::placement::{Installed, Output};
 use crate::points::point;
 use crate::read::Superversion;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::table::TableMeta;
-use crate::table::{LongKeys, ReadTrace, TableBuilder, TableIdentity};
+use crate::table::{LongKeys, ReadTrace};
 use crate::tier::Reservation;
 use crate::version::edit::VersionEdit;
 
@@ -209,13 +210,12 @@ impl HotRap {
         tree: &Arc<Tree>,
         frozen: &FrozenPromotion,
         records: &[(Bytes, Arc<Promoted>)],
-        mut space: Reservation,
+        space: Reservation,
     ) -> Result<bool> {
         point!(engine.points, "promotion.frozen")?;
-        let Some(meta) = write_promoted(engine, tree, frozen, records, space.left())? else {
+        let Some(meta) = write_promoted(engine, tree, frozen, records, space)? else {
             return Ok(false);
         };
-        space.use_for_file(meta.len);
         match install_promotion(engine, tree, frozen, &meta) {
             Ok(true) => {
                 let by_flush = &self.promotions.by_flush;
@@ -243,44 +243,24 @@ fn write_promoted(
     tree: &Tree,
     frozen: &FrozenPromotion,
     records: &[(Bytes, Arc<Promoted>)],
-    reserved: u64,
+    space: Reservation,
 ) -> Result<Option<TableMeta>> {
-    let mut builder = None;
+    let output = Output { level: 0, tier: 0 };
+    let origin = Origin {
+        purpose: Purpose::Promotion,
+        epoch: frozen.epoch,
+        replaces: Vec::new(),
+    };
+    let size = space.left();
+    let mut sink = Sink::of_one(output, origin, space, size);
     for (key, promoted) in records {
-        if is_above(&frozen.pinned, key)? {
-            continue;
+        if !is_above(&frozen.pinned, key)? {
+            let key = InternalKey::new(key, promoted.seq, Kind::Put);
+            sink.add(engine, tree, key, &promoted.value)?;
         }
-        let builder = match &mut builder {
-            Some(builder) => builder,
-            none => none.insert(promotion_builder(engine, tree, frozen.epoch, reserved)?),
-        };
-        builder.add(
-            InternalKey::new(key, promoted.seq, Kind::Put),
-            &promoted.value,
-        )?;
     }
     point!(engine.points, "promotion.written")?;
-    builder.map(TableBuilder::finish).transpose()
-}
-
-fn promotion_builder(
-    engine: &Engine,
-    tree: &Tree,
-    epoch: u64,
-    reserved: u64,
-) -> Result<TableBuilder> {
-    let identity = TableIdentity {
-        database: engine.identity.database,
-        keyspace: tree.id,
-        id: engine.new_file(),
-        level: 0,
-        tier: 0,
-        epoch,
-        replaces: Vec::new(),
-        gone: engine.graveyard.dead(),
-        keyspace_name: tree.name.clone(),
-    };
-    TableBuilder::new(engine.fast(), identity, reserved, Purpose::Promotion)
+    sink.finish()
 }
 
 fn install_promotion(

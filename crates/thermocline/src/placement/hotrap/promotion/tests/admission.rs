@@ -203,7 +203,7 @@ fn a_table_that_moves_across_supersedes_what_is_cached() {
 impl Scene {
     fn cross_to_level_5_by_a_move(&self) {
         let mut plan = self.crossing();
-        assert_eq!(plan.upper[0].meta.tier, 1);
+        assert_eq!(plan.upper.tables()[0].meta.tier, 1);
         (plan.to, plan.is_move) = (5, true);
         plan.outputs[0].level = 5;
         plan.lower.clear();

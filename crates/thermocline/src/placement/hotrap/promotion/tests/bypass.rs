@@ -44,7 +44,7 @@ pub(super) fn run(scene: &Scene, plan: Plan) {
 /// has beside its records, which is a sixteenth of tables as small as these.
 fn written_above(scene: &Scene, plan: Plan) -> (u64, u64) {
     let on_above = || scene.tree().bytes_on(0)[ABOVE];
-    let others = on_above() - plan.upper[0].meta.len;
+    let others = on_above() - plan.upper.tables()[0].meta.len;
     let space = scene.engine().reserve_for(&mut plan.clone()).unwrap();
     let reserved = space[UP].left();
     drop(space);

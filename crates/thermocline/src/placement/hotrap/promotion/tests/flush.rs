@@ -161,7 +161,7 @@ fn compactions_of_l0_stay_below_a_reserved_place() {
         scene.put("k05", "new");
         scene.db.flush()?;
         let plan = scene.pick(0, &everything(), false).unwrap();
-        assert_eq!(plan.upper.len(), 1, "the older of two");
+        assert_eq!(plan.upper.tables().len(), 1, "the older of two");
         scene.start(plan);
         scene.drain();
         assert_eq!(scene.levels_of("k01")[0].0, 1);

@@ -1,0 +1,68 @@
+//! What a job merges from above: it need not be tables.
+
+use super::plan::union;
+use crate::iter::InternalIterator;
+use crate::key::KeyRange;
+use crate::memtable::{Memtable, MemtableIter};
+use crate::sync::Arc;
+use crate::table::ScanOptions;
+use crate::version::{LevelIter, TableHandle};
+
+/// What comes from above.
+#[derive(Debug, Clone)]
+pub(crate) enum Upper {
+    /// Tables of one level, of L0 newest first. They go once what comes of them is installed.
+    Tables(Vec<Arc<TableHandle>>),
+    /// A frozen memtable. Who flushes it lets it go.
+    Memtable(Arc<Memtable>),
+}
+
+impl Upper {
+    /// The tables, if it is tables.
+    pub(crate) fn tables(&self) -> &[Arc<TableHandle>] {
+        match self {
+            Upper::Tables(tables) => tables,
+            Upper::Memtable(_) => &[],
+        }
+    }
+
+    /// The range of user keys of the tables.
+    pub(crate) fn hull(&self) -> Option<KeyRange> {
+        union(self.tables().iter())
+    }
+
+    /// Bytes of the tables' files.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.tables().iter().map(|table| table.meta.len).sum()
+    }
+
+    /// Bytes of the tables' keys and values. Counts of a damaged or crafted table may come to
+    /// anything.
+    pub(crate) fn raw_bytes(&self) -> u64 {
+        let bytes = self.tables().iter().map(|table| table.raw_bytes());
+        bytes.fold(0, u64::saturating_add)
+    }
+
+    /// How many cursors there are over it. Tables of L0 overlap: each has one of its own.
+    pub(crate) fn runs(&self, level: usize) -> usize {
+        match self {
+            Upper::Tables(tables) if level == 0 => tables.len(),
+            _ => 1,
+        }
+    }
+
+    /// Cursors over its records, which come from `level`; in search order (I1).
+    pub(crate) fn cursors(&self, level: usize, how: ScanOptions) -> Vec<Box<dyn InternalIterator>> {
+        let over = |tables: Vec<Arc<TableHandle>>| {
+            Box::new(LevelIter::new(Arc::new(tables), how)) as Box<dyn InternalIterator>
+        };
+        match self {
+            Upper::Tables(tables) if level == 0 => {
+                let each = tables.iter().map(|table| over(vec![Arc::clone(table)]));
+                each.collect()
+            }
+            Upper::Tables(tables) => vec![over(tables.clone())],
+            Upper::Memtable(memtable) => vec![Box::new(MemtableIter::new(Arc::clone(memtable)))],
+        }
+    }
+}
