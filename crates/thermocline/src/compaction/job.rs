@@ -115,7 +115,12 @@ impl CompactionJob {
             seconds: 0.0,
         };
         let comes: u64 = plan.upper.iter().map(|table| table.meta.len).sum();
-        let sizes = TableSizes::new(&engine.options, &engine.sizes, tree.last_fast_level);
+        let sizes = TableSizes::new(
+            &engine.options,
+            &engine.sizes,
+            engine.fast().capacity(),
+            tree.last_fast_level,
+        );
         let table_size_of = |output: &Output| {
             let level = usize::from(output.level);
             sizes.of(level, version.levels[level].bytes + comes)

@@ -424,7 +424,7 @@ fn open_flash_cache(
     if !builder.options.has_flash_cache() {
         return Ok(None);
     }
-    let capacity = SpacePlan::new(&builder.options, sizes).flash_cache;
+    let capacity = SpacePlan::new(&builder.options, sizes, fast.planned_bytes()).flash_cache;
     let flash = open_flash(&FlashPlan {
         fast: &fast.options.path,
         capacity,

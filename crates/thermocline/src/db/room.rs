@@ -65,7 +65,7 @@ impl FastRooms {
 impl Engine {
     /// What the levels down to Lf of all keyspaces are to hold in the long run, in bytes.
     pub(super) fn planned_room(&self) -> u64 {
-        SpacePlan::new(&self.options, &self.sizes).levels
+        SpacePlan::new(&self.options, &self.sizes, self.fast().planned_bytes()).levels
     }
 
     /// What each of `tree`'s levels down to Lf is to hold in the long run, in bytes.
@@ -78,7 +78,7 @@ impl Engine {
     /// The room of the levels on the fast tier, to be divided between keyspaces.
     pub(crate) fn fast_rooms(&self) -> FastRooms {
         let shares = self.shares();
-        let plan = SpacePlan::new(&self.options, &self.sizes);
+        let plan = SpacePlan::new(&self.options, &self.sizes, self.fast().planned_bytes());
         let planned = plan.levels;
         let hot = self.ralt.is_some();
         let hot = hot.then(|| self.room_of_last_levels(&shares).max(planned / 4));
@@ -94,7 +94,7 @@ impl Engine {
         }
     }
 
-    /// What the last fast levels of all keyspaces may take: the capacity less everything else on
+    /// What the last fast levels of all keyspaces may take: what is planned less everything else on
     /// the tier, and less what the next compactions need while their inputs are still there.
     pub(super) fn room_of_last_levels(&self, shares: &Shares) -> u64 {
         let tier = self.fast();
@@ -110,7 +110,7 @@ impl Engine {
         // Of a tier without a capacity nearly all that a number can be is free, and output counts twice for a moment.
         let room = last.saturating_add(tier.free_for_jobs());
         let room = room.saturating_add(in_use.min(headroom));
-        room.saturating_sub(headroom)
+        room.saturating_sub(headroom.saturating_add(tier.unplanned_bytes()))
     }
 
     /// What the largest compaction between fast levels writes that `tree` is close to, when its

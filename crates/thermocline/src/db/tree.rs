@@ -431,7 +431,12 @@ impl Tree {
             hotness: hotness.as_ref().map(|hotness| hotness as &dyn Hotness),
             bypass: self.bypass_worth(engine),
             part_above_f: rooms.above_f(self),
-            table_sizes: TableSizes::new(&engine.options, &engine.sizes, self.last_fast_level),
+            table_sizes: TableSizes::new(
+                &engine.options,
+                &engine.sizes,
+                engine.fast().capacity(),
+                self.last_fast_level,
+            ),
             passed: passed.as_ref(),
         })
     }

@@ -23,6 +23,8 @@ pub(crate) use self::space::Reservation;
 #[derive(Debug)]
 pub(crate) struct Tier {
     pub(crate) index: u8,
+    /// As the store was opened with. What the tier may hold is asked of itself: [`Tier::capacity`],
+    /// [`Tier::planned_bytes`].
     pub(crate) options: TierOptions,
     pub(crate) tables: Arc<dyn TableStore>,
     /// Present on the first tier only: logs are local and fast.

@@ -1,5 +1,10 @@
 //! The room of a tier: what it may hold, what is on it or set aside, and what is free (I8).
 //!
+//! There are two bounds. The capacity is a promise that holds at any time: what is written or
+//! reserved keeps to it, writers wait for it, and whatever the tier can never hold is refused by
+//! it. What is planned is at most as much: the sizes that levels and caches are to come to follow
+//! from it. More than is planned may be there for a while, and nobody waits for it to go.
+//!
 //! Copies are in none of these numbers: they lie in room that is free, and give way to whoever
 //! takes it.
 
@@ -13,6 +18,8 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct Space {
     /// Bytes that may be there at most.
     capacity: u64,
+    /// Bytes that are meant to be there at most.
+    planned: AtomicU64,
     /// Bytes of all files there, obsolete ones included.
     used: AtomicU64,
     /// Bytes set aside that are no file's yet.
@@ -29,6 +36,7 @@ impl Space {
     pub(super) fn new(capacity: u64) -> Self {
         Self {
             capacity,
+            planned: AtomicU64::new(capacity),
             used: AtomicU64::new(0),
             reserved: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
@@ -45,6 +53,35 @@ impl Tier {
     pub(crate) fn keeping_free(mut self, bytes: u64) -> Self {
         self.space.kept_free = bytes;
         self
+    }
+
+    /// Bytes that may be on the tier at most, whatever is planned (I8). `u64::MAX` where nobody has
+    /// set a bound.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.space.capacity
+    }
+
+    /// Whether all may be on the tier that its device holds.
+    pub(crate) fn is_unlimited(&self) -> bool {
+        self.capacity() == u64::MAX
+    }
+
+    /// Bytes that are meant to be on the tier at most: no more than its capacity, and as many from
+    /// the opening on.
+    pub(crate) fn planned_bytes(&self) -> u64 {
+        self.space.planned.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the capacity that are to stay empty.
+    pub(crate) fn unplanned_bytes(&self) -> u64 {
+        self.capacity().saturating_sub(self.planned_bytes())
+    }
+
+    /// Plans for `bytes` from now on.
+    #[cfg(test)]
+    pub(crate) fn plan_for(&self, bytes: u64) {
+        let planned = bytes.min(self.capacity());
+        self.space.planned.store(planned, Ordering::Relaxed);
     }
 
     /// Bytes of files, but for copies; reservations not counted.
@@ -78,19 +115,21 @@ impl Tier {
 
     /// Bytes that may still be written within the capacity.
     pub(crate) fn free_bytes(&self) -> u64 {
-        self.space.capacity.saturating_sub(self.taken_bytes())
+        self.capacity().saturating_sub(self.taken_bytes())
     }
 
-    /// Bytes that nobody has claimed of late, nor a copy has. None on a tier without a capacity:
-    /// what its device holds is not known.
+    /// Bytes, of those that are planned, that nobody has claimed of late, nor a copy has. None on a
+    /// tier without a capacity: what its device holds is not known.
     pub(crate) fn free_for_copies(&self) -> u64 {
-        if self.space.capacity == u64::MAX {
+        if self.is_unlimited() {
             return 0;
         }
         let least = self.space.least_free.iter();
         let unused = least.map(|least| least.load(Ordering::Relaxed)).min();
         let unused = unused.unwrap_or(0).min(self.free_for_jobs());
-        unused.saturating_sub(self.copied_bytes())
+        unused
+            .saturating_sub(self.unplanned_bytes())
+            .saturating_sub(self.copied_bytes())
     }
 
     /// Begins a span of time: what was free all through the last one, and still is, is free for
@@ -153,7 +192,7 @@ impl Tier {
             let beside = space.kept_free.saturating_add(margin);
             let wanted = taken.saturating_add(bytes).saturating_add(beside);
             // Who needs nothing is never refused: a table that moves may be what makes room.
-            (bytes == 0 || wanted <= space.capacity).then(|| reserved.saturating_add(bytes))
+            (bytes == 0 || wanted <= self.capacity()).then(|| reserved.saturating_add(bytes))
         };
         // What is reserved is looked at first: see `taken_bytes`.
         let (set, fetch) = (Ordering::Relaxed, Ordering::Acquire);
