@@ -100,7 +100,12 @@ impl CompactionJob {
         let version = std::mem::take(&mut plan.version);
         let below = plan.range().map(|range| Below::new(&version, &range));
         let comes = plan.upper.bytes();
-        let sizes = TableSizes::new(&engine.options, &engine.sizes, tree.last_fast_level);
+        let sizes = TableSizes::new(
+            &engine.options,
+            &engine.sizes,
+            engine.fast().capacity(),
+            tree.last_fast_level,
+        );
         let table_size_of = |output: &Output| {
             let level = usize::from(output.level);
             sizes.of(level, version.levels[level].bytes + comes)

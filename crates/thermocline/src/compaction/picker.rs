@@ -402,7 +402,12 @@ mod tests {
                 cold: 1.0,
             }),
             part_above_f: PART_ABOVE_F,
-            table_sizes: TableSizes::new(&engine.options, &engine.sizes, F as u8),
+            table_sizes: TableSizes::new(
+                &engine.options,
+                &engine.sizes,
+                engine.fast().capacity(),
+                F as u8,
+            ),
             passed: None,
         })
     }

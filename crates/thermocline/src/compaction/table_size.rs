@@ -32,12 +32,19 @@ pub(crate) struct TableSizes {
 }
 
 impl TableSizes {
-    pub(crate) fn new(options: &Options, sizes: &Resolved, last_fast_level: u8) -> Self {
+    /// On a fast tier of that `capacity`: tables are not to change their length with what is
+    /// planned for it.
+    pub(crate) fn new(
+        options: &Options,
+        sizes: &Resolved,
+        capacity: u64,
+        last_fast_level: u8,
+    ) -> Self {
         let grows = options.table_size.is_none();
         Self {
             least: sizes.table_size,
             last_fast_level: usize::from(last_fast_level),
-            above: grows.then(|| SpacePlan::new(options, sizes).levels.max(1)),
+            above: grows.then(|| SpacePlan::new(options, sizes, capacity).levels.max(1)),
         }
     }
 
@@ -61,7 +68,7 @@ mod tests {
 
     fn size_of(options: &Options, level: usize, bytes: u64) -> u64 {
         let sizes = options.resolve().unwrap();
-        TableSizes::new(options, &sizes, F as u8).of(level, bytes)
+        TableSizes::new(options, &sizes, options.tiers[0].capacity, F as u8).of(level, bytes)
     }
 
     /// With a fast tier of 16 MiB each table had 128 KiB at most, wherever it was: of a terabyte

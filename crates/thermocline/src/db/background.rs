@@ -438,9 +438,10 @@ impl Engine {
         Ok(space)
     }
 
-    /// What compactions, and what comes up beside them, leave free on the fast tier.
+    /// What compactions, and what comes up beside them, leave free on the fast tier, whatever is
+    /// planned for it: it is room for writers, who would be slowed down for the lack of it.
     pub(crate) fn compaction_margin(&self) -> u64 {
-        SpacePlan::new(&self.options, &self.sizes).margin
+        SpacePlan::new(&self.options, &self.sizes, self.fast().capacity()).margin
     }
 
     /// Sends all output of `plan` to the last tier, whatever its level.

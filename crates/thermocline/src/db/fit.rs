@@ -30,9 +30,9 @@ impl Engine {
     /// # Errors
     /// [`Error::DoesNotFit`]; with a flash cache, which grows with the capacity, [`Error::NoSpace`].
     pub(super) fn check_fits(&self, bytes: u64) -> Result<()> {
-        let capacity = self.fast().options.capacity;
+        let capacity = self.fast().capacity();
         // A memtable's worth always fits: a lower capacity is refused when the store is opened.
-        if bytes <= self.sizes.memtable_size || capacity == u64::MAX {
+        if bytes <= self.sizes.memtable_size || self.fast().is_unlimited() {
             return Ok(());
         }
         if self.level_tiers()[0] != self.fast().index {
@@ -105,7 +105,7 @@ impl Engine {
     /// Begins a new manifest if the present one is longer than what is kept free for it where room
     /// is all that is wanting.
     pub(super) fn shorten_manifest(&self) -> Result<()> {
-        let capacity = self.fast().options.capacity;
+        let capacity = self.fast().capacity();
         self.roll_manifest_if(|manifest| {
             manifest.len() > Manifest::allotment(manifest.began_with(), capacity)
         })

@@ -105,7 +105,11 @@ pub(super) fn new_shape(builder: &DbBuilder, sizes: &Resolved) -> Shape {
     let default = KeyspaceMeta {
         id: 0,
         name: Bytes::from_static(DEFAULT_KEYSPACE.as_bytes()),
-        last_fast_level: last_fast_level(&builder.options, sizes),
+        last_fast_level: last_fast_level(
+            &builder.options,
+            sizes,
+            builder.options.tiers[0].capacity,
+        ),
     };
     Shape {
         keyspaces: BTreeMap::from([(0, default)]),

@@ -29,7 +29,12 @@ impl Engine {
     /// Whether `plan` takes more memory than two jobs at once may. A table is longer than tables of
     /// its level are to be by the last of its values.
     fn runs_alone(&self, tree: &Tree, plan: &Plan) -> bool {
-        let sizes = TableSizes::new(&self.options, &self.sizes, tree.last_fast_level);
+        let sizes = TableSizes::new(
+            &self.options,
+            &self.sizes,
+            self.fast().capacity(),
+            tree.last_fast_level,
+        );
         let beyond = plan.inputs().map(|table| {
             let level = usize::from(table.meta.level);
             let full = sizes.of(level, plan.version.levels[level].bytes);

@@ -96,7 +96,7 @@ impl Engine {
         let meta = KeyspaceMeta {
             id,
             name: Bytes::copy_from_slice(name.as_bytes()),
-            last_fast_level: last_fast_level(&self.options, &self.sizes),
+            last_fast_level: last_fast_level(&self.options, &self.sizes, self.fast().capacity()),
         };
         let edit = VersionEdit {
             created: vec![meta.clone()],

@@ -142,7 +142,7 @@ impl Engine {
         }
         TierMetrics {
             path: tier.options.path.clone(),
-            capacity: tier.options.capacity,
+            capacity: tier.capacity(),
             price_per_gb_month: tier.options.price_per_gb_month,
             file_bytes: tier.file_bytes() + tier.copied_bytes(),
             reserved_bytes: tier.reserved_bytes(),

@@ -18,7 +18,8 @@ use crate::version::{MAX_LEVELS, identity};
 fn new_f(keyspace: &KeyspaceMeta, options: &Options, sizes: &Resolved) -> Option<u8> {
     // Only of a keyspace that is made on a single tier all levels are on it.
     let is_of_one = usize::from(keyspace.last_fast_level) == MAX_LEVELS - 1;
-    (is_of_one && options.tiers.len() > 1).then(|| last_fast_level(options, sizes))
+    (is_of_one && options.tiers.len() > 1)
+        .then(|| last_fast_level(options, sizes, options.tiers[0].capacity))
 }
 
 /// Whether tiers that are not marked as the store's can become so: it had one so far, and they hold

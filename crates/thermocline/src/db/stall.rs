@@ -11,7 +11,6 @@ use super::Tree;
 use super::background::Work;
 use crate::error::{Error, Result};
 use crate::options::MEMTABLES;
-use crate::placement::SpacePlan;
 use crate::points::point;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
@@ -438,13 +437,12 @@ impl Engine {
 
     fn fast_tier_pressure(&self) -> f64 {
         let tier = self.fast();
-        if tier.options.capacity == u64::MAX {
+        if tier.is_unlimited() {
             return 0.0;
         }
-        let plan = SpacePlan::new(&self.options, &self.sizes);
         let stop = self.sizes.memtable_size as f64;
         // Within what compactions leave free, and not before.
-        let start = (plan.margin as f64).max(1.5 * stop);
+        let start = (self.compaction_margin() as f64).max(1.5 * stop);
         ramp(-(tier.free_bytes() as f64), -start, -stop)
     }
 

@@ -321,7 +321,12 @@ impl Tree {
             hotness: hotness.as_deref(),
             bypass: placement.bypass_worth(self),
             part_above_f: rooms.above_f(self),
-            table_sizes: TableSizes::new(&engine.options, &engine.sizes, self.last_fast_level),
+            table_sizes: TableSizes::new(
+                &engine.options,
+                &engine.sizes,
+                engine.fast().capacity(),
+                self.last_fast_level,
+            ),
             passed: passed.as_ref(),
         })
     }

@@ -52,7 +52,7 @@ pub(crate) fn open_flash_cache(
     if !options.has_flash_cache() {
         return Ok(None);
     }
-    let capacity = SpacePlan::new(options, sizes).flash_cache;
+    let capacity = SpacePlan::new(options, sizes, fast.planned_bytes()).flash_cache;
     let flash = open_flash(&FlashPlan {
         fast: &fast.options.path,
         capacity,

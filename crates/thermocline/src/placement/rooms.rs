@@ -60,7 +60,7 @@ impl FastRooms {
 impl Engine {
     /// What the levels down to Lf of all keyspaces are to hold in the long run, in bytes.
     pub(crate) fn planned_room(&self) -> u64 {
-        SpacePlan::new(&self.options, &self.sizes).levels
+        SpacePlan::new(&self.options, &self.sizes, self.fast().planned_bytes()).levels
     }
 
     /// What each of `tree`'s levels down to Lf is to hold in the long run, in bytes.
@@ -73,7 +73,7 @@ impl Engine {
     /// The room of the levels on the fast tier, to be divided between keyspaces.
     pub(crate) fn fast_rooms(&self) -> FastRooms {
         let shares = self.shares();
-        let plan = SpacePlan::new(&self.options, &self.sizes);
+        let plan = SpacePlan::new(&self.options, &self.sizes, self.fast().planned_bytes());
         let planned = plan.levels;
         let hot = self.placement.room_of_last_levels(self, &shares);
         let hot = hot.map(|room| room.max(planned / 4));

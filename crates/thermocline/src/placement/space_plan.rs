@@ -1,9 +1,9 @@
-//! Placement by level: how the fast tier's capacity is divided, and how many levels it holds.
+//! Placement by level: how the fast tier's room is divided, and how many levels it holds.
 
 use crate::options::{MEMTABLES, Options, Resolved};
 use crate::version::MAX_LEVELS;
 
-/// How the fast tier's capacity is spent (I8). All in bytes.
+/// How the room on the fast tier is spent (I8). All in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SpacePlan {
     /// For the tables of L1 to Lf once every level is at its target.
@@ -19,8 +19,8 @@ pub(crate) struct SpacePlan {
 }
 
 impl SpacePlan {
-    pub(crate) fn new(options: &Options, sizes: &Resolved) -> Self {
-        let capacity = options.tiers[0].capacity;
+    /// How `room` bytes of it are spent.
+    pub(crate) fn new(options: &Options, sizes: &Resolved, room: u64) -> Self {
         let log = planned_log(sizes);
         let l0 = sizes.l0_trigger as u64 * sizes.memtable_size;
         // The output of one job from level to level, whose inputs stay until it is installed. A
@@ -28,13 +28,13 @@ impl SpacePlan {
         let job = (options.level_ratio + 2) * sizes.table_size;
         // All that may exceed a tiny tier: half of it goes to the levels then, and jobs that find
         // no room write to the last tier.
-        let levels = capacity.saturating_sub(log + l0 + job).max(capacity / 2);
+        let levels = room.saturating_sub(log + l0 + job).max(room / 2);
         // Placement by hotness wants every byte for hot records, and is content with less.
         let memtables = MEMTABLES - u64::from(options.hotrap().is_some());
-        let margin = (memtables * sizes.memtable_size).min((capacity - levels) / 4);
+        let margin = (memtables * sizes.memtable_size).min((room - levels) / 4);
         let flash_cache = if options.has_flash_cache() {
             let kept = log + margin + sizes.memtable_size;
-            capacity.saturating_sub(kept.saturating_add(options.log_retention))
+            room.saturating_sub(kept.saturating_add(options.log_retention))
         } else {
             0
         };
@@ -52,16 +52,17 @@ pub(crate) fn planned_log(sizes: &Resolved) -> u64 {
     (MEMTABLES + 1) * sizes.memtable_size
 }
 
-/// *f* for a new keyspace: the last level of the fast tier. With one tier, the last level.
+/// *f* for a new keyspace: the last level of the fast tier, of that capacity. With one tier, the
+/// last level.
 ///
 /// L1 should hold several memtables, or each flush would rewrite levels that are hardly larger
 /// than it.
-pub(crate) fn last_fast_level(options: &Options, sizes: &Resolved) -> u8 {
+pub(crate) fn last_fast_level(options: &Options, sizes: &Resolved, capacity: u64) -> u8 {
     let deepest = MAX_LEVELS as u8 - 1;
     if options.tiers.len() == 1 {
         return deepest;
     }
-    let mut size = SpacePlan::new(options, sizes).levels / options.level_ratio;
+    let mut size = SpacePlan::new(options, sizes, capacity).levels / options.level_ratio;
     let mut level = 2;
     // At least two levels remain for the slow tier.
     while size / options.level_ratio >= 4 * sizes.memtable_size && level < deepest - 2 {
@@ -79,8 +80,8 @@ mod tests {
         let options = Options::two_tiers("/f", capacity, "/s");
         let sizes = options.resolve().unwrap();
         (
-            SpacePlan::new(&options, &sizes),
-            last_fast_level(&options, &sizes),
+            SpacePlan::new(&options, &sizes, capacity),
+            last_fast_level(&options, &sizes, capacity),
         )
     }
 
@@ -100,7 +101,8 @@ mod tests {
         assert_eq!(
             last_fast_level(
                 &Options::one_tier("/f"),
-                &Options::one_tier("/f").resolve().unwrap()
+                &Options::one_tier("/f").resolve().unwrap(),
+                u64::MAX
             ),
             6
         );

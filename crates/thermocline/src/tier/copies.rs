@@ -1,11 +1,12 @@
 //! Copies of a slower tier's tables in room of this one that nothing uses.
 //!
-//! A fast tier is never full: flushes, compactions and the log need room that they use now and then. Copies lie in it
-//! meanwhile. They are never needed: whoever claims the room has it at once, and the copies in it are gone, the one that
-//! is being written first. No edit names them, no opening keeps them, and so nothing of them is synced.
+//! A fast tier is never full: flushes, compactions and the log need room that they use now and
+//! then. Copies lie in it meanwhile. They are never needed: whoever claims the room has it at once,
+//! and the copies in it are gone, the one that is being written first. No edit names them, no
+//! opening keeps them, and so nothing of them is synced.
 //!
-//! A capacity is a promise to use no more, not one that the device has as much. Where it has less, all copies go at the
-//! first write that finds no room, and what can be is written again.
+//! A capacity is a promise to use no more, not one that the device has as much. Where it has less,
+//! all copies go at the first write that finds no room, and what can be is written again.
 
 use std::sync::Weak;
 
@@ -30,64 +31,26 @@ pub(crate) fn copy_number(name: &str) -> Option<u64> {
     (number <= MAX_NUMBER && name_of(number) == name).then_some(number)
 }
 
-/// The copies on a tier, and how much room they may take.
-#[derive(Debug)]
+/// The copies on a tier.
+#[derive(Debug, Default)]
 pub(super) struct Copies {
     /// Bytes of files, and of those being written.
     bytes: AtomicU64,
-    /// The least that was free: in this span of time so far, and in the one before.
-    least: [AtomicU64; 2],
-    /// The copy that is being written; locked while it is begun, appended to and finished, and before `slots`.
+    /// The copy that is being written; locked while it is begun, appended to and finished, and
+    /// before `slots`.
     unfinished: Mutex<Option<Unfinished>>,
     slots: Mutex<Vec<Weak<CopySlot>>>,
     /// How often all were given up because the device had no room.
     given_up: AtomicU64,
-    /// Whether the directory may be another store's; locked while a file is removed, after all other locks.
+    /// Whether the directory may be another store's; locked while a file is removed, after all
+    /// other locks.
     have_ended: Mutex<bool>,
-}
-
-impl Default for Copies {
-    fn default() -> Self {
-        Self {
-            bytes: AtomicU64::new(0),
-            // Nothing is known to be of no use yet.
-            least: [AtomicU64::new(0), AtomicU64::new(0)],
-            unfinished: Mutex::default(),
-            slots: Mutex::default(),
-            given_up: AtomicU64::new(0),
-            have_ended: Mutex::default(),
-        }
-    }
 }
 
 impl Tier {
     /// Bytes of copies, and of those being written.
     pub(crate) fn copied_bytes(&self) -> u64 {
         self.copies.bytes.load(Ordering::Relaxed)
-    }
-
-    /// Bytes that nobody has claimed of late, nor a copy has. None on a tier without a capacity: what its device holds
-    /// is not known.
-    pub(crate) fn free_for_copies(&self) -> u64 {
-        if self.options.capacity == u64::MAX {
-            return 0;
-        }
-        let least = self.copies.least.iter();
-        let unused = least.map(|least| least.load(Ordering::Relaxed)).min();
-        let unused = unused.unwrap_or(0).min(self.free_for_jobs());
-        unused.saturating_sub(self.copied_bytes())
-    }
-
-    /// Begins a span of time: what was free all through the last one, and still is, is free for copies.
-    pub(crate) fn begin_span(&self) {
-        let [now, before] = &self.copies.least;
-        before.store(now.load(Ordering::Relaxed), Ordering::Relaxed);
-        now.store(self.free_for_jobs(), Ordering::Relaxed);
-    }
-
-    /// Has nothing copied in this span of time and the next.
-    pub(crate) fn refuse_copies(&self) {
-        self.copies.least[0].store(0, Ordering::Relaxed);
     }
 
     /// Does `write`; where the device has no room, once more without copies.
@@ -108,8 +71,8 @@ impl Tier {
         }
     }
 
-    /// Gives copies up if a write that cannot be repeated has failed because the device has no room: whoever begins anew
-    /// finds theirs.
+    /// Gives copies up if a write that cannot be repeated has failed because the device has no
+    /// room: whoever begins anew finds theirs.
     pub(crate) fn note_want_of_room<T>(&self, written: &Result<T>) {
         if written.as_ref().is_err_and(Error::is_no_space) {
             self.give_up_copies();
@@ -121,8 +84,8 @@ impl Tier {
         self.copies.given_up.load(Ordering::Acquire)
     }
 
-    /// Does without copies; whether that gave room. One that is being read, or cannot be removed, gives none: who tries
-    /// again as long as there is more room must come to an end.
+    /// Does without copies; whether that gave room. One that is being read, or cannot be removed,
+    /// gives none: who tries again as long as there is more room must come to an end.
     fn give_up_copies(&self) -> bool {
         let before = self.copied_bytes();
         if before == 0 {
@@ -141,18 +104,14 @@ impl Tier {
     pub(super) fn take_back_room(&self) {
         // Who claims and who begins a copy each note it and then look: one of them sees the other.
         fence(Ordering::SeqCst);
-        let free = self.free_for_jobs();
-        let least = &self.copies.least[0];
-        if free < least.load(Ordering::Relaxed) {
-            least.fetch_min(free, Ordering::Relaxed);
-        }
+        let free = self.note_free();
         if self.copied_bytes() > free {
             self.remove_copies();
         }
     }
 
-    /// Removes copies, the last that was begun first, until the others have room. A file that is being read goes with the
-    /// end of that read, and counts until then.
+    /// Removes copies, the last that was begun first, until the others have room. A file that is
+    /// being read goes with the end of that read, and counts until then.
     fn remove_copies(&self) {
         drop(self.copies.unfinished.lock().take());
         let mut slots = self.copies.slots.lock();
@@ -175,7 +134,8 @@ impl Tier {
         });
     }
 
-    /// Removes the copies that a crash has left, before anything is written: they may have the device's last room.
+    /// Removes the copies that a crash has left, before anything is written: they may have the
+    /// device's last room.
     ///
     /// # Errors
     /// Those of the medium.
@@ -188,7 +148,8 @@ impl Tier {
         Ok(())
     }
 
-    /// Has no file of a copy removed from now on: one that is being read stays, for the next opening to remove.
+    /// Has no file of a copy removed from now on: one that is being read stays, for the next
+    /// opening to remove.
     pub(crate) fn end_copies(&self) {
         *self.copies.have_ended.lock() = true;
     }
@@ -261,7 +222,8 @@ impl CopyWriter {
         }
     }
 
-    /// Has the blocks of the table of `slot` read from here from now on, unless the room was claimed meanwhile.
+    /// Has the blocks of the table of `slot` read from here from now on, unless the room was
+    /// claimed meanwhile.
     ///
     /// # Errors
     /// Those of the medium.

@@ -21,7 +21,8 @@ use crate::wal::{begin_file, log_store, segment_number};
 /// Length in bytes at which a manifest is replaced by one that holds the present state, unless that is half as long already.
 const ROLL_AT: u64 = 4 << 20;
 
-/// The same, as a part of its tier's capacity, where that is less: nothing else makes room for it.
+/// The same, as a part of what its tier is planned for, where that is less: nothing else makes room
+/// for it.
 const ROLL_PART: u64 = 64;
 
 /// What a manifest may take at most, unless its state is long, where room is all that is wanting.
@@ -271,7 +272,7 @@ impl Manifest {
     /// Whether it is time for a new one. One that replaced it at once would be as long where the state itself is, and
     /// so would the next.
     pub(crate) fn is_long(&self) -> bool {
-        let most = ROLL_AT.min(self.tier.options.capacity / ROLL_PART);
+        let most = ROLL_AT.min(self.tier.planned_bytes() / ROLL_PART);
         self.len >= most.max(self.began_with.saturating_mul(2))
     }
 

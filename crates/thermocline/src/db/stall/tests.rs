@@ -250,7 +250,7 @@ fn a_batch_that_can_never_fit_evicts_nothing() {
     };
     let before = on_last_fast();
     assert!(!before.is_empty());
-    let capacity = scene.engine().fast().options.capacity;
+    let capacity = scene.engine().fast().capacity();
     let refused = scene.db.put("large", vec![7; capacity as usize]);
     assert!(
         matches!(refused, Err(Error::DoesNotFit { .. })),

@@ -84,7 +84,7 @@ impl HotRap {
         }
     }
 
-    /// What the last fast levels of all keyspaces may take: the capacity less everything else on
+    /// What the last fast levels of all keyspaces may take: what is planned less everything else on
     /// the tier, and less what the next compactions need while their inputs are still there.
     pub(crate) fn room_of_last_fast_levels(&self, engine: &Engine, shares: &Shares) -> u64 {
         let tier = engine.fast();
@@ -100,7 +100,7 @@ impl HotRap {
         // Of a tier without a capacity nearly all that a number can be is free, and output counts twice for a moment.
         let room = last.saturating_add(tier.free_for_jobs());
         let room = room.saturating_add(in_use.min(headroom));
-        room.saturating_sub(headroom)
+        room.saturating_sub(headroom.saturating_add(tier.unplanned_bytes()))
     }
 }
 

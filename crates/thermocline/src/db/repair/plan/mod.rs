@@ -225,7 +225,11 @@ impl Plan {
         let keyspace = KeyspaceMeta {
             id,
             name: self.free_name(id, name),
-            last_fast_level: last_fast_level(&builder.options, sizes),
+            last_fast_level: last_fast_level(
+                &builder.options,
+                sizes,
+                builder.options.tiers[0].capacity,
+            ),
         };
         self.shape.keyspaces.insert(id, keyspace);
         self.shape.flushed_through.insert(id, 0);

@@ -302,7 +302,7 @@ mod tests {
     use crate::placement::hotrap::ralt::record::tracked_key;
 
     fn buffers() -> Buffers {
-        Buffers::new(&Sizes::new(&HotRapOptions::default(), 1 << 20), 0)
+        Buffers::new(&Sizes::new(&HotRapOptions::default(), 1 << 20, 1 << 20), 0)
     }
 
     fn keys(chunks: &[Chunk]) -> Vec<Vec<u8>> {

@@ -137,7 +137,7 @@ fn table_of(memory: &Memory, bytes: &[u8]) -> Result<()> {
     };
     let parts = parts(memory);
     let (sizes, model) = (
-        Sizes::new(&parts.options, CAPACITY),
+        Sizes::new(&parts.options, CAPACITY, CAPACITY),
         Model::new(&parts.options),
     );
     let files = Files::new(&parts, &sizes)?;

@@ -68,7 +68,11 @@ pub(super) struct Shared {
 impl Shared {
     /// Opens what an earlier process left, or begins with nothing.
     pub(super) fn open(parts: RaltParts) -> Self {
-        let sizes = Sizes::new(&parts.options, parts.fast.options.capacity);
+        let sizes = Sizes::new(
+            &parts.options,
+            parts.fast.capacity(),
+            parts.fast.planned_bytes(),
+        );
         let model = Model::new(&parts.options);
         let opened = open::open(&parts, &sizes, &model);
         // Before, perhaps: no state says so.

@@ -1,5 +1,5 @@
-//! Sizes of RALT's parts. All follow from the fast tier's capacity, so that a small store fills,
-//! flushes and evicts like a large one.
+//! Sizes of RALT's parts. All follow from the fast tier's size, so that a small store fills, flushes
+//! and evicts like a large one: limits from what is planned for it, all else from its capacity.
 
 use crate::options::HotRapOptions;
 
@@ -51,8 +51,11 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    pub(super) fn new(options: &HotRapOptions, capacity: u64) -> Self {
-        let share = |fraction: f64| (capacity as f64 * fraction) as u64;
+    /// On a fast tier of that `capacity`, which is `planned` for so much of it. Scores are of slices,
+    /// which are not to change with what is planned.
+    pub(super) fn new(options: &HotRapOptions, capacity: u64, planned: u64) -> Self {
+        let part = |of: u64, fraction: f64| (of as f64 * fraction) as u64;
+        let share = |fraction: f64| part(planned, fraction);
         let flush = (capacity / 500).clamp(4 << 10, 4 << 20);
         let table = (capacity / 400).clamp(16 << 10, 4 << 20);
         let hot_set_max = share(options.hot_set_max);
@@ -65,14 +68,14 @@ impl Sizes {
             table,
             block: (table as usize / 32).clamp(512, 8 << 10),
             step: 4 * table,
-            slice: share(options.slice).max(1),
+            slice: part(capacity, options.slice).max(1),
             hot_set_min: share(options.hot_set_min),
             hot_set_max,
             unstable: (hot_set_max as f64 * options.unstable) as u64,
             hot_set_initial: share(options.hot_set_initial),
             physical_initial,
             physical_min,
-            physical_max: physical_initial.max(capacity / 4),
+            physical_max: physical_initial.max(planned / 4),
             physical_most: capacity / 4 * 3,
             unmerged: flush * LEVEL0_TABLES as u64,
         }
@@ -93,7 +96,7 @@ mod tests {
     fn sizes_stay_in_proportion_from_a_hundred_kilobytes_to_no_limit() {
         let options = HotRapOptions::default();
         for capacity in [100 << 10, 400 << 10, 100 << 20, 10 << 30, 1 << 50, u64::MAX] {
-            let sizes = Sizes::new(&options, capacity);
+            let sizes = Sizes::new(&options, capacity, capacity);
             assert!(sizes.chunk as u64 * 4 <= sizes.flush, "{capacity}");
             assert!(sizes.flush < sizes.backlog, "{capacity}");
             assert!(sizes.block as u64 * 8 <= sizes.table, "{capacity}");
@@ -104,5 +107,25 @@ mod tests {
             assert!(sizes.hot_set_min + sizes.unstable < sizes.hot_set_max);
             assert!(sizes.level_target(1) < sizes.level_target(2));
         }
+    }
+
+    #[test]
+    fn limits_follow_what_is_planned_and_slices_the_capacity() {
+        let options = HotRapOptions::default();
+        let capacity = 100 << 20;
+        let whole = Sizes::new(&options, capacity, capacity);
+        let half = Sizes::new(&options, capacity, capacity / 2);
+        let smaller = Sizes::new(&options, capacity / 2, capacity / 2);
+        let limits = |sizes: &Sizes| {
+            let hot_set = [sizes.hot_set_min, sizes.hot_set_initial, sizes.hot_set_max];
+            (
+                hot_set,
+                sizes.unstable,
+                [sizes.physical_initial, sizes.physical_max],
+            )
+        };
+        assert_eq!(limits(&half), limits(&smaller));
+        let fixed = |sizes: &Sizes| (sizes.slice, sizes.flush, sizes.table, sizes.physical_most);
+        assert_eq!(fixed(&half), fixed(&whole));
     }
 }

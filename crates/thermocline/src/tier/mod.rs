@@ -1,0 +1,89 @@
+//! A tier: a medium in use by a store, with its settings, its room and what is counted of its use.
+
+mod copies;
+mod files;
+mod io;
+mod space;
+
+use self::copies::Copies;
+use self::io::IoCounters;
+use self::space::Space;
+use crate::cache::LargeBuffers;
+use crate::error::{Error, Result};
+use crate::options::TierOptions;
+use crate::storage::{LogStore, TableStore};
+use crate::sync::atomic::AtomicBool;
+use crate::sync::{Arc, Mutex};
+
+pub(crate) use self::copies::{CopySlot, CopyWriter, TableCopy, copy_number};
+pub(crate) use self::files::{CountedWriter, TierFile};
+pub(crate) use self::space::Reservation;
+
+/// A medium in use by a store.
+#[derive(Debug)]
+pub(crate) struct Tier {
+    pub(crate) index: u8,
+    /// As the store was opened with. What the tier may hold is asked of itself: [`Tier::capacity`],
+    /// [`Tier::planned_bytes`].
+    pub(crate) options: TierOptions,
+    pub(crate) tables: Arc<dyn TableStore>,
+    /// Present on the first tier only: logs are local and fast.
+    pub(crate) log: Option<Arc<dyn LogStore>>,
+    io: IoCounters,
+    space: Space,
+    copies: Copies,
+    /// What large values take that are written to the store's tiers or read from them, in memory.
+    pub(crate) large: Arc<LargeBuffers>,
+    /// Whether the store is closed: the directory may be another's.
+    has_ended: AtomicBool,
+    /// Why names in the directory may have been lost; locked while names are synced.
+    names_lost: Mutex<Option<Arc<str>>>,
+}
+
+impl Tier {
+    pub(crate) fn new(
+        index: u8,
+        options: TierOptions,
+        tables: Arc<dyn TableStore>,
+        log: Option<Arc<dyn LogStore>>,
+    ) -> Self {
+        Self {
+            index,
+            space: Space::new(options.capacity),
+            options,
+            tables,
+            log,
+            io: IoCounters::default(),
+            copies: Copies::default(),
+            large: Arc::default(),
+            has_ended: AtomicBool::new(false),
+            names_lost: Mutex::default(),
+        }
+    }
+
+    /// Counts its large buffers with those of the store's other tiers.
+    #[must_use]
+    pub(crate) fn counting_in(mut self, large: &Arc<LargeBuffers>) -> Self {
+        self.large = Arc::clone(large);
+        self
+    }
+
+    /// Runs `sync`, which makes names in the tier's directory durable, and nobody else's meanwhile.
+    /// The system forgets the names that a failed sync has lost, whoever's they were, and the next
+    /// sync would report success: so there is none (I9).
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] once a sync has failed; those of `sync`.
+    pub(crate) fn sync_names(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
+        let mut lost = self.names_lost.lock();
+        if let Some(cause) = &*lost {
+            let cause = Arc::clone(cause);
+            return Err(Error::Poisoned { cause });
+        }
+        sync().inspect_err(|error| {
+            if let Error::Poisoned { cause } = error {
+                *lost = Some(Arc::clone(cause));
+            }
+        })
+    }
+}
