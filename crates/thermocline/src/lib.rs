@@ -47,18 +47,18 @@
 //!
 //! | step | modules |
 //! |---|---|
-//! | A write joins a commit group | `db/commit`, [`Batch`], [`Durability`] |
+//! | A write joins a commit group | `write/commit`, [`Batch`], [`Durability`] |
 //! | The group becomes one record of the log | `wal`, `log_format` |
-//! | Its records enter the memtable and become visible | `memtable`, `db/tree` |
-//! | A full memtable is frozen and flushed to a table of L0 | `db/flush`, `table` |
+//! | Its records enter the memtable and become visible | `memtable`, `engine/tree` |
+//! | A full memtable is frozen and flushed to a table of L0 | `levels/flush`, `table` |
 //! | An edit in the manifest makes the table part of the store | `version` |
-//! | Compactions merge tables downwards, and across tiers | `compaction`, `placement` |
-//! | A read pins memtables and version and searches them in order | `db/read`, `db/range`, `cache` |
-//! | A point read that finds a record is logged, which says what is hot | `db/hotness`, `ralt` |
-//! | A record read from the slow tier comes back up | `promotion` |
+//! | Compactions merge tables downwards, and across tiers | `levels`, `placement` |
+//! | A read pins memtables and version and searches them in order | `read/get`, `read/range`, `cache` |
+//! | A point read that finds a record is logged, which says what is hot | `placement/hotrap` |
+//! | A record read from the slow tier comes back up | `placement/hotrap/promotion` |
 //! | Bytes reach a device | `tier`, [`storage`] |
-//! | Writers are slowed before anything is full | `db/stall` |
-//! | A crash is made good when the store is opened | `db/open`, `db/recovery`, `wal` |
+//! | Writers are slowed before anything is full | `write/stall` |
+//! | A crash is made good when the store is opened | `opening/open`, `opening/recovery`, `wal` |
 //!
 //! [`metrics`] counts all of it, [`inspect`] shows the files of a store. `docs/` in the
 //! repository has the architecture, the byte format and the crash argument of each step.
@@ -72,12 +72,13 @@
 
 #![forbid(unsafe_code)]
 
+mod api;
 mod batch;
 mod cache;
 mod clock;
 mod coding;
-mod compaction;
-mod db;
+mod copies;
+mod engine;
 mod error;
 pub mod executor;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -87,10 +88,12 @@ mod ids;
 pub mod inspect;
 mod iter;
 mod key;
+mod levels;
 mod log_format;
 mod memtable;
 mod merge;
 pub mod metrics;
+mod opening;
 mod options;
 mod placement;
 mod points;
@@ -106,17 +109,18 @@ mod tier;
 mod value;
 mod version;
 mod wal;
+mod write;
 
+pub use api::{Db, DbBuilder, Keyspace, Snapshot};
 pub use batch::{Batch, Expect};
 pub use bytes::Bytes;
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use db::{
-    BackupReport, Backups, Db, DbBuilder, GenerationInfo, Keyspace, LogReader, LoggedBatch,
-    LoggedOp, Loss, Range, RecoveryReport, RepairReport, Snapshot, VerifyProgress, VerifyReport,
-};
+pub use copies::{BackupReport, Backups, GenerationInfo, LogReader, LoggedBatch, LoggedOp};
+pub use engine::{VerifyProgress, VerifyReport};
 pub use error::{Damaged, Error, Result};
 pub use key::{Kind, MAX_KEY_LEN, MAX_VALUE_LEN, SeqNo};
 pub use metrics::Purpose;
+pub use opening::{Loss, RecoveryReport, RepairReport};
 pub use options::{
     Compression, Durability, FilterPolicy, HotRapOptions, Options, Placement, RecoveryMode,
     TierOptions,
@@ -124,6 +128,7 @@ pub use options::{
 #[cfg(feature = "experiments")]
 pub use options::{Scoring, Switches};
 pub use points::Points;
+pub use read::Range;
 pub use value::Value;
 
 /// The README's example, compiled and run with the other documentation tests.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::store::tiny_options;
+use crate::api::{Db, Snapshot};
 use crate::clock::ManualClock;
-use crate::db::{Db, Snapshot};
 use crate::executor::Stepped;
 use crate::storage::{Medium, Memory};
 use crate::sync::Arc;

@@ -1,8 +1,8 @@
 //! Bytes as settings: a store with them opens and works, or says what is wrong with them.
 
 use super::store::tiny_options;
+use crate::api::Db;
 use crate::clock::ManualClock;
-use crate::db::Db;
 use crate::executor::Stepped;
 use crate::options::{Compression, FilterPolicy, HotRapOptions, Options, Placement, TierOptions};
 use crate::storage::{Medium, Memory};

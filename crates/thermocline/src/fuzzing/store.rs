@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
+use crate::api::Db;
 use crate::clock::ManualClock;
-use crate::db::Db;
 use crate::executor::Stepped;
 use crate::options::{Options, RecoveryMode, TierOptions};
 use crate::points::Points;

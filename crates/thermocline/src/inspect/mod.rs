@@ -21,11 +21,11 @@
 //! # }
 //! ```
 
+mod access_records;
 #[cfg(test)]
 pub(crate) mod beside;
-mod hotness;
+mod levels;
 mod manifest;
-mod shape;
 mod tables;
 mod wal;
 
@@ -34,10 +34,10 @@ use std::path::Path;
 
 pub use crate::version::edit::PlacedBy;
 #[cfg(test)]
-pub(crate) use hotness::report;
-pub use hotness::{AccessRecords, AccessRecordsReport, access_records, hotness};
+pub(crate) use access_records::report;
+pub use access_records::{AccessRecords, AccessRecordsReport, access_records, hotness};
+pub use levels::TableEntry;
 pub use manifest::{Change, Edit, ManifestReport, manifest};
-pub use shape::TableEntry;
 pub use tables::{Contents, TableReport, TablesReport, UnnamedFile, tables};
 pub use wal::{Group, SegmentHeader, SegmentReport, Segments, Write, wal};
 

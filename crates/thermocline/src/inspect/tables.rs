@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use super::{Content, TableEntry, damage, manifest, open_tiers};
 use crate::cache::{BlockCache, PinBudget};
-use crate::db::Shape;
 use crate::error::{Error, Result};
 use crate::ids::{FileId, table_number};
+use crate::opening::Shape;
 use crate::options::Options;
 use crate::sync::Arc;
 use crate::table::Table;

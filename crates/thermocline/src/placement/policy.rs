@@ -5,11 +5,11 @@
 //! none: its jobs hold one for as long as they run.
 
 use super::{Joining, Moved, Router, Shares, Taken};
-use crate::compaction::{BypassWorth, Hotness, Plan};
-use crate::db::{Engine, Found, Tree};
+use crate::engine::{Engine, Found, Tree};
 use crate::error::Result;
 use crate::ids::KeyspaceId;
 use crate::key::SeqNo;
+use crate::levels::{BypassWorth, Hotness, Plan};
 use crate::metrics::{HeatReport, HotRapMetrics, IoMetrics};
 use crate::read::Superversion;
 use crate::record::Record;

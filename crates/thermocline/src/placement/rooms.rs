@@ -1,9 +1,9 @@
 //! How much of the fast tier each keyspace's levels have.
 
 use super::Shares;
-use crate::compaction::{FastRoom, LevelTargets};
-use crate::db::Engine;
-use crate::db::Tree;
+use crate::engine::Engine;
+use crate::engine::Tree;
+use crate::levels::{FastRoom, LevelTargets};
 use crate::placement::SpacePlan;
 use crate::version::MAX_LEVELS;
 

@@ -1,10 +1,11 @@
 //! A placement in some fifty lines: what the seam asks of one at least.
 
 use super::{Brought, DOWN, Joining, PlacementPolicy, Router, Source, UP};
-use crate::compaction::{Hotness, Plan};
-use crate::db::{Db, Tree};
+use crate::api::Db;
+use crate::engine::Tree;
 use crate::executor::Stepped;
 use crate::key::{InternalKey, Kind};
+use crate::levels::{Hotness, Plan};
 use crate::options::{Compression, Options, Placement};
 use crate::storage::Memory;
 use crate::sync::Arc;

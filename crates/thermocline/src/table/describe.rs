@@ -93,7 +93,7 @@ fn read_footer(file: &TierFile) -> Result<(u64, Footer)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::db::Db;
+    use crate::api::Db;
     use crate::key::{InternalKey, Kind};
     use crate::storage::Memory;
     use crate::table::{TableBuilder, TableIdentity};

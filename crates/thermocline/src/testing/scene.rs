@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use crate::api::{Db, Keyspace, Snapshot};
 use crate::clock::ManualClock;
-use crate::compaction::{Manual, Meant, Plan};
-use crate::db::{Db, Engine, Keyspace, Moment, Snapshot, Tree};
+use crate::engine::{Engine, Tree};
 use crate::error::Result;
 use crate::executor::Stepped;
 use crate::ids::KeyspaceId;
 use crate::key::{KeyRange, MAX_SEQ};
+use crate::levels::{Manual, Meant, Plan};
 use crate::metrics::Refusal;
 use crate::options::{Options, TierOptions};
 use crate::points::Points;
+use crate::read::Moment;
 use crate::read::Superversion;
 use crate::storage::{Medium, Memory};
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -432,7 +434,7 @@ impl Scene {
     }
 }
 
-fn check_scan(range: crate::db::Range, model: &Model, at: &str) {
+fn check_scan(range: crate::read::Range, model: &Model, at: &str) {
     let mut left: Vec<_> = model.iter().collect();
     // From both ends in turn, so that the ends meet.
     let mut range = range;

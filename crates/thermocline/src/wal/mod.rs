@@ -14,6 +14,7 @@ mod log;
 mod reader;
 pub(crate) mod record;
 mod recover;
+mod replay;
 mod segment;
 mod settle;
 mod survey;

@@ -2,7 +2,7 @@
 //!
 //! A block holds a dozen records, of which often one is hot. The record cache keeps that one, in an
 //! allocation of its own that readers share, in an index that finds the hottest first
-//! ([`hotring`]). What may be in it, and why, is told in [`crate::db`]'s `record_cache`; this
+//! ([`hotring`]). What may be in it, and why, is told in [`crate::api`]'s `record_cache`; this
 //! module keeps the entries, their memory, and the accesses that RALT has to hear of.
 
 mod accesses;

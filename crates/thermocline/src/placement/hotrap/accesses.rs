@@ -2,7 +2,7 @@
 //! offered to the promotion cache.
 
 use super::HotRap;
-use crate::db::{Engine, Found, Tree};
+use crate::engine::{Engine, Found, Tree};
 use crate::error::Result;
 use crate::executor::{Job, Lane, Step};
 use crate::ids::KeyspaceId;

@@ -7,7 +7,7 @@
 //! hot records have less room than they are worth.
 
 use super::HotRap;
-use crate::db::Engine;
+use crate::engine::Engine;
 use crate::version::MAX_LEVELS;
 
 /// The part of what hot records are worth that a backlog may take before writers are all but stopped.
@@ -58,10 +58,10 @@ fn pressure(backlog: u64, worth: u64, room: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::db::Reason;
-    use crate::db::Tree;
+    use crate::engine::Tree;
     use crate::options::Compression;
     use crate::testing::scene::{self, Scene, everything};
+    use crate::write::Reason;
 
     /// Why writers are slowed when 1.5 MB wait in L0 on a fast tier of 4 MiB, and records of `hot`
     /// bytes are hot.

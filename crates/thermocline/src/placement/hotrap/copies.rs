@@ -5,7 +5,7 @@
 //! that it costs the slow tier a few large reads. Whoever needs the room has it at once ([`crate::tier`]).
 
 use super::HotRap;
-use crate::db::Engine;
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::executor::{Job, Lane, Step};
 use crate::metrics::Activity;

@@ -2,7 +2,7 @@
 
 use super::HotRap;
 use super::ralt::{self, Ralt, RaltParts};
-use crate::db::Engine;
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::metrics::Activity;
 use crate::options::{HotRapOptions, ralt_dir};
@@ -84,7 +84,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::db::Db;
+    use crate::api::Db;
     use crate::executor::Stepped;
     use crate::options::TierOptions;
     use crate::storage::{Fault, Faulty, FileInfo, Operation};

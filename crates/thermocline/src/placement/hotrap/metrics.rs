@@ -1,7 +1,7 @@
 //! What placement by hotness counts, and what is hot.
 
 use super::HotRap;
-use crate::db::Engine;
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::metrics::{Activity, HeatReport, HotRapMetrics, RaltMetrics, Refusal};
 use crate::sync::atomic::{AtomicU64, Ordering};

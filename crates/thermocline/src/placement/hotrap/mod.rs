@@ -6,7 +6,7 @@
 
 mod accesses;
 mod backlog;
-mod bypass;
+mod bypass_router;
 mod copies;
 mod keeping;
 mod metrics;
@@ -56,7 +56,7 @@ pub(crate) struct HotRap {
 }
 
 #[cfg(test)]
-impl crate::db::Engine {
+impl crate::engine::Engine {
     /// The store's placement, which is by hotness.
     pub(crate) fn hotrap(&self) -> &HotRap {
         self.placement.as_hotrap().expect("placement by hotness")

@@ -2,9 +2,9 @@
 
 use super::HotRap;
 use super::ralt::Ralt;
-use crate::compaction::{BypassWorth, Hotness};
-use crate::db::Tree;
+use crate::engine::Tree;
 use crate::ids::KeyspaceId;
+use crate::levels::{BypassWorth, Hotness};
 use crate::sync::atomic::Ordering;
 use crate::version::{TableHandle, Version};
 

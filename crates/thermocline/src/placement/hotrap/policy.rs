@@ -2,10 +2,10 @@
 
 use super::HotRap;
 use super::promotion::{Joining, Taken};
-use crate::compaction::{BypassWorth, Hotness, Plan};
-use crate::db::{Engine, Tree};
+use crate::engine::{Engine, Tree};
 use crate::error::Result;
 use crate::ids::KeyspaceId;
+use crate::levels::{BypassWorth, Hotness, Plan};
 use crate::metrics::{Activity, HeatReport, HotRapMetrics, IoMetrics};
 use crate::placement::{Moved, PlacementPolicy, Read, Router, Shares, Spilled};
 use crate::points::point;

@@ -1,8 +1,8 @@
 //! What of the fast tier the last fast levels have, and with them the hot set.
 
 use super::HotRap;
-use crate::compaction::MOST_MET;
-use crate::db::{Engine, Tree};
+use crate::engine::{Engine, Tree};
+use crate::levels::MOST_MET;
 use crate::placement::Shares;
 use crate::sync::atomic::Ordering;
 use crate::version::MAX_LEVELS;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::cache::{BlockCache, Kept};
 
-/// As `db/range.rs` has it.
+/// As `read/range.rs` has it.
 const USERS: ScanOptions = ScanOptions {
     readahead: 256 << 10,
     ..SCAN

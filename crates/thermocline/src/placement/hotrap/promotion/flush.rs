@@ -4,11 +4,11 @@ use bytes::Bytes;
 
 use super::cache::{Promoted, PromotionCache};
 use super::frozen::FrozenPromotion;
-use crate::compaction::{Origin, Sink};
-use crate::db::{Engine, Tree};
+use crate::engine::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::executor::{Job, Lane, Step};
 use crate::key::{InternalKey, Kind, MAX_SEQ};
+use crate::levels::{Origin, Sink};
 use crate::metrics::Activity;
 use crate::metrics::Purpose;
 use crate::placement::hotrap::HotRap;

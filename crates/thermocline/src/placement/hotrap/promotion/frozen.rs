@@ -1,7 +1,7 @@
 //! A promotion cache on its way to L0.
 
 use super::cache::PromotionCache;
-use crate::db::Tree;
+use crate::engine::Tree;
 use crate::read::Superversion;
 use crate::sync::Arc;
 

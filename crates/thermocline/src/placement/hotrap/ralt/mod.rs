@@ -13,6 +13,7 @@ mod close;
 mod copy;
 mod cursor;
 mod files;
+mod flush;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;
 mod heat;

@@ -2,24 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use super::buffer::{Chunk, Logged};
-use super::files::{Files, Space, Writer};
+use super::files::Files;
 use super::limits::{Cut, EvictionRule, Limits};
 use super::outlook::Outlook;
 use super::pass::{Began, Pass};
-use super::record::{Record, is_of};
 use super::reuse::Reuse;
 use super::scoring::Model;
 use super::shared::Shared;
 use super::sizes::{FIRST_TABLES, LEVEL0_TABLES, Sizes};
-use super::state::State;
-use super::version::{Tracked, Version};
+use super::version::Version;
 use crate::error::{Error, Result};
 use crate::ids::KeyspaceId;
 use crate::points::point;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
-use crate::table::LongKeys;
 
 /// What a step of work has at hand.
 #[derive(Clone, Copy)]
@@ -36,22 +32,22 @@ pub(super) struct Context<'a> {
 /// What only the thread that works needs.
 #[derive(Debug, Default)]
 pub(super) struct Worker {
-    pass: Option<Pass>,
+    pub(super) pass: Option<Pass>,
     /// Length of the state on disk; 0 when there is none.
     pub(super) state_len: u64,
-    flushes: u64,
+    pub(super) flushes: u64,
     /// Slices of merges that come before the next flush.
-    slices_owed: usize,
+    pub(super) slices_owed: usize,
     /// A full merge has shown since the limits were kept last that duplicates are not what exceeds
     /// them.
-    merged: bool,
+    pub(super) merged: bool,
     /// [`Shared::drops`] when the last merge of all tables began.
-    drops: u64,
+    pub(super) drops: u64,
     /// That merge has left out what was dropped before it, and the limits are exceeded all the same: the eviction does not wait for
     /// another one, whatever was dropped meanwhile.
-    cleaned: bool,
+    pub(super) cleaned: bool,
     /// The last eviction.
-    evicted: Option<Evicted>,
+    pub(super) evicted: Option<Evicted>,
     /// How densely records are read again. Not kept over a restart: it is soon known anew.
     pub(super) reuse: Reuse,
     /// Closing has begun: what is written from then on, closing itself writes.
@@ -60,7 +56,7 @@ pub(super) struct Worker {
 
 /// What an eviction went by: until there is more, or a limit is lower, another would find nothing.
 #[derive(Debug, Clone, Copy)]
-struct Evicted {
+pub(super) struct Evicted {
     flushes: u64,
     hot_set: u64,
     physical: u64,
@@ -376,130 +372,11 @@ impl Shared {
         (1..version.levels.len()).find(full).map(Due::Leveling)
     }
 
-    /// Writes accesses into a table of level 0.
-    pub(super) fn flush(
-        &self,
-        files: &Files,
-        worker: &mut Worker,
-        chunks: Vec<Chunk>,
-    ) -> Result<()> {
-        let flushed = self.write_accesses(files, worker, &chunks);
-        match &flushed {
-            Ok(()) => worker.flushes += 1,
-            Err(error) if error.may_pass() => self.buffers.put_back(chunks),
-            Err(_) => self.drop_accesses(&chunks),
-        }
-        flushed
-    }
-
-    fn write_accesses(&self, files: &Files, worker: &mut Worker, chunks: &[Chunk]) -> Result<()> {
-        point!(files.points, "ralt.flush")?;
-        let mut accesses: Vec<Logged<'_>> =
-            Vec::with_capacity(chunks.iter().map(Chunk::count).sum());
-        accesses.extend(chunks.iter().flat_map(Chunk::logged));
-        if accesses.is_empty() {
-            return Ok(());
-        }
-        if worker.state_len == 0 {
-            // Tables without a state that could name them would look like damage.
-            self.save(files, worker, &self.version.load())?;
-        }
-        let (version, keyspaces) = (self.version.load_full(), self.keyspaces.load_full());
-        let lens = || accesses.iter().map(|access| access.key.len());
-        let keys: u64 = lens().map(|len| len as u64 + 32).sum();
-        let keys = keys + LongKeys::of(lens()).beside_records();
-        let space = Space {
-            table: u64::MAX,
-            expected: keys + (4 << 10),
-        };
-        let epoch = self.model.epoch(self.now().tick);
-        let (limits, outlook) = (version.limits, self.outlook(&worker.reuse));
-        let mut writer = Writer::new(files, self.model, limits, outlook, epoch, 0, space)?;
-        // Once there is space: a flush that is refused is tried often.
-        accesses.sort_by(|a, b| a.key.cmp(b.key));
-        for same in accesses.chunk_by(|a, b| a.key == b.key) {
-            let record = same.iter().map(|access| self.record(access, &version));
-            let record = record.reduce(|older, newer| self.model.merge(older, newer));
-            if let Some((record, access)) = record.zip(same.first())
-                && is_of(&keyspaces, access.key)
-            {
-                writer.add(access.key, &record)?;
-            }
-        }
-        let mut next = Version::clone(&version);
-        for table in writer.finish()? {
-            next.insert(0, table);
-        }
-        point!(files.points, "ralt.flush_written")?;
-        let installed = self.install(files, worker, next, Vec::new());
-        match &installed {
-            Err(error) if error.may_pass() => drop(writer),
-            _ => writer.keep(),
-        }
-        installed
-    }
-
-    fn record(&self, access: &Logged<'_>, version: &Version) -> Record {
-        let moment = self.moment(access.at, version.limits.generation);
-        self.model.first(moment, access.value_len, access.times)
-    }
-
-    /// Puts a version in force, on disk first (I4), and lets go of the tables that it lacks.
-    fn install(
-        &self,
-        files: &Files,
-        worker: &mut Worker,
-        next: Version,
-        removed: Vec<Arc<Tracked>>,
-    ) -> Result<()> {
-        self.save(files, worker, &next)?;
-        self.put_in_force(next);
-        self.retired.lock().extend(removed);
-        Ok(())
-    }
-
-    /// Writes the state of `version`.
-    pub(super) fn save(&self, files: &Files, worker: &mut Worker, version: &Version) -> Result<()> {
-        let (clock, next_id) = (self.clock(), files.next_id());
-        let state = State::of(version, clock, next_id, &self.options);
-        let len = state.save(files, &*files.log, &self.model)?;
-        files.fast.add_file_bytes(len);
-        files.fast.remove_file_bytes(worker.state_len);
-        worker.state_len = len;
-        self.state_len.store(len, Ordering::Release);
-        Ok(())
-    }
-
-    /// Begins anew without a record.
-    fn clear(&self, files: &Files, worker: &mut Worker) -> Result<()> {
-        worker.pass = None;
-        worker.evicted = None;
-        worker.cleaned = false;
-        worker.drops = self.drops.load(Ordering::Relaxed);
-        worker.reuse = Reuse::default();
-        self.learning.store(false, Ordering::Relaxed);
-        self.flat.store(false, Ordering::Relaxed);
-        let version = self.version.load_full();
-        let empty = Version {
-            limits: Limits::initial(&self.sizes),
-            ..Version::default()
-        };
-        let all = version.tables().cloned().collect();
-        drop(version);
-        self.install(files, worker, empty, all)
-    }
-
     /// No more writing: what the disk holds is not known (I9). What is known stays in use.
     pub(super) fn stop(&self, error: &Error) {
         self.note_trouble(error);
         self.stopped.store(true, Ordering::Relaxed);
         self.drop_accesses(&self.buffers.take_all());
-    }
-
-    /// Counts accesses that will not be logged.
-    pub(super) fn drop_accesses(&self, chunks: &[Chunk]) {
-        let times = chunks.iter().map(Chunk::times).sum();
-        self.buffers.count_dropped(times);
     }
 
     /// Removes the files of tables that nobody uses any more. One that cannot be removed is tried
@@ -514,17 +391,5 @@ impl Shared {
             let _: Result<()> = point!(files.points, "ralt.before_remove");
             !files.remove(&tracked.meta)
         });
-    }
-
-    /// Flushes everything, as far as there is space for it. After any other failure the state of
-    /// before stays in force, and nothing more is written (I9).
-    pub(super) fn flush_all(&self, files: &Files, worker: &mut Worker) -> Result<()> {
-        match self.flush(files, worker, self.buffers.take_all()) {
-            Err(error) if !error.may_pass() => {
-                self.stop(&error);
-                Err(error)
-            }
-            _ => Ok(()),
-        }
     }
 }

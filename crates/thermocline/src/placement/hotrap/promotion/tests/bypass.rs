@@ -1,7 +1,7 @@
 //! What goes past level f, what must not (I1), and what runs beside it (I6, I8, I11).
 
-use crate::compaction::Plan;
 use crate::error::{Error, Result};
+use crate::levels::Plan;
 use crate::metrics::Refusal;
 use crate::options::Compression;
 use crate::placement::UP;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::Db;
-use crate::db::Range;
+use crate::read::Range;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Mutex};
 use crate::testing::scene::{F, KEYS, Scene, options};

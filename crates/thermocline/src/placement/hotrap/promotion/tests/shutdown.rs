@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use super::flush::STEPS;
-use crate::db::{Db, Keyspace};
+use crate::api::{Db, Keyspace};
 use crate::points::Points;
 use crate::storage::Faulty;
 use crate::sync::atomic::{AtomicBool, Ordering};

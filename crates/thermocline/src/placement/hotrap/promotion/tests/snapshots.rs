@@ -2,7 +2,7 @@
 //! end.
 
 use crate::Batch;
-use crate::db::Snapshot;
+use crate::api::Snapshot;
 use crate::sync::{Arc, Mutex};
 use crate::testing::scene::{F, KEYS, Model, SLOW, Scene, model};
 

@@ -1,0 +1,327 @@
+//! [`Db`]: an open store, as programs hold it.
+
+use crate::api::DbBuilder;
+use crate::api::Keyspace;
+use crate::api::Snapshot;
+use crate::copies::LogReader;
+use crate::engine::Engine;
+use crate::engine::VerifyProgress;
+use crate::engine::VerifyReport;
+use crate::opening::RecoveryReport;
+use crate::opening::RepairReport;
+use std::ops::Deref;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+
+use crate::batch::Batch;
+use crate::error::{Error, Result};
+use crate::key::SeqNo;
+use crate::metrics::{KeyspaceMetrics, Metrics};
+use crate::options::{Durability, Options};
+use crate::sync::Arc;
+
+/// An open store. Cheap to clone. Clones, [keyspaces](Keyspace) and [snapshots](Snapshot) share the store, which closes with the
+/// last of them; iterators do not keep it open: once it is closed, an end that was not begun before gives [`Error::Closed`], and one
+/// that was may go on with what it has pinned. Nobody hears what goes wrong then: who wants to know calls [`Db::close`].
+///
+/// A `Db` is also its default keyspace: `db.put`, `db.get`, `db.range` and the other methods of
+/// [`Keyspace`] work on it directly.
+///
+/// ```
+/// # fn main() -> thermocline::Result<()> {
+/// # let dir = tempfile::tempdir().expect("a temporary directory");
+/// let options = thermocline::Options::two_tiers(dir.path().join("fast"), 64 << 20, dir.path().join("slow"));
+/// let db = thermocline::Db::open(options)?;
+/// db.put("lake", "warm above, cold below")?;
+/// assert_eq!(db.get("lake")?.as_deref(), Some(&b"warm above, cold below"[..]));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Db {
+    default: Keyspace,
+}
+
+/// What the handles of a store share; the store closes when the last one goes.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub(crate) engine: Arc<Engine>,
+    recovery: RecoveryReport,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Errors cannot be told from here; `Db::close` tells them.
+        let _ = self.engine.close();
+    }
+}
+
+impl Deref for Db {
+    type Target = Keyspace;
+
+    fn deref(&self) -> &Keyspace {
+        &self.default
+    }
+}
+
+impl Db {
+    /// Opens the store that `options` describes, creating it if it may.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOption`], [`Error::NotFound`], [`Error::Locked`], [`Error::NotWritable`], [`Error::WrongTier`],
+    /// [`Error::FormatVersion`], [`Error::Corruption`], [`Error::Unfinished`], and I/O errors.
+    pub fn open(options: Options) -> Result<Db> {
+        DbBuilder::new(options).open()
+    }
+
+    /// For opening with storage, clock or executor of one's own.
+    pub fn builder(options: Options) -> DbBuilder {
+        DbBuilder::new(options)
+    }
+
+    pub(crate) fn new(engine: Arc<Engine>, recovery: RecoveryReport) -> Result<Db> {
+        // There is one: `Shape::from_edits` refuses a manifest without it.
+        let tree = engine.tree(0).ok_or_else(|| {
+            let path = &engine.tiers[0].options.path;
+            Error::corruption(path, 0, "the manifest names no default keyspace")
+        })?;
+        let handle = Arc::new(Handle { engine, recovery });
+        Ok(Db {
+            default: Keyspace::new(handle, tree),
+        })
+    }
+
+    fn engine(&self) -> &Arc<Engine> {
+        self.default.engine()
+    }
+
+    /// Writes all of `batch` or nothing, with the durability of the options.
+    ///
+    /// # Errors
+    /// [`Error::ConditionFailed`] when a condition of the batch does not hold,
+    /// [`Error::UnknownKeyspace`] when all of its writes go to keyspaces that were dropped,
+    /// [`Error::ForeignKeyspace`], [`Error::TooLarge`], [`Error::NoSpace`], [`Error::Poisoned`], and I/O
+    /// errors.
+    pub fn write(&self, batch: Batch) -> Result<SeqNo> {
+        self.write_with(batch, self.engine().options.durability)
+    }
+
+    /// As [`Db::write`], with a durability of its own. A batch that writes nothing, because it is empty or has only
+    /// conditions, makes what was written before it as durable as that.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn write_with(&self, batch: Batch, durability: Durability) -> Result<SeqNo> {
+        self.engine().write(batch, durability)
+    }
+
+    /// The store as it is now, for reads of several keys or keyspaces.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(self.default.clone())
+    }
+
+    /// The keyspace called `name`.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKeyspace`] when there is none.
+    pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
+        let trees = self.engine().all_trees();
+        let found = trees.into_iter().find(|tree| tree.name == name.as_bytes());
+        match found {
+            Some(tree) => Ok(Keyspace::new(Arc::clone(self.default.handle()), tree)),
+            None => Err(Error::UnknownKeyspace { name: name.into() }),
+        }
+    }
+
+    /// The keyspace called `name`, created if there is none.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] for a name of over 255 bytes, [`Error::Poisoned`], and I/O errors.
+    pub fn create_keyspace(&self, name: &str) -> Result<Keyspace> {
+        let tree = self.engine().create_keyspace(name)?;
+        Ok(Keyspace::new(Arc::clone(self.default.handle()), tree))
+    }
+
+    /// Removes a keyspace and everything in it; handles to it, and snapshots, find nothing in it from then on, and what a batch has for it
+    /// takes no effect. Iterators that have it go on. All that was written before, to whichever keyspace, is durable then. Waits for a checkpoint or a
+    /// backup to have all of its tables.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKeyspace`], [`Error::InvalidOption`] for the default keyspace,
+    /// [`Error::Poisoned`], and I/O errors.
+    pub fn drop_keyspace(&self, name: &str) -> Result<()> {
+        let keyspace = self.keyspace(name)?;
+        self.engine().drop_keyspace(keyspace.tree())
+    }
+
+    /// Names of all keyspaces, the default one first.
+    pub fn keyspaces(&self) -> Vec<String> {
+        let trees = self.engine().all_trees();
+        let name = |name: &Bytes| String::from_utf8_lossy(name).into_owned();
+        trees.iter().map(|tree| name(&tree.name)).collect()
+    }
+
+    /// Writes every memtable to tables, and returns when that is done.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`], [`Error::Poisoned`], and I/O errors.
+    pub fn flush(&self) -> Result<()> {
+        self.engine().flush_all().map(|_| ())
+    }
+
+    /// Makes every write so far durable, whatever its own durability was.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] when the sync fails or one failed before (I9).
+    pub fn sync(&self) -> Result<()> {
+        self.engine().sync_log()
+    }
+
+    /// Returns when no flush or compaction runs, waits or is due.
+    ///
+    /// # Errors
+    /// What keeps background work from getting done, if something does; [`Error::Closed`].
+    pub fn wait_idle(&self) -> Result<()> {
+        self.engine().wait_idle()
+    }
+
+    /// Makes a store of its own in `paths`, one directory for each tier, with the state of one
+    /// moment during the call. Tables are linked where the media can, else copied, while everything else goes on: of what is
+    /// replaced meanwhile the files stay until the end. What is known of hotness comes along, unless the store is closed
+    /// meanwhile.
+    ///
+    /// Until it is written to, the last sequence number of the new store, `snapshot().seq()`, is that of the last write in it: what came
+    /// after that moment, [`Db::log_since`] has from the next number on.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOption`] when the number of paths is not that of the tiers, two are the
+    /// same, one is for the access records of the first, or one of them holds files;
+    /// [`Error::Locked`] when somebody else makes a store there; I/O errors. What is left then, or
+    /// after a crash, is marked: to open or to repair it is [`Error::Unfinished`], the next
+    /// checkpoint to the same paths removes it first, and so does [`Db::destroy`].
+    pub fn checkpoint(&self, paths: &[PathBuf]) -> Result<()> {
+        self.engine().checkpoint(paths)
+    }
+
+    /// Reads every table whole and checks it: checksums, order, filters, and agreement with the
+    /// manifest. `progress` is called before each table. Access records are left out: what is wrong
+    /// with them costs no data, and [`crate::metrics::RaltMetrics::trouble`] tells it.
+    ///
+    /// # Errors
+    /// [`Error::Closed`]. Of each table the first thing that is damaged, or cannot be read, is in the report.
+    pub fn verify(&self, progress: &mut dyn FnMut(VerifyProgress)) -> Result<VerifyReport> {
+        self.engine().verify(progress)
+    }
+
+    /// The log from sequence number `seq` on, batch by batch: for incremental backup and for
+    /// followers. Reaches back as far as the log that recovery needs and
+    /// [`Options::log_retention`] keep.
+    ///
+    /// What comes back is durable here, whatever durability it was written with: a follower is never ahead of what a
+    /// loss of power leaves. So the call syncs the log, unless nothing is new since the last sync or nothing is there to
+    /// read. Writes go on meanwhile, but those that ask for a sync of their own wait for this one. Ask for many batches at
+    /// a time where syncs are dear.
+    ///
+    /// # Errors
+    /// [`Error::LogGone`] when the log no longer holds `seq`; [`Error::LogAhead`] when there is a gap between its end and `seq`; I/O errors; [`Error::Poisoned`] when the sync fails or one
+    /// failed before (I9).
+    pub fn log_since(&self, seq: SeqNo) -> Result<LogReader> {
+        self.engine().log_since(seq)
+    }
+
+    /// Everything the store counts, as it is now.
+    pub fn metrics(&self) -> Metrics {
+        self.engine().metrics()
+    }
+
+    /// What each keyspace consists of, the default one first, as [`Keyspace::metrics`] has it.
+    ///
+    /// ```
+    /// # fn main() -> thermocline::Result<()> {
+    /// # let dir = tempfile::tempdir().expect("a temporary directory");
+    /// # let db = thermocline::Db::open(thermocline::Options::one_tier(dir.path()))?;
+    /// db.create_keyspace("lakes")?;
+    /// let mut metrics = db.metrics();
+    /// metrics.keyspaces = db.keyspace_metrics();
+    /// let text = metrics.to_prometheus();
+    /// assert!(text.contains("thermocline_keyspace_records{keyspace=\"lakes\"} 0"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keyspace_metrics(&self) -> Vec<KeyspaceMetrics> {
+        let engine = self.engine();
+        let trees = engine.all_trees();
+        let metrics = trees.iter().map(|tree| engine.keyspace_metrics(tree));
+        metrics.collect()
+    }
+
+    /// The `most` hottest keys, and how the size of the data falls with its hotness. Empty when
+    /// records live by level ([`crate::Placement::ByLevel`]). Reads all access records.
+    ///
+    /// # Errors
+    /// I/O errors, and damage of the access records.
+    pub fn heat(&self, most: usize) -> Result<crate::metrics::HeatReport> {
+        self.engine().heat(most)
+    }
+
+    /// What opening the store found in its log.
+    pub fn recovery(&self) -> &RecoveryReport {
+        &self.default.handle().recovery
+    }
+
+    /// The settings that the store was opened with.
+    pub fn options(&self) -> &Options {
+        &self.engine().options
+    }
+
+    /// Flushes, waits for running work to stop, and closes the store for all its handles.
+    /// Reads and writes fail from then on. Replaced files that an iterator or a call in another thread
+    /// still holds are removed by the next opening.
+    ///
+    /// # Errors
+    /// What kept the last writes from getting durable, or else what kept them from getting into tables, as want of room
+    /// ([`Error::NoSpace`]) may: the log has them all then, and the next opening replays it. Where the path of that error is a file of
+    /// the log (`.wal`), writes that were in the process only ([`Durability::None`]) may be lost. The store is closed in any
+    /// case, and whoever closes it again hears the same.
+    pub fn close(&self) -> Result<()> {
+        self.engine().close()
+    }
+
+    /// Makes a store that no longer opens one that does: a new manifest, from what is left of the old one,
+    /// the tables and the log. What cannot be saved is in the report, file by file; what is not used
+    /// any more is copied to the directory `lost` of its tier first. A store that is sound is not
+    /// changed, nor is any with `dry_run`. Every file is read.
+    ///
+    /// Where the manifest is whole, so is what it promises, but for the losses reported. Where it
+    /// is not, that is a loss by itself, as is a tier that was given up; tables and log decide, and
+    /// `docs/format.md` says what that can and cannot promise. What is no use any more and cannot
+    /// be removed is a problem in the report, and no error: the next opening removes it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOption`] when a tier is left out, as far as what is left tells;
+    /// [`Error::NotFound`] when there is nothing of a store, [`Error::Corruption`] when nothing of
+    /// it says which one it is, [`Error::Locked`] when it is open, [`Error::WrongTier`] for a
+    /// directory of another store, and for one without a file of the store, whose device may not be
+    /// mounted ([`DbBuilder::give_up_tier`] if it is lost); [`Error::Unfinished`] for what a
+    /// restore or a checkpoint left that was cut short; [`Error::FormatVersion`] for a file of a
+    /// newer release, [`Error::NoSpace`], and I/O errors.
+    pub fn repair(options: &Options, dry_run: bool) -> Result<RepairReport> {
+        DbBuilder::new(options.clone()).repair(dry_run)
+    }
+
+    /// Removes the store that `options` describes: its own files, nothing else. What a repair set
+    /// aside in `lost/` stays, and so do the empty files that are locked while a store is open. If
+    /// it is cut short, the next call goes on. What a restore or a checkpoint left that was cut
+    /// short is removed, too. Damage is no obstacle, as long as the file `TIER` of each tier is
+    /// whole.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOption`] when a tier is left out that has tables, as far as what can be read tells;
+    /// [`Error::WrongTier`] for a directory of another store, and for one without a file of the store, whose device may not be
+    /// mounted ([`DbBuilder::give_up_tier`] if it is lost); [`Error::NotFound`] when there is none, [`Error::Locked`] when it is
+    /// open, [`Error::FormatVersion`] for a file of a newer release, I/O errors.
+    pub fn destroy(options: &Options) -> Result<()> {
+        DbBuilder::new(options.clone()).destroy()
+    }
+}

@@ -1,0 +1,13 @@
+//! What programs hold: the store, its keyspaces and snapshots, and what opens it.
+
+mod builder;
+mod db;
+mod debug;
+mod keyspace;
+mod snapshot;
+
+pub use builder::DbBuilder;
+pub use db::Db;
+pub(crate) use db::Handle;
+pub use keyspace::Keyspace;
+pub use snapshot::Snapshot;

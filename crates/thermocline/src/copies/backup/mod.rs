@@ -1,0 +1,382 @@
+//! Incremental backup: a directory of generations, each a whole store, that share their tables.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `generation` | the file that names the tables of a generation |
+//! | `take` | copies what is new of an open store, and puts a generation in force |
+//! | `restore` | makes a store of a generation |
+//! | `copy` | bytes from one place to another, summed on the way |
+//! | `work` | who works on the files, and whether a sync of them has failed |
+//!
+//! A generation counts once its file has been renamed to its name, with everything that it names durable
+//! before (I4 holds for backups as it does for stores). So whatever is cut short, the generations before it
+//! stay whole; what it left is removed by the next backup.
+
+mod copy;
+mod generation;
+mod restore;
+mod take;
+mod work;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use crate::api::Db;
+use crate::api::DbBuilder;
+use crate::error::{Error, Result};
+use crate::key::SeqNo;
+use crate::storage::{Disk, LogStore, Medium, StoreLock, TableStore};
+use crate::sync::{Arc, Mutex};
+use generation::{BackedUp, Generation};
+use work::Work;
+
+/// The directory of the tables, in that of the backup.
+const TABLES: &str = "tables";
+
+/// A directory of backups of one store. Locked while this lives. Of several threads that work on the files, one does so at a
+/// time; the others wait.
+///
+/// ```
+/// # fn main() -> thermocline::Result<()> {
+/// # let dir = tempfile::tempdir().expect("a temporary directory");
+/// use thermocline::{Backups, Db, Options};
+/// let db = Db::open(Options::one_tier(dir.path().join("store")))?;
+/// let backups = Backups::open(dir.path().join("backups"))?;
+/// db.put("lake", "deep")?;
+/// let first = backups.take(&db)?;
+/// db.put("lake", "shallow")?;
+/// // Only tables that are new are copied.
+/// let second = backups.take(&db)?;
+/// assert!(second.copied_tables < second.tables);
+///
+/// let restored = Options::one_tier(dir.path().join("restored"));
+/// backups.restore(Some(first.generation), &restored)?;
+/// assert_eq!(Db::open(restored)?.get("lake")?.as_deref(), Some(&b"deep"[..]));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Backups {
+    pub(crate) path: PathBuf,
+    log: Arc<dyn LogStore>,
+    tables: Arc<dyn TableStore>,
+    work: Mutex<Work>,
+    /// None where nobody can write.
+    _lock: Option<Box<dyn StoreLock>>,
+}
+
+/// What a backup did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackupReport {
+    /// Its number.
+    pub generation: u64,
+    /// The store's writes up to this one are in it.
+    pub through: SeqNo,
+    /// Tables that it consists of.
+    pub tables: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Tables that no generation before it had whole.
+    pub copied_tables: u64,
+    /// Their bytes.
+    pub copied_bytes: u64,
+}
+
+/// What a generation consists of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GenerationInfo {
+    /// Its number; higher is newer.
+    pub generation: u64,
+    /// The store's writes up to this one are in it.
+    pub through: SeqNo,
+    /// Tables that it consists of.
+    pub tables: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl GenerationInfo {
+    fn of(generation: &Generation) -> Self {
+        let lens = generation.tables.iter().map(|table| table.len);
+        Self {
+            generation: generation.number,
+            through: generation.through,
+            tables: generation.tables.len() as u64,
+            // Lengths of a crafted file may come to anything.
+            bytes: lens.fold(0, u64::saturating_add),
+        }
+    }
+}
+
+impl Backups {
+    /// The backups in the directory `path` of the disk, which is created where it is missing.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] when somebody else works on it; I/O errors.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self> {
+        Self::open_on(&Disk::default(), path)
+    }
+
+    /// As [`Backups::open`], on any medium.
+    ///
+    /// # Errors
+    /// As [`Backups::open`].
+    pub fn open_on(medium: &dyn Medium, path: impl Into<PathBuf>) -> Result<Self> {
+        let path = path.into();
+        let log = medium.log_store(&path, true)?;
+        let lock = log.lock()?;
+        let tables = medium.table_store(&path.join(TABLES), true)?;
+        Ok(Self::of(path, log, tables, Some(lock)))
+    }
+
+    /// The backups that there are in the directory `path` of the disk: to list, verify, restore or prune them. Nothing is made
+    /// there but the file that is locked, and not even that on a file system that cannot be written to.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().expect("a temporary directory");
+    /// let nothing = thermocline::Backups::open_existing(dir.path());
+    /// assert!(matches!(nothing, Err(thermocline::Error::NoBackup { .. })));
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoBackup`] when the directory is missing or is none of backups; [`Error::Locked`] when somebody else works on
+    /// it; I/O errors.
+    pub fn open_existing(path: impl Into<PathBuf>) -> Result<Self> {
+        Self::open_existing_on(&Disk::default(), path)
+    }
+
+    /// As [`Backups::open_existing`], on any medium.
+    ///
+    /// # Errors
+    /// As [`Backups::open_existing`].
+    pub fn open_existing_on(medium: &dyn Medium, path: impl Into<PathBuf>) -> Result<Self> {
+        let path = path.into();
+        let no_backup = |error| match error {
+            Error::NotFound { .. } => Error::NoBackup { path: path.clone() },
+            other => other,
+        };
+        let log = medium.log_store(&path, false).map_err(no_backup)?;
+        // Before the lock, whose file would be left where there is no backup.
+        let tables = medium.table_store(&path.join(TABLES), false);
+        let tables = tables.map_err(no_backup)?;
+        let lock = match log.lock() {
+            Err(Error::NotWritable { owner: None, .. }) => None,
+            lock => Some(lock?),
+        };
+        Ok(Self::of(path, log, tables, lock))
+    }
+
+    fn of(
+        path: PathBuf,
+        log: Arc<dyn LogStore>,
+        tables: Arc<dyn TableStore>,
+        lock: Option<Box<dyn StoreLock>>,
+    ) -> Self {
+        Self {
+            path,
+            log,
+            tables,
+            work: Mutex::default(),
+            _lock: lock,
+        }
+    }
+
+    /// The generations, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`] where the file of one is damaged; [`Error::FormatVersion`]; I/O errors.
+    pub fn generations(&self) -> Result<Vec<GenerationInfo>> {
+        Ok(self.read_all()?.iter().map(GenerationInfo::of).collect())
+    }
+
+    /// The numbers of the generations, oldest first, whether their files can be read or not.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn numbers(&self) -> Result<Vec<u64>> {
+        let files = self.log.list()?;
+        let numbers = files
+            .iter()
+            .filter_map(|file| generation::number(&file.name));
+        let mut numbers: Vec<u64> = numbers.collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// What a generation consists of.
+    ///
+    /// # Errors
+    /// [`Error::NoBackup`] without such a generation; [`Error::Corruption`] where its file is damaged;
+    /// [`Error::FormatVersion`]; I/O errors.
+    pub fn generation(&self, number: u64) -> Result<GenerationInfo> {
+        Ok(GenerationInfo::of(&self.read_one(Some(number))?))
+    }
+
+    /// Backs up `db` as it is at one moment during the call, while reads and writes go on. Tables that
+    /// an earlier generation has are not copied again, unless their file is gone or has another length: their bytes are not
+    /// read, which is what [`Backups::verify`] is for. Every table that is copied is verified first. What is known of
+    /// hotness is left out.
+    ///
+    /// # Errors
+    /// [`Error::WrongTier`] when the directory holds backups of another store; [`Error::Corruption`] of the store
+    /// or of a generation; [`Error::NoSpace`]; I/O errors. No generation is added then. [`Error::Poisoned`] when a sync fails:
+    /// a generation may be listed then that is gone after a loss of power. This handle neither takes nor prunes from
+    /// then on; open the directory again.
+    pub fn take(&self, db: &Db) -> Result<BackupReport> {
+        let mut work = self.work.lock();
+        work.check()?;
+        self.take_from(db.engine(), &mut work)
+    }
+
+    /// Makes a store of a generation, the newest one unless another is asked for, in the tiers of
+    /// `options`, which hold nothing yet. Every byte is checked on the way.
+    ///
+    /// # Errors
+    /// [`Error::NoBackup`] without such a generation; [`Error::InvalidOption`] for tiers that are
+    /// not empty or too few; [`Error::Corruption`] naming the file of the backup; I/O errors. There
+    /// is no store then, and the tiers are as empty as before. What a crash leaves, and perhaps
+    /// [`Error::Poisoned`] when a sync fails, is marked: to open or to repair it is
+    /// [`Error::Unfinished`], the next attempt removes it first, and so does [`Db::destroy`].
+    pub fn restore(
+        &self,
+        generation: Option<u64>,
+        options: &crate::Options,
+    ) -> Result<GenerationInfo> {
+        self.restore_with(generation, DbBuilder::new(options.clone()))
+    }
+
+    /// As [`Backups::restore`], into the media of `builder`.
+    ///
+    /// # Errors
+    /// As [`Backups::restore`].
+    pub fn restore_with(
+        &self,
+        generation: Option<u64>,
+        builder: DbBuilder,
+    ) -> Result<GenerationInfo> {
+        let _work = self.work.lock();
+        let generation = self.read_one(generation)?;
+        restore::restore(self, &generation, &builder)?;
+        Ok(GenerationInfo::of(&generation))
+    }
+
+    /// Reads every byte of a generation, the newest one unless another is asked for. Gives back what is
+    /// damaged, or cannot be read ([`Error::Io`]), one error for each table.
+    ///
+    /// # Errors
+    /// [`Error::NoBackup`] without such a generation; [`Error::Corruption`] where its own file is damaged;
+    /// [`Error::FormatVersion`]; I/O errors of its own file; [`Error::Limit`].
+    pub fn verify(&self, generation: Option<u64>) -> Result<(GenerationInfo, Vec<Error>)> {
+        let _work = self.work.lock();
+        let generation = self.read_one(generation)?;
+        let mut problems = Vec::new();
+        for table in &generation.tables {
+            match copy::check(&*self.tables, table) {
+                // The device may refuse one table and have all others.
+                Err(error @ (Error::Corruption { .. } | Error::Io { .. })) => problems.push(error),
+                checked => checked?,
+            }
+        }
+        Ok((GenerationInfo::of(&generation), problems))
+    }
+
+    /// Removes all generations but the newest `keep`, or the newest one where that is 0, and the tables that no other has. Gives back the
+    /// numbers of the generations that are gone.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`] where the file of a generation is damaged: which tables it needs is not known
+    /// then, and none is removed; I/O errors; [`Error::Poisoned`] as from [`Backups::take`].
+    pub fn prune(&self, keep: usize) -> Result<Vec<u64>> {
+        let mut work = self.work.lock();
+        work.check()?;
+        let all = self.read_all()?;
+        let (old, kept) = all.split_at(all.len().saturating_sub(keep.max(1)));
+        // First: what a backup has left that found no room may be all of it.
+        self.remove_unnamed(&all, &mut work)?;
+        if !old.is_empty() {
+            // Those that go must not go for any that only the system's cache has: a sync of another handle may have
+            // failed (I9).
+            for generation in kept {
+                work.synced(generation.write(&*self.log))?;
+            }
+        }
+        for generation in old {
+            self.log.remove(&generation::file_name(generation.number))?;
+        }
+        self.remove_unnamed(kept, &mut work)?;
+        Ok(old.iter().map(|generation| generation.number).collect())
+    }
+
+    fn read_all(&self) -> Result<Vec<Generation>> {
+        let read = self.numbers()?.into_iter().filter_map(|number| {
+            match Generation::read(&*self.log, number) {
+                // Pruned since the look.
+                Err(Error::NotFound { .. }) => None,
+                read => Some(read),
+            }
+        });
+        read.collect()
+    }
+
+    fn read_one(&self, number: Option<u64>) -> Result<Generation> {
+        let mut numbers = self.numbers()?.into_iter();
+        let found = match number {
+            Some(wanted) => numbers.find(|number| *number == wanted),
+            None => numbers.next_back(),
+        };
+        match found {
+            Some(number) => Generation::read(&*self.log, number),
+            None => Err(Error::NoBackup {
+                path: number.map_or_else(
+                    || self.path.clone(),
+                    |n| self.path.join(generation::file_name(n)),
+                ),
+            }),
+        }
+    }
+
+    /// Removes tables that none of `generations` names, which are all that there are: of pruned ones, and of a backup that
+    /// was cut short.
+    fn remove_unnamed(&self, generations: &[Generation], work: &mut Work) -> Result<()> {
+        // Those that are gone must not come back with the power, now or after a prune that was cut short (I4).
+        work.synced(self.log.sync_dir())?;
+        let tables = generations.iter().flat_map(|generation| &generation.tables);
+        let named: BTreeSet<String> = tables.map(BackedUp::file_name).collect();
+        for file in self.tables.list()? {
+            if generation::is_table(&file.name) && !named.contains(&file.name) {
+                self.tables.remove(&file.name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Memory;
+
+    /// The lengths of a crafted generation were added up as they were: to list two tables of 2^63 bytes panicked, or said 0 bytes.
+    #[test]
+    fn lengths_that_no_number_holds_are_listed() {
+        let backups = Backups::open_on(&Memory::new(), "/backups").unwrap();
+        let table = |id| BackedUp {
+            id,
+            tier: 0,
+            len: 1 << 63,
+            checksum: 0,
+            content: 0,
+        };
+        let crafted = Generation {
+            number: 1,
+            database: 9,
+            through: 1,
+            tables: vec![table(1), table(2)],
+            edits: Vec::new(),
+        };
+        crafted.write(&*backups.log).unwrap();
+        let listed = backups.generations().unwrap();
+        assert_eq!((listed.len(), listed[0].bytes), (1, u64::MAX));
+    }
+}

@@ -1,0 +1,163 @@
+//! How much of what tables hold is live, by the samples of keys that they carry.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use super::Engine;
+use crate::table::{KeySample, SampledKey};
+use crate::version::Version;
+
+/// Keys that are looked at in a keyspace, about: more would hardly tell more.
+const MOST_KEYS: u64 = 8192;
+
+impl Engine {
+    /// Bytes of keys and values in all tables that are live: of each key the newest version, if
+    /// that is no delete.
+    pub(crate) fn live_raw_bytes(&self) -> u64 {
+        let trees = self.all_trees();
+        let live = trees.iter().map(|tree| live_of(&tree.pin().version));
+        live.fold(0, u64::saturating_add)
+    }
+}
+
+fn live_of(version: &Version) -> u64 {
+    let (mut sampled, mut unsampled, mut entries) = (0u64, 0u64, 0u64);
+    let mut bound = u64::MAX;
+    let mut samples = Vec::new();
+    for table in version.tables() {
+        // One whose end cannot be read is an error of whoever reads it.
+        let sample = table.table().ok();
+        let sample = sample.and_then(|table| table.properties().key_sample.as_ref());
+        match sample.and_then(|sample| Some((sample, sample.bound()?))) {
+            Some((sample, of_table)) => {
+                sampled = sampled.saturating_add(table.raw_bytes());
+                entries = entries.saturating_add(table.meta.entries);
+                bound = bound.min(of_table);
+                samples.push(sample);
+            }
+            None => unsampled = unsampled.saturating_add(table.raw_bytes()),
+        }
+    }
+    if entries > MOST_KEYS {
+        bound = bound.min(u64::MAX / (entries / MOST_KEYS));
+    }
+    let share = live_share(&samples, bound);
+    unsampled.saturating_add((sampled as f64 * share) as u64)
+}
+
+/// The part of what `samples` stand for that is live, 0 to 1, as those of their keys have it whose
+/// hash is at most `bound`.
+fn live_share(samples: &[&KeySample], bound: u64) -> f64 {
+    let mut keys: HashMap<u64, SampledKey> = HashMap::new();
+    for (hash, found) in samples.iter().flat_map(|sample| sample.keys(bound)) {
+        match keys.entry(hash) {
+            Entry::Vacant(place) => {
+                place.insert(found);
+            }
+            Entry::Occupied(mut place) => {
+                let (newer, older) = match place.get().seq >= found.seq {
+                    true => (*place.get(), found),
+                    // What was promoted has the sequence number that it had before: one of the two
+                    // counts.
+                    false => (found, *place.get()),
+                };
+                let dead = newer.dead.saturating_add(older.dead);
+                place.insert(SampledKey {
+                    dead: dead.saturating_add(older.live),
+                    ..newer
+                });
+            }
+        }
+    }
+    let sum = |of: fn(&SampledKey) -> u64| keys.values().map(of).fold(0, u64::saturating_add);
+    let (live, dead) = (sum(|key| key.live), sum(|key| key.dead));
+    match live.saturating_add(dead) {
+        0 => 1.0,
+        all => live as f64 / all as f64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::metrics::Metrics;
+    use crate::options::Compression;
+    use crate::storage::Memory;
+    use crate::sync::Arc;
+    use crate::{Db, Durability, Options};
+
+    /// Two tiers of which only the slow one compresses, with values that shrink to little.
+    fn store() -> Db {
+        let mut options = Options::two_tiers("/fast", 2 << 20, "/slow");
+        options.memory = 4 << 20;
+        options.durability = Durability::None;
+        options.tiers[1].compression = Compression::Lz4;
+        let medium = Arc::new(Memory::new());
+        let builder = Db::builder(options).medium(0, Arc::clone(&medium) as Arc<_>);
+        builder.medium(1, Arc::new(Memory::new())).open().unwrap()
+    }
+
+    /// Writes 10,000 records of 500 bytes in an order of their own.
+    fn write(db: &Db) {
+        for number in 0..10_000u64 {
+            let key = format!("key{:016x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            db.put(&key, [7; 481]).unwrap();
+        }
+    }
+
+    fn settled(db: &Db) -> Metrics {
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        db.metrics()
+    }
+
+    /// Of data that had just been loaded 36 was told, as the last level was compressed and the
+    /// others were not.
+    #[test]
+    fn what_was_only_loaded_is_live_however_it_is_compressed() {
+        let db = store();
+        write(&db);
+        let metrics = settled(&db);
+        let amplification = metrics.space_amplification();
+        assert!((1.0..1.02).contains(&amplification), "{amplification}");
+        assert!(metrics.tiers.iter().all(|tier| tier.table_bytes > 0));
+        assert!(metrics.compression_ratio() > 2.0);
+    }
+
+    /// What is told against what there is: all records have one size.
+    fn check(db: &Db, live: f64) {
+        let metrics = settled(db);
+        let records: u64 = db
+            .keyspace_metrics()
+            .iter()
+            .map(|keyspace| keyspace.records)
+            .sum();
+        let (told, is) = (metrics.space_amplification(), records as f64 / live);
+        // By a sample of some 150 keys.
+        assert!((told / is - 1.0).abs() < 0.25, "{told} of {is}");
+    }
+
+    #[test]
+    fn superseded_records_and_deletes_count_until_they_are_gone() {
+        let db = store();
+        write(&db);
+        check(&db, 10_000.0);
+        // Readers of this moment keep what the next versions supersede.
+        let snapshot = db.snapshot();
+        write(&db);
+        check(&db, 10_000.0);
+        assert!(db.metrics().space_amplification() > 1.9);
+        drop(snapshot);
+        write(&db);
+        check(&db, 10_000.0);
+        db.compact_range::<&[u8]>(..).unwrap();
+        check(&db, 10_000.0);
+        assert!(db.metrics().space_amplification() < 1.9);
+
+        let _snapshot = db.snapshot();
+        let keys: Vec<_> = db.iter().map(|record| record.unwrap().0).collect();
+        for key in keys {
+            db.delete(&key).unwrap();
+        }
+        assert_eq!(settled(&db).space_amplification(), f64::INFINITY);
+    }
+}

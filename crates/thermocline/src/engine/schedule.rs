@@ -1,0 +1,247 @@
+//! What runs behind the writers: when flushes and compactions start, and with what room.
+
+use super::Engine;
+use super::Tree;
+use crate::error::{Error, Result};
+use crate::executor::Lane;
+use crate::levels::FlushJob;
+use crate::levels::{CompactionJob, Picker, Plan};
+use crate::metrics::Activity;
+use crate::options::{Compression, MEMTABLES};
+use crate::placement::SpacePlan;
+use crate::sync::Arc;
+use crate::tier::{Reservation, Tier};
+use crate::version::TableHandle;
+
+impl Engine {
+    /// Frozen memtables that the memory budget allows (I8).
+    pub(crate) fn max_immutables(&self) -> usize {
+        MEMTABLES as usize - 1
+    }
+
+    /// Queues a flush of `tree`, unless one is queued or nothing waits.
+    pub(crate) fn schedule_flush(self: &Engine, tree: &Arc<Tree>) {
+        let Some(engine) = self.me() else { return };
+        let mut state = tree.state.lock();
+        if state.flushing || tree.peek().immutables.is_empty() || self.background.writes_nothing() {
+            return;
+        }
+        state.flushing = true;
+        drop(state);
+        let job = FlushJob::new(engine, Arc::clone(tree));
+        self.spawn(Lane::Flush, Activity::Flush, job);
+    }
+
+    /// Queues every flush that waits and every compaction that can start.
+    pub(crate) fn schedule(&self) {
+        self.schedule_flushes();
+        self.schedule_compactions();
+    }
+
+    /// Queues every flush that waits.
+    pub(crate) fn schedule_flushes(&self) {
+        for tree in self.all_trees() {
+            self.schedule_flush(&tree);
+        }
+    }
+
+    pub(crate) fn schedule_compactions(&self) {
+        while self.background.compactions.look().running() < self.options.compaction_threads
+            && !self.background.writes_nothing()
+            && self.check_open().is_ok()
+        {
+            if !self.start_one_compaction() && !self.start_of_spilled() {
+                return;
+            }
+        }
+    }
+
+    /// Starts the most urgent compaction that has room for its output. When none has, the most urgent one moves what it can as it
+    /// is, or a table of the last fast level goes down to make some room; where that cannot be and nothing runs that
+    /// could, the most urgent compaction writes to the last tier (I8).
+    fn start_one_compaction(&self) -> bool {
+        let mut candidates = self.most_urgent_first(|picker| picker.candidates().collect());
+        if self.leave_to_run_alone(&mut candidates) {
+            return false;
+        }
+        let started = |(tree, plan): &(Arc<Tree>, Plan)| self.start(tree, plan.clone()).is_ok();
+        if candidates.iter().any(started) {
+            return true;
+        }
+        // What can wait for room has none made.
+        let candidates: Vec<_> = candidates
+            .into_iter()
+            .filter(|(_, plan)| !plan.can_wait())
+            .collect();
+        // One that lacks room on the slow tier must not keep room from being made on the fast one, nor one that wants more there
+        // than can be, as all of a large L0 does.
+        let helped = |(_, plan): &(Arc<Tree>, Plan)| self.is_helped_by_crossing(plan);
+        let can_be = |(_, plan): &(Arc<Tree>, Plan)| {
+            self.is_helped_by_crossing(plan)
+                && self.could_be_free(self.wanted_on_fast(plan), plan.upper.tables())
+        };
+        let first = candidates.iter().position(can_be);
+        let first = first.or_else(|| candidates.iter().position(helped));
+        let first = first.unwrap_or(0);
+        let refused = candidates.into_iter().nth(first);
+        refused.is_some_and(|(tree, plan)| self.start_without_room(&tree, plan))
+    }
+
+    /// What `pick` gives for each keyspace, by how urgent it is: one keyspace's debt must not keep the others' writers
+    /// waiting.
+    pub(super) fn most_urgent_first(
+        &self,
+        pick: impl Fn(&Picker<'_>) -> Vec<(f64, Plan)>,
+    ) -> Vec<(Arc<Tree>, Plan)> {
+        let mut found = Vec::new();
+        let rooms = self.fast_rooms();
+        for tree in self.all_trees() {
+            let state = tree.state.lock();
+            let picked = tree.with_picker_in(&rooms, self, &state, false, &pick);
+            drop(state);
+            let of_tree = picked.into_iter();
+            found.extend(of_tree.map(|(score, plan)| (score, Arc::clone(&tree), plan)));
+        }
+        // Stable: of one level the first of its plans stays before the others.
+        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let plans = found.into_iter();
+        plans.map(|(_, tree, plan)| (tree, plan)).collect()
+    }
+
+    /// Starts `plan` if there is room for it. One that was overtaken since it was picked, by a job
+    /// that it meets, by an edit or by older records that come to L0 (I2), is dropped: what it
+    /// names may not be there any more, and who overtook it has the next picked.
+    pub(crate) fn start(&self, tree: &Arc<Tree>, mut plan: Plan) -> Result<()> {
+        let space = self.reserve_for(&mut plan)?;
+        let mut state = tree.state.lock();
+        let is_current = Arc::ptr_eq(&plan.version, &tree.peek().version);
+        let newest = plan.newest_of_l0();
+        let comes_too_late = newest.is_some_and(|epoch| !state.reservations.admits(epoch));
+        if !is_current || comes_too_late || !state.running.admits(&plan) {
+            return Ok(());
+        }
+        let engine = self.me().ok_or(Error::Closed)?;
+        let number = Tree::start_compaction(&mut state, &plan);
+        // With the state locked: who finds the inputs claimed finds the job counted.
+        self.background.compactions.begin();
+        drop(state);
+        let job = CompactionJob::new(engine, Arc::clone(tree), plan, number, space);
+        self.spawn(Lane::Compaction, Activity::Compaction, job);
+        Ok(())
+    }
+
+    /// Space for what `plan` writes, for each of its outputs. A crossing that finds none on the fast
+    /// tier keeps nothing there: it makes room instead.
+    pub(crate) fn reserve_for(&self, plan: &mut Plan) -> Result<Vec<Reservation>> {
+        let mut space = Vec::new();
+        let mut outputs = std::mem::take(&mut plan.outputs).into_iter();
+        if let Some(output) = outputs.next() {
+            plan.outputs.push(output);
+            let tier = &self.tiers[usize::from(output.tier)];
+            let margin = if output.tier == 0 {
+                self.compaction_margin()
+            } else {
+                0
+            };
+            let expected = if plan.is_move {
+                0
+            } else {
+                expected_len(plan.inputs(), tier)
+            };
+            space.push(tier.reserve_leaving(expected, margin)?);
+        }
+        // What stays on the fast tier takes no more than what comes from there, so that a crossing makes
+        // room: the job's router has no more to give.
+        let stays: u64 = plan.upper.bytes();
+        for output in outputs.filter(|_| !plan.is_move) {
+            let tier = &self.tiers[usize::from(output.tier)];
+            // Of a bypass it may be all, and cannot be less for want of room.
+            let stays = match plan.bypass {
+                Some(_) => expected_len(plan.upper.tables().iter(), tier),
+                None => stays,
+            };
+            match tier.reserve(stays) {
+                Ok(reserved) => {
+                    plan.outputs.push(output);
+                    space.push(reserved);
+                }
+                // What level f may have a version of has nowhere else to go.
+                Err(error) if plan.bypass.is_some() => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(space)
+    }
+
+    /// What compactions, and what comes up beside them, leave free on the fast tier, whatever is
+    /// planned for it: it is room for writers, who would be slowed down for the lack of it.
+    pub(crate) fn compaction_margin(&self) -> u64 {
+        SpacePlan::new(&self.options, &self.sizes, self.fast().capacity()).margin
+    }
+
+    /// Queues a compaction that was picked by hand, unless it has to wait for others to make room
+    /// for it.
+    pub(crate) fn start_manual(&self, tree: &Arc<Tree>, plan: Plan) -> Result<()> {
+        let seen = self.background.compactions.look();
+        let Err(error) = self.start(tree, plan.clone()) else {
+            return Ok(());
+        };
+        // The second look: another thread may have begun one that kept this plan from starting.
+        if self.makes_room(seen) || self.start_without_room(tree, plan) || self.makes_room(seen) {
+            return Ok(());
+        }
+        Err(error)
+    }
+
+    /// Whether a compaction runs or is queued.
+    pub(crate) fn is_compacting(&self) -> bool {
+        self.background.compactions.look().running() > 0
+    }
+
+    /// Whether nothing runs, waits or wants to run.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.placement.is_copying() && self.makes_no_room() && !self.wants_tidying()
+    }
+
+    /// Whether tables could be written anew where they lie, and there is room for it.
+    fn wants_tidying(&self) -> bool {
+        let tidying = self.most_urgent_first(|picker| {
+            let plans = picker.candidates();
+            plans.filter(|(_, plan)| plan.can_wait()).collect()
+        });
+        let has_room = |(_, mut plan): (_, Plan)| self.reserve_for(&mut plan).is_ok();
+        tidying.into_iter().any(has_room)
+    }
+}
+
+/// More bytes than any device has.
+const MOST_EXPECTED: u64 = 1 << 56;
+
+/// What a table takes beside its records and in part for each, in bytes, which of few records is
+/// more than of the tables that they come from: its sample of keys.
+const BESIDE_RECORDS: u64 = 256;
+
+/// How long what is made of `tables` on `tier` may get: as long as they are but for the ends of blocks, unless
+/// they were compressed. It may be longer then, unless the tier itself compresses, which is taken to do
+/// so as it did before.
+pub(super) fn expected_len<'a>(
+    tables: impl Iterator<Item = &'a Arc<TableHandle>>,
+    tier: &Tier,
+) -> u64 {
+    let compresses = tier.options.compression != Compression::None;
+    let expected = tables.map(|table| {
+        let as_before = table.meta.len + table.meta.len / 32;
+        let is_own = table.meta.tier == tier.index;
+        if is_own && compresses || !table.is_compressed() {
+            as_before
+        } else {
+            table.raw_len().max(as_before)
+        }
+    });
+    // Counts of a damaged or crafted table may come to anything; what is reserved is added up.
+    let expected = expected.fold(BESIDE_RECORDS, u64::saturating_add);
+    expected.min(MOST_EXPECTED)
+}
+
+#[cfg(test)]
+mod tests;

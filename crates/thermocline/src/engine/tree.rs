@@ -1,0 +1,357 @@
+//! A keyspace's LSM-tree: the superversion that readers pin, and what changes it.
+
+use crate::placement::Installed;
+use crate::placement::OfKeyspace;
+use crate::placement::Taken;
+use crate::read::PromotionView;
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+
+use super::Engine;
+use super::Tally;
+use crate::error::Result;
+use crate::ids::KeyspaceId;
+use crate::key::{Kind, SeqNo};
+use crate::levels::Averages;
+use crate::levels::Reservations;
+use crate::levels::{LevelTargets, Picker, Plan, Running, TableSizes};
+use crate::memtable::Memtable;
+use crate::placement::FastRooms;
+use crate::points::point;
+use crate::read::LastPassed;
+use crate::read::Superversion;
+use crate::sync::atomic::AtomicBool;
+use crate::sync::{Arc, Mutex};
+use crate::version::edit::{KeyspaceMeta, Learned, VersionEdit};
+use crate::version::{MAX_LEVELS, PastVersions, TableHandle, Version};
+
+/// One keyspace.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    pub(crate) id: KeyspaceId,
+    pub(crate) name: Bytes,
+    /// *f*: the last level of the fast tier.
+    pub(crate) last_fast_level: u8,
+    /// What placement keeps of it.
+    pub(crate) placed: OfKeyspace,
+    /// What its jobs found of late.
+    pub(crate) averages: Averages,
+    /// What iterators passed of late without giving it.
+    pub(crate) passed: LastPassed,
+    /// Whether a freeze is queued because of that.
+    pub(crate) freezes_soon: AtomicBool,
+    /// Stored only under the lock of `state`, by [`Tree::publish`].
+    superversion: ArcSwap<Superversion>,
+    tally: Arc<Tally>,
+    pub(crate) state: Mutex<TreeState>,
+}
+
+/// What changes a tree, and what runs on it.
+#[derive(Debug)]
+pub(crate) struct TreeState {
+    pub(crate) running: Running,
+    /// The epoch that the next frozen memtable gets (I2).
+    next_epoch: u64,
+    /// Places in L0 that are held for older records (I2).
+    pub(crate) reservations: Reservations,
+    /// Versions that readers may still hold.
+    pub(crate) past: PastVersions,
+    /// Every record up to here is in tables (I5).
+    pub(crate) flushed_through: SeqNo,
+    /// A flush job is queued or runs; there is never more than one, so that memtables
+    /// install in freeze order (I2).
+    pub(crate) flushing: bool,
+}
+
+impl Tree {
+    pub(crate) fn new(
+        id: KeyspaceId,
+        name: Bytes,
+        last_fast_level: u8,
+        version: Version,
+        flushed_through: SeqNo,
+        learned: Learned,
+        tally: Arc<Tally>,
+    ) -> Self {
+        let newest = version.tables().map(|table| table.meta.epoch).max();
+        let placed = OfKeyspace::default();
+        let superversion = Superversion::new(version, last_fast_level, placed.view());
+        tally.count(None, &superversion);
+        Self {
+            id,
+            name,
+            last_fast_level,
+            superversion: ArcSwap::from_pointee(superversion),
+            tally,
+            placed,
+            averages: Averages::new(learned),
+            passed: LastPassed::default(),
+            freezes_soon: AtomicBool::new(false),
+            state: Mutex::new(TreeState {
+                running: Running::default(),
+                next_epoch: newest.map_or(1, |epoch| epoch + 1),
+                reservations: Reservations::default(),
+                past: PastVersions::default(),
+                flushed_through,
+                flushing: false,
+            }),
+        }
+    }
+
+    /// The present state, held for as long as the result lives.
+    pub(crate) fn pin(&self) -> Arc<Superversion> {
+        self.superversion.load_full()
+    }
+
+    /// The tables of the present state, whose files stay for as long as the result lives. For what takes long and reads
+    /// nothing else.
+    pub(crate) fn version(&self) -> Arc<Version> {
+        Arc::clone(&self.peek().version)
+    }
+
+    /// As [`Tree::pin`], for a short read: no shared counter is touched.
+    pub(crate) fn peek(&self) -> arc_swap::Guard<Arc<Superversion>> {
+        self.superversion.load()
+    }
+
+    /// Makes `next` the present state. The caller holds `state`.
+    fn publish(&self, next: Superversion) {
+        self.tally.count(Some(&self.peek()), &next);
+        self.superversion.store(Arc::new(next));
+    }
+
+    /// Whether `seen` is the present state. Of two that are pinned no two are one.
+    pub(crate) fn is_current(&self, seen: &Superversion) -> bool {
+        std::ptr::eq(Arc::as_ptr(&self.peek()), seen)
+    }
+
+    /// Sequence number of the oldest record that is only in memory and the log; none when
+    /// everything is in tables. Without the log's lock one that is just being inserted may be missed. It is newer than what was visible
+    /// before the call (I10), so that the log through that can go all the same (I5). What is frozen is complete.
+    pub(crate) fn oldest_unflushed(&self) -> Option<SeqNo> {
+        let superversion = self.peek();
+        let frozen = superversion.immutables.last();
+        frozen
+            .and_then(|memtable| memtable.oldest())
+            .or_else(|| superversion.active.oldest())
+    }
+
+    /// Freezes the active memtable. The caller holds the log's lock, so that every insert into
+    /// it is complete and published (I10).
+    pub(crate) fn freeze(&self, engine: &Engine) -> Result<()> {
+        let mut state = self.state.lock();
+        let now = self.pin();
+        let epoch = state.next_epoch;
+        now.active.freeze(epoch);
+        point!(engine.points, "freeze.before_publish")?;
+        state.next_epoch += 1;
+        // I10: published here, under the log's lock, before the new memtable takes a write.
+        self.publish(now.with_active_frozen());
+        Ok(())
+    }
+
+    /// Reserves the next place in L0 for older records, and pins the present state, in one step: by I10
+    /// every version of a key is then in what was pinned, or in the active memtable, whose epoch will
+    /// be higher than the one reserved. `freeze` is given what publishes a change of what readers see
+    /// beside the levels; what comes of it comes back, with the epoch and what was pinned.
+    pub(crate) fn reserve_place<T>(
+        &self,
+        freeze: impl FnOnce(&dyn Fn(PromotionView)) -> T,
+    ) -> (T, u64, Arc<Superversion>) {
+        let mut state = self.state.lock();
+        let epoch = state.next_epoch;
+        state.next_epoch += 1;
+        state.reservations.reserve(epoch);
+        let now = self.pin();
+        let frozen = freeze(&|view| self.publish(now.with_view(view)));
+        (frozen, epoch, now)
+    }
+
+    /// Gives the place of `epoch` back, to which nothing came; readers see what `view` gives from then on.
+    pub(crate) fn give_up_place(&self, epoch: u64, view: impl FnOnce() -> PromotionView) {
+        let mut state = self.state.lock();
+        state.reservations.release(epoch);
+        self.publish(self.pin().with_view(view()));
+    }
+
+    /// Replaces tables, and what became tables. The edit that says so is durable (I4). Called with
+    /// the manifest's lock held, so that versions follow the manifest's order. Records that a crossing takes out of
+    /// readers' sight come back, to be counted as read.
+    pub(crate) fn install(
+        &self,
+        engine: &Engine,
+        state: &mut TreeState,
+        edit: &VersionEdit,
+        added: Vec<Arc<TableHandle>>,
+        what: Installed<'_>,
+    ) -> Taken {
+        let now = self.pin();
+        let removed: Vec<_> = edit.removed.iter().map(|&(_, id)| id).collect();
+        let version = now.version.with(&removed, added);
+        let is_flushed = |m: &&Arc<Memtable>| match what {
+            Installed::Flush(flushed) => Arc::ptr_eq(flushed, m),
+            _ => false,
+        };
+        let immutables = now.immutables.iter().filter(|m| !is_flushed(m)).cloned();
+        let immutables = immutables.collect();
+        if let Some(epoch) = what.place() {
+            state.reservations.release(epoch);
+        }
+        let publish = |view| self.publish(now.with(version, immutables, view));
+        let taken = self.placed.install(what, &now.waiting, publish);
+        state.past.push(&now.version, engine.clock.now());
+        for &(_, through) in &edit.flushed_through {
+            state.flushed_through = state.flushed_through.max(through);
+        }
+        taken
+    }
+
+    /// One edit that adds up to the present state.
+    pub(crate) fn snapshot_edit(&self) -> VersionEdit {
+        let state = self.state.lock();
+        let superversion = self.peek();
+        VersionEdit {
+            created: vec![KeyspaceMeta {
+                id: self.id,
+                name: self.name.clone(),
+                last_fast_level: self.last_fast_level,
+            }],
+            added: superversion
+                .version
+                .tables()
+                .map(|t| t.meta.clone())
+                .collect(),
+            flushed_through: vec![(self.id, state.flushed_through)],
+            learned: vec![(self.id, self.averages.learned())],
+            ..VersionEdit::default()
+        }
+    }
+
+    /// Lets go of everything, for a keyspace that was dropped; gives back its last version.
+    pub(crate) fn empty(&self) -> Arc<Version> {
+        let _state = self.state.lock();
+        let before = self.pin();
+        self.placed.empty(|view| {
+            let nothing = Version::default();
+            self.publish(Superversion::new(nothing, self.last_fast_level, view));
+        });
+        Arc::clone(&before.version)
+    }
+
+    /// Takes in a record of the log that is not in tables yet.
+    pub(crate) fn replay(&self, key: Bytes, seq: SeqNo, kind: Kind, value: Bytes) -> u64 {
+        self.peek().active.insert(key, seq, kind, value)
+    }
+
+    /// Target sizes of the levels now.
+    pub(crate) fn targets(&self, engine: &Engine, version: &Version) -> LevelTargets {
+        self.targets_in(&engine.fast_rooms(), engine, version)
+    }
+
+    /// As [`Tree::targets`], with the room that was worked out for all keyspaces.
+    pub(crate) fn targets_in(
+        &self,
+        rooms: &FastRooms,
+        engine: &Engine,
+        version: &Version,
+    ) -> LevelTargets {
+        LevelTargets::new(
+            &engine.options,
+            &engine.sizes,
+            version,
+            self.last_fast_level,
+            rooms.of(self),
+        )
+    }
+
+    /// Bytes of each level's tables that lie on tier `tier`.
+    pub(crate) fn bytes_on(&self, tier: u8) -> [u64; MAX_LEVELS] {
+        let pinned = self.peek();
+        let levels = &pinned.version.levels;
+        std::array::from_fn(|number| levels[number].bytes_on[usize::from(tier)])
+    }
+
+    /// Bytes of the tables of L0 to Lf that lie on the fast tier.
+    pub(crate) fn bytes_down_to_f(&self) -> u64 {
+        let by_level = self.bytes_on(0);
+        by_level[..=usize::from(self.last_fast_level)].iter().sum()
+    }
+
+    /// Bytes of level f's tables that lie on the fast tier.
+    pub(crate) fn bytes_of_f(&self) -> u64 {
+        self.bytes_on(0)[usize::from(self.last_fast_level)]
+    }
+
+    /// Runs `choose` with a picker for the present version. The caller holds `state`. What is
+    /// `urgent` does not wait for older records on their way to L0.
+    pub(crate) fn with_picker<T>(
+        &self,
+        engine: &Engine,
+        state: &TreeState,
+        urgent: bool,
+        choose: impl FnOnce(&Picker<'_>) -> T,
+    ) -> T {
+        self.with_picker_in(&engine.fast_rooms(), engine, state, urgent, choose)
+    }
+
+    /// As [`Tree::with_picker`], with the room that was worked out for all keyspaces.
+    pub(crate) fn with_picker_in<T>(
+        &self,
+        rooms: &FastRooms,
+        engine: &Engine,
+        state: &TreeState,
+        urgent: bool,
+        choose: impl FnOnce(&Picker<'_>) -> T,
+    ) -> T {
+        let superversion = self.pin();
+        let targets = self.targets_in(rooms, engine, &superversion.version);
+        let l0 = superversion.version.levels[0].tables.len();
+        let is_urgent = urgent || l0 >= engine.options.l0_slowdown;
+        let placement = &engine.placement;
+        let hotness = placement.hotness(self, &superversion.version);
+        let passed = self.passed.get();
+        choose(&Picker {
+            version: &superversion.version,
+            targets: &targets,
+            running: &state.running,
+            l0_trigger: engine.sizes.l0_trigger,
+            tiers: engine.level_tiers(),
+            l0_limit: state.reservations.limit(is_urgent),
+            oldest_reader: engine.snapshots.oldest().unwrap_or(SeqNo::MAX),
+            hotness: hotness.as_deref(),
+            bypass: placement.bypass_worth(self),
+            part_above_f: rooms.above_f(self),
+            table_sizes: TableSizes::new(
+                &engine.options,
+                &engine.sizes,
+                engine.fast().capacity(),
+                self.last_fast_level,
+            ),
+            passed: passed.as_ref(),
+        })
+    }
+
+    /// Whether a compaction could start now that brings records to where they belong.
+    pub(crate) fn wants_compaction(&self, rooms: &FastRooms, engine: &Engine) -> bool {
+        let state = self.state.lock();
+        self.with_picker_in(rooms, engine, &state, false, |picker| {
+            picker.candidates().any(|(_, plan)| !plan.can_wait())
+        })
+    }
+
+    /// Enters a compaction that begins; the number given back ends it.
+    pub(crate) fn start_compaction(state: &mut TreeState, plan: &Plan) -> u64 {
+        if let Some(newest) = plan.newest_of_l0() {
+            state.reservations.picked(newest);
+        }
+        state.running.start(plan)
+    }
+
+    /// Ends a job's hold on its inputs and ranges, and on what readers may add beside the levels.
+    pub(crate) fn end_compaction(&self, number: u64, plan: &Plan) {
+        self.state.lock().running.end(number, plan);
+        if plan.is_crossing {
+            self.placed.release(number);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Levels: how a memtable becomes a table, which tables are merged next, and the merge itself.
+
+mod averages;
+mod below;
+mod bypass;
+mod cut;
+mod filter;
+mod flush;
+mod fresh;
+mod job;
+mod l0_places;
+mod pass;
+mod picker;
+mod plan;
+mod readahead;
+mod sink;
+mod table_size;
+mod targets;
+mod upper;
+
+pub(crate) use averages::Averages;
+pub(crate) use bypass::{Bypass, BypassWorth};
+pub(crate) use filter::VersionFilter;
+pub(crate) use flush::FlushJob;
+pub(crate) use job::{CompactionJob, MOST_MET};
+pub(crate) use l0_places::Reservations;
+pub(crate) use pass::{Pass, Watch};
+pub(crate) use picker::{Hotness, Manual, Meant, Picker};
+pub(crate) use plan::{Plan, Running};
+pub(crate) use sink::{Origin, Sink};
+pub(crate) use table_size::TableSizes;
+pub(crate) use targets::{FastRoom, LevelTargets};
+pub(crate) use upper::Upper;

@@ -1,0 +1,150 @@
+//! One pass over the inputs of a job, in key order: what somebody may still see goes to the sinks.
+
+use super::filter::VersionFilter;
+use super::sink::Sink;
+use crate::engine::{Engine, Tree};
+use crate::error::Result;
+use crate::iter::InternalIterator;
+use crate::merge::MergingIter;
+use crate::placement::{Brought, Router, Source, UP};
+use crate::table::TableMeta;
+
+/// Records merged between looks at whether the store is closing.
+const CHECK_EVERY: usize = 1024;
+
+/// What a pass asks about the records that it meets, and tells of them.
+pub(crate) trait Watch {
+    /// Whether nothing older of `key` lies below: a delete that hides nothing goes.
+    fn is_bottom(&self, key: &[u8]) -> bool;
+
+    /// A record of `size` bytes was met, the first of its key perhaps.
+    fn meet(&mut self, key: &[u8], is_first: bool, source: Source, size: u64) {
+        let _ = (key, is_first, source, size);
+    }
+
+    /// A record was sent to an output.
+    fn send(&mut self, source: Source, size: u64, output: usize) {
+        let _ = (source, size, output);
+    }
+
+    /// A table was written.
+    ///
+    /// # Errors
+    /// What keeps the job from going on.
+    fn written(&mut self, table: TableMeta) -> Result<()>;
+}
+
+/// A pass while it is under way.
+pub(crate) struct Pass {
+    input: MergingIter,
+    /// How many of its children, the first ones, are from above.
+    uppers: usize,
+    filter: VersionFilter,
+    router: Box<dyn Router>,
+    sinks: Vec<Sink>,
+    /// The user key of the record before: tables are cut between keys only (I11).
+    last_key: Vec<u8>,
+}
+
+impl Pass {
+    /// A pass over `children`, the first `uppers` of which are from above. `router` chooses among
+    /// `sinks`.
+    ///
+    /// # Errors
+    /// Those of reading the inputs.
+    pub(crate) fn new(
+        children: Vec<Box<dyn InternalIterator>>,
+        uppers: usize,
+        filter: VersionFilter,
+        router: Box<dyn Router>,
+        sinks: Vec<Sink>,
+    ) -> Result<Self> {
+        let mut input = MergingIter::new(children);
+        input.seek_to_first()?;
+        Ok(Self {
+            input,
+            uppers,
+            filter,
+            router,
+            sinks,
+            last_key: Vec::new(),
+        })
+    }
+
+    /// Goes on until a table is full; `false` when the input is used up, and all tables are written.
+    ///
+    /// # Errors
+    /// Those of reading and writing; [`Error::Closed`](crate::Error::Closed).
+    pub(crate) fn advance(
+        &mut self,
+        engine: &Engine,
+        tree: &Tree,
+        watch: &mut dyn Watch,
+    ) -> Result<bool> {
+        let mut since_check = 0;
+        while self.input.valid() {
+            since_check += 1;
+            if since_check == CHECK_EVERY {
+                since_check = 0;
+                engine.check_writable()?;
+            }
+            let key = self.input.key();
+            let is_first = self.last_key != key.user_key;
+            if is_first && let Some(full) = take_full(&mut self.sinks, key.user_key) {
+                if let Some(table) = full.finish()? {
+                    watch.written(table)?;
+                }
+                return Ok(true);
+            }
+            if is_first {
+                self.last_key.clear();
+                self.last_key.extend_from_slice(key.user_key);
+            }
+            let source = if self.input.source() < self.uppers {
+                Source::Upper
+            } else {
+                Source::Lower
+            };
+            let len = self.input.value_len();
+            let size = (key.user_key.len() + len) as u64;
+            watch.meet(key.user_key, is_first, source, size);
+            let is_bottom = || watch.is_bottom(key.user_key);
+            if self.filter.keep(key, is_bottom) {
+                let room = self.sinks.get(UP).map_or(0, Sink::room);
+                let output = self.router.route(key, len, source, room);
+                watch.send(source, size, output);
+                self.input.load()?;
+                let (key, value) = (self.input.key(), self.input.value());
+                self.sinks[output].add(engine, tree, key, value)?;
+            }
+            self.input.next()?;
+        }
+        for sink in &mut self.sinks {
+            if let Some(table) = sink.finish()? {
+                watch.written(table)?;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Bytes of records that stayed on the fast tier, and that came up to it.
+    pub(crate) fn moved(&self) -> (u64, u64) {
+        self.router.moved()
+    }
+
+    /// The records that came up; asked for once, at the end.
+    pub(crate) fn brought(&mut self) -> Brought {
+        self.router.brought()
+    }
+}
+
+/// The sink whose table should end before `key`, if there is one. Each is asked: they count keys.
+fn take_full<'a>(sinks: &'a mut [Sink], key: &[u8]) -> Option<&'a mut Sink> {
+    let mut full = None;
+    for sink in sinks {
+        if sink.ends_before(key) && sink.has_begun() && full.is_none() {
+            full = Some(sink);
+        }
+    }
+    full
+}

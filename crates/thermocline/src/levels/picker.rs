@@ -1,0 +1,472 @@
+//! Which compaction to run next.
+
+mod deletes;
+mod giving_way;
+mod past_f;
+mod small;
+mod superseded;
+
+use std::ops::RangeInclusive;
+
+use bytes::{BufMut, BytesMut};
+
+use super::bypass::BypassWorth;
+use super::plan::{Cause, Plan, Running, union};
+use super::table_size::TableSizes;
+use super::targets::LevelTargets;
+use super::upper::Upper;
+use crate::ids::FileId;
+use crate::key::{KeyRange, SeqNo};
+use crate::placement::Output;
+use crate::read::Passed;
+use crate::sync::Arc;
+use crate::version::{MAX_LEVELS, TableHandle, Version};
+
+/// How urgent it is to merge small tables, where a level at its target has 1.
+const TIDYING: f64 = 0.25;
+
+/// Chooses compactions for one keyspace at one moment.
+pub(crate) struct Picker<'a> {
+    pub(crate) version: &'a Arc<Version>,
+    pub(crate) targets: &'a LevelTargets,
+    pub(crate) running: &'a Running,
+    pub(crate) l0_trigger: usize,
+    /// The tiers of the levels up to f, and of those below.
+    pub(crate) tiers: [u8; 2],
+    /// L0 tables of this epoch and above are left alone: older records are about to come in
+    /// below them (I2).
+    pub(crate) l0_limit: u64,
+    /// The sequence number of the oldest snapshot or iterator: deletes above it are needed. The highest number without any.
+    pub(crate) oldest_reader: SeqNo,
+    /// Which part of a table is hot, when records live by hotness.
+    pub(crate) hotness: Option<&'a dyn Hotness>,
+    /// What passing level f by is worth, when it may be done.
+    pub(crate) bypass: Option<BypassWorth>,
+    /// What all levels above f are to take of the fast tier in the long run, in bytes.
+    pub(crate) part_above_f: u64,
+    /// How long full tables are.
+    pub(crate) table_sizes: TableSizes,
+    /// Where an iterator passed many deletes.
+    pub(crate) passed: Option<&'a Passed>,
+}
+
+/// What the picker asks about hotness.
+pub(crate) trait Hotness {
+    /// About how many bytes of the table's records are hot.
+    fn hot_bytes(&self, table: &TableHandle) -> u64;
+}
+
+impl Picker<'_> {
+    /// Compactions that could start now with how urgent each is, the most urgent first, one for
+    /// each level. Of L0 also a smaller one, for when the large one has no room; of the level above
+    /// f one that passes level f by before the ordinary one, where that pays. Last, where there is
+    /// no more urgent one to start, what gives back what deletes and newer records hide, and merges
+    /// small tables.
+    pub(crate) fn candidates(&self) -> impl Iterator<Item = (f64, Plan)> {
+        let mut scores: Vec<(f64, usize)> = (0..MAX_LEVELS - 1)
+            .map(|level| (self.score(level), level))
+            .filter(|(score, _)| *score >= 1.0)
+            .collect();
+        scores.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let of_levels = scores.into_iter().flat_map(|(score, level)| {
+            let plans = match level {
+                0 => [self.pick_l0(usize::MAX), self.pick_l0(self.l0_trigger)],
+                _ if level + 1 == self.targets.last_fast() => {
+                    [self.pick_bypass(level), self.pick_level(level)]
+                }
+                _ => [self.pick_level(level), None],
+            };
+            plans.into_iter().flatten().map(move |plan| (score, plan))
+        });
+        let outgrown = self.pick_outgrown().map(|plan| (1.0, plan));
+        let of_levels = of_levels.chain(outgrown);
+        let tidying = [Self::pick_for_hidden, Self::pick_small].into_iter();
+        let tidying = tidying.zip([TIDYING * 2.0, TIDYING]);
+        of_levels.chain(tidying.filter_map(|(pick, score)| Some((score, pick(self)?))))
+    }
+
+    /// How far a level is over its target; from 1 on it is compacted.
+    fn score(&self, level: usize) -> f64 {
+        let here = &self.version.levels[level];
+        if level == 0 {
+            return self.l0().len() as f64 / self.l0_trigger as f64;
+        }
+        match self.targets.bytes[level] {
+            0 if here.bytes > 0 => 1.01,
+            0 => 0.0,
+            target => here.bytes as f64 / target as f64,
+        }
+    }
+
+    /// The tables of L0 that may be compacted, newest first.
+    fn l0(&self) -> &[Arc<TableHandle>] {
+        let tables = &self.version.levels[0].tables;
+        let newer = tables.partition_point(|table| table.meta.epoch >= self.l0_limit);
+        &tables[newer..]
+    }
+
+    /// A contiguous oldest run of L0 (I2) of at most `most` tables, or its oldest table alone where
+    /// that one meets nothing and can simply move.
+    fn pick_l0(&self, most: usize) -> Option<Plan> {
+        let tables = self.l0();
+        // While an L0 job runs, its inputs are the oldest run; the rest must wait for it.
+        if tables.iter().any(|table| self.running.has_input(table)) {
+            return None;
+        }
+        let (oldest, newer) = tables.split_last()?;
+        if !newer.iter().any(|t| t.meta.range.meets(&oldest.meta.range)) {
+            let alone = self.plan(0, vec![Arc::clone(oldest)])?;
+            if alone.is_move {
+                return self.admit(alone);
+            }
+        }
+        let run = &tables[tables.len().saturating_sub(most)..];
+        let plan = self.plan(0, run.to_vec())?;
+        self.admit(plan)
+    }
+
+    /// The table whose move down brings most for its cost: (FileSize − HotSize) / (FileSize +
+    /// OverlappingBytes), as HotRAP's §3.5 has it; where all is hot, the oldest table.
+    fn pick_level(&self, level: usize) -> Option<Plan> {
+        let (_, plan) = self.pick_of(level, |_| true)?;
+        Some(plan)
+    }
+
+    /// As [`Picker::pick_level`], of its tables that `may` go, with what it brings for its cost: 0 to 1.
+    fn pick_of(&self, level: usize, may: impl Fn(&TableHandle) -> bool) -> Option<(f64, Plan)> {
+        let is_crossing = level == self.targets.last_fast();
+        // Among thousands of tables: only what is chosen is planned.
+        let mut candidates: Vec<(f64, &Arc<TableHandle>)> = self.version.levels[level]
+            .tables
+            .iter()
+            .filter(|table| may(table) && !self.running.has_input(table))
+            .filter_map(|table| {
+                let size = table.meta.len as f64;
+                let to = self.targets.next(level, self.version, &table.meta.range)?;
+                let overlap = self.met_on_way(to, &table.meta.range);
+                let stays = match self.hotness {
+                    Some(hotness) if is_crossing => hotness.hot_bytes(table) as f64,
+                    _ => 0.0,
+                };
+                Some(((size - stays).max(0.0) / (size + overlap as f64), table))
+            })
+            .collect();
+        let age = |table: &Arc<TableHandle>| table.meta.id;
+        candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| age(a.1).cmp(&age(b.1))));
+        candidates.into_iter().find_map(|(worth, table)| {
+            let plan = self.plan(level, vec![Arc::clone(table)])?;
+            Some((worth, self.admit(plan)?))
+        })
+    }
+
+    /// Levels from `to` on that what comes to `to` goes through: that one, or, where it is out of use, also those down to the
+    /// first that is in use. By what a level out of use holds itself, coming to it would cost next to nothing, and whatever meets
+    /// its tables would go there first.
+    fn way(&self, to: usize) -> RangeInclusive<usize> {
+        to..=self.targets.in_use(to)
+    }
+
+    /// Bytes of tables that what comes to `to` within `range` meets until it is on a level in use.
+    fn met_on_way(&self, to: usize, range: &KeyRange) -> u64 {
+        let levels = &self.version.levels[self.way(to)];
+        let met = levels.iter().flat_map(|level| level.overlapping(range));
+        met.map(|table| table.meta.len).sum()
+    }
+
+    /// The next compaction that brings a table of `from` that is `meant` down a level: all of L0, or the first in key
+    /// order.
+    pub(crate) fn pick_range(&self, from: usize, meant: &Meant) -> Manual {
+        let here = &self.version.levels[from].tables;
+        let mut tables = here.iter().filter(|table| meant.holds(from, table));
+        self.manual(tables.next().map(|first| match from {
+            0 => self.pick_l0(usize::MAX),
+            _ => self.plan(from, vec![Arc::clone(first)]),
+        }))
+    }
+
+    /// The next rewrite of a table of `level` that is `meant`, where it lies: of one whose deletes,
+    /// or older versions, go by that.
+    pub(crate) fn pick_rewrite(&self, level: usize, meant: &Meant) -> Manual {
+        let here = &self.version.levels[level].tables;
+        let is_due = |table: &TableHandle| {
+            let goes = self.drops(table, level) || self.keeps_much(table, deletes::DUE_BY_HAND);
+            meant.holds(level, table) && goes
+        };
+        let table = here.iter().find(|table| is_due(table));
+        self.manual(table.map(|table| Some(self.rewrite(level, table))))
+    }
+
+    /// What came of looking for a table that is meant, and planning its way.
+    fn manual(&self, found: Option<Option<Plan>>) -> Manual {
+        let Some(plan) = found else {
+            return Manual::Done;
+        };
+        let plan = plan.and_then(|plan| self.admit(plan));
+        plan.map_or(Manual::Wait, |plan| Manual::Start(Box::new(plan)))
+    }
+
+    /// Writes `table` of `level` anew, on the tier where it belongs.
+    fn rewrite(&self, level: usize, table: &Arc<TableHandle>) -> Plan {
+        self.in_place(level, vec![Arc::clone(table)], Cause::Hidden)
+    }
+
+    /// Writes neighbours on `level` anew, on the tier where they belong.
+    fn in_place(&self, level: usize, tables: Vec<Arc<TableHandle>>, cause: Cause) -> Plan {
+        Plan {
+            from: level,
+            to: level,
+            upper: Upper::Tables(tables),
+            lower: Vec::new(),
+            outputs: vec![self.output(level)],
+            // Nothing comes to a level below f from elsewhere.
+            is_crossing: false,
+            bypass: None,
+            version: Arc::clone(self.version),
+            is_move: false,
+            cause,
+        }
+    }
+
+    /// How long a full table of `level` is, in bytes.
+    fn table_size(&self, level: usize) -> u64 {
+        self.table_sizes.of(level, self.version.levels[level].bytes)
+    }
+
+    /// Whether `table`, written anew at `level`, would be rid of its deletes, but for those that snapshots need: below
+    /// it nothing lies that they hide. Where all of it is newer than the oldest of those, they need them all.
+    fn drops(&self, table: &TableHandle, level: usize) -> bool {
+        let mut below = self.version.levels.iter().skip(level + 1);
+        let range = &table.meta.range;
+        table.meta.deletes > 0
+            && table.meta.min_seq <= self.oldest_reader
+            && below.all(|level| level.overlapping(range).is_empty())
+    }
+
+    fn admit(&self, plan: Plan) -> Option<Plan> {
+        self.running.admits(&plan).then_some(plan)
+    }
+
+    fn plan(&self, from: usize, upper: Vec<Arc<TableHandle>>) -> Option<Plan> {
+        let hull = union(upper.iter())?;
+        let to = self.targets.next(from, self.version, &hull)?;
+        let lower = self.version.levels[to].overlapping(&hull).to_vec();
+        let last_fast = self.targets.last_fast();
+        let mut outputs = vec![self.output(to)];
+        let is_alone = lower.is_empty() && upper.len() == 1;
+        // A move drops nothing: deletes that hide nothing any more would come to the last level, and stay.
+        let is_move =
+            is_alone && upper[0].meta.tier == outputs[0].tier && !self.drops(&upper[0], to);
+        let is_crossing = from == last_fast;
+        // Hot records stay where they are, or come up.
+        if is_crossing && self.hotness.is_some() {
+            outputs.push(self.output(from));
+        }
+        Some(Plan {
+            from,
+            to,
+            upper: Upper::Tables(upper),
+            lower,
+            outputs,
+            is_crossing,
+            bypass: None,
+            version: Arc::clone(self.version),
+            is_move,
+            cause: Cause::Level,
+        })
+    }
+
+    /// Tables of `level`, on the tier where they belong.
+    fn output(&self, level: usize) -> Output {
+        let is_fast = level <= self.targets.last_fast();
+        Output {
+            level: level as u8,
+            tier: self.tiers[usize::from(!is_fast)],
+        }
+    }
+}
+
+/// What a compaction by hand is to bring down of a level.
+#[derive(Debug)]
+pub(crate) struct Meant {
+    pub(crate) range: KeyRange,
+    /// Tables of L0 from this number on are not meant: what is written, or promoted, meanwhile may come for ever.
+    pub(crate) before: FileId,
+}
+
+impl Meant {
+    /// Leaves out the keys up to `last`: what comes to lie there from now on has moved meanwhile, and more may.
+    pub(crate) fn pass(&mut self, last: &[u8]) {
+        let mut first = BytesMut::with_capacity(last.len() + 1);
+        first.extend_from_slice(last);
+        first.put_u8(0);
+        self.range.first = first.freeze();
+    }
+
+    fn holds(&self, level: usize, table: &TableHandle) -> bool {
+        let meta = &table.meta;
+        self.range.first <= self.range.last
+            && meta.range.meets(&self.range)
+            && (level > 0 || meta.id < self.before)
+    }
+
+    /// All that lies in `range`.
+    #[cfg(test)]
+    pub(crate) fn all_of(range: &KeyRange) -> Self {
+        Self {
+            range: range.clone(),
+            before: FileId::MAX,
+        }
+    }
+}
+
+/// What [`Picker::pick_range`] or [`Picker::pick_rewrite`] found.
+pub(crate) enum Manual {
+    /// Nothing of the range is left in the level.
+    Done,
+    /// What is left is held by running jobs.
+    Wait,
+    /// Run this.
+    Start(Box<Plan>),
+}
+
+#[cfg(test)]
+mod tests {
+    pub(super) mod by_hotness;
+
+    use super::*;
+    use crate::levels::targets::FastRoom;
+    use crate::storage::Memory;
+    use crate::version::MAX_LEVELS;
+    use crate::{Db, Keyspace, Options};
+    use bytes::Bytes;
+
+    pub(super) const F: usize = 2;
+    pub(super) const ABOVE: usize = F - 1;
+    pub(super) const SLOW: usize = MAX_LEVELS - 1;
+    pub(super) const MIB: u64 = 1 << 20;
+
+    /// A level below f that is out of use: little lies on the slow tier.
+    pub(super) const UNUSED: usize = SLOW - 1;
+
+    /// What the levels above f are to hold, in bytes.
+    pub(super) const PART_ABOVE_F: u64 = MIB / 4;
+
+    /// What level f is to hold, in bytes.
+    pub(super) const PLANNED: u64 = 7 * MIB;
+
+    /// A table of one key: its level, the key, its bytes, and its tier. The first of several is the oldest.
+    pub(super) type Drawn = (usize, &'static str, u64, u8);
+
+    /// What `choose` finds among `tables` with level f having room for `room` bytes now.
+    pub(super) fn with_picker<T>(
+        tables: Vec<Drawn>,
+        room: u64,
+        choose: impl FnOnce(&Picker<'_>) -> T,
+    ) -> T {
+        let medium = Arc::new(Memory::new());
+        let builder = Db::builder(Options::two_tiers("/fast", 16 * MIB, "/slow"));
+        let builder = builder.medium(0, medium.clone()).medium(1, medium);
+        let db = builder.open().unwrap();
+        db.put("key", "value").unwrap();
+        db.flush().unwrap();
+        let sample = db.tree().pin().version.levels[0].tables[0].clone();
+        let table = |(id, (level, key, len, tier)): (usize, Drawn)| {
+            let mut table = (*sample).clone();
+            let key = Bytes::from_static(key.as_bytes());
+            (table.meta.level, table.meta.len, table.meta.tier) = (level as u8, len, tier);
+            table.meta.id = id as FileId;
+            (table.meta.range.first, table.meta.range.last) = (key.clone(), key);
+            Arc::new(table)
+        };
+        let tables = tables.into_iter().enumerate().map(table).collect();
+        let version = Arc::new(Version::default().with(&[], tables));
+        let room = FastRoom {
+            planned: PLANNED / 7 * 8,
+            last: room,
+            cold: 1.0,
+        };
+        let engine = db.engine();
+        let targets = LevelTargets::new(&engine.options, &engine.sizes, &version, F as u8, room);
+        assert_eq!(targets.planned_last(), PLANNED);
+        choose(&Picker {
+            version: &version,
+            targets: &targets,
+            running: &Running::default(),
+            l0_trigger: engine.sizes.l0_trigger,
+            tiers: engine.level_tiers(),
+            l0_limit: u64::MAX,
+            oldest_reader: SeqNo::MAX,
+            hotness: None,
+            bypass: Some(BypassWorth {
+                fresh: 0.7,
+                cold: 1.0,
+            }),
+            part_above_f: PART_ABOVE_F,
+            table_sizes: TableSizes::new(
+                &engine.options,
+                &engine.sizes,
+                engine.fast().capacity(),
+                F as u8,
+            ),
+            passed: None,
+        })
+    }
+
+    /// Tables of a level out of use drew all that came down, as long as there were any.
+    #[test]
+    fn a_level_out_of_use_gets_what_meets_its_tables_and_nothing_else() {
+        let to = |unused: &'static str| {
+            let tables = [
+                (ABOVE, "met", MIB, 0),
+                (F, "met", MIB, 0),
+                (UNUSED, unused, MIB, 1),
+                (SLOW, "met", MIB, 1),
+            ];
+            with_picker(tables.to_vec(), PLANNED, |picker| {
+                let crossing = picker.pick_level(F).unwrap();
+                let above = &picker.version.levels[ABOVE].tables;
+                let bypass = picker.plan_bypass(ABOVE, &above[0]).unwrap();
+                assert_eq!(crossing.lower[0].meta.range.first, "met");
+                assert_eq!(bypass.lower[0].meta.range.first, "met");
+                [crossing.to, bypass.to]
+            })
+        };
+        assert_eq!(to("met"), [UNUSED; 2]);
+        assert_eq!(to("beside"), [SLOW; 2]);
+    }
+
+    /// By what a level out of use holds, what meets its tables seems to go down for nothing, and went there before all else.
+    #[test]
+    fn what_comes_to_a_level_out_of_use_costs_what_it_meets_in_the_end() {
+        let tables = [
+            (F, "cheap", MIB, 0),
+            (F, "dear", MIB, 0),
+            (UNUSED, "dear", MIB / 64, 1),
+            (SLOW, "cheap", 3 * MIB, 1),
+            (SLOW, "dear", 4 * MIB, 1),
+        ];
+        let first = with_picker(tables.to_vec(), PLANNED, |picker| {
+            let plan = picker.pick_level(F).unwrap();
+            plan.upper.tables()[0].meta.range.first.clone()
+        });
+        assert_eq!(first, "cheap");
+    }
+
+    /// A table that met nothing moved down as it was, whatever it held. Of keys that rise, and were written and deleted within one
+    /// memtable each, the deletes came to the last level so, and stayed there for good.
+    #[test]
+    fn deletes_that_hide_nothing_are_not_moved_to_the_last_level() {
+        let mut options = Options::one_tier("/fast");
+        options.l0_trigger = 1;
+        let db = Db::builder(options).medium(0, Arc::new(Memory::new()));
+        let db = db.open().unwrap();
+        for key in ["a", "b", "c"] {
+            db.put(key, "value").unwrap();
+            db.delete(key).unwrap();
+            db.flush().unwrap();
+        }
+        db.wait_idle().unwrap();
+        let metrics = Keyspace::metrics(&db);
+        assert_eq!((metrics.records, metrics.deletes), (0, 0));
+    }
+}

@@ -1,0 +1,136 @@
+//! Where a job writes: tables of one level on one tier, one after the other.
+
+use super::cut::Cutter;
+use crate::engine::{Engine, Tree};
+use crate::error::Result;
+use crate::ids::FileId;
+use crate::key::InternalKey;
+use crate::metrics::Purpose;
+use crate::placement::Output;
+use crate::table::{TableBuilder, TableIdentity, TableMeta};
+use crate::tier::Reservation;
+
+/// What all tables of a job have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct Origin {
+    pub(crate) purpose: Purpose,
+    /// Their order in L0 (I2).
+    pub(crate) epoch: u64,
+    /// The tables whose place they take.
+    pub(crate) replaces: Vec<FileId>,
+}
+
+/// One of the places that a job writes to.
+pub(crate) struct Sink {
+    output: Output,
+    origin: Origin,
+    /// What is set aside for all that it takes.
+    space: Reservation,
+    /// How long its tables get, in bytes.
+    size: u64,
+    cutter: Cutter,
+    /// The table that is being written.
+    table: Option<TableBuilder>,
+}
+
+impl Sink {
+    /// A sink for tables of about `size` bytes at `output`, which end where `cutter` says.
+    pub(crate) fn new(
+        output: Output,
+        origin: Origin,
+        space: Reservation,
+        size: u64,
+        cutter: Cutter,
+    ) -> Self {
+        Self {
+            output,
+            origin,
+            space,
+            size,
+            cutter,
+            table: None,
+        }
+    }
+
+    /// A sink for one table of about `size` bytes.
+    pub(crate) fn of_one(output: Output, origin: Origin, space: Reservation, size: u64) -> Self {
+        Self::new(output, origin, space, size, Cutter::never())
+    }
+
+    /// Takes a record in, of `tree`, in key order.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn add(
+        &mut self,
+        engine: &Engine,
+        tree: &Tree,
+        key: InternalKey<'_>,
+        value: &[u8],
+    ) -> Result<()> {
+        let table = match &mut self.table {
+            Some(table) => table,
+            none => {
+                // A disk with room for what was reserved must not refuse a small job a whole table's.
+                let expected = self.size.min(self.space.left());
+                let table = begin(engine, tree, self.output, &self.origin, expected)?;
+                none.insert(table)
+            }
+        };
+        table.add(key, value)
+    }
+
+    /// Whether a table is being written.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.table.is_some()
+    }
+
+    /// Whether the table that is being written should end before `key`. Called with ascending keys,
+    /// once each.
+    pub(crate) fn ends_before(&mut self, key: &[u8]) -> bool {
+        let len = self.table.as_ref().map_or(0, TableBuilder::estimated_len);
+        self.cutter.ends_before(key, len)
+    }
+
+    /// Ends the table that is being written, if there is one; it is durable then (I4).
+    ///
+    /// # Errors
+    /// Those of the medium.
+    pub(crate) fn finish(&mut self) -> Result<Option<TableMeta>> {
+        let Some(table) = self.table.take() else {
+            return Ok(None);
+        };
+        let meta = table.finish()?;
+        self.space.use_for_file(meta.len);
+        Ok(Some(meta))
+    }
+
+    /// Bytes of what is set aside that are left (I8). Something is kept for the ends of tables.
+    pub(crate) fn room(&self) -> u64 {
+        let left = self.space.left();
+        let begun = self.table.as_ref().map_or(0, TableBuilder::estimated_len);
+        (left - left / 32).saturating_sub(begun)
+    }
+}
+
+fn begin(
+    engine: &Engine,
+    tree: &Tree,
+    output: Output,
+    origin: &Origin,
+    expected: u64,
+) -> Result<TableBuilder> {
+    let tier = &engine.tiers[usize::from(output.tier)];
+    let identity = TableIdentity {
+        database: engine.identity.database,
+        keyspace: tree.id,
+        id: engine.new_file(),
+        level: output.level,
+        tier: output.tier,
+        epoch: origin.epoch,
+        replaces: origin.replaces.clone(),
+        gone: engine.graveyard.dead(),
+        keyspace_name: tree.name.clone(),
+    };
+    TableBuilder::new(tier, identity, expected, origin.purpose)
+}

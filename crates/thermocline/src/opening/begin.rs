@@ -1,0 +1,136 @@
+//! What an opening writes: the log settled, a new manifest, a new segment, and what is left over
+//! gone.
+
+use std::path::PathBuf;
+
+use super::open::Parts;
+use super::set_aside;
+use super::unfinished;
+use crate::error::Result;
+use crate::ids::FileId;
+use crate::placement::{self, Opening, PlacementPolicy};
+use crate::points::point;
+use crate::sync::Arc;
+use crate::version::{Manifest, identity};
+use crate::wal::FoundLog;
+use crate::wal::{self, Recovered, Surveyed, Wal};
+
+/// What a store goes on with.
+pub(crate) struct Begun {
+    pub(crate) recovered: Recovered,
+    pub(crate) found_log: FoundLog,
+    pub(crate) placement: Arc<dyn PlacementPolicy>,
+    /// What is wrong with what placement keeps on disk.
+    pub(crate) hotness: Option<String>,
+    pub(crate) manifest: Manifest,
+    pub(crate) wal: Wal,
+    /// Files that no edit names and that were removed.
+    pub(crate) orphans: u64,
+    /// Those that were kept all the same.
+    pub(crate) set_aside: Vec<PathBuf>,
+}
+
+impl Parts<'_> {
+    /// The policy of placement that the options ask for.
+    pub(crate) fn open_placement(&self) -> Arc<dyn PlacementPolicy> {
+        let builder = self.builder;
+        #[cfg(test)]
+        if let Some(placement) = &builder.placement {
+            return Arc::clone(placement);
+        }
+        placement::open(Opening {
+            options: &builder.options,
+            database: self.database,
+            fast: &self.tiers[0],
+            medium: builder.medium_of(0),
+            points: builder.points.clone(),
+            keyspaces: self.shape.keyspaces.keys().copied().collect(),
+            before: self.shape.placed_by,
+            reads_only: builder.reads_only,
+            counts_accesses: builder.counts_accesses,
+        })
+    }
+
+    /// Begins a new manifest and a new segment behind what was found. `aside` are tables to be set
+    /// aside.
+    pub(crate) fn begin(
+        &mut self,
+        surveyed: Surveyed,
+        aside: &[(usize, String)],
+        new_file: &dyn Fn() -> FileId,
+    ) -> Result<Begun> {
+        let builder = self.builder;
+        for tier in &self.tiers {
+            tier.remove_left_copies()?;
+        }
+        let recovered = surveyed.settle(&self.tiers[0], &builder.points)?;
+        point!(builder.points, "recovery.replayed")?;
+        // A manifest of its own for each opening: a torn tail of the old one is left behind.
+        // It comes before the first log segment, which would be foreign without it.
+        let (manifest_file, log_file) = (new_file(), new_file());
+        let log_start = recovered.segments.first().map_or(log_file, |s| s.number);
+        // Before the manifest, which says that what placement keeps on disk is there.
+        let placement = self.open_placement();
+        point!(builder.points, "recovery.hotness_opened")?;
+        let found_log = recovered.found_log(log_file);
+        // Before the manifest, whose end does not tell any more that an edit may be lost.
+        let set_aside = set_aside::set_aside(builder, &self.tiers, aside)?;
+        // A repair that was killed, or whose sync failed, has left its `TIER` to the system's cache
+        // (I4).
+        for (index, tier) in self.tiers.iter().enumerate() {
+            if identity::is_unsynced(tier)? {
+                let store = builder.medium_of(index);
+                let store = store.log_store(&tier.options.path, false)?;
+                identity::replace(tier, &*store, self.database)?;
+            }
+        }
+        // Before the manifest, which divides the levels among the tiers: from then on one without
+        // its mark is not mounted.
+        for tier in &self.new_tiers {
+            identity::write(tier, self.database)?;
+        }
+        let edits = self.shape.to_edits(
+            recovered.last_seq,
+            log_start,
+            placement.placed_by(),
+            &found_log,
+        );
+        let manifest = Manifest::create(
+            Arc::clone(&self.tiers[0]),
+            self.database,
+            manifest_file,
+            &edits,
+            builder.points.clone(),
+        )?;
+        point!(builder.points, "recovery.manifest_begun")?;
+        // The sync of the `CURRENT` before may have failed, that of this one has not. Before a
+        // write is taken that a restore into the same directories would remove.
+        unfinished::finish(&self.tiers)?;
+        // Only now: the edits that were read may be in the system's cache only, even where an
+        // earlier sync of them failed. Without them, what they call obsolete would be needed (I4).
+        wal::remove_others(&self.tiers[0], &found_log, &builder.points)?;
+        let orphans = std::mem::take(&mut self.orphans).sweep(&self.tiers)?;
+        point!(builder.points, "recovery.swept")?;
+        let wal = Wal::create(
+            Arc::clone(&self.tiers[0]),
+            self.database,
+            log_file,
+            &recovered,
+            builder.options.log_retention,
+            builder.points.clone(),
+        )?;
+        point!(builder.points, "recovery.log_begun")?;
+        // After the manifest, which no longer says that what is not kept is there.
+        let hotness = placement.begun(&*builder.medium_of(0), &self.tiers[0]);
+        Ok(Begun {
+            recovered,
+            found_log,
+            placement,
+            hotness,
+            manifest,
+            wal,
+            orphans,
+            set_aside,
+        })
+    }
+}

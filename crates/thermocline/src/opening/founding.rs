@@ -1,0 +1,120 @@
+//! Founding a store where there is none.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use super::Shape;
+use super::unfinished;
+use crate::api::DbBuilder;
+use crate::error::{Error, Result};
+use crate::ids::table_number;
+use crate::options::Resolved;
+use crate::placement::last_fast_level;
+use crate::sync::Arc;
+use crate::tier::Tier;
+use crate::version::edit::KeyspaceMeta;
+use crate::version::identity;
+
+pub(crate) const DEFAULT_KEYSPACE: &str = "default";
+
+/// File numbers start here; 0 would be a keyspace's.
+pub(crate) const FIRST_FILE: u64 = 1;
+
+/// Founds a store: its number, and the identity of each tier. A crash on the way leaves
+/// identities without a manifest; the next attempt takes them up again.
+pub(crate) fn found_new_store(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Result<u128> {
+    // Tiers of stores are told apart by it: on disks that must hold for stores of one seed, too.
+    let drawn: u128 = match builder.options.seed {
+        Some(seed) if !builder.is_on_disks() => SmallRng::seed_from_u64(seed).random(),
+        _ => rand::random(),
+    };
+    // All of them before any is claimed: what is refused is left as it was.
+    check_first_is_there(tiers)?;
+    for tier in tiers {
+        refuse_foreign_tables(tier)?;
+    }
+    let mut database = None;
+    for (index, tier) in tiers.iter().enumerate() {
+        let store = builder.medium_of(index);
+        let store = store.log_store(&tier.options.path, false)?;
+        database = Some(identity::claim(tier, &*store, database, drawn)?);
+    }
+    Ok(database.unwrap_or(drawn))
+}
+
+/// Refuses directories of which a later one has files of a store and the first has none: that is
+/// what its device looks like while it is not mounted. A founding, a restore or a checkpoint that
+/// was cut short does not: it marks the first tier, durably, before any other, and a founding
+/// writes no table before the manifest. Nor does a destruction of all tiers: it comes to the first
+/// one's mark last. Only marks of others may be left behind it, of tiers that were not there or not
+/// named when it was gone on with, and what a failed sync had lost the removal of.
+///
+/// # Errors
+/// [`Error::WrongTier`] naming the first tier; I/O errors.
+pub(crate) fn check_first_is_there(tiers: &[Arc<Tier>]) -> Result<()> {
+    let Some((first, later)) = tiers.split_first() else {
+        return Ok(());
+    };
+    if !identity::is_missing(first)? {
+        return Ok(());
+    }
+    for tier in later {
+        if !identity::is_missing(tier)? || has_tables(tier)? || unfinished::is_marked(tier)? {
+            return Err(Error::WrongTier {
+                tier: usize::from(first.index),
+                path: first.options.path.clone(),
+                problem: format!(
+                    "nothing of a store is here, and tier {} at {} has files of one; check that the device is \
+                     mounted and the path is right. For a new store, choose empty directories. Only if all that was here \
+                     is lost or removed: `thermocline repair --give-up fast` keeps what the other tiers hold, \
+                     `thermocline destroy --give-up fast` removes it (`DbBuilder::give_up_tier`)",
+                    tier.index,
+                    tier.options.path.display()
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn has_tables(tier: &Tier) -> Result<bool> {
+    let files = tier.tables.list()?;
+    Ok(files.iter().any(|file| table_number(&file.name).is_some()))
+}
+
+/// Refuses a directory that holds tables, as one that becomes a store's.
+///
+/// # Errors
+/// [`Error::WrongTier`]; I/O errors.
+pub(crate) fn refuse_foreign_tables(tier: &Tier) -> Result<()> {
+    if has_tables(tier)? {
+        return Err(Error::WrongTier {
+            tier: usize::from(tier.index),
+            path: tier.options.path.clone(),
+            problem: "the directory holds tables, but no store; choose an empty directory".into(),
+        });
+    }
+    Ok(())
+}
+
+/// The shape of a store with an empty default keyspace.
+pub(crate) fn new_shape(builder: &DbBuilder, sizes: &Resolved) -> Shape {
+    let default = KeyspaceMeta {
+        id: 0,
+        name: Bytes::from_static(DEFAULT_KEYSPACE.as_bytes()),
+        last_fast_level: last_fast_level(
+            &builder.options,
+            sizes,
+            builder.options.tiers[0].capacity,
+        ),
+    };
+    Shape {
+        keyspaces: BTreeMap::from([(0, default)]),
+        flushed_through: BTreeMap::from([(0, 0)]),
+        next_file: FIRST_FILE,
+        ..Shape::default()
+    }
+}

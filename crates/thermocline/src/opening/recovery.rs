@@ -1,0 +1,127 @@
+//! What an opening recovers: keyspaces with their tables, and a report.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+
+use super::Shape;
+use crate::cache::{BlockCache, PinBudget};
+use crate::engine::Engine;
+use crate::engine::Tree;
+use crate::error::Result;
+use crate::ids::KeyspaceId;
+use crate::sync::Arc;
+use crate::table::LazyTable;
+use crate::table::TableMeta;
+use crate::tier::Tier;
+use crate::version::{TableHandle, Version};
+use crate::wal::{Cut, Recovered};
+
+/// What recovery found in the write-ahead log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecoveryReport {
+    /// Records of the log that were not yet in tables.
+    pub replayed: u64,
+    /// Where the log ended early, if it did: `(file, offset, bytes given up)`. In strict mode
+    /// only a tail torn by a crash is.
+    pub cut: Option<(PathBuf, u64, u64)>,
+    /// Whether what was given up had been durable (tolerant mode only).
+    pub damaged: bool,
+    /// Files that no edit names, left by a crash and removed.
+    pub orphans: u64,
+    /// Those of them that are in the directory `lost` of their tier now: they are tables of another
+    /// store, or cannot be read and have a number that is far ahead of the store's, or cannot be
+    /// read where an edit that is lost may have named them and the log may lack what they held. To
+    /// be removed once nothing is missed.
+    pub set_aside: Vec<PathBuf>,
+    /// Why the table of recent accesses could not be used as it was left, if so: the store then
+    /// learns anew what is hot. Or why it could not be removed, where records live by level now.
+    pub hotness: Option<String>,
+}
+
+impl RecoveryReport {
+    pub(crate) fn new(replayed: u64, recovered: &Recovered, orphans: u64) -> Self {
+        let cut = |cut: &Cut| (cut.path.clone(), cut.offset, cut.bytes);
+        Self {
+            replayed,
+            cut: recovered.cut.as_ref().map(cut),
+            damaged: recovered.is_damaged(),
+            orphans,
+            set_aside: Vec::new(),
+            hotness: None,
+        }
+    }
+}
+
+/// The tables that `shape` names. Their ends are read at their first use, or now if `ends` says so.
+/// Filters and index hold no record: damage of them is an error of the reads that meet it, and
+/// keeps no store from opening.
+///
+/// What a manifest of version 0.1.0 does not say of a table is asked of the table, and `shape` says
+/// it from then on.
+///
+/// # Errors
+/// Of the ends that are read, those of [`crate::table::Table::open`].
+pub(crate) fn open_tables(
+    shape: &mut Shape,
+    tiers: &[Arc<Tier>],
+    database: u128,
+    cache: &Arc<BlockCache>,
+    pins: &Arc<PinBudget>,
+    ends: bool,
+) -> Result<Vec<LazyTable>> {
+    let new = |meta: &TableMeta| {
+        let tier = &tiers[usize::from(meta.tier)];
+        let (cache, pins) = (Arc::clone(cache), Arc::clone(pins));
+        LazyTable::new(tier, meta.clone(), database, cache, pins)
+    };
+    let open = |meta: &mut TableMeta| {
+        let mut table = new(&*meta);
+        if meta.content.is_none() {
+            meta.content = Some(table.open()?.properties().content());
+            table = new(&*meta);
+        }
+        if ends {
+            table.open()?;
+        }
+        Ok(table)
+    };
+    shape.tables.values_mut().map(open).collect()
+}
+
+/// Builds every keyspace's version of its tables.
+pub(crate) fn build_trees(
+    engine: &Engine,
+    shape: &Shape,
+    opened: Vec<LazyTable>,
+) -> BTreeMap<KeyspaceId, Arc<Tree>> {
+    let mut tables: BTreeMap<KeyspaceId, Vec<Arc<TableHandle>>> = BTreeMap::new();
+    for table in opened {
+        let of_keyspace = tables.entry(table.meta().keyspace).or_default();
+        of_keyspace.push(engine.handle_of(table));
+    }
+    let mut trees = BTreeMap::new();
+    for keyspace in shape.keyspaces.values() {
+        let added = tables.remove(&keyspace.id).unwrap_or_default();
+        let version = Version::default().with(&[], added);
+        let through = shape
+            .flushed_through
+            .get(&keyspace.id)
+            .copied()
+            .unwrap_or(0);
+        let name = Bytes::clone(&keyspace.name);
+        let tree = Tree::new(
+            keyspace.id,
+            name,
+            keyspace.last_fast_level,
+            version,
+            through,
+            shape.learned.get(&keyspace.id).copied().unwrap_or_default(),
+            Arc::clone(&engine.keyspaces.tally),
+        );
+        trees.insert(keyspace.id, Arc::new(tree));
+    }
+    trees
+}

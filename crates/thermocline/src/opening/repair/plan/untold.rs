@@ -1,0 +1,58 @@
+//! Losses that cannot be told one by one: what would name them is lost as well. Each is an entry by
+//! itself, since a report without one says that nothing is lost.
+
+use super::Plan;
+use super::rebuilt::whole_file;
+use crate::opening::repair::evidence::Evidence;
+use crate::opening::repair::report::Loss;
+use crate::sync::Arc;
+use crate::tier::Tier;
+
+impl Plan {
+    /// Counts tiers that were given up as lost. Of a table on one that the manifest names there is
+    /// an entry of its own beside it.
+    pub(super) fn lose_tiers(&mut self, tiers: &[Arc<Tier>], evidence: &Evidence) {
+        for tier in evidence.given_up.iter().map(|index| &tiers[*index]) {
+            let what = match tier.index {
+                0 => {
+                    "the tier was given up, and with it the log, the manifest and all tables that it \
+                     held: what was written last may be missing, show an older value, or be back \
+                     though it was deleted"
+                }
+                _ => {
+                    "the tier was given up, and with it all tables that it held: what they held may \
+                     be missing, show an older value, or be back though it was deleted"
+                }
+            };
+            let directory = tier.tables.path().to_path_buf();
+            self.losses.push(whole_file(directory, what));
+        }
+    }
+
+    /// Counts what of the manifest cannot be read as lost: whether a table is missing that only it
+    /// named nothing else tells.
+    pub(super) fn lose_manifest(&mut self, tiers: &[Arc<Tier>], evidence: &Evidence) {
+        // It lay there, and that is said.
+        if evidence.given_up.contains(&0) {
+            return;
+        }
+        let loss = match &evidence.manifest {
+            None => {
+                let file = evidence.lost_manifest.clone();
+                let file = file.unwrap_or_else(|| tiers[0].options.path.join("MANIFEST"));
+                let what = "no edit of it can be read, so which tables the store had is not known: \
+                            of those that are missing, if any, nothing tells";
+                whole_file(file, what)
+            }
+            Some(manifest) => Loss {
+                offset: Some(manifest.lost_from()),
+                ..whole_file(
+                    manifest.path.clone(),
+                    "edits of it are missing or cannot be read: of tables that only they named, if \
+                     any is missing, nothing tells",
+                )
+            },
+        };
+        self.losses.push(loss);
+    }
+}

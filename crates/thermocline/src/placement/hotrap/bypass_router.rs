@@ -1,0 +1,72 @@
+//! Placement on the way past level f.
+
+use super::router::HotRouter;
+use crate::key::InternalKey;
+use crate::levels::Bypass;
+use crate::placement::{Brought, DOWN, Router, Source, UP};
+
+/// Decides for the records of a bypass. What level f may have a version of stays in the level above, every version of it, and
+/// nothing of such a key comes up from below: what lies on level f belongs between the two (I1). With all other
+/// keys there is nothing between, and they go where a crossing would send them.
+pub(crate) struct BypassRouter {
+    bypass: Bypass,
+    crossing: HotRouter,
+    key: Option<Vec<u8>>,
+    /// Whether level f may have a version of `key`.
+    is_held: bool,
+    /// Bytes of keys and values of its input from above that are to come yet.
+    to_come: u64,
+}
+
+impl BypassRouter {
+    /// A router that passes `bypass` by with `input` bytes of keys and values from above, and otherwise
+    /// decides as `crossing`.
+    pub(crate) fn new(bypass: Bypass, input: u64, crossing: HotRouter) -> Self {
+        Self {
+            bypass,
+            crossing,
+            key: None,
+            is_held: false,
+            to_come: input,
+        }
+    }
+}
+
+impl Router for BypassRouter {
+    fn route(
+        &mut self,
+        key: InternalKey<'_>,
+        value_len: usize,
+        source: Source,
+        room: u64,
+    ) -> usize {
+        if self.key.as_deref() != Some(key.user_key) {
+            let last = self.key.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(key.user_key);
+            self.is_held = self.bypass.may_hold(key.user_key);
+        }
+        // What comes up may take the place of what has gone down, and not that of what has to stay (I8).
+        let room = match source {
+            Source::Upper => {
+                let size = (key.user_key.len() + value_len) as u64;
+                self.to_come = self.to_come.saturating_sub(size);
+                room
+            }
+            Source::Lower => room.saturating_sub(self.to_come),
+        };
+        match source {
+            Source::Upper if self.is_held => UP,
+            Source::Lower if self.is_held => DOWN,
+            _ => self.crossing.route(key, value_len, source, room),
+        }
+    }
+
+    fn moved(&self) -> (u64, u64) {
+        self.crossing.moved()
+    }
+
+    fn brought(&mut self) -> Brought {
+        self.crossing.brought()
+    }
+}

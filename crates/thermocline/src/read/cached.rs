@@ -1,0 +1,232 @@
+//! The record cache in the read path: who may use an entry, who may make one, and when it has to go.
+//!
+//! # What holds
+//!
+//! An entry stands for the newest version of its key *below the memtables*. Write N(S) for the
+//! newest version of a key, deletes included, in the tables of a superversion S; it never gets
+//! older from one superversion to the next, since flushes add versions, and compactions and
+//! promotions drop or bring up only what is shadowed, or a delete together with all that it
+//! shadows. The cache keeps this:
+//!
+//! > A reader that has pinned S and finds an entry e has e ≥ N(S) (I1).
+//!
+//! From which follow both uses. A read at the *latest* moment has seen that the memtables of S hold
+//! no version that it may see, so what was written before it began is in tables, and e is not
+//! older; e was published before the read took its sequence number, or it is a miss: so e was the
+//! newest version at some time during the read. A read of a *snapshot* s wants the newest version ≤
+//! s, all of which S holds, and those in memtables were ruled out. An entry > s is a miss and the
+//! search goes on below. An entry e ≤ s is a version that the snapshot sees, and not older than
+//! N(S); so e = N(S), which is the answer.
+//!
+//! # Filling
+//!
+//! Only a read at the latest moment fills: its sequence number is taken after S was pinned, so it sees every
+//! version in the tables of S and in S's frozen memtables (I10), and what it found below the memtables is
+//! N(S). It then
+//!
+//! 1. *reserves* a pending place with a token of its own,
+//! 2. *checks* that S is still the present superversion,
+//! 3. *completes* the place by an exchange that compares the token.
+//!
+//! A flush of memtable M goes: M is frozen, by a superversion S_f in which it is immutable; every key of M is
+//! *invalidated*, which removes records and pending places alike; S_p, without M and with its table, is
+//! *published*. What may go wrong is an entry e < N(S_p) when a reader of S_p looks. Say M holds the key.
+//!
+//! - The check came before S_f was published. Then the place was reserved before the invalidation began: that
+//!   finds it pending, and the completion fails; or finds the record, and removes it. A place that another fill has reserved
+//!   since has another token.
+//! - The check came after S_f. Then it succeeds only for S = S_f or a later superversion, whose reader has searched
+//!   M, or M's table. In M it found the key, and was through before it came here; in the table it found
+//!   N(S_p) or newer.
+//!
+//! So the invalidation may be done at any time between freeze and publication, without any lock.
+//! After the publication would be too late: a reader of S_p would find what M supersedes. That the
+//! check is no part of the exchange does no harm, as the first case shows; that the place is seen
+//! before the check is what matters, and two fences see to that (`cache/record_cache`). The place
+//! need not be there while the tables are read, so a key that is not found costs no place.
+//!
+//! Compactions, crossings and promotions by flush change the superversion and not N, and invalidate
+//! nothing; a fill that they overtake is refused without need, and made by a later read. A keyspace
+//! that is dropped gets an empty superversion, whose readers do not ask the cache, and then its
+//! entries go; identities of keyspaces are not used again. Iterators do not ask the cache. It is
+//! memory only: after a crash there is nothing to recover, and replayed records are in memtables.
+//!
+//! Absent keys have no entries: filters answer for them without a block.
+//!
+//! # Hotness
+//!
+//! What the cache answers is read all the same, and placement has to know, or the hottest records
+//! would lose their place on the fast tier. `cache/record_cache/accesses.rs` gathers hits by time
+//! slices; here they are logged.
+
+use crate::cache::{RecordCache, Sought};
+use crate::engine::Engine;
+use crate::engine::Found;
+use crate::engine::Tree;
+use crate::error::Result;
+use crate::iter::InternalIterator;
+use crate::key::{Kind, SeqNo};
+use crate::memtable::{Memtable, MemtableIter};
+use crate::metrics::{HitMetrics, RecordCacheMetrics};
+use crate::points::point;
+use crate::read::Superversion;
+use crate::record::Record;
+use crate::sync::Arc;
+
+/// The moment that a read is of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Moment {
+    /// Now: this sequence number was taken after the superversion.
+    Latest(SeqNo),
+    /// This sequence number, which may be an old one.
+    Past(SeqNo),
+}
+
+impl Moment {
+    pub(crate) fn seq(self) -> SeqNo {
+        match self {
+            Moment::Latest(seq) | Moment::Past(seq) => seq,
+        }
+    }
+}
+
+impl Engine {
+    /// The record of `key`, which no memtable of `from` holds at `moment`: from the cache, else by what
+    /// `below` finds, which is taken in if it is asked for often.
+    #[inline]
+    pub(crate) fn get_cached(
+        &self,
+        cache: &RecordCache,
+        tree: &Tree,
+        from: &Superversion,
+        key: &[u8],
+        moment: Moment,
+        below: impl FnOnce() -> Result<(Found, Option<Record>)>,
+    ) -> Result<(Found, Option<Record>)> {
+        let sought = cache.sought(tree.id, key);
+        if let Some(record) = self.look_up(cache, from, &sought, moment.seq()) {
+            return Ok((Found::RecordCache, Some(record)));
+        }
+        // Asked in any case: the door counts what is missed.
+        let is_wanted = matches!(moment, Moment::Latest(_)) && cache.is_wanted(&sought);
+        let (found, record) = below()?;
+        if let Some(record) = record.as_ref().filter(|r| is_wanted && r.kind == Kind::Put) {
+            self.fill_cache(cache, tree, from, &sought, record);
+        }
+        Ok((found, record))
+    }
+
+    /// The record of `key` in the cache, for a reader at `seq` that found none in the memtables of `from`.
+    pub(crate) fn find_cached(
+        &self,
+        tree: &Tree,
+        from: &Superversion,
+        key: &[u8],
+        seq: SeqNo,
+    ) -> Option<Record> {
+        let cache = self.caches.records.as_ref()?;
+        self.look_up(cache, from, &cache.sought(tree.id, key), seq)
+    }
+
+    /// As [`Engine::find_cached`], for a look that is no read of its own: its access is not counted.
+    pub(crate) fn peek_cached(
+        &self,
+        tree: &Tree,
+        from: &Superversion,
+        key: &[u8],
+        seq: SeqNo,
+    ) -> Option<Record> {
+        let cache = self.caches.records.as_ref().filter(|_| from.has_tables)?;
+        let hit = cache.get(&cache.sought(tree.id, key), seq, || None)?;
+        Some(hit.record)
+    }
+
+    #[inline]
+    fn look_up(
+        &self,
+        cache: &RecordCache,
+        from: &Superversion,
+        sought: &Sought<'_>,
+        seq: SeqNo,
+    ) -> Option<Record> {
+        if !from.has_tables {
+            return None;
+        }
+        let hit = cache.get(sought, seq, || self.slice())?;
+        let value_len = hit.record.value.len();
+        self.placement
+            .on_cached_reads(self, sought.keyspace, sought.key, value_len, hit.to_log);
+        Some(hit.record)
+    }
+
+    fn fill_cache(
+        &self,
+        cache: &RecordCache,
+        tree: &Tree,
+        from: &Superversion,
+        sought: &Sought<'_>,
+        record: &Record,
+    ) {
+        // A point that fails stands for nothing here: a read does not fail for want of a cache.
+        let _: Result<()> = point!(self.points, "record_cache.found");
+        let is_current = || {
+            let _: Result<()> = point!(self.points, "record_cache.reserved");
+            let is_current = tree.is_current(from);
+            let _: Result<()> = point!(self.points, "record_cache.checked");
+            is_current
+        };
+        cache.fill(
+            sought,
+            record,
+            self.slice(),
+            is_current,
+            &mut |keyspace, key, value_len, accesses| {
+                self.placement
+                    .on_cached_reads(self, keyspace, key, value_len, accesses);
+            },
+        );
+    }
+
+    /// Takes the keys of `memtable`, which is frozen, out of the cache, before its table is published.
+    pub(crate) fn invalidate_cached(&self, tree: &Tree, memtable: &Arc<Memtable>) -> Result<()> {
+        let Some(cache) = &self.caches.records else {
+            return Ok(());
+        };
+        let mut iter = MemtableIter::new(Arc::clone(memtable));
+        iter.seek_to_first()?;
+        while iter.valid() {
+            let sought = cache.sought(tree.id, iter.key().user_key);
+            if let Some((value_len, accesses)) = cache.invalidate(&sought) {
+                self.placement.on_cached_reads(
+                    self,
+                    sought.keyspace,
+                    sought.key,
+                    value_len,
+                    accesses,
+                );
+            }
+            iter.next()?;
+        }
+        cache.hand_over();
+        Ok(())
+    }
+
+    /// The time by which reads are gathered, if placement is to hear of them.
+    #[inline]
+    fn slice(&self) -> Option<u64> {
+        self.placement.slice()
+    }
+
+    /// What the cache counts, if there is one.
+    pub(crate) fn record_cache_metrics(&self, hits: &HitMetrics) -> Option<RecordCacheMetrics> {
+        let cache = self.caches.records.as_ref()?;
+        Some(RecordCacheMetrics {
+            hits: hits.record_cache,
+            misses: hits.gets - hits.memtable - hits.record_cache,
+            ..cache.metrics()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
