@@ -1,8 +1,9 @@
 //! The memory of a table's buckets.
 //!
-//! A lookup reads one bucket, anywhere in the array. With pages of 4 KiB the processor remembers where a few
-//! megabytes of a large array are, and has to look up the rest in the page table, which does not fit its nearest caches
-//! either. So a large array is a mapping of its own, for which the system is asked for huge pages.
+//! A lookup reads one bucket, anywhere in the array. With pages of 4 KiB the processor remembers
+//! where a few megabytes of a large array are, and has to look up the rest in the page table, which
+//! does not fit its nearest caches either. So a large array is a mapping of its own, for which the
+//! system is asked for huge pages.
 
 use std::alloc::{self, Layout};
 use std::ptr::NonNull;
@@ -19,7 +20,8 @@ pub(crate) const LARGE: usize = 8 << 20;
 pub(crate) enum Memory {
     /// The allocator's.
     Heap(NonNull<u8>, Layout),
-    /// The system's. Raw: buckets are written through pointers, so nobody may take it for a slice of bytes.
+    /// The system's. Raw: buckets are written through pointers, so nobody may take it for a slice
+    /// of bytes.
     Mapping(MmapRaw),
 }
 
@@ -27,12 +29,14 @@ impl Memory {
     /// Memory of this layout, whose size is not zero and whose alignment is a page's at most.
     pub(crate) fn allocate(layout: Layout) -> Result<Self, TableError> {
         let bytes = layout.size();
-        // Miri knows no advice about memory. Where no mapping is to be had the allocator may have memory yet.
+        // Miri knows no advice about memory. Where no mapping is to be had the allocator may have
+        // memory yet.
         if bytes >= LARGE
             && !cfg!(miri)
             && let Ok(mapping) = MmapMut::map_anon(bytes)
         {
-            // Advice only: where the system does not take it, the array is as good, but for its speed.
+            // Advice only: where the system does not take it, the array is as good, but for its
+            // speed.
             #[cfg(target_os = "linux")]
             let _ = mapping.advise(memmap2::Advice::HugePage);
             return Ok(Self::Mapping(mapping.into()));

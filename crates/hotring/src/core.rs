@@ -29,8 +29,8 @@ pub(crate) struct Core<E: Entry> {
     pub(crate) options: Options,
     /// What a request goes of the way to a period's end, by the options.
     pub(crate) stride: Stride,
-    /// What goes in by `&self` is what comes out: a map of one type of entry is none of a subtype or
-    /// supertype. `PhantomData<E>` would let it be lent as one.
+    /// What goes in by `&self` is what comes out: a map of one type of entry is none of a subtype
+    /// or supertype. `PhantomData<E>` would let it be lent as one.
     entries: PhantomData<fn(E) -> E>,
 }
 
@@ -48,8 +48,8 @@ pub(crate) struct Spot<'g> {
 impl<'g> Spot<'g> {
     /// # Safety
     ///
-    /// The bucket of this order is initialised, its anchor was linked at some moment since `guard` was
-    /// taken, and the table is retired only after its being unlinked.
+    /// The bucket of this order is initialised, its anchor was linked at some moment since `guard`
+    /// was taken, and the table is retired only after its being unlinked.
     #[inline(always)]
     pub(crate) unsafe fn new(table: &'g Table, order: u64, guard: &'g Guard) -> Self {
         let Slot { index, place } = table.slot_of(order);
@@ -119,8 +119,8 @@ impl<E: Entry> Core<E> {
     /// The present bucket of an order.
     #[inline(always)]
     pub(crate) fn spot<'g>(&self, order: u64, guard: &'g Guard) -> Spot<'g> {
-        // SAFETY: all of a table is initialised and linked before it becomes the present one. Its anchors
-        // are marked only when all guards are gone under which it was that.
+        // SAFETY: all of a table is initialised and linked before it becomes the present one. Its
+        // anchors are marked only when all guards are gone under which it was that.
         unsafe { Spot::new(self.table(guard), order, guard) }
     }
 }
@@ -128,7 +128,8 @@ impl<E: Entry> Core<E> {
 impl<E: Entry> Drop for Core<E> {
     fn drop(&mut self) {
         // Nobody has a guard under which this map was looked at: handles borrow it. So what is
-        // still linked, or kept by a head alone, is freed here, and what was retired is the epochs'.
+        // still linked, or kept by a head alone, is freed here, and what was retired is the
+        // epochs'.
         let other = self.rehash.get_mut().other_table();
         let (guard, panic) = pin_whatever_is_freed();
         let Some(present) = NonNull::new(self.table.load(Ordering::Acquire)) else {
@@ -162,8 +163,8 @@ impl<E: Entry> Drop for Core<E> {
     }
 }
 
-/// Takes a guard. What some other map has retired may be freed before, and its destructors may panic: the first of these
-/// panics comes back, for when nothing is left that it would leak.
+/// Takes a guard. What some other map has retired may be freed before, and its destructors may
+/// panic: the first of these panics comes back, for when nothing is left that it would leak.
 fn pin_whatever_is_freed() -> (Guard, Option<Box<dyn Any + Send>>) {
     let mut first = None;
     loop {

@@ -22,17 +22,19 @@ use crate::reclaim;
 use crate::sync::atomic::Ordering;
 use crate::table::{Bucket, Table};
 
-/// The bits of a word that are an address's. The upper ones systems of 64 bits leave to themselves: unless it is asked for by a
-/// hint, no memory lies where they would be needed.
+/// The bits of a word that are an address's. The upper ones systems of 64 bits leave to themselves:
+/// unless it is asked for by a hint, no memory lies where they would be needed.
 const ADDRESS: usize = usize::MAX >> if usize::BITS == 64 { 16 } else { 0 };
 
-/// The *part* of a bucket in which a place is: where in the order of the hashes, as exactly as there are bits for it.
+/// The *part* of a bucket in which a place is: where in the order of the hashes, as exactly as
+/// there are bits for it.
 pub(crate) fn part_of(place: usize) -> usize {
     place & !ADDRESS
 }
 
-/// A head as the bucket stores it: the node's link, and in the upper bits of its address the part of the bucket in
-/// which the node is. So a search for something in a part before it does not touch the node.
+/// A head as the bucket stores it: the node's link, and in the upper bits of its address the part
+/// of the bucket in which the node is. So a search for something in a part before it does not touch
+/// the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word(*mut Link);
 
@@ -40,7 +42,8 @@ impl Word {
     /// No head: behind every place.
     pub(crate) const NONE: Self = Self(without_provenance_mut(usize::MAX));
 
-    /// The head at `at`; none if there are bits in its address, such as a memory checker's tag, where the part would be.
+    /// The head at `at`; none if there are bits in its address, such as a memory checker's tag,
+    /// where the part would be.
     pub(crate) fn new(table: &Table, at: At<'_>) -> Option<Self> {
         Self::pack(at.as_ptr(), table.slot_of(at.order()).place)
     }
@@ -108,8 +111,8 @@ impl<E: Entry> Core<E> {
         self.look_at(spot, Word::of(spot.bucket))
     }
 
-    /// The same, but none if it is in a later part of the bucket than what is accessed, and a search from
-    /// it would be in vain.
+    /// The same, but none if it is in a later part of the bucket than what is accessed, and a
+    /// search from it would be in vain.
     pub(crate) fn head_towards<'g>(&self, spot: Spot<'g>) -> Head<'g> {
         let word = Word::of(spot.bucket);
         if !word.is_within(spot.place) {
@@ -174,9 +177,9 @@ impl<E: Entry> Core<E> {
         }
     }
 
-    /// Hands the head on, if it points to `old`, which the caller has just marked: to `heir` if that
-    /// is a node that is still linked, else to nothing. A node that follows `old` is of its bucket, for the
-    /// next bucket's anchor stands between.
+    /// Hands the head on, if it points to `old`, which the caller has just marked: to `heir` if
+    /// that is a node that is still linked, else to nothing. A node that follows `old` is of its
+    /// bucket, for the next bucket's anchor stands between.
     pub(crate) fn inherit<'g>(&self, spot: Spot<'g>, old: At<'g>, heir: Option<At<'g>>) {
         let word = Word::of(spot.bucket);
         if Word::new(spot.table, old) != Some(word) {
@@ -200,8 +203,8 @@ impl<E: Entry> Core<E> {
     /// Retires a node that is neither linked nor pointed to by a head.
     pub(crate) fn retire(&self, at: At<'_>) {
         let node = at.node_ptr();
-        // SAFETY: a guard taken from now on finds the node neither in the list (L2) nor in a head. State zero
-        // is reached once, so this is the one call. The entry is of type `E`.
+        // SAFETY: a guard taken from now on finds the node neither in the list (L2) nor in a head.
+        // State zero is reached once, so this is the one call. The entry is of type `E`.
         unsafe {
             reclaim::retire::<Node>(at.guard(), node, [node.addr().get()].into_iter(), |node| {
                 E::free(node);

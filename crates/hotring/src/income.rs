@@ -19,8 +19,8 @@
 //! ```
 //!
 //! So one walk that sums `N` and a second that keeps `P_t` and `S_t` find the best place, in O(k).
-//! `G(0) = 0` is also the cost without a head, when every search begins at the anchor. A ring has two places
-//! that cost one visit: its first item, and the head.
+//! `G(0) = 0` is also the cost without a head, when every search begins at the anchor. A ring has
+//! two places that cost one visit: its first item, and the head.
 
 /// The second walk: call [`Income::next`] for the items in the order of the ring.
 #[derive(Debug)]

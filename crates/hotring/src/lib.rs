@@ -20,9 +20,9 @@
 //!         └── the ring closes at the anchor ──┘
 //! ```
 //!
-//! Items stand in the order of their hashes. A search for 42 is a hit at once, one for 50 ends at 58. One
-//! for 20 sees at the head that it has to be before it, and goes on at the anchor, which lies beside
-//! the head in memory; it ends at 23. The ring never needs to be walked round.
+//! Items stand in the order of their hashes. A search for 42 is a hit at once, one for 50 ends at
+//! 58. One for 20 sees at the head that it has to be before it, and goes on at the anchor, which
+//! lies beside the head in memory; it ends at 23. The ring never needs to be walked round.
 //!
 //! # Examples
 //!
@@ -45,53 +45,58 @@
 //!
 //! # How it works
 //!
-//! - **One list.** All items of the map form one list in the order of their hashes, a bucket's *anchor* before its
-//!   items (split-ordered lists, Shalev and Shavit 2006). Items are deleted by marking them and then unlinking them
-//!   (Harris 2001, Michael 2002), and replaced by one exchange that deletes the old item and links the new one
-//!   behind it in the same instant.
-//! - **Heads are hints.** A head may point to an item that is deleted, never to memory that is freed: an item counts
-//!   the heads that point to it. So a head moves by one exchange, whatever else goes on.
-//! - **First heads.** A ring gets its head with its second item, at the latter of the two: of two items each is found at
-//!   the first step.
-//! - **Movement.** Every fifth request of a thread looks whether the head served it. If not, either a round of sampling
-//!   finds the cheapest place for the head ([`Movement::Sampling`]), or the head goes to the
-//!   item at once ([`Movement::Random`]).
-//! - **Growth by cost.** The table doubles when accesses visit too many items, not when there are too many items: skewed
-//!   accesses need a smaller table. Items do not move; new anchors are put among them, a few at a time, by the requests
-//!   themselves. Shrinking is by [`HotRing::shrink_to`].
+//! - **One list.** All items of the map form one list in the order of their hashes, a bucket's
+//!   *anchor* before its items (split-ordered lists, Shalev and Shavit 2006). Items are deleted by
+//!   marking them and then unlinking them (Harris 2001, Michael 2002), and replaced by one exchange
+//!   that deletes the old item and links the new one behind it in the same instant.
+//! - **Heads are hints.** A head may point to an item that is deleted, never to memory that is
+//!   freed: an item counts the heads that point to it. So a head moves by one exchange, whatever
+//!   else goes on.
+//! - **First heads.** A ring gets its head with its second item, at the latter of the two: of two
+//!   items each is found at the first step.
+//! - **Movement.** Every fifth request of a thread looks whether the head served it. If not, either
+//!   a round of sampling finds the cheapest place for the head ([`Movement::Sampling`]), or the
+//!   head goes to the item at once ([`Movement::Random`]).
+//! - **Growth by cost.** The table doubles when accesses visit too many items, not when there are
+//!   too many items: skewed accesses need a smaller table. Items do not move; new anchors are put
+//!   among them, a few at a time, by the requests themselves. Shrinking is by
+//!   [`HotRing::shrink_to`].
 //! - **Reclamation** by epochs (`crossbeam-epoch`).
 //!
 //! # Progress
 //!
-//! - `get`, `contains_key`, `read`, `iter` and `entries` are lock-free: a search takes another step only because
-//!   another thread has completed a write. They are not wait-free, as a stream of new items before the
-//!   one that is sought delays the search. `iter` and `entries` write nothing. The others write samples while a round
-//!   runs, and take a stale head off. One that ends a period does more: it moves a head, or begins a round, or begins to
-//!   grow and allocates a table. While the table changes it puts up to 64 anchors into the list or takes as many out, and
-//!   may free what was removed, from any map: see to it that no destructor of a key or value blocks or panics where a
-//!   lookup must not.
-//! - `insert`, `update`, `remove`, their variants and `clear` are lock-free: an exchange fails only because another
-//!   one succeeded. So are in-place changes, which are one atomic operation after a search. A closure or an `Eq` that a caller
-//!   passes in may of course take as long as it likes.
+//! - `get`, `contains_key`, `read`, `iter` and `entries` are lock-free: a search takes another step
+//!   only because another thread has completed a write. They are not wait-free, as a stream of new
+//!   items before the one that is sought delays the search. `iter` and `entries` write nothing. The
+//!   others write samples while a round runs, and take a stale head off. One that ends a period
+//!   does more: it moves a head, or begins a round, or begins to grow and allocates a table. While
+//!   the table changes it puts up to 64 anchors into the list or takes as many out, and may free
+//!   what was removed, from any map: see to it that no destructor of a key or value blocks or
+//!   panics where a lookup must not.
+//! - `insert`, `update`, `remove`, their variants and `clear` are lock-free: an exchange fails only
+//!   because another one succeeded. So are in-place changes, which are one atomic operation after a
+//!   search. A closure or an `Eq` that a caller passes in may of course take as long as it likes.
 //! - `len`, `is_empty`, `memory_used`, `mean_visits` and `is_resizing` are wait-free.
-//! - Growth is not lock-free, but nobody waits for it: a thread that stops in the middle of a chunk of this work
-//!   keeps the table from changing, and all operations go on with the one there is. `reserve` and `shrink_to` do wait for
-//!   another thread that is in the middle of a chunk; they do not wait for handles.
-//! - Memory is given back when handles go: a handle that is held keeps all that is removed meanwhile, by anyone. What
-//!   none keeps is freed by the threads that remove, as they take handles or renew them ([`HotRing::pin`]), and an old
-//!   table by the thread whose request ends the change. When a handle has kept something, some hundred handles or
-//!   renewals of those threads may go by before it begins to come back. What a thread leaves when it ends comes back as
-//!   others free theirs.
+//! - Growth is not lock-free, but nobody waits for it: a thread that stops in the middle of a chunk
+//!   of this work keeps the table from changing, and all operations go on with the one there is.
+//!   `reserve` and `shrink_to` do wait for another thread that is in the middle of a chunk; they do
+//!   not wait for handles.
+//! - Memory is given back when handles go: a handle that is held keeps all that is removed
+//!   meanwhile, by anyone. What none keeps is freed by the threads that remove, as they take
+//!   handles or renew them ([`HotRing::pin`]), and an old table by the thread whose request ends
+//!   the change. When a handle has kept something, some hundred handles or renewals of those
+//!   threads may go by before it begins to come back. What a thread leaves when it ends comes back
+//!   as others free theirs.
 //! - All of this is as lock-free as the allocator is, which most are not quite.
 //!
 //! No operation is only obstruction-free.
 //!
 //! # Memory
 //!
-//! A bucket takes 32 bytes; from 8 MiB on a table is a mapping of its own, in huge pages where the system has any. An
-//! entry takes one allocation of 24 bytes, the key and the value; for
-//! byte strings 32 bytes and both strings. A lookup that finds its key at the head touches one line
-//! of the table and the entry.
+//! A bucket takes 32 bytes; from 8 MiB on a table is a mapping of its own, in huge pages where the
+//! system has any. An entry takes one allocation of 24 bytes, the key and the value; for byte
+//! strings 32 bytes and both strings. A lookup that finds its key at the head touches one line of
+//! the table and the entry.
 //!
 //! Running out of memory for an entry aborts the process for [`HotRing`], as `std`'s collections
 //! do, and is an error for [`BytesRing`]. A table that cannot be allocated is an error; growth by

@@ -11,12 +11,12 @@
 //!   unlinked, and a predecessor that is itself marked is not changed any more.)
 //! - **L2** A link that was unlinked is never linked again, and a node in the list has one
 //!   linked predecessor, so exactly one exchange unlinks it.
-//! - **L3** Whoever holds a guard and a link `a` that was linked at some moment since the
-//!   guard was taken, and reads `a.next == b`, holds in `b` again such a link: if `a` was not
-//!   marked when read, `b` was linked then. If it was, `a.next` has been frozen since a moment
-//!   `m`; `b` was linked at the later of `m` and the moment at which `a` is known to have been
-//!   linked, because `a` was, and its successor was `b`. Memory is given back only to those that take
-//!   their guard after a link was unlinked: so `b` may be looked at.
+//! - **L3** Whoever holds a guard and a link `a` that was linked at some moment since the guard was
+//!   taken, and reads `a.next == b`, holds in `b` again such a link: if `a` was not marked when
+//!   read, `b` was linked then. If it was, `a.next` has been frozen since a moment `m`; `b` was
+//!   linked at the later of `m` and the moment at which `a` is known to have been linked, because
+//!   `a` was, and its successor was `b`. Memory is given back only to those that take their guard
+//!   after a link was unlinked: so `b` may be looked at.
 //!
 //! [`At`] is a link of which L3 holds; walking by [`At::next`] is safe code for that reason.
 
@@ -115,8 +115,8 @@ impl Node {
     }
 
     /// Counts an access. The counter is a word of its own, so no overflow reaches a flag and no
-    /// exchange of a pointer fails because of it; it stops in the upper half of its range, far enough
-    /// from the end for all threads that passed the check together.
+    /// exchange of a pointer fails because of it; it stops in the upper half of its range, far
+    /// enough from the end for all threads that passed the check together.
     pub(crate) fn count_access(&self) {
         if self.count.load(Ordering::Relaxed) < u32::MAX / 2 {
             self.count.fetch_add(1, Ordering::Relaxed);
@@ -167,8 +167,8 @@ impl<'g> At<'g> {
 
     #[inline(always)]
     fn get(self) -> &'g Link {
-        // SAFETY: valid for as long as the guard lives, by L3. Only shared references to links exist
-        // once they are in the list.
+        // SAFETY: valid for as long as the guard lives, by L3. Only shared references to links
+        // exist once they are in the list.
         unsafe { self.link.as_ref() }
     }
 
@@ -258,7 +258,8 @@ impl<'g> Next<'g> {
         self.word.addr() & MARK != 0
     }
 
-    /// The pointer, if it was looked that there is no mark, or none can be: then it need not be taken off.
+    /// The pointer, if it was looked that there is no mark, or none can be: then it need not be
+    /// taken off.
     #[inline(always)]
     pub(crate) fn unmarked(self) -> *mut Link {
         debug_assert!(!self.marked());

@@ -1,19 +1,19 @@
 //! Moving heads to where the accesses are, and what else is done once a period.
 //!
-//! The last request of each *period* of a thread, which are R requests (see [`crate::period`]), looks whether the
-//! head served it. If not, the head moves to the item at once (HotRing-r), or a round of sampling begins
-//! (HotRing-s): the ring's `k` items are counted and their counts cleared, and the next `k` accesses to the ring
-//! are counted, each at its item. Who takes the last sample moves the head to the cheapest place, see
-//! [`crate::income`].
-//! An update by replacement counts at the *predecessor*, whose `next` it changes: a head that stood at
-//! the item itself would be of no use to it. The first item's predecessor is the anchor, which no
-//! head makes quicker to reach; such an update only takes a sample.
+//! The last request of each *period* of a thread, which are R requests (see [`crate::period`]),
+//! looks whether the head served it. If not, the head moves to the item at once (HotRing-r), or a
+//! round of sampling begins (HotRing-s): the ring's `k` items are counted and their counts cleared,
+//! and the next `k` accesses to the ring are counted, each at its item. Who takes the last sample
+//! moves the head to the cheapest place, see [`crate::income`]. An update by replacement counts at
+//! the *predecessor*, whose `next` it changes: a head that stood at the item itself would be of no
+//! use to it. The first item's predecessor is the anchor, which no head makes quicker to reach;
+//! such an update only takes a sample.
 //!
 //! A ring whose rounds gain little is left alone for longer and longer, and until its first round
 //! has ended its head moves as in HotRing-r, see [`crate::calm`].
 //!
-//! Misses and new items begin no round and take no sample: there is no item to turn to the head. But a new item gives a
-//! ring its first head, see [`crate::write`].
+//! Misses and new items begin no round and take no sample: there is no item to turn to the head.
+//! But a new item gives a ring its first head, see [`crate::write`].
 
 use std::ptr::NonNull;
 
@@ -27,13 +27,13 @@ use crate::reclaim::Guard;
 use crate::search::Place;
 use crate::sync::atomic::Ordering;
 
-/// Of one of two to this power of a thread's periods the cost of the last request is taken in: growing is
-/// not so urgent that every period would have to pay for it.
+/// Of one of two to this power of a thread's periods the cost of the last request is taken in:
+/// growing is not so urgent that every period would have to pay for it.
 const COSTS: u32 = 2;
 
 impl<E: Entry> Core<E> {
-    /// After a lookup that ends a period. What found its item at the first step was served: by the head, or
-    /// because the item is the ring's first.
+    /// After a lookup that ends a period. What found its item at the first step was served: by the
+    /// head, or because the item is the ring's first.
     pub(crate) fn looked_up<'g>(
         &self,
         order: u64,

@@ -9,8 +9,8 @@ pub enum Movement {
     /// Until a ring has been counted for the first time its head moves as by [`Movement::Random`].
     #[default]
     Sampling,
-    /// HotRing-r: when the last request of a period was not served by the head, the head goes to the
-    /// item it asked for. Quicker to react, less exact, restless when a ring has two hot items.
+    /// HotRing-r: when the last request of a period was not served by the head, the head goes to
+    /// the item it asked for. Quicker to react, less exact, restless when a ring has two hot items.
     Random,
     /// Heads stay where they are, which is nowhere: every search begins at its bucket's anchor. For
     /// comparisons.
@@ -67,9 +67,10 @@ impl Options {
         self
     }
 
-    /// The paper's R: every how many requests of a thread it is looked at whether the head is right,
-    /// and every fourth time a sample of the access cost is taken. Now and then one comes earlier, by chance, so that
-    /// none of several maps that a thread asks in turn is left out. At least 1. Default: 5.
+    /// The paper's R: every how many requests of a thread it is looked at whether the head is
+    /// right, and every fourth time a sample of the access cost is taken. Now and then one comes
+    /// earlier, by chance, so that none of several maps that a thread asks in turn is left out. At
+    /// least 1. Default: 5.
     #[must_use]
     pub fn period(mut self, requests: u32) -> Self {
         self.period = requests.max(1);
@@ -77,8 +78,8 @@ impl Options {
     }
 
     /// The table doubles when an access visits more items than this on average. With evenly spread
-    /// accesses an access visits about a third of a ring, with skewed ones hardly more than one item
-    /// however long the rings are: so a skewed workload needs a smaller table. The table never
+    /// accesses an access visits about a third of a ring, with skewed ones hardly more than one
+    /// item however long the rings are: so a skewed workload needs a smaller table. The table never
     /// grows beyond two buckets an item: then the cost comes from keys of equal hash, which no
     /// table can part. `f64::INFINITY`: never. Default: 2.
     #[must_use]
@@ -87,7 +88,8 @@ impl Options {
         self
     }
 
-    /// Over how many sampled accesses the mean is taken, of which there is one in four periods. Default: 128.
+    /// Over how many sampled accesses the mean is taken, of which there is one in four periods.
+    /// Default: 128.
     #[must_use]
     pub fn window(mut self, samples: u32) -> Self {
         self.window = samples.clamp(1, 1 << 20);

@@ -1,21 +1,23 @@
-//! Periods: one of R requests looks after the ring that it asked, the others only do what they came for.
+//! Periods: one of R requests looks after the ring that it asked, the others only do what they came
+//! for.
 //!
-//! A thread has one counter for all maps. It has some *way* left to the end of its period, of which each request goes a
-//! *stride*, the R-th part of the whole way by the R of the map that is asked. The one that would go further than the way
-//! ends the period, and goes the rest of its stride in the next. So the requests to each map end periods by their own R,
-//! whatever else the thread asks: one that is asked alone each R-th, with R = 1 each. Were it requests that are
-//! counted down, a map with a large R would leave no ends to others.
+//! A thread has one counter for all maps. It has some *way* left to the end of its period, of which
+//! each request goes a *stride*, the R-th part of the whole way by the R of the map that is asked.
+//! The one that would go further than the way ends the period, and goes the rest of its stride in
+//! the next. So the requests to each map end periods by their own R, whatever else the thread asks:
+//! one that is asked alone each R-th, with R = 1 each. Were it requests that are counted down, a
+//! map with a large R would leave no ends to others.
 //!
-//! After one of some periods the way is drawn anew, all ways being equally likely. Else of maps that are asked in turn one
-//! might get all of the ends, and the others would neither turn nor grow. As most ways are not drawn, a
-//! processor may foresee where periods end.
+//! After one of some periods the way is drawn anew, all ways being equally likely. Else of maps
+//! that are asked in turn one might get all of the ends, and the others would neither turn nor
+//! grow. As most ways are not drawn, a processor may foresee where periods end.
 
 use std::cell::Cell;
 
 use crate::sync::counting::{AtomicU64, Ordering};
 
-/// The golden ratio's part behind the point, in 64 bits: its multiples are spread evenly, those of its
-/// multiples too.
+/// The golden ratio's part behind the point, in 64 bits: its multiples are spread evenly, those of
+/// its multiples too.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The whole way. It leaves the highest bit free, which says that a request went further.
@@ -50,7 +52,8 @@ impl Ended {
 
 /// What a thread has asked for.
 struct Requests {
-    /// What is left of the way to the period's end, less than [`WHOLE`]; more between its end and [`end`].
+    /// What is left of the way to the period's end, less than [`WHOLE`]; more between its end and
+    /// [`end`].
     way: Cell<u64>,
     /// The last number that was drawn; zero before the first request.
     drawn: Cell<u64>,
@@ -88,8 +91,8 @@ impl Requests {
         left < WHOLE
     }
 
-    /// Ends the period and begins the next one. A thread's first request may have none to end: it finds that no way was
-    /// drawn yet.
+    /// Ends the period and begins the next one. A thread's first request may have none to end: it
+    /// finds that no way was drawn yet.
     #[inline]
     fn end(&self, stride: Stride) -> Option<Ended> {
         if self.drawn.get() == 0 && self.begin(stride) {
@@ -124,8 +127,8 @@ impl Requests {
     }
 }
 
-/// Where a thread's draws begin: for each elsewhere, so that threads that live for a few requests end
-/// periods as often as others do. Never zero.
+/// Where a thread's draws begin: for each elsewhere, so that threads that live for a few requests
+/// end periods as often as others do. Never zero.
 fn seed() -> u64 {
     static THREADS: AtomicU64 = AtomicU64::new(1);
     // A model checker repeats what it has seen, and is to find it as it was.
@@ -137,11 +140,12 @@ fn seed() -> u64 {
     thread.wrapping_mul(GOLDEN)
 }
 
-/// Counts a request of this thread to a map of this stride, and says whether the period goes on. Else
-/// [`end`] is next.
+/// Counts a request of this thread to a map of this stride, and says whether the period goes on.
+/// Else [`end`] is next.
 ///
-/// Most requests do no more than this, and it is all that they do: nothing that is to be done at an end comes back to the
-/// way of a lookup, which would have to keep what it knows out of the way of a call.
+/// Most requests do no more than this, and it is all that they do: nothing that is to be done at an
+/// end comes back to the way of a lookup, which would have to keep what it knows out of the way of
+/// a call.
 #[inline(always)]
 pub(crate) fn goes_on(stride: Stride) -> bool {
     REQUESTS
@@ -182,7 +186,8 @@ mod tests {
         const PERIODS: usize = 40_000;
         for r in [1, 2, 5, 50] {
             let requests = Requests::none();
-            // With 4,000 a length that one period in 16 has one time in 50 was missed by chance in one run of thirty.
+            // With 4,000 a length that one period in 16 has one time in 50 was missed by chance in
+            // one run of thirty.
             let lengths: Vec<_> = (0..PERIODS).map(|_| length(&requests, r)).collect();
             assert!(lengths.iter().all(|length| (1..=r).contains(length)));
             let whole = lengths.iter().filter(|&&length| length == r).count();

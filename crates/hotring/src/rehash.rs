@@ -2,25 +2,26 @@
 //!
 //! The table is only a set of shortcuts into one list, so no entry moves. A change goes:
 //!
-//! 1. **Split.** A table of another size is allocated. Its buckets are initialised one by one: the anchor is put
-//!    into the list, behind the old one of equal order if there is one, and the head taken over from
-//!    the old bucket if it lies in the new one. Accesses still use the old table; a foreign
-//!    anchor is to them a link to step over. Then the new table becomes the present one.
+//! 1. **Split.** A table of another size is allocated. Its buckets are initialised one by one: the
+//!    anchor is put into the list, behind the old one of equal order if there is one, and the head
+//!    taken over from the old bucket if it lies in the new one. Accesses still use the old table; a
+//!    foreign anchor is to them a link to step over. Then the new table becomes the present one.
 //! 2. **Drain.** A grace period: until every guard is gone that was there before.
-//! 3. **Unlink.** Nobody begins at an old anchor any more. They are marked and unlinked, and the old
-//!    heads released.
-//! 4. **Recheck.** While both tables were in use, someone who deleted a node by the old one did not look at
-//!    the new one's head: stale heads are taken off. The old table is retired and handed to all threads: it would
-//!    count as one object of the many that a thread keeps by itself.
+//! 3. **Unlink.** Nobody begins at an old anchor any more. They are marked and unlinked, and the
+//!    old heads released.
+//! 4. **Recheck.** While both tables were in use, someone who deleted a node by the old one did not
+//!    look at the new one's head: stale heads are taken off. The old table is retired and handed to
+//!    all threads: it would count as one object of the many that a thread keeps by itself.
 //!
-//! There are two heads for a node in between; each counts for itself, so neither needs to be frozen. A
-//! second change does not begin before the first is over. The old table's first anchor is the
-//! list's beginning and has no predecessor; it is not unlinked, nothing leads to it any more.
+//! There are two heads for a node in between; each counts for itself, so neither needs to be
+//! frozen. A second change does not begin before the first is over. The old table's first anchor is
+//! the list's beginning and has no predecessor; it is not unlinked, nothing leads to it any more.
 //!
 //! The work is done in chunks by the requests that end a period, by whichever thread gets the lock;
-//! who does not goes on without. So nobody waits, and no request pays for a whole table that grows. A chunk reads each
-//! ring once that its buckets are in; of a table that is made much smaller those are long, and for the heads a
-//! chunk looks at all old buckets that its new ones take the place of.
+//! who does not goes on without. So nobody waits, and no request pays for a whole table that grows.
+//! A chunk reads each ring once that its buckets are in; of a table that is made much smaller those
+//! are long, and for the heads a chunk looks at all old buckets that its new ones take the place
+//! of.
 //!
 //! What triggers growth is what accesses cost: the mean of items visited, over windows of sampled
 //! accesses. The number of entries only bounds it: with more than one bucket an item, long searches
@@ -44,11 +45,12 @@ use crate::table::Table;
 /// Buckets that one step treats.
 const CHUNK: usize = 64;
 
-/// After so many turns in a row that free nothing, a guard keeps what is left: the epoch has to move on twice before
-/// something is freed, and one turn may come while another thread holds it up.
+/// After so many turns in a row that free nothing, a guard keeps what is left: the epoch has to
+/// move on twice before something is freed, and one turn may come while another thread holds it up.
 const TURNS: usize = 3;
 
-/// How often the end of a grace period is waited for before another is asked for: usually it comes within a few steps.
+/// How often the end of a grace period is waited for before another is asked for: usually it comes
+/// within a few steps.
 const PATIENCE: u32 = 16;
 
 /// How large a table is to be, rounded up to a power of two.
@@ -118,7 +120,8 @@ impl<E: Entry> Core<E> {
             let buckets = self.table(guard).len();
             // Doubled, it has no more than two buckets an item.
             if buckets <= self.tally.entries() {
-                // Without memory for the new table all goes on as before, and the next window tries again.
+                // Without memory for the new table all goes on as before, and the next window tries
+                // again.
                 let _ = self.begin_rehash(Size::AtLeast(buckets.saturating_mul(2)), guard);
             }
         }
@@ -130,8 +133,8 @@ impl<E: Entry> Core<E> {
         if !matches!(*rehash, Rehash::Idle) {
             return Err(TableError::Busy);
         }
-        // Under the lock: since the caller looked, another may have changed the table to a size from which
-        // this change would go the other way.
+        // Under the lock: since the caller looked, another may have changed the table to a size
+        // from which this change would go the other way.
         if size.holds(self.table(guard).len()) {
             return Ok(());
         }
@@ -146,8 +149,8 @@ impl<E: Entry> Core<E> {
         Ok(())
     }
 
-    /// Does a chunk of the work, if nobody else does. Apart from the end of a period, which is to need no more of the
-    /// stack and of the registers than it does without.
+    /// Does a chunk of the work, if nobody else does. Apart from the end of a period, which is to
+    /// need no more of the stack and of the registers than it does without.
     #[cold]
     #[inline(never)]
     pub(crate) fn work(&self, guard: &Guard) {
@@ -192,8 +195,9 @@ impl<E: Entry> Core<E> {
                 }
                 *waited = waited.saturating_add(1);
                 if *waited >= PATIENCE && waited.is_power_of_two() {
-                    // A destructor that panics takes with it what was handed over behind it, and that may have been the
-                    // end of this grace period. The end of a later one says as much.
+                    // A destructor that panics takes with it what was handed over behind it, and
+                    // that may have been the end of this grace period. The end of a later one says
+                    // as much.
                     let flag = Arc::clone(passed);
                     reclaim::after_grace(guard, move || flag.store(true, Ordering::Release));
                 } else {
@@ -226,8 +230,9 @@ impl<E: Entry> Core<E> {
         }
     }
 
-    /// Initialises buckets of the new table and puts their anchors into the list. Each search begins where the last
-    /// one ended: together they read a ring once. Yields how many links they read.
+    /// Initialises buckets of the new table and puts their anchors into the list. Each search
+    /// begins where the last one ended: together they read a ring once. Yields how many links they
+    /// read.
     pub(crate) fn split_into(&self, new: &Table, buckets: Range<usize>, guard: &Guard) -> u64 {
         let (mut last, mut read) = (None, 0);
         for index in buckets {
@@ -273,7 +278,8 @@ impl<E: Entry> Core<E> {
         place
     }
 
-    /// Takes over the first head that can be, of the buckets of the present table, `old`, that reach into the new one.
+    /// Takes over the first head that can be, of the buckets of the present table, `old`, that
+    /// reach into the new one.
     fn take_over_head(&self, old: &Table, to: Spot<'_>) -> bool {
         let (first, last) = (to.table.first(to.index), to.table.last(to.index));
         (old.index_of(first)..=old.index_of(last)).any(|from| {
@@ -286,7 +292,8 @@ impl<E: Entry> Core<E> {
         })
     }
 
-    /// Gives a ring its head that could take over none: at the second of its items, which begin at `first`.
+    /// Gives a ring its head that could take over none: at the second of its items, which begin at
+    /// `first`.
     fn give_head_to<'g>(&self, to: Spot<'g>, first: Option<At<'g>>) {
         if self.options.movement == Movement::Off {
             return;
@@ -298,7 +305,8 @@ impl<E: Entry> Core<E> {
         }
     }
 
-    /// Takes buckets of the old table out of use. Searches as [`Core::split_into`] does, and yields the same.
+    /// Takes buckets of the old table out of use. Searches as [`Core::split_into`] does, and yields
+    /// the same.
     pub(crate) fn unlink_all(&self, old: &Table, buckets: Range<usize>, guard: &Guard) -> u64 {
         let (mut last, mut read) = (None, 0);
         for index in buckets {
@@ -310,7 +318,8 @@ impl<E: Entry> Core<E> {
         read
     }
 
-    /// Takes a bucket of the old table out of use. Yields where its anchor was, unless it is the first, which stays.
+    /// Takes a bucket of the old table out of use. Yields where its anchor was, unless it is the
+    /// first, which stays.
     fn unlink_bucket<'g>(
         &self,
         old: &Table,
@@ -342,8 +351,9 @@ impl<E: Entry> Core<E> {
         let table = unsafe { old.as_ref() };
         self.tally.tables(-(table.bytes() as isize));
         let parts = table.parts();
-        // SAFETY: guards taken from now on begin at anchors of the present table, from which no old anchor is
-        // reached, and find it in no head. This is the one call, as the change ends with it.
+        // SAFETY: guards taken from now on begin at anchors of the present table, from which no old
+        // anchor is reached, and find it in no head. This is the one call, as the change ends with
+        // it.
         unsafe {
             reclaim::retire::<Table>(guard, old, parts, |table| {
                 drop(Box::from_raw(table.as_ptr()));
@@ -351,9 +361,10 @@ impl<E: Entry> Core<E> {
         }
     }
 
-    /// Brings a change of the table's size forward as far as it goes without waiting, and then gives back the old table
-    /// if no guard keeps it; says whether no change is left to do. The end of the grace period stands behind what was
-    /// retired before: as long as some of that is freed, that is no waiting.
+    /// Brings a change of the table's size forward as far as it goes without waiting, and then
+    /// gives back the old table if no guard keeps it; says whether no change is left to do. The end
+    /// of the grace period stands behind what was retired before: as long as some of that is freed,
+    /// that is no waiting.
     pub(crate) fn settle(&self) -> bool {
         let mut waited = 0;
         while self.is_resizing() && waited < 16 {
@@ -391,9 +402,10 @@ impl<E: Entry> Core<E> {
     /// Changes the table to `size`; when this returns, new accesses use it. What is left of the old
     /// one goes by later requests.
     pub(crate) fn resize(&self, size: Size) -> Result<(), TableError> {
-        // Whether the table may be about to grow: it is not to do so after a call that made it small. It is about to shrink
-        // only by another call that has not returned, and either of two such may be the later one. Looked at before the
-        // present table: if a larger one comes in between, it is that.
+        // Whether the table may be about to grow: it is not to do so after a call that made it
+        // small. It is about to shrink only by another call that has not returned, and either of
+        // two such may be the later one. Looked at before the present table: if a larger one comes
+        // in between, it is that.
         let grows = matches!(size, Size::AtMost(_)) && self.is_resizing() && self.splits();
         // Whoever has what they ask for need not wait for a change that is not over.
         if !grows && size.holds(self.table(&reclaim::pin()).len()) {
@@ -413,7 +425,8 @@ impl<E: Entry> Core<E> {
     }
 }
 
-/// Frees what was retired before, in that order, with an old table as the last, unless a guard keeps some of it.
+/// Frees what was retired before, in that order, with an old table as the last, unless a guard
+/// keeps some of it.
 fn give_back() {
     let passed = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&passed);

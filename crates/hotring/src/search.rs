@@ -1,28 +1,27 @@
 //! Searching: for readers, who only read, and for writers, who unlink what is marked.
 //!
-//! A ring is the bucket's part of the list, closed by its anchor: after the last item a search
-//! goes on at the anchor. As the anchor lies beside the head, in a cache line that was read
-//! already, whether to go round is decided at the head: when the key's order is higher than
-//! the head's, the search walks on from the head; when it is lower, from the anchor, without the items
-//! behind the head that the paper's search walks first. It ends at the first link of higher
-//! order. So every search ends, in a ring of one item too, and an item before the smallest is no
-//! special case.
+//! A ring is the bucket's part of the list, closed by its anchor: after the last item a search goes
+//! on at the anchor. As the anchor lies beside the head, in a cache line that was read already,
+//! whether to go round is decided at the head: when the key's order is higher than the head's, the
+//! search walks on from the head; when it is lower, from the anchor, without the items behind the
+//! head that the paper's search walks first. It ends at the first link of higher order. So every
+//! search ends, in a ring of one item too, and an item before the smallest is no special case.
 //!
-//! Keys of equal hash stand in the order in which they came: a new one goes behind all others of its
-//! order, one that replaces stands where its predecessor stood. So the equal ones begin behind the last
-//! link of lower order, and a search that begins at a head begins at one of lower order.
+//! Keys of equal hash stand in the order in which they came: a new one goes behind all others of
+//! its order, one that replaces stands where its predecessor stood. So the equal ones begin behind
+//! the last link of lower order, and a search that begins at a head begins at one of lower order.
 //!
-//! **Why a miss is one.** Let the reader walk `w0, w1, …, wn`, where `wn` is the last link of
-//! order at most the key's. By L3 (see [`crate::link`]) there are moments `T0 ≤ T1 ≤ … ≤ Tn` within its
+//! **Why a miss is one.** Let the reader walk `w0, w1, …, wn`, where `wn` is the last link of order
+//! at most the key's. By L3 (see [`crate::link`]) there are moments `T0 ≤ T1 ≤ … ≤ Tn` within its
 //! access, `Ti` such that `wi` was linked then and `wi.next` led to `wi+1` (from `wn` to something
-//! higher). The miss takes effect at `Tn`, unless the key's node was deleted before, and then at that
-//! deletion or at the beginning of the access. Suppose the key had a live node `x` at `Tn`. The list is ordered, so
-//! at `Tn` the node `x` stood at or before `wn`, and its orders are equal: its line of versions came before
-//! that of `wn`, so there was a live version of the key at every `Ti` at which `wi+1` has this order. Go
-//! back from `n`: at `Ti` it stood at or before `wi`, and not at `wi`, for a live version at `wi` is a hit,
-//! and from a replaced one the walk leads to the version after it. So it stood before `wi`, of
-//! the same order; in the end, before the first of this order, behind `wi` of lower order, where `Ti` says
-//! there was nothing.
+//! higher). The miss takes effect at `Tn`, unless the key's node was deleted before, and then at
+//! that deletion or at the beginning of the access. Suppose the key had a live node `x` at `Tn`.
+//! The list is ordered, so at `Tn` the node `x` stood at or before `wn`, and its orders are equal:
+//! its line of versions came before that of `wn`, so there was a live version of the key at every
+//! `Ti` at which `wi+1` has this order. Go back from `n`: at `Ti` it stood at or before `wi`, and
+//! not at `wi`, for a live version at `wi` is a hit, and from a replaced one the walk leads to the
+//! version after it. So it stood before `wi`, of the same order; in the end, before the first of
+//! this order, behind `wi` of lower order, where `Ti` says there was nothing.
 
 use std::hint::select_unpredictable;
 use std::ptr::NonNull;
@@ -67,8 +66,8 @@ pub(crate) struct Place<'g> {
 }
 
 impl<E: Entry> Core<E> {
-    /// Looks a key up: the node with this hash for which `is_key` holds. A hit takes effect when the node's
-    /// `next` is read and has no mark; of a miss see the module.
+    /// Looks a key up: the node with this hash for which `is_key` holds. A hit takes effect when
+    /// the node's `next` is read and has no mark; of a miss see the module.
     #[inline(always)]
     pub(crate) fn get<'g>(
         &self,
@@ -196,8 +195,8 @@ impl<E: Entry> Core<E> {
             }
             visits += 1;
             next = at.next();
-            // A marked node of the key is one that was replaced, or deleted: the key's next version, if
-            // there is one, stands behind.
+            // A marked node of the key is one that was replaced, or deleted: the key's next
+            // version, if there is one, stands behind.
             if at_order == order && !next.marked() && is_key(at.node_ptr()) {
                 return (NonNull::new(at.as_ptr()), visits);
             }
@@ -218,9 +217,10 @@ impl<E: Entry> Core<E> {
         seen.visits + seen.at.is_none() as u32
     }
 
-    /// Finds the node of this order for which `is_key` holds, or where one would have to be inserted:
-    /// behind all links of this order. Unlinks every marked link it meets, so that when it
-    /// returns none is left that was marked before it began, from where it started up to this order.
+    /// Finds the node of this order for which `is_key` holds, or where one would have to be
+    /// inserted: behind all links of this order. Unlinks every marked link it meets, so that when
+    /// it returns none is left that was marked before it began, from where it started up to this
+    /// order.
     pub(crate) fn find<'g>(
         &self,
         spot: Spot<'g>,
@@ -276,7 +276,8 @@ impl<E: Entry> Core<E> {
         }
     }
 
-    /// The link at which a writer's search begins; with its `next`, which has no mark, unless it is the anchor.
+    /// The link at which a writer's search begins; with its `next`, which has no mark, unless it is
+    /// the anchor.
     fn start<'g>(
         &self,
         spot: Spot<'g>,

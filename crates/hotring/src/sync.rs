@@ -38,8 +38,9 @@ impl<T> TryLock<T> {
         Self(imp::Mutex::new(value))
     }
 
-    /// The lock, if nobody holds it. A panic of an earlier holder does not poison it: whoever holds it calls
-    /// what may panic, destructors of what was retired, only when what it guards says how things are.
+    /// The lock, if nobody holds it. A panic of an earlier holder does not poison it: whoever holds
+    /// it calls what may panic, destructors of what was retired, only when what it guards says how
+    /// things are.
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(guard) => Some(guard),

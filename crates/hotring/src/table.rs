@@ -45,7 +45,8 @@ pub(crate) struct Table {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     pub(crate) index: usize,
-    /// Where in the bucket, in the order of the hashes. Only its upper bits say so, see [`crate::head::part_of`].
+    /// Where in the bucket, in the order of the hashes. Only its upper bits say so, see
+    /// [`crate::head::part_of`].
     pub(crate) place: usize,
 }
 
@@ -86,7 +87,8 @@ impl Table {
     /// Where this order belongs, whether of a node or of an anchor.
     #[inline(always)]
     pub(crate) fn slot_of(&self, order: u64) -> Slot {
-        // Turned like this, the number of the bucket is at the low end, and what follows it at the high one.
+        // Turned like this, the number of the bucket is at the low end, and what follows it at the
+        // high one.
         let turned = order.rotate_left(self.bits);
         Slot {
             index: turned as usize & self.mask,

@@ -73,10 +73,10 @@ impl<E: Entry> Core<E> {
         }
     }
 
-    /// Links a new node between `place.before` and `place.after`. It fails if the former was
-    /// marked or leads elsewhere by now. As `place.before` is the last of its order or
-    /// of a lower one, and others too are only inserted there, success shows that nobody has inserted the
-    /// same key since.
+    /// Links a new node between `place.before` and `place.after`. It fails if the former was marked
+    /// or leads elsewhere by now. As `place.before` is the last of its order or of a lower one, and
+    /// others too are only inserted there, success shows that nobody has inserted the same key
+    /// since.
     fn insert<'g>(&self, place: &Place<'g>, node: &Owned<E>, guard: &'g Guard) -> Option<At<'g>> {
         let after = place.after.map_or(std::ptr::null_mut(), At::as_ptr);
         node.set_next(after);
@@ -86,15 +86,17 @@ impl<E: Entry> Core<E> {
         done.then(|| unsafe { At::new(node.node().cast(), guard) })
     }
 
-    /// Gives a ring that has none its head when its second item comes: at that, whichever of the two it is. Then both
-    /// are found at the first step, one from the anchor and one from the head, before anybody has asked for them; and a
-    /// longer ring has its head somewhere in the middle. Most rings of a table are asked so seldom that their heads would
-    /// not find their places for long.
+    /// Gives a ring that has none its head when its second item comes: at that, whichever of the
+    /// two it is. Then both are found at the first step, one from the anchor and one from the head,
+    /// before anybody has asked for them; and a longer ring has its head somewhere in the middle.
+    /// Most rings of a table are asked so seldom that their heads would not find their places for
+    /// long.
     fn give_head<'g>(&self, spot: Spot<'g>, place: &Place<'g>, new: At<'g>) {
         if self.options.movement == Movement::Off || Word::of(spot.bucket).link().is_some() {
             return;
         }
-        // What follows a node or precedes one is of its bucket, for the next bucket's anchor stands between.
+        // What follows a node or precedes one is of its bucket, for the next bucket's anchor stands
+        // between.
         let second = match place.before.is_node() {
             true => Some(new),
             false => place.after.filter(|after| after.is_node()),
@@ -156,7 +158,8 @@ impl<E: Entry> Core<E> {
         }
     }
 
-    /// Removes every node that it meets on one walk through the list. Yields how many links it read to unlink them.
+    /// Removes every node that it meets on one walk through the list. Yields how many links it read
+    /// to unlink them.
     pub(crate) fn clear(&self, guard: &Guard) -> u64 {
         let mut read = 0;
         let mut next = self.begin(guard).next();
@@ -167,8 +170,9 @@ impl<E: Entry> Core<E> {
                     self.tally.went(Self::bytes(at));
                     let spot = self.spot(at.order(), guard);
                     self.inherit(spot, at, None);
-                    // Ends behind it, at the first of its order that is not marked. None stands before it: those that did
-                    // the walk has marked or found marked, and new ones go behind all others of their order.
+                    // Ends behind it, at the first of its order that is not marked. None stands
+                    // before it: those that did the walk has marked or found marked, and new ones
+                    // go behind all others of their order.
                     let place = self.find(spot, at.order(), Start::Anchor, |_| true);
                     read += u64::from(place.visits);
                 }

@@ -1,5 +1,5 @@
-//! When the memory of what was removed comes back. A process of its own: other tests' guards would hold it up, and
-//! their threads would free it.
+//! When the memory of what was removed comes back. A process of its own: other tests' guards would
+//! hold it up, and their threads would free it.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use hotring::{HotRing, Options};
 
-/// One test at a time, as what one retires another one would free; and not before what the last one left is freed.
+/// One test at a time, as what one retires another one would free; and not before what the last one
+/// left is freed.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,9 +53,10 @@ const WRITES: usize = 100_000;
 /// Writes between two handles, or renewals of one.
 const BATCH: usize = 64;
 
-/// Regression: memory was given back with every 128th handle of a thread, eight bags of 64 entries at a time, and not
-/// when a handle was renewed. So a thread that replaced entries under one handle, which it renewed as it should, kept
-/// them all, for ever, and one that replaced more than four under each kept most.
+/// Regression: memory was given back with every 128th handle of a thread, eight bags of 64 entries
+/// at a time, and not when a handle was renewed. So a thread that replaced entries under one
+/// handle, which it renewed as it should, kept them all, for ever, and one that replaced more than
+/// four under each kept most.
 #[test]
 fn what_is_replaced_is_freed_as_handles_are_renewed_or_taken_anew() {
     let _alone = alone();
@@ -89,8 +91,8 @@ fn what_is_replaced_is_freed_as_handles_are_renewed_or_taken_anew() {
     assert!(left.iter().all(|&left| left < WRITES / 20), "{left:?}");
 }
 
-/// Replaces entries under a handle that is renewed, while another handle keeps them; has that `let_go`, and takes some
-/// handles, or renews the one. How many of the replaced entries are left.
+/// Replaces entries under a handle that is renewed, while another handle keeps them; has that
+/// `let_go`, and takes some handles, or renews the one. How many of the replaced entries are left.
 fn left_after(let_go: impl FnOnce(), renews: bool) -> usize {
     let living = Living::default();
     let map = HotRing::new();
@@ -112,9 +114,10 @@ fn left_after(let_go: impl FnOnce(), renews: bool) -> usize {
     living.count()
 }
 
-/// Regression: a turn of the epochs was paid with what a thread owed for what it had retired, whether it freed anything
-/// or not. While another thread held a handle all was paid in vain. When that was gone nobody owed anything, and who
-/// went on with renewing a handle kept all that had been replaced, for ever.
+/// Regression: a turn of the epochs was paid with what a thread owed for what it had retired,
+/// whether it freed anything or not. While another thread held a handle all was paid in vain. When
+/// that was gone nobody owed anything, and who went on with renewing a handle kept all that had
+/// been replaced, for ever.
 #[test]
 fn what_another_threads_handle_kept_is_freed_when_that_is_gone() {
     let _alone = alone();
@@ -152,7 +155,8 @@ fn what_the_threads_own_other_handle_kept_is_freed_when_that_is_gone() {
     }
 }
 
-/// Regression: the last of a million entries that were removed at once was freed with the 250,000th handle after that.
+/// Regression: the last of a million entries that were removed at once was freed with the 250,000th
+/// handle after that.
 #[test]
 fn what_was_removed_under_one_handle_is_freed_by_those_that_follow_it() {
     let _alone = alone();
@@ -177,11 +181,11 @@ fn what_was_removed_under_one_handle_is_freed_by_those_that_follow_it() {
     assert_eq!(living.count(), 0);
 }
 
-/// Regression: the end of a grace period stood behind all that had been removed before, of which each look at it freed
-/// eight bags; and after sixteen looks a change of the table counted as held up. So a map that had been cleared
-/// refused to change its size again, though nobody held a handle and no other thread was there.
-/// And what frees so much leaves bags of its own in the queue, of which no look told that it freed some: the change after the next
-/// one was refused.
+/// Regression: the end of a grace period stood behind all that had been removed before, of which
+/// each look at it freed eight bags; and after sixteen looks a change of the table counted as held
+/// up. So a map that had been cleared refused to change its size again, though nobody held a handle
+/// and no other thread was there. And what frees so much leaves bags of its own in the queue, of
+/// which no look told that it freed some: the change after the next one was refused.
 #[test]
 fn a_map_that_was_cleared_changes_its_size_again_and_again() {
     let _alone = alone();
@@ -236,8 +240,8 @@ fn a_destructor_that_writes_to_a_map_runs_no_other_one() {
     assert_eq!(DEEPEST.get(), 1);
 }
 
-/// Regression: a destructor that a flush ran, or the epochs by themselves, and not a turn that the thread owed, took turns as
-/// it renewed a handle, and so ran others within itself.
+/// Regression: a destructor that a flush ran, or the epochs by themselves, and not a turn that the
+/// thread owed, took turns as it renewed a handle, and so ran others within itself.
 #[test]
 fn a_destructor_that_writes_to_a_map_runs_no_other_one_within_a_flush() {
     let _alone = alone();

@@ -1,4 +1,5 @@
-//! What becomes of a map when there is no memory. A process of its own, whose allocator refuses what a test has it refuse.
+//! What becomes of a map when there is no memory. A process of its own, whose allocator refuses
+//! what a test has it refuse.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -36,7 +37,8 @@ unsafe impl GlobalAlloc for Refusing {
 #[global_allocator]
 static ALLOCATOR: Refusing = Refusing;
 
-/// Calls `call` while this thread gets no memory of `least` bytes or more. Yields how often it asked for some, too.
+/// Calls `call` while this thread gets no memory of `least` bytes or more. Yields how often it
+/// asked for some, too.
 fn without<T>(least: usize, call: impl FnOnce() -> T) -> (T, usize) {
     let before = REFUSED.get();
     LEAST.set(least);

@@ -1,5 +1,5 @@
-//! When the memory of a table comes back that another has replaced. A process of its own: other tests' guards would hold it
-//! up, and their threads would free it.
+//! When the memory of a table comes back that another has replaced. A process of its own: other
+//! tests' guards would hold it up, and their threads would free it.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -16,7 +16,8 @@ fn alone() -> MutexGuard<'static, ()> {
 /// Less than a table takes here, and more than all else that comes meanwhile, in bytes.
 const SLACK: usize = 8 << 20;
 
-/// A map whose table is a mapping of its own and changes when it is told to, by the end of a period with every request.
+/// A map whose table is a mapping of its own and changes when it is told to, by the end of a period
+/// with every request.
 fn map(buckets: usize) -> HotRing<u64, u64> {
     let options = Options::default().buckets(buckets).period(1);
     HotRing::with_options(options.grow_above(f64::INFINITY)).expect("a table")
@@ -33,9 +34,10 @@ fn mapped_beside(map: &HotRing<u64, u64>) -> usize {
     1024 * kib - map.table_memory()
 }
 
-/// Regression: a table that was retired lay in the bag of the thread that had ended the change, as one object of 64, and
-/// was owed for like one: a thread that only read then kept it as long as it lived. Of half a gigabyte that had been
-/// made 2 KiB, by a thread without a handle, and was settled, all stayed.
+/// Regression: a table that was retired lay in the bag of the thread that had ended the change, as
+/// one object of 64, and was owed for like one: a thread that only read then kept it as long as it
+/// lived. Of half a gigabyte that had been made 2 KiB, by a thread without a handle, and was
+/// settled, all stayed.
 #[test]
 fn a_change_that_is_settled_gives_the_old_table_back() {
     let _alone = alone();
@@ -66,7 +68,8 @@ fn a_reader_whose_requests_end_a_change_gives_the_old_table_back() {
     assert!(after < before + SLACK, "{before} bytes, then {after}");
 }
 
-/// Regression: as above, where the thread whose requests had made the change took no handle any more, and others did.
+/// Regression: as above, where the thread whose requests had made the change took no handle any
+/// more, and others did.
 #[test]
 fn a_thread_that_rests_after_a_change_keeps_no_old_table() {
     let _alone = alone();
@@ -96,8 +99,9 @@ fn a_thread_that_rests_after_a_change_keeps_no_old_table() {
     });
 }
 
-/// Has requests double a table, almost to the end, and then another thread replace entries: what it replaced has to be freed
-/// before the old table. The thread has ended when `end` ends the change and gives the old table back.
+/// Has requests double a table, almost to the end, and then another thread replace entries: what it
+/// replaced has to be freed before the old table. The thread has ended when `end` ends the change
+/// and gives the old table back.
 fn assert_comes_back_behind_replaced_entries(end: impl FnOnce(&HotRing<u64, u64>)) {
     const BUCKETS: usize = 1 << 19;
     let map = map(BUCKETS);
@@ -117,7 +121,8 @@ fn assert_comes_back_behind_replaced_entries(end: impl FnOnce(&HotRing<u64, u64>
     drop(ring);
     assert!(map.is_resizing());
     let other = HotRing::new();
-    // In all less than a table takes, and more than the epochs free by themselves before the change ends.
+    // In all less than a table takes, and more than the epochs free by themselves before the change
+    // ends.
     let replace = || {
         let ring = other.pin();
         for i in 0..50_000u64 {
@@ -131,9 +136,9 @@ fn assert_comes_back_behind_replaced_entries(end: impl FnOnce(&HotRing<u64, u64>
     assert!(after < before + SLACK, "{before} bytes, then {after}");
 }
 
-/// Regression: the thread that had ended a change owed a turn for the old table, and paid with the first that freed something,
-/// whoever had retired that. So where another thread had replaced many entries before, the table stayed as long as
-/// the thread only read and renewed its handle.
+/// Regression: the thread that had ended a change owed a turn for the old table, and paid with the
+/// first that freed something, whoever had retired that. So where another thread had replaced many
+/// entries before, the table stayed as long as the thread only read and renewed its handle.
 #[test]
 fn a_reader_gives_the_old_table_back_behind_what_others_have_replaced() {
     let _alone = alone();
@@ -150,8 +155,8 @@ fn a_reader_gives_the_old_table_back_behind_what_others_have_replaced() {
     });
 }
 
-/// Regression: settling took three turns at its end, which free two dozen bags, whatever was in the queue before the
-/// old table.
+/// Regression: settling took three turns at its end, which free two dozen bags, whatever was in the
+/// queue before the old table.
 #[test]
 fn settling_gives_the_old_table_back_behind_what_others_have_replaced() {
     let _alone = alone();

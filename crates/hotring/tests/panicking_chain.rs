@@ -1,5 +1,5 @@
-//! A destructor that retires what panics, while a table changes its size. A process of its own: what one thread retires, another
-//! one's test would free.
+//! A destructor that retires what panics, while a table changes its size. A process of its own:
+//! what one thread retires, another one's test would free.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
@@ -37,9 +37,9 @@ impl Drop for Fuse {
     }
 }
 
-/// Regression: what a destructor had retired, run as a growth handed over what its thread had retired before, lay before
-/// the end of the grace period in the same bag. When that was freed it panicked, the end was lost with it, and the
-/// table never changed again.
+/// Regression: what a destructor had retired, run as a growth handed over what its thread had
+/// retired before, lay before the end of the grace period in the same bag. When that was freed it
+/// panicked, the end was lost with it, and the table never changed again.
 #[test]
 fn what_a_destructor_retires_does_not_end_growth() {
     for (bags, turns) in (0..=24).flat_map(|bags| (0..6).map(move |turns| (bags, turns))) {

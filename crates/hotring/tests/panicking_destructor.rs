@@ -1,5 +1,5 @@
-//! Destructors that panic while a table changes its size. A process of its own: what one thread retires, another one's
-//! test would free.
+//! Destructors that panic while a table changes its size. A process of its own: what one thread
+//! retires, another one's test would free.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -23,8 +23,8 @@ impl Drop for Value {
     }
 }
 
-/// Grows a table while a value is due whose destructor panics, behind `bags` others each of which was handed over by
-/// itself; with none it was not handed over at all.
+/// Grows a table while a value is due whose destructor panics, behind `bags` others each of which
+/// was handed over by itself; with none it was not handed over at all.
 fn grow_behind(bags: u64) {
     let options = Options::default().buckets(2).grow_above(f64::INFINITY);
     let map: HotRing<u64, Value> = HotRing::with_options(options).expect("a table");
@@ -62,11 +62,11 @@ fn grow_behind(bags: u64) {
     assert_eq!(ring.iter().count(), 100, "behind {bags}");
 }
 
-/// Regression: the new table was published, and what was retired freed, before the change noted that the new table was
-/// the present one. A destructor that panicked in between left a map that took its table for one not yet in use: the
-/// next step drained the table that all used, and the map's end freed it twice. And where the value lay
-/// in the hands of the thread that grew the table, the end of the grace period was lost with it, and the
-/// table never changed again.
+/// Regression: the new table was published, and what was retired freed, before the change noted
+/// that the new table was the present one. A destructor that panicked in between left a map that
+/// took its table for one not yet in use: the next step drained the table that all used, and the
+/// map's end freed it twice. And where the value lay in the hands of the thread that grew the
+/// table, the end of the grace period was lost with it, and the table never changed again.
 #[test]
 fn a_destructor_that_panics_leaves_the_growing_table_whole() {
     // The epochs free eight bags at a time: so one of these is met by each step.

@@ -44,17 +44,17 @@ pub struct BenchArgs {
     #[arg(long, default_value = "hotrap")]
     pub engine: String,
 
-    /// Workload: ro, rw, wh, uh (HotRAP), a to f (YCSB), scan, write [default: ro; cluster:NAME: its
-    /// own mix]
+    /// Workload: ro, rw, wh, uh (HotRAP), a to f (YCSB), scan, write [default: ro; cluster:NAME:
+    /// its own mix]
     #[arg(long)]
     pub workload: Option<Workload>,
 
-    /// Distribution: hotspot-N[+OFFSET], zipfian:THETA, uniform, latest; shifting-zipfian:THETA/N (N
-    /// percent of the ranks move in a million operations, insertions not counted); fitted to
+    /// Distribution: hotspot-N[+OFFSET], zipfian:THETA, uniform, latest; shifting-zipfian:THETA/N
+    /// (N percent of the ranks move in a million operations, insertions not counted); fitted to
     /// recorded traffic: ranks:FILE (lines of rank and count; also quizup-reads, quizup-writes) and
-    /// cluster:NAME or cluster:FILE:NAME (a cluster of Twitter's caches). Stages separated by commas,
-    /// each with an optional share, as in hotspot-5@30%,uniform@70%, or each with its
-    /// time, as in uniform@60s,hotspot-5@2m; dynamic and dynamic@TIME: the HotRAP paper's seven stages
+    /// cluster:NAME or cluster:FILE:NAME (a cluster of Twitter's caches). Stages separated by
+    /// commas, each with an optional share, as in hotspot-5@30%,uniform@70%, or each with its time,
+    /// as in uniform@60s,hotspot-5@2m; dynamic and dynamic@TIME: the HotRAP paper's seven stages
     /// [default: hotspot-5; YCSB: zipfian:0.99, d: latest]
     #[arg(long)]
     pub distribution: Option<Stages>,
@@ -101,9 +101,9 @@ pub struct BenchArgs {
     #[arg(long, value_enum, default_value = "both")]
     pub phase: Phase,
 
-    /// Keep the loaded state in the directory `loaded` of each tier, and run on a copy of it
-    /// made of hard links; later runs with the same settings use it again, and with others are
-    /// refused until --phase load replaces it. hotrap and leveled have the same files and share a state
+    /// Keep the loaded state in the directory `loaded` of each tier, and run on a copy of it made
+    /// of hard links; later runs with the same settings use it again, and with others are refused
+    /// until --phase load replaces it. hotrap and leveled have the same files and share a state
     #[arg(long)]
     pub keep: bool,
 
@@ -115,8 +115,9 @@ pub struct BenchArgs {
     #[arg(long, value_parser = size, value_name = "SIZE")]
     pub memory: Option<u64>,
 
-    /// Let an engine that uses the page cache have all of the machine's memory. Without this it runs
-    /// in a memory cgroup of --memory and what the harness itself needs (Linux, usually as root)
+    /// Let an engine that uses the page cache have all of the machine's memory. Without this it
+    /// runs in a memory cgroup of --memory and what the harness itself needs (Linux, usually as
+    /// root)
     #[arg(long)]
     pub no_memory_limit: bool,
 
@@ -124,8 +125,8 @@ pub struct BenchArgs {
     #[arg(long, value_parser = size, value_name = "SIZE")]
     pub cache: Option<u64>,
 
-    /// Bytes of the block cache's that a cache of single records takes instead (thermocline's engines only)
-    /// [default: half of them]
+    /// Bytes of the block cache's that a cache of single records takes instead (thermocline's
+    /// engines only) [default: half of them]
     #[arg(long, value_parser = size, value_name = "SIZE")]
     pub record_cache: Option<u64>,
 

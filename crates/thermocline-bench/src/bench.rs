@@ -18,8 +18,9 @@ use crate::state::{Kept, Place};
 /// terminal; the report is returned, and written to `--json` if given.
 ///
 /// # Errors
-/// [`BadArguments`] for flags that contradict each other, and for a `--json` that cannot be written; errors of the
-/// engine and of the file system. Wrong answers are an error too, after the report was written.
+/// [`BadArguments`] for flags that contradict each other, and for a `--json` that cannot be
+/// written; errors of the engine and of the file system. Wrong answers are an error too, after the
+/// report was written.
 pub fn bench(args: &BenchArgs) -> Result<Report> {
     let plan = args.plan().map_err(BadArguments::new)?;
     // What is wrong with it must not show after hours.
@@ -54,8 +55,8 @@ fn hand_over(report: Report, json: Option<JsonFile>) -> Result<Report> {
     Ok(report)
 }
 
-/// The harness's own memory beside the engine's: its threads and histograms, and for each record what
-/// tells a stale answer.
+/// The harness's own memory beside the engine's: its threads and histograms, and for each record
+/// what tells a stale answer.
 const HARNESS: u64 = 16 << 20;
 const HARNESS_PER_RECORD: u64 = 2;
 
@@ -68,7 +69,8 @@ fn limit_memory(plan: &Plan) -> Result<Option<OwnGroup>> {
     memory_limit::limit(plan.settings.memory + harness).map(Some)
 }
 
-/// Measures, and removes the run's directories whatever came of it: after a run that filled its disk most of all.
+/// Measures, and removes the run's directories whatever came of it: after a run that filled its
+/// disk most of all.
 fn measure(args: &BenchArgs, plan: &Plan, place: &Place, watch: &mut dyn Watch) -> Result<Report> {
     let report = if args.keep {
         on_kept_state(args, plan, place, watch)
@@ -139,7 +141,8 @@ fn finish(
     watch: &mut dyn Watch,
 ) -> Result<()> {
     let engine = plan.engine.open(&plan.settings, &place.run())?;
-    // Not of the run's: an engine on one disk makes none on the other, which is part of the machine all the same.
+    // Not of the run's: an engine on one disk makes none on the other, which is part of the machine
+    // all the same.
     report.host = Host::with_disks(place.dirs());
     if args.phase == Phase::Load {
         report.sizes(&engine.counters()?, Some(plan.records));
@@ -302,7 +305,8 @@ mod tests {
         );
     }
 
-    /// Of a warm-up its length was recorded and nothing else: then what came to the fast disk in it was in no figure and no table.
+    /// Of a warm-up its length was recorded and nothing else: then what came to the fast disk in it
+    /// was in no figure and no table.
     #[test]
     fn the_warm_up_is_recorded_apart() {
         let (args, plan) = plan("--workload uh --warm-up 800");
@@ -325,8 +329,8 @@ mod tests {
         }
     }
 
-    /// The disk of a directory that the engine had not made was recorded as unknown: a result of one disk was refused beside
-    /// one of two, as of another machine.
+    /// The disk of a directory that the engine had not made was recorded as unknown: a result of
+    /// one disk was refused beside one of two, as of another machine.
     #[test]
     fn the_machine_has_both_disks_whichever_the_engine_uses() {
         let (args, mut plan) = plan("");
@@ -338,8 +342,8 @@ mod tests {
         assert_eq!(report.host.slow, report.host.fast, "one disk has both");
     }
 
-    /// All that had been loaded counted as live, whatever the trace deleted: of a store with half of it left, half of the
-    /// space amplification was told.
+    /// All that had been loaded counted as live, whatever the trace deleted: of a store with half
+    /// of it left, half of the space amplification was told.
     #[test]
     fn space_is_not_amplified_less_by_deletions() {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -395,7 +399,8 @@ mod tests {
         assert!(text.contains("amplified 3.0 times\n"), "not known: {text}");
     }
 
-    /// The report said which program had measured, and nothing of the one whose levels it had measured.
+    /// The report said which program had measured, and nothing of the one whose levels it had
+    /// measured.
     #[test]
     fn a_kept_state_is_known_by_who_loaded_it() {
         let (args, plan) = plan("");

@@ -50,9 +50,9 @@ impl DeviceIo {
     }
 }
 
-/// The counters of the devices below two directories. `None` when both lie on one device, or
-/// the kernel does not tell: then nothing can be said about each. Where the second is a loop device whose
-/// file lies on the first, what it does is not the first one's too.
+/// The counters of the devices below two directories. `None` when both lie on one device, or the
+/// kernel does not tell: then nothing can be said about each. Where the second is a loop device
+/// whose file lies on the first, what it does is not the first one's too.
 #[cfg(any(test, feature = "peers"))]
 pub(crate) fn of_two(a: &Path, b: &Path) -> Option<[DeviceIo; 2]> {
     let (a, b) = (device(a)?, device(b)?);
@@ -69,15 +69,16 @@ pub(crate) fn of_two(a: &Path, b: &Path) -> Option<[DeviceIo; 2]> {
     Some([lower, upper])
 }
 
-/// The device below a directory, or below the nearest one above it that is there: an engine makes none on a disk that it
-/// has no use for.
+/// The device below a directory, or below the nearest one above it that is there: an engine makes
+/// none on a disk that it has no use for.
 #[cfg(any(test, feature = "peers"))]
 pub(crate) fn device(dir: &Path) -> Option<u64> {
     let nearest = dir.ancestors().find_map(|dir| fs::metadata(dir).ok())?;
     Some(nearest.dev())
 }
 
-/// Whether the kernel says in `upper` that it is a loop device, and its file lies on the device `lower`.
+/// Whether the kernel says in `upper` that it is a loop device, and its file lies on the device
+/// `lower`.
 #[cfg(any(test, feature = "peers"))]
 fn lies_on(upper: &Path, lower: u64) -> bool {
     let file = fs::read_to_string(upper.join("loop/backing_file"));
@@ -144,8 +145,8 @@ mod tests {
         assert_eq!(parse("a b c d e f g"), None);
     }
 
-    /// Regression: a slow disk behind a loop device did all of its I/O on the fast disk too, by the figures: RocksDB's fast
-    /// disk had nine times the bytes that were read from it.
+    /// Regression: a slow disk behind a loop device did all of its I/O on the fast disk too, by the
+    /// figures: RocksDB's fast disk had nine times the bytes that were read from it.
     #[test]
     fn what_a_loop_device_does_is_not_its_disks() {
         let io = |read_ops, read_bytes, write_ops, write_bytes| DeviceIo {
@@ -175,8 +176,9 @@ mod tests {
         assert_eq!(of_two(dir.path(), dir.path()), None);
     }
 
-    /// Regression: fjall makes no directory on the fast disk, so that the two could not be told apart, and no result of it
-    /// had any I/O. Its latencies at the slow disk's limit were shown as if nothing had waited for it.
+    /// Regression: fjall makes no directory on the fast disk, so that the two could not be told
+    /// apart, and no result of it had any I/O. Its latencies at the slow disk's limit were shown as
+    /// if nothing had waited for it.
     #[test]
     fn a_directory_that_was_not_made_lies_where_its_parent_does() {
         let home = tempfile::tempdir().unwrap();

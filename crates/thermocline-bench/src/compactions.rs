@@ -1,4 +1,5 @@
-//! Compactions by the levels that they move between: where a store's write amplification comes from.
+//! Compactions by the levels that they move between: where a store's write amplification comes
+//! from.
 
 use serde::Serialize;
 

@@ -103,8 +103,8 @@ impl Freshness {
     }
 }
 
-/// A write under way, or a deletion. Dropping it without [`Write::done`] leaves the record to nobody: the
-/// run is failing.
+/// A write under way, or a deletion. Dropping it without [`Write::done`] leaves the record to
+/// nobody: the run is failing.
 #[derive(Debug)]
 pub(crate) struct Write<'a> {
     slot: Option<&'a Slot>,

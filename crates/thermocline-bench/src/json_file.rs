@@ -10,8 +10,8 @@ use serde::Serialize;
 #[derive(Debug)]
 pub(crate) struct JsonFile {
     path: PathBuf,
-    /// Written first, then renamed; removed if it comes to nothing. None where `path` is a pipe, a device or a link,
-    /// which a file must not take the place of.
+    /// Written first, then renamed; removed if it comes to nothing. None where `path` is a pipe, a
+    /// device or a link, which a file must not take the place of.
     part: Option<PathBuf>,
 }
 

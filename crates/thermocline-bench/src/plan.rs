@@ -322,7 +322,8 @@ pub(crate) mod tests {
         assert_eq!(slow.bandwidth, Some(30_000_000));
     }
 
-    /// With a time a trace began again as often as fitted in, though its length is said to be its end.
+    /// With a time a trace began again as often as fitted in, though its length is said to be its
+    /// end.
     #[test]
     fn a_trace_ends_at_its_length_whatever_time_it_has() {
         let dir = tempfile::tempdir().unwrap();

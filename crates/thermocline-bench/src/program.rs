@@ -4,8 +4,8 @@ use std::env;
 
 use git_version::git_version;
 
-/// The commit of the repository that its sources lay in when it was built, "-modified" behind it where files were;
-/// none outside of one.
+/// The commit of the repository that its sources lay in when it was built, "-modified" behind it
+/// where files were; none outside of one.
 pub(crate) fn commit() -> Option<&'static str> {
     // Never a tag: the version is told beside it.
     let commit = git_version!(
@@ -21,7 +21,8 @@ pub(crate) fn command() -> String {
     repeatable(words.map(|word| word.to_string_lossy().into_owned()))
 }
 
-/// A command line of `thermocline`. Where the results went is left out: what was measured does not depend on it.
+/// A command line of `thermocline`. Where the results went is left out: what was measured does not
+/// depend on it.
 fn repeatable(words: impl Iterator<Item = String>) -> String {
     let mut command = vec!["thermocline".to_owned()];
     let mut words = words;

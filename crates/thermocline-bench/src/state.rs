@@ -24,7 +24,8 @@ use crate::temporary::Temporary;
 const LOCK: &str = "bench.lock";
 const STATE: &str = "loaded.json";
 
-/// What to do about a kept state that does not serve. It may have taken hours: only who asks for it replaces it.
+/// What to do about a kept state that does not serve. It may have taken hours: only who asks for it
+/// replaces it.
 const LOAD_AGAIN: &str = "--phase load --keep replaces it";
 
 /// What a loaded state depends on: runs share a state if and only if these agree.
@@ -35,8 +36,9 @@ pub(crate) struct Content {
     records: u64,
     /// Length of the greatest value; those that a trace tells are in `keys`.
     value_len: usize,
-    /// Of the values whose length a trace does not tell, where it tells others. Not in states of before it was
-    /// recorded: a state of such a trace is not known to be the wanted one then, all others still are.
+    /// Of the values whose length a trace does not tell, where it tells others. Not in states of
+    /// before it was recorded: a state of such a trace is not known to be the wanted one then, all
+    /// others still are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     untold_value_len: Option<usize>,
     fast_capacity: u64,
@@ -90,8 +92,8 @@ pub(crate) struct Kept {
     engine: String,
     settings: Settings,
     threads: usize,
-    /// The commit of the program that loaded it. Not in states of before it was recorded: they serve, and their load
-    /// numbers are not known to be this program's.
+    /// The commit of the program that loaded it. Not in states of before it was recorded: they
+    /// serve, and their load numbers are not known to be this program's.
     #[serde(default)]
     commit: Option<String>,
     load: Load,
@@ -117,7 +119,8 @@ impl Kept {
         }
     }
 
-    /// The numbers of its load, if the plan's would have run under the same conditions, by the same program.
+    /// The numbers of its load, if the plan's would have run under the same conditions, by the same
+    /// program.
     pub(crate) fn load(&self, plan: &Plan) -> Option<Load> {
         let alike = self.engine == plan.engine.name()
             && self.settings == plan.settings
@@ -347,8 +350,9 @@ mod tests {
         assert!(error.contains("is damaged"), "{error}");
     }
 
-    /// Of all lengths only the greatest was compared. Where a trace told that one and not every other, a state that was
-    /// loaded with another `--record-size` was taken for the wanted one, and a sound engine failed with wrong answers.
+    /// Of all lengths only the greatest was compared. Where a trace told that one and not every
+    /// other, a state that was loaded with another `--record-size` was taken for the wanted one,
+    /// and a sound engine failed with wrong answers.
     #[test]
     fn a_state_of_a_trace_is_refused_if_the_sizes_it_does_not_tell_were_others() {
         let dir = tempfile::tempdir().unwrap();
@@ -372,7 +376,8 @@ mod tests {
             "{error}"
         );
 
-        // States of before that was recorded, as hours go into them, serve where it does not matter.
+        // States of before that was recorded, as hours go into them, serve where it does not
+        // matter.
         let forget_it = || {
             let path = place.dirs.fast.join(STATE);
             let mut state: serde_json::Value =
@@ -416,7 +421,8 @@ mod tests {
         assert_eq!(kept.load(&plan("--threads 2 --slow-iops 100")), None);
     }
 
-    /// A state that another build had kept lent its load's figures to this one's results, under this one's commit.
+    /// A state that another build had kept lent its load's figures to this one's results, under
+    /// this one's commit.
     #[test]
     fn load_numbers_are_of_the_same_program_only() {
         let dir = tempfile::tempdir().unwrap();

@@ -34,7 +34,8 @@ fn present() -> MutexGuard<'static, Present> {
     PRESENT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A directory that is removed with this value, and when somebody ends the process by an interrupt (Ctrl-C) or SIGTERM.
+/// A directory that is removed with this value, and when somebody ends the process by an interrupt
+/// (Ctrl-C) or SIGTERM.
 #[derive(Debug)]
 pub(crate) struct Temporary(TempDir);
 

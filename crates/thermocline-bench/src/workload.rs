@@ -7,8 +7,9 @@ use rand::{Rng, RngExt};
 
 use crate::distribution::{Cluster, LATEST_THETA, Shape, Stages};
 
-/// By which definition workloads and distributions are meant. Raised whenever one of them, by the same name and flags, comes to
-/// mean other operations: results of before are of another experiment then.
+/// By which definition workloads and distributions are meant. Raised whenever one of them, by the
+/// same name and flags, comes to mean other operations: results of before are of another experiment
+/// then.
 pub(crate) const WORKLOADS_DEFINITION: u32 = 1;
 
 /// The definition of results that do not tell it.
@@ -82,7 +83,8 @@ const WHOLE: u16 = 10_000;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Workload {
     name: &'static str,
-    /// Parts of [`WHOLE`] by kind, in the order of [`Operation::ALL`], of which no mix has the last.
+    /// Parts of [`WHOLE`] by kind, in the order of [`Operation::ALL`], of which no mix has the
+    /// last.
     parts: [u16; 5],
     scans: ScanLength,
     distribution: Usual,
@@ -245,8 +247,9 @@ mod tests {
         }
     }
 
-    /// Keys with a single access counted among those that come into the working set, which they never are in: a cluster with
-    /// many of them had up to 1.3 times as many insertions, and fewer updates, than its table says.
+    /// Keys with a single access counted among those that come into the working set, which they
+    /// never are in: a cluster with many of them had up to 1.3 times as many insertions, and fewer
+    /// updates, than its table says.
     #[test]
     fn a_fitted_mix_has_the_shares_of_its_cluster() {
         // 90 % reads, a key on 20 operations: half of the writes bring in new keys.

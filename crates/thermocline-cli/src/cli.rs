@@ -61,7 +61,8 @@ pub(crate) fn parse() -> Cli {
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
-/// The command line, for which the environment says nothing of the flag `arg` of the subcommand `name`.
+/// The command line, for which the environment says nothing of the flag `arg` of the subcommand
+/// `name`.
 fn without_environment(name: &str, arg: &str) -> clap::Command {
     let forget = |arg: clap::Arg| arg.env(None::<&'static str>);
     Cli::command().mut_subcommand(name, |command| command.mut_arg(arg, forget))

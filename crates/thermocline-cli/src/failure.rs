@@ -62,7 +62,8 @@ impl Failure {
         {
             return ExitCode::SUCCESS;
         }
-        // The exit code is the answer where nobody reads the message; `eprintln` would panic, which has a code of its own.
+        // The exit code is the answer where nobody reads the message; `eprintln` would panic, which
+        // has a code of its own.
         let mut err = io::stderr();
         let _ = writeln!(err, "error: {self}");
         if let Failure::Store {

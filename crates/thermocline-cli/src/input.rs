@@ -11,7 +11,8 @@ use crate::text::Notation;
 /// What a byte of a key or a value takes in a line at most: `\u0000`, of a JSON encoder.
 const MOST_PER_BYTE: usize = 6;
 
-/// No line of a record is longer, its end included. The rest is for what stands around key and value.
+/// No line of a record is longer, its end included. The rest is for what stands around key and
+/// value.
 const LONGEST_LINE: u64 = (MOST_PER_BYTE * (MAX_KEY_LEN + MAX_VALUE_LEN) + 4096) as u64;
 
 /// What some editors begin a file of UTF-8 with.
@@ -85,7 +86,8 @@ impl<R: BufRead> Reader<R> {
     /// Why the line is no record, or why the input cannot be read.
     pub(crate) fn next_line(&mut self) -> Result<Line, Bad> {
         self.line.clear();
-        // The byte behind the longest line tells that this one is longer. A device, or a file without lines, goes on for ever.
+        // The byte behind the longest line tells that this one is longer. A device, or a file
+        // without lines, goes on for ever.
         let mut input = self.input.by_ref().take(self.longest + 1);
         let bytes = input.read_until(b'\n', &mut self.line);
         let bytes = bytes.map_err(Bad::Input)? as u64;
@@ -254,7 +256,8 @@ mod tests {
         ]
     }
 
-    /// A line was read to its end, wherever that was: an input without any, such as a device, filled the memory.
+    /// A line was read to its end, wherever that was: an input without any, such as a device,
+    /// filled the memory.
     #[test]
     fn a_line_is_read_no_further_than_a_record_can_go() {
         let input = b"a\t12\nb\t12345678\n";

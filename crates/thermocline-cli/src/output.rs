@@ -7,8 +7,8 @@ use serde_json::Value as Json;
 
 use crate::failure::Failure;
 
-/// Standard output of a command. Must be [`Out::finish`]ed, or the end may be missing. It is not locked between writes: threads
-/// of the command may print by themselves.
+/// Standard output of a command. Must be [`Out::finish`]ed, or the end may be missing. It is not
+/// locked between writes: threads of the command may print by themselves.
 pub(crate) struct Out {
     to: BufWriter<Stdout>,
     /// Whether the command goes on when nobody reads any more.
@@ -24,8 +24,8 @@ impl Out {
         }
     }
 
-    /// For commands whose exit code is their verdict, which a reader that goes away (`| head`) must not change: what
-    /// comes after is not printed, and that is no failure.
+    /// For commands whose exit code is their verdict, which a reader that goes away (`| head`) must
+    /// not change: what comes after is not printed, and that is no failure.
     pub(crate) fn of_verdict() -> Self {
         Self {
             outlives_reader: true,
@@ -85,7 +85,8 @@ fn printable(json: String) -> String {
     json.chars().map(escape).collect()
 }
 
-/// A path as JSON, which holds text only: what is no UTF-8 in it is replaced, as in the text for people.
+/// A path as JSON, which holds text only: what is no UTF-8 in it is replaced, as in the text for
+/// people.
 pub(crate) fn path(path: &Path) -> Json {
     Json::from(path.to_string_lossy())
 }
@@ -116,8 +117,8 @@ mod tests {
         assert_eq!(serde_json::from_str::<Json>(&shown).unwrap(), value);
     }
 
-    /// `torture kill` stood still: the command held standard output, and threads of the processes that it kills say there what they
-    /// have written.
+    /// `torture kill` stood still: the command held standard output, and threads of the processes
+    /// that it kills say there what they have written.
     #[test]
     fn other_threads_may_print_meanwhile() {
         let out = Out::new();

@@ -72,8 +72,8 @@ struct Others {
     one_tier: bool,
 }
 
-/// What of the command line says that a store has one tier, and what that it has two. The environment may say it of
-/// all other stores: that is no contradiction.
+/// What of the command line says that a store has one tier, and what that it has two. The
+/// environment may say it of all other stores: that is no contradiction.
 pub(crate) fn contradiction(matches: &ArgMatches) -> Option<&'static str> {
     if let Some((_, matches)) = matches.subcommand() {
         return contradiction(matches);
@@ -91,7 +91,8 @@ fn has_one_tier(matches: &ArgMatches) -> bool {
     matches.try_get_one("one_tier").ok().flatten() == Some(&true)
 }
 
-/// The subcommand that works on a store of one tier, if the environment gives that the capacity of another's fast one.
+/// The subcommand that works on a store of one tier, if the environment gives that the capacity of
+/// another's fast one.
 pub(crate) fn has_capacity_of_another(matches: &ArgMatches) -> Option<&str> {
     let (name, matches) = matches.subcommand()?;
     let is_found = has_one_tier(matches)
@@ -100,7 +101,8 @@ pub(crate) fn has_capacity_of_another(matches: &ArgMatches) -> Option<&str> {
 }
 
 impl StoreArgs {
-    /// The directories of the tiers below the fast one, the slowest last; none where there is one tier.
+    /// The directories of the tiers below the fast one, the slowest last; none where there is one
+    /// tier.
     pub(crate) fn slow(&self) -> &[PathBuf] {
         match &self.others {
             Others { one_tier: true, .. } => &[],
@@ -134,8 +136,9 @@ impl StoreArgs {
         self.fast.join(RALT_DIR)
     }
 
-    /// A store that is there keeps its placement, and the settings that what it knows of its accesses depends on: a command that opens it
-    /// for a moment must neither begin to track hotness, nor push down or forget what is hot.
+    /// A store that is there keeps its placement, and the settings that what it knows of its
+    /// accesses depends on: a command that opens it for a moment must neither begin to track
+    /// hotness, nor push down or forget what is hot.
     fn placement(&self) -> Placement {
         match inspect::manifest(&self.offline_options()) {
             Ok(manifest) if manifest.placed_by == Some(PlacedBy::Level) => Placement::ByLevel,
@@ -242,8 +245,9 @@ fn warnings(recovery: &RecoveryReport) -> Vec<String> {
     cut.into_iter().chain(kept).chain(hotness).collect()
 }
 
-/// Why the store was not opened, with a hint where there is none. Where only another directory is missing, or another has files of a
-/// store, a device may not be mounted, and a new store is the last thing to make there.
+/// Why the store was not opened, with a hint where there is none. Where only another directory is
+/// missing, or another has files of a store, a device may not be mounted, and a new store is the
+/// last thing to make there.
 fn not_created(error: Error, store: &StoreArgs) -> Failure {
     if !matches!(error, Error::NotFound { .. }) {
         return store.not_opened(error);
@@ -269,7 +273,8 @@ fn not_created(error: Error, store: &StoreArgs) -> Failure {
     Failure::Store { error, hint }
 }
 
-/// Whether a slow tier's directory is one of a store, as far as its names tell. What cannot be listed the engine complains of.
+/// Whether a slow tier's directory is one of a store, as far as its names tell. What cannot be
+/// listed the engine complains of.
 fn holds_a_store(dir: &Path) -> bool {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let mut names = entries.map(|entry| PathBuf::from(entry.file_name()));
@@ -317,7 +322,8 @@ impl DataArgs {
         Session::new(self.store.open_to_read()?, self.keyspace.as_deref(), false)
     }
 
-    /// As [`DataArgs::open`], for a command that has `--create`; makes store and keyspace when that is set.
+    /// As [`DataArgs::open`], for a command that has `--create`; makes store and keyspace when that
+    /// is set.
     pub(crate) fn open_or_create(&self, create: bool) -> Result<Session, Failure> {
         let opened = self.store.open_with(create, false)?;
         let db = opened.map_err(|error| not_created(error, &self.store))?;
@@ -346,7 +352,8 @@ impl Session {
     }
 }
 
-/// The keyspace called `name`, made if there is none and `create` says so. The failure names those that there are.
+/// The keyspace called `name`, made if there is none and `create` says so. The failure names those
+/// that there are.
 pub(crate) fn keyspace(db: &Db, name: &str, create: bool) -> Result<Keyspace, Failure> {
     match db.keyspace(name) {
         Err(Error::UnknownKeyspace { .. }) if create => Ok(db.create_keyspace(name)?),

@@ -13,9 +13,9 @@ fn without_slow_disk(out: &str, store: &str) -> f64 {
     percent.parse().expect("a number")
 }
 
-/// A store that had promoted nothing passed: all that was asked for was an end without wrong answers. Within some seconds nearly
-/// all of what is hot comes up, and level tiering has a tenth of it on the fast disk: twice as much is asked for, however slow the
-/// machine.
+/// A store that had promoted nothing passed: all that was asked for was an end without wrong
+/// answers. Within some seconds nearly all of what is hot comes up, and level tiering has a tenth
+/// of it on the fast disk: twice as much is asked for, however slow the machine.
 #[test]
 fn placement_by_hotness_answers_more_reads_without_the_slow_disk() {
     let out = run(&["demo", "--seconds", "5"]).ok();

@@ -1,4 +1,5 @@
-//! A slow disk that is not as slow as was asked is measured, and the run is refused with the figures.
+//! A slow disk that is not as slow as was asked is measured, and the run is refused with the
+//! figures.
 
 #![cfg(unix)]
 

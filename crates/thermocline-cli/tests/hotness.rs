@@ -220,8 +220,8 @@ fn inspection_says_how_records_are_placed() {
     assert!(!store.fast().join("ralt").exists());
 }
 
-/// Backups forgot who decides where records live, and not only what was hot: the command took a restored store that lives by level
-/// for one by hotness, and began to move its records.
+/// Backups forgot who decides where records live, and not only what was hot: the command took a
+/// restored store that lives by level for one by hotness, and began to move its records.
 #[test]
 fn a_restored_store_lives_as_its_original_did() {
     for by_level in [false, true] {
@@ -295,8 +295,8 @@ fn a_log_that_a_crash_cut_short_is_a_warning() {
     assert_eq!(killed.run("scan", &[]).err, "", "it is cut once");
 }
 
-/// Each command opened the store by the default settings. One that a program had opened by settings of its own had its access
-/// records thrown away, by the command and once more by the program.
+/// Each command opened the store by the default settings. One that a program had opened by settings
+/// of its own had its access records thrown away, by the command and once more by the program.
 #[test]
 fn commands_forget_nothing_of_a_store_with_settings_of_its_own() {
     let store = Store::new();

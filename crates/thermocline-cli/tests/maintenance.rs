@@ -72,7 +72,8 @@ fn damage_is_found_and_named_by_file_and_offset() {
     store.run("get", &["key0000"]).fails(4, &[name, "offset"]);
 }
 
-/// What was checked was named by the path as given, and damage by the absolute one: the damaged table was "ok".
+/// What was checked was named by the path as given, and damage by the absolute one: the damaged
+/// table was "ok".
 #[test]
 fn damage_is_found_in_a_store_at_relative_paths() {
     let store = Store::filled(500, 100);

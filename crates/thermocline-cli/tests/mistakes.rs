@@ -100,8 +100,9 @@ fn a_missing_tier_is_named() {
     store.run("get", &["key0000"]).ok();
 }
 
-/// `delete` and `compact` hinted at `--create`, a flag that they do not have. `put` did also where only the slow tier's directory was
-/// missing: on a device that is not mounted a new store is the last thing wanted.
+/// `delete` and `compact` hinted at `--create`, a flag that they do not have. `put` did also where
+/// only the slow tier's directory was missing: on a device that is not mounted a new store is the
+/// last thing wanted.
 #[test]
 fn a_flag_is_hinted_at_where_there_is_one_and_it_helps() {
     let store = Store::new();
@@ -118,8 +119,9 @@ fn a_flag_is_hinted_at_where_there_is_one_and_it_helps() {
     assert!(!run.err.contains("--create"), "{}", run.err);
 }
 
-/// With the fast tier's device not mounted `put` hinted at `--create`. That left a `TIER` in the mount point, and asked for an empty
-/// directory in place of the one that had the records: whoever gave one had a new, empty store.
+/// With the fast tier's device not mounted `put` hinted at `--create`. That left a `TIER` in the
+/// mount point, and asked for an empty directory in place of the one that had the records: whoever
+/// gave one had a new, empty store.
 #[test]
 fn no_store_is_made_where_only_the_slow_tier_has_one() {
     let store = Store::filled(1, 1);
@@ -143,7 +145,8 @@ fn no_store_is_made_where_only_the_slow_tier_has_one() {
     store.run("get", &["key0000"]).ok();
 }
 
-/// With tables on the slow one they were called damaged, and a backup or a repair was advised; without, there was no store.
+/// With tables on the slow one they were called damaged, and a backup or a repair was advised;
+/// without, there was no store.
 #[test]
 fn swapped_tiers_are_refused() {
     let store = Store::filled(1, 1);
@@ -174,7 +177,8 @@ fn swapped_tiers_are_refused() {
     }
 }
 
-/// `get` answered, and removed the access records; `destroy` said that the store was gone, and left the slow tier's `TIER`.
+/// `get` answered, and removed the access records; `destroy` said that the store was gone, and left
+/// the slow tier's `TIER`.
 #[test]
 fn a_store_of_two_tiers_is_not_used_as_one_of_a_single_tier() {
     let store = Store::filled(1, 1);

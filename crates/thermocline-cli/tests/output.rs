@@ -63,8 +63,8 @@ fn exit_codes_do_not_depend_on_who_reads_messages() {
     }
 }
 
-/// A reader that closed the pipe made success of everything: `verify | head` on a damaged store ended with 0 for scripts
-/// that ask no more than that.
+/// A reader that closed the pipe made success of everything: `verify | head` on a damaged store
+/// ended with 0 for scripts that ask no more than that.
 #[test]
 fn a_verdict_does_not_depend_on_who_reads() {
     let store = Store::filled(300, 100);
@@ -126,8 +126,8 @@ fn a_regression_does_not_depend_on_who_reads() {
     unread(thermocline(&compare)).fails(1, &["slower than allowed"]);
 }
 
-/// A path that is no UTF-8 is none that JSON can hold, and commands that were asked for JSON panicked over it, after
-/// they had done their work.
+/// A path that is no UTF-8 is none that JSON can hold, and commands that were asked for JSON
+/// panicked over it, after they had done their work.
 #[test]
 fn json_shows_a_directory_whose_name_is_not_utf_8() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -72,8 +72,8 @@ fn scans_take_ranges_prefixes_limits_and_both_directions() {
         .fails(2, &["--reverse"]);
 }
 
-/// `get -5` found its key, `--from -5` was refused as a flag. `compact` took a range that is the wrong way round for one without keys,
-/// and said nothing.
+/// `get -5` found its key, `--from -5` was refused as a flag. `compact` took a range that is the
+/// wrong way round for one without keys, and said nothing.
 #[test]
 fn a_range_may_begin_with_a_minus_and_is_not_the_wrong_way_round() {
     let store = Store::new();
@@ -161,7 +161,8 @@ fn a_bad_line_is_named_and_what_came_before_it_is_loaded() {
     assert_eq!(store.run("scan", &[]).ok(), "a\t1\n");
 }
 
-/// The store refused the whole batch: no line was named, and what came before it in the batch was not loaded.
+/// The store refused the whole batch: no line was named, and what came before it in the batch was
+/// not loaded.
 #[test]
 fn a_line_that_no_store_takes_is_named_like_a_bad_one() {
     let store = Store::new();
@@ -245,8 +246,9 @@ fn keyspaces_are_listed_with_what_they_hold_and_removed() {
     assert_eq!(listed(&[]).len(), 1);
 }
 
-/// With the environment of the README's example every command with --one-tier was refused: it cannot be used with --slow, which
-/// nobody had typed. Later the capacity of the environment's fast tier held for it.
+/// With the environment of the README's example every command with --one-tier was refused: it
+/// cannot be used with --slow, which nobody had typed. Later the capacity of the environment's fast
+/// tier held for it.
 #[test]
 fn a_store_of_one_tier_may_be_used_beside_one_in_the_environment() {
     let store = Store::new();
@@ -275,7 +277,8 @@ fn a_store_of_one_tier_may_be_used_beside_one_in_the_environment() {
     run(&["get", "k", "--slow", &slow]).fails(2, &["--one-tier", "--slow"]);
 }
 
-/// The command could name two tiers at most. A store of three was refused with the advice to name them all.
+/// The command could name two tiers at most. A store of three was refused with the advice to name
+/// them all.
 #[test]
 fn a_store_may_have_three_tiers() {
     let home = Store::new();

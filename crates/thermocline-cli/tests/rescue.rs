@@ -218,7 +218,8 @@ fn a_table_that_is_not_the_stores_is_told_of() {
     assert_eq!(again.err, "");
 }
 
-/// What lay on the slow tier of a store whose fast device was lost could be removed by nothing but `rm`.
+/// What lay on the slow tier of a store whose fast device was lost could be removed by nothing but
+/// `rm`.
 #[test]
 fn what_is_left_of_a_store_that_has_lost_a_tier_is_destroyed_on_demand() {
     let store = Store::filled(300, 100);

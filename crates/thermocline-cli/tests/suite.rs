@@ -162,8 +162,8 @@ fn some_cells_can_be_measured_before_the_others() {
     );
 }
 
-/// What an optional group lacked was dropped in silence: the suite that has to pass before a merge never ran the flash
-/// cache, nor anything without a technique, and nobody was told.
+/// What an optional group lacked was dropped in silence: the suite that has to pass before a merge
+/// never ran the flash cache, nor anything without a technique, and nobody was told.
 #[test]
 fn what_a_build_lacks_is_said_to_be_left_out() {
     let once = TINY.replace("repeats = 3", "repeats = 1");
@@ -191,8 +191,8 @@ fn another_definition_is_refused_and_its_results_stay() {
     assert_eq!(suite.results(), before);
 }
 
-/// A file that was copied in was once taken for the cell's own, as long as engine and workload were the same, and
-/// measured over if they were not.
+/// A file that was copied in was once taken for the cell's own, as long as engine and workload were
+/// the same, and measured over if they were not.
 #[test]
 fn a_result_of_another_command_is_neither_taken_nor_overwritten() {
     let once = TINY.replace("repeats = 3", "repeats = 1");

@@ -72,8 +72,8 @@ pub(crate) fn run(task: &str) {
     });
 }
 
-/// A command that runs the program and arguments added to it with a file system in memory mounted at
-/// `disk`, which only that process sees: a small disk that needs no privilege where the system
+/// A command that runs the program and arguments added to it with a file system in memory mounted
+/// at `disk`, which only that process sees: a small disk that needs no privilege where the system
 /// lets users have namespaces of their own.
 fn own_disk(disk: &Path, bytes: u64) -> Command {
     let mut command = Command::new("unshare");
@@ -157,8 +157,8 @@ impl Running {
         command.args([harness, "--child", &text]);
         // Else each thread sets address space aside, and a limit on it is not felt.
         command.env("MALLOC_ARENA_MAX", "1");
-        // A backtrace needs memory. Where that fails there is an error to be told within the telling of one, and a process
-        // that is to end for want of memory hangs.
+        // A backtrace needs memory. Where that fails there is an error to be told within the
+        // telling of one, and a process that is to end for want of memory hangs.
         command.env("RUST_BACKTRACE", "0");
         command.stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -256,8 +256,8 @@ impl Ended {
         Err(Violation::new(Promise::Alive, message))
     }
 
-    /// Whether the child ended as a program does that gets no memory, in its own code, at the start of a
-    /// thread, or in a library's.
+    /// Whether the child ended as a program does that gets no memory, in its own code, at the start
+    /// of a thread, or in a library's.
     pub(crate) fn had_no_memory(&self) -> bool {
         let said = [
             "memory allocation of",

@@ -74,8 +74,8 @@ pub(crate) fn crowded_options(seed: u64, capacity: u64) -> Options {
     options
 }
 
-/// Settings of hotness with which much is promoted, forgotten and learnt anew within one script; with
-/// the feature `experiments`, any of its techniques on or off.
+/// Settings of hotness with which much is promoted, forgotten and learnt anew within one script;
+/// with the feature `experiments`, any of its techniques on or off.
 pub fn random_hotrap(rng: &mut SmallRng) -> HotRapOptions {
     let hot_set_max = rng.random_range(0.02..0.95);
     HotRapOptions {

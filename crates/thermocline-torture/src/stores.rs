@@ -52,7 +52,8 @@ const WINDOWS: [&str; 16] = [
 ];
 
 /// As [`open_on`], with threads that now and then let the others run in the middle of their work:
-/// windows of microseconds are met in seconds. A build without debug assertions has no such windows.
+/// windows of microseconds are met in seconds. A build without debug assertions has no such
+/// windows.
 ///
 /// # Errors
 /// As [`Db::open`].

@@ -177,8 +177,8 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Of `cases` cases or more each of `whats` must have been counted: a harness that never gets to
-    /// what it is about proves nothing.
+    /// Of `cases` cases or more each of `whats` must have been counted: a harness that never gets
+    /// to what it is about proves nothing.
     #[must_use]
     pub fn having_reached(mut self, cases: u64, whats: &[&'static str]) -> Self {
         let missing = whats.iter().filter(|what| self.tally.get(what) == 0);

@@ -17,7 +17,8 @@ pub(crate) const MAX_BATCH_LEN: usize = 1 << 30;
 /// The count in front of the operations.
 const COUNT_LEN: usize = 4;
 
-/// Bytes that a batch may be too large by, whatever its length: to give back so few is not worth an allocation.
+/// Bytes that a batch may be too large by, whatever its length: to give back so few is not worth an
+/// allocation.
 const SPARE_LEN: usize = 64;
 
 /// What a condition expects of a key when the batch is written.
@@ -209,7 +210,8 @@ impl Batch {
         others.chain([self.keyspace]).filter(|id| *id != 0)
     }
 
-    /// Notes that `keyspace` is meant as one of the store of that opening: another one's may have the same number.
+    /// Notes that `keyspace` is meant as one of the store of that opening: another one's may have
+    /// the same number.
     pub(crate) fn note_store(&mut self, opening: u64, keyspace: KeyspaceId) {
         if *self.store.get_or_insert(opening) != opening {
             self.stray.get_or_insert(keyspace);
@@ -261,7 +263,8 @@ pub(crate) fn count(batch: &[u8]) -> Option<u32> {
     Decoder::new(batch).u32()
 }
 
-/// `key` and `value` in memory of their own: what is kept of a larger buffer must not keep all of that (I8).
+/// `key` and `value` in memory of their own: what is kept of a larger buffer must not keep all of
+/// that (I8).
 pub(crate) fn detached(key: &[u8], value: &[u8]) -> (Bytes, Bytes) {
     let mut both = Vec::with_capacity(key.len() + value.len());
     both.extend_from_slice(key);
@@ -423,8 +426,8 @@ mod tests {
         assert!(batch.validate().is_ok() && batch.is_empty());
     }
 
-    /// Room that a batch had asked for, or had grown by, was kept as long as its records were in memory, and counted by nobody: up to as
-    /// much as the records themselves (I8).
+    /// Room that a batch had asked for, or had grown by, was kept as long as its records were in
+    /// memory, and counted by nobody: up to as much as the records themselves (I8).
     #[test]
     fn room_that_a_batch_did_not_need_is_given_back() {
         let mut batch = Batch::with_capacity(1 << 20);

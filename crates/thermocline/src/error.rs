@@ -87,8 +87,9 @@ pub enum Error {
         /// now.
         least_capacity: u64,
     },
-    /// The process has used up something that the operating system limits. With the limit of a file's size comes the
-    /// signal SIGXFSZ, which ends a process that neither ignores nor handles it.
+    /// The process has used up something that the operating system limits. With the limit of a
+    /// file's size comes the signal SIGXFSZ, which ends a process that neither ignores nor handles
+    /// it.
     #[error(
         "cannot {operation} {path}: {source}; raise the limit on {what} or free some, work goes on \
          without a restart",
@@ -104,8 +105,8 @@ pub enum Error {
         /// The system's own words.
         source: Arc<io::Error>,
     },
-    /// A sync failed, or background work panicked: what the device holds is unknown, so writing stops
-    /// (I9).
+    /// A sync failed, or background work panicked: what the device holds is unknown, so writing
+    /// stops (I9).
     #[error(
         "writes are refused since an earlier failure ({cause}); reads go on. \
          Check the device, then close and reopen the store"
@@ -224,10 +225,12 @@ pub enum Error {
     /// No keyspace has this name.
     #[error("there is no keyspace named {name:?}; look whether the name is right, or create it")]
     UnknownKeyspace {
-        /// The name asked for; of one that was dropped, and of which nobody has a handle, its number.
+        /// The name asked for; of one that was dropped, and of which nobody has a handle, its
+        /// number.
         name: String,
     },
-    /// A batch, or a read of a snapshot, names a keyspace that is none of the store's, so nothing was written or read.
+    /// A batch, or a read of a snapshot, names a keyspace that is none of the store's, so nothing
+    /// was written or read.
     #[error(
         "keyspace number {number} is none of this store's; take keyspaces from the open store that is \
          written to, or that the snapshot is of"
@@ -308,7 +311,8 @@ impl Error {
         }
     }
 
-    /// Damage, if it is that, of a file that is a part of `whole`: who reads a table does not know whose it is.
+    /// Damage, if it is that, of a file that is a part of `whole`: who reads a table does not know
+    /// whose it is.
     pub(crate) fn of(self, whole: Damaged) -> Self {
         match self {
             Error::Corruption {

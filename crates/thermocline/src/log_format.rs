@@ -23,7 +23,8 @@ pub(crate) const FILE_HEADER_LEN: usize = 72;
 /// Bytes in front of every payload.
 pub(crate) const RECORD_HEADER_LEN: usize = 16;
 
-/// Bytes that one reader may hash in search of valid records behind bad ones, however short the file is.
+/// Bytes that one reader may hash in search of valid records behind bad ones, however short the
+/// file is.
 const LEAST_SCAN_BUDGET: u64 = 256 << 20;
 
 const HAS_PREVIOUS: u32 = 1;
@@ -226,8 +227,8 @@ impl<'a> Records<'a> {
         Self::with_least_budget(number, bytes, LEAST_SCAN_BUDGET)
     }
 
-    /// Over what file `number` has from `base` on, where a record begins: each says of itself where it belongs, and none what
-    /// is before it.
+    /// Over what file `number` has from `base` on, where a record begins: each says of itself where
+    /// it belongs, and none what is before it.
     pub(crate) fn from_offset(number: FileId, base: u64, bytes: &'a [u8]) -> Self {
         Self {
             base,
@@ -236,7 +237,8 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Records that were written do not overlap: as many bytes as the file has are enough for all of them.
+    /// Records that were written do not overlap: as many bytes as the file has are enough for all
+    /// of them.
     fn with_least_budget(number: FileId, bytes: &'a [u8], least: u64) -> Self {
         Self {
             number,

@@ -86,8 +86,9 @@ impl Points {
     pub fn clear(&self, _: &'static str) {}
 }
 
-/// Marks a named point: `point!(points, "flush.before_edit")?`. Always a `Result<()>`. Where nothing may
-/// fail any more, `let _: Result<()> = point!(…)` marks a place at which a process may end.
+/// Marks a named point: `point!(points, "flush.before_edit")?`. Always a `Result<()>`. Where
+/// nothing may fail any more, `let _: Result<()> = point!(…)` marks a place at which a process may
+/// end.
 macro_rules! point {
     ($points:expr, $name:literal) => {{
         #[cfg(debug_assertions)]

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use std::ops::Deref;
 
-/// A value, sharing the memory of the block, memtable or cached record it was found in: getting it copies
-/// nothing, and holding it keeps that memory alive.
+/// A value, sharing the memory of the block, memtable or cached record it was found in: getting it
+/// copies nothing, and holding it keeps that memory alive.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Value(Bytes);
 

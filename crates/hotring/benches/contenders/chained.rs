@@ -1,9 +1,9 @@
 //! The baseline: a lock-free chained hash table, made of the same parts as the ring.
 //!
 //! Nodes have the layout of the ring's, with the words that the ring keeps statistics in; hashes
-//! are compared before keys; memory is reclaimed by the same epochs, as often. Items are deleted by marking
-//! them (Harris) and replaced by one exchange, as in the ring. New items go to the front of their
-//! chain, which is not ordered, as in the paper's baseline. The number of buckets is fixed.
+//! are compared before keys; memory is reclaimed by the same epochs, as often. Items are deleted by
+//! marking them (Harris) and replaced by one exchange, as in the ring. New items go to the front of
+//! their chain, which is not ordered, as in the paper's baseline. The number of buckets is fixed.
 
 use std::cell::Cell;
 use std::hash::BuildHasher;
@@ -68,8 +68,8 @@ impl<V, const ROOM: usize> Buckets<Bucket<V, ROOM>> {
     #[inline(always)]
     fn all(&self) -> &[Bucket<V, ROOM>] {
         let len = self.memory.len() / size_of::<Bucket<V, ROOM>>();
-        // SAFETY: the memory is of that length and aligned to pages, and zeros are a bucket; from then on it is
-        // changed by atomics only.
+        // SAFETY: the memory is of that length and aligned to pages, and zeros are a bucket; from
+        // then on it is changed by atomics only.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast(), len) }
     }
 }
@@ -212,7 +212,8 @@ impl<V, const ROOM: usize> Chained<V, ROOM> {
                 None if !insert => return,
                 None => {
                     new.next.store(first, Ordering::Relaxed);
-                    // The front has not changed since before the search: nobody has inserted the key.
+                    // The front has not changed since before the search: nobody has inserted the
+                    // key.
                     self.bucket(hash).compare_exchange(
                         first,
                         new.with_tag(0),
@@ -261,8 +262,8 @@ impl<V: Send + Sync + 'static, const ROOM: usize> Chained<V, ROOM> {
 }
 
 impl<V, const ROOM: usize> Pinned<'_, V, ROOM> {
-    /// Lets go of what was seen so far, and frees as the ring does: once for each bag of deleted nodes. Left to
-    /// themselves the epochs would free nothing while a guard is only renewed.
+    /// Lets go of what was seen so far, and frees as the ring does: once for each bag of deleted
+    /// nodes. Left to themselves the epochs would free nothing while a guard is only renewed.
     #[inline(always)]
     fn renew(&mut self) {
         self.guard.repin();

@@ -1,4 +1,5 @@
-//! The tables that are measured, behind one face, so that the loop that measures is the same for all.
+//! The tables that are measured, behind one face, so that the loop that measures is the same for
+//! all.
 
 pub(crate) mod chained;
 pub(crate) mod crates;
@@ -32,7 +33,8 @@ pub(crate) trait Handle {
 
 /// How many items a lookup looks at, for the tables that know.
 pub(crate) trait Visits: Handle {
-    /// Items that a lookup of `key` looks at, that at which a search for an absent key ends included.
+    /// Items that a lookup of `key` looks at, that at which a search for an absent key ends
+    /// included.
     fn visits(&self, key: u64) -> u32;
 }
 

@@ -26,7 +26,8 @@ pub(crate) struct SetUp {
     /// How long a turn takes.
     #[arg(long, default_value_t = 500)]
     pub(crate) millis: u64,
-    /// How long each table works before its first turn, in milliseconds: some tens of requests a bucket.
+    /// How long each table works before its first turn, in milliseconds: some tens of requests a
+    /// bucket.
     #[arg(long, default_value_t = 4000)]
     pub(crate) warm_up: u64,
     /// Lets no request begin before the one before it is answered, as where a request depends on

@@ -105,8 +105,9 @@ impl<S: BuildHasher> PinnedBytes<'_, S> {
         self.update_if(key, value, |present| present == expected)
     }
 
-    /// Replaces the value of `key` if `agrees` says yes to it. `agrees` may be called several times, with
-    /// different values; what it said last, of the value that was replaced, is what counts.
+    /// Replaces the value of `key` if `agrees` says yes to it. `agrees` may be called several
+    /// times, with different values; what it said last, of the value that was replaced, is what
+    /// counts.
     ///
     /// # Errors
     ///
@@ -129,8 +130,8 @@ impl<S: BuildHasher> PinnedBytes<'_, S> {
         self.remove_if(key, |_| true)
     }
 
-    /// Removes `key` if `agrees` says yes to its value, which is returned. `agrees` may be called several
-    /// times, as for [`PinnedBytes::update_if`].
+    /// Removes `key` if `agrees` says yes to its value, which is returned. `agrees` may be called
+    /// several times, as for [`PinnedBytes::update_if`].
     pub fn remove_if(&self, key: &[u8], mut agrees: impl FnMut(&[u8]) -> bool) -> Option<&[u8]> {
         // SAFETY: `remove` calls it for nodes of this map, kept by the guard.
         let agrees = |node| agrees(unsafe { Record::value(node) });

@@ -37,8 +37,8 @@ impl Record {
             NonNull::new(unsafe { alloc::alloc(layout) }).ok_or(StoreError::OutOfMemory {
                 bytes: layout.size(),
             })?;
-        // SAFETY: the allocation has room for the header, at its alignment, and both strings behind it,
-        // and nobody else knows it.
+        // SAFETY: the allocation has room for the header, at its alignment, and both strings behind
+        // it, and nobody else knows it.
         unsafe {
             memory.cast::<Self>().write(header);
             let bytes = memory.add(size_of::<Self>());
@@ -51,8 +51,8 @@ impl Record {
 
     /// # Safety
     ///
-    /// `node` was made by `owned`, its pointer is the one to all of the allocation, and it is not freed
-    /// during `'g`.
+    /// `node` was made by `owned`, its pointer is the one to all of the allocation, and it is not
+    /// freed during `'g`.
     #[inline(always)]
     pub(crate) unsafe fn key<'g>(node: NonNull<Node>) -> &'g [u8] {
         // SAFETY: by the caller's promise, the key's bytes follow the header.

@@ -2,12 +2,13 @@
 //!
 //! A value that is an atomic can be changed where it stands, without a new node. An operation finds
 //! the node, unmarked, and then uses the value, once, and does not look whether the node has been
-//! marked meanwhile. It takes effect when it accesses the value or, if the node was marked before that, in
-//! the instant before the mark. This is a legal order of all operations:
+//! marked meanwhile. It takes effect when it accesses the value or, if the node was marked before
+//! that, in the instant before the mark. This is a legal order of all operations:
 //!
-//! - The late ones of a node, those that access the value after the mark, all began before the mark, since they saw the
-//!   node unmarked. So the instant before the mark lies within each of them. They take effect there in the order in which
-//!   they access the value; each sees what the ones before it left, as it does in the memory.
+//! - The late ones of a node, those that access the value after the mark, all began before the
+//!   mark, since they saw the node unmarked. So the instant before the mark lies within each of
+//!   them. They take effect there in the order in which they access the value; each sees what the
+//!   ones before it left, as it does in the memory.
 //! - Who accesses the value before the mark takes effect before all late ones, in both orders.
 //! - Who begins after the mark does not find the node, and takes effect after all of these.
 //!
@@ -15,13 +16,14 @@
 //! what [`Pinned::remove`] returns, only whether it is something counts: the atomic itself may
 //! still be written to.
 //!
-//! Nor does it explain a removal or replacement that depends on the value, [`Pinned::remove_if`] and
-//! [`Pinned::update_if`]: it looks at the value, and then marks the node if no other has taken its place. A change in place
-//! leaves the node where it is, so one between the two steps, or a late one, goes with the node. Who needs
-//! the value to be what was looked at has two ways. Either values are only ever stored anew, and never
-//! changed in place; then another value is another node. Or the value is first changed in place to one
-//! that says *closed*, which nobody changes any more, and is removed as that: then those who count
-//! use [`Pinned::exchange`], which cannot overwrite it, and not [`Pinned::put`].
+//! Nor does it explain a removal or replacement that depends on the value, [`Pinned::remove_if`]
+//! and [`Pinned::update_if`]: it looks at the value, and then marks the node if no other has taken
+//! its place. A change in place leaves the node where it is, so one between the two steps, or a
+//! late one, goes with the node. Who needs the value to be what was looked at has two ways. Either
+//! values are only ever stored anew, and never changed in place; then another value is another
+//! node. Or the value is first changed in place to one that says *closed*, which nobody changes any
+//! more, and is removed as that: then those who count use [`Pinned::exchange`], which cannot
+//! overwrite it, and not [`Pinned::put`].
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{
@@ -35,8 +37,9 @@ use super::Pinned;
 
 /// An atomic of up to eight bytes, as the value of a map that changes it in place.
 ///
-/// [`Pinned::read`], [`Pinned::put`] and [`Pinned::exchange`] are linearizable, with one another and with removals and
-/// replacements that do not look at the value. [`Pinned::remove_if`] and [`Pinned::update_if`] are not: see there.
+/// [`Pinned::read`], [`Pinned::put`] and [`Pinned::exchange`] are linearizable, with one another
+/// and with removals and replacements that do not look at the value. [`Pinned::remove_if`] and
+/// [`Pinned::update_if`] are not: see there.
 pub trait InPlace {
     /// What it holds.
     type Value: Copy;

@@ -80,15 +80,16 @@ impl<'p, K, V> EntryRef<'p, K, V> {
         unsafe { Item::<K, V>::value(self.at.node_ptr()) }
     }
 
-    /// The hash of the key, whose lowest bit always counts as set here: what [`Pinned::entries_from`] takes.
+    /// The hash of the key, whose lowest bit always counts as set here: what
+    /// [`Pinned::entries_from`] takes.
     ///
     /// [`Pinned::entries_from`]: super::Pinned::entries_from
     pub fn hash(&self) -> u64 {
         self.at.order()
     }
 
-    /// How often the entry was accessed, as far as it was counted: accesses are counted during rounds of
-    /// sampling, and a new round begins at zero. A new value begins at zero too.
+    /// How often the entry was accessed, as far as it was counted: accesses are counted during
+    /// rounds of sampling, and a new round begins at zero. A new value begins at zero too.
     pub fn count(&self) -> u32 {
         self.at.node().map_or(0, |node| node.count())
     }

@@ -115,8 +115,8 @@ where
     /// for one, spreads consecutive numbers unevenly over them with one seed in fifteen, which is
     /// why the default is `foldhash::quality`. Without a seed that an adversary does not know, keys
     /// can be chosen whose hashes are equal: then all are in one ring, every access to it takes
-    /// time proportional to their number, and the table grows in vain, to two buckets an item at most.
-    /// Nothing else breaks.
+    /// time proportional to their number, and the table grows in vain, to two buckets an item at
+    /// most. Nothing else breaks.
     ///
     /// # Errors
     ///
@@ -131,10 +131,10 @@ where
     /// A handle. As long as it lives, everything that could be seen through it stays in
     /// memory; so do not keep it for long while others write, or [`Pinned::repin`] it.
     ///
-    /// For every few dozen entries that a thread has removed or replaced, its next handle first frees several times
-    /// as many of those that no handle can reach any more, whoever removed them, unless the thread holds another one.
-    /// So destructors of keys and values run here, of any map. A thread whose handles find all of that kept by others
-    /// tries again now and then.
+    /// For every few dozen entries that a thread has removed or replaced, its next handle first
+    /// frees several times as many of those that no handle can reach any more, whoever removed
+    /// them, unless the thread holds another one. So destructors of keys and values run here, of
+    /// any map. A thread whose handles find all of that kept by others tries again now and then.
     #[inline]
     pub fn pin(&self) -> Pinned<'_, K, V, S> {
         Pinned {
@@ -156,13 +156,14 @@ impl<K, V, S> HotRing<K, V, S> {
     }
 
     /// The bytes of the entries in the map and of its tables, as asked of the allocator. What keys
-    /// and values own elsewhere does not count, nor do removed entries and old tables that wait for a handle to go.
+    /// and values own elsewhere does not count, nor do removed entries and old tables that wait for
+    /// a handle to go.
     pub fn memory_used(&self) -> usize {
         size_of::<Self>() + self.core.tally.bytes()
     }
 
-    /// The bytes of the table of buckets, which are part of [`HotRing::memory_used`]; of two tables while
-    /// it changes its size.
+    /// The bytes of the table of buckets, which are part of [`HotRing::memory_used`]; of two tables
+    /// while it changes its size.
     pub fn table_memory(&self) -> usize {
         self.core.tally.table_bytes()
     }
@@ -172,7 +173,8 @@ impl<K, V, S> HotRing<K, V, S> {
         self.core.table(&reclaim::pin()).len()
     }
 
-    /// How many items an access visited lately, on average over one of four of the accesses that end a period.
+    /// How many items an access visited lately, on average over one of four of the accesses that
+    /// end a period.
     pub fn mean_visits(&self) -> f64 {
         self.core.tally.cost().mean()
     }
@@ -206,9 +208,10 @@ impl<K, V, S> HotRing<K, V, S> {
         self.core.grow()
     }
 
-    /// Makes the table at least `buckets` large, rounded up to a power of two. When this returns, new
-    /// accesses use the larger table. Later accesses, or [`HotRing::settle`], take the old one out of use; its memory comes
-    /// back with the next handles of the thread that ends that, after what was removed before, unless other handles keep it.
+    /// Makes the table at least `buckets` large, rounded up to a power of two. When this returns,
+    /// new accesses use the larger table. Later accesses, or [`HotRing::settle`], take the old one
+    /// out of use; its memory comes back with the next handles of the thread that ends that, after
+    /// what was removed before, unless other handles keep it.
     ///
     /// # Errors
     ///
@@ -218,9 +221,9 @@ impl<K, V, S> HotRing<K, V, S> {
         self.core.resize(Size::AtLeast(buckets))
     }
 
-    /// Makes the table at most `buckets` large, rounded up to a power of two, and at least one. The requests that do
-    /// the rest of the work, or [`HotRing::settle`], have the more to do the longer the new rings are: each 64 of the old
-    /// buckets read one of those.
+    /// Makes the table at most `buckets` large, rounded up to a power of two, and at least one. The
+    /// requests that do the rest of the work, or [`HotRing::settle`], have the more to do the
+    /// longer the new rings are: each 64 of the old buckets read one of those.
     ///
     /// # Errors
     ///
@@ -229,15 +232,15 @@ impl<K, V, S> HotRing<K, V, S> {
         self.core.resize(Size::AtMost(buckets))
     }
 
-    /// Whether a change of the table's size runs, before whose end no other begins. Whoever sees to the memory before
-    /// [`HotRing::grow`] need not while one does.
+    /// Whether a change of the table's size runs, before whose end no other begins. Whoever sees to
+    /// the memory before [`HotRing::grow`] need not while one does.
     pub fn is_resizing(&self) -> bool {
         self.core.is_resizing()
     }
 
     /// Brings a running change of the table's size forward as far as it goes without waiting for
-    /// handles, and says whether none is left to do. On the way it frees what was removed before and
-    /// no handle can reach any more, and at the end the old table, unless a handle keeps it.
+    /// handles, and says whether none is left to do. On the way it frees what was removed before
+    /// and no handle can reach any more, and at the end the old table, unless a handle keeps it.
     pub fn settle(&self) -> bool {
         self.core.settle()
     }

@@ -13,8 +13,8 @@ use crate::write::Stored;
 
 /// A handle to a [`HotRing`]: what it returns by reference stays valid as long as it lives.
 ///
-/// A value that was replaced or removed can still be seen by references taken before. None outlives the
-/// handle, or its [`Pinned::repin`]:
+/// A value that was replaced or removed can still be seen by references taken before. None outlives
+/// the handle, or its [`Pinned::repin`]:
 ///
 /// ```compile_fail,E0505
 /// let map = hotring::HotRing::new();
@@ -34,8 +34,9 @@ use crate::write::Stored;
 /// println!("{born:?}");
 /// ```
 ///
-/// What one handle stores another returns. So no map is lent as one of a subtype or a supertype: here `narrow` could
-/// store what asks for a `'static` string, and `map` would return it as what takes any.
+/// What one handle stores another returns. So no map is lent as one of a subtype or a supertype:
+/// here `narrow` could store what asks for a `'static` string, and `map` would return it as what
+/// takes any.
 ///
 /// ```compile_fail,E0308
 /// use hotring::HotRing;
@@ -148,8 +149,8 @@ where
         }
     }
 
-    /// The value of `key`, or else of what `make` returns, which is stored. If another thread stores
-    /// one meanwhile, that is returned.
+    /// The value of `key`, or else of what `make` returns, which is stored. If another thread
+    /// stores one meanwhile, that is returned.
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> &V {
         if let Some(value) = self.get(&key) {
             return value;
@@ -180,12 +181,14 @@ where
         self.update_if(key, value, |present| present == expected)
     }
 
-    /// Replaces the value of `key` if `agrees` says yes to it. `agrees` may be called several times, with
-    /// different values; what it said last, of the value that was replaced, is what counts.
+    /// Replaces the value of `key` if `agrees` says yes to it. `agrees` may be called several
+    /// times, with different values; what it said last, of the value that was replaced, is what
+    /// counts.
     ///
-    /// A value that can change in place, an atomic say ([`InPlace`](crate::InPlace)), may have changed since `agrees`
-    /// saw it, and is replaced all the same: looking at the value and replacing it are one step only if
-    /// values change by being replaced. To change an atomic if it is as expected, use [`Pinned::exchange`].
+    /// A value that can change in place, an atomic say ([`InPlace`](crate::InPlace)), may have
+    /// changed since `agrees` saw it, and is replaced all the same: looking at the value and
+    /// replacing it are one step only if values change by being replaced. To change an atomic if it
+    /// is as expected, use [`Pinned::exchange`].
     pub fn update_if(
         &self,
         key: K,
@@ -207,12 +210,12 @@ where
         self.remove_if(key, |_| true)
     }
 
-    /// Removes `key` if `agrees` says yes to its value, which is returned. `agrees` may be called several
-    /// times, as for [`Pinned::update_if`].
+    /// Removes `key` if `agrees` says yes to its value, which is returned. `agrees` may be called
+    /// several times, as for [`Pinned::update_if`].
     ///
-    /// As there, a value that changes in place may do so after `agrees` saw it, and is removed all the same. To remove
-    /// one in a state for certain, first [`Pinned::exchange`] it for a value that nobody exchanges for another, and
-    /// remove it as that.
+    /// As there, a value that changes in place may do so after `agrees` saw it, and is removed all
+    /// the same. To remove one in a state for certain, first [`Pinned::exchange`] it for a value
+    /// that nobody exchanges for another, and remove it as that.
     ///
     /// # Examples
     ///
@@ -252,7 +255,8 @@ where
     ) -> Stored<'_, Item<K, V>> {
         let order = order_of(self.hash(&key));
         let owned: Owned<Item<K, V>> = Item::owned(order, key, value);
-        // A pointer and no reference to the key, because `store` may drop the node while it has this.
+        // A pointer and no reference to the key, because `store` may drop the node while it has
+        // this.
         let ours = owned.node();
         // SAFETY: `store` calls it while it has the node, for nodes of this map, kept by the guard.
         let is_key = |node| unsafe { Item::<K, V>::key(ours) == Item::<K, V>::key(node) };
@@ -263,8 +267,8 @@ where
             .store(owned, &self.guard, insert, is_key, agrees)
     }
 
-    /// Removes every entry that is there when this begins and not replaced before its turn comes; of those
-    /// that come meanwhile, some.
+    /// Removes every entry that is there when this begins and not replaced before its turn comes;
+    /// of those that come meanwhile, some.
     pub fn clear(&self) {
         self.map.core.clear(&self.guard);
     }
@@ -273,9 +277,9 @@ where
 impl<K, V, S> Pinned<'_, K, V, S> {
     /// All entries, in no order that means anything.
     ///
-    /// *Weakly consistent*: an entry that is there all the time comes once, with a value that it had
-    /// meanwhile. One that comes or goes meanwhile may come or not, and one that goes and comes again may come
-    /// twice if other keys have its hash.
+    /// *Weakly consistent*: an entry that is there all the time comes once, with a value that it
+    /// had meanwhile. One that comes or goes meanwhile may come or not, and one that goes and comes
+    /// again may come twice if other keys have its hash.
     pub fn iter(&self) -> Iter<'_, K, V> {
         Iter::new(self.entries())
     }
@@ -307,18 +311,19 @@ impl<K, V, S> Pinned<'_, K, V, S> {
         Entries::starting_at(&self.map.core, hash, &self.guard)
     }
 
-    /// Brings the freeing of what was removed forward: what this thread has removed is handed to all threads,
-    /// instead of with the next few dozen, and of what no handle can reach any more some hundred entries are freed, in
-    /// the order in which they were removed. Destructors of keys and values run here, of any map.
+    /// Brings the freeing of what was removed forward: what this thread has removed is handed to
+    /// all threads, instead of with the next few dozen, and of what no handle can reach any more
+    /// some hundred entries are freed, in the order in which they were removed. Destructors of keys
+    /// and values run here, of any map.
     ///
-    /// Needed only by a thread that removes and then takes or renews no handle for long: [`HotRing::pin`] and
-    /// [`Pinned::repin`] free what is removed as well.
+    /// Needed only by a thread that removes and then takes or renews no handle for long:
+    /// [`HotRing::pin`] and [`Pinned::repin`] free what is removed as well.
     pub fn flush(&self) {
         self.guard.flush();
     }
 
-    /// Lets go of everything seen so far, so that its memory can be given back, unless the thread holds another handle.
-    /// No reference survives it. Frees what [`HotRing::pin`] would.
+    /// Lets go of everything seen so far, so that its memory can be given back, unless the thread
+    /// holds another handle. No reference survives it. Frees what [`HotRing::pin`] would.
     pub fn repin(&mut self) {
         self.guard.repin();
     }

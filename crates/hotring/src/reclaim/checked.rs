@@ -79,8 +79,8 @@ impl Drop for Guard {
     }
 }
 
-/// Fails the run if `guard` was taken after the object at `at` was retired. Not while it is failing: a map that is
-/// dropped then would end the process instead of the test.
+/// Fails the run if `guard` was taken after the object at `at` was retired. Not while it is
+/// failing: a map that is dropped then would end the process instead of the test.
 pub(crate) fn reached<T>(guard: &Guard, at: NonNull<T>) {
     LEDGER.with_borrow(|ledger| {
         if let Some(&stamp) = ledger.retired.get(&at.addr().get()) {

@@ -1,25 +1,30 @@
 //! Reclamation by the epochs of `crossbeam-epoch`.
 //!
-//! A thread puts what it retires into a bag, and full bags into the queue of all threads. Nothing is freed by that, but
-//! by a *turn*, which moves the epoch on and frees some bags. The epochs take one by themselves with every 128th guard
-//! of a thread: none while one guard is renewed, and too few where more than some objects are retired under each.
+//! A thread puts what it retires into a bag, and full bags into the queue of all threads. Nothing
+//! is freed by that, but by a *turn*, which moves the epoch on and frees some bags. The epochs take
+//! one by themselves with every 128th guard of a thread: none while one guard is renewed, and too
+//! few where more than some objects are retired under each.
 //!
-//! So a thread counts what it retires, and owes a turn for each bag of it, or at once for a table. It takes that turn
-//! when it lets go of all that it has seen, before its first guard or as it renews one: not as it retires something, for
-//! a turn runs destructors, which may panic. A turn adds two bags at most and frees eight, so that what a guard has held
-//! up for long gets less again when that is gone.
+//! So a thread counts what it retires, and owes a turn for each bag of it, or at once for a table.
+//! It takes that turn when it lets go of all that it has seen, before its first guard or as it
+//! renews one: not as it retires something, for a turn runs destructors, which may panic. A turn
+//! adds two bags at most and frees eight, so that what a guard has held up for long gets less again
+//! when that is gone.
 //!
-//! A turn that frees nothing pays for nothing: some guard may keep all that is due. The epoch has to move on twice before
-//! something is freed, so after two such turns what is owed is *put off*, lest each guard look at all threads in vain. It
-//! is owed again when a turn that was not owed frees something, as those do that the epochs take, or with as many
-//! renewals as a bag has room for objects: while a guard is renewed the epochs take none.
+//! A turn that frees nothing pays for nothing: some guard may keep all that is due. The epoch has
+//! to move on twice before something is freed, so after two such turns what is owed is *put off*,
+//! lest each guard look at all threads in vain. It is owed again when a turn that was not owed
+//! frees something, as those do that the epochs take, or with as many renewals as a bag has room
+//! for objects: while a guard is renewed the epochs take none.
 //!
-//! Turns free in the order of retiring, whoever retired it. So those that a thread takes for a table may free what others
-//! have retired before that. They pay for nothing as long as any table waits, and the thread takes as many as it needs.
+//! Turns free in the order of retiring, whoever retired it. So those that a thread takes for a
+//! table may free what others have retired before that. They pay for nothing as long as any table
+//! waits, and the thread takes as many as it needs.
 //!
-//! Of each bag that is freed a place of the queue is left. Places are put into bags too, and stand in the queue before what is
-//! retired next. Who waits for that is to see that they go, so a thread leaves a *marker* with them, which whoever frees them
-//! calls. A marker of each turn would be without an end, as the places of a bag of places are a bag again.
+//! Of each bag that is freed a place of the queue is left. Places are put into bags too, and stand
+//! in the queue before what is retired next. Who waits for that is to see that they go, so a thread
+//! leaves a *marker* with them, which whoever frees them calls. A marker of each turn would be
+//! without an end, as the places of a bag of places are a bag again.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -38,8 +43,9 @@ const TURNS: usize = 4;
 /// After so many turns in a row that free nothing, what is owed is put off.
 const IN_VAIN: usize = 2;
 
-/// Large objects, of all threads, that were handed over and are not freed. If a destructor panics before one in the same
-/// bag, that counts for ever, and turns of those who wait for large objects never pay: what they owe is put off.
+/// Large objects, of all threads, that were handed over and are not freed. If a destructor panics
+/// before one in the same bag, that counts for ever, and turns of those who wait for large objects
+/// never pay: what they owe is put off.
 static LARGE: AtomicUsize = AtomicUsize::new(0);
 
 /// What a thread has to do with freeing.
@@ -56,10 +62,11 @@ struct Share {
     freed: Cell<u64>,
     /// Markers that it has called, whoever left them.
     cleared: Cell<u64>,
-    /// Bags that it has freed since it left a marker, as far as it knows: of markers one each, of objects as many as a turn
-    /// frees at most.
+    /// Bags that it has freed since it left a marker, as far as it knows: of markers one each, of
+    /// objects as many as a turn frees at most.
     unmarked: Cell<usize>,
-    /// Whether it is taking turns, or runs a destructor. Destructors may use maps too, and take no turns.
+    /// Whether it is taking turns, or runs a destructor. Destructors may use maps too, and take no
+    /// turns.
     freeing: Cell<bool>,
 }
 
@@ -95,8 +102,8 @@ impl Share {
         self.owe(BAG);
     }
 
-    /// Pays with a turn; says for how many objects: for none while it waits for a large one, as the turn may come before
-    /// that is due.
+    /// Pays with a turn; says for how many objects: for none while it waits for a large one, as the
+    /// turn may come before that is due.
     fn pay(&self) -> usize {
         self.pay_for_large();
         if self.for_large.get() > 0 {
@@ -132,8 +139,8 @@ impl Share {
     fn note_freed(&self) {
         self.freed.set(self.freed.get() + 1);
         self.unmarked.set(BAGS);
-        // By a turn that was not owed: so what was in the way is gone. One that was owed may have freed only what was
-        // retired since.
+        // By a turn that was not owed: so what was in the way is gone. One that was owed may have
+        // freed only what was retired since.
         if !self.freeing.get() {
             self.owe_what_was_put_off();
         }
@@ -145,8 +152,9 @@ impl Share {
         self.unmarked.set(self.unmarked.get() + 1);
     }
 
-    /// Whether it is to leave a marker with the places that it hands over now. Where it has freed no object since the last one,
-    /// that takes the markers of as many bags as a turn frees: markers of markers are fewer by that each time, and end.
+    /// Whether it is to leave a marker with the places that it hands over now. Where it has freed
+    /// no object since the last one, that takes the markers of as many bags as a turn frees:
+    /// markers of markers are fewer by that each time, and end.
     fn leaves_a_marker(&self) -> bool {
         let leaves = self.unmarked.get() >= BAGS;
         if leaves {
@@ -233,13 +241,15 @@ pub(crate) fn pin() -> Guard {
     Guard(crossbeam_epoch::pin())
 }
 
-/// Whether this thread owes a turn. A guard of a thread that has retired nothing costs no more than this.
+/// Whether this thread owes a turn. A guard of a thread that has retired nothing costs no more than
+/// this.
 #[inline(always)]
 fn owes_a_turn() -> bool {
     SHARE.try_with(Share::owes_a_turn).unwrap_or(false)
 }
 
-/// Takes turns, each under a guard of its own. Under one that the thread has already the epoch would not move on.
+/// Takes turns, each under a guard of its own. Under one that the thread has already the epoch
+/// would not move on.
 #[cold]
 #[inline(never)]
 fn turn_unless_pinned() {
@@ -292,8 +302,8 @@ impl Guard {
         });
     }
 
-    /// Hands what this thread has retired to all threads, and owes turns for it, however few objects it is, until it is
-    /// freed: the last of them is large.
+    /// Hands what this thread has retired to all threads, and owes turns for it, however few
+    /// objects it is, until it is freed: the last of them is large.
     pub(crate) fn hand_over(&self) {
         LARGE.fetch_add(1, Ordering::Relaxed);
         let _ = SHARE.try_with(Share::owe_for_large);
@@ -332,9 +342,9 @@ pub(crate) unsafe fn retire<T: 'static>(
     }
 }
 
-/// How much this thread has freed so far: objects, and what freeing them has left in the queue. Turns free in the order in which
-/// things were retired: as long as this grows, what waits behind others comes nearer. It ceases to grow when nothing more
-/// is retired, or a guard is in the way.
+/// How much this thread has freed so far: objects, and what freeing them has left in the queue.
+/// Turns free in the order in which things were retired: as long as this grows, what waits behind
+/// others comes nearer. It ceases to grow when nothing more is retired, or a guard is in the way.
 pub(crate) fn freed() -> u64 {
     SHARE.try_with(Share::progress).unwrap_or(0)
 }
@@ -366,7 +376,8 @@ mod tests {
             }
         }
 
-        /// A turn that frees `bags` of those with markers, and an object if it is to; whether it was one of progress.
+        /// A turn that frees `bags` of those with markers, and an object if it is to; whether it
+        /// was one of progress.
         fn turn(&mut self, bags: usize, frees_an_object: bool) -> bool {
             self.markers += usize::from(self.share.leaves_a_marker());
             let before = self.share.progress();
@@ -380,10 +391,12 @@ mod tests {
         }
     }
 
-    /// Regression: what turns left in the queue was counted by themselves, one for each that freed an object, and taken off by those
-    /// alone that freed none. But those that free objects free what was left before, too, as do the epochs by themselves and other
-    /// threads. So it grew for as long as a thread wrote: then who changed the size of a table while a handle was held took
-    /// a turn in vain for each five hundred writes that there had ever been, and had the change's lock for as long.
+    /// Regression: what turns left in the queue was counted by themselves, one for each that freed
+    /// an object, and taken off by those alone that freed none. But those that free objects free
+    /// what was left before, too, as do the epochs by themselves and other threads. So it grew for
+    /// as long as a thread wrote: then who changed the size of a table while a handle was held took
+    /// a turn in vain for each five hundred writes that there had ever been, and had the change's
+    /// lock for as long.
     #[test]
     fn turns_that_free_nothing_are_in_vain_whatever_was_freed_before() {
         let mut queue = Queue::new();
@@ -394,7 +407,8 @@ mod tests {
         assert!(turns < BAGS, "{turns}");
     }
 
-    /// A bag of places leaves one again. Were each marked, whoever waited for something that does not come would wait for ever.
+    /// A bag of places leaves one again. Were each marked, whoever waited for something that does
+    /// not come would wait for ever.
     #[test]
     fn what_freeing_leaves_comes_to_an_end() {
         let mut queue = Queue::new();

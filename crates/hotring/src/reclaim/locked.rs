@@ -1,5 +1,5 @@
-//! Reclamation by a lock, for Miri: under strict provenance `crossbeam-epoch`, which makes
-//! pointers of integers, does not run. Frees as early as the rule allows, so that Miri sees who breaks it.
+//! Reclamation by a lock, for Miri: under strict provenance `crossbeam-epoch`, which makes pointers
+//! of integers, does not run. Frees as early as the rule allows, so that Miri sees who breaks it.
 
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -4,9 +4,9 @@
 //! existed at that moment is gone (epochs, by `crossbeam-epoch`). The rule a caller keeps is:
 //! *retire only what no access that begins later can reach*.
 //!
-//! Freeing runs destructors, which may panic and may use maps themselves. The epochs do it where a guard is taken,
-//! renewed or flushed, where a grace period begins ([`after_grace`]) and where something large is handed over
-//! ([`Guard::hand_over`]), so not in the middle of an operation.
+//! Freeing runs destructors, which may panic and may use maps themselves. The epochs do it where a
+//! guard is taken, renewed or flushed, where a grace period begins ([`after_grace`]) and where
+//! something large is handed over ([`Guard::hand_over`]), so not in the middle of an operation.
 //!
 //! The models use [`checked`] instead, which frees nothing until the end of a run and fails the run
 //! when a guard reaches what was retired before the guard was taken: exactly the rule. It also

@@ -17,9 +17,9 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher,
 {
-    /// Panics unless everything holds that holds of a map when no operation runs: the list is ordered and
-    /// free of marks, every anchor is in it, every key once, every node knows that it is linked
-    /// and how many heads it has, every head points into its ring, and the sums agree.
+    /// Panics unless everything holds that holds of a map when no operation runs: the list is
+    /// ordered and free of marks, every anchor is in it, every key once, every node knows that it
+    /// is linked and how many heads it has, every head points into its ring, and the sums agree.
     pub(super) fn check(&self) {
         let handle = self.pin();
         let mut keys = HashSet::new();
@@ -38,11 +38,12 @@ impl<E: Entry> Core<E> {
         let guard = reclaim::pin();
         let table = self.table(&guard);
         let mut heads: HashMap<*mut Link, u32> = HashMap::new();
-        // Not held while anything is demanded: the model checkers' locks abort after a failure under them.
+        // Not held while anything is demanded: the model checkers' locks abort after a failure
+        // under them.
         let (other, may_be_stale) = {
             let rehash = self.rehash.try_lock().expect("no operation runs");
-            // Who deletes by one table does not look at the other's heads. Of the present one they are taken off when
-            // a change ends.
+            // Who deletes by one table does not look at the other's heads. Of the present one they
+            // are taken off when a change ends.
             let may_be_stale = !matches!(*rehash, Rehash::Idle | Rehash::Split { .. });
             (rehash.other_table(), may_be_stale)
         };

@@ -63,8 +63,8 @@ impl Specification for Entry {
     }
 }
 
-/// Where another thread may come to run: on a machine with few cores the operations of a history would else hardly
-/// overlap.
+/// Where another thread may come to run: on a machine with few cores the operations of a history
+/// would else hardly overlap.
 pub(super) fn may_yield() {
     if random_bool(0.3) {
         std::thread::yield_now();

@@ -10,8 +10,8 @@ use super::Plain;
 use super::history::{Key, Record, check, check_recorded, may_yield};
 use crate::{InPlace, Pinned};
 
-/// An operation on a key, with what it returned. Of a node that was removed or replaced only whether there was one counts:
-/// its value may still change.
+/// An operation on a key, with what it returned. Of a node that was removed or replaced only
+/// whether there was one counts: its value may still change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Op {
     Read(Option<u64>),
@@ -47,8 +47,8 @@ impl Specification for Entry {
     }
 }
 
-/// A value at each of whose accesses another thread may come to run: so many come late, to a node that has been removed
-/// or replaced since they found it.
+/// A value at each of whose accesses another thread may come to run: so many come late, to a node
+/// that has been removed or replaced since they found it.
 #[derive(Debug)]
 struct Value(AtomicU64);
 

@@ -5,7 +5,8 @@ use super::rig::with;
 use super::ring::KEYS;
 use crate::{Movement, Options};
 
-/// A map of one ring whose head is at its second item, and that knows nothing of what accesses cost.
+/// A map of one ring whose head is at its second item, and that knows nothing of what accesses
+/// cost.
 fn ring(period: u32) -> Ring {
     let map = with(
         Options::default()
@@ -46,7 +47,8 @@ fn maps_of_equal_periods_all_turn_and_all_know_what_accesses_cost() {
     }
 }
 
-/// Regression: once a map of very long periods was asked, no other map of the thread had an end of one.
+/// Regression: once a map of very long periods was asked, no other map of the thread had an end of
+/// one.
 #[test]
 fn a_map_turns_whatever_the_periods_of_others() {
     for others in [1, 2, 1000, u32::MAX] {

@@ -33,8 +33,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::HotRing;
 
-/// Hashes a `u64` to itself, so that a test says where a key stands. Keys that differ in the low bit
-/// only have the same order.
+/// Hashes a `u64` to itself, so that a test says where a key stands. Keys that differ in the low
+/// bit only have the same order.
 #[derive(Clone, Copy, Debug, Default)]
 struct Plain;
 

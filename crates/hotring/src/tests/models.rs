@@ -11,9 +11,10 @@
 //! consistent. Each finds mutants that the other does not. For `loom` those who only read stand
 //! last.
 //!
-//! Of the ten holes, without a model of its own: 1 (the wrap of a ring of one item) is not about threads,
-//! `tests::ring` has it; and of 7 (a counter that overflows into flags, or whose change makes a pointer's
-//! exchange fail) only that one thread ends a round is left, since the counters are words of their own.
+//! Of the ten holes, without a model of its own: 1 (the wrap of a ring of one item) is not about
+//! threads, `tests::ring` has it; and of 7 (a counter that overflows into flags, or whose change
+//! makes a pointer's exchange fail) only that one thread ends a round is left, since the counters
+//! are words of their own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -130,7 +131,8 @@ fn a_reader_follows_the_head_while_its_item_is_removed_and_another_moves_it() {
     });
 }
 
-/// What lies behind a stale head may be freed: a reader that comes after it was removed must not follow.
+/// What lies behind a stale head may be freed: a reader that comes after it was removed must not
+/// follow.
 #[test]
 fn nobody_walks_on_from_a_stale_head() {
     check(|living| {
@@ -371,7 +373,8 @@ fn a_ring_is_split_under_a_reader_and_a_writer() {
     });
 }
 
-/// Hole 10: an item is removed by who has the old table while the new table's head points to it too.
+/// Hole 10: an item is removed by who has the old table while the new table's head points to it
+/// too.
 #[test]
 fn an_item_with_two_heads_is_removed_while_the_table_changes() {
     check(|living| {

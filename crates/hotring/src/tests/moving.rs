@@ -6,7 +6,8 @@ use crate::period::Ended;
 use crate::reclaim;
 use crate::{Movement, Options};
 
-/// Most rings are asked too seldom to be turned to anything. One whose items have one step each needs it least.
+/// Most rings are asked too seldom to be turned to anything. One whose items have one step each
+/// needs it least.
 #[test]
 fn a_ring_gets_its_head_with_its_second_item_and_both_are_found_at_once() {
     let (low, high) = (PART + 2, 5 * PART + 2);
@@ -133,7 +134,8 @@ fn a_round_begins_at_zero_and_turns_the_ring_by_its_own_samples() {
     for key in [4, 12, 4, 4, 4, 4] {
         ring.get(&key);
     }
-    // From 4 they cost 4 + 4, from 12 they would cost 1 + 4·3. With the samples of both rounds it would be 28 and 18.
+    // From 4 they cost 4 + 4, from 12 they would cost 1 + 4·3. With the samples of both rounds it
+    // would be 28 and 18.
     assert_eq!((map.head_near(2), counts()), (Some(4), vec![0, 4, 0, 0, 1]));
     drop(ring);
     map.check();

@@ -109,8 +109,8 @@ fn a_walk_through_byte_strings_can_be_left_and_taken_up_again() -> Result<(), St
     Ok(())
 }
 
-/// Regression: a walk was to be taken up at the last hash and two, as the documentation showed. At the end of the hashes
-/// that overflowed: a panic, or the walk began again.
+/// Regression: a walk was to be taken up at the last hash and two, as the documentation showed. At
+/// the end of the hashes that overflowed: a panic, or the walk began again.
 #[test]
 fn a_walk_that_is_taken_up_after_each_entry_ends_behind_the_last_hash() {
     let map = ring_of(&[2, 4, u64::MAX]);
@@ -124,8 +124,8 @@ fn a_walk_that_is_taken_up_after_each_entry_ends_behind_the_last_hash() {
     assert_eq!(keys, [2, 4, u64::MAX]);
 }
 
-/// Regression: after each key that was removed, all that were left of its hash were read. To clear a map of a
-/// hundred thousand keys of one hash took five billion steps.
+/// Regression: after each key that was removed, all that were left of its hash were read. To clear
+/// a map of a hundred thousand keys of one hash took five billion steps.
 #[test]
 fn keys_of_one_hash_are_cleared_in_few_steps_each() {
     let keys = if cfg!(miri) { 100 } else { 2000 };
@@ -162,9 +162,9 @@ fn small_values_change_in_place() {
     assert_eq!(ring.read(&1), None);
 }
 
-/// Regression: removals and replacements that depend on the value were said to be one step for values that change in
-/// place too. They are two: what changes after the value was looked at, here while it is, goes
-/// with it. Only a value that nobody changes any more is what it was seen to be.
+/// Regression: removals and replacements that depend on the value were said to be one step for
+/// values that change in place too. They are two: what changes after the value was looked at, here
+/// while it is, goes with it. Only a value that nobody changes any more is what it was seen to be.
 #[test]
 fn a_value_that_changes_after_it_was_looked_at_is_removed_all_the_same() {
     const CLOSED: u32 = u32::MAX;

@@ -1,7 +1,7 @@
 //! Larger models under many seeded schedules: tables that change size while everything goes on.
 //!
-//! Each thread owns some keys, and expects of them what one thread may expect; it reads the others' too.
-//! Reclamation is the checked one, as in [`super::models`].
+//! Each thread owns some keys, and expects of them what one thread may expect; it reads the others'
+//! too. Reclamation is the checked one, as in [`super::models`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -95,7 +95,8 @@ fn a_head_in_a_later_part_costs_nothing() {
     ring.get(&keys[2]);
     assert_eq!(map.head_near(2), Some(keys[2]));
     assert_eq!(keys.map(|key| ring.steps(&key)), [1, 2, 1]);
-    // Absent, before the first and behind the head: the search ends at the next item, and at the list's end.
+    // Absent, before the first and behind the head: the search ends at the next item, and at the
+    // list's end.
     assert_eq!((ring.steps(&0), ring.steps(&(5 * PART + 4))), (1, 2));
     // Two items at one step each: no round begins, wherever the head is.
     for _ in 0..20 {

@@ -42,8 +42,9 @@ impl Clock {
     }
 }
 
-/// Splits what was `used` by activity. `engine` is what the engine says of its own threads. Where it says
-/// nothing, or has `silent_threads` beside those, they are what is left without the clients.
+/// Splits what was `used` by activity. `engine` is what the engine says of its own threads. Where
+/// it says nothing, or has `silent_threads` beside those, they are what is left without the
+/// clients.
 pub(crate) fn split(
     used: &Clock,
     engine: Option<&ByActivity<f64>>,

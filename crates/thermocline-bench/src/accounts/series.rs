@@ -14,8 +14,9 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// What each of the times took that these are the ends of, each given as what was spent since the begin. The account of an activity
-    /// that has what is left falls again once it is known whose that was: it never was its own. So the parts add up to the last.
+    /// What each of the times took that these are the ends of, each given as what was spent since
+    /// the begin. The account of an activity that has what is left falls again once it is known
+    /// whose that was: it never was its own. So the parts add up to the last.
     pub(crate) fn parts(until: &[Self]) -> Vec<Self> {
         let mut least: Vec<Self> = Vec::with_capacity(until.len());
         for spent in until.iter().rev() {
@@ -173,7 +174,8 @@ mod tests {
         assert!(json.len() < 500_000, "{}", json.len());
     }
 
-    /// RocksDB's `other` had eleven times as many bytes by time as in all: each rise of it counted, and no fall.
+    /// RocksDB's `other` had eleven times as many bytes by time as in all: each rise of it counted,
+    /// and no fall.
     #[test]
     fn what_is_spent_by_time_is_what_is_spent_in_all() {
         let read = |read_bytes| Io {

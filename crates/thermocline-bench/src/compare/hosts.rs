@@ -24,7 +24,8 @@ pub(crate) fn between(a: &Value, b: &Value) -> Vec<String> {
     found
 }
 
-/// What differs of what both of two host records say: one that was made without a look at the disks says nothing of them.
+/// What differs of what both of two host records say: one that was made without a look at the disks
+/// says nothing of them.
 pub(crate) fn contradictions(a: &Value, b: &Value) -> Vec<String> {
     match a.is_null() || b.is_null() {
         true => Vec::new(),

@@ -82,8 +82,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Names of cells that are slower beyond noise and by more than `percent`, and of those that B lacks: one that
-    /// fails is no better than a slow one.
+    /// Names of cells that are slower beyond noise and by more than `percent`, and of those that B
+    /// lacks: one that fails is no better than a slow one.
     pub fn regressions(&self, percent: f64) -> Vec<String> {
         let slower = self.cells.iter().filter(|cell| cell.regressed(percent));
         let slower = slower.map(|cell| cell.cell.clone());
@@ -97,8 +97,8 @@ impl Comparison {
 /// Compares what `args` name, and writes the page if one is asked for.
 ///
 /// # Errors
-/// [`BadArguments`] when the two cannot be compared: another format, other machines, nothing in common, a directory
-/// against a file; and when the page cannot be written.
+/// [`BadArguments`] when the two cannot be compared: another format, other machines, nothing in
+/// common, a directory against a file; and when the page cannot be written.
 pub fn compare(args: &CompareArgs) -> Result<Comparison> {
     let comparison = read_and_compare(args).map_err(BadArguments::new)?;
     if let Some(path) = &args.html {
@@ -247,8 +247,8 @@ fn loaders<'a>(before: &'a Run, after: &'a Run) -> Option<[&'a LoadedBy; 2]> {
     Some([before.loaded_by.as_ref()?, after.loaded_by.as_ref()?])
 }
 
-/// Whether the two states are of different programs, and one of them is not of the program that ran on it. Builds that are
-/// compared may each load their own.
+/// Whether the two states are of different programs, and one of them is not of the program that ran
+/// on it. Builds that are compared may each load their own.
 fn were_loaded_by_others(a: &Cell, b: &Cell) -> bool {
     let Some((before, after)) = a.first().zip(b.first()) else {
         return false;

@@ -6,8 +6,8 @@
 //! blocks hardly. That does not know what differs from run to run, so it is too small rather than
 //! too large.
 //!
-//! The noise of a ratio is the width of the 95 % interval of Welch's test: both errors together, times
-//! Student's t for the degrees of freedom that few values leave.
+//! The noise of a ratio is the width of the 95 % interval of Welch's test: both errors together,
+//! times Student's t for the degrees of freedom that few values leave.
 
 use crate::results::{Cell, Run};
 
@@ -116,7 +116,8 @@ mod tests {
 
     #[test]
     fn repeats_give_welchs_interval() {
-        // Two values one apart from their mean: deviation sqrt 2, error 1, of 100: 1 %; two degrees together.
+        // Two values one apart from their mean: deviation sqrt 2, error 1, of 100: 1 %; two degrees
+        // together.
         let one = error(&[99.0, 101.0]);
         assert!((one.share - 0.01).abs() < 1e-12 && !one.of_blocks);
         let noise = together(one, one);

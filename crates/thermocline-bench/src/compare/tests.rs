@@ -93,7 +93,8 @@ fn work_that_was_not_the_same_is_named() {
         !warnings.iter().any(|w| w.contains("scan length")),
         "{warnings:?}"
     );
-    // What is added to each operation of an emulated disk was not read: more of it looked like a slower engine.
+    // What is added to each operation of an emulated disk was not read: more of it looked like a
+    // slower engine.
     let latency = json!({"secs": 0, "nanos": 5_000_000});
     let slower = |run: &mut Value| run["settings"]["slow_device"]["latency"] = latency;
     let warnings = compared(slower).unwrap().warnings;
@@ -103,8 +104,8 @@ fn work_that_was_not_the_same_is_named() {
     );
 }
 
-/// A build with flags that turn techniques off lists them all in each result, and a default one none: beside each other they were
-/// said to have other settings, where nothing was set.
+/// A build with flags that turn techniques off lists them all in each result, and a default one
+/// none: beside each other they were said to have other settings, where nothing was set.
 #[test]
 fn techniques_differ_where_one_was_turned_off_and_not_where_one_could_be() {
     let named = |experiments: Value| {
@@ -128,7 +129,8 @@ fn techniques_differ_where_one_was_turned_off_and_not_where_one_could_be() {
     }
 }
 
-/// Who had loaded a state was recorded and not read: a run on another engine's state looked like one that had become slower.
+/// Who had loaded a state was recorded and not read: a run on another engine's state looked like
+/// one that had become slower.
 #[test]
 fn states_are_told_apart_where_it_is_known_who_loaded_them() {
     for (commit, loaded_by) in [
@@ -251,7 +253,8 @@ fn nothing_in_common_is_refused() {
     );
 }
 
-/// A cell that one side ran and the other loaded only was left out without a word, and --fail-on-regression passed.
+/// A cell that one side ran and the other loaded only was left out without a word, and
+/// --fail-on-regression passed.
 #[test]
 fn a_cell_of_which_nothing_can_be_compared_is_named() {
     let home = tempfile::tempdir().unwrap();

@@ -41,7 +41,8 @@ pub struct DemoArgs {
 /// are emulated, one for each.
 ///
 /// # Errors
-/// The engine's and the file system's; wrong answers; [`NotShown`] when nobody reads what it prints.
+/// The engine's and the file system's; wrong answers; [`NotShown`] when nobody reads what it
+/// prints.
 pub fn demo(args: &DemoArgs) -> Result<[Report; 2]> {
     let begin = Instant::now();
     let all = Duration::from_secs(args.seconds);

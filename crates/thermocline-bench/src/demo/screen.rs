@@ -53,7 +53,8 @@ impl Screen {
         }
     }
 
-    /// Prints a line. What becomes of it is for [`Screen::shown`] to say: whoever has a line is in the midst of something.
+    /// Prints a line. What becomes of it is for [`Screen::shown`] to say: whoever has a line is in
+    /// the midst of something.
     pub(super) fn say(&mut self, line: &str) {
         if self.failed.is_none() {
             let mut out = io::stdout();

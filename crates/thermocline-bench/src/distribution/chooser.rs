@@ -168,8 +168,9 @@ mod tests {
         counts.iter().sum::<u64>() as f64 / DRAWS as f64
     }
 
-    /// The rest was uniform on all records, of the hot set too: it had 95.25 % of the operations, and a store that keeps it
-    /// answered a quarter of a percent more than the paper's (HotRAP, §4.2) can.
+    /// The rest was uniform on all records, of the hot set too: it had 95.25 % of the operations,
+    /// and a store that keeps it answered a quarter of a percent more than the paper's (HotRAP,
+    /// §4.2) can.
     #[test]
     fn a_hotspot_sends_95_percent_to_its_set_uniformly_and_the_rest_elsewhere() {
         let counts = counts("hotspot-5", RECORDS);

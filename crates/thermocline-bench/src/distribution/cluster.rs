@@ -52,14 +52,15 @@ impl Cluster {
         1.0 - self.reads
     }
 
-    /// Share of operations that bring a key into the working set: every key that has more accesses than one comes once, of so
-    /// many operations as a key has accesses on average. Only a write can.
+    /// Share of operations that bring a key into the working set: every key that has more accesses
+    /// than one comes once, of so many operations as a key has accesses on average. Only a write
+    /// can.
     pub(crate) fn entering_share(&self) -> f64 {
         ((1.0 - self.one_hit_share) / self.mean_frequency).min(self.write_share())
     }
 
-    /// Share of reads and updates on keys with one access. In the cluster it is one of all operations: with those that bring
-    /// keys in aside, the generator has less.
+    /// Share of reads and updates on keys with one access. In the cluster it is one of all
+    /// operations: with those that bring keys in aside, the generator has less.
     pub(crate) fn one_hit_accesses(&self) -> f64 {
         self.one_hit_share / self.mean_frequency
     }

@@ -2,11 +2,11 @@
 //!
 //! Syntax: stages separated by commas, each `NAME` or `NAME@SHARE%`; stages without a share split
 //! what the others leave. Or each `NAME@TIME`: the run is as long as all of them. Names:
-//! `hotspot-N` (95 % of operations uniform on N % of the records, the rest uniform on the others; `hotspot-N+M` puts that part M %
-//! further on, so that a stage can have another hot set of the same size), `zipfian:THETA`,
-//! `shifting-zipfian:THETA/N` (N % of the ranks pass to other records in a million draws),
-//! `uniform`, `latest`, and two fitted to recorded traffic: `ranks:FILE` and `cluster:NAME`.
-//! `dynamic` stands for seven stages.
+//! `hotspot-N` (95 % of operations uniform on N % of the records, the rest uniform on the others;
+//! `hotspot-N+M` puts that part M % further on, so that a stage can have another hot set of the
+//! same size), `zipfian:THETA`, `shifting-zipfian:THETA/N` (N % of the ranks pass to other records
+//! in a million draws), `uniform`, `latest`, and two fitted to recorded traffic: `ranks:FILE` and
+//! `cluster:NAME`. `dynamic` stands for seven stages.
 
 mod chooser;
 mod cluster;
@@ -38,7 +38,8 @@ pub enum Shape {
         /// The exponent.
         theta: f64,
     },
-    /// Zipf-distributed ranks that pass from record to record as they are drawn: by every operation but an insertion.
+    /// Zipf-distributed ranks that pass from record to record as they are drawn: by every operation
+    /// but an insertion.
     ShiftingZipfian {
         /// The exponent.
         theta: f64,

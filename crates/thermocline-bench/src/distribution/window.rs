@@ -154,9 +154,9 @@ mod tests {
         (shares.sunk().unwrap(), shares.hot().unwrap())
     }
 
-    /// The paper finds a high share of reads of sunk records in clusters 11 and 17, a middle
-    /// one in 19, 16 and 53, a low one in 10 and 29: here a twentieth at most. The table does not tell enough for 11 and 16:
-    /// their hottest keys are written as often here as they are popular.
+    /// The paper finds a high share of reads of sunk records in clusters 11 and 17, a middle one in
+    /// 19, 16 and 53, a low one in 10 and 29: here a twentieth at most. The table does not tell
+    /// enough for 11 and 16: their hottest keys are written as often here as they are popular.
     #[test]
     fn fitted_clusters_read_sunk_records_as_the_paper_found() {
         for (name, least, most) in [

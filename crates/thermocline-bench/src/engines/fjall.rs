@@ -29,13 +29,15 @@ const WORKERS: usize = 3;
 const QUIET_LOOKS: u32 = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// With 30 runs in L0 fjall 3.1.13 halts writers until a compaction comes, but only a flush asks for one, and what it asks for is
-/// forgotten if a compaction has L0 or the queue is full, or spent on another level that is fuller: then they wait for ever. So they
-/// wait here before it comes to that, and have L0 compacted themselves. At 20 fjall begins to slow them down, and what is frozen
+/// With 30 runs in L0 fjall 3.1.13 halts writers until a compaction comes, but only a flush asks
+/// for one, and what it asks for is forgotten if a compaction has L0 or the queue is full, or spent
+/// on another level that is fuller: then they wait for ever. So they wait here before it comes to
+/// that, and have L0 compacted themselves. At 20 fjall begins to slow them down, and what is frozen
 /// by then is a few tables more.
 const FULL_L0: usize = 20;
 
-/// Versions from this one on are kept by a compaction that writers run: all. Those of fjall drop what nobody sees.
+/// Versions from this one on are kept by a compaction that writers run: all. Those of fjall drop
+/// what nobody sees.
 const KEPT_FROM: SeqNo = 0;
 
 /// One keyspace on the slow disk.
@@ -94,7 +96,8 @@ fn options(settings: &Settings) -> KeyspaceCreateOptions {
         ))
         .data_block_size_policy(BlockSizePolicy::all(settings.block_size_slow as u32))
         .data_block_compression_policy(CompressionPolicy::disabled())
-        // Kept with the keyspace, and so of whoever made it: the bench persists by itself, as each run's settings want it.
+        // Kept with the keyspace, and so of whoever made it: the bench persists by itself, as each
+        // run's settings want it.
         .manual_journal_persist(true)
 }
 
@@ -141,7 +144,8 @@ impl Store {
         self.db.active_compactions() > 0 || self.db.outstanding_flushes() > 0
     }
 
-    /// Waits while L0 is full, and compacts when nobody does: as often as it takes, since each time the fullest level is chosen.
+    /// Waits while L0 is full, and compacts when nobody does: as often as it takes, since each time
+    /// the fullest level is chosen.
     fn wait_for_room(&self) -> Result<()> {
         while self.keyspace.l0_table_count() >= FULL_L0 {
             if !self.is_busy()
@@ -302,8 +306,8 @@ mod tests {
         }
     }
 
-    /// fjall keeps with a keyspace whether it hands each write to the system: a run had the durability of whoever had loaded its
-    /// state, whatever its own settings and its report said.
+    /// fjall keeps with a keyspace whether it hands each write to the system: a run had the
+    /// durability of whoever had loaded its state, whatever its own settings and its report said.
     #[test]
     fn writes_are_as_durable_as_the_run_wants_them() {
         let key = b"of the run";
@@ -373,9 +377,10 @@ mod tests {
         }
     }
 
-    /// A load of 11 GB stood still after 6.6: L0 was full, and every flush had asked for a compaction already. That state,
-    /// from tables that come while a compaction has L0. Another one stood still after 9 though a writer went on to have more
-    /// flushed: what that asked for went to another level, and fjall halted the writer.
+    /// A load of 11 GB stood still after 6.6: L0 was full, and every flush had asked for a
+    /// compaction already. That state, from tables that come while a compaction has L0. Another one
+    /// stood still after 9 though a writer went on to have more flushed: what that asked for went
+    /// to another level, and fjall halted the writer.
     #[test]
     fn writers_are_not_halted_for_good() {
         let flags = "--engine fjall --data-size 4MiB --memory 4MiB";

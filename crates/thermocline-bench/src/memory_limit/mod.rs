@@ -23,8 +23,8 @@ const PREFIX: &str = "thermocline-bench-";
 /// Those of processes whose children are limited go on so.
 const OF_PARENT: &str = "thermocline-bench-parent-";
 
-/// Limits this process and the page cache of what it reads and writes from now on to `bytes`, until the
-/// group is dropped. What it holds already does not count.
+/// Limits this process and the page cache of what it reads and writes from now on to `bytes`, until
+/// the group is dropped. What it holds already does not count.
 ///
 /// # Errors
 /// No cgroups, or no permission: what to do about it.
@@ -49,9 +49,9 @@ fn try_limit(bytes: u64) -> Result<OwnGroup> {
     Ok(group)
 }
 
-/// Makes room for a limited child, where that takes some: a cgroup of version 2 has processes or divides a
-/// controller among its children, not both. So this process goes into a group beside its child's, until that is
-/// dropped.
+/// Makes room for a limited child, where that takes some: a cgroup of version 2 has processes or
+/// divides a controller among its children, not both. So this process goes into a group beside its
+/// child's, until that is dropped.
 ///
 /// # Errors
 /// No cgroups, or no permission.

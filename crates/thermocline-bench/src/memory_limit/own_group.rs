@@ -42,7 +42,8 @@ impl OwnGroup {
     /// Lets the group have a limit of its own. With version 1 it has.
     ///
     /// # Errors
-    /// Other processes are where it was made, or the limits are not this group's to divide: what to do about it.
+    /// Other processes are where it was made, or the limits are not this group's to divide: what to
+    /// do about it.
     pub(super) fn divide(&self) -> Result<()> {
         let Home {
             version,
@@ -62,8 +63,8 @@ impl OwnGroup {
              `systemd-run --scope` or `scripts/slow-disk exec`",
             file.display()
         );
-        // A group of version 2 has processes or divided controllers, not both: this process has left, and
-        // as a child it stays within all other limits.
+        // A group of version 2 has processes or divided controllers, not both: this process has
+        // left, and as a child it stays within all other limits.
         write(&dir.join(DIVIDED), format!("+{controller}")).context(
             "other processes are in the same cgroup; start this one in its own, as by \
              `systemd-run --scope` or `scripts/slow-disk exec`",
@@ -80,8 +81,8 @@ impl Drop for OwnGroup {
             controller,
         } = &self.home;
         if *version == Version::Two {
-            // The process cannot go back while it is on. Off already, if it never came to that; still on, where a
-            // child was killed.
+            // The process cannot go back while it is on. Off already, if it never came to that;
+            // still on, where a child was killed.
             let _ = write(&dir.join(DIVIDED), format!("-{controller}"));
         }
         // What fails here the next run removes, once this process has ended.
@@ -119,8 +120,8 @@ mod tests {
     }
 
     impl Scene {
-        /// None where this system has no such groups, offers none of the `controllers`, or this user may not make any.
-        /// The rule is the same for all of them.
+        /// None where this system has no such groups, offers none of the `controllers`, or this
+        /// user may not make any. The rule is the same for all of them.
         fn new() -> Option<Self> {
             let root = root_of_version_two()?;
             let controllers = ["memory", "hugetlb"];
@@ -183,7 +184,8 @@ mod tests {
         text.lines().map(|line| line.parse().unwrap()).collect()
     }
 
-    /// A suite stayed in the group that its cells were to divide, so that with version 2 none of fjall's could be measured.
+    /// A suite stayed in the group that its cells were to divide, so that with version 2 none of
+    /// fjall's could be measured.
     #[test]
     fn a_child_has_a_limit_once_its_parent_has_made_room() {
         let Some(scene) = Scene::new() else {

@@ -1,7 +1,8 @@
 //! The HTML of a report.
 //!
-//! Templates are checked by the compiler and escape what is put into them. What goes in as it is are drawings, whose text the
-//! drawing library escapes, and the rows of tables, whose cells are escaped one by one.
+//! Templates are checked by the compiler and escape what is put into them. What goes in as it is
+//! are drawings, whose text the drawing library escapes, and the rows of tables, whose cells are
+//! escaped one by one.
 
 use anyhow::Result;
 use maud::{DOCTYPE, Markup, PreEscaped, html};

@@ -20,8 +20,8 @@ use sections::{Detail, Section};
 /// A page has to be mailed, and to open on a phone.
 const MAX_PAGE: usize = 1 << 20;
 
-/// The first with which the page is small enough is taken. What has stages is thinned last: a stage's course is what it is there
-/// for, and of `dynamic@300s` 480 points have 5 s each.
+/// The first with which the page is small enough is taken. What has stages is thinned last: a
+/// stage's course is what it is there for, and of `dynamic@300s` 480 points have 5 s each.
 const DETAIL: [Detail; 6] = [
     Detail::new(120, 480),
     Detail::new(60, 480),
@@ -46,8 +46,8 @@ pub struct ReportArgs {
 /// result directory. Returns what was written.
 ///
 /// # Errors
-/// [`BadArguments`] when there is no such directory, or one of another format; when no run has finished, and when the
-/// files cannot be written.
+/// [`BadArguments`] when there is no such directory, or one of another format; when no run has
+/// finished, and when the files cannot be written.
 pub fn report(args: &ReportArgs) -> Result<Vec<PathBuf>> {
     let results = Results::read(&args.dir).map_err(BadArguments::new)?;
     ensure!(
@@ -245,8 +245,8 @@ mod tests {
         assert_eq!(last, ["commit first", "commit second"]);
     }
 
-    /// The table had the suite's settings, whatever a group had instead: a cache of 64 MiB was said of a cell with one of
-    /// 600 MiB, and a warm-up of 20 s of one with 120.
+    /// The table had the suite's settings, whatever a group had instead: a cache of 64 MiB was said
+    /// of a cell with one of 600 MiB, and a warm-up of 20 s of one with 120.
     #[test]
     fn what_a_group_was_given_instead_is_not_said_of_every_cell() {
         let home = tempfile::tempdir().unwrap();

@@ -138,8 +138,8 @@ pub(super) fn machine(results: &Results) -> Markup {
     }
 }
 
-/// Those of the suite's settings that are in the command line of each cell: engines and groups may have others instead. Of an
-/// engine that is not held to the memory it is there for nothing.
+/// Those of the suite's settings that are in the command line of each cell: engines and groups may
+/// have others instead. Of an engine that is not held to the memory it is there for nothing.
 fn given_alike(results: &Results) -> Value {
     let commands = results.cells.iter();
     let commands: Vec<Vec<String>> = commands

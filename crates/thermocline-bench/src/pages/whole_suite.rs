@@ -1,4 +1,5 @@
-//! Tests of the report on a suite as large as `paper-small`: it is one page, and what it is for is still in it.
+//! Tests of the report on a suite as large as `paper-small`: it is one page, and what it is for is
+//! still in it.
 
 use serde_json::{Value, json};
 
@@ -7,7 +8,8 @@ use crate::results::tests::{value, write as write_results};
 
 const ENGINES: [&str; 4] = ["hotrap", "flash-cache", "rocksdb", "rocksdb-fast-only"];
 
-/// The activities that an engine tells of: of processor time, of the fast disk, and of the slow one.
+/// The activities that an engine tells of: of processor time, of the fast disk, and of the slow
+/// one.
 fn activities(engine: &str) -> [&'static str; 3] {
     match engine {
         "hotrap" => [
@@ -196,8 +198,8 @@ fn of_stages(sections: &[Section]) -> (usize, Vec<u8>) {
     (plot.table.rows.len(), plot.png().unwrap())
 }
 
-/// Of 90 cells a page had a tenth of its points left: one in 44 s, where stages change each 300 s, and in the images too, which
-/// have no limit.
+/// Of 90 cells a page had a tenth of its points left: one in 44 s, where stages change each 300 s,
+/// and in the images too, which have no limit.
 #[test]
 fn the_page_of_a_whole_suite_has_the_stages_in_steps_of_five_seconds() {
     let results = results();
@@ -211,8 +213,8 @@ fn the_page_of_a_whole_suite_has_the_stages_in_steps_of_five_seconds() {
     assert!(rows >= 2100 / 5, "{rows} rows, {fits:?}");
 }
 
-/// Images were drawn with what points a page had room for, and later with those of the most detailed page: of runs in stages
-/// one in 5 s.
+/// Images were drawn with what points a page had room for, and later with those of the most
+/// detailed page: of runs in stages one in 5 s.
 #[test]
 fn images_have_every_sample() {
     let home = tempfile::tempdir().unwrap();

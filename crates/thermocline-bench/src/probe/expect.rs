@@ -13,8 +13,9 @@ use crate::settings::SlowDevice;
 /// How far what is measured may be off.
 const TOLERANCE: f64 = 0.25;
 
-/// The most that one operation of a device reads: the kernel splits a longer read where it would have more than 128 segments, and
-/// the memory of a large one is pages of 4 KiB that lie apart. Each part counts against a limit of operations.
+/// The most that one operation of a device reads: the kernel splits a longer read where it would
+/// have more than 128 segments, and the memory of a large one is pages of 4 KiB that lie apart.
+/// Each part counts against a limit of operations.
 const LONGEST_READ: u64 = 512 << 10;
 
 /// How often a disk is measured, at most, that is not as expected for what may pass.
@@ -28,8 +29,8 @@ pub struct ExpectArgs {
     #[arg(long, value_name = "N")]
     pub expect_slow_iops: Option<u64>,
 
-    /// Measure before the run that the slow disk reads so many bytes per second, and writes no more,
-    /// and refuse to run when it is off by more than a quarter
+    /// Measure before the run that the slow disk reads so many bytes per second, and writes no
+    /// more, and refuse to run when it is off by more than a quarter
     #[arg(long, value_parser = size, value_name = "SIZE")]
     pub expect_slow_bandwidth: Option<u64>,
 }
@@ -68,8 +69,9 @@ impl ExpectArgs {
 }
 
 impl Expected {
-    /// Measures the slow disk, which takes some ten seconds, and up to three times if what is wrong may
-    /// pass. While a store `is_busy` on it, that it is too slow means nothing. Returns what was measured last.
+    /// Measures the slow disk, which takes some ten seconds, and up to three times if what is wrong
+    /// may pass. While a store `is_busy` on it, that it is too slow means nothing. Returns what was
+    /// measured last.
     ///
     /// # Errors
     /// The disk cannot be measured; [`BadArguments`] if it is not as expected.
@@ -124,8 +126,9 @@ impl Expected {
         // An emulation limits writes as well. Many disks write slower than they read.
         if let Some((expected, measured)) = self.bandwidth.zip(probe.sequential_write_bytes_s) {
             let refusal = check(flag, "writes", [0, expected], measured, is_busy, bytes);
-            // The kernel grants some tenths of a second in advance, and what the probe writes may take five: of 66 probes
-            // under limits the middle one had 1.03 of them, and one had 1.29.
+            // The kernel grants some tenths of a second in advance, and what the probe writes may
+            // take five: of 66 probes under limits the middle one had 1.03 of them, and one had
+            // 1.29.
             refusals.extend(refusal.map(|refusal| Refusal {
                 may_pass: true,
                 ..refusal
@@ -137,7 +140,8 @@ impl Expected {
     }
 }
 
-/// What is wrong if what was `measured` of `what` is not about `expected`, or about the less that can be reached of it.
+/// What is wrong if what was `measured` of `what` is not about `expected`, or about the less that
+/// can be reached of it.
 fn check(
     flag: &str,
     what: &str,
@@ -210,8 +214,9 @@ mod tests {
         );
     }
 
-    /// A disk under the limits of figure 16, 400 operations and 260 MiB a second, reads 200 MiB a second at most: each of its
-    /// operations has 512 KiB. It was refused as too slow for having 193.8.
+    /// A disk under the limits of figure 16, 400 operations and 260 MiB a second, reads 200 MiB a
+    /// second at most: each of its operations has 512 KiB. It was refused as too slow for having
+    /// 193.8.
     #[test]
     fn no_more_bytes_are_wanted_than_the_operations_can_have() {
         let figure_16 = expected(Some(400), Some(260 << 20));
@@ -236,7 +241,8 @@ mod tests {
         let error = expected.compare(&probe, false).unwrap_err().why;
         assert!(error.contains("it is a tmpfs"), "{error}");
     }
-    /// Has a disk checked that was `measured` so, one time after the other. What came of it, and how often it was measured.
+    /// Has a disk checked that was `measured` so, one time after the other. What came of it, and
+    /// how often it was measured.
     fn check_all(expected: &Expected, measured: &[DiskProbe]) -> (Result<DiskProbe>, usize) {
         let mut looks = measured.iter();
         let checked = expected.check_by(false, || {
@@ -246,7 +252,8 @@ mod tests {
         (checked, measured.len() - looks.len())
     }
 
-    /// One look at a disk that something else was using, 323 MB a second of 500, ended a suite of hours.
+    /// One look at a disk that something else was using, 323 MB a second of 500, ended a suite of
+    /// hours.
     #[test]
     fn a_disk_that_is_slower_for_a_moment_is_measured_again() {
         let expected = expected(None, Some(500_000_000));
@@ -283,7 +290,8 @@ mod tests {
         }
     }
 
-    /// Limits on reads alone were taken for a slow disk, and cells that write were measured as if on one.
+    /// Limits on reads alone were taken for a slow disk, and cells that write were measured as if
+    /// on one.
     #[test]
     fn a_disk_without_a_limit_on_writes_is_refused() {
         let both = expected(Some(5000), Some(500_000_000));

@@ -68,15 +68,15 @@ impl LoadedBy {
 pub struct Report {
     /// Version of this program.
     pub version: &'static str,
-    /// The commit of the repository that its sources lay in when it was built, "-modified" behind it where files
-    /// were; none outside of one.
+    /// The commit of the repository that its sources lay in when it was built, "-modified" behind
+    /// it where files were; none outside of one.
     pub commit: Option<&'static str>,
     /// The command line of this process, without where the results go.
     pub command: String,
     /// The engine.
     pub engine: String,
-    /// What workloads and distributions mean: it is raised when any of them comes to mean something else. Results of before it
-    /// was recorded are of 1.
+    /// What workloads and distributions mean: it is raised when any of them comes to mean something
+    /// else. Results of before it was recorded are of 1.
     pub workloads: u32,
     /// The workload; "trace" for a replay.
     pub workload: String,
@@ -162,8 +162,8 @@ pub struct Report {
     pub compactions: Option<Vec<LevelCompactions>>,
     /// Bytes written to all disks during the run, per byte handed in.
     pub write_amplification: Option<f64>,
-    /// Bytes on all tiers at the end, per byte of the records that exist. After a trace that deletes any it is not known
-    /// how many those are.
+    /// Bytes on all tiers at the end, per byte of the records that exist. After a trace that
+    /// deletes any it is not known how many those are.
     pub space_amplification: Option<f64>,
     /// Time that writers were held back during the run, in seconds of all threads.
     pub stall_seconds: Option<f64>,

@@ -5,7 +5,8 @@ use serde::Serialize;
 use crate::accounts::ActivitySeries;
 use crate::run::{Second, WarmedUp};
 
-/// The part before the run: in the run's own figures nothing of it counts. `null`, or empty, without one.
+/// The part before the run: in the run's own figures nothing of it counts. `null`, or empty,
+/// without one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct WarmUpResult {
     /// Operations.

@@ -1,7 +1,7 @@
 //! Which commits the programs behind a result directory were built from.
 //!
-//! A directory may be filled in several sittings, the program changed in between: then bars beside each other are
-//! of different programs, and a reader has to be told.
+//! A directory may be filled in several sittings, the program changed in between: then bars beside
+//! each other are of different programs, and a reader has to be told.
 
 use std::collections::BTreeMap;
 use std::fmt;

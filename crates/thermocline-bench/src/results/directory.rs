@@ -13,7 +13,8 @@ use crate::compare::hosts;
 /// The layout that this program reads and writes.
 const FORMAT: u64 = 1;
 
-/// More repeats of a cell than that nobody measures: each is looked for, and a damaged number would have billions looked for.
+/// More repeats of a cell than that nobody measures: each is looked for, and a damaged number would
+/// have billions looked for.
 pub(crate) const MOST_REPEATS: u32 = 10_000;
 
 /// What a suite left behind.
@@ -91,8 +92,9 @@ impl Results {
     /// Reads the result directory at `path`.
     ///
     /// # Errors
-    /// There is no such directory, it was written in another format, a file in it is not what a suite writes, or its runs are of
-    /// different machines, or of workloads that meant different things.
+    /// There is no such directory, it was written in another format, a file in it is not what a
+    /// suite writes, or its runs are of different machines, or of workloads that meant different
+    /// things.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let file = path.join("suite.json");
         let text = fs::read_to_string(&file).with_context(|| {
@@ -257,8 +259,9 @@ pub(crate) mod tests {
         assert!(results.probe["fast"].is_object());
     }
 
-    /// Reading stopped at the first repeat that was missing. If that was the first of three, the cell counted as not
-    /// finished: `report` left it out, and `compare --fail-on-regression` passed whatever the other two said.
+    /// Reading stopped at the first repeat that was missing. If that was the first of three, the
+    /// cell counted as not finished: `report` left it out, and `compare --fail-on-regression`
+    /// passed whatever the other two said.
     #[test]
     fn a_repeat_that_failed_does_not_hide_the_others() {
         let home = tempfile::tempdir().unwrap();
@@ -271,7 +274,8 @@ pub(crate) mod tests {
         assert!(ops_s.eq([Some(2.0), Some(3.0)]));
     }
 
-    /// A result that was copied from another machine's directory stood beside those of this one, and the report named one machine.
+    /// A result that was copied from another machine's directory stood beside those of this one,
+    /// and the report named one machine.
     #[test]
     fn results_of_two_machines_are_not_mixed() {
         let home = tempfile::tempdir().unwrap();
@@ -289,7 +293,8 @@ pub(crate) mod tests {
         );
     }
 
-    /// Results of hotspots as they once were stood beside those of hotspots as they are, under the same command lines.
+    /// Results of hotspots as they once were stood beside those of hotspots as they are, under the
+    /// same command lines.
     #[test]
     fn results_of_workloads_that_meant_something_else_are_not_mixed() {
         let home = tempfile::tempdir().unwrap();

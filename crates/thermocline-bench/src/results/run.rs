@@ -28,7 +28,8 @@ pub(crate) struct Run {
     pub(crate) workload: String,
     /// The distribution, or the trace.
     pub(crate) distribution: String,
-    /// Who loaded the state that it ran on, if that was recorded: where records lay at first follows from that.
+    /// Who loaded the state that it ran on, if that was recorded: where records lay at first
+    /// follows from that.
     pub(crate) loaded_by: Option<LoadedBy>,
     /// Records loaded.
     pub(crate) records: u64,
@@ -193,14 +194,15 @@ pub(crate) struct Settings {
     /// Emulation of a slower device.
     #[serde(default)]
     pub(crate) slow_device: SlowDevice,
-    /// Techniques turned off, by the name of their flag: `true`, or a choice or a number other than the usual.
+    /// Techniques turned off, by the name of their flag: `true`, or a choice or a number other than
+    /// the usual.
     #[serde(default)]
     pub(crate) experiments: BTreeMap<String, Value>,
 }
 
 impl Settings {
-    /// Whether the store was given the same, whatever technique was turned off: a build that can turn them off lists all of them
-    /// in each result, and one that cannot lists none.
+    /// Whether the store was given the same, whatever technique was turned off: a build that can
+    /// turn them off lists all of them in each result, and one that cannot lists none.
     pub(crate) fn are_alike(&self, other: &Self) -> bool {
         let given = |settings: &Self| Self {
             experiments: BTreeMap::new(),
@@ -294,13 +296,14 @@ impl Run {
         of_reads(&self.last_tenth.as_ref()?.latencies)
     }
 
-    /// Whether its engine was held to the memory of its settings. RocksDB is not given it: its filters and indexes come beside the
-    /// caches and memtables that all have.
+    /// Whether its engine was held to the memory of its settings. RocksDB is not given it: its
+    /// filters and indexes come beside the caches and memtables that all have.
     pub(crate) fn is_held_to_memory(&self) -> bool {
         self.memory_limited != Some(false) && !self.engine.starts_with("rocksdb")
     }
 
-    /// Whether all that it did since its store was opened is recorded: runs of before warm-ups were have their own part only.
+    /// Whether all that it did since its store was opened is recorded: runs of before warm-ups were
+    /// have their own part only.
     pub(crate) fn is_recorded_whole(&self) -> bool {
         self.warm_up_seconds.is_none() || self.warm_up_ops.is_some()
     }

@@ -130,7 +130,8 @@ mod tests {
         }
     }
 
-    /// The clients went on, and the scope waited for them: a closed pipe that a line was printed to made the demo endless.
+    /// The clients went on, and the scope waited for them: a closed pipe that a line was printed to
+    /// made the demo endless.
     #[test]
     fn a_watch_that_panics_ends_the_clients() {
         let long = plan("--data-size 10kB --duration 1h");

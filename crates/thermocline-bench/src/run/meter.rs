@@ -1,12 +1,13 @@
 //! Processor time of a client's calls, by sampling.
 //!
 //! The clock of a thread's processor time is a system call, dearer than many a read that the cache
-//! answers. So of many calls few are measured. Which call is measured next is drawn at random before
-//! any of those up to it is made, and it stands for all of these. Neither what a call takes nor when it
-//! comes makes it more likely to be measured: the first one after a wait, which finds cold caches,
-//! would be if time decided. When calls are few all are measured, because then the clock costs nothing
-//! that counts. How many there are is told by whole [`WINDOW`]s, so that it hardly follows the position
-//! in a burst. What is missing are the calls after the last measured one, fewer than twice [`EVERY`].
+//! answers. So of many calls few are measured. Which call is measured next is drawn at random
+//! before any of those up to it is made, and it stands for all of these. Neither what a call takes
+//! nor when it comes makes it more likely to be measured: the first one after a wait, which finds
+//! cold caches, would be if time decided. When calls are few all are measured, because then the
+//! clock costs nothing that counts. How many there are is told by whole [`WINDOW`]s, so that it
+//! hardly follows the position in a burst. What is missing are the calls after the last measured
+//! one, fewer than twice [`EVERY`].
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -96,8 +97,8 @@ pub(super) struct Meter<'a> {
 }
 
 impl<'a> Meter<'a> {
-    /// `seed` is of the numbers that tell which calls are measured: other ones than those that choose
-    /// the calls.
+    /// `seed` is of the numbers that tell which calls are measured: other ones than those that
+    /// choose the calls.
     pub(super) fn new(tally: &'a Tally, seed: u64) -> Self {
         Self {
             tally,
@@ -186,12 +187,14 @@ mod tests {
         assert_eq!(measured[0], 6400);
         assert!((160..240).contains(&measured[1]), "{measured:?}");
         let [reads, writes] = seconds(&tally);
-        // 12,800 calls of 20 us, 3200 of 40 us; a little more for the clock, and fewer than 64 less for the last gap.
+        // 12,800 calls of 20 us, 3200 of 40 us; a little more for the clock, and fewer than 64 less
+        // for the last gap.
         assert!((0.25..0.5).contains(&reads), "{reads}");
         assert!((0.125..0.25).contains(&writes), "{writes}");
     }
 
-    /// The first call of a burst was always measured, and stood for those at the end of the one before it.
+    /// The first call of a burst was always measured, and stood for those at the end of the one
+    /// before it.
     #[test]
     fn the_first_call_after_a_wait_counts_no_more_than_others() {
         let tally = Tally::new();

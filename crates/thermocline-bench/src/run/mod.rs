@@ -50,7 +50,8 @@ fn no_latencies() -> Latencies {
 /// What a run found.
 pub(crate) struct Measured {
     pub(crate) ops: u64,
-    /// Records that exist at the end. Those that a trace deletes and writes again are not followed: then it is not known.
+    /// Records that exist at the end. Those that a trace deletes and writes again are not followed:
+    /// then it is not known.
     pub(crate) records: Option<u64>,
     pub(crate) seconds: f64,
     /// The part before, if there was one.
@@ -93,8 +94,9 @@ impl WarmedUp {
     }
 }
 
-/// Runs the plan's operations on a loaded store and tells `watch` about it every second.
-/// What comes before the measured part is recorded apart. In the run's own figures its wrong answers count, and nothing else.
+/// Runs the plan's operations on a loaded store and tells `watch` about it every second. What comes
+/// before the measured part is recorded apart. In the run's own figures its wrong answers count,
+/// and nothing else.
 pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> Result<Measured> {
     let mut shared = Shared::new(plan, engine);
     let mut warmed_up = None;
@@ -125,7 +127,8 @@ pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -
         cpu_seconds: timeline.used().process,
         spent: timeline.spent(),
         spent_by_second: timeline.spent_by_second(),
-        // Not asked for anew: an engine may work on in the background, and what it was for is of the last sample.
+        // Not asked for anew: an engine may work on in the background, and what it was for is of
+        // the last sample.
         counters: timeline.counters(),
         stages: timeline.stages(&shared),
         last_tenth: timeline.last_tenth(),
@@ -252,7 +255,8 @@ mod tests {
         }
     }
 
-    /// What a compaction wrote between the last sample and the end was in the one and not in the other.
+    /// What a compaction wrote between the last sample and the end was in the one and not in the
+    /// other.
     #[test]
     fn totals_and_their_parts_are_of_the_same_time() {
         let measured = run("--ops 1000", Lie::None);
@@ -262,7 +266,8 @@ mod tests {
         assert_eq!(parts, total);
     }
 
-    /// Each stage's begin takes a sample, with histograms that have held those of other clients before.
+    /// Each stage's begin takes a sample, with histograms that have held those of other clients
+    /// before.
     #[test]
     fn an_operation_is_recorded_once_however_often_there_are_samples() {
         let flags = "--distribution uniform@200ms,hotspot-5@200ms,uniform@200ms";

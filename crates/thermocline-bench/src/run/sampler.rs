@@ -95,8 +95,8 @@ mod tests {
     use crate::report::micros;
     use crate::workload::Operation;
 
-    /// Latencies were those of the whole run. The paper's figure 8 is of the last tenth: what an engine was like before it knew what
-    /// is hot was in ours.
+    /// Latencies were those of the whole run. The paper's figure 8 is of the last tenth: what an
+    /// engine was like before it knew what is hot was in ours.
     #[test]
     fn latencies_of_the_last_tenth_are_recorded_apart_too() {
         let flags = "--data-size 400KB --record-size 200 --threads 1 --ops 100";

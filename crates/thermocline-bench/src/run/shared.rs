@@ -80,8 +80,8 @@ impl Tally {
     }
 }
 
-/// Tells clients to stop when it is dropped: one who panics instead of ending them would wait for them for good, as a
-/// scope does for its threads.
+/// Tells clients to stop when it is dropped: one who panics instead of ending them would wait for
+/// them for good, as a scope does for its threads.
 pub(super) struct StopOnDrop<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {

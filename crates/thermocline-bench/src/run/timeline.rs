@@ -58,8 +58,9 @@ pub struct LastTenth {
     pub mean_us: f64,
     /// Share of its reads that touched no slow device, to the nearest second.
     pub fd_hit_rate: Option<f64>,
-    /// Latencies by kind of operation, of what ended in the last tenth of the run's time, or of its operations where these are
-    /// limited. Empty if the run was over before that was noticed, within some hundredths of a second.
+    /// Latencies by kind of operation, of what ended in the last tenth of the run's time, or of its
+    /// operations where these are limited. Empty if the run was over before that was noticed,
+    /// within some hundredths of a second.
     pub latencies: Vec<OperationLatency>,
 }
 
@@ -107,7 +108,8 @@ pub(super) struct Timeline {
     last_tenth: Option<Latencies>,
     /// Those of all operations since the last sample.
     since_sample: Histogram<u64>,
-    /// Empty, and exchanged for a client's: fresh ones every second would leave holes in the clients' heaps.
+    /// Empty, and exchanged for a client's: fresh ones every second would leave holes in the
+    /// clients' heaps.
     spare: Latencies,
     pub(super) series: Vec<Second>,
     /// What the run had taken at the end of each entry of `series`.

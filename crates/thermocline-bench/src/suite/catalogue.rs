@@ -95,8 +95,8 @@ mod tests {
         }
     }
 
-    /// RocksDB had 20 s before it was measured and hotrap 120, but an update brings its record to the fast disk with both: the
-    /// longer warm-up was an advantage of its own.
+    /// RocksDB had 20 s before it was measured and hotrap 120, but an update brings its record to
+    /// the fast disk with both: the longer warm-up was an advantage of its own.
     #[test]
     fn all_engines_warm_up_as_long_for_updates() {
         let definition = find("paper-small").unwrap();

@@ -1,4 +1,5 @@
-//! The cells that a definition makes: its groups, each with every engine, workload, distribution and size.
+//! The cells that a definition makes: its groups, each with every engine, workload, distribution
+//! and size.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,8 +15,8 @@ const DATA: &str = "{data}";
 /// Longest name of a distribution in the name of a cell.
 const LONGEST: usize = 24;
 
-/// Every cell of `definition` but those [`left_out`], in its order. A cell of which an earlier group has
-/// the same command line is that cell: it belongs to the figures of both.
+/// Every cell of `definition` but those [`left_out`], in its order. A cell of which an earlier
+/// group has the same command line is that cell: it belongs to the figures of both.
 ///
 /// # Errors
 /// A workload or distribution that does not exist, two cells of one name.

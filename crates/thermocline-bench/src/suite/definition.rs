@@ -89,7 +89,8 @@ pub(crate) struct Group {
     pub(crate) load: bool,
     pub(crate) repeats: Option<u32>,
     pub(crate) slow: Option<SlowLimits>,
-    /// Whether the slow disk gets its limits after the warm-up only, which takes too long under them.
+    /// Whether the slow disk gets its limits after the warm-up only, which takes too long under
+    /// them.
     #[serde(default)]
     pub(crate) warm_up_unlimited: bool,
     /// Groups of one name share loaded states; by default none does.

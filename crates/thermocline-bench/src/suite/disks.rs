@@ -34,10 +34,10 @@ pub(super) fn host(args: &SuiteArgs) -> Result<Host> {
     }))
 }
 
-/// Has `probe` measure what the named disks can do when the suite begins, the slow one under `limits` if
-/// there is a way to set them, and leaves the figures with the results `out`. They stay once it
-/// `has_results`: before that a run may have refused the disk, which has got its limits since. Emulated
-/// disks, and temporary ones, are not worth it.
+/// Has `probe` measure what the named disks can do when the suite begins, the slow one under
+/// `limits` if there is a way to set them, and leaves the figures with the results `out`. They stay
+/// once it `has_results`: before that a run may have refused the disk, which has got its limits
+/// since. Emulated disks, and temporary ones, are not worth it.
 ///
 /// # Errors
 /// The file systems', or of what sets the limits.
@@ -139,8 +139,9 @@ mod tests {
         assert_eq!(fs::read(out.path().join(NAME)).unwrap(), b"{}");
     }
 
-    /// A disk without limits was probed, and the first run refused it. Once it had its limits the probe was still that of before:
-    /// reports showed another disk, and results could not be compared.
+    /// A disk without limits was probed, and the first run refused it. Once it had its limits the
+    /// probe was still that of before: reports showed another disk, and results could not be
+    /// compared.
     #[test]
     fn what_was_probed_before_any_result_is_probed_anew() {
         let out = tempfile::tempdir().unwrap();

@@ -49,8 +49,8 @@ impl Estimate {
         measured + self.guess.seconds_per_run
     }
 
-    /// What `runs` take. A state is loaded when the one before is another one; `on_disk` is the content
-    /// of those that are there now.
+    /// What `runs` take. A state is loaded when the one before is another one; `on_disk` is the
+    /// content of those that are there now.
     pub(crate) fn all(&self, cells: &[Cell], runs: &[Run], on_disk: &[String]) -> f64 {
         let mut seconds = 0.0;
         // By directories: what lies in them.

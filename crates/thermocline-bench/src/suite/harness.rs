@@ -137,8 +137,8 @@ impl Harness for Processes {
     }
 }
 
-/// Room for a benchmark that limits its memory, which it could not with this process in its cgroup. Where
-/// there can be none the benchmark says what to do about it.
+/// Room for a benchmark that limits its memory, which it could not with this process in its cgroup.
+/// Where there can be none the benchmark says what to do about it.
 fn room_beside(words: &[String]) -> Option<OwnGroup> {
     let args = line::parse(words).ok()?;
     let engine = engine::find(&args.engine).ok()?;

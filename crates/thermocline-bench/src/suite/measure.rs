@@ -35,8 +35,8 @@ pub(crate) struct Outcome {
     pub(crate) failed: Vec<String>,
 }
 
-/// Does `task`. A run that fails does not keep the others from being measured. One that refuses the slow disk keeps those that
-/// need the same limits of it, as the reason is theirs as well.
+/// Does `task`. A run that fails does not keep the others from being measured. One that refuses the
+/// slow disk keeps those that need the same limits of it, as the reason is theirs as well.
 ///
 /// # Errors
 /// A slow disk that is refused, where all need the same limits; an interrupt; the file system's.

@@ -81,8 +81,8 @@ pub struct SuiteArgs {
 /// Measures what `args` ask for. Progress goes to standard error; what was done is returned.
 ///
 /// # Errors
-/// [`BadArguments`] when nothing was run: no such suite or cell, what is not in this build, a directory
-/// with other results. Failed runs are an error too, after all others were measured.
+/// [`BadArguments`] when nothing was run: no such suite or cell, what is not in this build, a
+/// directory with other results. Failed runs are an error too, after all others were measured.
 pub fn suite(args: &SuiteArgs) -> Result<String> {
     let prepared = Prepared::new(args).map_err(BadArguments::new)?;
     if args.list {
@@ -293,7 +293,8 @@ mod tests {
         }
     }
 
-    /// It made the directories of the disks, and refused the directory of the results for not being empty.
+    /// It made the directories of the disks, and refused the directory of the results for not being
+    /// empty.
     #[test]
     fn disks_may_lie_in_the_directory_of_the_results() {
         let home = tempfile::tempdir().unwrap();

@@ -273,7 +273,8 @@ mod tests {
         assert!(differ(host("loop0", 9), host("loop0", 8)));
     }
 
-    /// A kernel does not keep the same memory to itself each time: a suite of twelve hours could not go on after a restart.
+    /// A kernel does not keep the same memory to itself each time: a suite of twelve hours could
+    /// not go on after a restart.
     #[test]
     fn the_same_machine_after_a_restart_goes_on() {
         let out = tempfile::tempdir().unwrap();

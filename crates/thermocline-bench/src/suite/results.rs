@@ -37,7 +37,8 @@ impl Finished {
         self.ops_s.or(self.load_ops_s).unwrap_or(0.0)
     }
 
-    /// Whether the command line of `cell` has measured it with this version, and means the same still, as far as can be told.
+    /// Whether the command line of `cell` has measured it with this version, and means the same
+    /// still, as far as can be told.
     fn is_of(&self, cell: &Cell) -> Result<()> {
         let wanted = cell.command();
         let command = self.command.as_ref().unwrap_or(&wanted);
@@ -80,11 +81,13 @@ pub(crate) fn part(out: &Path, cell: &Cell, run: Run) -> PathBuf {
     path(out, cell, run).with_extension("part")
 }
 
-/// That what lies where the result of `run` goes is this cell's. Files may come from another directory, and
-/// hours may have gone into them: they are neither taken for what they are not nor measured over.
+/// That what lies where the result of `run` goes is this cell's. Files may come from another
+/// directory, and hours may have gone into them: they are neither taken for what they are not nor
+/// measured over.
 ///
 /// # Errors
-/// It is whole, and of another command line, cell, version, definition of workloads or machine than `host`.
+/// It is whole, and of another command line, cell, version, definition of workloads or machine than
+/// `host`.
 pub(crate) fn check(out: &Path, cell: &Cell, run: Run, host: &Value) -> Result<()> {
     // Only what cannot be read counts as not there.
     let Ok(result) = read(&path(out, cell, run)) else {
@@ -132,8 +135,9 @@ mod tests {
     use super::*;
     use crate::suite::cells::tests::of_small;
 
-    /// A result counted as missing if its engine, workload, distribution or version was not the cell's, before it was
-    /// looked at who had measured it: copied to the wrong place, it was silently measured over.
+    /// A result counted as missing if its engine, workload, distribution or version was not the
+    /// cell's, before it was looked at who had measured it: copied to the wrong place, it was
+    /// silently measured over.
     #[test]
     fn a_whole_result_of_anything_else_is_refused_and_half_a_one_is_none() {
         let out = tempfile::tempdir().unwrap();
@@ -181,8 +185,8 @@ mod tests {
         assert_eq!(finished(out.path(), cell, run), None);
     }
 
-    /// What hotspots and fitted clusters meant was changed, and neither command lines nor the version were: results of before stood
-    /// for those of after it.
+    /// What hotspots and fitted clusters meant was changed, and neither command lines nor the
+    /// version were: results of before stood for those of after it.
     #[test]
     fn a_result_of_workloads_that_meant_something_else_is_refused() {
         let out = tempfile::tempdir().unwrap();

@@ -12,10 +12,10 @@ pub(crate) struct Run {
     pub(crate) repeat: u32,
 }
 
-/// The runs of the cells numbered `chosen`. Cells that share a block take turns, first all for the first
-/// time, then all for the second, so that a machine that grows slower does so for all of them. A block is
-/// what can be measured without changing the disks: one set of limits, and one loaded state if there
-/// is one at a time.
+/// The runs of the cells numbered `chosen`. Cells that share a block take turns, first all for the
+/// first time, then all for the second, so that a machine that grows slower does so for all of
+/// them. A block is what can be measured without changing the disks: one set of limits, and one
+/// loaded state if there is one at a time.
 pub(crate) fn order(cells: &[Cell], chosen: &[usize], states: States) -> Vec<Run> {
     let mut blocks: Vec<(Option<String>, Vec<&usize>)> = Vec::new();
     for number in chosen {

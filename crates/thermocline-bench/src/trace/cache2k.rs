@@ -7,7 +7,8 @@ use anyhow::{Context, Result, ensure};
 use super::access::Access;
 use super::input::{Input, Records};
 
-/// So much of a file tells whether it is a text: no trace has a thousand keys in a row whose bytes all are letters or such.
+/// So much of a file tells whether it is a text: no trace has a thousand keys in a row whose bytes
+/// all are letters or such.
 const BEGIN: u64 = 4 << 10;
 
 /// The accesses of `input`.
@@ -62,7 +63,8 @@ mod tests {
         refusal(Cache2k, &damaged);
     }
 
-    /// One text in four has a length of whole accesses: without --format it was replayed, four characters a key.
+    /// One text in four has a length of whole accesses: without --format it was replayed, four
+    /// characters a key.
     #[test]
     fn a_text_is_not_taken_for_integers() {
         let line = b"0,a,1,76,1,get,0\n";

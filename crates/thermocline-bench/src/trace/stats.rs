@@ -81,8 +81,8 @@ pub struct TraceStats {
     pub top_10_percent_share: f64,
     /// Part of the data that fits on the fast disk, as assumed.
     pub fast_share: f64,
-    /// Half of that, in bytes: more written since a record's last write, and it counts as sunk; less
-    /// read since its last read, and it counts as hot.
+    /// Half of that, in bytes: more written since a record's last write, and it counts as sunk;
+    /// less read since its last read, and it counts as hot.
     pub threshold_bytes: u64,
     /// Share of reads that are of sunk records.
     pub sunk_read_share: Option<f64>,

@@ -23,8 +23,8 @@ pub(crate) struct Args {
     #[arg(long = "in", value_name = "DIR")]
     dir: PathBuf,
 
-    /// Read every byte of every generation, of each whether or not others can be read; exit code 4 when one is damaged, 3
-    /// when one cannot be read
+    /// Read every byte of every generation, of each whether or not others can be read; exit code 4
+    /// when one is damaged, 3 when one cannot be read
     #[arg(long)]
     verify: bool,
 
@@ -90,7 +90,8 @@ fn state(problems: &[Error], is_verified: bool) -> &'static str {
     }
 }
 
-/// What generation `number` consists of, if its file can be read, and what is wrong with it as far as that is asked for.
+/// What generation `number` consists of, if its file can be read, and what is wrong with it as far
+/// as that is asked for.
 fn look(
     backups: &Backups,
     number: u64,

@@ -29,7 +29,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     to_fast: PathBuf,
 
-    /// Directory for the slow tier of the copy; of a store with several, once for each, in their order
+    /// Directory for the slow tier of the copy; of a store with several, once for each, in their
+    /// order
     #[arg(long, value_name = "DIR", required_unless_present = "one_tier")]
     to_slow: Vec<PathBuf>,
 

@@ -24,7 +24,8 @@ pub(crate) struct Args {
     #[arg(long)]
     yes: bool,
 
-    /// Go on though nothing is left of the store on this tier: its device is lost for good. First make sure that it is not only unmounted
+    /// Go on though nothing is left of the store on this tier: its device is lost for good. First
+    /// make sure that it is not only unmounted
     #[arg(long, value_name = "TIER")]
     give_up: Option<GivenUp>,
 }

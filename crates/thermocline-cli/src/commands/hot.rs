@@ -73,8 +73,8 @@ fn tracked(heat: &HeatReport) -> (u64, u64) {
         .map_or((0, 0), |point| (point.records, point.bytes))
 }
 
-/// `bytes` of all data in percent. What is tracked may lie in no table yet, or no more, so this is at
-/// most all.
+/// `bytes` of all data in percent. What is tracked may lie in no table yet, or no more, so this is
+/// at most all.
 fn percent(bytes: u64, heat: &HeatReport) -> f64 {
     (bytes as f64 * 100.0 / heat.data_bytes.max(1) as f64).min(100.0)
 }

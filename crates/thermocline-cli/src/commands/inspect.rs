@@ -51,7 +51,8 @@ enum What {
     Tables,
     /// Every write of the write-ahead log
     Wal,
-    /// How records are placed, and every file of the access records, which say what is hot: limits, thresholds and fill
+    /// How records are placed, and every file of the access records, which say what is hot: limits,
+    /// thresholds and fill
     Hotness,
 }
 

@@ -37,7 +37,8 @@ pub(crate) struct Args {
     #[arg(long)]
     dry_run: bool,
 
-    /// Go on without what this tier held: its device is lost for good. First make sure that it is not only unmounted
+    /// Go on without what this tier held: its device is lost for good. First make sure that it is
+    /// not only unmounted
     #[arg(long, value_name = "TIER")]
     give_up: Option<GivenUp>,
 

@@ -68,8 +68,9 @@ pub(super) fn verdict(problems: Vec<Error>) -> Result<(), Failure> {
     }
 }
 
-/// What is wrong with the files of a store that does not open: `failure` says the first thing only. A damaged `TIER` is a wrong tier to
-/// it; of a directory that is another's, or has nothing, a repair would be refused, and `failure` stands.
+/// What is wrong with the files of a store that does not open: `failure` says the first thing only.
+/// A damaged `TIER` is a wrong tier to it; of a directory that is another's, or has nothing, a
+/// repair would be refused, and `failure` stands.
 fn closed(args: &Args, failure: Failure) -> Result<(), Failure> {
     let Failure::Store {
         error: Error::Corruption { .. } | Error::WrongTier { .. },

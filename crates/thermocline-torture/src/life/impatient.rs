@@ -1,4 +1,5 @@
-//! One seeded thread that drives all background work, and gives up where work goes round in circles.
+//! One seeded thread that drives all background work, and gives up where work goes round in
+//! circles.
 
 use std::sync::Arc;
 

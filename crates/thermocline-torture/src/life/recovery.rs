@@ -148,7 +148,8 @@ impl Trial {
             let message = "the checkpoint is not what it was";
             return Err(Violation::new(Promise::Kept, message));
         }
-        // A store like any other takes writes. This one changes nothing that the next look would find.
+        // A store like any other takes writes. This one changes nothing that the next look would
+        // find.
         let written = db.delete("none of the keys");
         written.map_err(|e| format!("write to the checkpoint: {e}"))?;
         Ok(())

@@ -103,7 +103,8 @@ impl Trial {
         }
     }
 
-    /// The same store after the power went, on `disk`, which is one of the images that it may have left.
+    /// The same store after the power went, on `disk`, which is one of the images that it may have
+    /// left.
     pub fn on(&self, disk: Faulty) -> Self {
         Self {
             options: self.options.clone(),
@@ -159,7 +160,8 @@ impl Trial {
     /// The store, opened unless it is open. What opening finds is a prefix of the writes.
     ///
     /// # Errors
-    /// [`Stop::Failed`] when it cannot be opened or read, [`Stop::Broken`] when what it holds is no such prefix.
+    /// [`Stop::Failed`] when it cannot be opened or read, [`Stop::Broken`] when what it holds is no
+    /// such prefix.
     pub fn db(&mut self) -> Result<Db, Stop> {
         if let Some(db) = &self.db {
             return Ok(db.clone());
@@ -247,7 +249,8 @@ impl Trial {
         }
     }
 
-    /// Copies the store to where nothing is yet: what a failed copy left is for its owner to remove.
+    /// Copies the store to where nothing is yet: what a failed copy left is for its owner to
+    /// remove.
     fn checkpoint(&mut self, db: &Db) -> Result<(), Stop> {
         let number = self.copies;
         self.copies += 1;

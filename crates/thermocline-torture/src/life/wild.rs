@@ -33,8 +33,8 @@ impl Wild {
         Self { tiers, hotrap }
     }
 
-    /// Options with memtables, tables and a fast tier so small that one life mostly reaches the last
-    /// tier.
+    /// Options with memtables, tables and a fast tier so small that one life mostly reaches the
+    /// last tier.
     pub fn options(&self, rng: &mut SmallRng) -> Options {
         loop {
             let mut options = random_options(rng.random());

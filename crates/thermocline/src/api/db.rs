@@ -21,9 +21,10 @@ use crate::metrics::{KeyspaceMetrics, Metrics};
 use crate::options::{Durability, Options};
 use crate::sync::Arc;
 
-/// An open store. Cheap to clone. Clones, [keyspaces](Keyspace) and [snapshots](Snapshot) share the store, which closes with the
-/// last of them; iterators do not keep it open: once it is closed, an end that was not begun before gives [`Error::Closed`], and one
-/// that was may go on with what it has pinned. Nobody hears what goes wrong then: who wants to know calls [`Db::close`].
+/// An open store. Cheap to clone. Clones, [keyspaces](Keyspace) and [snapshots](Snapshot) share the
+/// store, which closes with the last of them; iterators do not keep it open: once it is closed, an
+/// end that was not begun before gives [`Error::Closed`], and one that was may go on with what it
+/// has pinned. Nobody hears what goes wrong then: who wants to know calls [`Db::close`].
 ///
 /// A `Db` is also its default keyspace: `db.put`, `db.get`, `db.range` and the other methods of
 /// [`Keyspace`] work on it directly.
@@ -69,8 +70,9 @@ impl Db {
     /// Opens the store that `options` describes, creating it if it may.
     ///
     /// # Errors
-    /// [`Error::InvalidOption`], [`Error::NotFound`], [`Error::Locked`], [`Error::NotWritable`], [`Error::WrongTier`],
-    /// [`Error::FormatVersion`], [`Error::Corruption`], [`Error::Unfinished`], and I/O errors.
+    /// [`Error::InvalidOption`], [`Error::NotFound`], [`Error::Locked`], [`Error::NotWritable`],
+    /// [`Error::WrongTier`], [`Error::FormatVersion`], [`Error::Corruption`],
+    /// [`Error::Unfinished`], and I/O errors.
     pub fn open(options: Options) -> Result<Db> {
         DbBuilder::new(options).open()
     }
@@ -101,14 +103,14 @@ impl Db {
     /// # Errors
     /// [`Error::ConditionFailed`] when a condition of the batch does not hold,
     /// [`Error::UnknownKeyspace`] when all of its writes go to keyspaces that were dropped,
-    /// [`Error::ForeignKeyspace`], [`Error::TooLarge`], [`Error::NoSpace`], [`Error::Poisoned`], and I/O
-    /// errors.
+    /// [`Error::ForeignKeyspace`], [`Error::TooLarge`], [`Error::NoSpace`], [`Error::Poisoned`],
+    /// and I/O errors.
     pub fn write(&self, batch: Batch) -> Result<SeqNo> {
         self.write_with(batch, self.engine().options.durability)
     }
 
-    /// As [`Db::write`], with a durability of its own. A batch that writes nothing, because it is empty or has only
-    /// conditions, makes what was written before it as durable as that.
+    /// As [`Db::write`], with a durability of its own. A batch that writes nothing, because it is
+    /// empty or has only conditions, makes what was written before it as durable as that.
     ///
     /// # Errors
     /// As [`Db::write`].
@@ -143,8 +145,9 @@ impl Db {
         Ok(Keyspace::new(Arc::clone(self.default.handle()), tree))
     }
 
-    /// Removes a keyspace and everything in it; handles to it, and snapshots, find nothing in it from then on, and what a batch has for it
-    /// takes no effect. Iterators that have it go on. All that was written before, to whichever keyspace, is durable then. Waits for a checkpoint or a
+    /// Removes a keyspace and everything in it; handles to it, and snapshots, find nothing in it
+    /// from then on, and what a batch has for it takes no effect. Iterators that have it go on. All
+    /// that was written before, to whichever keyspace, is durable then. Waits for a checkpoint or a
     /// backup to have all of its tables.
     ///
     /// # Errors
@@ -187,12 +190,13 @@ impl Db {
     }
 
     /// Makes a store of its own in `paths`, one directory for each tier, with the state of one
-    /// moment during the call. Tables are linked where the media can, else copied, while everything else goes on: of what is
-    /// replaced meanwhile the files stay until the end. What is known of hotness comes along, unless the store is closed
-    /// meanwhile.
+    /// moment during the call. Tables are linked where the media can, else copied, while everything
+    /// else goes on: of what is replaced meanwhile the files stay until the end. What is known of
+    /// hotness comes along, unless the store is closed meanwhile.
     ///
-    /// Until it is written to, the last sequence number of the new store, `snapshot().seq()`, is that of the last write in it: what came
-    /// after that moment, [`Db::log_since`] has from the next number on.
+    /// Until it is written to, the last sequence number of the new store, `snapshot().seq()`, is
+    /// that of the last write in it: what came after that moment, [`Db::log_since`] has from the
+    /// next number on.
     ///
     /// # Errors
     /// [`Error::InvalidOption`] when the number of paths is not that of the tiers, two are the
@@ -209,7 +213,8 @@ impl Db {
     /// with them costs no data, and [`crate::metrics::RaltMetrics::trouble`] tells it.
     ///
     /// # Errors
-    /// [`Error::Closed`]. Of each table the first thing that is damaged, or cannot be read, is in the report.
+    /// [`Error::Closed`]. Of each table the first thing that is damaged, or cannot be read, is in
+    /// the report.
     pub fn verify(&self, progress: &mut dyn FnMut(VerifyProgress)) -> Result<VerifyReport> {
         self.engine().verify(progress)
     }
@@ -218,13 +223,15 @@ impl Db {
     /// followers. Reaches back as far as the log that recovery needs and
     /// [`Options::log_retention`] keep.
     ///
-    /// What comes back is durable here, whatever durability it was written with: a follower is never ahead of what a
-    /// loss of power leaves. So the call syncs the log, unless nothing is new since the last sync or nothing is there to
-    /// read. Writes go on meanwhile, but those that ask for a sync of their own wait for this one. Ask for many batches at
-    /// a time where syncs are dear.
+    /// What comes back is durable here, whatever durability it was written with: a follower is
+    /// never ahead of what a loss of power leaves. So the call syncs the log, unless nothing is new
+    /// since the last sync or nothing is there to read. Writes go on meanwhile, but those that ask
+    /// for a sync of their own wait for this one. Ask for many batches at a time where syncs are
+    /// dear.
     ///
     /// # Errors
-    /// [`Error::LogGone`] when the log no longer holds `seq`; [`Error::LogAhead`] when there is a gap between its end and `seq`; I/O errors; [`Error::Poisoned`] when the sync fails or one
+    /// [`Error::LogGone`] when the log no longer holds `seq`; [`Error::LogAhead`] when there is a
+    /// gap between its end and `seq`; I/O errors; [`Error::Poisoned`] when the sync fails or one
     /// failed before (I9).
     pub fn log_since(&self, seq: SeqNo) -> Result<LogReader> {
         self.engine().log_since(seq)
@@ -275,23 +282,24 @@ impl Db {
         &self.engine().options
     }
 
-    /// Flushes, waits for running work to stop, and closes the store for all its handles.
-    /// Reads and writes fail from then on. Replaced files that an iterator or a call in another thread
-    /// still holds are removed by the next opening.
+    /// Flushes, waits for running work to stop, and closes the store for all its handles. Reads and
+    /// writes fail from then on. Replaced files that an iterator or a call in another thread still
+    /// holds are removed by the next opening.
     ///
     /// # Errors
-    /// What kept the last writes from getting durable, or else what kept them from getting into tables, as want of room
-    /// ([`Error::NoSpace`]) may: the log has them all then, and the next opening replays it. Where the path of that error is a file of
-    /// the log (`.wal`), writes that were in the process only ([`Durability::None`]) may be lost. The store is closed in any
+    /// What kept the last writes from getting durable, or else what kept them from getting into
+    /// tables, as want of room ([`Error::NoSpace`]) may: the log has them all then, and the next
+    /// opening replays it. Where the path of that error is a file of the log (`.wal`), writes that
+    /// were in the process only ([`Durability::None`]) may be lost. The store is closed in any
     /// case, and whoever closes it again hears the same.
     pub fn close(&self) -> Result<()> {
         self.engine().close()
     }
 
-    /// Makes a store that no longer opens one that does: a new manifest, from what is left of the old one,
-    /// the tables and the log. What cannot be saved is in the report, file by file; what is not used
-    /// any more is copied to the directory `lost` of its tier first. A store that is sound is not
-    /// changed, nor is any with `dry_run`. Every file is read.
+    /// Makes a store that no longer opens one that does: a new manifest, from what is left of the
+    /// old one, the tables and the log. What cannot be saved is in the report, file by file; what
+    /// is not used any more is copied to the directory `lost` of its tier first. A store that is
+    /// sound is not changed, nor is any with `dry_run`. Every file is read.
     ///
     /// Where the manifest is whole, so is what it promises, but for the losses reported. Where it
     /// is not, that is a loss by itself, as is a tier that was given up; tables and log decide, and
@@ -317,10 +325,11 @@ impl Db {
     /// whole.
     ///
     /// # Errors
-    /// [`Error::InvalidOption`] when a tier is left out that has tables, as far as what can be read tells;
-    /// [`Error::WrongTier`] for a directory of another store, and for one without a file of the store, whose device may not be
-    /// mounted ([`DbBuilder::give_up_tier`] if it is lost); [`Error::NotFound`] when there is none, [`Error::Locked`] when it is
-    /// open, [`Error::FormatVersion`] for a file of a newer release, I/O errors.
+    /// [`Error::InvalidOption`] when a tier is left out that has tables, as far as what can be read
+    /// tells; [`Error::WrongTier`] for a directory of another store, and for one without a file of
+    /// the store, whose device may not be mounted ([`DbBuilder::give_up_tier`] if it is lost);
+    /// [`Error::NotFound`] when there is none, [`Error::Locked`] when it is open,
+    /// [`Error::FormatVersion`] for a file of a newer release, I/O errors.
     pub fn destroy(options: &Options) -> Result<()> {
         DbBuilder::new(options.clone()).destroy()
     }

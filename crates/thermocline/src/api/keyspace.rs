@@ -85,8 +85,8 @@ impl Keyspace {
         Ok(self.get(key)?.is_some())
     }
 
-    /// The values of `keys`, in their order, all as of one moment. Blocks that several of them need are read once, and
-    /// disk reads overlap.
+    /// The values of `keys`, in their order, all as of one moment. Blocks that several of them need
+    /// are read once, and disk reads overlap.
     ///
     /// # Errors
     /// As [`Keyspace::get`].
@@ -217,8 +217,9 @@ impl Batch {
     }
 
     /// Makes the whole batch depend on what `key` of `keyspace` is when the batch is written:
-    /// compare-and-write. The key is looked up before the batch is queued, and again when its turn comes. The writers of all
-    /// keyspaces wait for the second look, and not for a disk, as long as the block cache keeps what the first has read.
+    /// compare-and-write. The key is looked up before the batch is queued, and again when its turn
+    /// comes. The writers of all keyspaces wait for the second look, and not for a disk, as long as
+    /// the block cache keeps what the first has read.
     ///
     /// ```
     /// # fn main() -> thermocline::Result<()> {
@@ -267,9 +268,9 @@ mod tests {
         }
     }
 
-    /// How a key becomes bytes is the caller's code, which may panic. The sequence number that the read had registered was
-    /// released by a line behind it, which was then never reached: compactions kept every later version until the store was
-    /// closed.
+    /// How a key becomes bytes is the caller's code, which may panic. The sequence number that the
+    /// read had registered was released by a line behind it, which was then never reached:
+    /// compactions kept every later version until the store was closed.
     #[test]
     fn a_panic_within_a_read_of_many_keys_keeps_no_versions() {
         let builder = Db::builder(Options::one_tier("/db")).medium(0, Arc::new(Memory::new()));

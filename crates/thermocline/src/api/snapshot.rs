@@ -14,8 +14,8 @@ use crate::read::owned_bounds;
 use crate::sync::Arc;
 use crate::value::Value;
 
-/// A consistent view of all keyspaces at one sequence number. While it lives, the versions it
-/// sees are kept; writes go on beside it. But of a keyspace that is dropped meanwhile it finds nothing.
+/// A consistent view of all keyspaces at one sequence number. While it lives, the versions it sees
+/// are kept; writes go on beside it. But of a keyspace that is dropped meanwhile it finds nothing.
 ///
 /// ```
 /// # fn main() -> thermocline::Result<()> {
@@ -78,7 +78,8 @@ impl Snapshot {
         Ok(self.get_in(keyspace, key)?.is_some())
     }
 
-    /// The values of `keys` in the default keyspace, in their order, as [`Keyspace::multi_get`] reads them.
+    /// The values of `keys` in the default keyspace, in their order, as [`Keyspace::multi_get`]
+    /// reads them.
     ///
     /// # Errors
     /// As [`Snapshot::get`].
@@ -104,8 +105,8 @@ impl Snapshot {
         self.range_in(&self.default, range)
     }
 
-    /// The records of `keyspace` in `range`. Of a keyspace of another store it gives [`Error::ForeignKeyspace`], and nothing
-    /// else.
+    /// The records of `keyspace` in `range`. Of a keyspace of another store it gives
+    /// [`Error::ForeignKeyspace`], and nothing else.
     pub fn range_in<K: AsRef<[u8]>>(
         &self,
         keyspace: &Keyspace,
@@ -119,7 +120,8 @@ impl Snapshot {
         self.prefix_in(&self.default, prefix)
     }
 
-    /// The records of `keyspace` whose keys start with `prefix`; of a keyspace of another store as [`Snapshot::range_in`].
+    /// The records of `keyspace` whose keys start with `prefix`; of a keyspace of another store as
+    /// [`Snapshot::range_in`].
     pub fn prefix_in(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Range {
         self.range_within(keyspace, prefix_bounds(prefix.as_ref()))
     }

@@ -22,8 +22,8 @@ const MOST_SLOTS: u64 = 1 << 22;
 /// Shards for each core, so that threads seldom meet.
 const SHARDS_PER_CORE: usize = 4;
 
-/// A shard's least size in bytes, and how many blocks of the size that is set it has room for at least: nothing stays
-/// that is longer than its shard, and a long record is a block of its own.
+/// A shard's least size in bytes, and how many blocks of the size that is set it has room for at
+/// least: nothing stays that is longer than its shard, and a long record is a block of its own.
 const LEAST_SHARD: u64 = 2 << 20;
 const BLOCKS_PER_SHARD: u64 = 16;
 
@@ -55,8 +55,8 @@ impl BlockCache {
         Self::for_blocks_of(TYPICAL_BLOCK, capacity)
     }
 
-    /// A cache of at most `capacity` bytes, overhead included, for blocks of up to about `block_size` bytes. Longer
-    /// ones stay, too, if they are not longer than a shard.
+    /// A cache of at most `capacity` bytes, overhead included, for blocks of up to about
+    /// `block_size` bytes. Longer ones stay, too, if they are not longer than a shard.
     pub(crate) fn for_blocks_of(block_size: u64, capacity: u64) -> Self {
         let slots = (capacity / TYPICAL_BLOCK).clamp(16, MOST_SLOTS) as usize;
         let options = OptionsBuilder::new()
@@ -121,8 +121,8 @@ impl BlockCache {
     }
 }
 
-/// How many shards a cache of `capacity` bytes has, a power of two: as many as the cores are worth, or as few as leave
-/// each large enough for its blocks.
+/// How many shards a cache of `capacity` bytes has, a power of two: as many as the cores are worth,
+/// or as few as leave each large enough for its blocks.
 fn shards(block_size: u64, capacity: u64) -> usize {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let least = LEAST_SHARD.max(BLOCKS_PER_SHARD * block_size);
@@ -195,8 +195,9 @@ pub(crate) mod tests {
         assert!(cache.used_bytes() <= 64 << 10);
     }
 
-    /// The cache was cut into four shards a core, and no block stayed that was longer than one of them. The more cores there were the
-    /// shorter those were: a tier's blocks of 1 MiB, and records of 200 KB, were read again by each lookup.
+    /// The cache was cut into four shards a core, and no block stayed that was longer than one of
+    /// them. The more cores there were the shorter those were: a tier's blocks of 1 MiB, and
+    /// records of 200 KB, were read again by each lookup.
     #[test]
     fn a_block_of_the_largest_size_stays_whatever_the_number_of_cores() {
         let cache = BlockCache::new(2 << 20);

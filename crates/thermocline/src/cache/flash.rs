@@ -116,8 +116,8 @@ fn remove_files(dir: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Each opening and each destruction of any store removed the whole directory, whoever's it was, and a
-    /// file of that name kept a store from opening.
+    /// Each opening and each destruction of any store removed the whole directory, whoever's it
+    /// was, and a file of that name kept a store from opening.
     #[test]
     fn what_is_not_the_caches_stays() {
         let fast = tempfile::tempdir().unwrap();

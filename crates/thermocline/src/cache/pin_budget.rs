@@ -77,8 +77,8 @@ impl Pin {
         self.granted.load(Ordering::Relaxed)
     }
 
-    /// As [`Pin::is_granted`], after asking again for what was refused. Many threads may do so for each
-    /// lookup: nothing that they share is written to before there is room.
+    /// As [`Pin::is_granted`], after asking again for what was refused. Many threads may do so for
+    /// each lookup: nothing that they share is written to before there is room.
     #[inline]
     pub(crate) fn is_granted_by_now(&self) -> bool {
         let room = self.budget.with(self.budget.taken(), self.bytes);
@@ -100,7 +100,8 @@ impl Pin {
 
     /// Lets others have what was granted and is not used. It may be asked for again.
     pub(crate) fn give_back(&self) {
-        // First, so that whoever asks again at the same moment does not take away what is not there yet.
+        // First, so that whoever asks again at the same moment does not take away what is not there
+        // yet.
         self.budget.refused.fetch_add(self.bytes, Ordering::Relaxed);
         let counter = match self.granted.swap(false, Ordering::Relaxed) {
             true => &self.budget.taken,

@@ -45,10 +45,12 @@ impl Drop for HoldFreezes<'_> {
 pub(crate) type Pinned = (SeqNo, Vec<VersionEdit>, Vec<Arc<Version>>);
 
 impl Engine {
-    /// Brings everything through one sequence number into tables. These stay while what comes back is held.
+    /// Brings everything through one sequence number into tables. These stay while what comes back
+    /// is held.
     ///
-    /// All memtables freeze at that number and are flushed; none freezes until the versions are pinned. So what the tables
-    /// hold is all keyspaces through it, and no log is needed beside them.
+    /// All memtables freeze at that number and are flushed; none freezes until the versions are
+    /// pinned. So what the tables hold is all keyspaces through it, and no log is needed beside
+    /// them.
     pub(crate) fn pin_all(&self) -> Result<Pinned> {
         self.check_writable()?;
         let (hold, through) = HoldFreezes::after_freezing_all(self)?;
@@ -65,8 +67,8 @@ impl Engine {
         Ok((through, edits, pinned))
     }
 
-    /// Links the tables of one moment into a second store, or copies them. Nobody waits for that: to copy them to another
-    /// file system may take long.
+    /// Links the tables of one moment into a second store, or copies them. Nobody waits for that:
+    /// to copy them to another file system may take long.
     pub(crate) fn checkpoint(&self, paths: &[PathBuf]) -> Result<()> {
         self.check_writable()?;
         let (targets, _locks) = self.open_targets(paths)?;

@@ -17,8 +17,8 @@ use crate::wal;
 /// [`Db::log_since`] makes one; it ends with the last batch written before that call, or
 /// after its first error.
 ///
-/// A backup or a follower starts from a checkpoint, or from a backup that was restored, and takes over what was written since.
-/// Writing a batch again, in order, ends in the same state:
+/// A backup or a follower starts from a checkpoint, or from a backup that was restored, and takes
+/// over what was written since. Writing a batch again, in order, ends in the same state:
 ///
 /// ```
 /// # fn main() -> thermocline::Result<()> {
@@ -72,8 +72,8 @@ pub struct LoggedBatch {
 pub struct LoggedOp {
     /// Name of its keyspace; none when that was dropped before the log was asked for.
     pub keyspace: Option<Arc<str>>,
-    /// What the keyspace is to the store that is followed. One that was dropped and made again under its name has another number:
-    /// a follower that has one of that name drops its own first.
+    /// What the keyspace is to the store that is followed. One that was dropped and made again
+    /// under its name has another number: a follower that has one of that name drops its own first.
     pub keyspace_number: u32,
     /// [`Kind::Put`] or [`Kind::Delete`].
     pub kind: Kind,
@@ -122,8 +122,8 @@ impl Engine {
     pub(crate) fn log_since(&self, seq: SeqNo) -> Result<LogReader> {
         self.check_open()?;
         let log = {
-            // The log's lock until it is known how far to read: a group whose writers have not been answered yet is
-            // nothing to follow.
+            // The log's lock until it is known how far to read: a group whose writers have not been
+            // answered yet is nothing to follow.
             let mut log = self.commit.log.lock();
             if seq > log.last_seq + 1 {
                 let newest = log.last_seq;
@@ -132,8 +132,9 @@ impl Engine {
             log.wal.hand_over_all()?;
             self.commit.log_sync.read_since(seq)?
         };
-        // Without the lock, which would hold writers up. A power cut must not take what a follower has: the numbers would
-        // go to other writes, which the follower would take for those that it knows.
+        // Without the lock, which would hold writers up. A power cut must not take what a follower
+        // has: the numbers would go to other writes, which the follower would take for those that
+        // it knows.
         if let Some(through) = log.last_seq() {
             self.commit
                 .log_sync
@@ -214,8 +215,9 @@ mod tests {
         builder.executor(Arc::new(Stepped::new(1))).open().unwrap()
     }
 
-    /// Each call read and verified the segment that is written to from its beginning: a follower that asked once a second read
-    /// thirty times what was written, and one that asked more often so much more.
+    /// Each call read and verified the segment that is written to from its beginning: a follower
+    /// that asked once a second read thirty times what was written, and one that asked more often
+    /// so much more.
     #[test]
     fn a_follower_that_is_close_reads_little() {
         let db = open();
@@ -231,7 +233,8 @@ mod tests {
         assert!(read > 0 && read < 64 << 10, "{read} bytes");
     }
 
-    /// Keys and values were slices of all that was read of their segment: a consumer that kept one key kept up to 64 MiB (I8).
+    /// Keys and values were slices of all that was read of their segment: a consumer that kept one
+    /// key kept up to 64 MiB (I8).
     #[test]
     fn a_key_that_is_kept_does_not_keep_its_segment() {
         let db = open();

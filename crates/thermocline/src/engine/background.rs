@@ -6,8 +6,8 @@ use super::compactions::Compactions;
 use crate::error::{Error, Result};
 use crate::sync::{Arc, Mutex};
 
-/// Background work whose failure may pass. Each kind has failures of its own: a slow tier that is full refuses
-/// crossings, and has nothing to do with who waits for a flush.
+/// Background work whose failure may pass. Each kind has failures of its own: a slow tier that is
+/// full refuses crossings, and has nothing to do with who waits for a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     Flush,
@@ -45,7 +45,8 @@ impl Background {
     }
 
     /// # Errors
-    /// [`Error::Poisoned`] once a sync has failed; [`Error::ReadOnly`] if the store is open for reading only.
+    /// [`Error::Poisoned`] once a sync has failed; [`Error::ReadOnly`] if the store is open for
+    /// reading only.
     pub(crate) fn check_writable(&self) -> Result<()> {
         match self.reads_only {
             true => Err(Error::ReadOnly),
@@ -68,7 +69,8 @@ impl Background {
         self.poison.get().is_some()
     }
 
-    /// Remembers a failure of `work`: a failed sync for good (I9), others until such work succeeds again.
+    /// Remembers a failure of `work`: a failed sync for good (I9), others until such work succeeds
+    /// again.
     pub(crate) fn note(&self, work: Work, error: &Error) {
         match error {
             Error::Closed | Error::UnknownKeyspace { .. } => {}

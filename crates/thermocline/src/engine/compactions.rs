@@ -2,10 +2,10 @@
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// Both counts over all keyspaces, in one word: the lower half counts those that are queued or run, the
-/// upper half those that began. As two words they could be read between a compaction's being counted in one
-/// and in the other; whoever read them then held a running compaction for none, and want of
-/// space, which that compaction was about to end, for an error.
+/// Both counts over all keyspaces, in one word: the lower half counts those that are queued or run,
+/// the upper half those that began. As two words they could be read between a compaction's being
+/// counted in one and in the other; whoever read them then held a running compaction for none, and
+/// want of space, which that compaction was about to end, for an error.
 #[derive(Debug, Default)]
 pub(crate) struct Compactions(AtomicU64);
 

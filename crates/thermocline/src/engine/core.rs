@@ -34,7 +34,8 @@ use crate::write::Commit;
 use crate::write::Refusals;
 use crate::write::Stall;
 
-/// An open store: what its parts share. Each wing adds methods of its own, beside what they are about.
+/// An open store: what its parts share. Each wing adds methods of its own, beside what they are
+/// about.
 pub(crate) struct Engine {
     /// For jobs, which keep the engine alive while they run.
     pub(crate) me: Weak<Engine>,
@@ -179,8 +180,8 @@ impl Engine {
         }
     }
 
-    /// Opens a table that was just written. Its filters and index are looked at before anything goes
-    /// whose place it takes.
+    /// Opens a table that was just written. Its filters and index are looked at before anything
+    /// goes whose place it takes.
     pub(crate) fn open_table(&self, meta: TableMeta) -> Result<Arc<TableHandle>> {
         let tier = &self.tiers[usize::from(meta.tier)];
         let (cache, pins) = (

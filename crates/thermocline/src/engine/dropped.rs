@@ -19,8 +19,9 @@ pub(crate) struct Dropped {
 }
 
 impl Dropped {
-    /// Adds `tree`. Those that nobody holds go each time that there are twice as many as were held before: where keyspaces come and go
-    /// they would take memory without end, in nobody's count (I8).
+    /// Adds `tree`. Those that nobody holds go each time that there are twice as many as were held
+    /// before: where keyspaces come and go they would take memory without end, in nobody's count
+    /// (I8).
     pub(crate) fn insert(&mut self, tree: &Arc<Tree>) {
         if self.trees.len() >= self.due.max(FEW) {
             self.trees.retain(|_, tree| tree.strong_count() > 0);
@@ -29,7 +30,8 @@ impl Dropped {
         self.trees.insert(tree.id, Arc::downgrade(tree));
     }
 
-    /// The name of the keyspace numbered `id`, or its number where only a batch knows of it any more.
+    /// The name of the keyspace numbered `id`, or its number where only a batch knows of it any
+    /// more.
     pub(crate) fn name_of(&self, id: KeyspaceId) -> String {
         match self.trees.get(&id).and_then(Weak::upgrade) {
             Some(tree) => String::from_utf8_lossy(&tree.name).into_owned(),
@@ -60,8 +62,8 @@ mod tests {
         keyspace
     }
 
-    /// The name of each keyspace that was dropped was kept until the store was closed: a program that made one for each of its
-    /// tasks grew by a hundred bytes a task, in nobody's count (I8).
+    /// The name of each keyspace that was dropped was kept until the store was closed: a program
+    /// that made one for each of its tasks grew by a hundred bytes a task, in nobody's count (I8).
     #[test]
     fn keyspaces_that_come_and_go_leave_nothing_behind() {
         let db = open();
@@ -78,7 +80,8 @@ mod tests {
         );
     }
 
-    /// Handles of many that were dropped may be kept for long: to look at all of them at each drop would be quadratic.
+    /// Handles of many that were dropped may be kept for long: to look at all of them at each drop
+    /// would be quadratic.
     #[test]
     fn those_that_are_held_are_looked_at_when_they_have_doubled() {
         let db = open();
@@ -95,7 +98,8 @@ mod tests {
         assert_eq!(known, 1, "all but the last");
     }
 
-    /// A batch holds no keyspace, only numbers: what it has for one that is forgotten takes no effect, as for any that was dropped.
+    /// A batch holds no keyspace, only numbers: what it has for one that is forgotten takes no
+    /// effect, as for any that was dropped.
     #[test]
     fn a_batch_may_name_a_keyspace_that_nobody_holds() {
         let db = open();

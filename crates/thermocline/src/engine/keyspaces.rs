@@ -35,7 +35,8 @@ impl Engine {
         edits
     }
 
-    /// Starts a new manifest when the present one is long. The caller holds neither the log's lock nor the manifest's.
+    /// Starts a new manifest when the present one is long. The caller holds neither the log's lock
+    /// nor the manifest's.
     pub(crate) fn roll_manifest(&self) -> Result<()> {
         self.roll_manifest_if(Manifest::is_long)
     }
@@ -43,8 +44,8 @@ impl Engine {
     /// As [`Engine::roll_manifest`], if the present one is as it says.
     pub(crate) fn roll_manifest_if(&self, is_due: impl Fn(&Manifest) -> bool) -> Result<()> {
         let mut manifest = self.files.manifest.lock();
-        // Once the store is closed another process may have begun a manifest of its own, and of a poisoned one it is unknown
-        // which edits are in force (I9).
+        // Once the store is closed another process may have begun a manifest of its own, and of a
+        // poisoned one it is unknown which edits are in force (I9).
         if !is_due(&manifest) || self.check_writable().is_err() {
             return Ok(());
         }
@@ -62,8 +63,8 @@ impl Engine {
             points,
         ) {
             Ok(created) => *manifest = created,
-            // Which of the two is in force is unknown: an edit of the old one could be lost (I9), and jobs that wait for
-            // the lock would act on theirs.
+            // Which of the two is in force is unknown: an edit of the old one could be lost (I9),
+            // and jobs that wait for the lock would act on theirs.
             Err(error @ Error::Poisoned { .. }) => return Err(manifest.poison(error)),
             Err(error) => return Err(error),
         }
@@ -133,11 +134,13 @@ impl Engine {
                 reason: "the default keyspace cannot be dropped".into(),
             });
         }
-        // The log's lock: no group is half way into the keyspace's memtable. And not during a checkpoint: what was
-        // written before would be missing from the copy, where the keyspace would be gone.
+        // The log's lock: no group is half way into the keyspace's memtable. And not during a
+        // checkpoint: what was written before would be missing from the copy, where the keyspace
+        // would be gone.
         let mut log = self.lock_unheld_log()?;
         let through = log.last_seq;
-        // I5: the edit must not be ahead of what was acknowledged before it, whichever keyspace that is in.
+        // I5: the edit must not be ahead of what was acknowledged before it, whichever keyspace
+        // that is in.
         self.commit
             .log_sync
             .sync_through(through)
@@ -148,8 +151,8 @@ impl Engine {
         }
         let edit = VersionEdit {
             dropped: vec![tree.id],
-            // What it has in the log is never flushed: no other edit lets that go. What others have there stays for
-            // as long as they need it (`trim_log`).
+            // What it has in the log is never flushed: no other edit lets that go. What others have
+            // there stays for as long as they need it (`trim_log`).
             log_floor: Some(through),
             ..VersionEdit::default()
         };
@@ -173,20 +176,22 @@ impl Engine {
             table.file.mark_obsolete();
         }
         drop(manifest);
-        // From here on the keyspace is gone, whatever fails: what stays of its log goes with the next flush or drop, or
-        // when a writer finds no room.
+        // From here on the keyspace is gone, whatever fails: what stays of its log goes with the
+        // next flush or drop, or when a writer finds no room.
         let _: Result<()> = self.end_unowned_log(&mut log);
         drop(log);
         let _: Result<()> = point!(self.points, "keyspace.emptied");
-        // Without the locks: the whole index is walked. After the tree is empty, when no fill is current any more and no
-        // read asks; the number is never another keyspace's, so what stays until then is found by nobody.
+        // Without the locks: the whole index is walked. After the tree is empty, when no fill is
+        // current any more and no read asks; the number is never another keyspace's, so what stays
+        // until then is found by nobody.
         if let Some(records) = &self.caches.records {
             records.forget(tree.id);
         }
         if let Err(error) = self.trim_log() {
             self.background.note_poison(&error);
         }
-        // Beside keyspaces that are idle no flush and no compaction does. What fails is tried again by the next that comes.
+        // Beside keyspaces that are idle no flush and no compaction does. What fails is tried again
+        // by the next that comes.
         if let Err(error) = self.roll_manifest() {
             self.background.note_poison(&error);
         }
@@ -227,8 +232,9 @@ mod tests {
         db
     }
 
-    /// Flushes and compactions alone replaced a manifest that had grown long. Where keyspaces came and went beside idle ones there are none: it
-    /// took ever more of the fast tier (I8), and an opening read all of it.
+    /// Flushes and compactions alone replaced a manifest that had grown long. Where keyspaces came
+    /// and went beside idle ones there are none: it took ever more of the fast tier (I8), and an
+    /// opening read all of it.
     #[test]
     fn a_drop_replaces_a_long_manifest() {
         let db = open_long(&Faulty::new(1));
@@ -240,8 +246,8 @@ mod tests {
         assert!(!manifest.is_long(), "{} bytes", manifest.len());
     }
 
-    /// A drop may end when the store is closed, and its directories another's who has opened it since. A manifest that it began then would
-    /// be in force, and that one's edits lost.
+    /// A drop may end when the store is closed, and its directories another's who has opened it
+    /// since. A manifest that it began then would be in force, and that one's edits lost.
     #[test]
     fn nobody_replaces_the_manifest_of_a_closed_store() {
         let disk = Faulty::new(1);
@@ -253,9 +259,10 @@ mod tests {
         assert_eq!(disk.list_raw("/fast".as_ref()), before);
     }
 
-    /// From the moment at which `CURRENT` names another manifest, an edit of the one before is in force no more. A rollover
-    /// that failed after that left the old one open: a compaction that was about to end wrote its edit there,
-    /// and removed its inputs. The store did not open again, its manifest named tables that were gone.
+    /// From the moment at which `CURRENT` names another manifest, an edit of the one before is in
+    /// force no more. A rollover that failed after that left the old one open: a compaction that
+    /// was about to end wrote its edit there, and removed its inputs. The store did not open again,
+    /// its manifest named tables that were gone.
     #[test]
     fn a_rollover_that_failed_too_late_lets_no_edit_go_to_the_old_manifest() {
         // A manifest counts as well.
@@ -294,8 +301,9 @@ mod tests {
         assert_eq!(scene.get(KEYS[0]).as_deref(), Some("new"));
     }
 
-    /// That a job looks whether its keyspace is still there was held by no test: without it a keyspace that was dropped
-    /// between a job's table and its edit made that edit one that cannot follow, and the store did not open again.
+    /// That a job looks whether its keyspace is still there was held by no test: without it a
+    /// keyspace that was dropped between a job's table and its edit made that edit one that cannot
+    /// follow, and the store did not open again.
     #[test]
     fn a_keyspace_may_be_dropped_while_a_job_of_it_is_about_to_be_installed() {
         for point in [

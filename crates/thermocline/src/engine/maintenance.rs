@@ -211,7 +211,8 @@ impl Engine {
         }
     }
 
-    /// Waits until one of the compactions that were `seen` may have ended. Not for all: under writes there is always one.
+    /// Waits until one of the compactions that were `seen` may have ended. Not for all: under
+    /// writes there is always one.
     fn wait_compaction_ends(&self, seen: Seen) -> Result<()> {
         // Older records that are being installed keep L0 above it in place for a moment.
         let is_installing = |tree: &Arc<Tree>| tree.state.lock().reservations.is_installing();
@@ -268,8 +269,8 @@ mod tests {
         (version.levels[0].tables.len(), below.sum())
     }
 
-    /// Regression: `compact_range` waited until no compaction ran in any keyspace. While others were written to there was
-    /// always one, and it never came back.
+    /// Regression: `compact_range` waited until no compaction ran in any keyspace. While others
+    /// were written to there was always one, and it never came back.
     #[test]
     fn compacting_a_range_does_not_wait_for_other_compactions() {
         let db = with_two_tables(&Points::default());
@@ -296,8 +297,8 @@ mod tests {
         assert_eq!(tables(&db), (1, 1));
     }
 
-    /// Regression: what is promoted meanwhile is old. L0 was brought down again for each table of it, for as long as a
-    /// hot set was being learnt.
+    /// Regression: what is promoted meanwhile is old. L0 was brought down again for each table of
+    /// it, for as long as a hot set was being learnt.
     #[test]
     fn compacting_a_range_leaves_alone_what_is_promoted_meanwhile() {
         let scene = Scene::with_old(&KEYS);
@@ -317,8 +318,8 @@ mod tests {
         assert_eq!(levels[F].tables.len(), 1, "the other");
     }
 
-    /// Regression: so is what crosses meanwhile. A level of the slow tier was never empty while the fast one's records went
-    /// down, each of which the writes that came after had to replace first.
+    /// Regression: so is what crosses meanwhile. A level of the slow tier was never empty while the
+    /// fast one's records went down, each of which the writes that came after had to replace first.
     #[test]
     fn compacting_a_range_passes_each_key_of_a_level_once() {
         const LOW: usize = SLOW - 1;
@@ -352,7 +353,8 @@ mod tests {
         (0..threads).for_each(|_| engine.background.compactions.end());
     }
 
-    /// A store of one tier in which no compaction is due by itself while L0 has fewer than `l0_trigger` tables.
+    /// A store of one tier in which no compaction is due by itself while L0 has fewer than
+    /// `l0_trigger` tables.
     fn of_one_tier(l0_trigger: usize) -> Db {
         let mut options = Options::one_tier("/fast");
         options.l0_trigger = l0_trigger;
@@ -366,8 +368,8 @@ mod tests {
         (metrics.records, metrics.deletes)
     }
 
-    /// A table that met nothing moved down as it was, also by `compact_range`: what nobody saw any more came to the last
-    /// level, where a second call did nothing.
+    /// A table that met nothing moved down as it was, also by `compact_range`: what nobody saw any
+    /// more came to the last level, where a second call did nothing.
     #[test]
     fn compacting_a_range_drops_what_nobody_sees_of_tables_that_meet_nothing() {
         let db = of_one_tier(8);
@@ -384,8 +386,8 @@ mod tests {
         assert_eq!(records(&db), (1, 0));
     }
 
-    /// Deletes that a snapshot needed when they came to the last level stayed there, whatever was called, until their keys were
-    /// written again.
+    /// Deletes that a snapshot needed when they came to the last level stayed there, whatever was
+    /// called, until their keys were written again.
     #[test]
     fn compacting_a_range_drops_deletes_of_the_last_level_that_a_snapshot_held() {
         let db = of_one_tier(8);
@@ -401,8 +403,8 @@ mod tests {
         assert_eq!(records(&db), (0, 0));
     }
 
-    /// Beside an open snapshot tables were written anew for the sake of deletes that it needs, and kept them all: at each hop on their way
-    /// down, and in the last level by each call.
+    /// Beside an open snapshot tables were written anew for the sake of deletes that it needs, and
+    /// kept them all: at each hop on their way down, and in the last level by each call.
     #[test]
     fn tables_whose_deletes_a_snapshot_needs_are_not_written_anew() {
         let db = of_one_tier(1);

@@ -14,23 +14,26 @@ use crate::version::TableHandle;
 use std::collections::BTreeSet;
 
 impl Engine {
-    /// Sends a table down to make room on the fast tier, however full its level is; whether there was one. Levels above f give one
-    /// first of a keyspace whose part of the tier they exceed; else a last fast level does, the fullest of those over their targets, or
-    /// the one with the coldest; and where none of these has any, the levels above. One that readers hold gives no room until they let go: it goes only where there is no other.
+    /// Sends a table down to make room on the fast tier, however full its level is; whether there
+    /// was one. Levels above f give one first of a keyspace whose part of the tier they exceed;
+    /// else a last fast level does, the fullest of those over their targets, or the one with the
+    /// coldest; and where none of these has any, the levels above. One that readers hold gives no
+    /// room until they let go: it goes only where there is no other.
     pub(crate) fn start_crossing(&self) -> bool {
         self.start_crossing_among(true, &[])
     }
 
-    /// As [`Engine::start_crossing`], to have `wanted` bytes free there while the tables `kept` stay; nothing goes where these
-    /// cannot be. Where obsolete files that readers have held for long are all that is wanting (I8), no table goes that such
-    /// readers hold: it would give no room, and what stays of it takes some.
+    /// As [`Engine::start_crossing`], to have `wanted` bytes free there while the tables `kept`
+    /// stay; nothing goes where these cannot be. Where obsolete files that readers have held for
+    /// long are all that is wanting (I8), no table goes that such readers hold: it would give no
+    /// room, and what stays of it takes some.
     pub(crate) fn start_crossing_for(&self, wanted: u64, kept: &[Arc<TableHandle>]) -> bool {
         self.could_be_free(wanted, kept)
             && self.start_crossing_among(!self.is_room_held(wanted), kept)
     }
 
-    /// Whether `wanted` bytes could be free on the fast tier, were all levels down to f gone but for `kept`, and all that jobs
-    /// and readers hold.
+    /// Whether `wanted` bytes could be free on the fast tier, were all levels down to f gone but
+    /// for `kept`, and all that jobs and readers hold.
     pub(super) fn could_be_free(&self, wanted: u64, kept: &[Arc<TableHandle>]) -> bool {
         let fast = self.fast();
         let trees = self.all_trees();
@@ -42,7 +45,8 @@ impl Engine {
         wanted <= fast.free_for_jobs().saturating_add(could_go)
     }
 
-    /// As [`Engine::start_crossing`], of none of `kept`; a table that readers hold goes only if they `may_be_held`.
+    /// As [`Engine::start_crossing`], of none of `kept`; a table that readers hold goes only if
+    /// they `may_be_held`.
     fn start_crossing_among(&self, may_be_held: bool, kept: &[Arc<TableHandle>]) -> bool {
         if self.level_tiers()[0] != self.fast().index {
             // No table is there to go.
@@ -74,7 +78,8 @@ impl Engine {
         })
     }
 
-    /// Brings a table that was spilled to the last tier to where placement wants it. Whether there was one.
+    /// Brings a table that was spilled to the last tier to where placement wants it. Whether there
+    /// was one.
     pub(super) fn start_of_spilled(&self) -> bool {
         let Some(go) = self.placement.spilled_go() else {
             return false;
@@ -90,9 +95,10 @@ impl Engine {
         plans.any(|(tree, plan)| self.start(&tree, plan).is_ok())
     }
 
-    /// Numbers of the tables on the fast tier that readers have held for long by a past version. Who holds obsolete files of one keyspace
-    /// need not hold anything of another, and holds nothing that was written since. A reader of the present version comes to light
-    /// when that has become a past one.
+    /// Numbers of the tables on the fast tier that readers have held for long by a past version.
+    /// Who holds obsolete files of one keyspace need not hold anything of another, and holds
+    /// nothing that was written since. A reader of the present version comes to light when that has
+    /// become a past one.
     pub(super) fn long_held_tables(&self) -> BTreeSet<FileId> {
         let (now, fast) = (self.clock.now(), self.fast().index);
         let mut held = BTreeSet::new();
@@ -105,15 +111,17 @@ impl Engine {
         held
     }
 
-    /// Whether all that is wanting of `wanted` bytes on the fast tier is in obsolete files that readers have held for long (I8).
+    /// Whether all that is wanting of `wanted` bytes on the fast tier is in obsolete files that
+    /// readers have held for long (I8).
     pub(super) fn is_room_held(&self, wanted: u64) -> bool {
         let fast = self.fast();
         let wanting = wanted.saturating_sub(fast.free_for_jobs());
         wanting > 0 && self.graveyard.long_held(fast.index) >= wanting
     }
 
-    /// Whether `plan` may start once a table of a last fast level has gone down: it wants room on the fast tier, or is due to make
-    /// some there, as another table may in its place. What lacks room on the slow tier would lack more.
+    /// Whether `plan` may start once a table of a last fast level has gone down: it wants room on
+    /// the fast tier, or is due to make some there, as another table may in its place. What lacks
+    /// room on the slow tier would lack more.
     pub(super) fn is_helped_by_crossing(&self, plan: &Plan) -> bool {
         let first = plan.outputs.first();
         plan.is_crossing || first.is_some_and(|output| output.tier == self.fast().index)
@@ -146,7 +154,8 @@ impl Engine {
         if plan.is_in_place() {
             return false;
         }
-        // What it brings down stays until it has ended; what it meets may go, and it is smaller then.
+        // What it brings down stays until it has ended; what it meets may go, and it is smaller
+        // then.
         let wanted = self.wanted_on_fast(&plan);
         if self.is_helped_by_crossing(&plan) && self.start_crossing_for(wanted, plan.upper.tables())
         {
@@ -160,7 +169,8 @@ impl Engine {
             Ok(()) => true,
             Err(error) => {
                 self.background.note(Work::Compaction, &error);
-                // No job ends that would tell it: who waits may have looked when another had forgotten the last failure.
+                // No job ends that would tell it: who waits may have looked when another had
+                // forgotten the last failure.
                 self.executor.notify();
                 false
             }

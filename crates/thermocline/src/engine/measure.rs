@@ -23,7 +23,8 @@ fn seconds(nanos: &AtomicU64) -> f64 {
 /// What the levels of all keyspaces are to hold together, in bytes.
 #[derive(Default)]
 struct TargetSums {
-    /// Those that are the last fast ones of their keyspaces: not all keyspaces have as many fast levels.
+    /// Those that are the last fast ones of their keyspaces: not all keyspaces have as many fast
+    /// levels.
     last_fast: [u64; MAX_LEVELS],
     /// All others.
     others: [u64; MAX_LEVELS],
@@ -41,8 +42,8 @@ impl TargetSums {
         }
     }
 
-    /// The sums, those of last fast levels no more than `most`: what one keyspace leaves empty there is in the
-    /// targets of all others.
+    /// The sums, those of last fast levels no more than `most`: what one keyspace leaves empty
+    /// there is in the targets of all others.
     fn capped(&self, most: u64) -> [u64; MAX_LEVELS] {
         std::array::from_fn(|number| {
             let last_fast = self.last_fast[number].min(most);
@@ -214,8 +215,8 @@ impl Engine {
     }
 
     fn memory_metrics(&self) -> MemoryMetrics {
-        // Looked at before and after what is present: a memtable that freezes in between, or is flushed, is
-        // in one of the two only.
+        // Looked at before and after what is present: a memtable that freezes in between, or is
+        // flushed, is in one of the two only.
         let before = self.keyspaces.tally.retired_bytes();
         let (mut active, mut frozen) = (0, 0);
         for tree in self.all_trees() {
@@ -250,9 +251,10 @@ mod tests {
     use crate::testing::scene::Scene;
     use crate::{Db, Options};
 
-    /// The target of a level was cut to the room of the fast tier where it is the last fast one of any keyspace, those of keyspaces
-    /// included that have it on the slow tier: with one made before the capacity was raised and one made since, what
-    /// the first one had there was far over the target that metrics told.
+    /// The target of a level was cut to the room of the fast tier where it is the last fast one of
+    /// any keyspace, those of keyspaces included that have it on the slow tier: with one made
+    /// before the capacity was raised and one made since, what the first one had there was far over
+    /// the target that metrics told.
     #[test]
     fn the_fast_tiers_room_is_no_bound_for_levels_that_are_slow() {
         let mut sums = TargetSums::default();
@@ -291,8 +293,9 @@ mod tests {
         assert_eq!(short.pinned + short.unpinned, ample.pinned);
     }
 
-    /// An iterator holds the memtables of its beginning. Once they were flushed no metric knew of them: ten iterators that were
-    /// kept for some minutes each held as many memtables beside the budget, and nothing said who did.
+    /// An iterator holds the memtables of its beginning. Once they were flushed no metric knew of
+    /// them: ten iterators that were kept for some minutes each held as many memtables beside the
+    /// budget, and nothing said who did.
     #[test]
     fn memtables_that_iterators_hold_are_counted_until_they_let_go() {
         let scene = Scene::new();

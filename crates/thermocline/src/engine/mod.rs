@@ -1,4 +1,5 @@
-//! An open store: what its parts share, its keyspaces, and the scheduling of work behind the writers.
+//! An open store: what its parts share, its keyspaces, and the scheduling of work behind the
+//! writers.
 
 mod background;
 mod compactions;

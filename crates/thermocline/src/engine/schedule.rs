@@ -56,9 +56,10 @@ impl Engine {
         }
     }
 
-    /// Starts the most urgent compaction that has room for its output. When none has, the most urgent one moves what it can as it
-    /// is, or a table of the last fast level goes down to make some room; where that cannot be and nothing runs that
-    /// could, the most urgent compaction writes to the last tier (I8).
+    /// Starts the most urgent compaction that has room for its output. When none has, the most
+    /// urgent one moves what it can as it is, or a table of the last fast level goes down to make
+    /// some room; where that cannot be and nothing runs that could, the most urgent compaction
+    /// writes to the last tier (I8).
     fn start_one_compaction(&self) -> bool {
         let mut candidates = self.most_urgent_first(|picker| picker.candidates().collect());
         if self.leave_to_run_alone(&mut candidates) {
@@ -73,8 +74,8 @@ impl Engine {
             .into_iter()
             .filter(|(_, plan)| !plan.can_wait())
             .collect();
-        // One that lacks room on the slow tier must not keep room from being made on the fast one, nor one that wants more there
-        // than can be, as all of a large L0 does.
+        // One that lacks room on the slow tier must not keep room from being made on the fast one,
+        // nor one that wants more there than can be, as all of a large L0 does.
         let helped = |(_, plan): &(Arc<Tree>, Plan)| self.is_helped_by_crossing(plan);
         let can_be = |(_, plan): &(Arc<Tree>, Plan)| {
             self.is_helped_by_crossing(plan)
@@ -87,8 +88,8 @@ impl Engine {
         refused.is_some_and(|(tree, plan)| self.start_without_room(&tree, plan))
     }
 
-    /// What `pick` gives for each keyspace, by how urgent it is: one keyspace's debt must not keep the others' writers
-    /// waiting.
+    /// What `pick` gives for each keyspace, by how urgent it is: one keyspace's debt must not keep
+    /// the others' writers waiting.
     pub(super) fn most_urgent_first(
         &self,
         pick: impl Fn(&Picker<'_>) -> Vec<(f64, Plan)>,
@@ -130,8 +131,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Space for what `plan` writes, for each of its outputs. A crossing that finds none on the fast
-    /// tier keeps nothing there: it makes room instead.
+    /// Space for what `plan` writes, for each of its outputs. A crossing that finds none on the
+    /// fast tier keeps nothing there: it makes room instead.
     pub(crate) fn reserve_for(&self, plan: &mut Plan) -> Result<Vec<Reservation>> {
         let mut space = Vec::new();
         let mut outputs = std::mem::take(&mut plan.outputs).into_iter();
@@ -150,8 +151,8 @@ impl Engine {
             };
             space.push(tier.reserve_leaving(expected, margin)?);
         }
-        // What stays on the fast tier takes no more than what comes from there, so that a crossing makes
-        // room: the job's router has no more to give.
+        // What stays on the fast tier takes no more than what comes from there, so that a crossing
+        // makes room: the job's router has no more to give.
         let stays: u64 = plan.upper.bytes();
         for output in outputs.filter(|_| !plan.is_move) {
             let tier = &self.tiers[usize::from(output.tier)];
@@ -221,9 +222,9 @@ const MOST_EXPECTED: u64 = 1 << 56;
 /// more than of the tables that they come from: its sample of keys.
 const BESIDE_RECORDS: u64 = 256;
 
-/// How long what is made of `tables` on `tier` may get: as long as they are but for the ends of blocks, unless
-/// they were compressed. It may be longer then, unless the tier itself compresses, which is taken to do
-/// so as it did before.
+/// How long what is made of `tables` on `tier` may get: as long as they are but for the ends of
+/// blocks, unless they were compressed. It may be longer then, unless the tier itself compresses,
+/// which is taken to do so as it did before.
 pub(super) fn expected_len<'a>(
     tables: impl Iterator<Item = &'a Arc<TableHandle>>,
     tier: &Tier,

@@ -1,5 +1,5 @@
-//! What every write asks about all keyspaces: counted as it changes, for a look at each of thousands would cost
-//! a write more than the write itself.
+//! What every write asks about all keyspaces: counted as it changes, for a look at each of
+//! thousands would cost a write more than the write itself.
 
 use crate::read::Superversion;
 use crate::sync::Arc;
@@ -36,13 +36,14 @@ impl Tally {
         self.full.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the memtables that take no more records, whether they are flushed or not, for as long as
-    /// anybody holds them.
+    /// Bytes of the memtables that take no more records, whether they are flushed or not, for as
+    /// long as anybody holds them.
     pub(crate) fn retired_bytes(&self) -> u64 {
         self.retired.load(Ordering::Relaxed)
     }
 
-    /// Counts a keyspace in that is now as `after`, and out as what it was `before`, if it was there.
+    /// Counts a keyspace in that is now as `after`, and out as what it was `before`, if it was
+    /// there.
     pub(crate) fn count(&self, before: Option<&Superversion>, after: &Superversion) {
         let of = |superversion: &Superversion| {
             let tables = superversion.version.levels[0].tables.len();

@@ -103,8 +103,8 @@ impl Tree {
         self.superversion.load_full()
     }
 
-    /// The tables of the present state, whose files stay for as long as the result lives. For what takes long and reads
-    /// nothing else.
+    /// The tables of the present state, whose files stay for as long as the result lives. For what
+    /// takes long and reads nothing else.
     pub(crate) fn version(&self) -> Arc<Version> {
         Arc::clone(&self.peek().version)
     }
@@ -126,8 +126,9 @@ impl Tree {
     }
 
     /// Sequence number of the oldest record that is only in memory and the log; none when
-    /// everything is in tables. Without the log's lock one that is just being inserted may be missed. It is newer than what was visible
-    /// before the call (I10), so that the log through that can go all the same (I5). What is frozen is complete.
+    /// everything is in tables. Without the log's lock one that is just being inserted may be
+    /// missed. It is newer than what was visible before the call (I10), so that the log through
+    /// that can go all the same (I5). What is frozen is complete.
     pub(crate) fn oldest_unflushed(&self) -> Option<SeqNo> {
         let superversion = self.peek();
         let frozen = superversion.immutables.last();
@@ -150,10 +151,11 @@ impl Tree {
         Ok(())
     }
 
-    /// Reserves the next place in L0 for older records, and pins the present state, in one step: by I10
-    /// every version of a key is then in what was pinned, or in the active memtable, whose epoch will
-    /// be higher than the one reserved. `freeze` is given what publishes a change of what readers see
-    /// beside the levels; what comes of it comes back, with the epoch and what was pinned.
+    /// Reserves the next place in L0 for older records, and pins the present state, in one step: by
+    /// I10 every version of a key is then in what was pinned, or in the active memtable, whose
+    /// epoch will be higher than the one reserved. `freeze` is given what publishes a change of
+    /// what readers see beside the levels; what comes of it comes back, with the epoch and what was
+    /// pinned.
     pub(crate) fn reserve_place<T>(
         &self,
         freeze: impl FnOnce(&dyn Fn(PromotionView)) -> T,
@@ -167,7 +169,8 @@ impl Tree {
         (frozen, epoch, now)
     }
 
-    /// Gives the place of `epoch` back, to which nothing came; readers see what `view` gives from then on.
+    /// Gives the place of `epoch` back, to which nothing came; readers see what `view` gives from
+    /// then on.
     pub(crate) fn give_up_place(&self, epoch: u64, view: impl FnOnce() -> PromotionView) {
         let mut state = self.state.lock();
         state.reservations.release(epoch);
@@ -175,8 +178,8 @@ impl Tree {
     }
 
     /// Replaces tables, and what became tables. The edit that says so is durable (I4). Called with
-    /// the manifest's lock held, so that versions follow the manifest's order. Records that a crossing takes out of
-    /// readers' sight come back, to be counted as read.
+    /// the manifest's lock held, so that versions follow the manifest's order. Records that a
+    /// crossing takes out of readers' sight come back, to be counted as read.
     pub(crate) fn install(
         &self,
         engine: &Engine,

@@ -53,7 +53,8 @@ impl State {
 }
 
 impl ThreadPool {
-    /// Starts one flush thread, `compaction_threads` compaction threads, at least one, and one for hotness.
+    /// Starts one flush thread, `compaction_threads` compaction threads, at least one, and one for
+    /// hotness.
     ///
     /// # Errors
     /// The system's error when a thread cannot be started.

@@ -1,4 +1,5 @@
-//! By which settings a store's accesses are scored, and what is hot is limited; and what is known of them.
+//! By which settings a store's accesses are scored, and what is hot is limited; and what is known
+//! of them.
 
 use std::path::{Path, PathBuf};
 
@@ -10,9 +11,11 @@ pub use crate::placement::AccessRecords;
 use crate::placement::ralt::{Ralt, STATE};
 use crate::storage::{Disk, Medium};
 
-/// The settings that the records of recent accesses in the first tier of `options` are scored and limited by, and the defaults for
-/// the others. Whoever opens the store with other ones begins anew to learn what is hot, or forgets a part of it; so this is what a
-/// program goes by that opens a store of another one for a moment. None where there are no such records, or none that can be read.
+/// The settings that the records of recent accesses in the first tier of `options` are scored and
+/// limited by, and the defaults for the others. Whoever opens the store with other ones begins anew
+/// to learn what is hot, or forgets a part of it; so this is what a program goes by that opens a
+/// store of another one for a moment. None where there are no such records, or none that can be
+/// read.
 ///
 /// ```
 /// # fn main() -> thermocline::Result<()> {
@@ -52,14 +55,15 @@ pub struct AccessRecordsReport {
 }
 
 impl AccessRecordsReport {
-    /// What is wrong. By any of it no record is lost: the next opening begins anew to learn what is hot.
+    /// What is wrong. By any of it no record is lost: the next opening begins anew to learn what is
+    /// hot.
     pub fn damaged(&self) -> usize {
         usize::from(self.contents.is_damaged()) + self.problems.len()
     }
 }
 
-/// The state of the access records in the first tier of `options`. None where the store places no records by hotness, or nothing says
-/// that it does and no state is there.
+/// The state of the access records in the first tier of `options`. None where the store places no
+/// records by hotness, or nothing says that it does and no state is there.
 ///
 /// # Errors
 /// As [`super::manifest`].
@@ -82,7 +86,8 @@ pub fn access_records(options: &Options) -> Result<Option<AccessRecordsReport>> 
     Ok(found)
 }
 
-/// What the state in the directory `path` says. Where there is none: damage if one is `expected`, else nothing.
+/// What the state in the directory `path` says. Where there is none: damage if one is `expected`,
+/// else nothing.
 ///
 /// # Errors
 /// I/O errors.

@@ -40,8 +40,8 @@ impl ManifestReport {
     }
 }
 
-/// What one edit changes; all of it takes effect at once. The one that a clean close leaves says what compactions
-/// learned, and nothing else.
+/// What one edit changes; all of it takes effect at once. The one that a clean close leaves says
+/// what compactions learned, and nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     /// In the order in which they apply.
@@ -116,8 +116,8 @@ pub enum Change {
     LogStart(u64),
     /// Who decides where records live.
     PlacedBy(PlacedBy),
-    /// What an opening took over of the log, and where it went on. A segment with a lower number than `next`
-    /// that is not named is no part of the log.
+    /// What an opening took over of the log, and where it went on. A segment with a lower number
+    /// than `next` that is not named is no part of the log.
     LogFound {
         /// Numbers of the segments and their lengths in bytes, in their order.
         segments: Vec<(u64, u64)>,

@@ -3,14 +3,16 @@
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::version::edit::Learned;
 
-/// Averages over the last jobs at and above level f: the sizes of levels and the ways of records follow from them. The manifest
-/// remembers them: begun anew at each opening, they would have the slow levels take one shape before it and another after.
+/// Averages over the last jobs at and above level f: the sizes of levels and the ways of records
+/// follow from them. The manifest remembers them: begun anew at each opening, they would have the
+/// slow levels take one shape before it and another after.
 #[derive(Debug)]
 pub(crate) struct Averages {
-    /// p: the part of its input from Lf that a crossing brings down, 0 to 1 (HotRAP, §3.6). The bits of an `f64`.
+    /// p: the part of its input from Lf that a crossing brings down, 0 to 1 (HotRAP, §3.6). The
+    /// bits of an `f64`.
     cold: AtomicU64,
-    /// The part of what came down from the level above f that level f had no version of, and that was not hot, 0 to 1.
-    /// The bits of an `f64`.
+    /// The part of what came down from the level above f that level f had no version of, and that
+    /// was not hot, 0 to 1. The bits of an `f64`.
     fresh: AtomicU64,
 }
 
@@ -46,14 +48,15 @@ impl Averages {
     }
 
     /// Notes a crossing that kept `kept` of `input` bytes of Lf. The average moves with the
-    /// crossings, and so do the sizes that follow from it: with no crossings nothing is to be gained.
+    /// crossings, and so do the sizes that follow from it: with no crossings nothing is to be
+    /// gained.
     pub(crate) fn note_crossing(&self, kept: u64, input: u64) {
         follow(&self.cold, kept, input, 32.0);
     }
 
-    /// Notes a job that found `held` of `input` bytes from the level above f unable to pass level f by.
-    /// The jobs that pass it by and those that do not tell of the same: where one kind finds little fresh, the other
-    /// has its turn.
+    /// Notes a job that found `held` of `input` bytes from the level above f unable to pass level f
+    /// by. The jobs that pass it by and those that do not tell of the same: where one kind finds
+    /// little fresh, the other has its turn.
     pub(crate) fn note_fresh(&self, held: u64, input: u64) {
         follow(&self.fresh, held, input, 8.0);
     }
@@ -63,7 +66,8 @@ fn get(average: &AtomicU64) -> f64 {
     f64::from_bits(average.load(Ordering::Relaxed))
 }
 
-/// Moves `average` toward what is left of `input` without `held`, as a part of it, by one of `inertia` parts.
+/// Moves `average` toward what is left of `input` without `held`, as a part of it, by one of
+/// `inertia` parts.
 fn follow(average: &AtomicU64, held: u64, input: u64, inertia: f64) {
     let measured = 1.0 - (held as f64 / input.max(1) as f64).min(1.0);
     let before = get(average);
@@ -87,8 +91,8 @@ mod tests {
         Shape::from_edits(found.edits).unwrap().learned[&0]
     }
 
-    /// Regression: p began with 1 at every opening. Until some crossings had told otherwise, the slow levels were brought
-    /// into a shape of which nothing was to stay.
+    /// Regression: p began with 1 at every opening. Until some crossings had told otherwise, the
+    /// slow levels were brought into a shape of which nothing was to stay.
     #[test]
     fn an_opening_goes_on_with_what_was_learned() {
         let scene = Scene::with_old(&KEYS);

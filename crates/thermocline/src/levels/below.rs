@@ -12,11 +12,13 @@ pub(crate) struct TableBelow {
     pub(crate) len: u64,
 }
 
-/// Level by level the tables that meet a job's keys, as of when it was picked. Ranges and lengths, not the tables: a version
-/// that is held for as long as a job runs holds every file that other jobs replace meanwhile (I8).
+/// Level by level the tables that meet a job's keys, as of when it was picked. Ranges and lengths,
+/// not the tables: a version that is held for as long as a job runs holds every file that other
+/// jobs replace meanwhile (I8).
 ///
-/// Which keys lie below stays true until the job is installed: others move them between the levels below, and bring none
-/// down to there, as the job has locked its own where it writes, and whoever passes there locks what passes (I11).
+/// Which keys lie below stays true until the job is installed: others move them between the levels
+/// below, and bring none down to there, as the job has locked its own where it writes, and whoever
+/// passes there locks what passes (I11).
 #[derive(Debug, Default)]
 pub(crate) struct Below {
     /// None for a level without tables.
@@ -49,7 +51,8 @@ impl Below {
         })
     }
 
-    /// The tables of the next level in use below `level` that meet the job's keys; none where no level below is in use.
+    /// The tables of the next level in use below `level` that meet the job's keys; none where no
+    /// level below is in use.
     pub(crate) fn next(&self, level: usize) -> Option<Arc<Vec<TableBelow>>> {
         self.levels.iter().skip(level + 1).flatten().next().cloned()
     }

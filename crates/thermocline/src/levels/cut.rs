@@ -7,8 +7,8 @@ use crate::sync::Arc;
 /// ends where theirs do meets fewer of them, and less is rewritten when it moves on.
 #[derive(Debug)]
 pub(crate) struct Cutter {
-    /// The tables of the next level in use below the output, as far as they meet the job's keys; none where there is no
-    /// such level.
+    /// The tables of the next level in use below the output, as far as they meet the job's keys;
+    /// none where there is no such level.
     below: Option<Arc<Vec<TableBelow>>>,
     /// The first of them that does not end before the last key looked at.
     at: usize,

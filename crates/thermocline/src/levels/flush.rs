@@ -253,7 +253,8 @@ impl Engine {
         }
     }
 
-    /// Removes log segments whose every record is in tables or of a keyspace that is gone, oldest first (I5).
+    /// Removes log segments whose every record is in tables or of a keyspace that is gone, oldest
+    /// first (I5).
     pub(crate) fn trim_log(&self) -> Result<()> {
         // Read first: what is published later is newer than this, and what was published
         // before is found in a memtable or in tables.
@@ -288,8 +289,10 @@ impl Engine {
 }
 
 impl AfterRemoval for Engine {
-    /// What follows the removal of files when no job's end does: writers may be slowed, and compactions have been refused, for
-    /// the room that they took. Room that settles slowly ([`PlacementPolicy::after_change`](crate::placement::PlacementPolicy::after_change)) is measured at changes of a tree alone.
+    /// What follows the removal of files when no job's end does: writers may be slowed, and
+    /// compactions have been refused, for the room that they took. Room that settles slowly
+    /// ([`PlacementPolicy::after_change`](crate::placement::PlacementPolicy::after_change)) is
+    /// measured at changes of a tree alone.
     fn after_removal(&self) {
         if self.check_open().is_ok() {
             self.update_pressure();
@@ -308,10 +311,10 @@ mod tests {
     use crate::storage::{Fault, Faulty, Memory, Operation};
     use crate::wal::FoundLog;
 
-    /// A flush that had ended took the next one's flag away when it was dropped, and while that one waited
-    /// or ran a third could be queued. The store's own threads flush one after the other. An executor that
-    /// has two for flushes would have written one memtable twice, and installed what was frozen
-    /// later first (I2).
+    /// A flush that had ended took the next one's flag away when it was dropped, and while that one
+    /// waited or ran a third could be queued. The store's own threads flush one after the other. An
+    /// executor that has two for flushes would have written one memtable twice, and installed what
+    /// was frozen later first (I2).
     #[test]
     fn a_flush_that_has_ended_leaves_the_flag_to_the_next() {
         let stepped = Arc::new(Stepped::new(1));
@@ -337,8 +340,8 @@ mod tests {
         assert!(!is_flushing() && engine.keyspaces.tally.frozen() == 0);
     }
 
-    /// A manifest that had grown long could not be replaced for want of space, and the log that would have given some
-    /// stayed: flush after flush.
+    /// A manifest that had grown long could not be replaced for want of space, and the log that
+    /// would have given some stayed: flush after flush.
     #[test]
     fn a_flush_trims_the_log_before_it_wants_space_for_a_manifest() {
         let disk = Faulty::new(1);
@@ -367,8 +370,9 @@ mod tests {
         db.flush().unwrap();
     }
 
-    /// A flush whose table was in force, and that failed behind it, told nobody of the table: where the log could not be trimmed L0 grew
-    /// until writers were stopped, and no compaction had begun.
+    /// A flush whose table was in force, and that failed behind it, told nobody of the table: where
+    /// the log could not be trimmed L0 grew until writers were stopped, and no compaction had
+    /// begun.
     #[test]
     fn a_flush_that_fails_behind_its_table_has_l0_compacted() {
         let disk = Faulty::new(1);
@@ -390,8 +394,9 @@ mod tests {
         assert!(tables < 4, "{tables} tables in L0");
     }
 
-    /// Keys as long as a block stand in the data and in both levels of the index: a table of them was three times as long as what was
-    /// set aside for it, and a full fast tier held more than its capacity (I8).
+    /// Keys as long as a block stand in the data and in both levels of the index: a table of them
+    /// was three times as long as what was set aside for it, and a full fast tier held more than
+    /// its capacity (I8).
     #[test]
     fn what_is_set_aside_for_a_flush_is_enough_for_long_keys() {
         let mut options = Options::one_tier("/fast");

@@ -2,8 +2,9 @@
 
 use crate::placement::{Source, UP};
 
-/// Counts, in a merge of tables of the level above f, what could not pass level f by: an ordinary job finds that out record by
-/// record, and a bypass by what it had to leave. In bytes of keys and values.
+/// Counts, in a merge of tables of the level above f, what could not pass level f by: an ordinary
+/// job finds that out record by record, and a bypass by what it had to leave. In bytes of keys and
+/// values.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     /// Of records from above of the present key, unless they count already.
@@ -17,8 +18,8 @@ impl Held {
         self.bytes
     }
 
-    /// A record of an ordinary job: what comes from above is held if it is hot, for a bypass would leave it there, or if level f has a
-    /// version of its key.
+    /// A record of an ordinary job: what comes from above is held if it is hot, for a bypass would
+    /// leave it there, or if level f has a version of its key.
     pub(super) fn meet(
         &mut self,
         is_new_key: bool,

@@ -27,8 +27,8 @@ use crate::tier::Reservation;
 use crate::version::LevelIter;
 use crate::version::edit::VersionEdit;
 
-/// Tables of the next level that a table of a fast level meets about at most. Room for what a job writes is set
-/// aside on the fast tier while one is near, and kept from hot records for as long.
+/// Tables of the next level that a table of a fast level meets about at most. Room for what a job
+/// writes is set aside on the fast tier while one is near, and kept from hot records for as long.
 pub(crate) const MOST_MET: u64 = 2;
 
 /// A running compaction. A step merges about one output table.
@@ -300,7 +300,8 @@ impl CompactionJob {
         point!(engine.points, "compaction.before_edit")?;
         let mut manifest = engine.files.manifest.lock();
         engine.check_not_dropped(&self.tree)?;
-        // Not this job's to remove from here on: whatever comes next, a panic too, the manifest may name them (I4).
+        // Not this job's to remove from here on: whatever comes next, a panic too, the manifest may
+        // name them (I4).
         let written = std::mem::take(&mut self.notes.written);
         manifest.append(&edit).inspect_err(|error| {
             if !matches!(error, Error::Poisoned { .. }) {
@@ -402,8 +403,8 @@ impl Job for CompactionJob {
         self.end();
         self.engine.update_pressure();
         self.engine.placement.after_change(&self.engine);
-        // After a failure the next change or a stopped writer tries again: no spinning. One that has
-        // come since, and forgotten the failure, has found the job's inputs taken.
+        // After a failure the next change or a stopped writer tries again: no spinning. One that
+        // has come since, and forgotten the failure, has found the job's inputs taken.
         if !failed || self.engine.background.failure(Work::Compaction).is_none() {
             self.engine.schedule();
             self.engine.placement.room_was_made(&self.engine);

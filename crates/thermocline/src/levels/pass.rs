@@ -71,7 +71,8 @@ impl Pass {
         })
     }
 
-    /// Goes on until a table is full; `false` when the input is used up, and all tables are written.
+    /// Goes on until a table is full; `false` when the input is used up, and all tables are
+    /// written.
     ///
     /// # Errors
     /// Those of reading and writing; [`Error::Closed`](crate::Error::Closed).

@@ -36,7 +36,8 @@ pub(crate) struct Picker<'a> {
     /// L0 tables of this epoch and above are left alone: older records are about to come in
     /// below them (I2).
     pub(crate) l0_limit: u64,
-    /// The sequence number of the oldest snapshot or iterator: deletes above it are needed. The highest number without any.
+    /// The sequence number of the oldest snapshot or iterator: deletes above it are needed. The
+    /// highest number without any.
     pub(crate) oldest_reader: SeqNo,
     /// Which part of a table is hot, when records live by hotness.
     pub(crate) hotness: Option<&'a dyn Hotness>,
@@ -132,7 +133,8 @@ impl Picker<'_> {
         Some(plan)
     }
 
-    /// As [`Picker::pick_level`], of its tables that `may` go, with what it brings for its cost: 0 to 1.
+    /// As [`Picker::pick_level`], of its tables that `may` go, with what it brings for its cost: 0
+    /// to 1.
     fn pick_of(&self, level: usize, may: impl Fn(&TableHandle) -> bool) -> Option<(f64, Plan)> {
         let is_crossing = level == self.targets.last_fast();
         // Among thousands of tables: only what is chosen is planned.
@@ -159,9 +161,9 @@ impl Picker<'_> {
         })
     }
 
-    /// Levels from `to` on that what comes to `to` goes through: that one, or, where it is out of use, also those down to the
-    /// first that is in use. By what a level out of use holds itself, coming to it would cost next to nothing, and whatever meets
-    /// its tables would go there first.
+    /// Levels from `to` on that what comes to `to` goes through: that one, or, where it is out of
+    /// use, also those down to the first that is in use. By what a level out of use holds itself,
+    /// coming to it would cost next to nothing, and whatever meets its tables would go there first.
     fn way(&self, to: usize) -> RangeInclusive<usize> {
         to..=self.targets.in_use(to)
     }
@@ -173,8 +175,8 @@ impl Picker<'_> {
         met.map(|table| table.meta.len).sum()
     }
 
-    /// The next compaction that brings a table of `from` that is `meant` down a level: all of L0, or the first in key
-    /// order.
+    /// The next compaction that brings a table of `from` that is `meant` down a level: all of L0,
+    /// or the first in key order.
     pub(crate) fn pick_range(&self, from: usize, meant: &Meant) -> Manual {
         let here = &self.version.levels[from].tables;
         let mut tables = here.iter().filter(|table| meant.holds(from, table));
@@ -232,8 +234,9 @@ impl Picker<'_> {
         self.table_sizes.of(level, self.version.levels[level].bytes)
     }
 
-    /// Whether `table`, written anew at `level`, would be rid of its deletes, but for those that snapshots need: below
-    /// it nothing lies that they hide. Where all of it is newer than the oldest of those, they need them all.
+    /// Whether `table`, written anew at `level`, would be rid of its deletes, but for those that
+    /// snapshots need: below it nothing lies that they hide. Where all of it is newer than the
+    /// oldest of those, they need them all.
     fn drops(&self, table: &TableHandle, level: usize) -> bool {
         let mut below = self.version.levels.iter().skip(level + 1);
         let range = &table.meta.range;
@@ -253,7 +256,8 @@ impl Picker<'_> {
         let last_fast = self.targets.last_fast();
         let mut outputs = vec![self.output(to)];
         let is_alone = lower.is_empty() && upper.len() == 1;
-        // A move drops nothing: deletes that hide nothing any more would come to the last level, and stay.
+        // A move drops nothing: deletes that hide nothing any more would come to the last level,
+        // and stay.
         let is_move =
             is_alone && upper[0].meta.tier == outputs[0].tier && !self.drops(&upper[0], to);
         let is_crossing = from == last_fast;
@@ -289,12 +293,14 @@ impl Picker<'_> {
 #[derive(Debug)]
 pub(crate) struct Meant {
     pub(crate) range: KeyRange,
-    /// Tables of L0 from this number on are not meant: what is written, or promoted, meanwhile may come for ever.
+    /// Tables of L0 from this number on are not meant: what is written, or promoted, meanwhile may
+    /// come for ever.
     pub(crate) before: FileId,
 }
 
 impl Meant {
-    /// Leaves out the keys up to `last`: what comes to lie there from now on has moved meanwhile, and more may.
+    /// Leaves out the keys up to `last`: what comes to lie there from now on has moved meanwhile,
+    /// and more may.
     pub(crate) fn pass(&mut self, last: &[u8]) {
         let mut first = BytesMut::with_capacity(last.len() + 1);
         first.extend_from_slice(last);
@@ -354,7 +360,8 @@ mod tests {
     /// What level f is to hold, in bytes.
     pub(super) const PLANNED: u64 = 7 * MIB;
 
-    /// A table of one key: its level, the key, its bytes, and its tier. The first of several is the oldest.
+    /// A table of one key: its level, the key, its bytes, and its tier. The first of several is the
+    /// oldest.
     pub(super) type Drawn = (usize, &'static str, u64, u8);
 
     /// What `choose` finds among `tables` with level f having room for `room` bytes now.
@@ -435,7 +442,8 @@ mod tests {
         assert_eq!(to("beside"), [SLOW; 2]);
     }
 
-    /// By what a level out of use holds, what meets its tables seems to go down for nothing, and went there before all else.
+    /// By what a level out of use holds, what meets its tables seems to go down for nothing, and
+    /// went there before all else.
     #[test]
     fn what_comes_to_a_level_out_of_use_costs_what_it_meets_in_the_end() {
         let tables = [
@@ -452,8 +460,9 @@ mod tests {
         assert_eq!(first, "cheap");
     }
 
-    /// A table that met nothing moved down as it was, whatever it held. Of keys that rise, and were written and deleted within one
-    /// memtable each, the deletes came to the last level so, and stayed there for good.
+    /// A table that met nothing moved down as it was, whatever it held. Of keys that rise, and were
+    /// written and deleted within one memtable each, the deletes came to the last level so, and
+    /// stayed there for good.
     #[test]
     fn deletes_that_hide_nothing_are_not_moved_to_the_last_level() {
         let mut options = Options::one_tier("/fast");

@@ -81,8 +81,9 @@ impl Plan {
         self.upper.hull()
     }
 
-    /// What of it needs no room: the way down of its last table, of L0 the oldest (I2), by an edit alone. None where that meets
-    /// another input or changes its tier, of what passes level f by, and of what is written anew where it lies.
+    /// What of it needs no room: the way down of its last table, of L0 the oldest (I2), by an edit
+    /// alone. None where that meets another input or changes its tier, of what passes level f by,
+    /// and of what is written anew where it lies.
     pub(crate) fn as_move(&self) -> Option<Plan> {
         let table = self.upper.tables().last()?;
         let mut others = self.inputs().filter(|other| !Arc::ptr_eq(other, table));
@@ -103,13 +104,16 @@ impl Plan {
         epochs.max().filter(|_| self.from == 0)
     }
 
-    /// What the job keeps others from writing to meanwhile (I11): its outputs, and its hull on each level between `from` and `to`.
+    /// What the job keeps others from writing to meanwhile (I11): its outputs, and its hull on each
+    /// level between `from` and `to`.
     ///
-    /// Only keys of the hull pass these levels, downwards or up to `from`. When the job is picked, none of them lies there, or a bypass knows
-    /// which do. Neither may one come there until it is installed, or what has passed would lie below what is older
-    /// (I1). As locks exclude each other both ways, it does not begin beside a job that is about to bring one either, of which the
-    /// version says nothing yet. What leaves such a level for `to` is kept out by the lock of that. A level that
-    /// is empty and out of use counts too: a job that was picked when it was in use may be writing to it.
+    /// Only keys of the hull pass these levels, downwards or up to `from`. When the job is picked,
+    /// none of them lies there, or a bypass knows which do. Neither may one come there until it is
+    /// installed, or what has passed would lie below what is older (I1). As locks exclude each
+    /// other both ways, it does not begin beside a job that is about to bring one either, of which
+    /// the version says nothing yet. What leaves such a level for `to` is kept out by the lock of
+    /// that. A level that is empty and out of use counts too: a job that was picked when it was in
+    /// use may be writing to it.
     pub(crate) fn locks(&self) -> Locks {
         let hull = self.hull();
         let lock = |output: &Output| {
@@ -246,8 +250,8 @@ mod tests {
         assert!(running.admits(&plan(&version, 1, 1)) && running.admits(&first));
     }
 
-    /// What came to lie there meanwhile would be older than what has passed, and lie above it (I1). Who came first makes no
-    /// difference.
+    /// What came to lie there meanwhile would be older than what has passed, and lie above it (I1).
+    /// Who came first makes no difference.
     #[test]
     fn nobody_writes_to_a_level_within_the_hull_of_a_job_that_passes_it() {
         let (_db, version) = version();

@@ -12,8 +12,8 @@ const TOGETHER: usize = 4 << 20;
 /// But each has so much.
 const LEAST: usize = 128 << 10;
 
-/// Bytes read in one I/O from each of so many inputs, all of which are open at once: there is one such window
-/// that is gone through, and one that is on its way.
+/// Bytes read in one I/O from each of so many inputs, all of which are open at once: there is one
+/// such window that is gone through, and one that is on its way.
 pub(super) fn readahead(inputs: usize) -> usize {
     (TOGETHER / (2 * inputs.max(1))).clamp(LEAST, MOST)
 }

@@ -71,7 +71,8 @@ impl Sink {
         let table = match &mut self.table {
             Some(table) => table,
             none => {
-                // A disk with room for what was reserved must not refuse a small job a whole table's.
+                // A disk with room for what was reserved must not refuse a small job a whole
+                // table's.
                 let expected = self.size.min(self.space.left());
                 let table = begin(engine, tree, self.output, &self.origin, expected)?;
                 none.insert(table)

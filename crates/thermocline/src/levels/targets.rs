@@ -6,11 +6,13 @@ use crate::version::{MAX_LEVELS, Version};
 
 const LAST: usize = MAX_LEVELS - 1;
 
-/// How many times what one L0 job brings the last level of one tier holds before a level between them pays. At that size
-/// updates of keys at random write about as much either way; where keys repeat, a level between takes up the duplicates.
+/// How many times what one L0 job brings the last level of one tier holds before a level between
+/// them pays. At that size updates of keys at random write about as much either way; where keys
+/// repeat, a level between takes up the duplicates.
 const WORTH_A_LEVEL: f64 = 2.0;
 
-/// The least ratio of neighbouring levels of one tier: what lies outside the last takes about a third of it at most.
+/// The least ratio of neighbouring levels of one tier: what lies outside the last takes about a
+/// third of it at most.
 const LEAST_STEP: f64 = 4.0;
 
 /// What the fast tier has for one keyspace's levels L1 to Lf.
@@ -70,7 +72,8 @@ impl LevelTargets {
             growth /= ratio;
             levels += 1;
         }
-        // The sizes from what an L0 job brings to the last level rise evenly: a byte is rewritten least.
+        // The sizes from what an L0 job brings to the last level rise evenly: a byte is rewritten
+        // least.
         let even = (last / l0_job).powf(1.0 / levels as f64);
         let step = even.max(LEAST_STEP).min(ratio);
         let base = LAST + 1 - levels;
@@ -92,9 +95,9 @@ impl LevelTargets {
     }
 
     /// What L1 to Lf are to hold in the long run, of `planned` bytes together: each `level_ratio`
-    /// times the one above. Where hot records want the room, the level above Lf is half as large if all of
-    /// Lf comes down: what it holds is held twice while it is compacted. The less does (`cold`: p), the more goes past
-    /// Lf, and the larger that level is, the less it meets there.
+    /// times the one above. Where hot records want the room, the level above Lf is half as large if
+    /// all of Lf comes down: what it holds is held twice while it is compacted. The less does
+    /// (`cold`: p), the more goes past Lf, and the larger that level is, the less it meets there.
     pub(crate) fn planned(
         options: &Options,
         sizes: &Resolved,
@@ -123,10 +126,11 @@ impl LevelTargets {
     ) -> Self {
         let mut bytes = Self::planned(options, sizes, room.planned, last_fast, room.cold);
         let planned = std::mem::replace(&mut bytes[last_fast], room.last.max(sizes.table_size));
-        // As few slow levels as keep neighbouring sizes within half more than the ratio, or, where little of
-        // Lf comes down, within less: a level for that little takes little space, and saves rewriting the
-        // larger ones for it. One that holds tables stays in use until it is clearly not worth having: at the
-        // edge, data would else be moved into it and out of it in turn.
+        // As few slow levels as keep neighbouring sizes within half more than the ratio, or, where
+        // little of Lf comes down, within less: a level for that little takes little space, and
+        // saves rewriting the larger ones for it. One that holds tables stays in use until it is
+        // clearly not worth having: at the edge, data would else be moved into it and out of it in
+        // turn.
         let below: u64 = version.levels[last_fast + 1..]
             .iter()
             .map(|l| l.bytes)
@@ -159,9 +163,10 @@ impl LevelTargets {
         }
     }
 
-    /// The level that what goes down from `from` within `hull` comes to; none for the last. A level out of use is
-    /// passed over where none of its tables meets `hull`, so that it empties. Where one does, what lies there may be older than
-    /// `from` and newer than what is below (I1). What is on its way there the job's locks know of (I11).
+    /// The level that what goes down from `from` within `hull` comes to; none for the last. A level
+    /// out of use is passed over where none of its tables meets `hull`, so that it empties. Where
+    /// one does, what lies there may be older than `from` and newer than what is below (I1). What
+    /// is on its way there the job's locks know of (I11).
     pub(crate) fn next(&self, from: usize, version: &Version, hull: &KeyRange) -> Option<usize> {
         if from >= LAST {
             return None;
@@ -171,7 +176,8 @@ impl LevelTargets {
         Some((from + 1..wanted).find(is_met).unwrap_or(wanted))
     }
 
-    /// The first level in use from `level` on, of those below L0: what comes to one out of use goes on to there.
+    /// The first level in use from `level` on, of those below L0: what comes to one out of use goes
+    /// on to there.
     pub(crate) fn in_use(&self, level: usize) -> usize {
         match self.slow_base {
             Some(slow_base) if level > self.last_fast => level.max(slow_base),
@@ -224,7 +230,8 @@ mod tests {
         Version::default().with(&[], vec![Arc::new(table)])
     }
 
-    /// Targets with 15 times as much below level f as there, of which crossings bring down `cold`; f with them.
+    /// Targets with 15 times as much below level f as there, of which crossings bring down `cold`;
+    /// f with them.
     fn targets_where_comes_down(cold: f64) -> (LevelTargets, usize) {
         let medium = Arc::new(Memory::new());
         let builder = Db::builder(Options::two_tiers("/fast", 8 << 20, "/slow"));
@@ -267,7 +274,8 @@ mod tests {
         }
     }
 
-    /// Targets of the levels of one tier in use, but for the last, which holds `growth` times what an L0 job brings.
+    /// Targets of the levels of one tier in use, but for the last, which holds `growth` times what
+    /// an L0 job brings.
     fn one_tier_targets(growth: f64) -> Vec<f64> {
         let mut options = Options::one_tier("/fast");
         options.memtable_size = Some(1 << 20);
@@ -308,7 +316,8 @@ mod tests {
         }
     }
 
-    /// Of two tiers with level f 2, and of one tier; the first level in use below f, and below L0, is `first`.
+    /// Of two tiers with level f 2, and of one tier; the first level in use below f, and below L0,
+    /// is `first`.
     fn targets_in_use_from(first: usize) -> [LevelTargets; 2] {
         let two_tiers = LevelTargets {
             bytes: [0; MAX_LEVELS],
@@ -345,8 +354,8 @@ mod tests {
         }
     }
 
-    /// All that came down went into a level out of use for as long as it held any table, and was written once more on its way: it never
-    /// emptied.
+    /// All that came down went into a level out of use for as long as it held any table, and was
+    /// written once more on its way: it never emptied.
     #[test]
     fn a_level_out_of_use_is_passed_over_where_nothing_meets() {
         let [two_tiers, _] = targets_in_use_from(LAST);

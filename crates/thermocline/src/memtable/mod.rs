@@ -65,8 +65,8 @@ impl std::fmt::Debug for Memtable {
 }
 
 impl Memtable {
-    /// Adds a record; gives back the memory it takes, in bytes. What `key` and `value` are slices of is kept with them:
-    /// it must hold nothing that this memtable does not count (I8).
+    /// Adds a record; gives back the memory it takes, in bytes. What `key` and `value` are slices
+    /// of is kept with them: it must hold nothing that this memtable does not count (I8).
     pub(crate) fn insert(&self, key: Bytes, seq: SeqNo, kind: Kind, value: Bytes) -> u64 {
         let key_len = key.len();
         let bytes = key_len as u64 + value.len() as u64 + RECORD_OVERHEAD;
@@ -120,8 +120,9 @@ impl Memtable {
         self.first_seq.load(Ordering::Relaxed)
     }
 
-    /// Sequence number of the oldest record, as far as this thread sees any. By a single load: of an insert that is not published yet a thread
-    /// may see the bytes and not the number. Of records that it knows to be published it sees the oldest (I10).
+    /// Sequence number of the oldest record, as far as this thread sees any. By a single load: of
+    /// an insert that is not published yet a thread may see the bytes and not the number. Of
+    /// records that it knows to be published it sees the oldest (I10).
     pub(crate) fn oldest(&self) -> Option<SeqNo> {
         Some(self.first_seq()).filter(|seq| *seq > 0)
     }
@@ -141,7 +142,8 @@ impl Memtable {
         self.epoch.store(epoch, Ordering::Relaxed);
     }
 
-    /// Has its bytes count in `total` until nobody holds it any more. It takes no more records (I10).
+    /// Has its bytes count in `total` until nobody holds it any more. It takes no more records
+    /// (I10).
     pub(crate) fn count_in(&self, total: &Arc<AtomicU64>) {
         self.counted.get_or_init(|| {
             let bytes = self.bytes();
@@ -175,9 +177,10 @@ mod tests {
         assert_eq!(memtable.last_seq(), 5);
     }
 
-    /// That there are records was told by their bytes, and the number of the oldest by another load. A processor that orders loads or
-    /// stores as it likes may show the bytes first: then the oldest had the number 0, and the log that other memtables
-    /// needed was removed as far as anything was published (I5).
+    /// That there are records was told by their bytes, and the number of the oldest by another
+    /// load. A processor that orders loads or stores as it likes may show the bytes first: then the
+    /// oldest had the number 0, and the log that other memtables needed was removed as far as
+    /// anything was published (I5).
     #[test]
     fn a_record_whose_number_is_not_seen_yet_is_not_the_oldest() {
         let memtable = Memtable::default();

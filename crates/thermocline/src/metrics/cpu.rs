@@ -13,7 +13,8 @@ pub enum Activity {
     Flush,
     /// Merging levels, and removing what a merge made obsolete.
     Compaction,
-    /// Checking what waits in promotion caches, and making tables of it; copying slow tables into room that nothing uses.
+    /// Checking what waits in promotion caches, and making tables of it; copying slow tables into
+    /// room that nothing uses.
     Promotion,
     /// Keeping the access records.
     Ralt,
@@ -55,8 +56,9 @@ pub(crate) struct CpuTimes {
 }
 
 impl CpuTimes {
-    /// Does `work` for `activity`, the processor time of this thread and of those that help it counted. What is counted
-    /// inside of it is counted twice: only whole pieces of background work are measured.
+    /// Does `work` for `activity`, the processor time of this thread and of those that help it
+    /// counted. What is counted inside of it is counted twice: only whole pieces of background work
+    /// are measured.
     pub(crate) fn measured<T>(&self, activity: Activity, work: impl FnOnce() -> T) -> T {
         let before = thread_time::used();
         let outcome = work();

@@ -51,20 +51,20 @@ pub struct RaltMetrics {
     /// The score, as of now, from which on a record is hot, in the class of records that the limit
     /// goes through; others are hot or not as a whole.
     pub hot_threshold: f64,
-    /// The score, as of now, below which the last eviction forgot records, in the class of records that it
-    /// went through; others it forgot or left as a whole.
+    /// The score, as of now, below which the last eviction forgot records, in the class of records
+    /// that it went through; others it forgot or left as a whole.
     pub evicted_threshold: f64,
     /// Whether nothing was ever evicted: RALT has had room for every record read so far.
     pub is_young: bool,
-    /// Whether every record that is read counts as hot: RALT is young, and has not seen yet that all are read
-    /// alike; or what is read was read before so often that a hotspot is being learnt.
+    /// Whether every record that is read counts as hot: RALT is young, and has not seen yet that
+    /// all are read alike; or what is read was read before so often that a hotspot is being learnt.
     pub is_generous: bool,
     /// The time slice: bytes accessed so far by the slice's size.
     pub tick: u64,
     /// Accesses since the store was opened.
     pub accesses: u64,
-    /// Those of them that were not logged: buffers were full, writing them failed, or the key has more than 65,531
-    /// bytes.
+    /// Those of them that were not logged: buffers were full, writing them failed, or the key has
+    /// more than 65,531 bytes.
     pub dropped_accesses: u64,
     /// Evictions since the store was opened.
     pub evictions: u64,
@@ -91,10 +91,11 @@ pub struct HotRapMetrics {
     pub promoted_flush_bytes: u64,
     /// Bytes of records that a crossing compaction brought up to the last fast level.
     pub promoted_compaction_bytes: u64,
-    /// Bytes of records that compactions to a slower tier kept on the fast one: in the last fast level, or in the one above
-    /// while they sent others past it.
+    /// Bytes of records that compactions to a slower tier kept on the fast one: in the last fast
+    /// level, or in the one above while they sent others past it.
     pub retained_bytes: u64,
-    /// Bytes of records that a compaction of the level above the last fast one sent past that, to a slower tier.
+    /// Bytes of records that a compaction of the level above the last fast one sent past that, to a
+    /// slower tier.
     pub bypassed_bytes: u64,
     /// Records that a read from the slow tier offered to the promotion cache.
     pub admission_attempts: u64,
@@ -151,7 +152,7 @@ pub struct HeatReport {
     /// From the highest score to the lowest: each point holds all before it. Records that are not
     /// tracked are colder than the last.
     pub curve: Vec<HeatPoint>,
-    /// Keys and values in all tables of the store, in bytes before compression: what `curve` is a part of.
-    /// Versions that compactions have yet to drop count too.
+    /// Keys and values in all tables of the store, in bytes before compression: what `curve` is a
+    /// part of. Versions that compactions have yet to drop count too.
     pub data_bytes: u64,
 }

@@ -1,7 +1,7 @@
 //! What one keyspace consists of.
 
-/// A keyspace at one moment, in counts that cost no read. Versions that newer ones replace, and deletes, count until compactions
-/// have come by them.
+/// A keyspace at one moment, in counts that cost no read. Versions that newer ones replace, and
+/// deletes, count until compactions have come by them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyspaceMetrics {

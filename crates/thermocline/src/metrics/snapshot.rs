@@ -164,7 +164,8 @@ pub struct StallMetrics {
     pub stopped_seconds: f64,
     /// Longest single wait in seconds.
     pub longest_seconds: f64,
-    /// Seconds by reason ("memtables", "l0 tables", "compaction debt", "hot set's room", "fast tier full").
+    /// Seconds by reason ("memtables", "l0 tables", "compaction debt", "hot set's room", "fast tier
+    /// full").
     pub by_reason: Vec<(&'static str, f64)>,
     /// The reason that holds now, if any.
     pub current: Option<&'static str>,
@@ -209,8 +210,8 @@ pub struct MemoryMetrics {
     /// them.
     pub pinned: u64,
     /// Index and filter blocks of open tables that found no room outside the cache when they were
-    /// last wanted, and those of tables of which one cannot be read. A lookup that misses them there reads them first: more memory, or a smaller
-    /// block cache, saves these reads.
+    /// last wanted, and those of tables of which one cannot be read. A lookup that misses them
+    /// there reads them first: more memory, or a smaller block cache, saves these reads.
     pub unpinned: u64,
 }
 
@@ -229,8 +230,8 @@ pub struct RecordCacheMetrics {
     pub misses: u64,
     /// Records taken in.
     pub fills: u64,
-    /// Records that were to be taken in and were not: for want of room, because they may have been out of
-    /// date, or because another read brought them at the same time.
+    /// Records that were to be taken in and were not: for want of room, because they may have been
+    /// out of date, or because another read brought them at the same time.
     pub refused_fills: u64,
     /// Records taken out for others.
     pub evictions: u64,
@@ -245,8 +246,8 @@ pub struct Metrics {
     pub tiers: Vec<TierMetrics>,
     /// Per level, L0 first.
     pub levels: Vec<LevelMetrics>,
-    /// Per keyspace. [`crate::Db::metrics`] leaves it empty, as there may be thousands: who wants the keyspaces in the exposition puts
-    /// [`crate::Db::keyspace_metrics`], or a part of it, here.
+    /// Per keyspace. [`crate::Db::metrics`] leaves it empty, as there may be thousands: who wants
+    /// the keyspaces in the exposition puts [`crate::Db::keyspace_metrics`], or a part of it, here.
     pub keyspaces: Vec<KeyspaceMetrics>,
     /// Where reads were answered.
     pub hits: HitMetrics,
@@ -276,13 +277,15 @@ pub struct Metrics {
     pub record_cache: Option<RecordCacheMetrics>,
     /// Placement by hotness; none when records live by level.
     pub hotrap: Option<HotRapMetrics>,
-    /// Sequence numbers that readers hold: one for each snapshot and each range that is open, and each `multi_get` under way.
+    /// Sequence numbers that readers hold: one for each snapshot and each range that is open, and
+    /// each `multi_get` under way.
     pub snapshots: u64,
     /// The lowest of them.
     pub oldest_snapshot: Option<u64>,
     /// Last committed sequence number.
     pub last_seq: u64,
-    /// Time since the oldest obsolete file that is still held became obsolete: whoever reads it has done so for longer.
+    /// Time since the oldest obsolete file that is still held became obsolete: whoever reads it has
+    /// done so for longer.
     pub oldest_pin: Option<Duration>,
     /// Why writes are refused or background work is held up, if so. It goes once writes are
     /// accepted again.

@@ -9,7 +9,8 @@ use crate::version::edit::VersionEdit;
 impl Engine {
     /// Flushes, stops background work, and lets go of the tiers.
     pub(crate) fn close(&self) -> Result<()> {
-        // One at a time: whoever comes second finds the store closed, and not only about to be, and hears what the first heard.
+        // One at a time: whoever comes second finds the store closed, and not only about to be, and
+        // hears what the first heard.
         let mut closing = self.closing.outcome.lock();
         if let Some(outcome) = &*closing {
             return outcome.clone();
@@ -56,9 +57,9 @@ impl Engine {
         outcome
     }
 
-    /// Writes an edit that changes no table: behind it, damage of the last one that does is no torn end. So it has to be the manifest's
-    /// last: the caller has waited for the jobs, each of which may end with an edit of its own, and once the flag is set nobody else
-    /// begins one.
+    /// Writes an edit that changes no table: behind it, damage of the last one that does is no torn
+    /// end. So it has to be the manifest's last: the caller has waited for the jobs, each of which
+    /// may end with an edit of its own, and once the flag is set nobody else begins one.
     fn end_manifest(&self) -> Result<()> {
         let mut manifest = self.files.manifest.lock();
         let trees = self.all_trees();
@@ -86,8 +87,9 @@ mod tests {
     use crate::testing::scene::{Scene, options};
     use crate::version::{Manifest, manifest_file_name};
 
-    /// To wait until a closed store is idle was well, and removed what its readers had let go of. The directories were nobody's by then,
-    /// or another store's: of one that a backup had been restored to, tables of the same numbers went (I4).
+    /// To wait until a closed store is idle was well, and removed what its readers had let go of.
+    /// The directories were nobody's by then, or another store's: of one that a backup had been
+    /// restored to, tables of the same numbers went (I4).
     #[test]
     fn a_store_that_is_closed_removes_no_file() {
         let disk = Faulty::new(1);
@@ -114,8 +116,9 @@ mod tests {
         assert_eq!(disk.list_raw("/fast".as_ref()), before);
     }
 
-    /// A keyspace was being dropped when another thread closed the store. What of the log nobody needed any more was removed then, without
-    /// the locks: of another store in the same directory segments of the same numbers went.
+    /// A keyspace was being dropped when another thread closed the store. What of the log nobody
+    /// needed any more was removed then, without the locks: of another store in the same directory
+    /// segments of the same numbers went.
     #[test]
     fn a_call_that_closing_overtakes_removes_no_segment() {
         let disk = Faulty::new(1);
@@ -135,8 +138,9 @@ mod tests {
         assert_eq!(disk.list_raw("/fast".as_ref()), before);
     }
 
-    /// A compaction that was in its last step when the store was closed wrote its edit behind the closing one. Damage of that passed for a
-    /// torn end, and the tables that the compaction had replaced were said to be missing.
+    /// A compaction that was in its last step when the store was closed wrote its edit behind the
+    /// closing one. Damage of that passed for a torn end, and the tables that the compaction had
+    /// replaced were said to be missing.
     #[test]
     fn no_edit_of_a_job_comes_behind_the_closing_one() {
         let (disk, points) = (Faulty::new(1), Points::default());
@@ -192,8 +196,8 @@ mod tests {
         }
     }
 
-    /// Who closed the store for the second time, another thread or a hook that shuts a program down, was told that all was well: what the
-    /// first had not got durable passed for kept.
+    /// Who closed the store for the second time, another thread or a hook that shuts a program
+    /// down, was told that all was well: what the first had not got durable passed for kept.
     #[test]
     fn who_closes_a_store_again_hears_the_same() {
         let disk = Faulty::new(1);
@@ -213,8 +217,9 @@ mod tests {
         }
     }
 
-    /// Where the last flush found no room, and then the log could not be synced, closing told of the want of room alone, after which the log
-    /// has everything: what the sync had lost passed for kept.
+    /// Where the last flush found no room, and then the log could not be synced, closing told of
+    /// the want of room alone, after which the log has everything: what the sync had lost passed
+    /// for kept.
     #[test]
     fn what_the_log_lacks_is_told_before_what_tables_lack() {
         let (disk, points) = (Faulty::new(1), Points::default());
@@ -236,8 +241,8 @@ mod tests {
         assert!(matches!(closed, Err(Error::Poisoned { .. })), "{closed:?}");
     }
 
-    /// Want of room was said to leave everything in the log. Where it is the log that has none, what was in the process only is
-    /// gone: the error's path tells the two apart.
+    /// Want of room was said to leave everything in the log. Where it is the log that has none,
+    /// what was in the process only is gone: the error's path tells the two apart.
     #[test]
     fn want_of_room_in_the_log_is_told_with_its_path() {
         let disk = Faulty::new(1);

@@ -18,11 +18,12 @@ use crate::version::{
 };
 use crate::wal::{is_temporary, log_store, segment_number};
 
-/// Removes the store's own files, `CURRENT` first: a crash on the way leaves no store that names files that are gone. The manifests
-/// go behind the tables of all tiers but the first, and before any `TIER`: as long as one is there, it tells which tiers have to be named,
-/// and one of them without a `TIER` is a device that is not mounted. `TIER` goes last from each tier, so that what is left can be told and
-/// removed, and from the first tier when no other has one any more: without that a device that is not mounted would look like a tier
-/// that a destruction has come to.
+/// Removes the store's own files, `CURRENT` first: a crash on the way leaves no store that names
+/// files that are gone. The manifests go behind the tables of all tiers but the first, and before
+/// any `TIER`: as long as one is there, it tells which tiers have to be named, and one of them
+/// without a `TIER` is a device that is not mounted. `TIER` goes last from each tier, so that what
+/// is left can be told and removed, and from the first tier when no other has one any more: without
+/// that a device that is not mounted would look like a tier that a destruction has come to.
 pub(crate) fn destroy(builder: &DbBuilder) -> Result<()> {
     builder.options.validate()?;
     let (tiers, locks) = open_tiers(builder, false)?;
@@ -101,7 +102,8 @@ fn manifests(log: &dyn LogStore) -> Result<Vec<FileId>> {
     Ok(numbers.collect())
 }
 
-/// Which store it is: where the manifest is damaged, the first tier says so. Refuses where tiers are left out, as far as anything tells.
+/// Which store it is: where the manifest is damaged, the first tier says so. Refuses where tiers
+/// are left out, as far as anything tells.
 fn database(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Result<u128> {
     match Manifest::recover(&tiers[0]) {
         Ok(Some(found)) => {
@@ -124,7 +126,8 @@ fn database(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Result<u128> {
     }
 }
 
-/// As [`database`], where a destruction was begun, or `CURRENT` is lost: the tiers that none has come to say so.
+/// As [`database`], where a destruction was begun, or `CURRENT` is lost: the tiers that none has
+/// come to say so.
 fn database_of_the_rest(
     builder: &DbBuilder,
     tiers: &[Arc<Tier>],

@@ -10,8 +10,9 @@ use crate::wal::segment_number;
 /// A store draws far fewer numbers than this between two edits that say so.
 const MOST_AHEAD: u64 = 1 << 31;
 
-/// Refuses a file whose number a store cannot have come to, `known` being the next that its manifest names. To count on from
-/// it would use up the numbers of keyspaces, or those that a name may have: the store could not be opened again.
+/// Refuses a file whose number a store cannot have come to, `known` being the next that its
+/// manifest names. To count on from it would use up the numbers of keyspaces, or those that a name
+/// may have: the store could not be opened again.
 ///
 /// # Errors
 /// [`Error::WrongTier`] that names the file; I/O errors.

@@ -26,7 +26,8 @@ fn new_f(keyspace: &KeyspaceMeta, options: &Options, sizes: &Resolved) -> Option
 /// no tables.
 ///
 /// # Errors
-/// [`Error::WrongTier`] for the first that cannot: a device that is not mounted looks like a new tier.
+/// [`Error::WrongTier`] for the first that cannot: a device that is not mounted looks like a new
+/// tier.
 pub(crate) fn check_new_tiers(
     tiers: &[Arc<Tier>],
     database: u128,

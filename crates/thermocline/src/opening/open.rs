@@ -57,7 +57,8 @@ pub(crate) fn open(builder: &DbBuilder) -> Result<Db> {
     let (tiers, locks) = open_tiers(builder, creates)?;
     let found = Manifest::recover(&tiers[0]);
     if matches!(found, Ok(None) | Err(Error::Corruption { .. })) {
-        // A later tier in the first one's place has no manifest either: nothing is damaged then, or missing.
+        // A later tier in the first one's place has no manifest either: nothing is damaged then, or
+        // missing.
         identity::check_place(&tiers[0])?;
         unfinished::refuse(&tiers[0], &tiers[..1])?;
     }
@@ -149,8 +150,8 @@ pub(crate) fn open(builder: &DbBuilder) -> Result<Db> {
     Db::new(engine, report)
 }
 
-/// A number that no other opening in this process has. What is on disk does not tell a store from its checkpoint, which may be
-/// open beside it.
+/// A number that no other opening in this process has. What is on disk does not tell a store from
+/// its checkpoint, which may be open beside it.
 fn next_opening() -> u64 {
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
@@ -261,8 +262,9 @@ impl Parts<'_> {
             true => self.begin_nothing(surveyed, &new_file)?,
             false => self.begin(surveyed, &aside, &new_file)?,
         };
-        // Not what the manifest names: that may be a write which no log holds, of before a loss of power, or of the store
-        // that this one is a copy of. Nothing has its number (I5), and the log has to go on without a gap.
+        // Not what the manifest names: that may be a write which no log holds, of before a loss of
+        // power, or of the store that this one is a copy of. Nothing has its number (I5), and the
+        // log has to go on without a gap.
         let last_seq = recovered.last_seq;
         let executor = builder.make_executor()?;
         let clock = Arc::clone(&builder.clock);
@@ -365,7 +367,8 @@ pub(crate) fn open_tiers(builder: &DbBuilder, create: bool) -> Result<(Vec<Arc<T
         }
         let tables = medium.table_store(&options.path, create)?;
         let before = builder.options.tiers[..index].iter().map(|t| &t.path);
-        // Under another name it is told only now. The lock of the tier that has it would be taken for another process's.
+        // Under another name it is told only now. The lock of the tier that has it would be taken
+        // for another process's.
         if let Some(reason) = dir_conflict(&options.path, before, is_one_dir) {
             return Err(Error::InvalidOption {
                 option: "tiers",
@@ -382,8 +385,8 @@ pub(crate) fn open_tiers(builder: &DbBuilder, create: bool) -> Result<(Vec<Arc<T
     Ok((tiers, locks))
 }
 
-/// Refuses fewer tiers than there are tables on, and a single one of several also where the others hold none: what is on them, and
-/// the access records, belongs to the store all the same.
+/// Refuses fewer tiers than there are tables on, and a single one of several also where the others
+/// hold none: what is on them, and the access records, belongs to the store all the same.
 ///
 /// # Errors
 /// [`Error::InvalidOption`].
@@ -429,8 +432,9 @@ mod tests {
     use crate::executor::Stepped;
     use crate::storage::Faulty;
 
-    /// What was replayed were slices of segments: after a crash one short record that no flush had reached kept all of its segment in
-    /// memory, until its keyspace was flushed. A keyspace that is seldom written to leaves one in each (I8).
+    /// What was replayed were slices of segments: after a crash one short record that no flush had
+    /// reached kept all of its segment in memory, until its keyspace was flushed. A keyspace that
+    /// is seldom written to leaves one in each (I8).
     #[test]
     fn a_replayed_record_does_not_keep_its_segment() {
         let open = |disk: &Faulty| {

@@ -160,9 +160,10 @@ pub(crate) fn log_begins(log: &Recovered) -> SeqNo {
 /// that are named nor in the log. An edit at the end of the manifest is lost then, and by the
 /// manifest's bytes alone that looks like one which a crash cut short.
 ///
-/// A flush writes its table once the log is synced through it (I5), and the log goes only behind the
-/// edit: that of a drop lets nothing go that is in memory only. A compaction takes over tables that are named: one
-/// that took over others proves that their edits are lost. `shape` is what manifest number `manifest` says.
+/// A flush writes its table once the log is synced through it (I5), and the log goes only behind
+/// the edit: that of a drop lets nothing go that is in memory only. A compaction takes over tables
+/// that are named: one that took over others proves that their edits are lost. `shape` is what
+/// manifest number `manifest` says.
 pub(crate) fn was_named(
     table: &SelfDescribed,
     shape: &Shape,
@@ -174,9 +175,9 @@ pub(crate) fn was_named(
         // Of a keyspace that was dropped, or of one whose making is lost.
         return u64::from(meta.keyspace) >= shape.next_file;
     };
-    // Begun under this manifest: what it was to replace was named when it began, by the edits that the manifest was
-    // put in force with or by later ones, and stayed so until one removed it. What lies there from before may have
-    // replaced tables that were gone when the manifest was begun.
+    // Begun under this manifest: what it was to replace was named when it began, by the edits that
+    // the manifest was put in force with or by later ones, and stayed so until one removed it. What
+    // lies there from before may have replaced tables that were gone when the manifest was begun.
     if meta.id > manifest && !table.identity.replaces.iter().all(|id| shape.knows(*id)) {
         return true;
     }
@@ -188,9 +189,10 @@ pub(crate) fn was_named(
     meta.max_seq > *through && !is_logged
 }
 
-/// Whether a table that no edit names and that cannot be read may have been named, the edit of its flush be lost and what it held not
-/// be in the log: that has lost records, or it begins behind what was flushed of a keyspace and the manifest is `torn`. Else it is what a
-/// crash leaves of a job: half a table.
+/// Whether a table that no edit names and that cannot be read may have been named, the edit of its
+/// flush be lost and what it held not be in the log: that has lost records, or it begins behind
+/// what was flushed of a keyspace and the manifest is `torn`. Else it is what a crash leaves of a
+/// job: half a table.
 pub(crate) fn may_have_been_named(shape: &Shape, torn: bool, log: &Recovered) -> bool {
     let mut flushed = shape.flushed_through.values();
     log.is_damaged() || torn && flushed.any(|through| *through < log_begins(log))

@@ -14,8 +14,8 @@ pub(crate) const LOST: &str = "lost";
 /// Bytes that are compared at once.
 const READ: usize = 1 << 20;
 
-/// Gives `tables`, each with the number of its tier, a second name, or a copy, in the directory [`LOST`]; durable on return.
-/// The names that they have there come back.
+/// Gives `tables`, each with the number of its tier, a second name, or a copy, in the directory
+/// [`LOST`]; durable on return. The names that they have there come back.
 ///
 /// # Errors
 /// I/O errors.
@@ -50,16 +50,18 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
-    /// Puts a table into the first directory where nothing else has its name: an earlier repair may have set another one aside,
-    /// of a store that was destroyed since, and that may be all that is left of it.
+    /// Puts a table into the first directory where nothing else has its name: an earlier repair may
+    /// have set another one aside, of a store that was destroyed since, and that may be all that is
+    /// left of it.
     fn take_in(&mut self, name: &str) -> Result<PathBuf> {
         let mut number = 0;
         loop {
             let (dir, store) = self.place(number)?;
             match store.open(name) {
                 Err(Error::NotFound { .. }) => {}
-                // One that was cut short has put it there, and its sync may have failed: named anew, since no later sync
-                // makes the name durable that it lost (I9). Until a manifest is in force the table is where it was, too.
+                // One that was cut short has put it there, and its sync may have failed: named
+                // anew, since no later sync makes the name durable that it lost (I9). Until a
+                // manifest is in force the table is where it was, too.
                 Ok(there) if is_same(&*there, &*self.tier.tables.open(name)?)? => {
                     store.remove(name)?;
                 }

@@ -41,14 +41,16 @@ pub(crate) struct Shape {
     pub(crate) log_floor: SeqNo,
     /// Log segments with lower numbers are obsolete.
     pub(crate) log_start: FileId,
-    /// What the latest opening took over of the log; unknown where none was yet, or one of an older build.
+    /// What the latest opening took over of the log; unknown where none was yet, or one of an older
+    /// build.
     pub(crate) found_log: Option<FoundLog>,
     /// How records were placed when the store was opened last, if that is known.
     pub(crate) placed_by: Option<PlacedBy>,
 }
 
 impl Shape {
-    /// Adds up `edits`, all that a store has; `Err` says which of them cannot follow from those before it, or cannot be the last.
+    /// Adds up `edits`, all that a store has; `Err` says which of them cannot follow from those
+    /// before it, or cannot be the last.
     pub(crate) fn from_edits(edits: Vec<VersionEdit>) -> Result<Self, Misfit> {
         let mut shape = Shape::default();
         let last = edits.len().saturating_sub(1);
@@ -249,7 +251,8 @@ mod tests {
         builder.medium(1, memory.clone())
     }
 
-    /// Ends the manifest of `scene` with `edit`, and the store's life; the manifest, and where the edit stands in it.
+    /// Ends the manifest of `scene` with `edit`, and the store's life; the manifest, and where the
+    /// edit stands in it.
     fn end_with(scene: Scene, edit: &VersionEdit) -> (PathBuf, u64) {
         let engine = scene.engine();
         let mut manifest = engine.files.manifest.lock();
@@ -271,7 +274,8 @@ mod tests {
         }
     }
 
-    /// It passed for damage: the opening advised a repair, and that made one run on the slow tier of a store that was sound.
+    /// It passed for damage: the opening advised a repair, and that made one run on the slow tier
+    /// of a store that was sound.
     #[test]
     fn a_manifest_with_an_edit_of_a_newer_release_is_refused_as_one() {
         let memory = Arc::new(Memory::new());
@@ -310,8 +314,9 @@ mod tests {
         assert!(found.contains(&said), "{found:?}");
     }
 
-    /// No test held that such a manifest is refused. Of tables that overlap, or have one epoch, nothing tells which holds the newer versions:
-    /// reads, and the compactions that follow, would take either (I2).
+    /// No test held that such a manifest is refused. Of tables that overlap, or have one epoch,
+    /// nothing tells which holds the newer versions: reads, and the compactions that follow, would
+    /// take either (I2).
     #[test]
     fn tables_that_cannot_lie_on_one_level_are_refused() {
         for is_l0 in [true, false] {
@@ -347,8 +352,8 @@ mod tests {
         }
     }
 
-    /// Counts of an edit may be any numbers. The sums of two tables overflowed in the metrics of their keyspace, which is a panic or a
-    /// number that is much too small.
+    /// Counts of an edit may be any numbers. The sums of two tables overflowed in the metrics of
+    /// their keyspace, which is a panic or a number that is much too small.
     #[test]
     fn counts_that_cannot_be_add_up_to_the_most_that_can() {
         let memory = Arc::new(Memory::new());
@@ -392,8 +397,9 @@ mod tests {
         }
     }
 
-    /// That the default keyspace is missing came out when the store was open: by then a new manifest was in force, and files that
-    /// the old one did not name were gone. An opening that refuses changes nothing.
+    /// That the default keyspace is missing came out when the store was open: by then a new
+    /// manifest was in force, and files that the old one did not name were gone. An opening that
+    /// refuses changes nothing.
     #[test]
     fn a_manifest_without_the_default_keyspace_is_refused_before_anything_changes() {
         let disk = Faulty::new(1);

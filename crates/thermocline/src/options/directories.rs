@@ -7,8 +7,8 @@ pub(crate) fn ralt_dir(path: &Path) -> PathBuf {
     path.join("ralt")
 }
 
-/// Why a tier cannot be at `path` beside those `before` it, the first one first, if it cannot. `is_one` says whether two paths lead to
-/// one directory.
+/// Why a tier cannot be at `path` beside those `before` it, the first one first, if it cannot.
+/// `is_one` says whether two paths lead to one directory.
 pub(crate) fn dir_conflict<'a>(
     path: &Path,
     before: impl IntoIterator<Item = &'a PathBuf>,
@@ -18,7 +18,8 @@ pub(crate) fn dir_conflict<'a>(
         if is_one(other, path) {
             return Some(format!("two tiers share the directory {}", path.display()));
         }
-        // Access records are in tables, too, of the same names: whatever they do not know is removed there.
+        // Access records are in tables, too, of the same names: whatever they do not know is
+        // removed there.
         if index == 0 && is_one(&ralt_dir(other), path) {
             return Some(format!(
                 "the directory {} is for the access records of the first tier; choose another",

@@ -39,16 +39,17 @@ pub struct HotRapOptions {
     /// counter loses 1 (§3.7).
     pub hot_set_max: f64,
     /// D_hs: how many bytes of records may be tracked that are not stable yet, as a fraction of
-    /// `hot_set_max` (§3.7). The paper has 0.1. Under a zipfian distribution most of what is worth the
-    /// fast tier is read too seldom to be stable: there 0.3 answers more reads from the fast tier.
+    /// `hot_set_max` (§3.7). The paper has 0.1. Under a zipfian distribution most of what is worth
+    /// the fast tier is read too seldom to be stable: there 0.3 answers more reads from the fast
+    /// tier.
     pub unstable: f64,
     /// Δc: what an access adds to a record's counter (§3.7).
     pub counter_step: f64,
     /// c_max: the highest counter (§3.7).
     pub counter_max: f64,
-    /// The hot set's limit before the first eviction, at most `hot_set_max`. The paper has 0.5; here it is
-    /// 0.7: while the fast tier has room for more, there is no reason to forget a
-    /// record that was read once.
+    /// The hot set's limit before the first eviction, at most `hot_set_max`. The paper has 0.5;
+    /// here it is 0.7: while the fast tier has room for more, there is no reason to forget a record
+    /// that was read once.
     pub hot_set_initial: f64,
     /// The limit of access records on the fast tier before the first eviction.
     pub ralt_initial: f64,
@@ -79,10 +80,12 @@ impl Default for HotRapOptions {
 /// The least slice, and the most.
 const SLICE: (f64, f64) = (0.0001, 10.0);
 
-/// How far off a slice may be that was divided by one number and multiplied by another, as a part of it.
+/// How far off a slice may be that was divided by one number and multiplied by another, as a part
+/// of it.
 const ROUNDING: f64 = 1e-12;
 
-/// `slice`, or the end of what is allowed if no more than rounding has taken it past that. What is out of range, or no number, stays it.
+/// `slice`, or the end of what is allowed if no more than rounding has taken it past that. What is
+/// out of range, or no number, stays it.
 fn unrounded(slice: f64) -> f64 {
     let nearest = slice.clamp(SLICE.0, SLICE.1);
     if (slice - nearest).abs() <= ROUNDING * nearest {
@@ -125,7 +128,8 @@ pub struct Switches {
     pub promotion_by_flush: bool,
     /// Cold records that level f has no version of go past it (not in the paper).
     pub bypass: bool,
-    /// What is read most of the slow tier is copied into room that the fast tier has no use for (not in the paper).
+    /// What is read most of the slow tier is copied into room that the fast tier has no use for
+    /// (not in the paper).
     pub copies: bool,
     /// The limits follow the workload (§3.7).
     pub auto_tuning: bool,
@@ -157,8 +161,8 @@ impl HotRapOptions {
         Switches::default()
     }
 
-    /// The defaults, but for what scores and counters depend on: −ln α, how many epochs a slice has, and the
-    /// scoring. None where no settings that are valid have these.
+    /// The defaults, but for what scores and counters depend on: −ln α, how many epochs a slice
+    /// has, and the scoring. None where no settings that are valid have these.
     pub(crate) fn scored_by(decay: f64, epochs_per_slice: f64, scoring: Scoring) -> Option<Self> {
         let usual = Self::default();
         let (least, most) = (SLICE.0 / epochs_per_slice, SLICE.1 / epochs_per_slice);
@@ -180,8 +184,8 @@ impl HotRapOptions {
         is_valid.then_some(options)
     }
 
-    /// What bounds the limits of the hot set and of access records: `hot_set_min`, `hot_set_max`, `hot_set_initial` and
-    /// `ralt_initial`.
+    /// What bounds the limits of the hot set and of access records: `hot_set_min`, `hot_set_max`,
+    /// `hot_set_initial` and `ralt_initial`.
     pub(crate) fn bounds(&self) -> [f64; 4] {
         [
             self.hot_set_min,
@@ -191,7 +195,8 @@ impl HotRapOptions {
         ]
     }
 
-    /// These with other [bounds](HotRapOptions::bounds), and as many epochs in a slice. None where that is not valid.
+    /// These with other [bounds](HotRapOptions::bounds), and as many epochs in a slice. None where
+    /// that is not valid.
     pub(crate) fn bounded_by(&self, bounds: [f64; 4]) -> Option<Self> {
         let [hot_set_min, hot_set_max, hot_set_initial, ralt_initial] = bounds;
         let options = Self {
@@ -324,8 +329,9 @@ mod tests {
         }
     }
 
-    /// What a state of RALT keeps is how many epochs a slice has. Of slices at the ends of what is allowed some came out of that a
-    /// little past them, by rounding, and were refused: then the command line opened the store with defaults, and RALT began anew.
+    /// What a state of RALT keeps is how many epochs a slice has. Of slices at the ends of what is
+    /// allowed some came out of that a little past them, by rounding, and were refused: then the
+    /// command line opened the store with defaults, and RALT began anew.
     #[test]
     fn the_shortest_and_the_longest_slice_are_read_back() {
         let usual = HotRapOptions::default();

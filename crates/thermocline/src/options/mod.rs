@@ -41,16 +41,19 @@ pub enum RecoveryMode {
 /// How to open a store. Fields may be set directly; [`crate::Db::open`] validates them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// The media, fastest first, at most 8. One makes an untiered store; two are the usual case. Tables go to the first and to the last.
-    /// Give the first a capacity: without one nothing has to leave it.
+    /// The media, fastest first, at most 8. One makes an untiered store; two are the usual case.
+    /// Tables go to the first and to the last. Give the first a capacity: without one nothing has
+    /// to leave it.
     pub tiers: Vec<TierOptions>,
-    /// Create the store when the directories hold none; the default. Once there is a store, open it without: a device that is not
-    /// mounted looks like an empty directory. Where a slower tier still has its files that is told; where there is none, or all
-    /// of them are on that device, nothing else keeps an empty store from taking the place of the one that is missing.
+    /// Create the store when the directories hold none; the default. Once there is a store, open it
+    /// without: a device that is not mounted looks like an empty directory. Where a slower tier
+    /// still has its files that is told; where there is none, or all of them are on that device,
+    /// nothing else keeps an empty store from taking the place of the one that is missing.
     pub create_if_missing: bool,
-    /// The memory of the store in bytes: memtables, caches of blocks and records, pinned
-    /// index and filter blocks, and buffers. What placement by hotness knows comes on top, some three bytes for each
-    /// record that is hot or would be with one more read, and what waits for promotion, five quarters of `table_size` at most; both are in the metrics
+    /// The memory of the store in bytes: memtables, caches of blocks and records, pinned index and
+    /// filter blocks, and buffers. What placement by hotness knows comes on top, some three bytes
+    /// for each record that is hot or would be with one more read, and what waits for promotion,
+    /// five quarters of `table_size` at most; both are in the metrics
     /// ([`RaltMetrics::memory_bytes`](crate::metrics::RaltMetrics::memory_bytes),
     /// [`HotRapMetrics::promotion_cache_bytes`](crate::metrics::HotRapMetrics::promotion_cache_bytes)).
     pub memory: u64,
@@ -58,8 +61,8 @@ pub struct Options {
     /// leaves is for index and filter blocks.
     pub block_cache: Option<u64>,
     /// Bytes of the block cache's that a cache of single records takes instead, everything counted:
-    /// 0 for none, else at least 64 KiB. By default half of them, if that is enough. Scans do not use it: a
-    /// store that is mostly scanned is better off without.
+    /// 0 for none, else at least 64 KiB. By default half of them, if that is enough. Scans do not
+    /// use it: a store that is mostly scanned is better off without.
     ///
     /// ```
     /// let mut options = thermocline::Options::one_tier("/db");
@@ -76,19 +79,21 @@ pub struct Options {
     /// size, or a 128th of the first tier's capacity where that is less, and 16 KiB at least; below
     /// the first tier then the longer the more lies there, up to 64 MiB. At most 1 TiB.
     pub table_size: Option<u64>,
-    /// L0 tables at which they are compacted into the next level. Placement by hotness has L0 take a 24th of the first
-    /// tier's capacity at most: where so many memtables are more, fewer tables do, but two at least. With default
-    /// sizes that is five on a first tier of 2 MiB to less than 6 GiB.
+    /// L0 tables at which they are compacted into the next level. Placement by hotness has L0 take
+    /// a 24th of the first tier's capacity at most: where so many memtables are more, fewer tables
+    /// do, but two at least. With default sizes that is five on a first tier of 2 MiB to less than
+    /// 6 GiB.
     pub l0_trigger: usize,
     /// L0 tables at which writers begin to be slowed.
     pub l0_slowdown: usize,
     /// L0 tables at which writers stop; at most 65,536.
     pub l0_stop: usize,
-    /// Size ratio of neighbouring levels, about the largest. A smaller one writes less per level and keeps more data
-    /// outside the last: with 8 it is an eighth to a third.
+    /// Size ratio of neighbouring levels, about the largest. A smaller one writes less per level
+    /// and keeps more data outside the last: with 8 it is an eighth to a third.
     pub level_ratio: u64,
-    /// Threads that compact, 1 to 64. A store has two more, one for flushes and one for hotness. Up to 16 others
-    /// help with reads and writes of tables: all stores of the process share them, from the first use to its end.
+    /// Threads that compact, 1 to 64. A store has two more, one for flushes and one for hotness. Up
+    /// to 16 others help with reads and writes of tables: all stores of the process share them,
+    /// from the first use to its end.
     pub compaction_threads: usize,
     /// Who decides where a record lives: by default its hotness.
     pub placement: Placement,
@@ -96,13 +101,16 @@ pub struct Options {
     pub durability: Durability,
     /// What to do with a damaged log.
     pub recovery: RecoveryMode,
-    /// Bytes of flushed log kept for [`crate::Db::log_since`] at most, beyond what recovery needs. It is kept in whole segments, each
-    /// about as long as a memtable is large: with less than that nothing may be kept. So ask for what a follower may be behind,
-    /// and a segment more. A segment counts for 1 MiB at least, or for a 256th of this where that is less: where each is short,
-    /// because keyspaces come and go, fewer bytes are kept. They count for the first tier's capacity like everything on it.
+    /// Bytes of flushed log kept for [`crate::Db::log_since`] at most, beyond what recovery needs.
+    /// It is kept in whole segments, each about as long as a memtable is large: with less than that
+    /// nothing may be kept. So ask for what a follower may be behind, and a segment more. A segment
+    /// counts for 1 MiB at least, or for a 256th of this where that is less: where each is short,
+    /// because keyspaces come and go, fewer bytes are kept. They count for the first tier's
+    /// capacity like everything on it.
     pub log_retention: u64,
-    /// Seed of everything random; by default drawn from the operating system. From there comes in any case what a store on disks is
-    /// told from others by; only where all media are [one's own](crate::DbBuilder::medium) does that follow from the seed.
+    /// Seed of everything random; by default drawn from the operating system. From there comes in
+    /// any case what a store on disks is told from others by; only where all media are [one's
+    /// own](crate::DbBuilder::medium) does that follow from the seed.
     pub seed: Option<u64>,
 }
 

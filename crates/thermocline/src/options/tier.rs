@@ -31,7 +31,8 @@ pub enum FilterPolicy {
 /// are built.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TierOptions {
-    /// Its directory; no two tiers share one, and none is at `ralt` in that of the first, which is for access records.
+    /// Its directory; no two tiers share one, and none is at `ralt` in that of the first, which is
+    /// for access records.
     pub path: PathBuf,
     /// Bytes that the store may occupy there, everything counted (I8).
     pub capacity: u64,
@@ -48,8 +49,8 @@ pub struct TierOptions {
 }
 
 impl TierOptions {
-    /// Defaults for a fast disk: 4 KiB blocks, no compression. No capacity: where there is a slower tier below,
-    /// [give it one](TierOptions::capacity).
+    /// Defaults for a fast disk: 4 KiB blocks, no compression. No capacity: where there is a slower
+    /// tier below, [give it one](TierOptions::capacity).
     pub fn fast(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),

@@ -217,8 +217,8 @@ impl Options {
         Ok(size)
     }
 
-    /// What the fast tier must hold at once: log, L0, a table for each of the least levels and one in
-    /// flight, and the table of recent accesses with them (I8).
+    /// What the fast tier must hold at once: log, L0, a table for each of the least levels and one
+    /// in flight, and the table of recent accesses with them (I8).
     fn least_capacity(&self, memtable_size: u64, table_size: u64) -> u64 {
         let tables = (MEMTABLES + 2)
             .saturating_mul(memtable_size)

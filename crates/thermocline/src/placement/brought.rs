@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The keys of records that a crossing brought up to level f. By their hashes: they may be many, and it is
-/// enough to know which keys were certainly not among them.
+/// The keys of records that a crossing brought up to level f. By their hashes: they may be many,
+/// and it is enough to know which keys were certainly not among them.
 #[derive(Debug, Default)]
 pub(crate) struct Brought(HashSet<u64>);
 

@@ -15,7 +15,8 @@ pub(crate) enum Installed<'a> {
     Flush(&'a Arc<Memtable>),
     /// A compaction on one side of level f.
     Compaction,
-    /// The compaction of this number, to a level below f from f or the one above, which brought these up.
+    /// The compaction of this number, to a level below f from f or the one above, which brought
+    /// these up.
     Crossing(u64, &'a Brought),
     /// This promotion cache became a table.
     Promotion(&'a FrozenPromotion),

@@ -1,8 +1,8 @@
 //! Who lives where: the one place that knows which policies there are.
 //!
-//! [`PlacementPolicy`] is the seam: the engine asks it which tier a level's tables belong on, tells it of
-//! reads, and has a router from it for each compaction that crosses to the slow tier. The user names a
-//! policy by [`Placement`]; [`open`] makes it.
+//! [`PlacementPolicy`] is the seam: the engine asks it which tier a level's tables belong on, tells
+//! it of reads, and has a router from it for each compaction that crosses to the slow tier. The
+//! user names a policy by [`Placement`]; [`open`] makes it.
 
 mod brought;
 mod by_level;

@@ -43,8 +43,8 @@ pub(crate) fn open(with: Opening<'_>) -> Arc<dyn PlacementPolicy> {
     }
 }
 
-/// Removes what a policy has left on the fast tier: nobody keeps it up to date from now on. What cannot
-/// be removed counts as used (I8).
+/// Removes what a policy has left on the fast tier: nobody keeps it up to date from now on. What
+/// cannot be removed counts as used (I8).
 ///
 /// # Errors
 /// I/O errors.
@@ -53,8 +53,8 @@ pub(crate) fn discard(medium: &dyn Medium, fast: &Tier) -> Result<()> {
 }
 
 /// Refuses a single tier where a policy of several has left a state: the store had others to place
-/// records on. For where no manifest says which tiers hold tables; of a store that places records by level
-/// nothing else does.
+/// records on. For where no manifest says which tiers hold tables; of a store that places records
+/// by level nothing else does.
 ///
 /// # Errors
 /// [`Error::InvalidOption`]; I/O errors.

@@ -1,8 +1,8 @@
 //! The seam for placement: what the engine asks whoever decides where records live.
 //!
-//! The engine knows one policy, by this trait. Each question has the answer of placement by level, so
-//! that a policy says only what it does otherwise. A policy gets the engine with each call and keeps
-//! none: its jobs hold one for as long as they run.
+//! The engine knows one policy, by this trait. Each question has the answer of placement by level,
+//! so that a policy says only what it does otherwise. A policy gets the engine with each call and
+//! keeps none: its jobs hold one for as long as they run.
 
 use super::{Joining, Moved, Router, Shares, Taken};
 use crate::engine::{Engine, Found, Tree};
@@ -32,8 +32,8 @@ pub(crate) struct Read<'a> {
     pub(crate) trace: &'a ReadTrace,
 }
 
-/// Where a table goes that lies on the last tier though its level belongs on the first: there was no
-/// room when it was written.
+/// Where a table goes that lies on the last tier though its level belongs on the first: there was
+/// no room when it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spilled {
     /// To the first tier, written anew.
@@ -46,8 +46,8 @@ pub(crate) enum Spilled {
 pub(crate) trait PlacementPolicy: Send + Sync {
     // Where tables and records go.
 
-    /// The tiers on which new tables of the levels up to f belong, and those of the levels below, of
-    /// a store with so many `tiers`.
+    /// The tiers on which new tables of the levels up to f belong, and those of the levels below,
+    /// of a store with so many `tiers`.
     fn level_tiers(&self, tiers: usize) -> [u8; 2] {
         [0, tiers as u8 - 1]
     }
@@ -71,8 +71,8 @@ pub(crate) trait PlacementPolicy: Send + Sync {
         false
     }
 
-    /// What the last fast levels of all keyspaces may take now, in bytes; none where that is what is
-    /// planned for them.
+    /// What the last fast levels of all keyspaces may take now, in bytes; none where that is what
+    /// is planned for them.
     fn room_of_last_levels(&self, engine: &Engine, shares: &Shares) -> Option<u64> {
         let _ = (engine, shares);
         None
@@ -117,9 +117,9 @@ pub(crate) trait PlacementPolicy: Send + Sync {
         None
     }
 
-    /// Who chooses among the outputs of the crossing `plan`, in which `joining` take part; none where
-    /// there is no choice. Of what comes from above some part has to go down, whatever is hot: a
-    /// crossing may be what makes room on a tier that is full.
+    /// Who chooses among the outputs of the crossing `plan`, in which `joining` take part; none
+    /// where there is no choice. Of what comes from above some part has to go down, whatever is
+    /// hot: a crossing may be what makes room on a tier that is full.
     fn router(
         &self,
         tree: &Tree,

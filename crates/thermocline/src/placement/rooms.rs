@@ -7,7 +7,8 @@ use crate::levels::{FastRoom, LevelTargets};
 use crate::placement::SpacePlan;
 use crate::version::MAX_LEVELS;
 
-/// The room of all keyspaces' levels on the fast tier at one moment: to work it out takes a look at all of them.
+/// The room of all keyspaces' levels on the fast tier at one moment: to work it out takes a look at
+/// all of them.
 pub(crate) struct FastRooms {
     pub(crate) shares: Shares,
     /// For L1 to Lf in the long run, in bytes.
@@ -38,9 +39,10 @@ impl FastRooms {
         (self.above_f as f64 * self.shares.of(tree)) as u64
     }
 
-    /// The part that is `tree`'s. Where records live by hotness its level f may also have what the others leave empty: room that
-    /// was nobody's would be filled with whatever is read, which would go down again for being over a share, without end. While
-    /// there is such room nobody is over its target, and when there is none whoever is over its share gives way to the others.
+    /// The part that is `tree`'s. Where records live by hotness its level f may also have what the
+    /// others leave empty: room that was nobody's would be filled with whatever is read, which
+    /// would go down again for being over a share, without end. While there is such room nobody is
+    /// over its target, and when there is none whoever is over its share gives way to the others.
     pub(crate) fn of(&self, tree: &Tree) -> FastRoom {
         let share = |room: u64| (room as f64 * self.shares.in_room(room).of(tree)) as u64;
         // Compactions may have come between the two counts.
@@ -192,8 +194,9 @@ mod tests {
         assert_eq!(room(&db), before);
     }
 
-    /// A job's output counts where it lies and with the job for a moment. Added to what is free of a tier without a capacity
-    /// that is more than a number can be: whoever asked for a compaction just then panicked, or found no room.
+    /// A job's output counts where it lies and with the job for a moment. Added to what is free of
+    /// a tier without a capacity that is more than a number can be: whoever asked for a compaction
+    /// just then panicked, or found no room.
     #[test]
     fn a_tier_without_a_capacity_has_room_whatever_jobs_have_written() {
         let db = open_without_capacity();
@@ -205,8 +208,8 @@ mod tests {
         assert!(room(&db) > 1 << 60, "{}", room(&db));
     }
 
-    /// What the levels of each may hold is nearly all that a number can be: where overflows are checked their sum panicked,
-    /// in a flush, or in the commit that filled a memtable.
+    /// What the levels of each may hold is nearly all that a number can be: where overflows are
+    /// checked their sum panicked, in a flush, or in the commit that filled a memtable.
     #[test]
     fn two_keyspaces_find_room_on_a_tier_without_a_capacity() {
         let db = open_without_capacity();
@@ -219,7 +222,8 @@ mod tests {
         assert!(room(&db) > 1 << 60, "{}", room(&db));
     }
 
-    /// Each keyspace had a promotion cache as large as the only one's, beside all memory that was set.
+    /// Each keyspace had a promotion cache as large as the only one's, beside all memory that was
+    /// set.
     #[test]
     fn promotion_caches_are_together_as_large_as_the_only_one() {
         let db = open(Placement::default());
@@ -251,7 +255,8 @@ mod tests {
         assert!(all <= whole && all > whole / 10 * 9, "{all} of {whole}");
     }
 
-    /// Each was measured against what all were planned to hold together, and never seen to be close.
+    /// Each was measured against what all were planned to hold together, and never seen to be
+    /// close.
     #[test]
     fn a_keyspaces_levels_are_full_at_its_share() {
         let db = open(Placement::default());

@@ -13,8 +13,8 @@ pub(crate) struct Output {
 /// Decides, record by record, which of a job's outputs a record goes to. Called in key
 /// order, all versions of a user key one after the other, newest first.
 pub(crate) trait Router: Send {
-    /// The index in the job's list of outputs. The one on the fast tier beside the first has `room` bytes left
-    /// of what is reserved for it (I8).
+    /// The index in the job's list of outputs. The one on the fast tier beside the first has `room`
+    /// bytes left of what is reserved for it (I8).
     fn route(&mut self, key: InternalKey<'_>, value_len: usize, source: Source, room: u64)
     -> usize;
 
@@ -25,7 +25,8 @@ pub(crate) trait Router: Send {
     fn brought(&mut self) -> Brought;
 }
 
-/// Where a crossing's router sends a record that stays on, or comes to, the fast tier: the second output.
+/// Where a crossing's router sends a record that stays on, or comes to, the fast tier: the second
+/// output.
 pub(crate) const UP: usize = 1;
 
 /// Where it sends all else: the first output.

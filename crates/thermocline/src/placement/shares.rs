@@ -4,12 +4,13 @@ use crate::engine::Engine;
 use crate::engine::Tree;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// The part of what is divided evenly that a keyspace has at least, were it empty: a little room to grow into.
+/// The part of what is divided evenly that a keyspace has at least, were it empty: a little room to
+/// grow into.
 const LEAST: f64 = 0.05;
 
-/// How the fast tier is divided between keyspaces: each has room for what is hot of it, and what is left
-/// goes by their data. By data alone a small keyspace that all reads go to had next to nothing beside a large one that nobody
-/// reads, and its hot records went down and came up without end.
+/// How the fast tier is divided between keyspaces: each has room for what is hot of it, and what is
+/// left goes by their data. By data alone a small keyspace that all reads go to had next to nothing
+/// beside a large one that nobody reads, and its hot records went down and came up without end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shares {
     /// Bytes of all keyspaces' tables; 0 if there is nothing to divide.
@@ -140,8 +141,9 @@ mod tests {
         }
     }
 
-    /// The fast tier was divided by data alone. A small keyspace that all reads went to had a twentieth of it beside one that
-    /// nobody read and that was twenty times as large: five of six of its reads went to the slow tier, however often they came.
+    /// The fast tier was divided by data alone. A small keyspace that all reads went to had a
+    /// twentieth of it beside one that nobody read and that was twenty times as large: five of six
+    /// of its reads went to the slow tier, however often they came.
     #[test]
     fn a_small_hot_keyspace_stays_on_the_fast_tier_beside_a_large_cold_one() {
         const HOT: u32 = 1000;
@@ -174,8 +176,9 @@ mod tests {
         assert!(slow < u64::from(HOT) / 10, "{slow} of {HOT} reads");
     }
 
-    /// Shares were worked out of the room in the long run, and taken of what there was: where something else had taken most of that,
-    /// hot records had room for a part of what they take, and cold ones for their part of what was not left.
+    /// Shares were worked out of the room in the long run, and taken of what there was: where
+    /// something else had taken most of that, hot records had room for a part of what they take,
+    /// and cold ones for their part of what was not left.
     #[test]
     fn what_is_hot_has_room_however_little_there_is() {
         let scene = Scene::new();
@@ -197,8 +200,9 @@ mod tests {
         assert!(has >= hot, "{has} for {hot}");
     }
 
-    /// Room that a keyspace left empty was nobody's, and spare: all that was read of another one was promoted into it, went down for being over
-    /// that one's share, and was read and promoted again, without end.
+    /// Room that a keyspace left empty was nobody's, and spare: all that was read of another one
+    /// was promoted into it, went down for being over that one's share, and was read and promoted
+    /// again, without end.
     #[test]
     fn what_a_keyspace_leaves_empty_is_anothers_until_it_is_wanted() {
         let scene = Scene::new();
@@ -217,7 +221,8 @@ mod tests {
         assert!(has > share + (100 << 10), "{has} over a share of {share}");
         assert_eq!(busy.bytes_on(1).iter().sum::<u64>(), 0, "nothing went down");
 
-        // As little as there is of the other one, it is within its share; and something takes all that is free.
+        // As little as there is of the other one, it is within its share; and something takes all
+        // that is free.
         fill(&idle, 100);
         idle.compact_range::<&str>(..).unwrap();
         let taken = engine.fast().free_for_jobs();

@@ -10,8 +10,8 @@ pub(crate) struct SpacePlan {
     pub(crate) levels: u64,
     /// For the tables of L0 until they are compacted.
     pub(crate) l0: u64,
-    /// For a flash cache, where there is one: all but the log's part and as much free space as keeps
-    /// writers at full speed.
+    /// For a flash cache, where there is one: all but the log's part and as much free space as
+    /// keeps writers at full speed.
     pub(crate) flash_cache: u64,
     /// What compactions leave free for the log and for flushes, so that writers need not wait
     /// for a compaction to end.

@@ -1,4 +1,5 @@
-//! The record cache in the read path: who may use an entry, who may make one, and when it has to go.
+//! The record cache in the read path: who may use an entry, who may make one, and when it has to
+//! go.
 //!
 //! # What holds
 //!
@@ -20,24 +21,25 @@
 //!
 //! # Filling
 //!
-//! Only a read at the latest moment fills: its sequence number is taken after S was pinned, so it sees every
-//! version in the tables of S and in S's frozen memtables (I10), and what it found below the memtables is
-//! N(S). It then
+//! Only a read at the latest moment fills: its sequence number is taken after S was pinned, so it
+//! sees every version in the tables of S and in S's frozen memtables (I10), and what it found below
+//! the memtables is N(S). It then
 //!
 //! 1. *reserves* a pending place with a token of its own,
 //! 2. *checks* that S is still the present superversion,
 //! 3. *completes* the place by an exchange that compares the token.
 //!
-//! A flush of memtable M goes: M is frozen, by a superversion S_f in which it is immutable; every key of M is
-//! *invalidated*, which removes records and pending places alike; S_p, without M and with its table, is
-//! *published*. What may go wrong is an entry e < N(S_p) when a reader of S_p looks. Say M holds the key.
+//! A flush of memtable M goes: M is frozen, by a superversion S_f in which it is immutable; every
+//! key of M is *invalidated*, which removes records and pending places alike; S_p, without M and
+//! with its table, is *published*. What may go wrong is an entry e < N(S_p) when a reader of S_p
+//! looks. Say M holds the key.
 //!
-//! - The check came before S_f was published. Then the place was reserved before the invalidation began: that
-//!   finds it pending, and the completion fails; or finds the record, and removes it. A place that another fill has reserved
-//!   since has another token.
-//! - The check came after S_f. Then it succeeds only for S = S_f or a later superversion, whose reader has searched
-//!   M, or M's table. In M it found the key, and was through before it came here; in the table it found
-//!   N(S_p) or newer.
+//! - The check came before S_f was published. Then the place was reserved before the invalidation
+//!   began: that finds it pending, and the completion fails; or finds the record, and removes it. A
+//!   place that another fill has reserved since has another token.
+//! - The check came after S_f. Then it succeeds only for S = S_f or a later superversion, whose
+//!   reader has searched M, or M's table. In M it found the key, and was through before it came
+//!   here; in the table it found N(S_p) or newer.
 //!
 //! So the invalidation may be done at any time between freeze and publication, without any lock.
 //! After the publication would be too late: a reader of S_p would find what M supersedes. That the
@@ -91,8 +93,8 @@ impl Moment {
 }
 
 impl Engine {
-    /// The record of `key`, which no memtable of `from` holds at `moment`: from the cache, else by what
-    /// `below` finds, which is taken in if it is asked for often.
+    /// The record of `key`, which no memtable of `from` holds at `moment`: from the cache, else by
+    /// what `below` finds, which is taken in if it is asked for often.
     #[inline]
     pub(crate) fn get_cached(
         &self,
@@ -116,7 +118,8 @@ impl Engine {
         Ok((found, record))
     }
 
-    /// The record of `key` in the cache, for a reader at `seq` that found none in the memtables of `from`.
+    /// The record of `key` in the cache, for a reader at `seq` that found none in the memtables of
+    /// `from`.
     pub(crate) fn find_cached(
         &self,
         tree: &Tree,
@@ -128,7 +131,8 @@ impl Engine {
         self.look_up(cache, from, &cache.sought(tree.id, key), seq)
     }
 
-    /// As [`Engine::find_cached`], for a look that is no read of its own: its access is not counted.
+    /// As [`Engine::find_cached`], for a look that is no read of its own: its access is not
+    /// counted.
     pub(crate) fn peek_cached(
         &self,
         tree: &Tree,
@@ -187,7 +191,8 @@ impl Engine {
         );
     }
 
-    /// Takes the keys of `memtable`, which is frozen, out of the cache, before its table is published.
+    /// Takes the keys of `memtable`, which is frozen, out of the cache, before its table is
+    /// published.
     pub(crate) fn invalidate_cached(&self, tree: &Tree, memtable: &Arc<Memtable>) -> Result<()> {
         let Some(cache) = &self.caches.records else {
             return Ok(());

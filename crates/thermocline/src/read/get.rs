@@ -1,4 +1,5 @@
-//! The read path: one key through I1's search order, many keys with shared and overlapped disk reads.
+//! The read path: one key through I1's search order, many keys with shared and overlapped disk
+//! reads.
 
 #[cfg(test)]
 mod tests;
@@ -23,8 +24,8 @@ use crate::table::{BlockHandle, BlockSource, Located, ReadTrace, Table};
 use crate::value::Value;
 use crate::version::TableHandle;
 
-/// Most bytes of blocks that a `multi_get` has read at once, before they are decoded: enough for all
-/// that a device does at once.
+/// Most bytes of blocks that a `multi_get` has read at once, before they are decoded: enough for
+/// all that a device does at once.
 const MAX_TOGETHER: u64 = 4 << 20;
 
 impl Engine {
@@ -71,8 +72,9 @@ impl Engine {
         let mut trace = ReadTrace::default();
         let seq = moment.seq();
         let below = |trace: &mut ReadTrace| search(from, key, seq, PromotionView::get, trace);
-        // I1: along the search order versions of a key never get newer, so the first hit wins. Where the
-        // record cache comes in between, [`record_cache`](super::record_cache) says why it may.
+        // I1: along the search order versions of a key never get newer, so the first hit wins.
+        // Where the record cache comes in between, [`record_cache`](super::record_cache) says why
+        // it may.
         let (found, record) = match (from.find_in_memtables(key, seq), &self.caches.records) {
             (Some(record), _) => (Found::Memtable, Some(record)),
             (None, None) => below(&mut trace)?,
@@ -94,8 +96,8 @@ impl Engine {
         Ok(visible_value(record))
     }
 
-    /// As [`Engine::get`], where that has just been asked for the same: what it counts, logs, offers and fills is not done a
-    /// second time.
+    /// As [`Engine::get`], where that has just been asked for the same: what it counts, logs,
+    /// offers and fills is not done a second time.
     pub(crate) fn get_again(&self, tree: &Tree, key: &[u8]) -> Result<Option<Value>> {
         let from = tree.peek();
         let seq = self.visible();
@@ -157,8 +159,8 @@ impl Engine {
         Ok(values)
     }
 
-    /// Looks every unfinished key up in the tables of `run`. Each block that they need is read once,
-    /// the reads overlapped.
+    /// Looks every unfinished key up in the tables of `run`. Each block that they need is read
+    /// once, the reads overlapped.
     fn multi_get_round(&self, lookups: &mut [Lookup<'_>], seq: SeqNo, run: Run<'_>) -> Result<()> {
         let mut waiting: Vec<Waiting<'_>> = Vec::new();
         for (index, lookup) in lookups.iter_mut().enumerate() {
@@ -191,13 +193,14 @@ impl Engine {
                 let count = read_together(here.iter().map(|block| block.handle.len));
                 let (batch, rest) = here.split_at(count);
                 point!(self.points, "multi_get.batch")?;
-                // Not before, and not longer than these reads take: a copy whose room is claimed stays as long as it is
-                // held (I8).
+                // Not before, and not longer than these reads take: a copy whose room is claimed
+                // stays as long as it is held (I8).
                 let mut reads = Vec::with_capacity(count);
                 for block in batch {
                     match block.source_on(tier.index) {
                         Some(source) => reads.push((*block, source)),
-                        // The copy has gone meanwhile; the table lies on a tier whose turn is yet to come.
+                        // The copy has gone meanwhile; the table lies on a tier whose turn is yet
+                        // to come.
                         None => elsewhere.push(*block),
                     }
                 }
@@ -258,8 +261,9 @@ impl<'a, 'v> SharedBlock<'a, 'v> {
         self.opened.read_request(source, self.handle)
     }
 
-    /// Searches what was `read` from `source` for each of the keys. It counts for the first of them; to the others it is
-    /// what it would have been had they come one by one, a block in the cache.
+    /// Searches what was `read` from `source` for each of the keys. It counts for the first of
+    /// them; to the others it is what it would have been had they come one by one, a block in the
+    /// cache.
     fn finish(
         &self,
         source: &BlockSource,
@@ -338,7 +342,8 @@ fn visible_value(record: Option<Record>) -> Option<Value> {
     record.filter(|r| r.kind == Kind::Put).map(|r| r.value)
 }
 
-/// The record of `key` below the memtables: what is found first is newest (I1). `promoted` looks at what waits between levels.
+/// The record of `key` below the memtables: what is found first is newest (I1). `promoted` looks at
+/// what waits between levels.
 fn search(
     from: &Superversion,
     key: &[u8],

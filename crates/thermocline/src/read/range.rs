@@ -26,8 +26,8 @@ const READAHEAD: usize = 256 << 10;
 
 /// The records of a range of keys, as they were when the iterator was made.
 ///
-/// Holding it keeps the files and the memtables alive that it reads, and old versions of records; what
-/// that costs is in [`crate::metrics::TierMetrics::pinned_obsolete_bytes`] and
+/// Holding it keeps the files and the memtables alive that it reads, and old versions of records;
+/// what that costs is in [`crate::metrics::TierMetrics::pinned_obsolete_bytes`] and
 /// [`crate::metrics::MemoryMetrics::pinned_memtables`].
 pub struct Range {
     pub(crate) engine: Arc<Engine>,
@@ -73,7 +73,8 @@ impl Bounds {
         !self.is_below(&range.last) && !self.is_above(&range.first)
     }
 
-    /// Which of `tables`, of a level below L0, may hold a key within the bounds: they are neighbours.
+    /// Which of `tables`, of a level below L0, may hold a key within the bounds: they are
+    /// neighbours.
     fn met(&self, tables: &[Arc<TableHandle>]) -> std::ops::Range<usize> {
         let first = tables.partition_point(|table| self.is_below(&table.meta.range.last));
         let met = tables[first..].partition_point(|table| !self.is_above(&table.meta.range.first));
@@ -110,9 +111,10 @@ impl Range {
         }
     }
 
-    /// Whether blocks that are read from a disk stay in the block cache; without this they do. A scan of much that is not wanted
-    /// again soon, for an export say, leaves the cache to other readers with `false`; what is cached already it uses all
-    /// the same. Counts for an end that was not begun yet.
+    /// Whether blocks that are read from a disk stay in the block cache; without this they do. A
+    /// scan of much that is not wanted again soon, for an export say, leaves the cache to other
+    /// readers with `false`; what is cached already it uses all the same. Counts for an end that
+    /// was not begun yet.
     ///
     /// ```
     /// # fn main() -> thermocline::Result<()> {
@@ -152,7 +154,8 @@ impl Range {
         }
         // What waits beside the levels lies below them, too (I6).
         for run in self.superversion.runs() {
-            // A table outside the bounds is not even opened at an end: its damage is none of theirs.
+            // A table outside the bounds is not even opened at an end: its damage is none of
+            // theirs.
             match run {
                 Run::Table(table) if self.bounds.meets(table) => {
                     children.push(Box::new(table.table()?.iter(how)));
@@ -306,8 +309,8 @@ impl Front {
                 (Bytes::copy_from_slice(key.user_key), value)
             });
             if record.is_some() {
-                // The cursor moves on when more is wanted: into the next block perhaps, whose damage
-                // is none of this record's, and which nobody may ask for.
+                // The cursor moves on when more is wanted: into the next block perhaps, whose
+                // damage is none of this record's, and which nobody may ask for.
                 self.is_on_given = true;
                 return Ok(record);
             }

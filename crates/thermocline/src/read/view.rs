@@ -30,8 +30,8 @@ pub(crate) struct Superversion {
     last_fast_level: usize,
     /// No record below level f has a higher sequence number.
     pub(crate) newest_below: SeqNo,
-    /// Whether there are tables. Where there are none the record cache knows nothing: what it still may
-    /// hold is of a keyspace that was dropped.
+    /// Whether there are tables. Where there are none the record cache knows nothing: what it still
+    /// may hold is of a keyspace that was dropped.
     pub(crate) has_tables: bool,
 }
 

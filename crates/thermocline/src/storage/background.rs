@@ -1,7 +1,8 @@
 //! One piece of I/O at the same time as its caller's work.
 //!
-//! Whoever comes first does it, a helping thread or the one who waits for it. So it gets done even when every
-//! helper is busy or none could be started, and then costs what it would have cost without.
+//! Whoever comes first does it, a helping thread or the one who waits for it. So it gets done even
+//! when every helper is busy or none could be started, and then costs what it would have cost
+//! without.
 
 // Real threads outside any model checker's run, hence the standard lock.
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};

@@ -5,8 +5,8 @@
 //! bounded; it uses a channel per size class and not the locks of [`crate::sync`], because
 //! it outlives every run of a model checker and holds nothing that a model is about.
 //!
-//! Large buffers are mappings of their own: compactions have many for a short time, by many threads, and
-//! an allocator keeps what those leave behind in each thread's heap.
+//! Large buffers are mappings of their own: compactions have many for a short time, by many
+//! threads, and an allocator keeps what those leave behind in each thread's heap.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;

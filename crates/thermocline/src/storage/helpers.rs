@@ -11,8 +11,8 @@ const QUEUED: usize = 8 * HELPERS;
 
 type Call = Box<dyn FnOnce() + Send>;
 
-/// A group of helping threads, which live as long as the process. A call may never be answered: whoever
-/// makes one does the work alone if nobody has begun it.
+/// A group of helping threads, which live as long as the process. A call may never be answered:
+/// whoever makes one does the work alone if nobody has begun it.
 pub(super) struct Helpers {
     calls: Sender<Call>,
 }

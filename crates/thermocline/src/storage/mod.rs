@@ -38,8 +38,8 @@ pub trait Medium: Send + Sync + Debug {
     /// As [`Medium::log_store`].
     fn table_store(&self, dir: &Path, create: bool) -> Result<Arc<dyn TableStore>>;
 
-    /// Removes the directory `dir` if it is empty. One that is not stays, and a missing one is not an
-    /// error.
+    /// Removes the directory `dir` if it is empty. One that is not stays, and a missing one is not
+    /// an error.
     ///
     /// # Errors
     /// I/O errors of the medium.
@@ -57,7 +57,8 @@ pub trait LogStore: Send + Sync + Debug {
     /// Takes the directory's lock.
     ///
     /// # Errors
-    /// [`crate::Error::Locked`] when it is held, by this process or another; [`crate::Error::NotWritable`]; I/O errors.
+    /// [`crate::Error::Locked`] when it is held, by this process or another;
+    /// [`crate::Error::NotWritable`]; I/O errors.
     fn lock(&self) -> Result<Box<dyn StoreLock>>;
 
     /// Creates an empty file; an existing one of that name is emptied.
@@ -72,8 +73,8 @@ pub trait LogStore: Send + Sync + Debug {
     /// [`crate::Error::NotFound`] when there is none; I/O errors of the medium.
     fn read(&self, name: &str) -> Result<Vec<u8>>;
 
-    /// What a file has of `len` bytes at `offset`: fewer where it ends before. Reads the whole file, unless the medium
-    /// knows better.
+    /// What a file has of `len` bytes at `offset`: fewer where it ends before. Reads the whole
+    /// file, unless the medium knows better.
     ///
     /// # Errors
     /// As [`LogStore::read`].
@@ -143,7 +144,8 @@ pub trait TableStore: Send + Sync + Debug {
     /// Takes the directory's lock, where the medium has locks.
     ///
     /// # Errors
-    /// [`crate::Error::Locked`] when it is held, by this process or another; [`crate::Error::NotWritable`]; I/O errors.
+    /// [`crate::Error::Locked`] when it is held, by this process or another;
+    /// [`crate::Error::NotWritable`]; I/O errors.
     fn lock(&self) -> Result<Box<dyn StoreLock>>;
 
     /// Starts an object, expected to be about `expected_len` bytes long. It has no name
@@ -213,8 +215,8 @@ pub trait TableWriter: Send + Debug {
     /// space: the caller must stop writing (I9).
     fn finish(self: Box<Self>) -> Result<()>;
 
-    /// Writes what is left, so that it can be read, and syncs nothing: for an object that nobody misses if a crash takes
-    /// it, or a part of it.
+    /// Writes what is left, so that it can be read, and syncs nothing: for an object that nobody
+    /// misses if a crash takes it, or a part of it.
     ///
     /// # Errors
     /// I/O errors of the medium; the object is then lost.
@@ -241,8 +243,9 @@ pub trait TableFile: Send + Sync + Debug {
     /// asks for it was led there by damaged bytes, or the file was cut.
     fn read(&self, offset: u64, len: usize) -> Result<IoBuf>;
 
-    /// Whether its reads wait for a device, so that who reads on does well to have the next range read while
-    /// going through the last one. Not by default: where reading is copying, other threads are only in the way.
+    /// Whether its reads wait for a device, so that who reads on does well to have the next range
+    /// read while going through the last one. Not by default: where reading is copying, other
+    /// threads are only in the way.
     fn waits_for_a_device(&self) -> bool {
         false
     }

@@ -1,7 +1,7 @@
 //! What a device does at once.
 
-/// A device moves at most this much in one operation; the writers gather as much. Twice that would be no
-/// faster where the next operation is under way during the last, and takes twice the memory.
+/// A device moves at most this much in one operation; the writers gather as much. Twice that would
+/// be no faster where the next operation is under way during the last, and takes twice the memory.
 pub(crate) const MAX_OPERATION: u64 = 512 << 10;
 
 /// Operations that moving `bytes` at once takes.

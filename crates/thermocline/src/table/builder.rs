@@ -239,8 +239,9 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// Marks the record that was added last, one without weight in a weighed table: [`super::Table::may_be_marked`] tells.
-    /// A mark is one more entry of the filter, by a hash of its own.
+    /// Marks the record that was added last, one without weight in a weighed table:
+    /// [`super::Table::may_be_marked`] tells. A mark is one more entry of the filter, by a hash of
+    /// its own.
     pub(crate) fn mark_last(&mut self) {
         // The next record, or the end, cuts the partition that the last one is in.
         self.hashes.push(filter::mark(&self.last_key));
@@ -257,8 +258,8 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// Bytes so far: what is written, the current block, and the index and filters, which are written last.
-    /// Of long keys the index is longer than the records.
+    /// Bytes so far: what is written, the current block, and the index and filters, which are
+    /// written last. Of long keys the index is longer than the records.
     pub(crate) fn estimated_len(&self) -> u64 {
         let begun = [&self.block, &self.index].map(|block| match block.is_empty() {
             true => 0,
@@ -399,7 +400,8 @@ impl TableBuilder {
 
     fn write_sealed(&mut self, payload: &[u8]) -> Result<BlockHandle> {
         let stored = self.sealer.seal(payload, self.offset);
-        // The top-level index alone can be that long, and its restart points would not reach further.
+        // The top-level index alone can be that long, and its restart points would not reach
+        // further.
         let len = u32::try_from(stored.len()).map_err(|_| Error::TooLarge {
             what: "top-level index of a table",
             len: stored.len(),

@@ -24,8 +24,8 @@ impl SelfDescribed {
     /// Reads footer and properties of table `id` on `tier`.
     ///
     /// # Errors
-    /// [`Error::Corruption`] where they are damaged or another table's; [`Error::FormatVersion`]; I/O
-    /// errors of the tier.
+    /// [`Error::Corruption`] where they are damaged or another table's; [`Error::FormatVersion`];
+    /// I/O errors of the tier.
     pub(crate) fn read(tier: &Arc<Tier>, id: FileId) -> Result<Self> {
         let file = tier.open(&table_file_name(id))?;
         let (at, footer) = read_footer(&file)?;
@@ -134,7 +134,8 @@ mod tests {
         memory
     }
 
-    /// A repair took such numbers from properties, and put a manifest in force that no opening accepted; so did each repair after it.
+    /// A repair took such numbers from properties, and put a manifest in force that no opening
+    /// accepted; so did each repair after it.
     #[test]
     fn a_repair_relies_on_no_numbers_that_a_manifest_must_not_hold() {
         for (epoch, max_seq, is_crafted) in [

@@ -26,8 +26,8 @@ pub(super) fn hash(user_key: &[u8]) -> u64 {
     xxh3_64(user_key)
 }
 
-/// What a filter knows of the user key of a marked record: never, but for chance, what it knows of a key
-/// that is there unmarked.
+/// What a filter knows of the user key of a marked record: never, but for chance, what it knows of
+/// a key that is there unmarked.
 pub(super) fn mark(user_key: &[u8]) -> u64 {
     xxh3_64_with_seed(user_key, MARKED)
 }

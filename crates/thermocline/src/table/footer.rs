@@ -129,9 +129,9 @@ mod tests {
         }
     }
 
-    /// The longest block of records was the limit of the top-level index too. Some 1,100 long keys with a
-    /// long prefix in common have a longer one: their memtable became a table that could not be
-    /// opened, so it could not be flushed, then or ever.
+    /// The longest block of records was the limit of the top-level index too. Some 1,100 long keys
+    /// with a long prefix in common have a longer one: their memtable became a table that could not
+    /// be opened, so it could not be flushed, then or ever.
     #[test]
     fn a_top_level_index_may_be_longer_than_any_other_block() {
         let long = (MAX_PAYLOAD_LEN + ENVELOPE_LEN + 1) as u32;

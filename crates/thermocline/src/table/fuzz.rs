@@ -83,8 +83,8 @@ mod tests {
         }
     }
 
-    /// The value of a top-level entry whose partition begins at `index`, and its filter at `filter`, each
-    /// of the least length.
+    /// The value of a top-level entry whose partition begins at `index`, and its filter at
+    /// `filter`, each of the least length.
     fn top_level_value(index: u64, filter: u64) -> Vec<u8> {
         let mut value = vec![0];
         for offset in [index, filter] {
@@ -111,8 +111,8 @@ mod tests {
         Bytes::from(payload)
     }
 
-    /// A block of 1 MB could have 45,000 entries that share all of a key of 500,000 bytes: opening its table took
-    /// 22 GB. Checksums keep out what rots, not what is crafted.
+    /// A block of 1 MB could have 45,000 entries that share all of a key of 500,000 bytes: opening
+    /// its table took 22 GB. Checksums keep out what rots, not what is crafted.
     #[test]
     fn keys_of_a_top_level_index_are_in_proportion_to_its_block() {
         let refused = |payload| TopIndex::new(payload, u64::MAX).err();
@@ -135,7 +135,8 @@ mod tests {
         }
     }
 
-    /// Entries could all name one filter, which was then decoded for each of them: 50,000 times 50 MB.
+    /// Entries could all name one filter, which was then decoded for each of them: 50,000 times 50
+    /// MB.
     #[test]
     fn partitions_of_a_top_level_index_follow_each_other() {
         let len = ENVELOPE_LEN as u64;

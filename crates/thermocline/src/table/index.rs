@@ -4,7 +4,8 @@ use super::block::{FLAG_TRAILER, FLAG_WEIGHT};
 use super::stored::{BlockHandle, Damage, Decoded};
 use crate::coding::{Decoder, put_varint};
 
-/// Keys up to this length take less of an index than other overhead of their records that is counted.
+/// Keys up to this length take less of an index than other overhead of their records that is
+/// counted.
 const SHORT_KEY: usize = 256;
 
 /// Long keys of a table that is to be written: what they take beside their records.
@@ -30,8 +31,8 @@ impl LongKeys {
         })
     }
 
-    /// Bytes beside the records, at most: a key as long as a block stands in both levels of the index, the first and the last
-    /// one in the properties, and nothing compresses these.
+    /// Bytes beside the records, at most: a key as long as a block stands in both levels of the
+    /// index, the first and the last one in the properties, and nothing compresses these.
     pub(crate) fn beside_records(&self) -> u64 {
         2 * self.sum + 2 * self.longest
     }

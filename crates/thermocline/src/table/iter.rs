@@ -27,7 +27,8 @@ pub(crate) struct ScanOptions {
     pub(crate) readahead: usize,
     /// Whether blocks that were read stay in the block cache.
     pub(crate) fill_cache: bool,
-    /// Whether tables are read to their ends: then the next read is begun while what was read is gone through.
+    /// Whether tables are read to their ends: then the next read is begun while what was read is
+    /// gone through.
     pub(crate) to_end: bool,
 }
 
@@ -62,8 +63,9 @@ pub(crate) struct TableIter {
     /// The partition that `index` stands in.
     partition: usize,
     index: Option<BlockIter<true>>,
-    /// Indexes of partitions behind that one that were loaded to see how far a read may go, with their numbers: the
-    /// cursor comes to them next, and a compaction leaves nothing in the block cache.
+    /// Indexes of partitions behind that one that were loaded to see how far a read may go, with
+    /// their numbers: the cursor comes to them next, and a compaction leaves nothing in the block
+    /// cache.
     loaded: Vec<(usize, Block<true>)>,
     data: Option<BlockIter<false>>,
     /// The data block's offset, for messages.
@@ -245,8 +247,8 @@ impl TableIter {
             _ => {
                 let end = self.window_end(handle, self.ahead);
                 match self.read(handle.offset, end) {
-                    // What lies ahead may never be wanted. A scan that does come to what cannot be read has
-                    // begun anew with single blocks, and so has met few errors on its way.
+                    // What lies ahead may never be wanted. A scan that does come to what cannot be
+                    // read has begun anew with single blocks, and so has met few errors on its way.
                     Err(_) if end > handle.end() && self.how.purpose == Purpose::UserRead => {
                         self.ahead = single;
                         (handle.end(), self.read(handle.offset, handle.end())?)
@@ -284,8 +286,8 @@ impl TableIter {
         upcoming.read.wait().unwrap_or_else(again)
     }
 
-    /// Where the last block ends that begins at or after `handle` and lies within `ahead`
-    /// bytes of it. An index that cannot be read ends it too: that is an error where its records come.
+    /// Where the last block ends that begins at or after `handle` and lies within `ahead` bytes of
+    /// it. An index that cannot be read ends it too: that is an error where its records come.
     fn window_end(&mut self, handle: BlockHandle, ahead: usize) -> u64 {
         let limit = handle.offset.saturating_add(ahead as u64);
         let mut end = handle.end();
@@ -303,8 +305,8 @@ impl TableIter {
         end
     }
 
-    /// The block behind the one that `index`, of partition `number`, stands on, and moves there; none behind
-    /// the last one.
+    /// The block behind the one that `index`, of partition `number`, stands on, and moves there;
+    /// none behind the last one.
     fn block_after(
         &mut self,
         index: &mut BlockIter<true>,

@@ -130,8 +130,8 @@ impl TopIndex {
         };
         let filters = self.partitions.iter().map(filter);
         let filters = filters.collect::<Result<Vec<_>>>()?;
-        // Wide filters have been copied. An index that borrowed from the region would keep all of it,
-        // what was copied included.
+        // Wide filters have been copied. An index that borrowed from the region would keep all of
+        // it, what was copied included.
         let has_copies = filters
             .iter()
             .any(|filter| matches!(filter, Some(Filter::Fuse16(_))));
@@ -147,7 +147,8 @@ impl TopIndex {
     }
 }
 
-/// `handle`, if its block begins where the one before it ended: blocks of a kind are packed back to back.
+/// `handle`, if its block begins where the one before it ended: blocks of a kind are packed back to
+/// back.
 fn next_block(handle: BlockHandle, end: &mut Option<u64>) -> Decoded<BlockHandle> {
     if end.is_some_and(|end| end != handle.offset) {
         return Err(Damage("the partitions do not follow each other"));

@@ -87,7 +87,8 @@ pub(crate) struct Table {
     pin: Pin,
     /// Held while the partitions are loaded, so that they are read once.
     loading: Mutex<()>,
-    /// Whether one of them is damaged or cannot be read: then each is read by itself, and none has room.
+    /// Whether one of them is damaged or cannot be read: then each is read by itself, and none has
+    /// room.
     is_apart: AtomicBool,
     /// Its copy on a faster tier, if there is one.
     pub(super) copy: Arc<CopySlot>,
@@ -97,9 +98,9 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Opens the table that `meta` names: one read, of at most 64 KiB, for tables of any
-    /// usual size. Damage of filters and index, and sectors of them that cannot be read, are left to
-    /// what reads them.
+    /// Opens the table that `meta` names: one read, of at most 64 KiB, for tables of any usual
+    /// size. Damage of filters and index, and sectors of them that cannot be read, are left to what
+    /// reads them.
     ///
     /// # Errors
     /// [`Error::Corruption`] when the file's end is damaged, or it is another table, or belongs to
@@ -241,8 +242,8 @@ impl Table {
         )
     }
 
-    /// The payload of a block that [`Table::locate`] asked for and that was `read` from `source`: checked,
-    /// and kept in the cache. Counts the read.
+    /// The payload of a block that [`Table::locate`] asked for and that was `read` from `source`:
+    /// checked, and kept in the cache. Counts the read.
     ///
     /// # Errors
     /// What became of `read`; [`Error::Corruption`].
@@ -443,13 +444,14 @@ impl Table {
         if let Some(partitions) = self.pinned.get() {
             return Ok(Some(partitions));
         }
-        // Whoever was here before may have given it back. Nobody does as long as this thread is here.
+        // Whoever was here before may have given it back. Nobody does as long as this thread is
+        // here.
         if !self.pin.is_granted_by_now() {
             return Ok(None);
         }
         let read = self.read_partitions(Purpose::Open);
-        // What is damaged, or what the device cannot read. What the process lacks is no property of the
-        // file, and passes.
+        // What is damaged, or what the device cannot read. What the process lacks is no property of
+        // the file, and passes.
         if let Err(Error::Corruption { .. } | Error::Io { .. }) = read {
             self.is_apart.store(true, Ordering::Relaxed);
             self.pin.give_back();

@@ -40,7 +40,8 @@ impl Table {
         Ok(payload)
     }
 
-    /// The payload of a block, if it is in the cache, in memory or in flash; what is found in flash stays in memory if `keep`.
+    /// The payload of a block, if it is in the cache, in memory or in flash; what is found in flash
+    /// stays in memory if `keep`.
     #[inline]
     pub(super) fn cached(
         &self,
@@ -78,8 +79,8 @@ impl Table {
             .map_or(BlockSource::Table, BlockSource::Copy)
     }
 
-    /// Where its blocks are read best of what lies on the tier `index`, the table itself or its copy; none if neither
-    /// does.
+    /// Where its blocks are read best of what lies on the tier `index`, the table itself or its
+    /// copy; none if neither does.
     pub(crate) fn source_on(&self, index: u8) -> Option<BlockSource> {
         let is_there = |source: &BlockSource| self.tier_of(source).index == index;
         [self.source(), BlockSource::Table]
@@ -114,7 +115,8 @@ impl Table {
         file.read(handle.offset, handle.len as usize)
     }
 
-    /// What was `read` of a block from `source`. A copy that cannot be read is given up, and costs no answer.
+    /// What was `read` of a block from `source`. A copy that cannot be read is given up, and costs
+    /// no answer.
     pub(super) fn payload(
         &self,
         handle: BlockHandle,
@@ -135,7 +137,8 @@ impl Table {
             let read = self.read_from(&BlockSource::Table, handle)?;
             self.count_device_read(&read, purpose, trace);
             let payload = self.decode_read(read, handle)?;
-            // Only now: a copy of what is damaged in the table is none the worse, and would be made again.
+            // Only now: a copy of what is damaged in the table is none the worse, and would be made
+            // again.
             let _bytes = self.copy.clear();
             return Ok(payload);
         }

@@ -76,8 +76,8 @@ impl BlockHandle {
         self.of_any_len_within(limit)
     }
 
-    /// As [`BlockHandle::within`], for the top-level index, which long keys make as long as all records
-    /// together. The file's length bounds what a damaged handle makes us allocate.
+    /// As [`BlockHandle::within`], for the top-level index, which long keys make as long as all
+    /// records together. The file's length bounds what a damaged handle makes us allocate.
     pub(super) fn of_any_len_within(self, limit: u64) -> Decoded<Self> {
         if self.end() > limit || (self.len as usize) < ENVELOPE_LEN {
             return Err(OUTSIDE);
@@ -279,7 +279,8 @@ pub(super) fn decode(stored: &[u8], table: FileId, offset: u64) -> Decoded<Bytes
     Ok(Bytes::from(plain))
 }
 
-/// How many bytes of `plain` the zstd frame `packed` filled, if it is one. Each thread keeps what it decompresses with.
+/// How many bytes of `plain` the zstd frame `packed` filled, if it is one. Each thread keeps what
+/// it decompresses with.
 fn decompress_zstd(packed: &[u8], plain: &mut [u8]) -> Option<usize> {
     thread_local! {
         static CONTEXT: RefCell<DCtx<'static>> = RefCell::new(zstd_context());
@@ -291,7 +292,8 @@ fn decompress_zstd(packed: &[u8], plain: &mut [u8]) -> Option<usize> {
     kept.unwrap_or_else(|_| decompress(&mut zstd_context(), plain))
 }
 
-/// Memory like all other: who gets none ends. A panic would end the thread only, and leave its work undone.
+/// Memory like all other: who gets none ends. A panic would end the thread only, and leave its work
+/// undone.
 fn zstd_context() -> DCtx<'static> {
     const ABOUT: Layout = Layout::new::<[u8; 160 << 10]>();
     DCtx::try_create().unwrap_or_else(|| handle_alloc_error(ABOUT))

@@ -86,7 +86,8 @@ impl Tail {
         let properties = TableProperties::decode(&payload(footer.properties)?);
         let mut properties = stored::at(properties, path, at)?;
         check_identity(&properties, meta, database, path, at)?;
-        // For a repair, which has no manifest. There may be very many where readers held what was replaced, for each table.
+        // For a repair, which has no manifest. There may be very many where readers held what was
+        // replaced, for each table.
         properties.identity.gone = Vec::new();
         let at = footer.top_index.offset;
         let top = TopIndex::new(payload(footer.top_index)?, at);

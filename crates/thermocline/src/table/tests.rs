@@ -311,8 +311,8 @@ fn the_builder_drops_exact_duplicates_and_refuses_disorder_and_nothing() {
     assert!(fixture.builder(2).finish().is_err());
 }
 
-/// `count` keys that are as long as can be and differ in their last bytes only: each has a partition of its
-/// own, and stands in full in the top-level index.
+/// `count` keys that are as long as can be and differ in their last bytes only: each has a
+/// partition of its own, and stands in full in the top-level index.
 fn longest_keys(count: u32) -> impl Iterator<Item = Row> {
     (0..count).map(|i| {
         let mut key = vec![b'k'; MAX_KEY_LEN - 4];
@@ -321,8 +321,8 @@ fn longest_keys(count: u32) -> impl Iterator<Item = Row> {
     })
 }
 
-/// Only data blocks counted, so tables of long keys were cut when they had grown to three times the size
-/// wanted, and no compaction made a top-level index that was too long any shorter.
+/// Only data blocks counted, so tables of long keys were cut when they had grown to three times the
+/// size wanted, and no compaction made a top-level index that was too long any shorter.
 #[test]
 fn the_length_of_a_table_under_way_counts_what_is_written_last() {
     let (usual, long) = (simple(5000, 20), longest_keys(30).collect());
@@ -339,8 +339,8 @@ fn the_length_of_a_table_under_way_counts_what_is_written_last() {
     }
 }
 
-/// Such a table was written, and then refused: its top-level index is longer than the longest
-/// block of records. A batch of 72 MB made one of the memtable, which could not be flushed any more.
+/// Such a table was written, and then refused: its top-level index is longer than the longest block
+/// of records. A batch of 72 MB made one of the memtable, which could not be flushed any more.
 #[test]
 #[ignore = "takes a GiB of memory; table/footer.rs tests the limit alone"]
 fn a_table_whose_top_level_index_is_longer_than_any_record_can_be_read() {

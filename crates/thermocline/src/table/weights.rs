@@ -18,8 +18,8 @@ impl Table {
         self.may_hold(key, filter::hash(key))
     }
 
-    /// Whether a record of `key` that is [marked](super::TableBuilder::mark_last) may be here; `false` is
-    /// certain.
+    /// Whether a record of `key` that is [marked](super::TableBuilder::mark_last) may be here;
+    /// `false` is certain.
     ///
     /// # Errors
     /// As [`Table::may_contain`].
@@ -43,7 +43,8 @@ impl Table {
         };
         match answer {
             Some(answer) => Ok(answer),
-            // A partition without a filter: nothing in it weighs anything or is marked, or none was made.
+            // A partition without a filter: nothing in it weighs anything or is marked, or none was
+            // made.
             None => Ok(self.block_weight(key)?.is_none_or(|weight| weight.own > 0)),
         }
     }
@@ -92,8 +93,8 @@ impl Table {
         })
     }
 
-    /// What `of` makes of the index entry, and the number of its partition, that names the block where
-    /// `key` is or would be; `None` past the last one.
+    /// What `of` makes of the index entry, and the number of its partition, that names the block
+    /// where `key` is or would be; `None` past the last one.
     fn in_index<T>(
         &self,
         key: &[u8],
@@ -184,7 +185,8 @@ mod tests {
         }
     }
 
-    /// A mark that was taken for a weight made hot what is not; one that is cut off with its partition is lost.
+    /// A mark that was taken for a weight made hot what is not; one that is cut off with its
+    /// partition is lost.
     #[test]
     fn marks_are_told_from_weights_in_every_partition() {
         const RECORDS: usize = 9000;

@@ -278,7 +278,8 @@ impl Scene {
         }
     }
 
-    /// From now on only what was made hot is, as where the fast tier is full and more was read than is tracked.
+    /// From now on only what was made hot is, as where the fast tier is full and more was read than
+    /// is tracked.
     pub(crate) fn be_selective(&self) {
         let engine = self.engine();
         engine

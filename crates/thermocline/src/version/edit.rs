@@ -75,8 +75,8 @@ pub(crate) struct VersionEdit {
     pub(crate) learned: Vec<(KeyspaceId, Learned)>,
     /// Numbers below this one may be in use by files.
     pub(crate) next_file: Option<FileId>,
-    /// The log was synced through this sequence number, and may be gone up to it where no keyspace needs
-    /// it; never falls, not even when the keyspace whose flush raised it is dropped.
+    /// The log was synced through this sequence number, and may be gone up to it where no keyspace
+    /// needs it; never falls, not even when the keyspace whose flush raised it is dropped.
     pub(crate) log_floor: Option<SeqNo>,
     /// Log segments with lower numbers are obsolete. Most are gone; one whose removal was lost with
     /// a failed sync may come back with a loss of power (I9).
@@ -88,8 +88,8 @@ pub(crate) struct VersionEdit {
     /// How records were placed when the manifest was begun. By hotness only if RALT's state was
     /// durable by then: where it is missing later, it was lost.
     pub(crate) placed_by: Option<PlacedBy>,
-    /// In the first edit of a manifest: how many edits, itself among them, were there when the manifest
-    /// was put in force. None of them may be missing.
+    /// In the first edit of a manifest: how many edits, itself among them, were there when the
+    /// manifest was put in force. None of them may be missing.
     pub(crate) snapshot: Option<u64>,
 }
 

@@ -62,7 +62,8 @@ impl BadEdit {
         }
     }
 
-    /// What an opening says of such bytes at `offset` of the file at `path`. What is a newer release's is sound, and not to be repaired.
+    /// What an opening says of such bytes at `offset` of the file at `path`. What is a newer
+    /// release's is sound, and not to be repaired.
     pub(crate) fn at(self, path: &Path, offset: u64) -> Error {
         match self {
             Self::Newer { found, supported } => Error::FormatVersion {

@@ -22,8 +22,9 @@ pub(crate) trait AfterRemoval: Send + Sync {
 
 /// Tables that no version names any more, and the removal of those nobody holds.
 ///
-/// To remove a large file takes a file system its time, and there may be thousands. So nobody who only asks what there is waits
-/// for that, and in the background each is a step of its own: flushes have the same lane.
+/// To remove a large file takes a file system its time, and there may be thousands. So nobody who
+/// only asks what there is waits for that, and in the background each is a step of its own: flushes
+/// have the same lane.
 #[derive(Debug)]
 pub(crate) struct Graveyard {
     /// Who is told that there is room again.
@@ -112,15 +113,16 @@ impl Graveyard {
         self.graves.lock().dead.keys().copied().collect()
     }
 
-    /// Removes every file that nobody holds; how many are gone. One that cannot be removed stays, counts as used, and is
-    /// tried again with the next.
+    /// Removes every file that nobody holds; how many are gone. One that cannot be removed stays,
+    /// counts as used, and is tried again with the next.
     pub(crate) fn sweep(&self) -> usize {
         let released: Vec<FileId> = self.graves.lock().released.iter().copied().collect();
         self.remove_all(released)
     }
 
-    /// Has no file removed from now on: whoever still is about to, in the middle of a call that closing the store has overtaken, would
-    /// do so without its locks. What is left goes with the next opening.
+    /// Has no file removed from now on: whoever still is about to, in the middle of a call that
+    /// closing the store has overtaken, would do so without its locks. What is left goes with the
+    /// next opening.
     pub(crate) fn close(&self) {
         self.removing.lock().has_ended = true;
     }
@@ -151,7 +153,8 @@ impl Graveyard {
         if removed.is_err() {
             return false;
         }
-        // Both at once: who adds up what the tier holds and what of it is about to go finds it in both or in none.
+        // Both at once: who adds up what the tier holds and what of it is about to go finds it in
+        // both or in none.
         let mut graves = self.graves.lock();
         graves.dead.remove(&id);
         graves.released.remove(&id);
@@ -161,7 +164,8 @@ impl Graveyard {
         true
     }
 
-    /// Bytes of obsolete files on tier `tier` that readers have held for long, and are not about to let go.
+    /// Bytes of obsolete files on tier `tier` that readers have held for long, and are not about to
+    /// let go.
     pub(crate) fn long_held(&self, tier: u8) -> u64 {
         let now = self.clock.now();
         let graves = self.graves.lock();
@@ -200,8 +204,8 @@ impl Job for Removal {
             // Under the lock: what is released from now on is another job's.
             graves.queued = false;
             drop(graves);
-            // What a job has replaced is gone when the job ends, and it sees to what follows. This was held by readers, or was a
-            // keyspace's that was dropped.
+            // What a job has replaced is gone when the job ends, and it sees to what follows. This
+            // was held by readers, or was a keyspace's that was dropped.
             let told = self.graveyard.told.upgrade();
             if let Some(told) = told.filter(|_| self.has_removed) {
                 told.after_removal();
@@ -241,8 +245,8 @@ mod tests {
         (held, dead)
     }
 
-    /// All files that nobody held any more went in one step, in the lane of the flushes: after a keyspace of many tables was
-    /// dropped writers waited for all of them.
+    /// All files that nobody held any more went in one step, in the lane of the flushes: after a
+    /// keyspace of many tables was dropped writers waited for all of them.
     #[test]
     fn files_are_removed_one_by_one() {
         let scene = Scene::new();
@@ -258,8 +262,8 @@ mod tests {
         assert_eq!(before, 0);
     }
 
-    /// What a tier's obsolete files take is asked for by writers that hold the log, at each freeze: they stood still until
-    /// the file system had removed what it was removing.
+    /// What a tier's obsolete files take is asked for by writers that hold the log, at each freeze:
+    /// they stood still until the file system had removed what it was removing.
     #[test]
     fn nobody_waits_for_a_removal_to_learn_what_is_there() {
         let scene = Scene::new();

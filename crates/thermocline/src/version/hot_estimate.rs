@@ -3,8 +3,9 @@
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// An estimate that is kept with the table: to make it takes searches in the index of each of RALT's tables that meets
-/// it, and a compaction is picked among thousands of tables, with writers to L0 waiting.
+/// An estimate that is kept with the table: to make it takes searches in the index of each of
+/// RALT's tables that meets it, and a compaction is picked among thousands of tables, with writers
+/// to L0 waiting.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HotEstimate(Arc<Estimate>);
 
@@ -16,7 +17,8 @@ struct Estimate {
 }
 
 impl HotEstimate {
-    /// The estimate after `changes` of RALT, 1 or more: what was found at most `stale` changes ago, or what `find` finds.
+    /// The estimate after `changes` of RALT, 1 or more: what was found at most `stale` changes ago,
+    /// or what `find` finds.
     pub(crate) fn bytes(&self, changes: u64, stale: u64, find: impl FnOnce() -> u64) -> u64 {
         let as_of = self.0.as_of.load(Ordering::Acquire);
         if as_of > 0 && changes.saturating_sub(as_of) <= stale {

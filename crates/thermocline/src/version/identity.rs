@@ -13,7 +13,8 @@ use crate::tier::Tier;
 pub(crate) const NAME: &str = "TIER";
 /// What is to be renamed to that.
 const TEMPORARY: &str = "TIER.tmp";
-/// An empty file that is there as long as a [replaced](replace) one may be in the system's cache only.
+/// An empty file that is there as long as a [replaced](replace) one may be in the system's cache
+/// only.
 const UNSYNCED: &str = "TIER.unsynced";
 const MAGIC: &[u8; 8] = b"TCLNTIER";
 const VERSION: u32 = 1;
@@ -52,8 +53,9 @@ pub(crate) fn write(tier: &Arc<Tier>, database: u128) -> Result<()> {
     object.finish()
 }
 
-/// As [`write`], in place of what is there; `store` is at the tier's directory. By a rename: without the old file a tier that
-/// holds nothing else would look like a device that is not mounted.
+/// As [`write`], in place of what is there; `store` is at the tier's directory. By a rename:
+/// without the old file a tier that holds nothing else would look like a device that is not
+/// mounted.
 ///
 /// # Errors
 /// I/O errors of the log store; the tier [is marked](is_unsynced) then.
@@ -70,8 +72,9 @@ pub(crate) fn replace(tier: &Tier, store: &dyn LogStore, database: u128) -> Resu
     store.remove(UNSYNCED)
 }
 
-/// Whether the tier's identity may be in the system's cache only: who replaced it was killed, or its sync failed. No later sync makes
-/// durable what that one has lost (I9), so it is to be replaced once more.
+/// Whether the tier's identity may be in the system's cache only: who replaced it was killed, or
+/// its sync failed. No later sync makes durable what that one has lost (I9), so it is to be
+/// replaced once more.
 ///
 /// # Errors
 /// I/O errors.
@@ -121,8 +124,8 @@ fn read(tier: &Arc<Tier>) -> Result<Found> {
 }
 
 /// Makes the directory of a tier that holds no tables belong to a new store, whose number comes
-/// back; `store` is at the tier's directory: `database`, or where that is none, the one that an unfinished creation left there, or
-/// else `drawn`.
+/// back; `store` is at the tier's directory: `database`, or where that is none, the one that an
+/// unfinished creation left there, or else `drawn`.
 ///
 /// # Errors
 /// As [`check`], when the directory belongs to another store.
@@ -216,7 +219,8 @@ pub(crate) fn check(tier: &Arc<Tier>, database: u128) -> Result<()> {
     }
 }
 
-/// Refuses the directory of another tier, of whatever store. One that does not say what it is passes.
+/// Refuses the directory of another tier, of whatever store. One that does not say what it is
+/// passes.
 ///
 /// # Errors
 /// As [`check`].

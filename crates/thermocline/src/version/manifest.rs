@@ -18,7 +18,8 @@ use crate::sync::Arc;
 use crate::tier::Tier;
 use crate::wal::{begin_file, log_store, segment_number};
 
-/// Length in bytes at which a manifest is replaced by one that holds the present state, unless that is half as long already.
+/// Length in bytes at which a manifest is replaced by one that holds the present state, unless that
+/// is half as long already.
 const ROLL_AT: u64 = 4 << 20;
 
 /// The same, as a part of what its tier is planned for, where that is less: nothing else makes room
@@ -269,8 +270,8 @@ impl Manifest {
         error
     }
 
-    /// Whether it is time for a new one. One that replaced it at once would be as long where the state itself is, and
-    /// so would the next.
+    /// Whether it is time for a new one. One that replaced it at once would be as long where the
+    /// state itself is, and so would the next.
     pub(crate) fn is_long(&self) -> bool {
         let most = ROLL_AT.min(self.tier.planned_bytes() / ROLL_PART);
         self.len >= most.max(self.began_with.saturating_mul(2))
@@ -471,8 +472,8 @@ mod tests {
         assert_eq!(manifest.len(), store.get(NAME).unwrap().len() as u64);
     }
 
-    /// A manifest that was written and not put in force, for want of space perhaps, stayed, and the next attempt left another: whole
-    /// manifests that nobody counted (I8).
+    /// A manifest that was written and not put in force, for want of space perhaps, stayed, and the
+    /// next attempt left another: whole manifests that nobody counted (I8).
     #[test]
     fn a_manifest_that_does_not_come_into_force_is_removed() {
         let store = three_edits();
@@ -507,7 +508,8 @@ mod tests {
         }
     }
 
-    /// A manifest was long from the beginning where the state is, and each flush and each compaction wrote it anew.
+    /// A manifest was long from the beginning where the state is, and each flush and each
+    /// compaction wrote it anew.
     #[test]
     fn a_manifest_is_long_when_it_has_grown_to_twice_what_it_began_with() {
         let long = VersionEdit {

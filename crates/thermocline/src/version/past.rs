@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::set::Version;
 use crate::sync::Arc;
 
-/// Who has held something for so long after it went out of use holds it for a while yet: it is a scan or a copy, and no read of
-/// a key.
+/// Who has held something for so long after it went out of use holds it for a while yet: it is a
+/// scan or a copy, and no read of a key.
 pub(super) const LONG_HELD: Duration = Duration::from_secs(1);
 
 /// A keyspace's versions whose place others have taken, and when.

@@ -51,8 +51,8 @@ impl TableHandle {
             .saturating_add(content.raw_value_bytes)
     }
 
-    /// Whether some of its blocks are compressed, as far as lengths tell: an entry takes 11 bytes beside
-    /// its value and what of its key is not shared.
+    /// Whether some of its blocks are compressed, as far as lengths tell: an entry takes 11 bytes
+    /// beside its value and what of its key is not shared.
     pub(crate) fn is_compressed(&self) -> bool {
         let content = self.content();
         let least = self.meta.entries.saturating_mul(11);
@@ -157,7 +157,8 @@ mod tests {
     use super::*;
     use crate::testing::scene::Scene;
 
-    /// A count in a manifest may be any number: the sum overflowed, which is a panic of the job or a length that is much too short.
+    /// A count in a manifest may be any number: the sum overflowed, which is a panic of the job or
+    /// a length that is much too short.
     #[test]
     fn a_length_from_counts_that_cannot_be_is_as_long_as_can_be() {
         let scene = Scene::with_old(&["key"]);

@@ -18,9 +18,9 @@ use crate::tier::Tier;
 pub(crate) struct Bounds {
     /// Segments with lower numbers are obsolete.
     pub(crate) start: FileId,
-    /// The highest sequence number that any edit of a flush or a drop names: through it the log was synced (I5), and no
-    /// segment beyond it was removed. A log that starts behind `floor + 1` or ends before
-    /// `floor` is damaged.
+    /// The highest sequence number that any edit of a flush or a drop names: through it the log was
+    /// synced (I5), and no segment beyond it was removed. A log that starts behind `floor + 1` or
+    /// ends before `floor` is damaged.
     pub(crate) floor: SeqNo,
     /// What the latest opening took over.
     pub(crate) found: Option<FoundLog>,
@@ -42,7 +42,8 @@ impl Bounds {
         };
         let mut numbers: Vec<FileId> = there.filter(is_own).collect();
         numbers.sort_unstable();
-        // Obsolete ones go oldest first, each for good before the next: none may be missing between.
+        // Obsolete ones go oldest first, each for good before the next: none may be missing
+        // between.
         let first = numbers.first().copied().unwrap_or(FileId::MAX);
         let found = self.found.iter().flat_map(|found| &found.segments);
         numbers.extend(found.map(|(number, _)| *number).filter(|n| *n > first));
@@ -52,8 +53,9 @@ impl Bounds {
     }
 }
 
-/// Removes what is no part of the log that was found, as the manifest in force says: segments that are older, and
-/// what segments hold behind their end. They were given up, or their removal did not last.
+/// Removes what is no part of the log that was found, as the manifest in force says: segments that
+/// are older, and what segments hold behind their end. They were given up, or their removal did not
+/// last.
 ///
 /// # Errors
 /// I/O errors of the log store.

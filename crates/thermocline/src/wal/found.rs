@@ -12,8 +12,9 @@ pub(crate) struct FoundLog {
     pub(crate) segments: Vec<(FileId, u64)>,
     /// Segments that were begun since have this number or a higher one.
     pub(crate) next: FileId,
-    /// Where the last segment ends before this sequence number: what is missing through it was given up,
-    /// and the log goes on behind it. The next segment's base says so too, once there is one.
+    /// Where the last segment ends before this sequence number: what is missing through it was
+    /// given up, and the log goes on behind it. The next segment's base says so too, once there is
+    /// one.
     pub(crate) reaches: Option<SeqNo>,
 }
 

@@ -67,7 +67,8 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Whether all closed segments are durable. Syncs go oldest first (I5): all are if the newest is.
+    /// Whether all closed segments are durable. Syncs go oldest first (I5): all are if the newest
+    /// is.
     pub(super) fn older_durable(&self) -> bool {
         self.closed.back().is_none_or(Segment::is_durable)
     }
@@ -414,9 +415,9 @@ impl Wal {
             .map_err(|error| self.shared.poison(&error))
     }
 
-    /// Syncs the log and leaves a record that says so: damage found by the next open is then
-    /// told from a crash wherever it is. Not where nothing was written: the manifest says what the opening found, and the
-    /// next one does without a segment that has no record.
+    /// Syncs the log and leaves a record that says so: damage found by the next open is then told
+    /// from a crash wherever it is. Not where nothing was written: the manifest says what the
+    /// opening found, and the next one does without a segment that has no record.
     ///
     /// # Errors
     /// As [`Wal::sync`].

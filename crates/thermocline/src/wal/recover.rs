@@ -76,8 +76,8 @@ impl Recovered {
     }
 }
 
-/// What receives the writes of the log. Keys and values are slices of their whole segment: what is to be kept of them is
-/// copied (I8).
+/// What receives the writes of the log. Keys and values are slices of their whole segment: what is
+/// to be kept of them is copied (I8).
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(SeqNo, KeyspaceId, Kind, Bytes, Bytes) -> Result<()>;
 
 /// Replays the log: `visit` gets every write in order, those included that tables hold too. On
@@ -108,9 +108,10 @@ pub(crate) struct Surveyed {
 }
 
 impl Surveyed {
-    /// Makes the segments that stay durable, and shortens those that a crash left too long; a crash on the way
-    /// changes nothing that a repeated survey would find. Segments that are obsolete or given up stay as they
-    /// are, and so does everything where the log is damaged, for [`super::remove_others`].
+    /// Makes the segments that stay durable, and shortens those that a crash left too long; a crash
+    /// on the way changes nothing that a repeated survey would find. Segments that are obsolete or
+    /// given up stay as they are, and so does everything where the log is damaged, for
+    /// [`super::remove_others`].
     ///
     /// # Errors
     /// I/O errors of the log store.

@@ -159,8 +159,8 @@ impl Replay<'_> {
 
     /// Whether the segment continues the chain, or starts it.
     pub(super) fn link(&mut self, header: &FileHeader) -> Result<(), Unlinked> {
-        // Segments without records at the end of the chain may be rotations that were given up; the one
-        // that counts then continues what was before them, or is the first of all.
+        // Segments without records at the end of the chain may be rotations that were given up; the
+        // one that counts then continues what was before them, or is the first of all.
         let mut at = self.chain.len();
         while let Some(tail) = at.checked_sub(1).and_then(|i| self.chain.get(i)) {
             if header.previous == Some((tail.number, tail.len)) {

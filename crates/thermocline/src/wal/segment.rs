@@ -13,11 +13,12 @@ const FIRST_RECORD: u64 = FILE_HEADER_LEN as u64;
 
 const SUFFIX: &str = ".wal";
 
-/// Bytes for which a segment counts at least. However short one is, it is a file, takes a block of the disk, and every trim and
-/// opening looks at it.
+/// Bytes for which a segment counts at least. However short one is, it is a file, takes a block of
+/// the disk, and every trim and opening looks at it.
 const LEAST_COUNTED: u64 = 1 << 20;
 
-/// Short segments that stay however few bytes the log may take: where so many times [`LEAST_COUNTED`] is more, each counts for its part.
+/// Short segments that stay however few bytes the log may take: where so many times
+/// [`LEAST_COUNTED`] is more, each counts for its part.
 const ALWAYS_STAY: u64 = 256;
 
 /// Bytes of a segment from one record whose place is remembered to the next.
@@ -46,8 +47,8 @@ pub(crate) fn log_store(tier: &Tier) -> Result<Arc<dyn LogStore>> {
     })
 }
 
-/// Begins the log file `name` with `bytes`. One that cannot be is removed; if that fails too, what is left has no record, and
-/// goes with the next rotation or rollover.
+/// Begins the log file `name` with `bytes`. One that cannot be is removed; if that fails too, what
+/// is left has no record, and goes with the next rotation or rollover.
 ///
 /// # Errors
 /// I/O errors of the log store.
@@ -78,8 +79,8 @@ pub(crate) struct ClosedSegment {
     pub(crate) last_seq: SeqNo,
 }
 
-/// Last sequence number before the first from which on `segments` hold every write. A segment that does not
-/// go on from where the one before it ends says that what is between was given up.
+/// Last sequence number before the first from which on `segments` hold every write. A segment that
+/// does not go on from where the one before it ends says that what is between was given up.
 pub(super) fn gapless_after(segments: impl Iterator<Item = ClosedSegment>) -> Option<SeqNo> {
     let (mut after, mut end) = (None, None);
     for segment in segments {
@@ -91,8 +92,9 @@ pub(super) fn gapless_after(segments: impl Iterator<Item = ClosedSegment>) -> Op
     after
 }
 
-/// Of segments that are given newest first, those that are left out where the newest may take `bytes`. Each counts for
-/// [`LEAST_COUNTED`] at least, or for one of [`ALWAYS_STAY`] parts of `bytes` where that is less.
+/// Of segments that are given newest first, those that are left out where the newest may take
+/// `bytes`. Each counts for [`LEAST_COUNTED`] at least, or for one of [`ALWAYS_STAY`] parts of
+/// `bytes` where that is less.
 pub(super) fn beyond<'a>(
     newest_first: impl Iterator<Item = &'a Segment>,
     bytes: u64,
@@ -107,8 +109,8 @@ pub(super) fn beyond<'a>(
         })
 }
 
-/// Of segments that are given newest first, those that are not durable. Syncs go oldest first (I5): behind the first that is
-/// durable all are, and none of them is looked at.
+/// Of segments that are given newest first, those that are not durable. Syncs go oldest first (I5):
+/// behind the first that is durable all are, and none of them is looked at.
 pub(super) fn unsynced<'a>(
     newest_first: impl Iterator<Item = &'a Segment>,
 ) -> impl Iterator<Item = &'a Segment> {
@@ -121,16 +123,17 @@ pub(crate) struct Segment {
     pub(crate) extent: ClosedSegment,
     /// Bytes of it known to be durable.
     pub(crate) durable_len: u64,
-    /// Where some of its records stand, with the first sequence number of each: for readers that want what is behind.
-    /// None of what an earlier opening wrote.
+    /// Where some of its records stand, with the first sequence number of each: for readers that
+    /// want what is behind. None of what an earlier opening wrote.
     pub(crate) marks: Vec<(SeqNo, u64)>,
     /// Open for appends and syncs; absent once the segment takes no more and is durable.
     pub(crate) file: Option<Arc<dyn LogFile>>,
 }
 
 impl Segment {
-    /// Remembers where the record that begins with `first_seq` is to stand, if the last place that is remembered is far before it.
-    /// Where the record is withdrawn the next one has its number and its place.
+    /// Remembers where the record that begins with `first_seq` is to stand, if the last place that
+    /// is remembered is far before it. Where the record is withdrawn the next one has its number
+    /// and its place.
     pub(crate) fn mark(&mut self, first_seq: SeqNo, offset: u64) {
         let last = self.marks.last().map_or(FIRST_RECORD, |(_, last)| *last);
         if offset >= last + MARK_DISTANCE {
@@ -138,7 +141,8 @@ impl Segment {
         }
     }
 
-    /// A place in the segment from which on there is every record that has a write at or above `seq`.
+    /// A place in the segment from which on there is every record that has a write at or above
+    /// `seq`.
     pub(crate) fn start_of(&self, seq: SeqNo) -> u64 {
         let before = self.marks.partition_point(|(first, _)| *first <= seq);
         let mark = before.checked_sub(1).and_then(|at| self.marks.get(at));
@@ -149,8 +153,8 @@ impl Segment {
         self.durable_len == self.extent.len
     }
 
-    /// Closes the file if it has nothing left to be synced, once nothing is appended any more. There may be many segments, of many
-    /// keyspaces or of a log that is kept for followers.
+    /// Closes the file if it has nothing left to be synced, once nothing is appended any more.
+    /// There may be many segments, of many keyspaces or of a log that is kept for followers.
     pub(crate) fn let_go(&mut self) {
         if self.is_durable() {
             self.file = None;
@@ -183,8 +187,9 @@ mod tests {
         beyond(segments(count, len).iter().rev(), bytes).count()
     }
 
-    /// Each segment counted for a 256th of what all may take: so 256 of a memtable's length were all that a retention of 64 GiB kept, and
-    /// a follower that was a sixth of it behind had to begin anew.
+    /// Each segment counted for a 256th of what all may take: so 256 of a memtable's length were
+    /// all that a retention of 64 GiB kept, and a follower that was a sixth of it behind had to
+    /// begin anew.
     #[test]
     fn segments_that_are_not_short_count_for_what_they_are() {
         assert_eq!(left_out(300, 2 << 20, 1 << 30), 0);
@@ -198,8 +203,9 @@ mod tests {
         assert_eq!(left_out(3, 500, 0), 3);
     }
 
-    /// Each sync looked at every segment of the log, with the lock that appends need: where many are kept for followers, short ones, that were
-    /// tens of thousands for each write that asked for a sync.
+    /// Each sync looked at every segment of the log, with the lock that appends need: where many
+    /// are kept for followers, short ones, that were tens of thousands for each write that asked
+    /// for a sync.
     #[test]
     fn a_sync_looks_no_further_than_at_the_first_durable_segment() {
         let mut log = segments(2002, 500);

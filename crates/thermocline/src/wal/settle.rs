@@ -4,8 +4,8 @@
 //! come back: a second crash would then show a log that nobody wrote. So segments not
 //! proven durable are copied up to their valid length, synced, and renamed over.
 //!
-//! Not so where the log is cut because it is damaged: what lies behind a cut may be all that proves the
-//! damage. It stays until a manifest says what is given up.
+//! Not so where the log is cut because it is damaged: what lies behind a cut may be all that proves
+//! the damage. It stays until a manifest says what is given up.
 
 use super::segment::{ClosedSegment, segment_file_name};
 use crate::error::{Error, Result};
@@ -22,8 +22,9 @@ pub(crate) fn is_temporary(name: &str) -> bool {
     name.ends_with(TEMPORARY)
 }
 
-/// Makes `unproven` segments durable: at their valid length, or, where the log `is_damaged`, as they are. May be
-/// cut short anywhere: a replay then finds the same prefix, and judges alike what is behind it.
+/// Makes `unproven` segments durable: at their valid length, or, where the log `is_damaged`, as
+/// they are. May be cut short anywhere: a replay then finds the same prefix, and judges alike what
+/// is behind it.
 pub(super) fn settle(
     tier: &Tier,
     store: &dyn LogStore,

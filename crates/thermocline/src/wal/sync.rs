@@ -98,7 +98,8 @@ impl Shared {
         Ok(removed)
     }
 
-    /// The segments without a record above `flushed_through` that the retention does not keep, oldest first.
+    /// The segments without a record above `flushed_through` that the retention does not keep,
+    /// oldest first.
     fn beyond_retention(&self, flushed_through: SeqNo) -> Vec<ClosedSegment> {
         let state = self.state.lock();
         let is_obsolete = |segment: &&Segment| segment.extent.last_seq <= flushed_through;
@@ -138,8 +139,9 @@ impl WalSync {
         first.extent.number
     }
 
-    /// Through which sequence number everything has to be in tables, for the closed segments behind it to take no more
-    /// than `bytes`, short ones counted for more than they are; none where all of them take no more.
+    /// Through which sequence number everything has to be in tables, for the closed segments behind
+    /// it to take no more than `bytes`, short ones counted for more than they are; none where all
+    /// of them take no more.
     pub(crate) fn surplus_through(&self, bytes: u64) -> Option<SeqNo> {
         let state = self.shared.state.lock();
         let newest_first = state.closed.iter().rev();
@@ -153,9 +155,9 @@ impl WalSync {
         !self.shared.state.lock().older_durable()
     }
 
-    /// Removes closed segments without a record above `flushed_through`, oldest first
-    /// (I5), as long as more than the retention's bytes of such segments are left, short ones counted for more than
-    /// they are. Returns the bytes freed.
+    /// Removes closed segments without a record above `flushed_through`, oldest first (I5), as long
+    /// as more than the retention's bytes of such segments are left, short ones counted for more
+    /// than they are. Returns the bytes freed.
     ///
     /// # Errors
     /// I/O errors of the log store; what was not removed stays for the next call.
@@ -163,8 +165,9 @@ impl WalSync {
         self.shared.remove_obsolete(flushed_through)
     }
 
-    /// Has no segment removed from now on: whoever still is about to, in the middle of a call that closing the store has overtaken, would
-    /// do so without its locks. What is left goes after the next opening.
+    /// Has no segment removed from now on: whoever still is about to, in the middle of a call that
+    /// closing the store has overtaken, would do so without its locks. What is left goes after the
+    /// next opening.
     pub(crate) fn end_removal(&self) {
         self.shared.turn.lock().has_ended = true;
     }

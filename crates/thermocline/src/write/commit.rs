@@ -28,8 +28,8 @@ use crate::sync::{Arc, Mutex};
 use crate::value::Value;
 use crate::wal::{Wal, WalSync};
 
-/// Bytes of batches in one record of the log, but for a single batch that is longer: nobody is to be refused for the size of
-/// their group, and the log's buffer grows to that of a record.
+/// Bytes of batches in one record of the log, but for a single batch that is longer: nobody is to
+/// be refused for the size of their group, and the log's buffer grows to that of a record.
 const MAX_RUN_LEN: usize = 64 << 20;
 
 /// The queue of writers, and the log that the leader of each group writes.
@@ -41,7 +41,8 @@ pub(crate) struct Commit {
     pub(crate) log: Mutex<Log>,
     /// Syncs and trims the log without holding up its leader.
     pub(crate) log_sync: WalSync,
-    /// Bytes of all active memtables, and those in the current segment of the log that nobody will flush.
+    /// Bytes of all active memtables, and those in the current segment of the log that nobody will
+    /// flush.
     pub(crate) active_bytes: AtomicU64,
     /// While above 0 no memtable freezes: a checkpoint is being taken. Raised under the log's lock.
     pub(crate) freeze_holds: AtomicUsize,
@@ -132,8 +133,9 @@ impl Engine {
         let bytes = batch.byte_len() as u64;
         self.make_room(bytes)
             .inspect_err(|error| self.refusals.note(error, Some(bytes)))?;
-        // The leader looks while all writers wait for it: what has to be read from a disk for that is read, and counted, here. Whether
-        // the conditions hold is for the leader to say, who sees what comes before the batch.
+        // The leader looks while all writers wait for it: what has to be read from a disk for that
+        // is read, and counted, here. Whether the conditions hold is for the leader to say, who
+        // sees what comes before the batch.
         let _ = self.check_conditions(batch.conditions(), |tree, key| self.get(tree, key));
         let pending = Arc::new(Pending::new(batch, durability));
         let mut more = self.commit.gathering.wait_for_more(&*self.clock);
@@ -149,9 +151,10 @@ impl Engine {
         result
     }
 
-    /// Refuses a batch that names a keyspace which is none of this store's: what it wrote would be acknowledged
-    /// and nowhere (I5), and a log that writes to a keyspace without an edit reads as damage. A batch has its keyspaces from
-    /// handles alone: one that a handle of this opening named is the store's, or was and is dropped.
+    /// Refuses a batch that names a keyspace which is none of this store's: what it wrote would be
+    /// acknowledged and nowhere (I5), and a log that writes to a keyspace without an edit reads as
+    /// damage. A batch has its keyspaces from handles alone: one that a handle of this opening
+    /// named is the store's, or was and is dropped.
     fn check_keyspaces(&self, batch: &Batch) -> Result<()> {
         match batch.foreign_to(self.identity.opening) {
             Some(number) => Err(Error::ForeignKeyspace { number }),
@@ -159,8 +162,8 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::commit_group`]. A panic poisons the store: what is half done is not known, and everybody in the
-    /// group has to hear of it.
+    /// As [`Engine::commit_group`]. A panic poisons the store: what is half done is not known, and
+    /// everybody in the group has to hear of it.
     fn commit_group_whatever_comes(&self, group: &[Arc<Pending>]) {
         let led = catch_unwind(AssertUnwindSafe(|| self.commit_group(group)));
         let Err(panic) = led else { return };
@@ -210,7 +213,8 @@ impl Engine {
         }
     }
 
-    /// How many batches of `group` are one run: up to one that may be refused, and to `most` bytes; one at least.
+    /// How many batches of `group` are one run: up to one that may be refused, and to `most` bytes;
+    /// one at least.
     fn run_len(&self, group: &[Arc<Pending>], most: usize) -> usize {
         let may_be_refused =
             |p: &Arc<Pending>| !p.conditions.is_empty() || self.check_owned(p).is_err();
@@ -276,7 +280,8 @@ impl Engine {
         Ok(last_seq)
     }
 
-    /// What a batch that writes nothing asks for: that which it comes after is as durable as it wants to be itself (I5).
+    /// What a batch that writes nothing asks for: that which it comes after is as durable as it
+    /// wants to be itself (I5).
     fn keep_what_is_written(&self, log: &mut Log, durability: Durability) -> Result<()> {
         match durability {
             Durability::None => Ok(()),
@@ -285,7 +290,8 @@ impl Engine {
         }
     }
 
-    /// Inserts a group's records; gives back the memory they take, and the bytes of those that are nobody's.
+    /// Inserts a group's records; gives back the memory they take, and the bytes of those that are
+    /// nobody's.
     fn apply(&self, first_seq: SeqNo, run: &[Arc<Pending>]) -> Result<(u64, u64)> {
         let trees = self.keyspaces.trees.load();
         let mut current: Option<(&Arc<Tree>, Arc<crate::read::Superversion>)> = None;
@@ -305,8 +311,8 @@ impl Engine {
                     current = trees.get(&op.keyspace).map(|tree| (tree, tree.pin()));
                 }
                 if let Some((_, superversion)) = &current {
-                    // Memtables go at different times: with slices each would keep what was written to the
-                    // others, which it does not count (I8).
+                    // Memtables go at different times: with slices each would keep what was written
+                    // to the others, which it does not count (I8).
                     let (key, value) = match pending.is_spread {
                         true => detached(&op.key, &op.value),
                         false => (op.key, op.value),
@@ -322,8 +328,9 @@ impl Engine {
         Ok((bytes, unowned))
     }
 
-    /// Refuses a batch all of whose writes go to keyspaces that are gone: they would do nothing but make the log
-    /// longer, and nothing that is flushed would ever let that go. Checked under the log's lock, which a drop takes.
+    /// Refuses a batch all of whose writes go to keyspaces that are gone: they would do nothing but
+    /// make the log longer, and nothing that is flushed would ever let that go. Checked under the
+    /// log's lock, which a drop takes.
     fn check_owned(&self, pending: &Pending) -> Result<()> {
         if !pending.names_keyspaces {
             return Ok(());
@@ -343,8 +350,8 @@ impl Engine {
         Err(Error::UnknownKeyspace { name })
     }
 
-    /// Whether `conditions` hold by what `look` finds, in their order up to the first that does not. What counts is what the leader
-    /// finds: everything before this batch.
+    /// Whether `conditions` hold by what `look` finds, in their order up to the first that does
+    /// not. What counts is what the leader finds: everything before this batch.
     fn check_conditions(
         &self,
         conditions: &[Condition],
@@ -376,8 +383,8 @@ mod tests {
     use crate::points::Points;
     use crate::storage::{Fault, Faulty, Memory, Operation};
 
-    /// A group was one record however much its writers brought together, and beyond 4 GiB all of them were refused, none of whom
-    /// was over a limit.
+    /// A group was one record however much its writers brought together, and beyond 4 GiB all of
+    /// them were refused, none of whom was over a limit.
     #[test]
     fn a_group_is_cut_into_records_of_a_bounded_length() {
         let points = Points::default();
@@ -405,8 +412,9 @@ mod tests {
         assert_eq!(db.iter().count(), lens.len());
     }
 
-    /// Memtables held slices of whole batches: the short records of an index kept the long values that were written with them, though
-    /// these had been flushed long since. The index counted its own bytes, was never the largest, and so it grew to gigabytes (I8).
+    /// Memtables held slices of whole batches: the short records of an index kept the long values
+    /// that were written with them, though these had been flushed long since. The index counted its
+    /// own bytes, was never the largest, and so it grew to gigabytes (I8).
     #[test]
     fn a_batch_for_several_keyspaces_is_kept_by_none_of_them() {
         let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(Memory::new()));
@@ -430,8 +438,8 @@ mod tests {
         assert_eq!(db.get("key").unwrap().unwrap().len(), 64 << 10);
     }
 
-    /// The leader read what conditions are about with the log's lock held: on a slow disk the writers of all keyspaces waited for one such
-    /// read after the other.
+    /// The leader read what conditions are about with the log's lock held: on a slow disk the
+    /// writers of all keyspaces waited for one such read after the other.
     #[test]
     fn no_writer_waits_for_the_disk_that_has_a_conditions_key() {
         let disk = Faulty::new(1);

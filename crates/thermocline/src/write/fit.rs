@@ -28,7 +28,8 @@ impl Engine {
     /// Refuses a batch of `bytes` that the fast tier cannot hold, whatever leaves it.
     ///
     /// # Errors
-    /// [`Error::DoesNotFit`]; with a flash cache, which grows with the capacity, [`Error::NoSpace`].
+    /// [`Error::DoesNotFit`]; with a flash cache, which grows with the capacity,
+    /// [`Error::NoSpace`].
     pub(crate) fn check_fits(&self, bytes: u64) -> Result<()> {
         let capacity = self.fast().capacity();
         // A memtable's worth always fits: a lower capacity is refused when the store is opened.

@@ -1,4 +1,5 @@
-//! Freezing: memtables become immutable, and the log's segment that their newest records are in ends.
+//! Freezing: memtables become immutable, and the log's segment that their newest records are in
+//! ends.
 
 use super::{Commit, Log};
 use crate::engine::Engine;
@@ -29,8 +30,8 @@ impl Engine {
         largest.map_or(Ok(()), |tree| self.freeze(log, &tree))
     }
 
-    /// Freezes memtables, the oldest first, whose records keep more of the log than there is room planned for
-    /// (I8). That of a keyspace which is seldom written to is never the largest.
+    /// Freezes memtables, the oldest first, whose records keep more of the log than there is room
+    /// planned for (I8). That of a keyspace which is seldom written to is never the largest.
     fn freeze_what_keeps_the_log(&self, log: &mut Log) -> Result<()> {
         let planned = planned_log(&self.sizes).saturating_add(self.options.log_retention);
         let Some(through) = self.commit.log_sync.surplus_through(planned) else {
@@ -52,7 +53,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends the current segment of the log if nobody will flush some of it, so that it can go once nobody else needs it.
+    /// Ends the current segment of the log if nobody will flush some of it, so that it can go once
+    /// nobody else needs it.
     ///
     /// # Errors
     /// As [`Wal::rotate`]; what is left counts until the next freeze.
@@ -110,8 +112,8 @@ impl Engine {
         }
     }
 
-    /// Freezes the active memtable of `tree` and ends the log segment that its newest records are in (I10: the
-    /// caller holds the log).
+    /// Freezes the active memtable of `tree` and ends the log segment that its newest records are
+    /// in (I10: the caller holds the log).
     pub(crate) fn freeze(&self, log: &mut Log, tree: &Arc<Tree>) -> Result<()> {
         self.freeze_one(log, tree)?;
         self.update_pressure();
@@ -147,8 +149,9 @@ mod tests {
     use crate::storage::{Fault, Faulty, Medium, Memory, Operation};
     use crate::sync::atomic::AtomicUsize;
 
-    /// To freeze the memtables of many keyspaces began a segment for each, all but the first of them empty: with a thousand keyspaces
-    /// a process had no file left to open, and the next write that asked for a sync synced each of them, with the log held.
+    /// To freeze the memtables of many keyspaces began a segment for each, all but the first of
+    /// them empty: with a thousand keyspaces a process had no file left to open, and the next write
+    /// that asked for a sync synced each of them, with the log held.
     #[test]
     fn freezing_many_keyspaces_begins_one_segment() {
         let disk = Faulty::new(1);
@@ -175,8 +178,9 @@ mod tests {
         assert_eq!(syncs.load(Ordering::Relaxed), 2);
     }
 
-    /// Segments that one quiet record kept were counted by their bytes alone: where keyspaces came and went there were hundreds of
-    /// thousands, each a file of a few hundred bytes, before it was frozen.
+    /// Segments that one quiet record kept were counted by their bytes alone: where keyspaces came
+    /// and went there were hundreds of thousands, each a file of a few hundred bytes, before it was
+    /// frozen.
     #[test]
     fn short_segments_do_not_heap_up_behind_a_quiet_record() {
         let memory = Memory::new();

@@ -41,9 +41,9 @@ impl<M> Default for Groups<M> {
 
 impl<M: Member> Groups<M> {
     /// Queues `member` and returns its outcome. Whoever finds no leader calls `lead` for all that
-    /// wait, in their order, itself among them; `lead` sets the outcome of each, even where it panics. One group is
-    /// led at a time. Before it begins the leader lets others run for as long as `gather` says so
-    /// of the number that waits.
+    /// wait, in their order, itself among them; `lead` sets the outcome of each, even where it
+    /// panics. One group is led at a time. Before it begins the leader lets others run for as long
+    /// as `gather` says so of the number that waits.
     pub(crate) fn join(
         &self,
         member: Arc<M>,

@@ -1,7 +1,7 @@
 //! What writers were refused for last, until writes are accepted again: for the metrics.
 //!
-//! Background work forgets its failures when it tries again (`engine/background.rs`), and what the log
-//! fails for only its writers hear of. Whoever watches the store has to see both for as long as
+//! Background work forgets its failures when it tries again (`engine/background.rs`), and what the
+//! log fails for only its writers hear of. Whoever watches the store has to see both for as long as
 //! they hold.
 
 use crate::engine::Engine;

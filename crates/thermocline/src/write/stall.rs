@@ -29,7 +29,8 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 /// Longest single wait before the speed is looked at again.
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
 
-/// Longest that a stopped writer waits for files that readers hold, when nothing else can make room.
+/// Longest that a stopped writer waits for files that readers hold, when nothing else can make
+/// room.
 const LONGEST_HELD: Duration = Duration::from_secs(10);
 
 /// Why writers are held back.
@@ -98,8 +99,9 @@ impl Default for Stall {
     }
 }
 
-/// Bytes that writers have booked while there was a limit, and those that time has paid for. What is owed
-/// is kept in bytes: it costs what the speed of the day says, and nothing once there is no limit.
+/// Bytes that writers have booked while there was a limit, and those that time has paid for. What
+/// is owed is kept in bytes: it costs what the speed of the day says, and nothing once there is no
+/// limit.
 #[derive(Debug, Default)]
 struct Account {
     booked: f64,
@@ -153,8 +155,8 @@ impl Stall {
         self.reason.store(reason, Ordering::Relaxed);
     }
 
-    /// Books `bytes`; gives back the place in the account up to which has to be paid before they are written.
-    /// There is none without a limit.
+    /// Books `bytes`; gives back the place in the account up to which has to be paid before they
+    /// are written. There is none without a limit.
     fn book(&self, bytes: u64, now: Duration) -> Option<f64> {
         let rate = self.rate()?;
         let mut account = self.account.lock();
@@ -193,8 +195,8 @@ impl Engine {
     /// Holds a writer back for as long as `bytes` more would outrun the background work.
     ///
     /// # Errors
-    /// [`Error::DoesNotFit`] where no room could ever be enough; what keeps the background work from making room, when it does;
-    /// [`Error::NoSpace`] where none could be made.
+    /// [`Error::DoesNotFit`] where no room could ever be enough; what keeps the background work
+    /// from making room, when it does; [`Error::NoSpace`] where none could be made.
     pub(crate) fn make_room(&self, bytes: u64) -> Result<()> {
         // Before anything gives way for what does not fit into an empty tier either.
         self.check_fits(bytes)?;
@@ -241,7 +243,8 @@ impl Engine {
         };
         let (mut seen, mut ended) = wait();
         if matches!(ended, Ok(Stopped::Stuck)) {
-            // What is left to free is the log of the active memtables, and what an earlier trim has left of it.
+            // What is left to free is the log of the active memtables, and what an earlier trim has
+            // left of it.
             self.freeze_all()?;
             self.trim_log()
                 .inspect_err(|error| self.background.note_poison(error))?;
@@ -264,8 +267,9 @@ impl Engine {
                 break;
             }
             (seen, ended) = wait();
-            // Readers hold what has gone down, and it would be enough. They hold what would go next, too. A read of a key lets go
-            // at once, and what others have held since before says nothing of what goes down now.
+            // Readers hold what has gone down, and it would be enough. They hold what would go
+            // next, too. A read of a key lets go at once, and what others have held since before
+            // says nothing of what goes down now.
             let wanting = self
                 .needed_for(bytes)
                 .saturating_sub(self.fast().free_bytes());
@@ -375,8 +379,8 @@ impl Engine {
         frozen.map(|memtable| memtable.bytes()).sum()
     }
 
-    /// What must be free for a write of `bytes`: a memtable's worth beside, for the other writers, and for what goes
-    /// around each record.
+    /// What must be free for a write of `bytes`: a memtable's worth beside, for the other writers,
+    /// and for what goes around each record.
     pub(crate) fn needed_for(&self, bytes: u64) -> u64 {
         self.sizes.memtable_size.saturating_add(bytes)
     }

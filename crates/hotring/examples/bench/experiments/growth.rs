@@ -44,7 +44,8 @@ pub(crate) fn run(set_up: &SetUp) {
     }
 }
 
-/// Which size a table reaches from 64 buckets, and how fast it is then, by the limit and the window.
+/// Which size a table reaches from 64 buckets, and how fast it is then, by the limit and the
+/// window.
 pub(crate) fn limits(set_up: &SetUp) {
     let set_up = SetUp {
         keys: set_up.keys / 4,
@@ -97,7 +98,8 @@ pub(crate) fn limits(set_up: &SetUp) {
             );
         }
         drop(made);
-        // Frees what the dropped tables left to the epochs: it is due when those have moved on twice.
+        // Frees what the dropped tables left to the epochs: it is due when those have moved on
+        // twice.
         let idle = ring::<std::sync::atomic::AtomicU64>(Options::default());
         for _ in 0..3 {
             idle.handle().flush();

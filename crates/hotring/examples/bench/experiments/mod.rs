@@ -41,7 +41,8 @@ pub(crate) enum Experiment {
     Crates,
     /// Memory accesses of a lookup.
     Accesses,
-    /// Loads a chained table and reads `--requests` times `--repeats`: for `valgrind --tool=cachegrind`.
+    /// Loads a chained table and reads `--requests` times `--repeats`: for `valgrind
+    /// --tool=cachegrind`.
     ProbeChained,
     /// The same with a ring.
     ProbeRing,

@@ -1,4 +1,5 @@
-//! What RocksDB did, as far as it can tell: not by disk, but where all of it is on one, by what it was for.
+//! What RocksDB did, as far as it can tell: not by disk, but where all of it is on one, by what it
+//! was for.
 
 use std::cell::Cell;
 use std::fs;
@@ -21,7 +22,8 @@ pub(super) struct Reads {
     bytes: AtomicU64,
 }
 
-/// What RocksDB counts for a thread. It does so by default (`PerfLevel` `kEnableCount`); asking is a call.
+/// What RocksDB counts for a thread. It does so by default (`PerfLevel` `kEnableCount`); asking is
+/// a call.
 struct OfThread {
     perf: PerfContext,
     /// What was counted when [`Reads`] were told last.
@@ -30,8 +32,8 @@ struct OfThread {
 }
 
 impl Reads {
-    /// Adds what this thread has read since it was here last; whether that is anything. A read from the cache asks RocksDB
-    /// once.
+    /// Adds what this thread has read since it was here last; whether that is anything. A read from
+    /// the cache asks RocksDB once.
     pub(super) fn add_of_this_thread(&self) -> bool {
         thread_local! {
             static OF_THREAD: OfThread = OfThread {
@@ -99,12 +101,13 @@ pub(super) fn counters(store: &Store) -> Result<Counters> {
     Ok(counters)
 }
 
-/// The I/O of all disks together, in the bytes that were asked for: direct I/O reads whole blocks of the device. It does not count
-/// the operations of what it writes, nor what opening takes of its log and manifest. The operations of compactions are counted by a
-/// histogram of times only, which costs each operation: they are those of tables that no client's block took. So those that
-/// read ahead for scans are in them, and those that open new tables. Of the bytes, those that are read ahead are counted apart. What
-/// a compaction reads to open the tables that it has written is in its own. What neither clients nor compactions have read has
-/// opened tables that were flushed.
+/// The I/O of all disks together, in the bytes that were asked for: direct I/O reads whole blocks
+/// of the device. It does not count the operations of what it writes, nor what opening takes of its
+/// log and manifest. The operations of compactions are counted by a histogram of times only, which
+/// costs each operation: they are those of tables that no client's block took. So those that read
+/// ahead for scans are in them, and those that open new tables. Of the bytes, those that are read
+/// ahead are counted apart. What a compaction reads to open the tables that it has written is in
+/// its own. What neither clients nor compactions have read has opened tables that were flushed.
 fn by_activity(store: &Store) -> ByActivity<Io> {
     let ticker = |ticker| store.options.get_ticker_count(ticker);
     let read = |read_ops, read_bytes| Io {

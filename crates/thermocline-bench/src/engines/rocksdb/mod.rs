@@ -1,5 +1,6 @@
 //! RocksDB, with the sizes of our engine: level tiering by `db_paths`, on the fast disk alone, and
-//! on the slow one alone. Direct I/O on both sides, so that neither has the page cache as a second cache.
+//! on the slow one alone. Direct I/O on both sides, so that neither has the page cache as a second
+//! cache.
 
 mod counters;
 
@@ -126,9 +127,10 @@ fn options(kind: RocksDb, settings: &Settings, dirs: &Dirs) -> Result<Options> {
     options.set_max_background_jobs(BACKGROUND_JOBS);
     options.set_manual_wal_flush(settings.durability == Durability::None);
     options.enable_statistics();
-    // By default each read takes two readings of the clock and an entry in a histogram of times, for a report that times
-    // operations itself. This level has no times, whatever its name: the crate's numbers of the lowest levels are one above
-    // RocksDB's own, so its tickers alone cannot be had.
+    // By default each read takes two readings of the clock and an entry in a histogram of times,
+    // for a report that times operations itself. This level has no times, whatever its name: the
+    // crate's numbers of the lowest levels are one above RocksDB's own, so its tickers alone cannot
+    // be had.
     options.set_statistics_level(StatsLevel::ExceptHistogramOrTimers);
     if kind == RocksDb::Tiered {
         // A level goes to the first path that its target and those above fit into. With a
@@ -336,8 +338,9 @@ mod tests {
         engine.close().unwrap();
     }
 
-    /// RocksDB counts a client's blocks where it reads them from the disk, and not where it finds what it has read ahead: a scan of
-    /// 100 KiB seemed to read half of that or less, and the rest was nobody's.
+    /// RocksDB counts a client's blocks where it reads them from the disk, and not where it finds
+    /// what it has read ahead: a scan of 100 KiB seemed to read half of that or less, and the rest
+    /// was nobody's.
     #[test]
     fn what_scans_read_ahead_is_counted() {
         const SCANS: u64 = 200;
@@ -354,7 +357,8 @@ mod tests {
         let engine = plan.engine.open(&plan.settings, &dirs).unwrap();
         let measured = run::measure(&plan, engine.as_ref(), &mut ()).unwrap();
         assert_eq!(measured.wrongs.count(), 0, "{:?}", measured.wrongs);
-        // Of the few that begin near the last record less is returned, and a little lies in the cache.
+        // Of the few that begin near the last record less is returned, and a little lies in the
+        // cache.
         let least = SCANS * 100 * 1024 * 9 / 10;
         let counters = measured.counters;
         assert!(counters.fd_read_bytes >= Some(least), "{counters:?}");
@@ -363,7 +367,8 @@ mod tests {
         engine.close().unwrap();
     }
 
-    /// Each read took two readings of the clock and entries in histograms, for nothing that is reported.
+    /// Each read took two readings of the clock and entries in histograms, for nothing that is
+    /// reported.
     #[test]
     fn rocksdb_times_no_operation() {
         let plan = parse("--engine rocksdb-fast-only --data-size 1MiB --memory 4MiB --ops 10")

@@ -136,8 +136,8 @@ mod tests {
 
     use super::*;
 
-    /// A swap of two numbers of one kind was noticed by no test, and tables compare those that are promoted by flush with
-    /// those by compaction.
+    /// A swap of two numbers of one kind was noticed by no test, and tables compare those that are
+    /// promoted by flush with those by compaction.
     #[test]
     fn each_number_of_placement_by_hotness_is_its_own() {
         let hotrap = HotRapMetrics {

@@ -1,5 +1,5 @@
-//! Our engine: over two tiers, placed by hotness or by level; over the slow one, with the fast one as
-//! a cache of blocks; and over the fast one alone.
+//! Our engine: over two tiers, placed by hotness or by level; over the slow one, with the fast one
+//! as a cache of blocks; and over the fast one alone.
 
 mod counters;
 
@@ -13,9 +13,9 @@ use crate::counters::Counters;
 use crate::engine::{Engine, EngineKind};
 use crate::settings::{Compression, Dirs, Durability, Settings};
 
-/// A block is closed once it is past its size, by a record at most, and the flash cache puts 60 bytes
-/// before it and fills up the page. Blocks smaller by this, with records of up to 1 KiB, fit whole
-/// pages; otherwise they would leave most of their last page empty.
+/// A block is closed once it is past its size, by a record at most, and the flash cache puts 60
+/// bytes before it and fills up the page. Blocks smaller by this, with records of up to 1 KiB, fit
+/// whole pages; otherwise they would leave most of their last page empty.
 #[cfg(feature = "flash-cache")]
 const PAST_A_BLOCK: u64 = 1280;
 
@@ -261,8 +261,9 @@ mod tests {
         }
     }
 
-    /// What the log puts around a record counted as handed in, 9 bytes each, and RocksDB's 16; fjall's none. Write
-    /// amplification was lower by that, the shorter the records the more, and by another part for each engine.
+    /// What the log puts around a record counted as handed in, 9 bytes each, and RocksDB's 16;
+    /// fjall's none. Write amplification was lower by that, the shorter the records the more, and
+    /// by another part for each engine.
     #[test]
     fn what_is_handed_in_is_keys_and_values() {
         let plan = parse("--data-size 4MiB").unwrap().plan().unwrap();

@@ -1,9 +1,10 @@
 //! Drawings in fewer bytes, for a page of many.
 //!
-//! What the drawing library says with each element is said once by the page's style sheet (`style.css`), or is what browsers do
-//! anyway.
+//! What the drawing library says with each element is said once by the page's style sheet
+//! (`style.css`), or is what browsers do anyway.
 
-/// Attributes as the drawing library has them, and what does for them. Quoted: only attributes match, as quotes in text are escaped.
+/// Attributes as the drawing library has them, and what does for them. Quoted: only attributes
+/// match, as quotes in text are escaped.
 const SHORTER: [(&str, &str); 10] = [
     (" xmlns=\"http://www.w3.org/2000/svg\"", ""),
     ("\n</text>", "</text>"),
@@ -58,7 +59,8 @@ pub(super) fn compact(svg: &str) -> String {
     compact
 }
 
-/// A line by its steps, which are shorter than its points. Nothing of the marks at an axis: in the colour of the grid, a pixel long.
+/// A line by its steps, which are shorter than its points. Nothing of the marks at an axis: in the
+/// colour of the grid, a pixel long.
 fn path(line: &str) -> String {
     let parts = line.split_once(" points=\"");
     let read = parts.and_then(|(style, points)| Some((style, read_points(points)?)));

@@ -89,7 +89,8 @@ fn table(cells: &[&Cell]) -> Captioned {
     let mut table = Table::new(&["engine", "operations a second", "hit rate at the end"]);
     let bytes = BYTES.iter().map(|(name, _)| (*name).to_owned());
     table.head.extend(bytes);
-    // What is hot comes to the fast disk in the warm-up: what promotes it is not in the run's own bytes.
+    // What is hot comes to the fast disk in the warm-up: what promotes it is not in the run's own
+    // bytes.
     let mut runs = cells.iter().flat_map(|cell| &cell.runs);
     let whole = runs.all(Run::is_recorded_whole);
     for cell in cells {
@@ -170,8 +171,8 @@ mod tests {
         cells
     }
 
-    /// They were totals of runs that end after so many seconds: a technique without which fewer operations are done seemed to
-    /// cost bytes.
+    /// They were totals of runs that end after so many seconds: a technique without which fewer
+    /// operations are done seemed to cost bytes.
     #[test]
     fn bytes_are_over_operations() {
         let cells = with_and_without(|run| {
@@ -186,7 +187,8 @@ mod tests {
         );
     }
 
-    /// The hot set came up in the warm-up, whose bytes were not recorded: the tables had what was promoted afterwards.
+    /// The hot set came up in the warm-up, whose bytes were not recorded: the tables had what was
+    /// promoted afterwards.
     #[test]
     fn what_a_warm_up_promotes_counts_where_all_have_recorded_it() {
         let mut cells = with_and_without(|run| {

@@ -284,7 +284,8 @@ mod tests {
         assert_eq!(section.plots[0].table.rows[0][3], "3.00 kB");
     }
 
-    /// A disk that nothing was read from or written to had a plot: bars of "-0 B" beside an axis of "0 B, 0 B, 0 B, 1 B".
+    /// A disk that nothing was read from or written to had a plot: bars of "-0 B" beside an axis of
+    /// "0 B, 0 B, 0 B, 1 B".
     #[test]
     fn nothing_has_no_plot_and_is_not_negative() {
         let on_slow = |io: &[(&str, Io)]| {

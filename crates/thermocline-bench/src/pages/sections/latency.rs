@@ -101,8 +101,8 @@ const PERCENTILES: [Percentile; 3] = [
     ),
 ];
 
-/// Names those of which only the whole run is there, beside others that have their last tenth too. Where nobody has it, all bars
-/// are of the same.
+/// Names those of which only the whole run is there, beside others that have their last tenth too.
+/// Where nobody has it, all bars are of the same.
 fn without_last_tenth(panel: &Panel<'_>) -> Option<String> {
     let is_shown = |cell: &&Cell| cell.runs.iter().any(|run| run.of_reads().is_some());
     let has_end = |cell: &&Cell| cell.runs.iter().any(|run| run.final_of_reads().is_some());
@@ -201,7 +201,8 @@ mod tests {
         assert_eq!(rows, expected);
     }
 
-    /// Bars of the whole run alone stood beside others of the last tenth, without a word that this one was not there.
+    /// Bars of the whole run alone stood beside others of the last tenth, without a word that this
+    /// one was not there.
     #[test]
     fn those_without_a_last_tenth_are_named_beside_those_that_have_it() {
         let engines = ["hotrap", "leveled", "rocksdb"];

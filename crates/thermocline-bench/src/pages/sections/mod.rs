@@ -1,6 +1,7 @@
 //! What a report shows, from the results of a suite.
 //!
-//! One file for each kind of plot. What a result does not tell is left out, with a line that says so.
+//! One file for each kind of plot. What a result does not tell is left out, with a line that says
+//! so.
 
 mod ablation;
 mod by_activity;
@@ -116,7 +117,8 @@ fn namesakes<'a>(cells: &[&'a Cell]) -> Vec<&'a str> {
         .collect()
 }
 
-/// What a cell is called where these are the `namesakes`: by its engine, where that tells it from the others.
+/// What a cell is called where these are the `namesakes`: by its engine, where that tells it from
+/// the others.
 fn label(cell: &Cell, namesakes: &[&str]) -> String {
     if namesakes.contains(&cell.id.as_str()) {
         cell.id.clone()

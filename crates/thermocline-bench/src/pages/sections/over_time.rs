@@ -78,7 +78,8 @@ fn is_for_figure_14(cell: &Cell) -> bool {
     cell.figures.iter().any(|figure| figure == "14")
 }
 
-/// What an engine does not attribute is drawn in two lines: what is read, by clients most of all, is not lost in what is written.
+/// What an engine does not attribute is drawn in two lines: what is read, by clients most of all,
+/// is not lost in what is written.
 const UNATTRIBUTED: &str = "unattributed";
 
 /// Cells that did the same work.

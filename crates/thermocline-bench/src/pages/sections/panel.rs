@@ -103,7 +103,8 @@ impl Alike<'_> {
     }
 }
 
-/// Whether its records come with what it does. Each cluster had a plot of its own by that, and none had two of them beside each other.
+/// Whether its records come with what it does. Each cluster had a plot of its own by that, and none
+/// had two of them beside each other.
 fn has_own_records(run: &Run) -> bool {
     run.distribution.starts_with("cluster:")
 }
@@ -141,7 +142,8 @@ impl<'a> Panel<'a> {
         self.bars_of(measure, &[("", &value)])
     }
 
-    /// The same with several values of each cell: one bar for each that it has, by what the value is called.
+    /// The same with several values of each cell: one bar for each that it has, by what the value
+    /// is called.
     pub(super) fn bars_of(&self, measure: &Measure<'_>, values: &[Named<'_>]) -> Option<Plot> {
         let mut table = Table::new(&[
             "workload", "engine", "median", "least", "greatest", "repeats",
@@ -285,8 +287,8 @@ mod tests {
         }
     }
 
-    /// The key had records, the fast tier and the slow disk: reads of 1 GiB from the disk and of 256 MiB
-    /// from a cache of 600 MiB were bars of one group.
+    /// The key had records, the fast tier and the slow disk: reads of 1 GiB from the disk and of
+    /// 256 MiB from a cache of 600 MiB were bars of one group.
     #[test]
     fn what_engines_are_given_alike_tells_panels_apart() {
         let others: [fn(&mut Run); 12] = [
@@ -317,8 +319,9 @@ mod tests {
         }
     }
 
-    /// Only an emulated slow disk was looked at: what was measured on a hard disk, and on one of 5,000 operations a second,
-    /// were bars of one plot, and nothing in it said that there were two.
+    /// Only an emulated slow disk was looked at: what was measured on a hard disk, and on one of
+    /// 5,000 operations a second, were bars of one plot, and nothing in it said that there were
+    /// two.
     #[test]
     fn slow_disks_that_are_real_are_told_apart_by_what_is_expected_of_them() {
         let mut cells = [
@@ -340,8 +343,9 @@ mod tests {
         assert_eq!(titles, expected);
     }
 
-    /// Records are what clusters bring, and records were what told panels apart: figure 11 was seven plots of two bars, each eight
-    /// times, and they were a third of a page that may have a megabyte.
+    /// Records are what clusters bring, and records were what told panels apart: figure 11 was
+    /// seven plots of two bars, each eight times, and they were a third of a page that may have a
+    /// megabyte.
     #[test]
     fn clusters_share_a_panel_whatever_their_records() {
         let mut cells = [11, 17, 17].map(|number| {
@@ -395,8 +399,8 @@ mod tests {
         assert_eq!(titles, expected);
     }
 
-    /// Engines have blocks of their own, so that these do not make a panel. The rows of two sizes were the same
-    /// but for their values, and so was the first of two bars.
+    /// Engines have blocks of their own, so that these do not make a panel. The rows of two sizes
+    /// were the same but for their values, and so was the first of two bars.
     #[test]
     fn cells_of_the_same_engine_and_work_have_their_names() {
         let mut cells = [

@@ -5,9 +5,9 @@ use super::super::plot::{Line, Table, Unit};
 /// Times and values; a gap where there is none.
 pub(super) type Points = Vec<(f64, Option<f64>)>;
 
-/// The whole seconds that a point has to stand for so that no run has more than `most` of them: the same for all runs of a
-/// plot, so that their points are at the same times. `None` where no run has more samples than that. Of each run the number of
-/// its samples, and the seconds that they are of.
+/// The whole seconds that a point has to stand for so that no run has more than `most` of them: the
+/// same for all runs of a plot, so that their points are at the same times. `None` where no run has
+/// more samples than that. Of each run the number of its samples, and the seconds that they are of.
 pub(super) fn step(runs: &[(usize, f64)], most: usize) -> Option<f64> {
     let samples = runs.iter().map(|(samples, _)| *samples).max()?;
     let seconds = runs.iter().map(|(_, seconds)| *seconds);
@@ -15,11 +15,12 @@ pub(super) fn step(runs: &[(usize, f64)], most: usize) -> Option<f64> {
     (samples > most).then(|| (longest.round() / most.max(1) as f64).ceil().max(1.0))
 }
 
-/// A last sample of less is of what was still under way when time was up: alone it says nothing of the run.
+/// A last sample of less is of what was still under way when time was up: alone it says nothing of
+/// the run.
 const SHORTEST_LAST: f64 = 0.5;
 
-/// Means of what lies within the same `step` seconds, each at the end of these, each sample counting for its time. The first
-/// sample is from `begin` on.
+/// Means of what lies within the same `step` seconds, each at the end of these, each sample
+/// counting for its time. The first sample is from `begin` on.
 pub(super) fn thinned(points: Points, begin: f64, step: Option<f64>) -> Points {
     let points = without_short_last(points);
     let (Some(step), Some((end, _))) = (step, points.last().copied()) else {
@@ -55,7 +56,8 @@ fn without_short_last(mut points: Points) -> Points {
     points
 }
 
-/// One row for each time of the line that has most, one column for each line: its value nearest to then.
+/// One row for each time of the line that has most, one column for each line: its value nearest to
+/// then.
 pub(super) fn table(lines: &[Line], unit: Unit) -> Table {
     let mut table = Table::new(&["second"]);
     table
@@ -116,8 +118,9 @@ mod tests {
         assert!(thinned(Points::new(), 0.0, Some(3.0)).is_empty());
     }
 
-    /// The last sample is of what was under way when time was up: few operations, in some hundredths of a second. It counted as
-    /// much as a whole second, so that the last point of a line fell by up to a third.
+    /// The last sample is of what was under way when time was up: few operations, in some
+    /// hundredths of a second. It counted as much as a whole second, so that the last point of a
+    /// line fell by up to a third.
     #[test]
     fn a_moment_at_the_end_does_not_pull_the_last_point_down() {
         let samples = [(1.0, 7000.0), (2.0, 7000.0), (3.0, 7000.0), (3.026, 623.0)];
@@ -136,7 +139,8 @@ mod tests {
         );
     }
 
-    /// The table of runs with so many samples, one every so many seconds. A value is a hundred times its time.
+    /// The table of runs with so many samples, one every so many seconds. A value is a hundred
+    /// times its time.
     fn rows(runs: [(f64, u32); 2], most: usize) -> Vec<Vec<String>> {
         let lengths = runs.map(|(every, samples)| (samples as usize, f64::from(samples) * every));
         let step = step(&lengths, most);
@@ -153,8 +157,9 @@ mod tests {
         table(&lines, Unit::PerSecond).rows
     }
 
-    /// A row had the values with as many before them, but each engine has a little less than a sample a second: of 300 s the
-    /// last rows had values of other times, and all rows where a point was four samples of one engine and five of another.
+    /// A row had the values with as many before them, but each engine has a little less than a
+    /// sample a second: of 300 s the last rows had values of other times, and all rows where a
+    /// point was four samples of one engine and five of another.
     #[test]
     fn a_row_has_values_of_its_own_time() {
         for (most, step) in [(5, 2.0), (100, 1.0)] {

@@ -96,8 +96,9 @@ const AFTER_MEMORY: [Phrase; 9] = [
     },
 ];
 
-/// What engines that are compared are given alike, by their command lines at least: not all are held to the memory. Sizes of
-/// blocks, caches of records and the time to warm up are each engine's own.
+/// What engines that are compared are given alike, by their command lines at least: not all are
+/// held to the memory. Sizes of blocks, caches of records and the time to warm up are each engine's
+/// own.
 const GIVEN: [fn(&Run) -> String; 9] = [
     records,
     fast_tier,
@@ -177,7 +178,8 @@ fn threads(run: &Run) -> String {
     format!("{} threads", run.threads)
 }
 
-/// What the emulation of a slow disk lets it do, or where none is emulated, what the command expects of the real one.
+/// What the emulation of a slow disk lets it do, or where none is emulated, what the command
+/// expects of the real one.
 pub(crate) fn slow_disk(run: &Run) -> Option<String> {
     let device = &run.settings.slow_device;
     let longer = device.latency.map(humantime::format_duration);
@@ -243,7 +245,8 @@ mod tests {
     use crate::report::LoadedBy;
     use crate::results::tests::cell;
 
-    /// Only what stood behind a blank was read, and limits of a disk that were given with `=` were taken for none.
+    /// Only what stood behind a blank was read, and limits of a disk that were given with `=` were
+    /// taken for none.
     #[test]
     fn a_flag_is_read_in_both_its_forms() {
         for (command, found) in [
@@ -276,8 +279,8 @@ mod tests {
         assert!(text.contains("; 9 threads or 4 threads;"), "{text}");
     }
 
-    /// `--no-memory-limit` leaves an engine all the page cache there is, and RocksDB is never given the memory: the line said what
-    /// they were not held to.
+    /// `--no-memory-limit` leaves an engine all the page cache there is, and RocksDB is never given
+    /// the memory: the line said what they were not held to.
     #[test]
     fn memory_that_was_not_limited_is_not_said_to_be() {
         let mut cells =

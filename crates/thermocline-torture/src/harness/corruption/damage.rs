@@ -53,8 +53,8 @@ impl Damage {
 }
 
 impl Damage {
-    /// Whether nothing that is left tells of the log's first segment: it is gone altogether, as obsolete ones
-    /// are, or none is what it was.
+    /// Whether nothing that is left tells of the log's first segment: it is gone altogether, as
+    /// obsolete ones are, or none is what it was.
     pub(in crate::harness) fn hides_the_log(&self, scene: &Scene) -> bool {
         let is_log = |path: &PathBuf| path.extension().is_some_and(|end| end == "wal");
         let first = scene.files.iter().map(File::path).filter(is_log).min();
@@ -173,8 +173,9 @@ fn alike(files: &[File], one: usize, rng: &mut SmallRng) -> usize {
     }
 }
 
-/// Exchanges two blocks, or two records, of one file or of two, or writes one in place of the other; of
-/// the same length where there are such, so that nothing but their place tells them apart.
+/// Exchanges two blocks, or two records, of one file or of two, or writes one in place of the
+/// other; of the same length where there are such, so that nothing but their place tells them
+/// apart.
 fn move_parts(files: &mut [File], rng: &mut SmallRng, both: bool) -> String {
     let all: Vec<_> = files
         .iter()

@@ -82,7 +82,8 @@ fn name(path: &Path) -> &str {
         .unwrap_or_default()
 }
 
-/// An error of the opening is of the kinds that say what is wrong, names the file, and costs nothing.
+/// An error of the opening is of the kinds that say what is wrong, names the file, and costs
+/// nothing.
 fn refused(scene: &Scene, disk: &Faulty, damage: &Damage, error: &Error) -> Result<(), Violation> {
     let told = matches!(
         error,
@@ -147,7 +148,8 @@ fn tells(damage: &Damage, says: &str) -> bool {
     paths.any(|path| says.contains(&*path.display().to_string()))
         // Without a log's first bytes the next segment shows the gap.
         || meets_a_log(damage) && says.contains(".wal")
-        // A manifest that lost its last edits names tables that are gone, or disagrees with the log.
+        // A manifest that lost its last edits names tables that are gone, or disagrees with the
+        // log.
         || meets_a_manifest(damage) && (says.contains(".wal") || says.contains(".sst"))
 }
 
@@ -197,8 +199,9 @@ fn opened(scene: &Scene, damage: &Damage, db: &Db) -> Result<&'static str, Viola
         return Err(format!("reads find {read:?}, verify finds {found:?}").into());
     }
     let noticed = !answers.errors.is_empty() || !found.is_empty();
-    // A table is checked everywhere; what names the others is read when the store is opened.
-    // One that no edit names any more, as the last edit is damaged too, is removed: the log may hold what it held.
+    // A table is checked everywhere; what names the others is read when the store is opened. One
+    // that no edit names any more, as the last edit is damaged too, is removed: the log may hold
+    // what it held.
     let has_orphans = meets_a_manifest(damage) && db.recovery().orphans > 0;
     // Each for itself: that one is named says nothing of another.
     let told = |path: &Path| {
@@ -272,12 +275,13 @@ fn read_everything(scene: &Scene, db: &Db) -> Result<Answers, Violation> {
     Ok(answers)
 }
 
-/// How many states behind the last one all answers are those of one that the store may be in; `is_cut` says that the opening has told
-/// of a log that ends early.
+/// How many states behind the last one all answers are those of one that the store may be in;
+/// `is_cut` says that the opening has told of a log that ends early.
 ///
-/// Every write that a log ends in was synced. Damage of the log may still pass for what a crash has left of it, and costs what it meets at its
-/// end; without its manifest nothing tells how far it has to reach. One flipped bit costs the last write at most, as the
-/// record of each says that those before it were durable. Nothing else costs any.
+/// Every write that a log ends in was synced. Damage of the log may still pass for what a crash has
+/// left of it, and costs what it meets at its end; without its manifest nothing tells how far it
+/// has to reach. One flipped bit costs the last write at most, as the record of each says that
+/// those before it were durable. Nothing else costs any.
 fn right(
     scene: &Scene,
     damage: &Damage,
@@ -369,8 +373,8 @@ mod tests {
         damage
     }
 
-    /// Of a store that was not closed any prefix of what its log ends in was right, whatever was damaged: synced writes could go missing
-    /// by damage of a table, and that was called harmless.
+    /// Of a store that was not closed any prefix of what its log ends in was right, whatever was
+    /// damaged: synced writes could go missing by damage of a table, and that was called harmless.
     #[test]
     fn a_synced_write_is_missing_only_where_its_log_was_damaged() {
         let with_a_log = scenes().iter().filter(|scene| scene.states.len() > 1);

@@ -1,5 +1,5 @@
-//! Where blocks and records lie in a file, found by docs/format.md alone: what is to be swapped must
-//! not be chosen by the code that is to notice.
+//! Where blocks and records lie in a file, found by docs/format.md alone: what is to be swapped
+//! must not be chosen by the code that is to notice.
 
 use std::ops::Range;
 
@@ -12,7 +12,8 @@ const RECORD_HEADER: usize = 16;
 /// Compression byte and checksum behind a block's payload.
 const ENVELOPE: usize = 9;
 
-/// The parts of a file that its format reads as a whole: blocks of a table, records of a log or a manifest.
+/// The parts of a file that its format reads as a whole: blocks of a table, records of a log or a
+/// manifest.
 pub(super) fn parts(name: &str, bytes: &[u8]) -> Vec<Range<usize>> {
     match name.strip_suffix(".sst").map(str::parse) {
         Some(Ok(table)) => blocks(table, bytes),

@@ -1,5 +1,5 @@
-//! Bytes of a store's files are not what was written. Each time that is detected, by an error that names
-//! the file, or harmless: never a wrong answer, never a panic.
+//! Bytes of a store's files are not what was written. Each time that is detected, by an error that
+//! names the file, or harmless: never a wrong answer, never a panic.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -65,8 +65,8 @@ const REACHED: &[&str] = &[
 /// Files of a few bytes. Whether some cases of every byte are among them is chance.
 const FEW_BYTES: &[&str] = &["of CURRENT", "of TIER"];
 
-/// Coprime to any number of bytes that it does not divide: a few cases are spread over all files, and
-/// as many as there are bytes reach each of them once.
+/// Coprime to any number of bytes that it does not divide: a few cases are spread over all files,
+/// and as many as there are bytes reach each of them once.
 const STRIDE: u64 = 1_000_003;
 
 fn every_byte(seed: u64, tally: &mut Tally) -> Result<(), Violation> {

@@ -1,5 +1,5 @@
-//! The stores that are damaged: with tables on both tiers, of every compression, two keyspaces, access
-//! records, and a log that was closed or that a loss of power cut short.
+//! The stores that are damaged: with tables on both tiers, of every compression, two keyspaces,
+//! access records, and a log that was closed or that a loss of power cut short.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,8 @@ pub(in crate::harness) struct Scene {
 }
 
 impl Scene {
-    /// What it may hold, the likeliest first; `log_is_gone` says that the beginning of its log may be.
+    /// What it may hold, the likeliest first; `log_is_gone` says that the beginning of its log may
+    /// be.
     pub(in crate::harness) fn states(&self, log_is_gone: bool) -> impl Iterator<Item = &Contents> {
         let without_log = self.without_log.iter().filter(move |_| log_is_gone);
         self.states.iter().rev().chain(without_log)
@@ -91,7 +92,8 @@ pub(in crate::harness) fn builder(
         .executor(Arc::new(Stepped::new(1)))
 }
 
-/// A scene that cannot be built is a bug of the harness: it must not pass for a run without findings.
+/// A scene that cannot be built is a bug of the harness: it must not pass for a run without
+/// findings.
 fn built(scene: Result<Scene>) -> Scene {
     scene.unwrap_or_else(|error| panic!("a sound store fails: {error}"))
 }

@@ -2,9 +2,9 @@
 //! all subsets of the unsynced sectors and names. What each of them opens to is a prefix of the
 //! writes with everything synced in it (I5).
 //!
-//! The states are enumerated, not drawn, as long as a moment has at most 12 unsynced pieces. Where it has
-//! more, a long write is torn in fewer places; only a moment with more than 12 unsynced writes
-//! and names is drawn from. The report counts each kind.
+//! The states are enumerated, not drawn, as long as a moment has at most 12 unsynced pieces. Where
+//! it has more, a long write is torn in fewer places; only a moment with more than 12 unsynced
+//! writes and names is drawn from. The report counts each kind.
 
 mod states;
 mod workload;

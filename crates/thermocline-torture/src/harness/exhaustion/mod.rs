@@ -2,8 +2,8 @@
 //!
 //! While a limit holds, calls fail with an error that names it, reads go on, and nothing that was
 //! acknowledged is lost; once it is lifted everything works again without a restart. Memory is the
-//! exception: a Rust program that gets none aborts. That is a kill like any other: the store is sound
-//! when it is opened again.
+//! exception: a Rust program that gets none aborts. That is a kill like any other: the store is
+//! sound when it is opened again.
 
 pub(in crate::harness) mod limits;
 mod work;

@@ -170,8 +170,8 @@ impl User<'_> {
             .check_all(self.client, found.get(&0).unwrap_or(&nothing))
     }
 
-    /// Opens a copy of the files as a kill would leave them now: what was refused has not spoilt what
-    /// the log has of memtables.
+    /// Opens a copy of the files as a kill would leave them now: what was refused has not spoilt
+    /// what the log has of memtables.
     fn check_as_killed(&mut self, options: &Options) -> Result<(), Violation> {
         // What ran into the limit may still be under way, and tell of it once.
         let _ = self.db.wait_idle();

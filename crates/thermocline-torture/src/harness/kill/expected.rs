@@ -152,9 +152,9 @@ impl Expected {
         begun.max().unwrap_or(0) + 1
     }
 
-    /// Checks what a store held when it was opened after a kill: a prefix of the writes of all clients
-    /// across keyspaces, with everything that was handed over (I5). Gives back how many writes of
-    /// each client it holds, and what they add up to.
+    /// Checks what a store held when it was opened after a kill: a prefix of the writes of all
+    /// clients across keyspaces, with everything that was handed over (I5). Gives back how many
+    /// writes of each client it holds, and what they add up to.
     ///
     /// # Errors
     /// What was lost, wrong or resurrected.
@@ -167,8 +167,8 @@ impl Expected {
         self.held(found, &self.lines.iter().map(bounds).collect::<Vec<_>>())
     }
 
-    /// Checks what a checkpoint holds, or why it cannot be opened. It may not be whole if it was never
-    /// acknowledged, but then it is no store.
+    /// Checks what a checkpoint holds, or why it cannot be opened. It may not be whole if it was
+    /// never acknowledged, but then it is no store.
     ///
     /// # Errors
     /// What was lost, wrong or resurrected; a checkpoint that is gone.

@@ -1,10 +1,10 @@
-//! A process that writes is killed, by its parent at a random moment or by itself at a named point, and
-//! its store is opened again with other options. What comes back is a prefix of the writes across
-//! keyspaces with everything in it that was handed over (I5), made of files that the manifest names
-//! (I4). What was asked of the store is kept in a journal outside of it.
+//! A process that writes is killed, by its parent at a random moment or by itself at a named point,
+//! and its store is opened again with other options. What comes back is a prefix of the writes
+//! across keyspaces with everything in it that was handed over (I5), made of files that the
+//! manifest names (I4). What was asked of the store is kept in a journal outside of it.
 //!
-//! Options, writes and the place of each kill follow from the seed; how the threads of a child meet,
-//! and what a kill at a random moment hits, does not.
+//! Options, writes and the place of each kill follow from the seed; how the threads of a child
+//! meet, and what a kill at a random moment hits, does not.
 
 mod expected;
 mod journal;
@@ -63,7 +63,8 @@ fn run(plan: &Plan) -> Verdict {
     verdict
 }
 
-/// Whether the engine has a point of this name: a run of this harness that misses one is a violation.
+/// Whether the engine has a point of this name: a run of this harness that misses one is a
+/// violation.
 #[cfg(test)]
 pub(crate) fn is_point(name: &str) -> bool {
     points::named(name).is_some()

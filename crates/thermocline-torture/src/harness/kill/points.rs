@@ -184,8 +184,8 @@ pub(super) const CLASSES: &[Class] = &[
     },
 ];
 
-/// Points where there is no room or something fails, which a healthy store may never reach, those of the
-/// record cache, which not every store has, and those of reads, which change nothing.
+/// Points where there is no room or something fails, which a healthy store may never reach, those
+/// of the record cache, which not every store has, and those of reads, which change nothing.
 pub(super) const SELDOM: &[&str] = &[
     "stall.stuck",
     "stall.held",

@@ -1,6 +1,6 @@
-//! Every call of the disk in a fixed script fails in every way that it can, once and from then on. No
-//! panic, no waiting for ever, no wrong answer: what was acknowledged is there, reads go on where
-//! they can, and writing resumes without a restart once there is space again (I8, I9).
+//! Every call of the disk in a fixed script fails in every way that it can, once and from then on.
+//! No panic, no waiting for ever, no wrong answer: what was acknowledged is there, reads go on
+//! where they can, and writing resumes without a restart once there is space again (I8, I9).
 
 mod script;
 

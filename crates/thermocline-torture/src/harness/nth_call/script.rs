@@ -31,8 +31,8 @@ pub(super) const SCRIPT: &[Step] = &[
     Step::Idle,
 ];
 
-/// The store that is about to go through the script: always the same one, so that a number means the
-/// same call in every case.
+/// The store that is about to go through the script: always the same one, so that a number means
+/// the same call in every case.
 pub(super) fn store() -> Trial {
     let mut trial = Trial::new(1);
     trial.options = tiny_options();

@@ -1,6 +1,6 @@
-//! The power goes, several times in the life of one store: at any call of the disk and at named points.
-//! What comes back is a prefix of the writes across keyspaces with everything synced in it (I5), made
-//! of files that the manifest names (I4).
+//! The power goes, several times in the life of one store: at any call of the disk and at named
+//! points. What comes back is a prefix of the writes across keyspaces with everything synced in it
+//! (I5), made of files that the manifest names (I4).
 //!
 //! Every eighth life runs on real threads: what happens in it does not follow from the seed alone.
 

@@ -1,5 +1,5 @@
-//! The power goes at any call of a store's life, and then its manifest is lost or damaged. Tables and log
-//! are whole: everything that a recovery would have given comes back, and nothing else.
+//! The power goes at any call of a store's life, and then its manifest is lost or damaged. Tables
+//! and log are whole: everything that a recovery would have given comes back, and nothing else.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Anything happens to a store's files. What the repair says is lost may be missing, old or back; every
-//! other answer is right.
+//! Anything happens to a store's files. What the repair says is lost may be missing, old or back;
+//! every other answer is right.
 
 use std::collections::BTreeSet;
 

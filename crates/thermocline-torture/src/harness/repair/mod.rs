@@ -1,5 +1,5 @@
-//! A store is damaged and repaired. Then it opens, and every answer is right but for what the repair said
-//! is lost.
+//! A store is damaged and repaired. Then it opens, and every answer is right but for what the
+//! repair said is lost.
 //!
 //! | module | what it does to a store |
 //! |---|---|
@@ -43,7 +43,8 @@ fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
     }
 }
 
-/// Repairs the store of `builder` on `disk`, after a dry run that must change nothing and say the same.
+/// Repairs the store of `builder` on `disk`, after a dry run that must change nothing and say the
+/// same.
 fn repair(
     disk: &Faulty,
     builder: impl Fn() -> DbBuilder,
@@ -78,8 +79,8 @@ fn files(disk: &Faulty) -> Vec<(FileInfo, Vec<u8>)> {
     files
 }
 
-/// `found` with the keyspace that a repair had to give a new name called by its old one: there are only
-/// the default one and this. Only an edit or a table tells the name.
+/// `found` with the keyspace that a repair had to give a new name called by its old one: there are
+/// only the default one and this. Only an edit or a table tells the name.
 fn with_old_names(found: Contents) -> Contents {
     let rename = |name: String| match name.starts_with("keyspace-") {
         true => SIDE.to_owned(),

@@ -289,7 +289,8 @@ fn draw(rng: &mut SmallRng) -> Options {
     options.compaction_threads = rng.random_range(1..=3);
     options.block_cache = [None, Some(0), Some(32 << 10)][rng.random_range(0..3)];
     if options.block_cache.is_none() {
-        // More than ever comes in: what is evicted, and when memory is free again, depends on other threads.
+        // More than ever comes in: what is evicted, and when memory is free again, depends on other
+        // threads.
         options.record_cache = Some(1 << 20);
     }
     options.log_retention = [0, 16 << 10][rng.random_range(0..2)];

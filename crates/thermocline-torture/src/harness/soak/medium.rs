@@ -1,4 +1,5 @@
-//! A disk on which calls fail as the weather says. The time is counted that writers wait for the log.
+//! A disk on which calls fail as the weather says. The time is counted that writers wait for the
+//! log.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Mixed load for a long time, in weather: random faults of the disks that pass, failed syncs that the
-//! store is reopened after, checkpoints and reopenings in between. Every answer is checked; memory
-//! stays flat, files within the fast tier's capacity (I8), and no write takes over a second without a
-//! reason.
+//! Mixed load for a long time, in weather: random faults of the disks that pass, failed syncs that
+//! the store is reopened after, checkpoints and reopenings in between. Every answer is checked;
+//! memory stays flat, files within the fast tier's capacity (I8), and no write takes over a second
+//! without a reason.
 
 mod medium;
 mod user;
@@ -184,7 +184,8 @@ impl Soak {
         Ok(db)
     }
 
-    /// Compares all records, one by one: they are more than fits into the memory that is to stay flat.
+    /// Compares all records, one by one: they are more than fits into the memory that is to stay
+    /// flat.
     fn check_all(&self, db: &Db) -> Result<(), Violation> {
         let keyspaces = keyspaces(db).map_err(|error| format!("keyspaces: {error}"))?;
         for user in &self.users {

@@ -1,5 +1,5 @@
-//! A client of the soak: reads of a hotspot that moves and of what is skewed, writes, deletes, scans and
-//! snapshots that are held, each answer checked.
+//! A client of the soak: reads of a hotspot that moves and of what is skewed, writes, deletes,
+//! scans and snapshots that are held, each answer checked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -88,8 +88,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Bytes of the files on the fast tier. A listing is no moment: one that shows too much is looked at
-    /// again, since files may have gone while others came.
+    /// Bytes of the files on the fast tier. A listing is no moment: one that shows too much is
+    /// looked at again, since files may have gone while others came.
     fn on_fast(&self, capacity: u64) -> u64 {
         let looks = (0..5).map(|_| bytes_below(&self.fast));
         let mut least = u64::MAX;

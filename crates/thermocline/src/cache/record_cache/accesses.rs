@@ -1,9 +1,9 @@
 //! Accesses that the cache answered, gathered for RALT.
 //!
-//! RALT scores a key once for each time slice in which it was accessed, however often that was, and counts
-//! all accesses (`placement/hotrap`). So the first hit of a slice is logged, together with the hits since
-//! the last log, and RALT's scores are the same as if every hit had been logged. Within a slice every
-//! [`MOST_WAITING`]th is: bytes accessed are RALT's clock, which has to go on.
+//! RALT scores a key once for each time slice in which it was accessed, however often that was, and
+//! counts all accesses (`placement/hotrap`). So the first hit of a slice is logged, together with
+//! the hits since the last log, and RALT's scores are the same as if every hit had been logged.
+//! Within a slice every [`MOST_WAITING`]th is: bytes accessed are RALT's clock, which has to go on.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,7 +1,7 @@
 //! Who may come in: a record that is asked for twice within a while.
 //!
-//! Filling on every miss would copy each record that an even or scanning reader touches once, at the cost
-//! of what others read often.
+//! Filling on every miss would copy each record that an even or scanning reader touches once, at
+//! the cost of what others read often.
 
 use crate::sync::atomic::{AtomicU16, Ordering};
 
@@ -20,8 +20,8 @@ impl Doorkeeper {
     /// Whether the key of this hash was here before; it is remembered.
     #[inline]
     pub(super) fn knows(&self, hash: u64) -> bool {
-        // The lower half chooses the place, bits of the upper half are the print: the index of the cache goes
-        // by the upper bits, and neighbours there should not be neighbours here.
+        // The lower half chooses the place, bits of the upper half are the print: the index of the
+        // cache goes by the upper bits, and neighbours there should not be neighbours here.
         let place = (hash as usize) & (self.0.len() - 1);
         // Never 0, which is nobody's.
         let print = (hash >> 40) as u16 | 1;

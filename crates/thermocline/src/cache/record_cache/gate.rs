@@ -4,8 +4,9 @@
 //! A hot set far larger than the cache passes the door all the time, and leaves again unused. Of
 //! what leaves, half is to have been found at least once. While less is, half as many come in, down
 //! to one of sixteen: those that stay stay longer, and who is asked for most often still comes in
-//! first. While seven eighths were found, twice as many come in. While readers keep what was taken out from being freed, who
-//! comes in may find no memory, and counts as one that left without having been found.
+//! first. While seven eighths were found, twice as many come in. While readers keep what was taken
+//! out from being freed, who comes in may find no memory, and counts as one that left without
+//! having been found.
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 
@@ -42,7 +43,8 @@ impl Gate {
     pub(super) fn has_left(&self, was_found: bool) {
         let one = 1 | u32::from(was_found) << LEFT_BITS;
         let tally = self.tally.fetch_add(one, Ordering::Relaxed) + one;
-        // The one that completes the number judges. Those counted until it begins anew are not missed.
+        // The one that completes the number judges. Those counted until it begins anew are not
+        // missed.
         if tally & ((1 << LEFT_BITS) - 1) == JUDGED {
             self.tally.store(0, Ordering::Relaxed);
             self.judge(tally >> LEFT_BITS);

@@ -1,10 +1,10 @@
-//! Eviction: a hand goes round the entries, as that of CLOCK does, and takes out what was not used since it
-//! came by last.
+//! Eviction: a hand goes round the entries, as that of CLOCK does, and takes out what was not used
+//! since it came by last.
 //!
 //! The index is the clock's face: its entries come in the order of their hashes, and the hand is a
-//! hash. The counts are the entries' own ([`super::entry::Used`]) and not those HotRing keeps: it counts
-//! only in the rounds that turn a ring, of which there are none where the head serves the hottest
-//! item already.
+//! hash. The counts are the entries' own ([`super::entry::Used`]) and not those HotRing keeps: it
+//! counts only in the rounds that turn a ring, of which there are none where the head serves the
+//! hottest item already.
 
 use super::{Left, RecordCache};
 use crate::sync::atomic::Ordering;
@@ -13,8 +13,8 @@ use crate::sync::atomic::Ordering;
 const MOST_STEPS: usize = 128;
 
 impl RecordCache {
-    /// Takes entries out until `bytes` find room, or the hand has gone as far as one fill pays for. `left`
-    /// hears of each, with the accesses that were not logged yet.
+    /// Takes entries out until `bytes` find room, or the hand has gone as far as one fill pays for.
+    /// `left` hears of each, with the accesses that were not logged yet.
     pub(super) fn make_room(&self, bytes: u64, left: &mut Left<'_>) {
         let ring = self.index.pin();
         let room = self.room_for_entries();

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Memory of tables and of entries that exist, those included that were taken out and may still be read.
+/// Memory of tables and of entries that exist, those included that were taken out and may still be
+/// read.
 #[derive(Debug, Default)]
 pub(super) struct Ledger(AtomicU64);
 

@@ -47,8 +47,8 @@ const SHARED: u64 = 24 + ALLOCATION;
 /// Size by which the numbers of buckets and of places at the door are estimated, in bytes.
 const TYPICAL_RECORD: u64 = 1 << 10;
 
-/// Most buckets to begin with: the index grows by itself, and a store may be given all memory there is
-/// without taking any of it at once.
+/// Most buckets to begin with: the index grows by itself, and a store may be given all memory there
+/// is without taking any of it at once.
 const MOST_BUCKETS: u64 = 1 << 16;
 
 /// Places at the door for each record that fits, and at most.
@@ -59,11 +59,13 @@ const MOST_PLACES: u64 = 1 << 22;
 /// still be read: they go when the readers of their moment have.
 const DEAD: u64 = 16;
 
-/// The part of the capacity, as a divisor, up to which a thread that fills may keep what it took out in
-/// hands of its own: half of what is left to the dead, so that idle threads never take all of that.
+/// The part of the capacity, as a divisor, up to which a thread that fills may keep what it took
+/// out in hands of its own: half of what is left to the dead, so that idle threads never take all
+/// of that.
 const KEPT: u64 = 2 * DEAD;
 
-/// The part of the capacity, as a divisor, that may be free in a full cache: more than is left to the dead.
+/// The part of the capacity, as a divisor, that may be free in a full cache: more than is left to
+/// the dead.
 const SPARE: u64 = 8;
 
 /// Turns of the epochs after which what was handed over is freed, if no reader is in the way.
@@ -75,8 +77,8 @@ const FILLS_BETWEEN: u64 = 256;
 /// The part of the capacity, as a divisor, that one record may take.
 const LARGEST: u64 = 16;
 
-/// What is done with an entry that leaves, or whose accesses are taken: its keyspace and key, its value's length, and the accesses
-/// that were not logged yet.
+/// What is done with an entry that leaves, or whose accesses are taken: its keyspace and key, its
+/// value's length, and the accesses that were not logged yet.
 pub(crate) type Left<'a> = dyn FnMut(KeyspaceId, &[u8], usize, u32) + 'a;
 
 /// A record found, and how many accesses to it are to be logged now.
@@ -109,8 +111,8 @@ pub(crate) struct RecordCache {
 }
 
 impl RecordCache {
-    /// An empty cache of at most `capacity` bytes, everything counted; none where that is too little
-    /// to begin with.
+    /// An empty cache of at most `capacity` bytes, everything counted; none where that is too
+    /// little to begin with.
     pub(crate) fn new(capacity: u64, seed: u64) -> Option<Self> {
         let buckets = (capacity / TYPICAL_RECORD).clamp(1, MOST_BUCKETS);
         Self::with_buckets(capacity, seed, buckets as usize)
@@ -156,8 +158,8 @@ impl RecordCache {
         Sought::new(self.seed, keyspace, key)
     }
 
-    /// The record of a key for a reader at `seq`: never one that is newer. `slice` tells RALT's time, if
-    /// it is to hear of accesses.
+    /// The record of a key for a reader at `seq`: never one that is newer. `slice` tells RALT's
+    /// time, if it is to hear of accesses.
     #[inline]
     pub(crate) fn get(
         &self,
@@ -181,8 +183,8 @@ impl RecordCache {
         })
     }
 
-    /// Whether a key that was missed is to be taken in: it has been missed before, not long ago, and there
-    /// is room, or what was taken in of late was of use.
+    /// Whether a key that was missed is to be taken in: it has been missed before, not long ago,
+    /// and there is room, or what was taken in of late was of use.
     #[inline]
     pub(crate) fn is_wanted(&self, sought: &Sought<'_>) -> bool {
         self.door.knows(sought.hash) && (self.has_room() || self.gate.lets_in())
@@ -212,7 +214,8 @@ impl RecordCache {
         if counter.fetch_add(1, Ordering::Relaxed) % FILLS_BETWEEN == 0 {
             self.tend_tables(left);
         }
-        // It may be long before this thread fills again. The last one to end sees what all have taken out.
+        // It may be long before this thread fills again. The last one to end sees what all have
+        // taken out.
         if self.dead_bytes() > self.capacity / KEPT {
             self.hand_over();
         }
@@ -237,7 +240,8 @@ impl RecordCache {
             return None;
         };
         let token = self.reserve(sought, reserved)?;
-        // The place is seen by every invalidation that follows a superversion that `is_current` does not.
+        // The place is seen by every invalidation that follows a superversion that `is_current`
+        // does not.
         fence(Ordering::SeqCst);
         if !is_current() {
             self.give_up(sought, token);
@@ -342,9 +346,10 @@ impl RecordCache {
         }
     }
 
-    /// Hands what this thread took out to all threads, any of which can then free it. By themselves the
-    /// epochs leave it to the thread until it has taken some dozens out: one that takes nothing out any
-    /// more would keep it from being freed for ever. Not under a handle, which would keep it too.
+    /// Hands what this thread took out to all threads, any of which can then free it. By themselves
+    /// the epochs leave it to the thread until it has taken some dozens out: one that takes nothing
+    /// out any more would keep it from being freed for ever. Not under a handle, which would keep
+    /// it too.
     pub(crate) fn hand_over(&self) {
         self.index.pin().flush();
     }

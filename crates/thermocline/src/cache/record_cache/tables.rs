@@ -1,7 +1,7 @@
 //! Memory that is no entry's: the door, and the index's table, which grows with what searches cost.
 //!
-//! The index would grow by itself, whatever the memory. So that the cache keeps its bound, growth is
-//! paid for before it begins, and what an old table took comes back when it is gone.
+//! The index would grow by itself, whatever the memory. So that the cache keeps its bound, growth
+//! is paid for before it begins, and what an old table took comes back when it is gone.
 
 use super::{Left, RecordCache};
 

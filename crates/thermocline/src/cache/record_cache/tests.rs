@@ -1,4 +1,5 @@
-//! Places, tokens and bytes of the record cache by itself. What may be in it is tested in the engine.
+//! Places, tokens and bytes of the record cache by itself. What may be in it is tested in the
+//! engine.
 
 use std::sync::mpsc::channel;
 
@@ -149,7 +150,8 @@ fn the_cache_keeps_its_bound_and_what_is_used() {
     }
 }
 
-/// Regression: the index grew by itself, and the cache was over its bound until entries had gone for that.
+/// Regression: the index grew by itself, and the cache was over its bound until entries had gone
+/// for that.
 #[test]
 fn the_index_grows_with_what_searches_cost_and_growth_is_paid_for() {
     let capacity = 1 << 20;
@@ -169,8 +171,8 @@ fn the_index_grows_with_what_searches_cost_and_growth_is_paid_for() {
     assert!(cache.index.buckets() >= 1024);
 }
 
-/// How many entries a full cache takes out for a larger table, with long searches, and with a change of the
-/// table that was `begun` before.
+/// How many entries a full cache takes out for a larger table, with long searches, and with a
+/// change of the table that was `begun` before.
 fn taken_out_for_a_table(begun: bool) -> u64 {
     const LEN: usize = 2500;
     let cache = RecordCache::with_buckets(128 << 10, 7, 64).unwrap();
@@ -195,8 +197,8 @@ fn taken_out_for_a_table(begun: bool) -> u64 {
     cache.metrics().evictions
 }
 
-/// Regression: while the index grew, every look at it made room for another table, which cannot be begun before
-/// that is over.
+/// Regression: while the index grew, every look at it made room for another table, which cannot be
+/// begun before that is over.
 #[test]
 fn nobody_leaves_for_a_larger_table_while_the_index_changes() {
     assert!(taken_out_for_a_table(false) > 0);
@@ -241,8 +243,8 @@ fn a_hot_set_that_does_not_fit_is_taken_in_slowly_and_found_as_often() {
     assert_eq!(let_in(20_000..20_100), 100, "there is room for all");
 }
 
-/// Regression: while nothing is freed nobody leaves, and those that stay are found. So all who had been missed twice
-/// came in, to be turned away for want of memory.
+/// Regression: while nothing is freed nobody leaves, and those that stay are found. So all who had
+/// been missed twice came in, to be turned away for want of memory.
 #[test]
 fn while_a_reader_keeps_the_dead_from_being_freed_few_try_to_come_in() {
     let cache = cache(1 << 20);
@@ -316,7 +318,8 @@ fn colliding<'a>(cache: &RecordCache, hash: u64, key: &'a [u8]) -> Sought<'a> {
     }
 }
 
-/// As keys of somebody who knows the seed might. The first and the last hash are the ends of the hand's round.
+/// As keys of somebody who knows the seed might. The first and the last hash are the ends of the
+/// hand's round.
 #[test]
 fn keys_that_all_collide_are_kept_apart_and_within_the_bound() {
     let capacity = 64 << 10;
@@ -342,8 +345,9 @@ fn keys_that_all_collide_are_kept_apart_and_within_the_bound() {
             assert_eq!(find(1, key), None);
         }
         let (mut i, mut most) = (50u32, 0);
-        // Fills are refused while other tests' threads keep what was taken out from being freed, and what waits for that
-        // takes room: there may be fewer entries at last than when the index grew.
+        // Fills are refused while other tests' threads keep what was taken out from being freed,
+        // and what waits for that takes room: there may be fewer entries at last than when the
+        // index grew.
         while cache.metrics().evictions < 1000 {
             i += 1;
             most = most.max(cache.metrics().entries as usize);
@@ -376,8 +380,8 @@ fn what_was_not_logged_yet_is_told_when_a_record_is_evicted() {
     let hits = [3, 3].map(|slice| cache.get(&sought, 9, || Some(slice)).unwrap().to_log);
     assert_eq!(hits, [0, 0]);
     let (mut told, mut i) = (None::<u32>, 0u32);
-    // The hand comes by until none of its uses is left. Fills are refused while other tests' threads keep what was taken
-    // out from being freed.
+    // The hand comes by until none of its uses is left. Fills are refused while other tests'
+    // threads keep what was taken out from being freed.
     while told.is_none() {
         i += 1;
         assert!(i < 10_000_000, "{:?}", cache.metrics());
@@ -409,8 +413,9 @@ fn a_keyspace_that_is_forgotten_leaves_the_others_alone() {
     assert!(cache.get(&cache.sought(2, b"a"), 9, || None).is_some());
 }
 
-/// Regression: what a thread had taken out came back only when it took some dozens more out, or ended. A
-/// keyspace with thirty large records that was dropped left a cache that took nothing in any more.
+/// Regression: what a thread had taken out came back only when it took some dozens more out, or
+/// ended. A keyspace with thirty large records that was dropped left a cache that took nothing in
+/// any more.
 #[test]
 fn what_was_forgotten_makes_room_though_its_thread_does_nothing_more() {
     let cache = cache(1 << 20);
@@ -420,7 +425,8 @@ fn what_was_forgotten_makes_room_though_its_thread_does_nothing_more() {
     let forget = || cache.forget(0);
     beside_an_idle_thread(forget, || {
         assert_eq!(cache.metrics().entries, 0);
-        // Other tests' threads may keep memory from being freed for a while; then fills are refused.
+        // Other tests' threads may keep memory from being freed for a while; then fills are
+        // refused.
         let mut rounds = 0;
         while cache.metrics().entries < 28 {
             rounds += 1;
@@ -431,8 +437,9 @@ fn what_was_forgotten_makes_room_though_its_thread_does_nothing_more() {
     });
 }
 
-/// Regression: a thread that had evicted large records and filled no more kept them from being freed, and could
-/// keep more than is left to the dead: then the fills of all others were refused for ever.
+/// Regression: a thread that had evicted large records and filled no more kept them from being
+/// freed, and could keep more than is left to the dead: then the fills of all others were refused
+/// for ever.
 #[test]
 fn a_thread_that_fills_no_more_keeps_little_from_being_freed() {
     let cache = cache(1 << 20);

@@ -60,8 +60,8 @@ fn open(store: &dyn TableStore, table: &BackedUp) -> Result<std::sync::Arc<dyn T
 /// Hands a table of a backup to `write`, piece by piece.
 ///
 /// # Errors
-/// [`Error::Corruption`] where it is not what was backed up: what `write` got is to be thrown away; I/O errors,
-/// and those of `write`.
+/// [`Error::Corruption`] where it is not what was backed up: what `write` got is to be thrown away;
+/// I/O errors, and those of `write`.
 pub(super) fn checked(
     store: &dyn TableStore,
     table: &BackedUp,

@@ -26,8 +26,8 @@ pub(super) struct BackedUp {
     pub(super) len: u64,
     /// XXH3 of the file.
     pub(super) checksum: u64,
-    /// Tells its content from that of every other table of its number: two stores that were restored from one
-    /// backup give the same number to different tables.
+    /// Tells its content from that of every other table of its number: two stores that were
+    /// restored from one backup give the same number to different tables.
     pub(super) content: u64,
 }
 
@@ -59,7 +59,8 @@ pub(super) fn file_name(number: u64) -> String {
     format!("{PREFIX}{number:08}")
 }
 
-/// The number of the generation called `name`, unless it is no generation's name: one behind it can be counted.
+/// The number of the generation called `name`, unless it is no generation's name: one behind it can
+/// be counted.
 pub(super) fn number(name: &str) -> Option<u64> {
     let number = name.strip_prefix(PREFIX)?.parse().ok()?;
     (number <= MAX_NUMBER && file_name(number) == name).then_some(number)
@@ -235,7 +236,8 @@ mod tests {
         assert!(matches!(refused, Error::FormatVersion { found: 2, .. }));
     }
 
-    /// It was called damaged, and its file to be removed: whoever went back to an older build lost the newest backup by that.
+    /// It was called damaged, and its file to be removed: whoever went back to an older build lost
+    /// the newest backup by that.
     #[test]
     fn a_generation_with_an_edit_of_a_newer_release_is_refused_as_one() {
         let whole = Generation {

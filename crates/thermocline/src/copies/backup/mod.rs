@@ -8,9 +8,9 @@
 //! | `copy` | bytes from one place to another, summed on the way |
 //! | `work` | who works on the files, and whether a sync of them has failed |
 //!
-//! A generation counts once its file has been renamed to its name, with everything that it names durable
-//! before (I4 holds for backups as it does for stores). So whatever is cut short, the generations before it
-//! stay whole; what it left is removed by the next backup.
+//! A generation counts once its file has been renamed to its name, with everything that it names
+//! durable before (I4 holds for backups as it does for stores). So whatever is cut short, the
+//! generations before it stay whole; what it left is removed by the next backup.
 
 mod copy;
 mod generation;
@@ -33,8 +33,8 @@ use work::Work;
 /// The directory of the tables, in that of the backup.
 const TABLES: &str = "tables";
 
-/// A directory of backups of one store. Locked while this lives. Of several threads that work on the files, one does so at a
-/// time; the others wait.
+/// A directory of backups of one store. Locked while this lives. Of several threads that work on
+/// the files, one does so at a time; the others wait.
 ///
 /// ```
 /// # fn main() -> thermocline::Result<()> {
@@ -130,8 +130,9 @@ impl Backups {
         Ok(Self::of(path, log, tables, Some(lock)))
     }
 
-    /// The backups that there are in the directory `path` of the disk: to list, verify, restore or prune them. Nothing is made
-    /// there but the file that is locked, and not even that on a file system that cannot be written to.
+    /// The backups that there are in the directory `path` of the disk: to list, verify, restore or
+    /// prune them. Nothing is made there but the file that is locked, and not even that on a file
+    /// system that cannot be written to.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().expect("a temporary directory");
@@ -140,8 +141,8 @@ impl Backups {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NoBackup`] when the directory is missing or is none of backups; [`Error::Locked`] when somebody else works on
-    /// it; I/O errors.
+    /// [`Error::NoBackup`] when the directory is missing or is none of backups; [`Error::Locked`]
+    /// when somebody else works on it; I/O errors.
     pub fn open_existing(path: impl Into<PathBuf>) -> Result<Self> {
         Self::open_existing_on(&Disk::default(), path)
     }
@@ -185,7 +186,8 @@ impl Backups {
     /// The generations, oldest first.
     ///
     /// # Errors
-    /// [`Error::Corruption`] where the file of one is damaged; [`Error::FormatVersion`]; I/O errors.
+    /// [`Error::Corruption`] where the file of one is damaged; [`Error::FormatVersion`]; I/O
+    /// errors.
     pub fn generations(&self) -> Result<Vec<GenerationInfo>> {
         Ok(self.read_all()?.iter().map(GenerationInfo::of).collect())
     }
@@ -207,22 +209,23 @@ impl Backups {
     /// What a generation consists of.
     ///
     /// # Errors
-    /// [`Error::NoBackup`] without such a generation; [`Error::Corruption`] where its file is damaged;
-    /// [`Error::FormatVersion`]; I/O errors.
+    /// [`Error::NoBackup`] without such a generation; [`Error::Corruption`] where its file is
+    /// damaged; [`Error::FormatVersion`]; I/O errors.
     pub fn generation(&self, number: u64) -> Result<GenerationInfo> {
         Ok(GenerationInfo::of(&self.read_one(Some(number))?))
     }
 
-    /// Backs up `db` as it is at one moment during the call, while reads and writes go on. Tables that
-    /// an earlier generation has are not copied again, unless their file is gone or has another length: their bytes are not
-    /// read, which is what [`Backups::verify`] is for. Every table that is copied is verified first. What is known of
-    /// hotness is left out.
+    /// Backs up `db` as it is at one moment during the call, while reads and writes go on. Tables
+    /// that an earlier generation has are not copied again, unless their file is gone or has
+    /// another length: their bytes are not read, which is what [`Backups::verify`] is for. Every
+    /// table that is copied is verified first. What is known of hotness is left out.
     ///
     /// # Errors
-    /// [`Error::WrongTier`] when the directory holds backups of another store; [`Error::Corruption`] of the store
-    /// or of a generation; [`Error::NoSpace`]; I/O errors. No generation is added then. [`Error::Poisoned`] when a sync fails:
-    /// a generation may be listed then that is gone after a loss of power. This handle neither takes nor prunes from
-    /// then on; open the directory again.
+    /// [`Error::WrongTier`] when the directory holds backups of another store;
+    /// [`Error::Corruption`] of the store or of a generation; [`Error::NoSpace`]; I/O errors. No
+    /// generation is added then. [`Error::Poisoned`] when a sync fails: a generation may be listed
+    /// then that is gone after a loss of power. This handle neither takes nor prunes from then on;
+    /// open the directory again.
     pub fn take(&self, db: &Db) -> Result<BackupReport> {
         let mut work = self.work.lock();
         work.check()?;
@@ -261,12 +264,12 @@ impl Backups {
         Ok(GenerationInfo::of(&generation))
     }
 
-    /// Reads every byte of a generation, the newest one unless another is asked for. Gives back what is
-    /// damaged, or cannot be read ([`Error::Io`]), one error for each table.
+    /// Reads every byte of a generation, the newest one unless another is asked for. Gives back
+    /// what is damaged, or cannot be read ([`Error::Io`]), one error for each table.
     ///
     /// # Errors
-    /// [`Error::NoBackup`] without such a generation; [`Error::Corruption`] where its own file is damaged;
-    /// [`Error::FormatVersion`]; I/O errors of its own file; [`Error::Limit`].
+    /// [`Error::NoBackup`] without such a generation; [`Error::Corruption`] where its own file is
+    /// damaged; [`Error::FormatVersion`]; I/O errors of its own file; [`Error::Limit`].
     pub fn verify(&self, generation: Option<u64>) -> Result<(GenerationInfo, Vec<Error>)> {
         let _work = self.work.lock();
         let generation = self.read_one(generation)?;
@@ -281,12 +284,13 @@ impl Backups {
         Ok((GenerationInfo::of(&generation), problems))
     }
 
-    /// Removes all generations but the newest `keep`, or the newest one where that is 0, and the tables that no other has. Gives back the
-    /// numbers of the generations that are gone.
+    /// Removes all generations but the newest `keep`, or the newest one where that is 0, and the
+    /// tables that no other has. Gives back the numbers of the generations that are gone.
     ///
     /// # Errors
-    /// [`Error::Corruption`] where the file of a generation is damaged: which tables it needs is not known
-    /// then, and none is removed; I/O errors; [`Error::Poisoned`] as from [`Backups::take`].
+    /// [`Error::Corruption`] where the file of a generation is damaged: which tables it needs is
+    /// not known then, and none is removed; I/O errors; [`Error::Poisoned`] as from
+    /// [`Backups::take`].
     pub fn prune(&self, keep: usize) -> Result<Vec<u64>> {
         let mut work = self.work.lock();
         work.check()?;
@@ -295,8 +299,8 @@ impl Backups {
         // First: what a backup has left that found no room may be all of it.
         self.remove_unnamed(&all, &mut work)?;
         if !old.is_empty() {
-            // Those that go must not go for any that only the system's cache has: a sync of another handle may have
-            // failed (I9).
+            // Those that go must not go for any that only the system's cache has: a sync of another
+            // handle may have failed (I9).
             for generation in kept {
                 work.synced(generation.write(&*self.log))?;
             }
@@ -336,10 +340,11 @@ impl Backups {
         }
     }
 
-    /// Removes tables that none of `generations` names, which are all that there are: of pruned ones, and of a backup that
-    /// was cut short.
+    /// Removes tables that none of `generations` names, which are all that there are: of pruned
+    /// ones, and of a backup that was cut short.
     fn remove_unnamed(&self, generations: &[Generation], work: &mut Work) -> Result<()> {
-        // Those that are gone must not come back with the power, now or after a prune that was cut short (I4).
+        // Those that are gone must not come back with the power, now or after a prune that was cut
+        // short (I4).
         work.synced(self.log.sync_dir())?;
         let tables = generations.iter().flat_map(|generation| &generation.tables);
         let named: BTreeSet<String> = tables.map(BackedUp::file_name).collect();
@@ -357,7 +362,8 @@ mod tests {
     use super::*;
     use crate::storage::Memory;
 
-    /// The lengths of a crafted generation were added up as they were: to list two tables of 2^63 bytes panicked, or said 0 bytes.
+    /// The lengths of a crafted generation were added up as they were: to list two tables of 2^63
+    /// bytes panicked, or said 0 bytes.
     #[test]
     fn lengths_that_no_number_holds_are_listed() {
         let backups = Backups::open_on(&Memory::new(), "/backups").unwrap();

@@ -17,8 +17,8 @@ use crate::sync::Arc;
 use crate::tier::Tier;
 use crate::version::{Manifest, identity};
 
-/// Copies the tables of `generation`, then writes the manifest and puts it in force: before that there is
-/// no store.
+/// Copies the tables of `generation`, then writes the manifest and puts it in force: before that
+/// there is no store.
 pub(super) fn restore(
     backups: &Backups,
     generation: &Generation,

@@ -32,7 +32,8 @@ impl Backups {
         // Tables stay where they are while they are pinned, whatever compactions do meanwhile.
         let (through, mut edits, pinned) = engine.pin_all()?;
         if let Some(first) = edits.first_mut() {
-            // Hotness stays behind (I7), and no opening may miss it. That there is none is not to be forgotten.
+            // Hotness stays behind (I7), and no opening may miss it. That there is none is not to
+            // be forgotten.
             first.placed_by = first.placed_by.filter(|by| *by == PlacedBy::Level);
         }
         let known: BTreeMap<String, &BackedUp> = earlier
@@ -40,7 +41,8 @@ impl Backups {
             .flat_map(|generation| &generation.tables)
             .map(|table| (table.file_name(), table))
             .collect();
-        // What earlier generations name may be gone or cut short, whoever did that. The store has it still.
+        // What earlier generations name may be gone or cut short, whoever did that. The store has
+        // it still.
         let files = self.tables.list()?.into_iter();
         let present: BTreeMap<String, u64> = files.map(|file| (file.name, file.len)).collect();
         let mut report = BackupReport {
@@ -56,7 +58,8 @@ impl Backups {
             let mut backed_up = describe(table)?;
             let before = known.get(&backed_up.file_name());
             if before.is_some_and(|known| known.len != backed_up.len) {
-                // Of another store that was restored from here: the same data, and another filter, say.
+                // Of another store that was restored from here: the same data, and another filter,
+                // say.
                 backed_up.content = sum_of_file(table)?;
             }
             let name = backed_up.file_name();
@@ -131,8 +134,9 @@ mod tests {
     use crate::storage::Memory;
     use crate::testing::scene::{self, Scene};
 
-    /// Backups, checkpoints and verifications pinned what was in memory together with the tables. What was flushed while
-    /// they copied or read, for hours perhaps, stayed in memory until they ended, in nobody's count (I8).
+    /// Backups, checkpoints and verifications pinned what was in memory together with the tables.
+    /// What was flushed while they copied or read, for hours perhaps, stayed in memory until they
+    /// ended, in nobody's count (I8).
     #[test]
     fn a_backup_keeps_no_memtable() {
         let memory = Memory::new();

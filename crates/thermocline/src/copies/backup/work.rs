@@ -3,7 +3,8 @@
 use crate::error::{Error, Result};
 use crate::sync::Arc;
 
-/// Held by whoever works on the files: tables that are copied are not named yet, and those that are read must stay.
+/// Held by whoever works on the files: tables that are copied are not named yet, and those that are
+/// read must stay.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// Why a sync of the files has failed, once one has.
@@ -12,7 +13,8 @@ pub(super) struct Work {
 
 impl Work {
     /// # Errors
-    /// [`Error::Poisoned`] once a sync has failed: what the device has is unknown, whatever later syncs say (I9).
+    /// [`Error::Poisoned`] once a sync has failed: what the device has is unknown, whatever later
+    /// syncs say (I9).
     pub(super) fn check(&self) -> Result<()> {
         match &self.failed {
             Some(cause) => Err(Error::Poisoned {
@@ -22,7 +24,8 @@ impl Work {
         }
     }
 
-    /// Remembers what syncing the backup's files came to, and passes it on. A failed sync of the store is none of them.
+    /// Remembers what syncing the backup's files came to, and passes it on. A failed sync of the
+    /// store is none of them.
     pub(super) fn synced<T>(&mut self, done: Result<T>) -> Result<T> {
         if let Err(Error::Poisoned { cause }) = &done {
             self.failed = Some(Arc::clone(cause));

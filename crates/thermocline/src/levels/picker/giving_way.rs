@@ -6,8 +6,9 @@ use crate::sync::Arc;
 use crate::version::{MAX_LEVELS, TableHandle};
 
 impl Picker<'_> {
-    /// The move of a table that `may` go from the last fast level to a slower tier, however full the level is, and how urgent
-    /// that is: of a level over its target how full it is, and of others, where records live by hotness, how cold the table.
+    /// The move of a table that `may` go from the last fast level to a slower tier, however full
+    /// the level is, and how urgent that is: of a level over its target how full it is, and of
+    /// others, where records live by hotness, how cold the table.
     pub(crate) fn pick_crossing(&self, may: impl Fn(&TableHandle) -> bool) -> Option<(f64, Plan)> {
         let f = self.targets.last_fast();
         // What was spilled into the level lies on the slower tier: to move it makes no room.
@@ -21,8 +22,8 @@ impl Picker<'_> {
         (plan.is_crossing && plan.outputs[0].tier > 0).then_some((urgency, plan))
     }
 
-    /// As [`Picker::pick_descent`], where nothing above level f is due and all that lies there takes more of the fast tier than is
-    /// this keyspace's part.
+    /// As [`Picker::pick_descent`], where nothing above level f is due and all that lies there
+    /// takes more of the fast tier than is this keyspace's part.
     pub(crate) fn pick_excess(&self, may: impl Fn(&TableHandle) -> bool) -> Option<(f64, Plan)> {
         let above_f = 0..self.targets.last_fast();
         let is_due = above_f.clone().any(|level| self.score(level) >= 1.0);
@@ -34,9 +35,10 @@ impl Picker<'_> {
             .flatten()
     }
 
-    /// The way a level down of a table above level f that `may` go, as what it meets may, by an edit alone where it can: the
-    /// oldest, of the deepest level that has any on the fast tier, so that it meets nothing there. The older, the more urgent: what
-    /// nobody writes to goes first, and goes all the way.
+    /// The way a level down of a table above level f that `may` go, as what it meets may, by an
+    /// edit alone where it can: the oldest, of the deepest level that has any on the fast tier, so
+    /// that it meets nothing there. The older, the more urgent: what nobody writes to goes first,
+    /// and goes all the way.
     pub(crate) fn pick_descent(&self, may: impl Fn(&TableHandle) -> bool) -> Option<(f64, Plan)> {
         if self.tiers[0] == self.tiers[1] {
             return None;
@@ -81,8 +83,8 @@ impl Picker<'_> {
         })
     }
 
-    /// What brings a table to the tier of its level that lies on the slower one, as there was no room when it was written:
-    /// without a write to its keys nothing else would.
+    /// What brings a table to the tier of its level that lies on the slower one, as there was no
+    /// room when it was written: without a write to its keys nothing else would.
     pub(crate) fn pick_rise(&self) -> Option<Plan> {
         self.pick_spilled(|level, table| match level {
             // All of one table of L0 has one epoch (I2): there is no way but down.
@@ -91,7 +93,8 @@ impl Picker<'_> {
         })
     }
 
-    /// What brings such a table a level down where it lies: of what is below level f, what is hot is promoted.
+    /// What brings such a table a level down where it lies: of what is below level f, what is hot
+    /// is promoted.
     pub(crate) fn pick_sinking(&self) -> Option<Plan> {
         self.pick_spilled(|level, table| {
             let mut plan = self.plan(level, vec![Arc::clone(table)])?;
@@ -103,8 +106,8 @@ impl Picker<'_> {
         })
     }
 
-    /// The first of `plan`'s plans that can start, for tables of the levels up to f that do not lie on the tier of their level. Of L0 the
-    /// oldest alone (I2).
+    /// The first of `plan`'s plans that can start, for tables of the levels up to f that do not lie
+    /// on the tier of their level. Of L0 the oldest alone (I2).
     fn pick_spilled(
         &self,
         plan: impl Fn(usize, &Arc<TableHandle>) -> Option<Plan>,
@@ -141,7 +144,8 @@ mod tests {
         ABOVE, Drawn, F, MIB, PART_ABOVE_F, PLANNED, SLOW, with_picker,
     };
 
-    /// Of tables on level f, one that was spilled to the slow tier was sent down to make room on the fast one, where it took none.
+    /// Of tables on level f, one that was spilled to the slow tier was sent down to make room on
+    /// the fast one, where it took none.
     #[test]
     fn a_crossing_that_makes_room_is_of_a_table_on_the_fast_tier() {
         let crossing = |tier_of_cheap: u8| {
@@ -169,7 +173,8 @@ mod tests {
         })
     }
 
-    /// Among keyspaces that have no more than their parts the fullest gave, all hot as it was, before one that holds next to nothing.
+    /// Among keyspaces that have no more than their parts the fullest gave, all hot as it was,
+    /// before one that holds next to nothing.
     #[test]
     fn of_levels_within_their_targets_the_coldest_table_gives_way() {
         let tables = [(F, "a", 4 * MIB, 0)];
@@ -219,7 +224,8 @@ mod tests {
         assert!(merges.is_some_and(|(_, is_move)| !is_move));
     }
 
-    /// What readers hold gives no room, and would be written to the slow tier with what comes onto it.
+    /// What readers hold gives no room, and would be written to the slow tier with what comes onto
+    /// it.
     #[test]
     fn nothing_goes_down_onto_what_may_not_go() {
         let tables = vec![(ABOVE, "met", MIB, 0), (F, "met", MIB, 0)];
@@ -230,7 +236,8 @@ mod tests {
         });
     }
 
-    /// The first of what `pick` finds among `tables`: from which level and to which, on which tier, and whether by an edit alone.
+    /// The first of what `pick` finds among `tables`: from which level and to which, on which tier,
+    /// and whether by an edit alone.
     fn way(
         tables: &[Drawn],
         pick: impl FnOnce(&Picker<'_>) -> Option<Plan>,

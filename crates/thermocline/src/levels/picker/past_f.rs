@@ -91,9 +91,9 @@ mod tests {
         }
     }
 
-    /// Whether of a table of 1 MiB above f the picker sends what can be past f, which is all of it but for three tenths. Level f
-    /// has room for `room` bytes now and holds `on_f`, all in one table that the job meets; the level below meets it
-    /// with 3 MiB, and has `below` beside.
+    /// Whether of a table of 1 MiB above f the picker sends what can be past f, which is all of it
+    /// but for three tenths. Level f has room for `room` bytes now and holds `on_f`, all in one
+    /// table that the job meets; the level below meets it with 3 MiB, and has `below` beside.
     fn bypasses(room: u64, on_f: u64, below: u64) -> bool {
         let tables = [
             (ABOVE, "met", MIB, 0),
@@ -106,7 +106,8 @@ mod tests {
         })
     }
 
-    /// Level f is filled first, to three quarters of what it is to hold or of the room that it has, whichever is less.
+    /// Level f is filled first, to three quarters of what it is to hold or of the room that it has,
+    /// whichever is less.
     #[test]
     fn nothing_passes_a_level_f_with_room() {
         let full = |room: u64| room / 4 * 3;
@@ -120,13 +121,13 @@ mod tests {
         assert!(!bypasses(little, full(little), 8 * MIB));
     }
 
-    /// A backlog takes level f's room. Measured by the little that it holds then, all would go past it, and it would stay
-    /// as small.
+    /// A backlog takes level f's room. Measured by the little that it holds then, all would go past
+    /// it, and it would stay as small.
     #[test]
     fn a_level_f_without_room_counts_as_what_it_is_to_hold() {
         let little = 2 * MIB;
-        // Past level f 1 + 3; by the ordinary way 1 + 2 and 1 + 4 / 7, of which seven tenths are saved, and if level f counted as
-        // it is, 1 + 2 and 1 + 4 / 2.
+        // Past level f 1 + 3; by the ordinary way 1 + 2 and 1 + 4 / 7, of which seven tenths are
+        // saved, and if level f counted as it is, 1 + 2 and 1 + 4 / 2.
         assert!(!bypasses(little, little, MIB));
         // 1 + 2 and 1 + 24 / 7.
         assert!(bypasses(little, little, 21 * MIB));

@@ -93,8 +93,9 @@ fn names(disk: &Faulty) -> Vec<String> {
     files.into_iter().flatten().map(|file| file.name).collect()
 }
 
-/// Without `CURRENT`, which goes first, a destruction that had been cut short was refused as damage, as was opening: the
-/// tables, all of the space, were for people to remove. Temporary files stayed in any case.
+/// Without `CURRENT`, which goes first, a destruction that had been cut short was refused as
+/// damage, as was opening: the tables, all of the space, were for people to remove. Temporary files
+/// stayed in any case.
 #[test]
 fn a_destruction_that_is_cut_short_is_finished_by_the_next() {
     let store = Faulty::new(1);
@@ -147,8 +148,8 @@ fn a_destruction_that_is_cut_short_is_finished_by_the_next() {
     ));
 }
 
-/// A store whose `CURRENT` or manifest was damaged could neither be destroyed, because of the damage, nor restored into, because
-/// its directory was not empty.
+/// A store whose `CURRENT` or manifest was damaged could neither be destroyed, because of the
+/// damage, nor restored into, because its directory was not empty.
 #[test]
 fn a_store_with_a_damaged_manifest_is_removed() {
     let store = Faulty::new(1);
@@ -168,8 +169,9 @@ fn a_store_with_a_damaged_manifest_is_removed() {
     }
 }
 
-/// A mount point without its device has no `CURRENT` either: it was taken for the first tier of a store whose destruction had been
-/// begun, and the other tier was removed. With the device back the store could neither be opened nor destroyed.
+/// A mount point without its device has no `CURRENT` either: it was taken for the first tier of a
+/// store whose destruction had been begun, and the other tier was removed. With the device back the
+/// store could neither be opened nor destroyed.
 #[test]
 fn a_first_tier_that_is_not_mounted_is_no_destruction_that_was_begun() {
     let (store, slow) = (with_slow_tables(), Path::new("/slow"));
@@ -188,8 +190,8 @@ fn a_first_tier_that_is_not_mounted_is_no_destruction_that_was_begun() {
     assert!(store.list_raw(slow).len() > 1, "tables, and whose they are");
 }
 
-/// Of a store of two tiers, with one of them named, that one was removed, and all went well. The other's tables stayed, which were
-/// nobody's then.
+/// Of a store of two tiers, with one of them named, that one was removed, and all went well. The
+/// other's tables stayed, which were nobody's then.
 #[test]
 fn a_store_is_not_removed_without_all_of_its_tiers() {
     let store = with_slow_tables();
@@ -215,8 +217,8 @@ fn a_store_is_not_removed_without_all_of_its_tiers() {
     assert!(KEYS.iter().all(|key| scene.get(key).is_some()));
 }
 
-/// What tells of the slow tier goes after it: access records went before, so that whoever took up a destruction with the first tier
-/// alone was left with the tables of the other.
+/// What tells of the slow tier goes after it: access records went before, so that whoever took up a
+/// destruction with the first tier alone was left with the tables of the other.
 #[test]
 fn a_destruction_that_is_cut_short_misses_a_tier_as_long_as_there_is_one() {
     let store = with_slow_tables();
@@ -244,8 +246,9 @@ fn a_destruction_that_is_cut_short_misses_a_tier_as_long_as_there_is_one() {
     assert!(refused > 10, "{refused}");
 }
 
-/// Access records tell of one tier that is left out of two. Of three, with two of them named, those two were removed where a destruction
-/// had been cut short, and of two without access records the one that was named: nothing took the tables of the other any more.
+/// Access records tell of one tier that is left out of two. Of three, with two of them named, those
+/// two were removed where a destruction had been cut short, and of two without access records the
+/// one that was named: nothing took the tables of the other any more.
 #[test]
 fn a_destruction_that_is_cut_short_misses_any_tier_with_tables() {
     let by_level = Faulty::new(1);
@@ -289,9 +292,10 @@ fn a_destruction_that_is_cut_short_misses_any_tier_with_tables() {
     }
 }
 
-/// A destruction was cut short, and the slow tier was not mounted when it was gone on with: an empty mount point passed for a tier that it
-/// had come to, and the first tier was removed, its mark, too. With the device back its tables were refused by every destruction, opening
-/// and repair.
+/// A destruction was cut short, and the slow tier was not mounted when it was gone on with: an
+/// empty mount point passed for a tier that it had come to, and the first tier was removed, its
+/// mark, too. With the device back its tables were refused by every destruction, opening and
+/// repair.
 #[test]
 fn a_later_tier_that_is_not_mounted_is_none_that_a_destruction_has_come_to() {
     let store = with_slow_tables();
@@ -347,8 +351,9 @@ fn a_store_without_a_tier_is_removed_on_demand() {
     }
 }
 
-/// The sync behind the removal of a slow tier's `TIER` failed. The next destruction saw none, its own sync brought nothing about, and it
-/// removed the first tier's: after a loss of power the slow one's was back, which nothing removed.
+/// The sync behind the removal of a slow tier's `TIER` failed. The next destruction saw none, its
+/// own sync brought nothing about, and it removed the first tier's: after a loss of power the slow
+/// one's was back, which nothing removed.
 #[test]
 fn what_a_failed_sync_brings_back_is_removed_on_demand() {
     let store = with_slow_tables();

@@ -1,7 +1,7 @@
-//! The changes of a repair. Up to the rename of `CURRENT` nothing that was there is gone, and a repair
-//! that is cut short may be repeated: tables that it wrote name their sources as replaced, all of which
-//! are still there, so they do not count. One that fails removes them. From then on the store is sound: what the new
-//! manifest does not name an opening removes, too.
+//! The changes of a repair. Up to the rename of `CURRENT` nothing that was there is gone, and a
+//! repair that is cut short may be repeated: tables that it wrote name their sources as replaced,
+//! all of which are still there, so they do not count. One that fails removes them. From then on
+//! the store is sound: what the new manifest does not name an opening removes, too.
 
 use super::merge;
 use super::plan::Plan;
@@ -19,7 +19,8 @@ use crate::version::{Manifest, identity, manifest_file_name, manifest_number};
 use crate::wal::FoundLog;
 use crate::wal::{self, Recovered, log_store};
 
-/// Carries out `plan`; adds to it what is lost on the way, what was set aside, and what could not be cleared away.
+/// Carries out `plan`; adds to it what is lost on the way, what was set aside, and what could not
+/// be cleared away.
 ///
 /// # Errors
 /// I/O errors, [`Error::NoSpace`] among them: every keyspace that is merged is written once more.
@@ -47,7 +48,8 @@ pub(super) fn carry_out(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Pla
                 merge::remove(tiers, &written);
             }
         })?;
-    // No failure: the store is sound from here on, so that the next repair would find nothing, and nothing else tells of the losses.
+    // No failure: the store is sound from here on, so that the next repair would find nothing, and
+    // nothing else tells of the losses.
     let mut cleared = wal::remove_others(&tiers[0], &found_log, &builder.points);
     for tier in tiers {
         cleared = cleared.and(remove_unnamed(tier, &plan.shape));
@@ -81,7 +83,8 @@ fn remove_unnamed(tier: &Tier, shape: &Shape) -> Result<()> {
 /// Writes the tables of all merges.
 ///
 /// # Errors
-/// I/O errors; what was written is then removed. Only an opening sweeps, and the store may not open: each attempt would leave as much.
+/// I/O errors; what was written is then removed. Only an opening sweeps, and the store may not
+/// open: each attempt would leave as much.
 fn write_tables(
     plan: &Plan,
     tiers: &[Arc<Tier>],
@@ -96,8 +99,9 @@ fn write_tables(
     Ok(written)
 }
 
-/// Writes `TIER` where it is missing or damaged, and changes of the log what an opening would change. Behind the tables, which may find
-/// no room: a torn end is cut off here, and the next attempt would not report it.
+/// Writes `TIER` where it is missing or damaged, and changes of the log what an opening would
+/// change. Behind the tables, which may find no room: a torn end is cut off here, and the next
+/// attempt would not report it.
 fn identify_and_settle(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &Plan) -> Result<Recovered> {
     for tier in &plan.nameless_tiers {
         let medium = builder.medium_of(*tier);
@@ -115,7 +119,8 @@ fn identify_and_settle(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &Plan) ->
     )
 }
 
-/// Begins the manifest that names what stays and the tables `written`; gives back what it says of the log.
+/// Begins the manifest that names what stays and the tables `written`; gives back what it says of
+/// the log.
 ///
 /// # Errors
 /// As [`Manifest::create`]; [`Error::Corruption`] where no opening would accept it.
@@ -147,7 +152,8 @@ fn put_in_force(
     Ok(found_log)
 }
 
-/// Gives what is going to be removed or replaced a second name, or a copy, in the directory [`LOST`].
+/// Gives what is going to be removed or replaced a second name, or a copy, in the directory
+/// [`LOST`].
 fn set_aside(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Plan) -> Result<()> {
     let first = &tiers[0];
     let from = log_store(first)?;
@@ -173,8 +179,9 @@ fn set_aside(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Plan) -> Resul
     Ok(())
 }
 
-/// Copies `bytes` to `name`, or to another where something else is there: an earlier repair, perhaps cut short, has set it
-/// aside, and it may be all that is left of it. The name that they have comes back.
+/// Copies `bytes` to `name`, or to another where something else is there: an earlier repair,
+/// perhaps cut short, has set it aside, and it may be all that is left of it. The name that they
+/// have comes back.
 fn copy(to: &dyn LogStore, name: &str, bytes: &[u8]) -> Result<String> {
     let mut free = name.to_owned();
     for number in 2.. {
@@ -201,8 +208,8 @@ mod tests {
     use super::*;
     use crate::storage::{Medium, Memory};
 
-    /// A repair that was cut short had set a damaged segment aside and shortened it. Repeated, it set the short one aside in
-    /// its place: what lay behind the damage was gone.
+    /// A repair that was cut short had set a damaged segment aside and shortened it. Repeated, it
+    /// set the short one aside in its place: what lay behind the damage was gone.
     #[test]
     fn what_was_set_aside_before_is_not_replaced() {
         let lost = Memory::new().log_store("/lost".as_ref(), true).unwrap();

@@ -1,5 +1,5 @@
-//! What is left of a store: the edits of its manifests that can be read, and its tables by their own
-//! properties.
+//! What is left of a store: the edits of its manifests that can be read, and its tables by their
+//! own properties.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -84,9 +84,9 @@ impl Evidence {
     /// Reads manifests and tails of tables. Changes nothing.
     ///
     /// # Errors
-    /// [`Error::NotFound`] where there is nothing of a store; [`Error::Corruption`] where nothing says which
-    /// one it is; [`Error::FormatVersion`] of any file;
-    /// [`Error::WrongTier`] for a tier of another store, and for one that has nothing and was not given up; I/O errors.
+    /// [`Error::NotFound`] where there is nothing of a store; [`Error::Corruption`] where nothing
+    /// says which one it is; [`Error::FormatVersion`] of any file; [`Error::WrongTier`] for a tier
+    /// of another store, and for one that has nothing and was not given up; I/O errors.
     pub(super) fn gather(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Result<Self> {
         let store = log_store(&tiers[0])?;
         let ReadManifests {
@@ -165,7 +165,8 @@ impl Evidence {
     }
 }
 
-/// A device that is not mounted looks just so, and giving up all that lies on it is not for a repair to decide.
+/// A device that is not mounted looks just so, and giving up all that lies on it is not for a
+/// repair to decide.
 fn nothing_there(tier: &Tier) -> Error {
     Error::WrongTier {
         tier: usize::from(tier.index),
@@ -251,8 +252,8 @@ struct ReadManifests {
     problems: Vec<String>,
 }
 
-/// The manifest in force. Where `CURRENT` does not say which that is, the one that got furthest: one that
-/// was begun and never put in force is no further than the one before it.
+/// The manifest in force. Where `CURRENT` does not say which that is, the one that got furthest:
+/// one that was begun and never put in force is no further than the one before it.
 fn read_manifests(store: &dyn LogStore) -> Result<ReadManifests> {
     let mut problems = Vec::new();
     let current = match current_manifest(store) {

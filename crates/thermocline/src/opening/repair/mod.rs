@@ -9,9 +9,9 @@
 //! | `merge` | tables written anew from what can be read |
 //! | `carry_out` | the changes, none of which destroys what was there |
 //!
-//! Where the manifest is whole it decides. Where it is not, levels and epochs cannot be known (tables
-//! move by an edit alone), so every keyspace is merged into one level by sequence number: I1 then holds
-//! whatever the order was. `docs/format.md` has the argument for which tables count.
+//! Where the manifest is whole it decides. Where it is not, levels and epochs cannot be known
+//! (tables move by an edit alone), so every keyspace is merged into one level by sequence number:
+//! I1 then holds whatever the order was. `docs/format.md` has the argument for which tables count.
 
 mod carry_out;
 mod evidence;

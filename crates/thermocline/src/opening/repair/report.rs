@@ -11,7 +11,8 @@ use crate::key::SeqNo;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairReport {
-    /// What is wrong, file by file, and what a repair could not clear away. Empty when the store is sound: nothing is changed then.
+    /// What is wrong, file by file, and what a repair could not clear away. Empty when the store is
+    /// sound: nothing is changed then.
     pub problems: Vec<String>,
     /// Whether the store was changed; not in a dry run.
     pub repaired: bool,
@@ -33,8 +34,8 @@ pub struct RepairReport {
     pub set_aside: Vec<PathBuf>,
 }
 
-/// Something that cannot be saved. Keys in its range may be missing, may show an older value, or may
-/// be back though they were deleted.
+/// Something that cannot be saved. Keys in its range may be missing, may show an older value, or
+/// may be back though they were deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loss {

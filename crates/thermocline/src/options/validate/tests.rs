@@ -90,7 +90,8 @@ fn hot_records_leave_l0_a_small_part_of_the_fast_tier() {
     assert_eq!(by_level, 6);
 }
 
-/// Access records removed whatever they did not know in their directory: of a tier that lay there, all tables.
+/// Access records removed whatever they did not know in their directory: of a tier that lay there,
+/// all tables.
 #[test]
 fn no_tier_lies_where_access_records_do() {
     let refused = |paths: &[&str]| {
@@ -162,8 +163,8 @@ fn the_least_capacity_that_is_named_is_the_least_that_works() {
     }
 }
 
-/// A fast tier smaller than the log that it was to keep filled up with that, and took no more writes until the store was
-/// opened with other options.
+/// A fast tier smaller than the log that it was to keep filled up with that, and took no more
+/// writes until the store was opened with other options.
 #[test]
 fn the_fast_tier_has_room_for_the_log_that_is_to_be_kept() {
     let mut options = Options::two_tiers("/f", 100 << 10, "/s");

@@ -67,9 +67,9 @@ impl HotRap {
         }
     }
 
-    /// Has a promotion cache flushed that takes nothing more. Its share may have fallen since it took
-    /// in a record last, and nobody else would come. Where a compaction runs its end does, and who
-    /// waits for the room that it makes is not to try at each read.
+    /// Has a promotion cache flushed that takes nothing more. Its share may have fallen since it
+    /// took in a record last, and nobody else would come. Where a compaction runs its end does, and
+    /// who waits for the room that it makes is not to try at each read.
     fn look_after_full_cache(&self, engine: &Engine, tree: &Tree) {
         let is_left = self.is_to_be_flushed(engine, tree) && !engine.is_compacting();
         if is_left
@@ -94,8 +94,8 @@ impl HotRap {
         }
     }
 
-    /// Logs the reads that caches have answered and would have told of later. For closing: it empties
-    /// the promotion caches, and nobody else works for RALT any more.
+    /// Logs the reads that caches have answered and would have told of later. For closing: it
+    /// empties the promotion caches, and nobody else works for RALT any more.
     pub(super) fn log_waiting_accesses(&self, engine: &Engine) {
         if !self.counts_accesses {
             return;
@@ -103,9 +103,9 @@ impl HotRap {
         let ralt = &self.ralt;
         let mut log = |keyspace: KeyspaceId, key: &[u8], value_len: usize, times: u32| {
             if times > 0 && ralt.log(keyspace, key, value_len, times) {
-                // A flush, or else what makes room for one, or a slice of the merges that take turns
-                // with flushes. Those that are due after the last one are left to the next opening:
-                // whoever closes waits.
+                // A flush, or else what makes room for one, or a slice of the merges that take
+                // turns with flushes. Those that are due after the last one are left to the next
+                // opening: whoever closes waits.
                 let _: bool = engine.cpu.measured(Activity::Ralt, || ralt.work());
             }
         };
@@ -155,8 +155,8 @@ impl Job for TrackingJob {
         if self.engine.check_open().is_ok() && self.hotrap.ralt.work() {
             return Step::Again;
         }
-        // Due all the same: there is no room for it. The next full buffer, or the end of a compaction,
-        // tries again.
+        // Due all the same: there is no room for it. The next full buffer, or the end of a
+        // compaction, tries again.
         let has_no_room = self.hotrap.ralt.is_flush_due();
         self.has_ended = true;
         self.hotrap.tracking.store(false, Ordering::Release);
@@ -164,9 +164,9 @@ impl Job for TrackingJob {
         if !has_no_room && self.hotrap.ralt.has_work() && self.engine.check_open().is_ok() {
             self.hotrap.schedule_tracking(&self.engine);
         }
-        // RALT may have grown: what it takes is no longer the last fast levels', and what is hot may be another
-        // keyspace's. So a crossing may be due that no compaction's end will find. Whoever waited for the store to
-        // come to rest waited on.
+        // RALT may have grown: what it takes is no longer the last fast levels', and what is hot
+        // may be another keyspace's. So a crossing may be due that no compaction's end will find.
+        // Whoever waited for the store to come to rest waited on.
         if self.engine.check_open().is_ok() {
             self.hotrap.update_hot_bytes(&self.engine);
             // What it has reserved or removed is room that writers may have been slowed for.

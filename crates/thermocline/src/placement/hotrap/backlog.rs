@@ -10,7 +10,8 @@ use super::HotRap;
 use crate::engine::Engine;
 use crate::version::MAX_LEVELS;
 
-/// The part of what hot records are worth that a backlog may take before writers are all but stopped.
+/// The part of what hot records are worth that a backlog may take before writers are all but
+/// stopped.
 const MOST_LOST: f64 = 0.25;
 
 impl HotRap {

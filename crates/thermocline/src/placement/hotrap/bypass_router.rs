@@ -5,9 +5,10 @@ use crate::key::InternalKey;
 use crate::levels::Bypass;
 use crate::placement::{Brought, DOWN, Router, Source, UP};
 
-/// Decides for the records of a bypass. What level f may have a version of stays in the level above, every version of it, and
-/// nothing of such a key comes up from below: what lies on level f belongs between the two (I1). With all other
-/// keys there is nothing between, and they go where a crossing would send them.
+/// Decides for the records of a bypass. What level f may have a version of stays in the level
+/// above, every version of it, and nothing of such a key comes up from below: what lies on level f
+/// belongs between the two (I1). With all other keys there is nothing between, and they go where a
+/// crossing would send them.
 pub(crate) struct BypassRouter {
     bypass: Bypass,
     crossing: HotRouter,
@@ -19,8 +20,8 @@ pub(crate) struct BypassRouter {
 }
 
 impl BypassRouter {
-    /// A router that passes `bypass` by with `input` bytes of keys and values from above, and otherwise
-    /// decides as `crossing`.
+    /// A router that passes `bypass` by with `input` bytes of keys and values from above, and
+    /// otherwise decides as `crossing`.
     pub(crate) fn new(bypass: Bypass, input: u64, crossing: HotRouter) -> Self {
         Self {
             bypass,
@@ -46,7 +47,8 @@ impl Router for BypassRouter {
             last.extend_from_slice(key.user_key);
             self.is_held = self.bypass.may_hold(key.user_key);
         }
-        // What comes up may take the place of what has gone down, and not that of what has to stay (I8).
+        // What comes up may take the place of what has gone down, and not that of what has to stay
+        // (I8).
         let room = match source {
             Source::Upper => {
                 let size = (key.user_key.len() + value_len) as u64;

@@ -1,8 +1,9 @@
 //! Copying slow tables into room of the fast tier that nothing uses.
 //!
-//! What placement by hotness leaves free for flushes and compactions is a sixth of a fast tier of 1 GB, and where
-//! nobody writes it stays empty. A table that is read from the slow tier most is copied there: byte by byte, in one sweep, so
-//! that it costs the slow tier a few large reads. Whoever needs the room has it at once ([`crate::tier`]).
+//! What placement by hotness leaves free for flushes and compactions is a sixth of a fast tier of 1
+//! GB, and where nobody writes it stays empty. A table that is read from the slow tier most is
+//! copied there: byte by byte, in one sweep, so that it costs the slow tier a few large reads.
+//! Whoever needs the room has it at once ([`crate::tier`]).
 
 use super::HotRap;
 use crate::engine::Engine;
@@ -23,9 +24,9 @@ const PART: u64 = 1 << 20;
 /// Looks in a span of time. What was free all through one is free for copies.
 const LOOKS: u64 = 32;
 
-/// In a span as many reads come from the slow tier as this part of the blocks that lie there, one in so many. To copy a table
-/// takes a slow disk about the time of that part of its blocks, read one by one: a table is read in a span for about what
-/// its copy costs.
+/// In a span as many reads come from the slow tier as this part of the blocks that lie there, one
+/// in so many. To copy a table takes a slow disk about the time of that part of its blocks, read
+/// one by one: a table is read in a span for about what its copy costs.
 const PART_READ: u64 = 8;
 
 /// How far copying is. Time is counted in reads of the slow tier, for that is what copies save.
@@ -209,7 +210,8 @@ impl Job for CopyJob {
         match self.copy() {
             Ok(true) => return Step::Again,
             Ok(false) => {}
-            // Copies are advice (I7): what goes wrong here costs the next reads what they would have cost.
+            // Copies are advice (I7): what goes wrong here costs the next reads what they would
+            // have cost.
             Err(Error::Closed) => {}
             Err(_) => self.engine.fast().refuse_copies(),
         }

@@ -1,4 +1,5 @@
-//! RALT's place in the store: opened with it, remembered by its manifest, copied and removed with it.
+//! RALT's place in the store: opened with it, remembered by its manifest, copied and removed with
+//! it.
 
 use super::HotRap;
 use super::ralt::{self, Ralt, RaltParts};
@@ -37,16 +38,16 @@ impl HotRap {
             promotions: Default::default(),
             hot_room: Default::default(),
             least_room: Default::default(),
-            // Room that is there from the start comes from no compaction: it is worth filling down to
-            // little.
+            // Room that is there from the start comes from no compaction: it is worth filling down
+            // to little.
             has_spare_room: AtomicBool::new(true),
             copying: Default::default(),
         })
     }
 
-    /// Copies what is known of hotness to the fast tier `target` of a checkpoint; gives back what the
-    /// copy's manifest is to say of placement. Hotness is advice (I7): where it cannot be copied,
-    /// the checkpoint goes without.
+    /// Copies what is known of hotness to the fast tier `target` of a checkpoint; gives back what
+    /// the copy's manifest is to say of placement. Hotness is advice (I7): where it cannot be
+    /// copied, the checkpoint goes without.
     pub(super) fn copy_hotness(&self, engine: &Engine, target: &Tier) -> Option<PlacedBy> {
         let (medium, dir) = (&*engine.media[0], ralt_dir(&target.options.path));
         let store = medium.log_store(&dir, true);
@@ -121,8 +122,9 @@ mod tests {
         );
     }
 
-    /// It waited for RALT's work to be done, and for a copy of its tables, which to another file system takes as long as there
-    /// are bytes. No flush and no compaction could end meanwhile, and writers stopped.
+    /// It waited for RALT's work to be done, and for a copy of its tables, which to another file
+    /// system takes as long as there are bytes. No flush and no compaction could end meanwhile, and
+    /// writers stopped.
     #[test]
     fn a_manifest_is_begun_while_hotness_is_copied() {
         let scene = Scene::new();
@@ -143,8 +145,8 @@ mod tests {
         drop(hook);
     }
 
-    /// And RALT itself waited, until all was copied: no access was written, those that came were dropped, and whoever
-    /// promoted waited for its work.
+    /// And RALT itself waited, until all was copied: no access was written, those that came were
+    /// dropped, and whoever promoted waited for its work.
     #[test]
     fn access_records_are_worked_on_while_they_are_copied() {
         let scene = Scene::new();
@@ -170,9 +172,9 @@ mod tests {
         (disk.list_raw(&dir), disk.read_raw(&dir, "RALT").unwrap())
     }
 
-    /// The copy began with a flush of what reads had logged, those too that closing had overtaken. A table and a state came into
-    /// a directory that was nobody's by then, or another process's: that found the number of its next table taken, and
-    /// learnt nothing more.
+    /// The copy began with a flush of what reads had logged, those too that closing had overtaken.
+    /// A table and a state came into a directory that was nobody's by then, or another process's:
+    /// that found the number of its next table taken, and learnt nothing more.
     #[test]
     fn a_checkpoint_that_closing_has_overtaken_writes_no_access_records() {
         let disk = Faulty::new(1);

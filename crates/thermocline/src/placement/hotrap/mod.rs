@@ -1,8 +1,10 @@
-//! Placement by hotness (HotRAP): records that are read often stay on the fast tier, or come back to it.
+//! Placement by hotness (HotRAP): records that are read often stay on the fast tier, or come back
+//! to it.
 //!
-//! Every point read is logged to [`ralt`], the table of recent accesses, which knows the keys that are hot.
-//! A compaction that crosses to the slow tier leaves hot records where they are ([`router`]), and a record
-//! that is read from below level f waits in a cache for its way up ([`promotion`]).
+//! Every point read is logged to [`ralt`], the table of recent accesses, which knows the keys that
+//! are hot. A compaction that crosses to the slow tier leaves hot records where they are
+//! ([`router`]), and a record that is read from below level f waits in a cache for its way up
+//! ([`promotion`]).
 
 mod accesses;
 mod backlog;

@@ -42,7 +42,8 @@ impl HotRap {
     }
 }
 
-/// For about so many of level f's tables at most it is found anew how much of them is hot, each time that RALT has changed.
+/// For about so many of level f's tables at most it is found anew how much of them is hot, each
+/// time that RALT has changed.
 const ESTIMATES_A_CHANGE: u64 = 64;
 
 /// Hotness of one keyspace's tables, by RALT.
@@ -58,7 +59,8 @@ impl Hotness for HotTables<'_> {
         // RALT counts keys and values as they are, the picker bytes of files.
         let raw = table.raw_bytes().max(1);
         let find = || self.ralt.hot_bytes(self.keyspace, &table.meta.range);
-        // Each has a patience of its own: estimates that were made together would all be made anew together.
+        // Each has a patience of its own: estimates that were made together would all be made anew
+        // together.
         let stale = self.stale + table.meta.id % (self.stale + 1);
         let hot = table.hot.bytes(self.ralt.changes(), stale, find);
         (table.meta.len as f64 * (hot.min(raw) as f64 / raw as f64)) as u64

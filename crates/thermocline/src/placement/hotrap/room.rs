@@ -7,18 +7,18 @@ use crate::placement::Shares;
 use crate::sync::atomic::Ordering;
 use crate::version::MAX_LEVELS;
 
-/// How much of the room for the last fast level the hot set may take. Nearly all: a record that is hot
-/// and does not fit costs a read of the slow tier each time, and the picker finds the tables that
-/// have most cold records, however few there are on average.
+/// How much of the room for the last fast level the hot set may take. Nearly all: a record that is
+/// hot and does not fit costs a read of the slow tier each time, and the picker finds the tables
+/// that have most cold records, however few there are on average.
 const HOT_SHARE: f64 = 0.97;
 
 /// Tables by which the levels down to Lf must stay below Lf's target while everything that is read
 /// is promoted: an empty fast tier helps nobody.
 const SPARE_TABLES: u64 = 2;
 
-/// Tables that a compaction from one fast level to the next writes, but for that of L0: its input, the tables it meets,
-/// and what these are larger than usual. A few are a little larger still: the tables below are not cut any more where they were when
-/// their input was.
+/// Tables that a compaction from one fast level to the next writes, but for that of L0: its input,
+/// the tables it meets, and what these are larger than usual. A few are a little larger still: the
+/// tables below are not cut any more where they were when their input was.
 pub(crate) const JOB_TABLES: u64 = MOST_MET + 2;
 
 impl HotRap {
@@ -29,14 +29,15 @@ impl HotRap {
         let mut used = 0;
         let mut data = 0u64;
         let rooms = engine.fast_rooms();
-        // Of the tier as a whole: each keyspace is given room for a table at least, and of very many that is more than
-        // there is.
+        // Of the tier as a whole: each keyspace is given room for a table at least, and of very
+        // many that is more than there is.
         let room = rooms.last_levels();
         for tree in engine.all_trees() {
             tree.placed.promotion_share.set(rooms.shares.of(&tree));
             let pinned = tree.pin();
             used += tree.bytes_down_to_f();
-            // Each tier has a compression of its own. A look at every table, as a new version takes, too.
+            // Each tier has a compression of its own. A look at every table, as a new version
+            // takes, too.
             let tables = pinned.version.tables().map(|table| table.raw_bytes());
             data = tables.fold(data, u64::saturating_add);
         }
@@ -45,8 +46,8 @@ impl HotRap {
         let room_now = (room as f64 * HOT_SHARE * expansion) as u64;
         ralt.set_room(self.hot_room.settle(room_now));
         ralt.set_data(data);
-        // Of late: right after a compaction there is always some, and it does not last. All that lies
-        // above Lf will be part of it.
+        // Of late: right after a compaction there is always some, and it does not last. All that
+        // lies above Lf will be part of it.
         let spare = self.least_room.settle_low(room).saturating_sub(used);
         let was = self.has_spare_room.load(Ordering::Relaxed);
         let spare = is_spare(spare / engine.sizes.table_size, was);
@@ -97,7 +98,8 @@ impl HotRap {
         let headroom = engine.compaction_margin() + job;
         // What jobs have written, and inputs that are about to go, are headroom in use.
         let in_use = tier.in_flight() + engine.graveyard.pinned(tier.index).0;
-        // Of a tier without a capacity nearly all that a number can be is free, and output counts twice for a moment.
+        // Of a tier without a capacity nearly all that a number can be is free, and output counts
+        // twice for a moment.
         let room = last.saturating_add(tier.free_for_jobs());
         let room = room.saturating_add(in_use.min(headroom));
         room.saturating_sub(headroom.saturating_add(tier.unplanned_bytes()))
@@ -126,10 +128,10 @@ pub(in crate::placement) fn next_job(
     l0.max(between).max(2 * table)
 }
 
-/// Whether room for so many whole `tables` is to be filled with whatever is read; `was` says whether
-/// it was being filled. What fills it comes down through the levels above Lf, and room for their next
-/// compaction is set aside and given back with that: begun for so little, filling would never end,
-/// and each turn of it rewrites the levels.
+/// Whether room for so many whole `tables` is to be filled with whatever is read; `was` says
+/// whether it was being filled. What fills it comes down through the levels above Lf, and room for
+/// their next compaction is set aside and given back with that: begun for so little, filling would
+/// never end, and each turn of it rewrites the levels.
 fn is_spare(tables: u64, was: bool) -> bool {
     tables > SPARE_TABLES + if was { 0 } else { JOB_TABLES }
 }
@@ -190,8 +192,8 @@ mod tests {
         assert!(is_filled(), "emptied");
     }
 
-    /// Each keyspace was counted with room for a table, were it empty. With a dozen of them there was always spare room: whatever was read
-    /// was promoted, hot or not, and sent down again.
+    /// Each keyspace was counted with room for a table, were it empty. With a dozen of them there
+    /// was always spare room: whatever was read was promoted, hot or not, and sent down again.
     #[test]
     fn keyspaces_that_hold_nothing_leave_no_room_to_be_filled() {
         let scene = scene_with_much_in_lf();
@@ -208,7 +210,8 @@ mod tests {
         );
     }
 
-    /// What a store has no use for when it is opened stayed empty, if it was no more than a compaction takes.
+    /// What a store has no use for when it is opened stayed empty, if it was no more than a
+    /// compaction takes.
     #[test]
     fn little_room_is_filled_once_after_opening() {
         let scene = scene_with_much_in_lf();
@@ -230,11 +233,13 @@ mod tests {
         assert!(!is_filled(), "full");
     }
 
-    /// What lay on the slow tier, compressed by default, was taken for as much as it would have been by the fast tier's
-    /// compression, by default none. Of values that compress well RALT knew of a fraction of the data, took what
-    /// it does not track for less by that much, and told hot classes from others by several times too many reads.
+    /// What lay on the slow tier, compressed by default, was taken for as much as it would have
+    /// been by the fast tier's compression, by default none. Of values that compress well RALT knew
+    /// of a fraction of the data, took what it does not track for less by that much, and told hot
+    /// classes from others by several times too many reads.
     ///
-    /// So was what `heat` gave for the whole of its curve: a part of the records was said to be all, and nothing to be cold.
+    /// So was what `heat` gave for the whole of its curve: a part of the records was said to be
+    /// all, and nothing to be cold.
     #[test]
     fn data_is_counted_before_the_compression_of_the_tier_that_it_lies_on() {
         const VALUE: usize = 700;

@@ -12,8 +12,8 @@ use crate::placement::{Brought, DOWN, Router, Source, UP};
 
 /// The part of its input from level f that a crossing leaves on the fast tier, or brings there, at
 /// most, whatever is hot: so that it makes room even where all is hot. Not less, for beside a
-/// stream of new records a hotspot may be more than three quarters of level f: what is sent down for room's
-/// sake is read back at once.
+/// stream of new records a hotspot may be more than three quarters of level f: what is sent down
+/// for room's sake is read back at once.
 const MOST_UP: f64 = 0.9;
 
 /// Decides for the records of one crossing. Of each key the newest version may go to level f, if
@@ -95,8 +95,8 @@ impl Router for HotRouter {
             || !may_go_up
             || key.kind != Kind::Put
             || self.up + size > self.most_up
-            // Records are counted before compression, and what is reserved is counted after: where the input
-            // compressed better than what is hot, this is the limit.
+            // Records are counted before compression, and what is reserved is counted after: where
+            // the input compressed better than what is hot, this is the limit.
             || size > room
             || !self.hull.contains(key.user_key)
             || !self.is_hot(key.user_key)

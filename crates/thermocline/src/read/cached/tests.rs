@@ -1,4 +1,5 @@
-//! Races of the record cache, each played with explicit schedule points, and what it must not change.
+//! Races of the record cache, each played with explicit schedule points, and what it must not
+//! change.
 
 use std::sync::mpsc::channel;
 
@@ -115,8 +116,8 @@ fn readers_share_a_copy_that_is_the_records_own() {
     assert_eq!(first.len(), VALUE);
 }
 
-/// A fill that has read the old version and comes late: the new one is in a table by now. At each of the
-/// steps that a fill takes, and for an overwrite as for a delete.
+/// A fill that has read the old version and comes late: the new one is in a table by now. At each
+/// of the steps that a fill takes, and for an overwrite as for a delete.
 #[test]
 fn a_fill_that_a_flush_overtook_fails() {
     for point in [
@@ -140,8 +141,8 @@ fn a_fill_that_a_flush_overtook_fails() {
     }
 }
 
-/// The new version is in the memtable that was active when the fill pinned it: the fill may succeed, as
-/// readers find the memtable first, and the flush takes it out.
+/// The new version is in the memtable that was active when the fill pinned it: the fill may
+/// succeed, as readers find the memtable first, and the flush takes it out.
 #[test]
 fn a_fill_beside_a_write_is_hidden_by_the_memtable_and_ends_with_its_flush() {
     for is_delete in [false, true] {
@@ -163,8 +164,8 @@ fn a_fill_beside_a_write_is_hidden_by_the_memtable_and_ends_with_its_flush() {
     }
 }
 
-/// Between invalidation and publication, a reader of an older superversion tries to bring back what was
-/// invalidated just now.
+/// Between invalidation and publication, a reader of an older superversion tries to bring back what
+/// was invalidated just now.
 #[test]
 fn a_reader_of_old_does_not_fill_between_invalidation_and_publication() {
     for is_delete in [false, true] {
@@ -186,9 +187,9 @@ fn a_reader_of_old_does_not_fill_between_invalidation_and_publication() {
     }
 }
 
-/// Regression: what a flush had invalidated came back only when the next flushes on the same thread had taken
-/// some dozens more out. Two dozen large records, all overwritten, left a cache that took next to nothing in any
-/// more.
+/// Regression: what a flush had invalidated came back only when the next flushes on the same thread
+/// had taken some dozens more out. Two dozen large records, all overwritten, left a cache that took
+/// next to nothing in any more.
 #[test]
 fn what_a_flush_invalidates_makes_room_though_its_thread_does_nothing_more() {
     let mut options = with_cache();
@@ -404,7 +405,8 @@ fn a_keyspace_that_is_empty_does_not_ask_the_cache() {
     drop(hook);
 }
 
-/// The whole index is walked for what a dropped keyspace has in it: writers and flushes waited for that.
+/// The whole index is walked for what a dropped keyspace has in it: writers and flushes waited for
+/// that.
 #[test]
 fn nobody_waits_for_the_cache_to_forget_a_keyspace() {
     let scene = scene();
@@ -482,7 +484,8 @@ fn after_a_reopening_the_cache_is_empty_and_right() {
     check_superseded(&scene, false, "reopened");
 }
 
-/// Those that waited to be logged with the first of the next slice were lost, and RALT's clock with them.
+/// Those that waited to be logged with the first of the next slice were lost, and RALT's clock with
+/// them.
 #[test]
 fn what_the_cache_answered_is_logged_when_the_store_is_closed() {
     let scene = filled();
@@ -496,8 +499,8 @@ fn what_the_cache_answered_is_logged_when_the_store_is_closed() {
     assert_eq!(accesses(), 3 + 20);
 }
 
-/// Background work has ended by then, and nobody flushed what was logged: what was more than RALT's buffers hold was dropped, of a
-/// large cache nearly all of it.
+/// Background work has ended by then, and nobody flushed what was logged: what was more than RALT's
+/// buffers hold was dropped, of a large cache nearly all of it.
 #[test]
 fn all_that_a_large_cache_answered_is_logged_when_the_store_is_closed() {
     const RECORDS: u64 = 2000;
@@ -528,8 +531,8 @@ fn all_that_a_large_cache_answered_is_logged_when_the_store_is_closed() {
     assert_eq!(counted(), (4 * RECORDS, 0));
 }
 
-/// Reads [`KEY`], which lies on level f, three times in each of many time slices, in which much else is
-/// accessed too. Its score by RALT afterwards, and the scene.
+/// Reads [`KEY`], which lies on level f, three times in each of many time slices, in which much
+/// else is accessed too. Its score by RALT afterwards, and the scene.
 fn read_for_long(record_cache: u64) -> (f64, Scene) {
     let mut options = options();
     options.record_cache = Some(record_cache);

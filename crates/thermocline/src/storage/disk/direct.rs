@@ -82,7 +82,8 @@ impl DirectIo {
     /// nothing can be written, there is nothing to try.
     ///
     /// # Errors
-    /// The system's error when no file can be created in the directory of a filesystem that is written to.
+    /// The system's error when no file can be created in the directory of a filesystem that is
+    /// written to.
     fn detect(directory: &Directory) -> Result<Self> {
         if let Some(found) = Self::of_a_table(directory) {
             return Ok(found);

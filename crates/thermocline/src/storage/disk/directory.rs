@@ -37,7 +37,8 @@ impl StoreLock for FileLock {}
 
 impl Directory {
     pub(super) fn open(path: &Path, create: bool) -> Result<Self> {
-        // Names are looked up by it as long as the store is open, and a process may change its directory.
+        // Names are looked up by it as long as the store is open, and a process may change its
+        // directory.
         let absolute = std::path::absolute(path).map_err(|e| Error::io("resolve", path, e))?;
         let path = &*absolute;
         if create {
@@ -154,8 +155,8 @@ impl Directory {
     }
 }
 
-/// Creates `dir` and its missing parents, each made durable in its own parent by `sync`: a store whose
-/// directory is gone after a loss of power would be no store (I4).
+/// Creates `dir` and its missing parents, each made durable in its own parent by `sync`: a store
+/// whose directory is gone after a loss of power would be no store (I4).
 fn create_all(dir: &Path, sync: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
     let parent = match dir.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -163,7 +164,8 @@ fn create_all(dir: &Path, sync: &mut dyn FnMut(&Path) -> Result<()>) -> Result<(
     };
     if dir.is_dir() {
         return match is_empty(dir) {
-            // It may have been made a moment ago: by a person, or by an attempt that was cut short or whose sync failed.
+            // It may have been made a moment ago: by a person, or by an attempt that was cut short
+            // or whose sync failed.
             true => sync_of_others(parent, sync),
             false => Ok(()),
         };
@@ -183,8 +185,8 @@ fn is_empty(dir: &Path) -> bool {
     fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// As `sync`, where a name in `parent` is somebody else's: who may not read the directory cannot sync it, and may still use
-/// what is in it.
+/// As `sync`, where a name in `parent` is somebody else's: who may not read the directory cannot
+/// sync it, and may still use what is in it.
 fn sync_of_others(parent: &Path, sync: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
     let forbidden = io::ErrorKind::PermissionDenied;
     match sync(parent) {
@@ -218,8 +220,9 @@ mod tests {
         Disk::default().table_store(&dir, false).unwrap();
     }
 
-    /// A directory that was there was taken for durable. But an earlier attempt may have made it and been cut short before its
-    /// parent was synced: a store was founded in it, and gone with all that it had acknowledged when the power went (I9).
+    /// A directory that was there was taken for durable. But an earlier attempt may have made it
+    /// and been cut short before its parent was synced: a store was founded in it, and gone with
+    /// all that it had acknowledged when the power went (I9).
     #[test]
     fn a_directory_that_may_not_be_durable_is_made_so() {
         let home = tempfile::tempdir().unwrap();
@@ -254,7 +257,8 @@ mod tests {
         forbidden.unwrap();
     }
 
-    /// Nothing told whether names on a real disk are made durable, nor that it is final when that fails (I4, I9).
+    /// Nothing told whether names on a real disk are made durable, nor that it is final when that
+    /// fails (I4, I9).
     #[test]
     fn names_that_cannot_be_synced_are_an_error_for_good() {
         let of_a_store = Directory::unsyncable("/fast".as_ref()).sync();

@@ -144,8 +144,8 @@ mod tests {
         (home, store)
     }
 
-    /// The harnesses cut the power under a medium of their own: nothing told whether a log on a real disk is synced, nor that it is final
-    /// when that fails (I9).
+    /// The harnesses cut the power under a medium of their own: nothing told whether a log on a
+    /// real disk is synced, nor that it is final when that fails (I9).
     #[test]
     fn a_log_that_cannot_be_synced_is_an_error_for_good() {
         let log = DiskLog {

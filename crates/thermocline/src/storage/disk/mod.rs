@@ -20,14 +20,14 @@ use super::{LogStore, Medium, TableStore};
 use crate::error::{Error, Result};
 use crate::sync::Arc;
 
-/// Whether a file is the directory's, and says nothing of what else is there: one that is locked, or that tells whether there is
-/// direct I/O.
+/// Whether a file is the directory's, and says nothing of what else is there: one that is locked,
+/// or that tells whether there is direct I/O.
 pub(crate) fn is_of_directory(name: &str) -> bool {
     [log::LOCK_FILE, table::LOCK_FILE, direct::PROBE_FILE].contains(&name)
 }
 
-/// Whether two paths lead to one directory: they are the same, or the filesystem says so. It knows nothing of other media, and nothing of
-/// what is not there yet.
+/// Whether two paths lead to one directory: they are the same, or the filesystem says so. It knows
+/// nothing of other media, and nothing of what is not there yet.
 pub(crate) fn is_one_dir(a: &Path, b: &Path) -> bool {
     let real = |dir: &Path| dir.canonicalize().ok();
     a == b || real(a).is_some_and(|a| real(b) == Some(a))

@@ -151,8 +151,8 @@ fn temporary(to: &Path) -> PathBuf {
     to.with_file_name(name)
 }
 
-/// Copies a file to a name that must be free; the copy's content is durable on return. It has that name only then: half a
-/// copy must not be taken for a table.
+/// Copies a file to a name that must be free; the copy's content is durable on return. It has that
+/// name only then: half a copy must not be taken for a table.
 fn copy_durably(from: &Path, to: &Path) -> Result<()> {
     let mut source = File::open(from).map_err(|e| open_failed("open", from, e))?;
     match fs::symlink_metadata(to) {

@@ -34,7 +34,8 @@ pub(super) struct DiskTableWriter {
     file: Arc<File>,
     direct: DirectIo,
     gathered: Gathered,
-    /// A write under way, at the same time as whoever appends goes on; its buffer comes back with it.
+    /// A write under way, at the same time as whoever appends goes on; its buffer comes back with
+    /// it.
     behind: Option<Background<(Gathered, Result<()>)>>,
     /// Bytes written or on their way: the offset of the next write.
     written: u64,
@@ -97,8 +98,8 @@ impl DiskTableWriter {
         }
     }
 
-    /// Writes what is gathered while the caller goes on. One write at a time: memory for more would be of
-    /// no use, the device is what is waited for.
+    /// Writes what is gathered while the caller goes on. One write at a time: memory for more would
+    /// be of no use, the device is what is waited for.
     fn write_behind(&mut self) -> Result<()> {
         let spare = self.catch_up()?.unwrap_or_else(Gathered::new);
         let mut full = std::mem::replace(&mut self.gathered, spare);
@@ -167,7 +168,8 @@ impl Gathered {
         let write = || file.write_all_at(bytes, offset);
         write()
             .or_else(|e| match Errno::from_io_error(&e) {
-                // A direct write that the process's limit cuts off inside a block is called invalid.
+                // A direct write that the process's limit cuts off inside a block is called
+                // invalid.
                 Some(Errno::INVAL) if offset + len as u64 > longest_file() => {
                     Err(Errno::FBIG.into())
                 }
@@ -304,7 +306,8 @@ mod tests {
         failed(result);
     }
 
-    /// Nothing told whether a table on a real disk is synced, and its name, nor that it is final when that fails (I4, I9).
+    /// Nothing told whether a table on a real disk is synced, and its name, nor that it is final
+    /// when that fails (I4, I9).
     #[test]
     fn a_table_that_cannot_be_synced_is_an_error_for_good() {
         let home = tempfile::tempdir().unwrap();

@@ -23,8 +23,8 @@ pub struct Unsynced {
 
 impl Faulty {
     /// What is not on the platter, in pieces: changes of names, then truncations and the parts of
-    /// writes that lie in one sector, of each file in the order in which they were made. What a failed
-    /// sync lost is not among them.
+    /// writes that lie in one sector, of each file in the order in which they were made. What a
+    /// failed sync lost is not among them.
     pub fn unsynced(&self) -> Vec<Unsynced> {
         let state = self.state.lock();
         let mut pieces = Vec::new();
@@ -47,8 +47,9 @@ impl Faulty {
         pieces
     }
 
-    /// The disk as a boot finds it if the power goes now and those pieces of [`Faulty::unsynced`] survive for
-    /// whose number `keeps` holds, without faults planned; capacities stay. This disk goes on.
+    /// The disk as a boot finds it if the power goes now and those pieces of [`Faulty::unsynced`]
+    /// survive for whose number `keeps` holds, without faults planned; capacities stay. This disk
+    /// goes on.
     #[must_use = "the disk after the crash is the returned one"]
     pub fn image(&self, mut keeps: impl FnMut(usize) -> bool) -> Faulty {
         Self::with(image(&mut self.state.lock(), &mut keeps))

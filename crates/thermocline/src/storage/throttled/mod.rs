@@ -172,8 +172,9 @@ mod tests {
         }
     }
 
-    /// A merge slept through each operation of its output, which the disk writes while the merge goes on: compactions to an
-    /// emulated disk took the time of their merging and that of their writes, one after the other.
+    /// A merge slept through each operation of its output, which the disk writes while the merge
+    /// goes on: compactions to an emulated disk took the time of their merging and that of their
+    /// writes, one after the other.
     #[test]
     fn a_table_is_written_behind_whoever_appends() {
         let bench = Bench::new(Limits {

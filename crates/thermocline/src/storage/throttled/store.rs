@@ -36,7 +36,8 @@ struct ThrottledWriter {
     inner: Box<dyn TableWriter>,
     device: Arc<Device>,
     gathered: Gathered,
-    /// When the device will have done the operation under way. There is one, while the next is gathered, as on the disk.
+    /// When the device will have done the operation under way. There is one, while the next is
+    /// gathered, as on the disk.
     behind: Duration,
 }
 

@@ -2,8 +2,9 @@
 
 use super::*;
 
-/// Filters of two bytes a key are decoded into memory of their own, and the indexes beside them kept the bytes
-/// that they had come in: such tables, all of RALT's among them, held their filters twice and counted them once.
+/// Filters of two bytes a key are decoded into memory of their own, and the indexes beside them
+/// kept the bytes that they had come in: such tables, all of RALT's among them, held their filters
+/// twice and counted them once.
 #[test]
 fn nothing_keeps_the_bytes_of_filters_that_were_copied() {
     let rows = simple(10_000, 100);
@@ -23,8 +24,9 @@ fn nothing_keeps_the_bytes_of_filters_that_were_copied() {
     }
 }
 
-/// The top-level index was in memory beside every budget. It has a key in full for each partition: where keys are
-/// long and share most of what they have, a store's tables took as much memory as disk, and no metric said so.
+/// The top-level index was in memory beside every budget. It has a key in full for each partition:
+/// where keys are long and share most of what they have, a store's tables took as much memory as
+/// disk, and no metric said so.
 #[test]
 fn the_top_level_index_is_charged_whether_it_has_room_or_not() {
     let fixture = Fixture::new(options(4096), 0, 1 << 20);
@@ -38,9 +40,10 @@ fn the_top_level_index_is_charged_whether_it_has_room_or_not() {
     assert_eq!((fixture.pins.taken(), fixture.pins.refused()), (0, 0));
 }
 
-/// A table was asked once, when it was opened, whether its partitions might stay in memory. The tables that a compaction
-/// writes are opened while its inputs have their room still, and a reader may keep those for long: once they
-/// were gone, lookups went on reading filters and indexes beside a budget of which half was free.
+/// A table was asked once, when it was opened, whether its partitions might stay in memory. The
+/// tables that a compaction writes are opened while its inputs have their room still, and a reader
+/// may keep those for long: once they were gone, lookups went on reading filters and indexes beside
+/// a budget of which half was free.
 #[test]
 fn a_table_that_found_no_room_has_some_once_others_are_gone() {
     let rows = simple(20_000, 100);

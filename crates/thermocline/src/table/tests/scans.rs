@@ -38,8 +38,9 @@ fn compactions_read_in_few_large_reads_and_leave_the_cache_alone() {
     assert_eq!(fixture.cache.used_bytes(), 0);
 }
 
-/// How far a read may go was looked up in the indexes of the partitions ahead, which nothing kept: a compaction read each index that is
-/// not pinned three times, twice while its next read waited to be begun, and three times as many indexes as data.
+/// How far a read may go was looked up in the indexes of the partitions ahead, which nothing kept:
+/// a compaction read each index that is not pinned three times, twice while its next read waited to
+/// be begun, and three times as many indexes as data.
 #[test]
 fn compactions_read_each_index_once_where_it_is_not_pinned() {
     let rows = simple(20_000, 100);
@@ -58,8 +59,8 @@ fn compactions_read_each_index_once_where_it_is_not_pinned() {
     );
 }
 
-/// The helping threads are the process's: other tests may keep all of them busy for a moment, and a scan then
-/// reads when it comes there.
+/// The helping threads are the process's: other tests may keep all of them busy for a moment, and a
+/// scan then reads when it comes there.
 #[test]
 fn a_scan_to_the_end_has_its_next_read_begun_while_it_goes_through_the_last() {
     let rows = simple(20_000, 100);
@@ -152,8 +153,8 @@ fn a_users_scan_reads_ahead_more_and_more() {
     assert!(u64::from(iter.trace().device_reads[0]) < blocks / 10);
 }
 
-/// A scan that was to leave the block cache to others put into it whatever it found in the flash cache below: of a set that memory is too small
-/// for, that was nearly all that it read.
+/// A scan that was to leave the block cache to others put into it whatever it found in the flash
+/// cache below: of a set that memory is too small for, that was nearly all that it read.
 #[test]
 fn a_scan_that_leaves_the_cache_alone_brings_nothing_up_from_flash() {
     let rows = simple(5_000, 100);
@@ -185,8 +186,8 @@ fn a_scan_that_leaves_the_cache_alone_brings_nothing_up_from_flash() {
     );
 }
 
-/// A page of a scan leaves its last block in the cache, where the next page begins: it read the rest block by block, sixteen times
-/// as many reads of a slow disk.
+/// A page of a scan leaves its last block in the cache, where the next page begins: it read the
+/// rest block by block, sixteen times as many reads of a slow disk.
 #[test]
 fn a_scan_that_begins_in_a_cached_block_reads_ahead_all_the_same() {
     let rows = simple(20_000, 100);
@@ -199,8 +200,8 @@ fn a_scan_that_begins_in_a_cached_block_reads_ahead_all_the_same() {
     assert!(u64::from(iter.trace().device_reads[0]) < blocks / 10);
 }
 
-/// The index of the next partition was read to see how far a read may go, and an error of that was one of the scan: it failed up
-/// to 256 KiB before the first record that was lost.
+/// The index of the next partition was read to see how far a read may go, and an error of that was
+/// one of the scan: it failed up to 256 KiB before the first record that was lost.
 #[test]
 fn a_damaged_index_costs_a_users_scan_no_record_before_it() {
     let rows = simple(20_000, 100);
@@ -224,8 +225,8 @@ fn a_damaged_index_costs_a_users_scan_no_record_before_it() {
     assert_eq!(seen, rows[..intact]);
 }
 
-/// Many blocks are read at once, and one sector among them that could not be read was an error of the first: a scan
-/// failed up to 256 KiB before the first record that was lost.
+/// Many blocks are read at once, and one sector among them that could not be read was an error of
+/// the first: a scan failed up to 256 KiB before the first record that was lost.
 #[test]
 fn an_unreadable_sector_costs_a_users_scan_no_record_before_it() {
     let rows = simple(20_000, 100);

@@ -18,9 +18,10 @@ fn reads_of_its_partition_fail(table: &Table, rows: &[Row], is_expected: impl Fn
     assert!(refused > 0 && found > 2 * refused, "{found}, {refused}");
 }
 
-/// Filters and indexes that may be held in memory are read all at once: with one of them damaged nothing of the table could be read,
-/// by compactions neither, which use no filters and would have made a table of the same records without the
-/// damage. Of a table in L0 that stopped the store's writers.
+/// Filters and indexes that may be held in memory are read all at once: with one of them damaged
+/// nothing of the table could be read, by compactions neither, which use no filters and would have
+/// made a table of the same records without the damage. Of a table in L0 that stopped the store's
+/// writers.
 #[test]
 fn a_damaged_filter_costs_the_reads_of_its_partition() {
     let rows = simple(20_000, 100);
@@ -41,9 +42,11 @@ fn a_damaged_filter_costs_the_reads_of_its_partition() {
     assert!(table.load().is_err() && table.verify().is_err());
 }
 
-/// Filters and indexes are read all at once. Damage of one of them was an error of those alone who needed it, but a sector that could
-/// not be read, which is no damage by its error, was one of every read of the table, those of compactions included. When each was read by
-/// itself, the table kept the room of all: other tables found none, and the metrics told of memory that nothing was in.
+/// Filters and indexes are read all at once. Damage of one of them was an error of those alone who
+/// needed it, but a sector that could not be read, which is no damage by its error, was one of
+/// every read of the table, those of compactions included. When each was read by itself, the table
+/// kept the room of all: other tables found none, and the metrics told of memory that nothing was
+/// in.
 #[test]
 fn an_unreadable_filter_costs_the_reads_of_its_partition() {
     let rows = simple(20_000, 100);
@@ -58,8 +61,8 @@ fn an_unreadable_filter_costs_the_reads_of_its_partition() {
     assert_eq!(fixture.pins.taken(), table.top.memory());
 }
 
-/// The end of the file is read at once, of a small table filters and index with it. Where one sector of that could not be
-/// read, the table could not be opened, and with it the store.
+/// The end of the file is read at once, of a small table filters and index with it. Where one
+/// sector of that could not be read, the table could not be opened, and with it the store.
 #[test]
 fn an_unreadable_filter_beside_the_footer_keeps_no_table_from_opening() {
     let rows = simple(100, 100);

@@ -157,8 +157,9 @@ fn a_log_shorter_than_the_tables_is_damage() {
     assert_eq!(replay(&short, Strict, 3).unwrap().0, [1, 2, 4]);
 }
 
-/// What is flushed says that the log may begin with a later segment. The first one, cut down to less than a record, passed for
-/// one that was given up, and what it held of keyspaces that were not flushed was gone.
+/// What is flushed says that the log may begin with a later segment. The first one, cut down to
+/// less than a record, passed for one that was given up, and what it held of keyspaces that were
+/// not flushed was gone.
 #[test]
 fn a_first_segment_that_is_there_in_part_is_damage() {
     for has_newer in [true, false] {
@@ -182,7 +183,8 @@ fn a_first_segment_that_is_there_in_part_is_damage() {
     }
 }
 
-/// The gap is written down in the next segment; until that is begun, what was found says that it is known.
+/// The gap is written down in the next segment; until that is begun, what was found says that it is
+/// known.
 #[test]
 fn a_loss_that_was_given_up_is_no_damage_before_the_next_segment_is_begun() {
     let store = TestStore::new();

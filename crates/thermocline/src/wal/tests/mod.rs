@@ -227,7 +227,8 @@ fn obsolete_segments_go_oldest_first_and_the_retention_stays() {
     assert_eq!(store.names(), [name(3), name(4), name(5)]);
 }
 
-/// The retention was counted in bytes alone: of short segments it kept as many as it has bytes for, each a file.
+/// The retention was counted in bytes alone: of short segments it kept as many as it has bytes for,
+/// each a file.
 #[test]
 fn the_retention_keeps_so_many_segments_at_most() {
     let store = TestStore::new();

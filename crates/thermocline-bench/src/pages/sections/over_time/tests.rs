@@ -132,7 +132,8 @@ fn devices_by_activity_are_rates() {
     );
 }
 
-/// Warm-ups were not recorded: then figure 14, which is of how hit rates rise, began where they had risen.
+/// Warm-ups were not recorded: then figure 14, which is of how hit rates rise, began where they had
+/// risen.
 #[test]
 fn figure_14_begins_with_the_warm_up_of_those_that_recorded_it() {
     let mut cells = [
@@ -168,8 +169,8 @@ fn figure_14_begins_with_the_warm_up_of_those_that_recorded_it() {
     assert_eq!(reads.table.rows[1], ["0", "150 B/s"]);
 }
 
-/// The note said that some runs had not recorded their warm-up, and not which: a line from second 0 on looked as if there had
-/// been none.
+/// The note said that some runs had not recorded their warm-up, and not which: a line from second 0
+/// on looked as if there had been none.
 #[test]
 fn those_whose_warm_up_was_not_recorded_are_named() {
     let engines = ["hotrap", "rocksdb", "leveled"];
@@ -189,7 +190,8 @@ fn those_whose_warm_up_was_not_recorded_are_named() {
     assert_eq!(missing(&cells), [line]);
 }
 
-/// All that RocksDB does on two devices was one line: what its clients read could not be told from compactions.
+/// All that RocksDB does on two devices was one line: what its clients read could not be told from
+/// compactions.
 #[test]
 fn reads_of_what_is_not_attributed_are_a_line_of_their_own() {
     let mut one = cell("rocksdb", "uniform", &[10.0]);

@@ -23,8 +23,9 @@ fn on_fast(keyspace: &Keyspace) -> u64 {
     keyspace.tree().bytes_down_to_f()
 }
 
-/// Each keyspace may keep a few tables of L0 for ever, and nothing that makes room touched those: of some forty that nobody wrote to any
-/// more the fast tier was full, and nothing was promoted again.
+/// Each keyspace may keep a few tables of L0 for ever, and nothing that makes room touched those:
+/// of some forty that nobody wrote to any more the fast tier was full, and nothing was promoted
+/// again.
 #[test]
 fn idle_keyspaces_give_way_to_what_is_hot() {
     let scene = Scene::with_old(&KEYS);
@@ -50,7 +51,8 @@ fn idle_keyspaces_give_way_to_what_is_hot() {
     }
 }
 
-/// Where all room had gone to idle keyspaces, tables with hot records went down before any of theirs.
+/// Where all room had gone to idle keyspaces, tables with hot records went down before any of
+/// theirs.
 #[test]
 fn idle_keyspaces_give_way_before_hot_tables_do() {
     let mut options = options();
@@ -74,8 +76,8 @@ fn idle_keyspaces_give_way_before_hot_tables_do() {
     assert_eq!(on_last_fast(&scene), hot);
 }
 
-/// All that was on the fast tier lay above the last fast level, each in a level within its target: nothing could go down, and a
-/// writer was told of a tier without room.
+/// All that was on the fast tier lay above the last fast level, each in a level within its target:
+/// nothing could go down, and a writer was told of a tier without room.
 #[test]
 fn all_levels_give_way_to_a_writer() {
     let scene = Scene::new();
@@ -88,7 +90,8 @@ fn all_levels_give_way_to_a_writer() {
     assert_eq!(idle.get([7]).unwrap().map(|value| value.len()), Some(500));
 }
 
-/// It goes to the slow tier with what it meets there, where nothing can move and the fast one has no room.
+/// It goes to the slow tier with what it meets there, where nothing can move and the fast one has
+/// no room.
 #[test]
 fn a_table_over_what_was_spilled_gives_way_without_room() {
     let scene = Scene::new();
@@ -107,8 +110,9 @@ fn a_table_over_what_was_spilled_gives_way_without_room() {
     assert_eq!(scene.get("k07").as_deref(), Some("newer"));
 }
 
-/// What a compaction brings down stays until it has ended. It was counted as what could go for it: so a compaction of all of a large L0 had all
-/// of the last fast level sent down, and then no room all the same.
+/// What a compaction brings down stays until it has ended. It was counted as what could go for it:
+/// so a compaction of all of a large L0 had all of the last fast level sent down, and then no room
+/// all the same.
 #[test]
 fn nothing_goes_down_for_a_compaction_that_can_never_have_room() {
     let scene = Scene::new();
@@ -133,8 +137,8 @@ fn nothing_goes_down_for_a_compaction_that_can_never_have_room() {
     assert!(scene.tree().version().levels[0].tables.is_empty());
 }
 
-/// All of a large L0 was to be compacted first; as that could never have room it went to the slow tier whole, where a part of it only
-/// wanted a table of the last fast level to go.
+/// All of a large L0 was to be compacted first; as that could never have room it went to the slow
+/// tier whole, where a part of it only wanted a table of the last fast level to go.
 #[test]
 fn a_large_l0_that_can_have_no_room_does_not_stand_for_its_part() {
     let scene = Scene::new();
@@ -156,8 +160,8 @@ fn a_large_l0_that_can_have_no_room_does_not_stand_for_its_part() {
     assert!(on_last_fast(&scene).len() < before.len());
 }
 
-/// What was written to the slow tier for want of room stayed there until its keys were written again: of levels down to f nothing is
-/// promoted, however often it is read.
+/// What was written to the slow tier for want of room stayed there until its keys were written
+/// again: of levels down to f nothing is promoted, however often it is read.
 #[test]
 fn what_was_spilled_comes_up_once_there_is_room() {
     for level in [0, 1, F] {
@@ -172,7 +176,8 @@ fn what_was_spilled_comes_up_once_there_is_room() {
     }
 }
 
-/// It waited there for room to spare, which where much is hot there is none of, and no read of it promoted anything.
+/// It waited there for room to spare, which where much is hot there is none of, and no read of it
+/// promoted anything.
 #[test]
 fn what_was_spilled_is_promoted_where_there_is_no_room_to_spare() {
     for level in [1, F] {

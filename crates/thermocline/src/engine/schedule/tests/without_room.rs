@@ -9,7 +9,8 @@ use crate::version::MAX_LEVELS;
 /// A level of the slow tier that is not in use.
 const LOW: usize = SLOW - 1;
 
-/// Brings a table of ten records down to `level`, with a delete among them that hides nothing: a snapshot needed it on the way.
+/// Brings a table of ten records down to `level`, with a delete among them that hides nothing: a
+/// snapshot needed it on the way.
 fn with_a_delete_on(level: usize, scene: &Scene) -> FileId {
     let snapshot = scene.db.snapshot();
     scene.put_all(&KEYS, "new");
@@ -23,8 +24,9 @@ fn with_a_delete_on(level: usize, scene: &Scene) -> FileId {
     table.expect("it has moved").meta.id
 }
 
-/// A table whose deletes hide nothing any more is written anew on its way down. Where there was no room for that, tables of the last fast level were
-/// sent to the slow disk for it, or it went there itself, though it could move for nothing.
+/// A table whose deletes hide nothing any more is written anew on its way down. Where there was no
+/// room for that, tables of the last fast level were sent to the slow disk for it, or it went there
+/// itself, though it could move for nothing.
 #[test]
 fn a_table_moves_as_it_is_where_there_is_no_room_to_drop_its_deletes() {
     let scene = Scene::new();
@@ -63,8 +65,8 @@ fn the_oldest_table_of_l0_moves_as_it_is_where_there_is_no_room_for_all() {
     assert_eq!(scene.tree().bytes_on(1), [0; MAX_LEVELS], "the slow tier");
 }
 
-/// A table of the last fast level was written to the slow disk, of which it never came up again, only for its delete to go: a reader held the
-/// room that it would have taken on the fast one.
+/// A table of the last fast level was written to the slow disk, of which it never came up again,
+/// only for its delete to go: a reader held the room that it would have taken on the fast one.
 #[test]
 fn compacting_a_range_leaves_what_has_no_room_to_be_written_anew() {
     let scene = Scene::new();
@@ -92,8 +94,9 @@ fn compacting_a_range_leaves_what_has_no_room_to_be_written_anew() {
     assert_eq!(scene.tree().bytes_on(1)[F], 0, "on the slow tier");
 }
 
-/// A store with a table of [`LOW`] that is to go down, a table on the last fast level that meets nothing, and less room on the slow tier than the
-/// compaction of the former wants, but enough for the latter.
+/// A store with a table of [`LOW`] that is to go down, a table on the last fast level that meets
+/// nothing, and less room on the slow tier than the compaction of the former wants, but enough for
+/// the latter.
 fn with_full_slow_tier() -> (Scene, Reservation) {
     let mut options = options();
     options.tiers[1].capacity = 64 << 20;
@@ -118,8 +121,9 @@ fn with_full_slow_tier() -> (Scene, Reservation) {
     (scene, taken)
 }
 
-/// A compaction below f that lacked room on the slow tier had tables of the last fast level sent down, onto the tier that was full: one after the other,
-/// until not even those had room, or none was left.
+/// A compaction below f that lacked room on the slow tier had tables of the last fast level sent
+/// down, onto the tier that was full: one after the other, until not even those had room, or none
+/// was left.
 #[test]
 fn a_compaction_without_room_on_the_slow_tier_sends_nothing_there() {
     let (scene, _taken) = with_full_slow_tier();
@@ -139,7 +143,8 @@ fn a_compaction_without_room_on_the_slow_tier_sends_nothing_there() {
     assert_eq!(on_last_fast(&scene), before);
 }
 
-/// Only the most urgent of those without room had any made. One that no crossing helps would have kept the others from it.
+/// Only the most urgent of those without room had any made. One that no crossing helps would have
+/// kept the others from it.
 #[test]
 fn a_compaction_without_room_on_the_slow_tier_keeps_none_from_making_room_on_the_fast_one() {
     let (scene, _taken) = with_full_slow_tier();

@@ -68,7 +68,8 @@ fn a_hot_table_goes_down_before_a_cold_one_that_meets_much() {
     assert_eq!(picked(F, &met(4 * MIB), hot), "hot");
 }
 
-/// Estimates of what is hot may come to more than the table: that makes none worse than one that is hot as a whole.
+/// Estimates of what is hot may come to more than the table: that makes none worse than one that is
+/// hot as a whole.
 #[test]
 fn where_all_is_hot_the_oldest_table_goes_down() {
     let [a, b] = [(F, "a", MIB, 0), (F, "b", MIB, 0)];

@@ -119,13 +119,15 @@ impl Plan {
         Ok(())
     }
 
-    /// A log without a gap holds every write from its beginning on: replayed as a whole it is right, and
-    /// gives back what damaged tables lost. One that is cut, now or by an earlier recovery, must not put an older
-    /// version on top of what tables hold (I1): of a keyspace, what is older than its newest table is skipped.
+    /// A log without a gap holds every write from its beginning on: replayed as a whole it is
+    /// right, and gives back what damaged tables lost. One that is cut, now or by an earlier
+    /// recovery, must not put an older version on top of what tables hold (I1): of a keyspace, what
+    /// is older than its newest table is skipped.
     ///
-    /// The whole of it is what comes behind its beginning. A keyspace said to be flushed through less than that would have
-    /// tables for which neither this number nor the log accounts, and any output of a later job that a crash cuts short
-    /// would pass for a table that an edit had named (`was_named`).
+    /// The whole of it is what comes behind its beginning. A keyspace said to be flushed through
+    /// less than that would have tables for which neither this number nor the log accounts, and any
+    /// output of a later job that a crash cuts short would pass for a table that an edit had named
+    /// (`was_named`).
     fn decide_what_is_replayed(
         &mut self,
         newest: &BTreeMap<KeyspaceId, SeqNo>,

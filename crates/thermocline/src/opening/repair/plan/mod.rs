@@ -1,5 +1,5 @@
-//! What a repair is going to do: which tables stay, which are written anew, what the log still gives, and
-//! what is lost.
+//! What a repair is going to do: which tables stay, which are written anew, what the log still
+//! gives, and what is lost.
 
 mod log;
 mod rebuilt;
@@ -68,7 +68,8 @@ impl Plan {
     /// Looks at every table and at the log. Changes nothing.
     ///
     /// # Errors
-    /// [`Error::InvalidOption`] where a tier is missing among `tiers`; [`Error::FormatVersion`]; I/O errors.
+    /// [`Error::InvalidOption`] where a tier is missing among `tiers`; [`Error::FormatVersion`];
+    /// I/O errors.
     pub(super) fn new(
         builder: &DbBuilder,
         sizes: &Resolved,
@@ -236,7 +237,8 @@ impl Plan {
         self.shape.next_file = self.shape.next_file.max(u64::from(id) + 1);
     }
 
-    /// `name`, or where there is none, or another keyspace has it, one that is made up for keyspace `id`.
+    /// `name`, or where there is none, or another keyspace has it, one that is made up for keyspace
+    /// `id`.
     fn free_name(&self, id: KeyspaceId, name: Bytes) -> Bytes {
         let is_taken = |name: &[u8]| {
             let mut others = self.shape.keyspaces.values();

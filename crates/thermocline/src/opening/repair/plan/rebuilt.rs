@@ -27,7 +27,8 @@ impl Plan {
     /// The tables decide, with what can be read of edits: each keyspace becomes one run.
     ///
     /// # Errors
-    /// [`Error::InvalidOption`] where a tier is missing among `tiers`, as far as anything tells; I/O errors.
+    /// [`Error::InvalidOption`] where a tier is missing among `tiers`, as far as anything tells;
+    /// I/O errors.
     pub(super) fn rebuild(
         &mut self,
         builder: &DbBuilder,
@@ -35,8 +36,8 @@ impl Plan {
         tiers: &[Arc<Tier>],
         evidence: &Evidence,
     ) -> Result<()> {
-        // Edits that are lost may have named tables of a tier that was left out. Without them the next opening would take
-        // those for orphans.
+        // Edits that are lost may have named tables of a tier that was left out. Without them the
+        // next opening would take those for orphans.
         check_not_alone(&builder.options, &*builder.medium_of(0))?;
         if evidence.manifest.is_none() {
             self.problems
@@ -167,7 +168,8 @@ impl Plan {
             self.shape.last_seq = self.shape.last_seq.max(edit.last_seq.unwrap_or(0));
             self.shape.placed_by = edit.placed_by.or(self.shape.placed_by);
         }
-        // A name is given anew only once the keyspace that had it is dropped, by an edit that cannot be read then: the newest has it.
+        // A name is given anew only once the keyspace that had it is dropped, by an edit that
+        // cannot be read then: the newest has it.
         for (id, keyspace) in std::mem::take(&mut self.shape.keyspaces).into_iter().rev() {
             let name = self.free_name(id, keyspace.name);
             let keyspace = KeyspaceMeta { name, ..keyspace };

@@ -82,7 +82,8 @@ impl Plan {
         self.tables_aside.push((usize::from(found_on), meta.id));
     }
 
-    /// Counts tables as lost that cannot be read and that no edit names, where one [may have named them](may_have_been_named).
+    /// Counts tables as lost that cannot be read and that no edit names, where one [may have named
+    /// them](may_have_been_named).
     pub(super) fn give_up_unreadable_tables(&mut self, evidence: &Evidence, log: &Recovered) {
         let Some(manifest) = &evidence.manifest else {
             return;
@@ -107,8 +108,8 @@ impl Plan {
     }
 }
 
-/// Whether edits are missing at the end of a manifest that reads as a whole: it ends early, and so does
-/// one that a crash cut short.
+/// Whether edits are missing at the end of a manifest that reads as a whole: it ends early, and so
+/// does one that a crash cut short.
 pub(super) fn lost_an_edit(
     manifest: &ReadManifest,
     evidence: &Evidence,

@@ -9,8 +9,8 @@ use crate::tier::copy_number;
 
 const RECORDS: usize = 600;
 
-/// A store with all of its records in tables of the slow tier, whose reads come from the device, and of which nothing
-/// is promoted.
+/// A store with all of its records in tables of the slow tier, whose reads come from the device,
+/// and of which nothing is promoted.
 struct Cold {
     scene: Scene,
     disk: Faulty,
@@ -179,13 +179,13 @@ fn a_copy_that_is_being_read_goes_with_the_end_of_that_read() {
     drop(held);
 }
 
-/// All blocks of a round took the copies that they were to be read from before the first was read, and kept them until the last had
-/// come from the slow tier, of many keys for half a minute. Whoever claimed the room meanwhile was given it, and the copies
-/// lay in it all the same (I8).
+/// All blocks of a round took the copies that they were to be read from before the first was read,
+/// and kept them until the last had come from the slow tier, of many keys for half a minute.
+/// Whoever claimed the room meanwhile was given it, and the copies lay in it all the same (I8).
 #[test]
 fn many_keys_keep_no_copies_but_those_that_are_being_read() {
-    // The last two batches are of the level that has copies: those on the fast tier, and the rest. Before the former, which is
-    // the slow tier's then, and behind it.
+    // The last two batches are of the level that has copies: those on the fast tier, and the rest.
+    // Before the former, which is the slow tier's then, and behind it.
     for from_end in [2, 1] {
         let cold = Cold::with_copies();
         let table = Arc::clone(&cold.scene.tree().pin().version.levels[SLOW].tables[7]);
@@ -242,8 +242,8 @@ fn room_that_is_claimed_now_and_then_holds_no_copies() {
     assert!(cold.copied() > 0);
 }
 
-/// The room that a copy is written into is not the copy's: it was given back with the next part of it only, and with its
-/// file on the device until then.
+/// The room that a copy is written into is not the copy's: it was given back with the next part of
+/// it only, and with its file on the device until then.
 #[test]
 fn room_that_is_claimed_while_a_copy_is_written_is_left() {
     let cold = Cold::new();
@@ -340,8 +340,9 @@ fn closing_leaves_no_copies() {
     assert_eq!(cold.files().len(), 0);
 }
 
-/// A copy that was being read when the store was closed was removed with the end of that read, without the locks: the directory was
-/// nobody's by then, or another store's, whose copy of the same number went (I4).
+/// A copy that was being read when the store was closed was removed with the end of that read,
+/// without the locks: the directory was nobody's by then, or another store's, whose copy of the
+/// same number went (I4).
 #[test]
 fn a_copy_that_is_being_read_at_the_closing_is_left_to_the_next_opening() {
     let cold = Cold::with_copies();
@@ -415,7 +416,8 @@ fn a_disk_that_takes_no_copy_is_asked_again_a_span_later() {
     assert!(cold.copied() > 0);
 }
 
-/// A copy was synced like a table: a device on which that failed ended writing, though nobody would have missed the copy.
+/// A copy was synced like a table: a device on which that failed ended writing, though nobody would
+/// have missed the copy.
 #[test]
 fn nothing_of_a_copy_is_synced() {
     let cold = Cold::new();
@@ -435,8 +437,8 @@ fn fill_device(disk: &Faulty, spare: u64) {
     disk.capacity(Path::new("/fast"), bytes_of(&used) + spare);
 }
 
-/// A capacity says what may be used, not what the device has. Where it had less, copies filled it, and nobody who found no
-/// room had them taken away: flushes failed for ever.
+/// A capacity says what may be used, not what the device has. Where it had less, copies filled it,
+/// and nobody who found no room had them taken away: flushes failed for ever.
 #[test]
 fn copies_go_where_the_device_has_less_room_than_the_capacity() {
     type Write = fn(&Cold);
@@ -466,8 +468,8 @@ fn copies_go_where_the_device_has_less_room_than_the_capacity() {
     }
 }
 
-/// Access records lie on a tier of their own with no copies. While a store was only read, and copies filled the device, nothing
-/// was learnt of its reads any more.
+/// Access records lie on a tier of their own with no copies. While a store was only read, and
+/// copies filled the device, nothing was learnt of its reads any more.
 #[test]
 fn copies_go_where_access_records_find_no_room() {
     let cold = Cold::with_copies();
@@ -480,8 +482,8 @@ fn copies_go_where_access_records_find_no_room() {
     assert_eq!((cold.copied(), cold.files().len()), (0, 0));
 }
 
-/// A flush is tried again as long as copies go for it: with one that could not be removed that was for ever, and nobody heard
-/// that the device was full.
+/// A flush is tried again as long as copies go for it: with one that could not be removed that was
+/// for ever, and nobody heard that the device was full.
 #[test]
 fn copies_that_cannot_be_removed_are_given_up_in_vain_once() {
     let cold = Cold::with_copies();
@@ -499,8 +501,8 @@ fn copies_that_cannot_be_removed_are_given_up_in_vain_once() {
     cold.scene.db.flush().unwrap();
 }
 
-/// The manifest that an opening begins found no room on a device that copies had filled, and they were to be removed only
-/// behind it.
+/// The manifest that an opening begins found no room on a device that copies had filled, and they
+/// were to be removed only behind it.
 #[test]
 fn an_opening_has_the_room_of_the_copies_that_a_crash_left() {
     let cold = Cold::with_copies();

@@ -99,7 +99,8 @@ impl PromotionCache {
 
     /// Removes the record of `key`, if it is still there. Of several who remove one, one gets it.
     pub(crate) fn remove(&self, key: &[u8]) -> Option<Arc<Promoted>> {
-        // Not by the map's `remove`: that (crossbeam-skiplist 0.1.3) gives the entry to each of several.
+        // Not by the map's `remove`: that (crossbeam-skiplist 0.1.3) gives the entry to each of
+        // several.
         let entry = self.records.get(key)?;
         if !entry.remove() {
             return None;
@@ -113,8 +114,8 @@ impl PromotionCache {
     /// Removes and gives back every record with a `wanted` key in `range`, in key order.
     pub(super) fn take(&self, range: &KeyRange, wanted: impl Fn(&[u8]) -> bool) -> Taken {
         let mut taken = Taken::new();
-        // Entry by entry, not by the map's `range`: that (crossbeam-skiplist 0.1.3) keeps a reference to
-        // each entry that it passes, and none of them is ever freed.
+        // Entry by entry, not by the map's `range`: that (crossbeam-skiplist 0.1.3) keeps a
+        // reference to each entry that it passes, and none of them is ever freed.
         let mut next = self.records.lower_bound(Bound::Included(&range.first));
         while let Some(entry) = next.filter(|entry| *entry.key() <= range.last) {
             next = entry.next();
@@ -137,7 +138,8 @@ impl PromotionCache {
             .collect()
     }
 
-    /// Takes every record out, and tells `left` of each: its key, its value's length, and the reads that it answered.
+    /// Takes every record out, and tells `left` of each: its key, its value's length, and the reads
+    /// that it answered.
     pub(crate) fn take_all(&self, mut left: impl FnMut(&[u8], usize, u32)) {
         for (key, _) in self.all() {
             if let Some(promoted) = self.remove(&key) {
@@ -167,9 +169,10 @@ mod tests {
         }
     }
 
-    /// A promotion and a crossing that took a record out at the same moment both got it. Its bytes were taken off twice, and where
-    /// the cache was nearly empty then, it counted as full from there on: nothing was promoted any more, and the last fast level was
-    /// sent down table by table.
+    /// A promotion and a crossing that took a record out at the same moment both got it. Its bytes
+    /// were taken off twice, and where the cache was nearly empty then, it counted as full from
+    /// there on: nothing was promoted any more, and the last fast level was sent down table by
+    /// table.
     #[test]
     fn of_two_who_remove_a_record_one_gets_it() {
         const RECORDS: u32 = 100_000;
@@ -191,7 +194,8 @@ mod tests {
         assert_eq!((removed, cache.bytes()), (RECORDS as usize, 0));
     }
 
-    /// Of readers who found a record below level f at the same time the first was counted, and none of the others.
+    /// Of readers who found a record below level f at the same time the first was counted, and none
+    /// of the others.
     #[test]
     fn every_reader_who_brings_a_record_counts() {
         let cache = PromotionCache::default();

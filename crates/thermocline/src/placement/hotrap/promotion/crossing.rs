@@ -15,8 +15,8 @@ use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 
 impl HotRap {
-    /// Claims the keys of the crossing `plan`, whose number is `job`, and takes their records out of
-    /// the promotion caches (I6). The hot ones come back, to join the merge; the others are
+    /// Claims the keys of the crossing `plan`, whose number is `job`, and takes their records out
+    /// of the promotion caches (I6). The hot ones come back, to join the merge; the others are
     /// dropped.
     pub(crate) fn claim_crossing(
         &self,
@@ -46,7 +46,8 @@ impl HotRap {
                 self.promotions.dropped_cold.fetch_add(1, Ordering::Relaxed);
             }
             self.log_access(engine, tree.id, key, promoted.value.len(), promoted.reads());
-            // Where nothing of the crossing stays on the fast tier the hot ones are dropped, too, for want of room.
+            // Where nothing of the crossing stays on the fast tier the hot ones are dropped, too,
+            // for want of room.
             hot && joins
         });
         Joining::new(hot.collect::<Vec<(Bytes, Arc<Promoted>)>>())
@@ -59,8 +60,9 @@ impl HotRap {
         }
     }
 
-    /// Whether a record that was read from the slow tier is worth promoting. To be asked before what the promotion cache has counted
-    /// is logged: the read that brought the record is taken for one that RALT does not know of.
+    /// Whether a record that was read from the slow tier is worth promoting. To be asked before
+    /// what the promotion cache has counted is logged: the read that brought the record is taken
+    /// for one that RALT does not know of.
     pub(super) fn is_hot(&self, tree: &Tree, key: &[u8]) -> bool {
         // An empty fast tier helps nobody: while it has room, or nothing was ever forgotten, what
         // was read is as good as hot.

@@ -54,9 +54,9 @@ impl Job for PromotionJob {
         self.has_ended = true;
         self.tree.placed.promoting.store(false, Ordering::Release);
         self.engine.after_change();
-        // This cache, rid of what is cold, or the next one may have filled meanwhile, or the compaction may have ended that this
-        // one waits for. Who filled it, and that compaction, found the flag set; and it takes nothing more, so nobody would
-        // come who finds it unset.
+        // This cache, rid of what is cold, or the next one may have filled meanwhile, or the
+        // compaction may have ended that this one waits for. Who filled it, and that compaction,
+        // found the flag set; and it takes nothing more, so nobody would come who finds it unset.
         let has_ended = waits && !self.engine.is_compacting();
         let is_full = matches!(promoted, Ok(Promotion::Done))
             && self.hotrap.is_to_be_flushed(&self.engine, &self.tree);
@@ -95,10 +95,11 @@ impl HotRap {
         engine.spawn(Lane::Hotness, Activity::Promotion, job);
     }
 
-    /// Bytes at which the promotion cache of `tree` is full: its part of half a table's. There are two caches at
-    /// times, a frozen one and the next, and L0 is content with small tables.
+    /// Bytes at which the promotion cache of `tree` is full: its part of half a table's. There are
+    /// two caches at times, a frozen one and the next, and L0 is content with small tables.
     pub(crate) fn promotion_capacity(&self, engine: &Engine, tree: &Tree) -> u64 {
-        // What holds nothing is not full: of very many keyspaces the share of a small one comes to nothing.
+        // What holds nothing is not full: of very many keyspaces the share of a small one comes to
+        // nothing.
         tree.placed
             .promotion_share
             .of(engine.sizes.table_size / 2)
@@ -154,8 +155,8 @@ impl HotRap {
             frozen.abandon(tree);
         }
         for (key, _) in &records {
-            // What a crossing took out meanwhile, it has logged. Who still reads by an earlier superversion finds
-            // the record on the slow tier that it pins (I6).
+            // What a crossing took out meanwhile, it has logged. Who still reads by an earlier
+            // superversion finds the record on the slow tier that it pins (I6).
             if let Some(promoted) = frozen.cache.remove(key) {
                 self.log_access(engine, tree.id, key, promoted.value.len(), promoted.reads());
             }
@@ -184,8 +185,8 @@ impl HotRap {
         }
     }
 
-    /// Empties every full cache that no promotion is under way for: the room that it waits for was not made, nobody else will
-    /// come, and as long as it is full it takes nothing.
+    /// Empties every full cache that no promotion is under way for: the room that it waits for was
+    /// not made, nobody else will come, and as long as it is full it takes nothing.
     pub(crate) fn give_up_promotions(&self, engine: &Engine) {
         for tree in engine.all_trees() {
             let is_full =

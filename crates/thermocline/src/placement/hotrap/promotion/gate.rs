@@ -98,7 +98,8 @@ impl State {
 }
 
 impl PromotionGate {
-    /// What readers see of it now. The caller publishes it in a superversion, under the tree's lock.
+    /// What readers see of it now. The caller publishes it in a superversion, under the tree's
+    /// lock.
     pub(crate) fn view(&self) -> PromotionView {
         self.state.lock().view()
     }
@@ -151,9 +152,9 @@ impl PromotionGate {
     /// superversion are refused. `publish` stores the new superversion before anyone can be
     /// admitted.
     ///
-    /// What was admitted meanwhile and `brought` up to level f comes back, out of every cache. Left there it would lie
-    /// nowhere below, so that a deletion that reaches level f would find nothing to delete there, be dropped,
-    /// and leave the record to be found (I1, I6).
+    /// What was admitted meanwhile and `brought` up to level f comes back, out of every cache. Left
+    /// there it would lie nowhere below, so that a deletion that reaches level f would find nothing
+    /// to delete there, be dropped, and leave the record to be found (I1, I6).
     #[must_use]
     pub(crate) fn install(
         &self,

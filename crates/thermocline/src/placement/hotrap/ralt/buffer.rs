@@ -230,8 +230,8 @@ impl Buffers {
         chunks
     }
 
-    /// Brings back what could not be flushed for want of space. What came in meanwhile waits behind it, and
-    /// is dropped where that is too much: the more a flush writes, the less it finds space.
+    /// Brings back what could not be flushed for want of space. What came in meanwhile waits behind
+    /// it, and is dropped where that is too much: the more a flush writes, the less it finds space.
     pub(super) fn put_back(&self, chunks: Vec<Chunk>) {
         let mut queue = self.queue.lock();
         let came = std::mem::take(&mut queue.chunks);
@@ -258,8 +258,8 @@ impl Buffers {
         self.dropped.fetch_add(accesses, Ordering::Relaxed);
     }
 
-    /// Bytes of keys and values accessed so far, from the begin of the slice on that it was at the opening; what threads
-    /// hold back for themselves is missing.
+    /// Bytes of keys and values accessed so far, from the begin of the slice on that it was at the
+    /// opening; what threads hold back for themselves is missing.
     pub(super) fn accessed(&self) -> u64 {
         self.accessed.load(Ordering::Relaxed)
     }
@@ -365,7 +365,8 @@ mod tests {
         assert!(!buffers.is_flush_due());
     }
 
-    /// It was dropped and had never come: of a RALT that could not be opened, no access was counted and all were dropped.
+    /// It was dropped and had never come: of a RALT that could not be opened, no access was counted
+    /// and all were dropped.
     #[test]
     fn what_no_buffer_takes_is_an_access_all_the_same() {
         let buffers = buffers();
@@ -386,8 +387,8 @@ mod tests {
         assert!(!before.is_empty());
     }
 
-    /// The limit of what waits held between flushes only. One that found no space brought back what it had
-    /// taken, whatever had come in since, and was larger the next time.
+    /// The limit of what waits held between flushes only. One that found no space brought back what
+    /// it had taken, whatever had come in since, and was larger the next time.
     #[test]
     fn what_comes_in_during_a_flush_without_space_is_dropped_where_it_is_too_much() {
         let buffers = buffers();

@@ -12,8 +12,8 @@ use crate::sync::atomic::Ordering;
 
 impl Shared {
     /// Copies what is known by now into the empty directory of `target`, tables by links where the
-    /// medium can; whether there was anything that may be relied on. No work waits for it: to another file system it takes as
-    /// long as there are bytes.
+    /// medium can; whether there was anything that may be relied on. No work waits for it: to
+    /// another file system it takes as long as there are bytes.
     ///
     /// # Errors
     /// I/O errors; what `target` holds is then of no use.
@@ -31,9 +31,10 @@ impl Shared {
         copied.map(|()| true)
     }
 
-    /// What is known by now, all of it in tables, and the state that names them. No file of theirs goes while the version
-    /// is held. None where nothing may be relied on, or RALT is closed: reads that closing has overtaken log accesses all the
-    /// same, and what they log is not to be flushed.
+    /// What is known by now, all of it in tables, and the state that names them. No file of theirs
+    /// goes while the version is held. None where nothing may be relied on, or RALT is closed:
+    /// reads that closing has overtaken log accesses all the same, and what they log is not to be
+    /// flushed.
     fn pin(&self, files: &Files) -> Result<Option<(Arc<Version>, State)>> {
         let mut worker = self.worker.lock();
         if worker.closed || self.stopped.load(Ordering::Relaxed) {

@@ -97,8 +97,9 @@ impl Run {
     }
 }
 
-/// Records that cannot be read are lost like damaged ones, and what is known is begun anew (I7). Any other I/O error ends learning until
-/// the store is opened again. The opening reads no records: it would find all in order, and the first merge the same sector.
+/// Records that cannot be read are lost like damaged ones, and what is known is begun anew (I7).
+/// Any other I/O error ends learning until the store is opened again. The opening reads no records:
+/// it would find all in order, and the first merge the same sector.
 fn lost(error: Error) -> Error {
     match error {
         Error::Io { path, source, .. } => {

@@ -116,7 +116,8 @@ pub(super) struct Space {
     pub(super) expected: u64,
 }
 
-/// Writes sorted records into tables. Those not [kept](Writer::keep) are removed when it is dropped.
+/// Writes sorted records into tables. Those not [kept](Writer::keep) are removed when it is
+/// dropped.
 pub(super) struct Writer<'a> {
     files: &'a Files,
     model: Model,
@@ -135,7 +136,8 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Writes tables for `level`, hot by `limits`, or with one more read by `outlook` too, in the counters' epoch `epoch`.
+    /// Writes tables for `level`, hot by `limits`, or with one more read by `outlook` too, in the
+    /// counters' epoch `epoch`.
     ///
     /// # Errors
     /// [`crate::Error::NoSpace`] when the fast tier has no room.
@@ -217,7 +219,8 @@ impl<'a> Writer<'a> {
         }
         samples.push(Sample {
             rank,
-            // Since when a record is not stable any more tells nothing: it is of one class with the others.
+            // Since when a record is not stable any more tells nothing: it is of one class with the
+            // others.
             stable_before: match stable_before {
                 0 => 0,
                 epoch => epoch.max(self.epoch),

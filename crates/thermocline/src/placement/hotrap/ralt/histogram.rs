@@ -10,8 +10,8 @@ pub(super) const BINS: usize = 16;
 pub(super) struct Bin {
     /// Their mean rank.
     pub(super) rank: f64,
-    /// The epoch in which they cease to be stable, or that of their table if they had ceased before; 0 if
-    /// they never were.
+    /// The epoch in which they cease to be stable, or that of their table if they had ceased
+    /// before; 0 if they never were.
     pub(super) stable_before: u64,
     pub(super) records: u64,
     /// Their HotRAP size, hot or not.

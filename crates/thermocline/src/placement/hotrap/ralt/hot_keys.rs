@@ -15,8 +15,8 @@ const READAHEAD: usize = 128 << 10;
 /// Hot keys of a range in order, as of when it was made, for a merge that goes along.
 pub(crate) struct HotKeys {
     shared: Arc<Shared>,
-    /// Of the range alone: a job may take long, and files that it holds are the fast tier's (I8). Missing when nothing more
-    /// is hot.
+    /// Of the range alone: a job may take long, and files that it holds are the fast tier's (I8).
+    /// Missing when nothing more is hot.
     version: Option<Version>,
     keyspace: KeyspaceId,
     last: Vec<u8>,

@@ -10,13 +10,15 @@ use crate::error::{Error, Result};
 use crate::storage::{FileInfo, Medium};
 use crate::table::TableMeta;
 
-/// What is known of accesses to a closed store, by its state. Names are those of [`crate::metrics::RaltMetrics`].
+/// What is known of accesses to a closed store, by its state. Names are those of
+/// [`crate::metrics::RaltMetrics`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct AccessRecords {
     /// The database that they are of.
     pub database: u128,
-    /// Most bytes of keys and values that may be hot. While the store is open, room in its last fast level may limit them more.
+    /// Most bytes of keys and values that may be hot. While the store is open, room in its last
+    /// fast level may limit them more.
     pub hot_set_limit_bytes: u64,
     /// Tables of access records, in bytes.
     pub physical_bytes: u64,
@@ -26,9 +28,11 @@ pub struct AccessRecords {
     pub records: u64,
     /// How many tables there are.
     pub tables: u64,
-    /// The score, as of the state, from which on a record is hot, in the class of records that the limit goes through.
+    /// The score, as of the state, from which on a record is hot, in the class of records that the
+    /// limit goes through.
     pub hot_threshold: f64,
-    /// The score, as of the state, below which the last eviction forgot records, in the class of records that it went through.
+    /// The score, as of the state, below which the last eviction forgot records, in the class of
+    /// records that it went through.
     pub evicted_threshold: f64,
     /// Evictions ever.
     pub evictions: u64,

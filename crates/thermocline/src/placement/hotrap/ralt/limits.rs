@@ -94,9 +94,11 @@ impl Cut {
         rank >= self.ranks[class(stable_before, self.epoch)]
     }
 
-    /// The rank in the one class of `bins` that it goes through; below every record when there is none.
+    /// The rank in the one class of `bins` that it goes through; below every record when there is
+    /// none.
     pub(super) fn boundary<'a>(&self, bins: impl Iterator<Item = &'a Bin>) -> f64 {
-        // A class that lies below as a whole has a finite rank too, one that none of its records reaches.
+        // A class that lies below as a whole has a finite rank too, one that none of its records
+        // reaches.
         let reached = bins
             .map(|bin| (bin.rank, self.ranks[class(bin.stable_before, self.epoch)]))
             .filter(|(rank, least)| least.is_finite() && rank >= least);
@@ -127,8 +129,8 @@ impl Cut {
         for class in order {
             (cut.ranks[class], target) = threshold(&classes[class], target, size);
         }
-        // Records that are read after a new epoch has begun are of a class that is not there yet. They
-        // are judged as the best: a record that nobody reads stays in a class that is there.
+        // Records that are read after a new epoch has begun are of a class that is not there yet.
+        // They are judged as the best: a record that nobody reads stays in a class that is there.
         let has_records = |class: &usize| !classes[*class].is_empty();
         let best = order.into_iter().find(has_records);
         let top = (0..CLASSES).rfind(has_records);
@@ -159,13 +161,14 @@ impl EvictionRule {
         !self.cut.admits(stable_before, rank)
     }
 
-    /// Decides what goes of `version`, so that 1−β of the limits is left: class by class, the one that
-    /// is read least first, and in each those that score lowest. Which records are hot comes back.
+    /// Decides what goes of `version`, so that 1−β of the limits is left: class by class, the one
+    /// that is read least first, and in each those that score lowest. Which records are hot comes
+    /// back.
     ///
-    /// Algorithm 1 has every record go that is not stable, then stable ones by their score. Here the
-    /// order of classes is measured, and of each as much stays as there is room for: a hotspot of
-    /// which each key was read once so far would else be forgotten, and be learnt anew D_hs at
-    /// a time.
+    /// Algorithm 1 has every record go that is not stable, then stable ones by their score. Here
+    /// the order of classes is measured, and of each as much stays as there is room for: a hotspot
+    /// of which each key was read once so far would else be forgotten, and be learnt anew D_hs at a
+    /// time.
     pub(super) fn decide(&mut self, version: &Version, sizes: &Sizes) -> Cut {
         // What also lies lower counts once. Physical sizes shrink with it.
         let lowest = version.lowest_run();
@@ -217,8 +220,8 @@ impl EvictionRule {
         }
     }
 
-    /// The limits after an eviction that left the tables of `version`. `ratio` is the physical by the HotRAP size of
-    /// what is not worth the fast tier.
+    /// The limits after an eviction that left the tables of `version`. `ratio` is the physical by
+    /// the HotRAP size of what is not worth the fast tier.
     pub(super) fn limits_after(&self, version: &Version, ratio: f64, sizes: &Sizes) -> Limits {
         if !self.auto_tuning {
             return version.limits;
@@ -258,8 +261,8 @@ fn threshold(bins: &[Bin], target: u64, size: fn(&Bin) -> u64) -> (f64, u64) {
 mod tests {
     use super::*;
 
-    /// Without auto-tuning records that were read once were a class of their own, which went first whatever their
-    /// score: what was measured by other scorings was another policy than theirs.
+    /// Without auto-tuning records that were read once were a class of their own, which went first
+    /// whatever their score: what was measured by other scorings was another policy than theirs.
     #[test]
     fn of_one_class_the_rank_alone_decides() {
         let mut ranks = [7.0; CLASSES];
@@ -274,8 +277,8 @@ mod tests {
         }
     }
 
-    /// It was the highest rank of all classes, of those too that lay below the cut as a whole: a score from which on records
-    /// were said to be hot, and had nothing to do with it.
+    /// It was the highest rank of all classes, of those too that lay below the cut as a whole: a
+    /// score from which on records were said to be hot, and had nothing to do with it.
     #[test]
     fn the_boundary_is_the_rank_in_the_class_that_the_cut_goes_through() {
         let bin = |class: u64, rank| Bin {
@@ -298,8 +301,8 @@ mod tests {
         assert_eq!(boundary(300), f64::NEG_INFINITY, "below both");
     }
 
-    /// What is read after the eviction is stable for longer than anything was: the worst class, in which a
-    /// hotspot of yesterday is stable for longest, says nothing of it.
+    /// What is read after the eviction is stable for longer than anything was: the worst class, in
+    /// which a hotspot of yesterday is stable for longest, says nothing of it.
     #[test]
     fn records_that_become_stable_for_longer_are_judged_as_those_of_the_best_class() {
         let (best, worst) = (4, 6);

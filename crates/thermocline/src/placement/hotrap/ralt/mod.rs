@@ -71,8 +71,8 @@ pub(crate) struct RaltParts {
     pub(crate) points: Points,
     /// The keyspaces there are.
     pub(crate) keyspaces: BTreeSet<KeyspaceId>,
-    /// What placed the records until now. By hotness: RALT has a state there, and where there is none, it
-    /// was lost. By level: what is left there was being removed.
+    /// What placed the records until now. By hotness: RALT has a state there, and where there is
+    /// none, it was lost. By level: what is left there was being removed.
     pub(crate) before: Option<PlacedBy>,
     /// Whether no file is to change.
     pub(crate) reads_only: bool,
@@ -92,8 +92,8 @@ impl Ralt {
         }
     }
 
-    /// The settings by which the access records in the directory `path` are scored and limited; the defaults for all else.
-    /// None where there are no records, or none that can be read.
+    /// The settings by which the access records in the directory `path` are scored and limited; the
+    /// defaults for all else. None where there are no records, or none that can be read.
     ///
     /// # Errors
     /// I/O errors.
@@ -145,9 +145,9 @@ impl Ralt {
         self.shared.slice()
     }
 
-    /// Whether a record deserves the fast tier that was read once: nothing was ever evicted, so that
-    /// there was room for all, and it is not shown that all are read alike; or a hotspot is being learnt.
-    /// Not when RALT has stopped.
+    /// Whether a record deserves the fast tier that was read once: nothing was ever evicted, so
+    /// that there was room for all, and it is not shown that all are read alike; or a hotspot is
+    /// being learnt. Not when RALT has stopped.
     pub(crate) fn is_generous(&self) -> bool {
         self.shared.is_generous(&self.shared.version.load())
     }
@@ -157,10 +157,12 @@ impl Ralt {
         self.ask(keyspace, key, Version::may_be_hot)
     }
 
-    /// Whether `key` is hot, or would be with one more read: with one that was not [logged](Ralt::log) yet, as is that
-    /// of a record in the promotion cache. Filters only, no I/O; errs towards yes, rarely.
+    /// Whether `key` is hot, or would be with one more read: with one that was not
+    /// [logged](Ralt::log) yet, as is that of a record in the promotion cache. Filters only, no
+    /// I/O; errs towards yes, rarely.
     pub(crate) fn is_hot_with_a_read(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
-        // A record whose read is never logged is not hot by it, goes down again, and would be promoted at each read.
+        // A record whose read is never logged is not hot by it, goes down again, and would be
+        // promoted at each read.
         if self.shared.stopped.load(Ordering::Relaxed) {
             return self.is_hot(keyspace, key);
         }
@@ -198,12 +200,14 @@ impl Ralt {
         })
     }
 
-    /// How often what is hot has changed, the opening included: until it changes again the same is hot.
+    /// How often what is hot has changed, the opening included: until it changes again the same is
+    /// hot.
     pub(crate) fn changes(&self) -> u64 {
         self.shared.changes.load(Ordering::Acquire)
     }
 
-    /// About how many bytes of a keyspace's records are hot. Those of all keyspaces come to the hot set.
+    /// About how many bytes of a keyspace's records are hot. Those of all keyspaces come to the hot
+    /// set.
     pub(crate) fn hot_set_of(&self, keyspace: KeyspaceId) -> u64 {
         let bytes = self.shared.version.load().hot_set_of(keyspace);
         bytes.unwrap_or_else(|error| {
@@ -217,9 +221,9 @@ impl Ralt {
         HotKeys::new(Arc::clone(&self.shared), keyspace, range)
     }
 
-    /// Limits the hot set to `bytes` of keys and values, whatever else limits it: what the last fast
-    /// level has room for. Makes work due where there is more than limits allow: whatever tells of room may have
-    /// made space that was missing.
+    /// Limits the hot set to `bytes` of keys and values, whatever else limits it: what the last
+    /// fast level has room for. Makes work due where there is more than limits allow: whatever
+    /// tells of room may have made space that was missing.
     pub(crate) fn set_room(&self, bytes: u64) {
         self.shared.room.store(bytes, Ordering::Relaxed);
         if self.shared.is_over(&self.shared.version.load()) {
@@ -269,8 +273,8 @@ impl Ralt {
         self.shared.track(keyspace);
     }
 
-    /// Forgets what was accessed in `keyspace`, which is dropped: it is not hot from now on, and its
-    /// records are gone with the next merge of each table.
+    /// Forgets what was accessed in `keyspace`, which is dropped: it is not hot from now on, and
+    /// its records are gone with the next merge of each table.
     pub(crate) fn forget(&self, keyspace: KeyspaceId) {
         self.shared.forget(keyspace);
     }
@@ -285,8 +289,9 @@ impl Ralt {
         self.shared.state_len.load(Ordering::Acquire) > 0
     }
 
-    /// Copies what is known, what is buffered included, into the empty directory of `target`; whether
-    /// there was anything that may be relied on. May make work due. Copies nothing once RALT is closed.
+    /// Copies what is known, what is buffered included, into the empty directory of `target`;
+    /// whether there was anything that may be relied on. May make work due. Copies nothing once
+    /// RALT is closed.
     ///
     /// # Errors
     /// I/O errors; what `target` holds is then of no use.

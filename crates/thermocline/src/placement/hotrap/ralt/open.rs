@@ -81,8 +81,8 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
         }
     }
     if opened.state_len == 0 && !parts.reads_only {
-        // From the first opening on there is one: where it is missing later, it was lost. So what is
-        // of no use goes when a new state is in force, not before.
+        // From the first opening on there is one: where it is missing later, it was lost. So what
+        // is of no use goes when a new state is in force, not before.
         let (clock, next_id) = (opened.clock, files.next_id());
         let state = State::of(&opened.version, clock, next_id, &parts.options);
         let removed = match state.save(&files, &*files.log, model) {

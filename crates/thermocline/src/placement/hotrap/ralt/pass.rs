@@ -29,8 +29,8 @@ pub(super) struct Began {
     pub(super) drops: u64,
 }
 
-/// A walk over the key range that merges the levels `from..=through` into the level `to`: below level 0, but for
-/// [`Pass::within_level0`].
+/// A walk over the key range that merges the levels `from..=through` into the level `to`: below
+/// level 0, but for [`Pass::within_level0`].
 ///
 /// Tables that a slice covers in part stay, trimmed, until the walk comes to their end. A walk
 /// that a restart cut short is simply not gone on with: every version on the way is whole.
@@ -42,8 +42,8 @@ pub(super) struct Pass {
     pub(super) began: Began,
     /// Whether it takes every table that there was: its output is then one run.
     pub(super) is_full: bool,
-    /// The eviction that it carries out, and the physical by the HotRAP size, before it, of records that are not worth the
-    /// fast tier.
+    /// The eviction that it carries out, and the physical by the HotRAP size, before it, of records
+    /// that are not worth the fast tier.
     pub(super) eviction: Option<(EvictionRule, f64)>,
     /// The limits of before the eviction, until its first slice is in force.
     pub(super) before: Option<Limits>,
@@ -76,8 +76,8 @@ impl Pass {
         }
     }
 
-    /// Level 0 into a run of its own: costs no more than what lies there, however much lies below. Not while
-    /// accesses are flushed: it would lie on top of what came meanwhile.
+    /// Level 0 into a run of its own: costs no more than what lies there, however much lies below.
+    /// Not while accesses are flushed: it would lie on top of what came meanwhile.
     pub(super) fn within_level0(version: &Version, sizes: &Sizes, began: Began) -> Self {
         Self::new(version, sizes, (0, 0, 0), began, false)
     }
@@ -103,8 +103,8 @@ impl Pass {
         began: Began,
         rule: EvictionRule,
     ) -> Self {
-        // Of the records that the limit leaves room for beside those that are worth it: these may be far larger, and so have
-        // far smaller a ratio.
+        // Of the records that the limit leaves room for beside those that are worth it: these may
+        // be far larger, and so have far smaller a ratio.
         let others = version.bins().filter(|bin| !rule.is_worth(bin));
         let (physical, hot_rap) = match sizes_of(others) {
             (_, 0) => sizes_of(version.bins()),
@@ -126,7 +126,8 @@ impl Pass {
         is_full: bool,
     ) -> Self {
         let lowest = version.lowest_level();
-        // All of the lowest run, and something above it. Tables of level 0 are no run of all that is known.
+        // All of the lowest run, and something above it. Tables of level 0 are no run of all that
+        // is known.
         let is_telling = from < lowest && through >= version.bottom();
         Self {
             from,
@@ -162,7 +163,8 @@ impl Pass {
     /// Merges the next slice and has `install` put the outcome in force; whether it was the last.
     ///
     /// # Errors
-    /// One that [may pass](crate::Error::may_pass): nothing was changed, and it may be tried again. Damage; I/O errors.
+    /// One that [may pass](crate::Error::may_pass): nothing was changed, and it may be tried again.
+    /// Damage; I/O errors.
     pub(super) fn step(
         &mut self,
         context: &Context<'_>,
@@ -188,8 +190,8 @@ impl Pass {
             .filter(|(level, table)| in_slice(*level, table))
             .map(|(level, table)| (level, Arc::clone(table)))
             .collect();
-        // Of tables of level 0, each over the whole range, a slice takes a part. To ask for all of them
-        // was to be refused more the more of them waited for it.
+        // Of tables of level 0, each over the whole range, a slice takes a part. To ask for all of
+        // them was to be refused more the more of them waited for it.
         let part = |(_, table): &(usize, Arc<Tracked>)| {
             let block = sizes.block as u64;
             table.bytes_through(end.as_ref()).map(|bytes| bytes + block)
@@ -278,8 +280,9 @@ impl Pass {
     }
 }
 
-/// What `bytes` of input come to at most. Later than they were written one more read makes more records hot, so that some are
-/// marked which were not (I8): with a record of 19 bytes at least, and a mark of less than three. While all are hot none is.
+/// What `bytes` of input come to at most. Later than they were written one more read makes more
+/// records hot, so that some are marked which were not (I8): with a record of 19 bytes at least,
+/// and a mark of less than three. While all are hot none is.
 fn output_of(version: &Version, bytes: u64) -> u64 {
     match version.is_young() {
         true => bytes,

@@ -9,8 +9,8 @@ use crate::storage::{LogStore, Medium};
 use crate::tier::Tier;
 use crate::version::identity;
 
-/// Removes RALT's files from the directory `dir`, and the directory unless others' files are in it. Nothing, if another store lies there.
-/// Files that cannot be removed are counted as `fast`'s (I8).
+/// Removes RALT's files from the directory `dir`, and the directory unless others' files are in it.
+/// Nothing, if another store lies there. Files that cannot be removed are counted as `fast`'s (I8).
 ///
 /// # Errors
 /// The first failure; the other files are gone all the same.
@@ -26,7 +26,8 @@ pub(crate) fn discard(medium: &dyn Medium, dir: &Path, fast: &Tier) -> Result<()
     medium.remove_dir(dir)
 }
 
-/// Whether another store lies in the directory of `store`. Its tables have the names of RALT's, so that nothing tells them apart.
+/// Whether another store lies in the directory of `store`. Its tables have the names of RALT's, so
+/// that nothing tells them apart.
 ///
 /// # Errors
 /// I/O errors.
@@ -35,8 +36,8 @@ pub(super) fn is_anothers(store: &dyn LogStore) -> Result<bool> {
     Ok(files.iter().any(|file| file.name == identity::NAME))
 }
 
-/// Removes RALT's files from `store`; durable on return. None of them is counted; one that cannot be
-/// removed is from now on, as `fast`'s (I8).
+/// Removes RALT's files from `store`; durable on return. None of them is counted; one that cannot
+/// be removed is from now on, as `fast`'s (I8).
 ///
 /// # Errors
 /// As [`discard`].
@@ -54,8 +55,8 @@ pub(super) fn remove_tables(store: &dyn LogStore, fast: &Tier) -> Result<()> {
     })
 }
 
-/// Counts RALT's files in the directory `dir` as `fast`'s, as far as they can be listed: they stay where they
-/// are, and nobody else counts them (I8).
+/// Counts RALT's files in the directory `dir` as `fast`'s, as far as they can be listed: they stay
+/// where they are, and nobody else counts them (I8).
 pub(super) fn count_files(medium: &dyn Medium, dir: &Path, fast: &Tier) {
     let found = medium.log_store(dir, false).and_then(|store| store.list());
     let mut files = found.unwrap_or_default();

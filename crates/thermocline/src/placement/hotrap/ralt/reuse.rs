@@ -35,16 +35,17 @@ pub(super) fn class(stable_before: u64, epoch: u64) -> usize {
 const WORTH: f64 = 2.0;
 
 /// Where bytes that were read once draw this many times the reads of untracked ones, a hotspot is
-/// being learnt: to wait for a second read of each record costs more than it spares. Chosen by a model
-/// of the policy, in which it is about 4 under a zipfian distribution, and tens after a hotspot moved.
+/// being learnt: to wait for a second read of each record costs more than it spares. Chosen by a
+/// model of the policy, in which it is about 4 under a zipfian distribution, and tens after a
+/// hotspot moved.
 const LEARNING: f64 = 8.0;
 
 /// What is left of older measurements when a new one comes.
 const KEEP: f64 = 0.5;
 
-/// Reads that every class is taken to have had besides, as densely as the class of records that are stable
-/// for one epoch less, and as untracked data at least. A few records prove nothing, and in a small
-/// store every class is small.
+/// Reads that every class is taken to have had besides, as densely as the class of records that are
+/// stable for one epoch less, and as untracked data at least. A few records prove nothing, and in a
+/// small store every class is small.
 const DOUBT: f64 = 8.0;
 
 /// What a merge into the lowest run has shown: of the bytes that lay there, by class, how many were
@@ -182,7 +183,8 @@ impl Reuse {
     }
 
     /// Whether it is shown that a record that was read once is read no more than others. A hotspot
-    /// is taken to be learnt until then: to find out costs little, and to miss the beginning of one much.
+    /// is taken to be learnt until then: to find out costs little, and to miss the beginning of one
+    /// much.
     pub(super) fn is_flat(&self) -> bool {
         if !self.is_measured() {
             return false;
@@ -313,9 +315,9 @@ mod tests {
         assert_eq!(ordered(&reuse, &[0, 3, 5]), [5, 0, 3]);
     }
 
-    /// Regression: right after the begin of an epoch few records are stable for longest, those that were
-    /// just read. They proved nothing, so they came after those read once, and soon all that was
-    /// read became one of them: a moved hotspot was hot until it was read again.
+    /// Regression: right after the begin of an epoch few records are stable for longest, those that
+    /// were just read. They proved nothing, so they came after those read once, and soon all that
+    /// was read became one of them: a moved hotspot was hot until it was read again.
     #[test]
     fn a_few_records_count_as_those_that_are_stable_for_one_epoch_less() {
         let fresh = reuse(&census(

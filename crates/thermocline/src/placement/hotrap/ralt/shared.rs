@@ -35,8 +35,8 @@ pub(super) struct Shared {
     pub(super) changes: AtomicU64,
     /// The keyspaces that there are: what tables and buffers hold of others counts for nothing.
     pub(super) keyspaces: ArcSwap<BTreeSet<KeyspaceId>>,
-    /// How often a keyspace was dropped. Until the next merge of all tables its records are in them, and
-    /// part of all sums.
+    /// How often a keyspace was dropped. Until the next merge of all tables its records are in
+    /// them, and part of all sums.
     pub(super) drops: AtomicU64,
     pub(super) buffers: Buffers,
     /// The time slice when the store was opened.
@@ -102,8 +102,9 @@ impl Shared {
             retired: Mutex::default(),
             evictions: AtomicU64::new(0),
         };
-        // More than limits allow, of a capacity that is less than it was: writes may find no space until it is seen to.
-        // Or more tables than a process that was killed could merge. No read may come that makes it due.
+        // More than limits allow, of a capacity that is less than it was: writes may find no space
+        // until it is seen to. Or more tables than a process that was killed could merge. No read
+        // may come that makes it due.
         let version = shared.version.load_full();
         let is_due = shared.is_over(&version) || version.has_full_level0();
         shared.pending.store(is_due, Ordering::Relaxed);
@@ -210,8 +211,8 @@ impl Shared {
         sum
     }
 
-    /// Whether all that is read counts as hot, by what is known in `version`. Not once nothing is learnt any
-    /// more: it would be so for good.
+    /// Whether all that is read counts as hot, by what is known in `version`. Not once nothing is
+    /// learnt any more: it would be so for good.
     pub(super) fn is_generous(&self, version: &Version) -> bool {
         if self.stopped.load(Ordering::Relaxed) {
             return false;

@@ -30,8 +30,8 @@ pub(super) const TEMPORARY: &str = "RALT.tmp";
 const MAGIC: &[u8; 8] = b"TCLNRALT";
 const FORMAT_VERSION: u32 = 2;
 const CHECKSUM_LEN: usize = 8;
-/// Largest size or weight, and largest number of records or of slices, that is taken for sound: more than
-/// any device holds, and few enough for all of a state to add up without an overflow.
+/// Largest size or weight, and largest number of records or of slices, that is taken for sound:
+/// more than any device holds, and few enough for all of a state to add up without an overflow.
 pub(super) const MOST: u64 = 1 << 46;
 /// What is kept beside: the settings' bounds, and how much of the slice is over.
 const KEPT: usize = 5;
@@ -150,7 +150,8 @@ pub(super) struct State {
     pub(super) next_id: FileId,
     pub(super) limits: Limits,
     pub(super) duplicates: f64,
-    /// [`HotRapOptions::bounds`] of the settings in use. In a state of an earlier build, none that are valid.
+    /// [`HotRapOptions::bounds`] of the settings in use. In a state of an earlier build, none that
+    /// are valid.
     pub(super) bounds: [f64; 4],
     pub(super) tables: Vec<TableState>,
 }
@@ -273,8 +274,8 @@ impl State {
         Self::behind(&header, decoder, files.tier.index)
     }
 
-    /// What a state says, whatever database and settings it is of, and these: its scores and the database's number. What is
-    /// wrong is the error, in words.
+    /// What a state says, whatever database and settings it is of, and these: its scores and the
+    /// database's number. What is wrong is the error, in words.
     pub(super) fn of_any(bytes: &[u8]) -> std::result::Result<(Self, Model, u128), String> {
         let (header, decoder) = Header::read(bytes)?;
         let scoring = header.scoring.ok_or("its scoring is none of this build")?;
@@ -318,8 +319,8 @@ impl State {
             next_id: decoder.varint().filter(|id| *id <= MAX_NUMBER)?,
             ..Self::default()
         };
-        // Earlier builds have numbers of keyspaces here, or nothing. As fractions these are next to 0: no slice has begun,
-        // and no settings have such bounds.
+        // Earlier builds have numbers of keyspaces here, or nothing. As fractions these are next to
+        // 0: no slice has begun, and no settings have such bounds.
         let mut kept = [0.0; KEPT];
         for at in 0..decoder.varint()? {
             let fraction = f64::from_bits(decoder.varint()?);
@@ -374,8 +375,8 @@ impl State {
     /// Writes the state to `log` and puts it in force there; its length.
     ///
     /// # Errors
-    /// One that [may pass](Error::may_pass) before anything changed; any other leaves open which state is in
-    /// force, and nothing may be tried again (I9).
+    /// One that [may pass](Error::may_pass) before anything changed; any other leaves open which
+    /// state is in force, and nothing may be tried again (I9).
     pub(super) fn save(&self, files: &Files, log: &dyn LogStore, model: &Model) -> Result<u64> {
         point!(files.points, "ralt.before_state")?;
         let bytes = self.encode(files.database, model);

@@ -61,8 +61,8 @@ impl Tracked {
         Self::new(self.meta.clone(), table, histogram, Some(trim))
     }
 
-    /// The bytes of its records up to `end`, of all without one, but for those that were merged away;
-    /// to a block.
+    /// The bytes of its records up to `end`, of all without one, but for those that were merged
+    /// away; to a block.
     ///
     /// # Errors
     /// Damage; I/O errors.
@@ -73,7 +73,8 @@ impl Tracked {
         Ok(((through - gone).max(0.0) * self.meta.len as f64) as u64)
     }
 
-    /// Whether all its records are of one of `keyspaces`, as far as its first and its last key tell.
+    /// Whether all its records are of one of `keyspaces`, as far as its first and its last key
+    /// tell.
     pub(super) fn holds_only(&self, keyspaces: &BTreeSet<KeyspaceId>) -> bool {
         let of = |key: &[u8]| split_key(key).map(|(keyspace, _)| keyspace);
         let range = &self.meta.range;
@@ -123,8 +124,9 @@ impl Tracked {
         Ok(through.saturating_sub(self.table.weight_before(first)?))
     }
 
-    /// As [`Tracked::hot_bytes`] for the keys from `first` to before `end`, but a block in which several ranges begin or end
-    /// counts for the last of them alone: those of ranges beside each other come to the whole.
+    /// As [`Tracked::hot_bytes`] for the keys from `first` to before `end`, but a block in which
+    /// several ranges begin or end counts for the last of them alone: those of ranges beside each
+    /// other come to the whole.
     fn hot_part(&self, first: &[u8], end: &[u8]) -> Result<u64> {
         let from = |key: &[u8]| match &self.trim {
             Some(trim) if key < &trim[..] => self.table.weight_before(trim),
@@ -151,7 +153,8 @@ impl Version {
         self.levels.iter().flatten()
     }
 
-    /// What it has of the keys in `first..=last`: files of other tables need not stay for whoever holds that.
+    /// What it has of the keys in `first..=last`: files of other tables need not stay for whoever
+    /// holds that.
     pub(super) fn within(&self, first: &[u8], last: &[u8]) -> Self {
         let meeting = |tables: &Vec<Arc<Tracked>>| -> Vec<Arc<Tracked>> {
             let meets = |table: &&Arc<Tracked>| table.meets(first, last);
@@ -174,7 +177,8 @@ impl Version {
         self.levels.get(number).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether as many tables wait in level 0 as are merged at once. Every question asks each of them, and each is a file that is open.
+    /// Whether as many tables wait in level 0 as are merged at once. Every question asks each of
+    /// them, and each is a file that is open.
     pub(super) fn has_full_level0(&self) -> bool {
         self.level(0).len() >= LEVEL0_TABLES
     }
@@ -196,8 +200,9 @@ impl Version {
         levels.flat_map(|(level, tables)| tables.iter().map(move |table| (level, table)))
     }
 
-    /// Whether a table of level `level` is one of the lowest run: those whose keys lie in no level below
-    /// theirs. While a walk takes that run to another level, a part of it lies in each of the two.
+    /// Whether a table of level `level` is one of the lowest run: those whose keys lie in no level
+    /// below theirs. While a walk takes that run to another level, a part of it lies in each of the
+    /// two.
     fn is_lowest(&self, level: usize, table: &Tracked) -> bool {
         if level > 0 {
             let mut below = self.levels.iter().skip(level + 1);
@@ -220,8 +225,8 @@ impl Version {
         self.numbered().filter(above).map(|(_, table)| table)
     }
 
-    /// The highest level of those that hold the lowest run and nothing else, with all below it; 0 when no
-    /// table lies below level 0.
+    /// The highest level of those that hold the lowest run and nothing else, with all below it; 0
+    /// when no table lies below level 0.
     pub(super) fn lowest_level(&self) -> usize {
         let is_part = |level: &usize| {
             let mut tables = self.level(*level).iter();
@@ -271,7 +276,8 @@ impl Version {
         self.any_at(key, |table| table.may_be_hot(key))
     }
 
-    /// Whether a key, as tables hold it, is hot, or would be with one more read ([`super::outlook`]). Filters only.
+    /// Whether a key, as tables hold it, is hot, or would be with one more read
+    /// ([`super::outlook`]). Filters only.
     ///
     /// # Errors
     /// Damage; I/O errors.
@@ -297,8 +303,9 @@ impl Version {
         Ok(false)
     }
 
-    /// The tables that may hold keys in `first..=last`, with their levels. Tables of level 0 are over all of the range; others are
-    /// sorted, also where they are trimmed: what is left of one ends where it did.
+    /// The tables that may hold keys in `first..=last`, with their levels. Tables of level 0 are
+    /// over all of the range; others are sorted, also where they are trimmed: what is left of one
+    /// ends where it did.
     fn meeting<'a>(
         &'a self,
         first: &'a [u8],
@@ -336,7 +343,8 @@ impl Version {
         self.sum_meeting(&first, &end, |table| table.hot_part(&first, &end))
     }
 
-    /// The sum of `of` over the tables that may hold keys in `first..=last`, less what lies in several of them.
+    /// The sum of `of` over the tables that may hold keys in `first..=last`, less what lies in
+    /// several of them.
     fn sum_meeting(
         &self,
         first: &[u8],
@@ -345,7 +353,8 @@ impl Version {
     ) -> Result<u64> {
         let (mut lowest, mut above) = (0, 0);
         for (level, table) in self.meeting(first, last) {
-            // No more than the whole weighs: what the index tells was not checked, and is to add up.
+            // No more than the whole weighs: what the index tells was not checked, and is to add
+            // up.
             match of(table)?.min(table.hot) {
                 0 => {}
                 bytes if self.is_lowest(level, table) => lowest += bytes,

@@ -43,8 +43,8 @@ pub(super) struct Worker {
     pub(super) merged: bool,
     /// [`Shared::drops`] when the last merge of all tables began.
     pub(super) drops: u64,
-    /// That merge has left out what was dropped before it, and the limits are exceeded all the same: the eviction does not wait for
-    /// another one, whatever was dropped meanwhile.
+    /// That merge has left out what was dropped before it, and the limits are exceeded all the
+    /// same: the eviction does not wait for another one, whatever was dropped meanwhile.
     pub(super) cleaned: bool,
     /// The last eviction.
     pub(super) evicted: Option<Evicted>,
@@ -222,9 +222,9 @@ impl Shared {
         }
     }
 
-    /// How many slices of merges come between a flush and the next: one where any is due, and one more for each table too many
-    /// in level 0. So merges keep up however fast accesses come; the flushes are fewer and larger, and what no buffer holds
-    /// meanwhile is dropped.
+    /// How many slices of merges come between a flush and the next: one where any is due, and one
+    /// more for each table too many in level 0. So merges keep up however fast accesses come; the
+    /// flushes are fewer and larger, and what no buffer holds meanwhile is dropped.
     fn slices_owed(&self, worker: &Worker) -> usize {
         let version = self.version.load();
         let too_many = version.level(0).len().saturating_sub(LEVEL0_TABLES);
@@ -326,8 +326,8 @@ impl Shared {
             || version.physical() > version.limits.physical
     }
 
-    /// Whether access records take twice what they may, or most of the tier: more come than are merged, or
-    /// merging finds no space.
+    /// Whether access records take twice what they may, or most of the tier: more come than are
+    /// merged, or merging finds no space.
     fn is_far_over(&self) -> bool {
         let version = self.version.load();
         let twice = version.limits.physical.saturating_mul(2);
@@ -343,9 +343,9 @@ impl Shared {
         };
         if self.is_over(version) && !worker.evicted.is_some_and(tried) {
             // Records of one key in several tables count several times: a plain merge first, if
-            // they may be what exceeds the limit. Or if records of dropped keyspaces may be: an eviction
-            // would keep them, and let others go. One such merge for each eviction: where keyspaces come and go all the time,
-            // it would always be due again.
+            // they may be what exceeds the limit. Or if records of dropped keyspaces may be: an
+            // eviction would keep them, and let others go. One such merge for each eviction: where
+            // keyspaces come and go all the time, it would always be due again.
             let is_clean = worker.cleaned || worker.drops == self.drops.load(Ordering::Relaxed);
             let (hot, hot_above) = version.split_sum(|table| table.hot);
             let (physical, physical_above) = version.split_sum(|table| table.meta.len);

@@ -167,8 +167,8 @@ fn a_crossing_takes_records_out_of_a_frozen_cache_too() {
     assert_eq!(scene.get("k05").as_deref(), Some("new"));
 }
 
-/// A crossing that is a move reads nothing, and is one all the same: a table of level f that lies on
-/// the slow tier only changes its level.
+/// A crossing that is a move reads nothing, and is one all the same: a table of level f that lies
+/// on the slow tier only changes its level.
 #[test]
 fn a_table_that_moves_across_supersedes_what_is_cached() {
     for is_admitted_before in [true, false] {
@@ -265,9 +265,10 @@ fn a_cached_record_hides_nothing_of_what_is_above_it() {
     assert_eq!(scene.levels_of("k05").last().unwrap().0, SLOW as u8);
 }
 
-/// A crossing may bring up the very record that a read admits while it runs: afterwards the cache held a record that lies nowhere
-/// below level f. When it was deleted, and the deletion had come to level f, nothing below was left to delete: both were
-/// dropped, and reads found the record in the cache again. A promotion then made that last.
+/// A crossing may bring up the very record that a read admits while it runs: afterwards the cache
+/// held a record that lies nowhere below level f. When it was deleted, and the deletion had come to
+/// level f, nothing below was left to delete: both were dropped, and reads found the record in the
+/// cache again. A promotion then made that last.
 #[test]
 fn a_record_that_a_crossing_brings_up_is_not_left_in_the_cache() {
     let scene = Scene::with_old(&["k05"]);
@@ -288,7 +289,8 @@ fn a_record_that_a_crossing_brings_up_is_not_left_in_the_cache() {
     assert_eq!(scene.get("k05"), None);
 }
 
-/// What a record in the cache is good for: until it goes up it is read without the slow device, in whichever way it is asked for.
+/// What a record in the cache is good for: until it goes up it is read without the slow device, in
+/// whichever way it is asked for.
 #[test]
 fn what_is_admitted_is_read_again_without_the_slow_device() {
     let mut options = options();

@@ -40,8 +40,8 @@ pub(super) fn run(scene: &Scene, plan: Plan) {
     scene.drain();
 }
 
-/// Runs a bypass; the bytes that it writes to L1, and those that it reserves for that, with what a table
-/// has beside its records, which is a sixteenth of tables as small as these.
+/// Runs a bypass; the bytes that it writes to L1, and those that it reserves for that, with what a
+/// table has beside its records, which is a sixteenth of tables as small as these.
 fn written_above(scene: &Scene, plan: Plan) -> (u64, u64) {
     let on_above = || scene.tree().bytes_on(0)[ABOVE];
     let others = on_above() - plan.upper.tables()[0].meta.len;
@@ -224,7 +224,8 @@ fn a_bypass_waits_for_a_job_on_level_f() {
     scene.check(&with_new(&AROUND), &all_keys(), "crossed");
 }
 
-/// A read that began before has found the old version, and before it adds that, the new one is below, or about to be.
+/// A read that began before has found the old version, and before it adds that, the new one is
+/// below, or about to be.
 #[test]
 fn what_a_bypass_supersedes_is_not_admitted() {
     for (point, why) in [
@@ -251,8 +252,8 @@ fn what_a_bypass_supersedes_is_not_admitted() {
     }
 }
 
-/// A claim does not stand against what the table that goes down says nothing of. Such a record may be brought up
-/// meanwhile: it leaves the cache then.
+/// A claim does not stand against what the table that goes down says nothing of. Such a record may
+/// be brought up meanwhile: it leaves the cache then.
 #[test]
 fn a_read_that_has_seen_the_table_that_passes_is_admitted() {
     let scene = Scene::with_old(&all_keys());
@@ -283,8 +284,9 @@ fn a_read_that_has_seen_the_table_that_passes_is_admitted() {
     scene.check(&wanted, &all_keys(), "deleted below");
 }
 
-/// What one job from the level above f, of either kind, finds to be fresh of ten records, three of which level f has a version of
-/// and `hot` of which are hot; as a part of the average over some eight jobs.
+/// What one job from the level above f, of either kind, finds to be fresh of ten records, three of
+/// which level f has a version of and `hot` of which are hot; as a part of the average over some
+/// eight jobs.
 fn fresh_by_one_job(is_bypass: bool, hot: &[&str]) -> f64 {
     let scene = Scene::new();
     scene.put_all(&KEYS[..3], "old");
@@ -311,8 +313,9 @@ fn what_is_fresh_is_measured_by_jobs_of_either_kind() {
     }
 }
 
-/// An ordinary job took what is hot for fresh, and a bypass, which leaves it where it is, did not. Where most that is new was hot each
-/// kind had its turn, and those that passed level f by wrote again what they met below for a few records.
+/// An ordinary job took what is hot for fresh, and a bypass, which leaves it where it is, did not.
+/// Where most that is new was hot each kind had its turn, and those that passed level f by wrote
+/// again what they met below for a few records.
 #[test]
 fn what_is_hot_is_not_fresh_to_jobs_of_either_kind() {
     for is_bypass in [false, true] {
@@ -321,7 +324,8 @@ fn what_is_hot_is_not_fresh_to_jobs_of_either_kind() {
     }
 }
 
-/// Records of the promotion cache come up with it, as all that was read counts as hot while little is known.
+/// Records of the promotion cache come up with it, as all that was read counts as hot while little
+/// is known.
 #[test]
 fn promotion_joins_a_bypass() {
     let scene = Scene::with_old(&all_keys());
@@ -365,8 +369,9 @@ fn what_comes_up_takes_no_room_from_what_has_to_stay() {
     assert!(written <= reserved, "{written} bytes, {reserved} reserved");
 }
 
-/// What has to stay was taken to become as long as it was. Where the tables had been compressed and are so no longer it became
-/// several times as long, beyond what was reserved of a capacity that is a promise (I8).
+/// What has to stay was taken to become as long as it was. Where the tables had been compressed and
+/// are so no longer it became several times as long, beyond what was reserved of a capacity that is
+/// a promise (I8).
 #[test]
 fn what_has_to_stay_has_room_however_it_was_compressed() {
     let mut options = options();
@@ -404,8 +409,8 @@ fn a_bypass_without_room_on_the_fast_tier_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// New records beside a full level f: most go past it. Records that replace hot ones of level f do not, and the store comes to
-/// rest with every level within its target.
+/// New records beside a full level f: most go past it. Records that replace hot ones of level f do
+/// not, and the store comes to rest with every level within its target.
 #[test]
 fn new_records_pass_a_full_level_f_and_newer_ones_do_not() {
     const CAPACITY: u64 = 1 << 20;

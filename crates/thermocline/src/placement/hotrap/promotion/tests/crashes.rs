@@ -1,5 +1,6 @@
-//! The power goes at each named point of the ways up, of what keeps records up, and of the way past level f: what comes
-//! back has every record, with its newest version that was acknowledged (I4, I5).
+//! The power goes at each named point of the ways up, of what keeps records up, and of the way past
+//! level f: what comes back has every record, with its newest version that was acknowledged (I4,
+//! I5).
 
 use super::bypass::{AROUND, all_keys, bypass, run, to_above};
 use crate::metrics::HotRapMetrics;
@@ -50,8 +51,9 @@ fn durable() -> Options {
     options
 }
 
-/// Takes a `pathway` in a store that `prepare` has filled, and opens what a loss of power at each of `points` leaves of it, with
-/// and without what was not synced. What the store counted in the end comes back.
+/// Takes a `pathway` in a store that `prepare` has filled, and opens what a loss of power at each
+/// of `points` leaves of it, with and without what was not synced. What the store counted in the
+/// end comes back.
 fn check_losses(
     points: &[&'static str],
     prepare: impl FnOnce(&Scene) -> Model,

@@ -79,8 +79,8 @@ fn without_room_nothing_is_frozen_and_the_promotion_happens_once_there_is_some()
     scene.check(&model(&all, "old"), &all, "promoted");
 }
 
-/// Every promotion that found no room used to start a crossing of its own, and with a full cache each
-/// record that is read starts a promotion: some forty crossings at once emptied the fast tier.
+/// Every promotion that found no room used to start a crossing of its own, and with a full cache
+/// each record that is read starts a promotion: some forty crossings at once emptied the fast tier.
 #[test]
 fn promotions_without_room_start_one_crossing_between_them() {
     let scene = with_full_cache();
@@ -102,8 +102,8 @@ fn promotions_without_room_start_one_crossing_between_them() {
     scene.check(&model(&all, "old"), &all, "drained");
 }
 
-/// Promotes a full cache a minute later, when there is no room, and less is wanting than readers hold in obsolete files. Whether a table goes
-/// down for it.
+/// Promotes a full cache a minute later, when there is no room, and less is wanting than readers
+/// hold in obsolete files. Whether a table goes down for it.
 fn promotion_makes_room(scene: &Scene) -> bool {
     let engine = scene.engine();
     engine.clock.sleep(Duration::from_secs(60));
@@ -120,7 +120,8 @@ fn promotion_makes_room(scene: &Scene) -> bool {
     makes_room
 }
 
-/// A promotion that found no room had a table of level f sent down for it, though readers held more than it wanted, and that table too.
+/// A promotion that found no room had a table of level f sent down for it, though readers held more
+/// than it wanted, and that table too.
 #[test]
 fn a_promotion_sends_nothing_down_where_readers_hold_the_room() {
     let scene = with_full_cache();
@@ -136,8 +137,8 @@ fn a_promotion_sends_nothing_down_where_readers_hold_the_room() {
     drop(reader);
 }
 
-/// A promotion that found no room was given up where readers held more than it wanted, though none of them held a table of level f that
-/// had come since.
+/// A promotion that found no room was given up where readers held more than it wanted, though none
+/// of them held a table of level f that had come since.
 #[test]
 fn a_promotion_sends_down_what_no_reader_holds() {
     let scene = with_full_cache();
@@ -156,8 +157,8 @@ fn keys_of_a_full_cache() -> Vec<String> {
     (0..40).map(|n| format!("m{n:02}")).collect()
 }
 
-/// A cache full of hot records of `keys`, whose promotion is queued, with a record on level f and no room on the fast
-/// tier.
+/// A cache full of hot records of `keys`, whose promotion is queued, with a record on level f and
+/// no room on the fast tier.
 fn full_without_room(keys: &[&str]) -> (Scene, Reservation) {
     let scene = Scene::with_old(keys);
     scene.heat(keys);
@@ -191,8 +192,9 @@ fn a_full_cache_is_promoted_when_a_compaction_has_made_room() {
     scene.check(&model(&all, "old"), &all, "promoted");
 }
 
-/// A compaction could end just when a promotion had found no room, and before it let go of its place: it found the promotion under
-/// way, nobody tried again, and of a store that was only read nothing was promoted any more.
+/// A compaction could end just when a promotion had found no room, and before it let go of its
+/// place: it found the promotion under way, nobody tried again, and of a store that was only read
+/// nothing was promoted any more.
 #[test]
 fn a_full_cache_is_promoted_when_the_compaction_it_waits_for_has_just_ended() {
     let keys = keys_of_a_full_cache();
@@ -209,8 +211,8 @@ fn a_full_cache_is_promoted_when_the_compaction_it_waits_for_has_just_ended() {
     assert!(promoted_bytes(&scene) > 0);
 }
 
-/// The crossing that was to make the room failed: nobody came for the full cache any more, which admits nothing. In a store that
-/// was only read from then on nothing was promoted.
+/// The crossing that was to make the room failed: nobody came for the full cache any more, which
+/// admits nothing. In a store that was only read from then on nothing was promoted.
 #[test]
 fn a_full_cache_whose_crossing_fails_is_given_up_and_fills_again() {
     let keys = keys_of_a_full_cache();
@@ -229,8 +231,8 @@ fn a_full_cache_whose_crossing_fails_is_given_up_and_fills_again() {
     scene.check(&model(&all, "old"), &all, "promoted");
 }
 
-/// A keyspace's share of the promotion cache came to no byte where there were very many: an empty cache was full, and its promotion, which
-/// found nothing, was begun again for ever.
+/// A keyspace's share of the promotion cache came to no byte where there were very many: an empty
+/// cache was full, and its promotion, which found nothing, was begun again for ever.
 #[test]
 fn an_empty_cache_is_never_full() {
     let scene = Scene::new();
@@ -241,8 +243,8 @@ fn an_empty_cache_is_never_full() {
     assert!(!tree.placed.promoting.load(Ordering::Acquire));
 }
 
-/// Another keyspace grew, and with it shrank the share of this one, whose cache was over it then: it admitted nothing, so nobody
-/// came who would have promoted it.
+/// Another keyspace grew, and with it shrank the share of this one, whose cache was over it then:
+/// it admitted nothing, so nobody came who would have promoted it.
 #[test]
 fn a_cache_that_is_full_since_its_share_shrank_is_promoted() {
     let keys = [&KEYS[..], &["extra"]].concat();
@@ -262,8 +264,8 @@ fn a_cache_that_is_full_since_its_share_shrank_is_promoted() {
     assert!(promoted_bytes(&scene) > 0);
 }
 
-/// So did what another keyspace's promotion had measured, where no flush and no compaction came: in a store that was only read
-/// nothing of this one was promoted any more.
+/// So did what another keyspace's promotion had measured, where no flush and no compaction came: in
+/// a store that was only read nothing of this one was promoted any more.
 #[test]
 fn a_cache_that_its_share_has_made_too_full_is_promoted_by_whoever_is_refused() {
     let keys = [&KEYS[..], &["extra"]].concat();
@@ -302,8 +304,9 @@ fn a_hot_record_that_a_crossing_has_no_room_for_is_not_counted_as_cold() {
     assert_eq!(dropped(&scene), before);
 }
 
-/// Who filled the next cache while one was being flushed found a promotion under way; and a full cache admits
-/// nothing more, so nobody came who would have asked again: without a compaction nothing was promoted any more.
+/// Who filled the next cache while one was being flushed found a promotion under way; and a full
+/// cache admits nothing more, so nobody came who would have asked again: without a compaction
+/// nothing was promoted any more.
 #[test]
 fn a_cache_that_fills_while_another_is_flushed_is_promoted_too() {
     let keys: Vec<String> = (0..80).map(|n| format!("m{n:02}")).collect();
@@ -333,8 +336,8 @@ fn a_cache_that_fills_while_another_is_flushed_is_promoted_too() {
     scene.check(&model(&keys, "old"), &keys, "promoted");
 }
 
-/// Rid of what was cold the cache was not worth a table, and before the job had ended it was full again: nobody came for it, and
-/// in a store that is only read nothing was promoted any more.
+/// Rid of what was cold the cache was not worth a table, and before the job had ended it was full
+/// again: nobody came for it, and in a store that is only read nothing was promoted any more.
 #[test]
 fn a_cache_that_fills_while_it_is_found_empty_is_promoted_too() {
     let keys: Vec<String> = (0..80).map(|n| format!("m{n:02}")).collect();
@@ -418,8 +421,9 @@ fn a_dropped_keyspace_leaves_nothing_in_its_promotion_cache() {
     );
 }
 
-/// Each keyspace but the first was taken for a dropped one from its creation on, and a dropped one was not: nothing that was read there
-/// became hot, every record of it went to the slow tier for good, and what was dropped kept its place in the hot set.
+/// Each keyspace but the first was taken for a dropped one from its creation on, and a dropped one
+/// was not: nothing that was read there became hot, every record of it went to the slow tier for
+/// good, and what was dropped kept its place in the hot set.
 #[test]
 fn a_keyspace_is_tracked_from_its_creation_until_it_is_dropped() {
     let scene = Scene::new();
@@ -432,7 +436,8 @@ fn a_keyspace_is_tracked_from_its_creation_until_it_is_dropped() {
     assert!(!ralt.is_hot(id, KEYS[0].as_bytes()));
 }
 
-/// Builds before that was found had written the numbers of living keyspaces down as those of dropped ones.
+/// Builds before that was found had written the numbers of living keyspaces down as those of
+/// dropped ones.
 #[test]
 fn a_keyspace_that_is_there_is_tracked_whatever_access_records_say() {
     let scene = Scene::new();

@@ -299,8 +299,9 @@ fn delete_both(scene: &Scene) {
     scene.delete("k05");
 }
 
-/// A promotion begins and ends while a crossing of the same keys runs, which takes one of them up, too: neither copy comes back once the
-/// key is deleted, be that beside the crossing or after it. Nor does a version that the crossing supersedes.
+/// A promotion begins and ends while a crossing of the same keys runs, which takes one of them up,
+/// too: neither copy comes back once the key is deleted, be that beside the crossing or after it.
+/// Nor does a version that the crossing supersedes.
 #[test]
 fn a_promotion_within_a_crossing_brings_nothing_back() {
     let keys = [&KEYS[..], &["k", "k10", "l"]].concat();
@@ -321,7 +322,8 @@ fn a_promotion_within_a_crossing_brings_nothing_back() {
             scene.read_into_cache(&KEYS);
             scene.heat(&KEYS);
             let hook = scene.at(step, move |scene| {
-                // What the crossing has taken out of the cache comes in again: it brings nothing newer.
+                // What the crossing has taken out of the cache comes in again: it brings nothing
+                // newer.
                 scene.read_into_cache(&KEYS);
                 assert_eq!(early.get("k10").as_deref(), Some("old"));
                 scene.promote()?;
@@ -364,8 +366,9 @@ fn a_promotion_within_a_crossing_brings_nothing_back() {
     }
 }
 
-/// A crossing logs the reads of what it takes out of a cache. The promotion that had frozen that cache logged them
-/// again: a record that had been read once was stable, as one that is read again and again.
+/// A crossing logs the reads of what it takes out of a cache. The promotion that had frozen that
+/// cache logged them again: a record that had been read once was stable, as one that is read again
+/// and again.
 #[test]
 fn reads_are_logged_once_whether_a_crossing_takes_the_record_up_or_not() {
     for crosses in [false, true] {
@@ -391,9 +394,9 @@ fn reads_are_logged_once_whether_a_crossing_takes_the_record_up_or_not() {
     }
 }
 
-/// What was put in after the cache had been looked through and before it was frozen was promoted unseen. Where
-/// reads of the slow tier take microseconds that was eleven records of twelve, under reads that are all alike: each
-/// was compacted down again, and pushed another down.
+/// What was put in after the cache had been looked through and before it was frozen was promoted
+/// unseen. Where reads of the slow tier take microseconds that was eleven records of twelve, under
+/// reads that are all alike: each was compacted down again, and pushed another down.
 #[test]
 fn a_cold_record_that_comes_in_before_the_freeze_is_not_promoted() {
     let (late, rest) = KEYS.split_last().unwrap();
@@ -431,7 +434,8 @@ fn wanting_two_reads() -> Scene {
     scene
 }
 
-/// Reads every key once, from the slow tier into the cache. To look for it there would be another read.
+/// Reads every key once, from the slow tier into the cache. To look for it there would be another
+/// read.
 fn read_once(scene: &Scene) {
     for key in KEYS {
         assert_eq!(scene.get(key), Some("old".into()));
@@ -439,8 +443,8 @@ fn read_once(scene: &Scene) {
     assert_eq!(scene.tree().placed.gate.mutable().all().len(), KEYS.len());
 }
 
-/// Of the two reads that make a record hot the second is in the promotion cache, and access records know of one: it took a
-/// third read of the slow tier.
+/// Of the two reads that make a record hot the second is in the promotion cache, and access records
+/// know of one: it took a third read of the slow tier.
 #[test]
 fn a_record_is_promoted_by_the_read_that_makes_it_hot() {
     let scene = wanting_two_reads();
@@ -466,8 +470,8 @@ fn a_record_is_promoted_by_the_read_that_makes_it_hot() {
     assert!(KEYS.iter().all(is_hot));
 }
 
-/// Were a read logged when it brings a record, it would count twice once that has come into a table: all that is read
-/// would be promoted, however seldom.
+/// Were a read logged when it brings a record, it would count twice once that has come into a
+/// table: all that is read would be promoted, however seldom.
 #[test]
 fn a_record_that_was_read_once_is_not_promoted_however_long_it_waits() {
     let scene = wanting_two_reads();

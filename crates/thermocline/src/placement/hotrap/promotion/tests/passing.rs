@@ -1,4 +1,5 @@
-//! A level of the slow tier that is out of use: what goes past it, what must not (I1), and that it empties.
+//! A level of the slow tier that is out of use: what goes past it, what must not (I1), and that it
+//! empties.
 
 use crate::testing::scene::{F, KEYS, SLOW, Scene, model};
 
@@ -9,8 +10,8 @@ fn at(level: usize, version: &str) -> (u8, String) {
     (level as u8, version.to_owned())
 }
 
-/// As long as it held a table, all that crossed went there, and with that on to the last level: it never emptied, and each record was
-/// written once more on its way.
+/// As long as it held a table, all that crossed went there, and with that on to the last level: it
+/// never emptied, and each record was written once more on its way.
 #[test]
 fn a_level_out_of_use_gets_only_what_it_has_older_versions_of_and_empties() {
     let scene = Scene::with_old(&KEYS);

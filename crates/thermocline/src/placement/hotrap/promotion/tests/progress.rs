@@ -37,8 +37,8 @@ fn a_crossing_makes_room_even_where_all_is_hot() {
     }
 }
 
-/// One record that was larger than the fast tier was read, and all of the last fast level went down, table by table, for room that
-/// could never be.
+/// One record that was larger than the fast tier was read, and all of the last fast level went
+/// down, table by table, for room that could never be.
 #[test]
 fn nothing_goes_down_for_a_record_that_can_never_have_room() {
     let mut larger = options();
@@ -135,8 +135,9 @@ fn a_stopped_writer_waits_for_the_room_that_another_is_making() {
     drop(space);
 }
 
-/// A flush finds no room because a compaction runs that will make some, and that ends before the flush
-/// looks whether one does. It was taken for a failure, and the next writer was told of a full tier.
+/// A flush finds no room because a compaction runs that will make some, and that ends before the
+/// flush looks whether one does. It was taken for a failure, and the next writer was told of a full
+/// tier.
 #[test]
 fn a_flush_that_a_compaction_has_just_made_room_for_is_tried_again() {
     let scene = Scene::new();
@@ -164,8 +165,9 @@ fn a_flush_that_a_compaction_has_just_made_room_for_is_tried_again() {
     engine.fast().remove_file_bytes(taken);
 }
 
-/// All that there is on the fast tier are files that were removed while a reader held them. A writer
-/// used to report a tier without room at once; under a heavy load a few slow readers were enough.
+/// All that there is on the fast tier are files that were removed while a reader held them. A
+/// writer used to report a tier without room at once; under a heavy load a few slow readers were
+/// enough.
 #[test]
 fn a_stopped_writer_waits_for_readers_of_removed_files() {
     let scene = Scene::new();
@@ -178,13 +180,15 @@ fn a_stopped_writer_waits_for_readers_of_removed_files() {
     put_as_readers_let_go(&scene, reader, held / 2);
 }
 
-/// Writes `more` bytes than there is room for. `reader` lets go as the writer begins to wait for it.
+/// Writes `more` bytes than there is room for. `reader` lets go as the writer begins to wait for
+/// it.
 fn put_as_readers_let_go(scene: &Scene, reader: Mutex<Option<Range>>, more: u64) {
     let lets_go = move || drop(reader.lock().take());
     put_without_room(scene, more, lets_go);
 }
 
-/// Writes `more` bytes than there is room for. `as_it_waits` happens as the writer begins to wait for readers.
+/// Writes `more` bytes than there is room for. `as_it_waits` happens as the writer begins to wait
+/// for readers.
 fn put_without_room(scene: &Scene, more: u64, as_it_waits: impl FnOnce() + Send + 'static) {
     let _space = scene.take_all_space();
     let hook = scene.at("stall.held", move |_| {
@@ -200,8 +204,8 @@ fn put_without_room(scene: &Scene, more: u64, as_it_waits: impl FnOnce() + Send 
     assert!(hook.has_run());
 }
 
-/// A reader held every table of level f. A writer that found no room sent them all down, one after the other, which made none, and waited for
-/// the reader only then.
+/// A reader held every table of level f. A writer that found no room sent them all down, one after
+/// the other, which made none, and waited for the reader only then.
 #[test]
 fn a_stopped_writer_sends_no_more_down_where_a_reader_holds_what_went() {
     let scene = Scene::new();
@@ -215,8 +219,9 @@ fn a_stopped_writer_sends_no_more_down_where_a_reader_holds_what_went() {
     assert_eq!(tables(), before - 1);
 }
 
-/// A read of a key held what a stopped writer had just sent down, for a moment. Beside an iterator that had held as much all the while
-/// the writer was taken to wait for that, to the end of its patience: ten seconds, with a level full of tables that nobody held.
+/// A read of a key held what a stopped writer had just sent down, for a moment. Beside an iterator
+/// that had held as much all the while the writer was taken to wait for that, to the end of its
+/// patience: ten seconds, with a level full of tables that nobody held.
 #[test]
 fn a_stopped_writer_goes_on_once_a_read_has_let_go_whatever_others_hold() {
     let scene = Scene::new();

@@ -53,8 +53,9 @@ fn a_store_goes_from_one_placement_to_the_other_and_back_without_rewriting() {
     scene.check(&wanted, &all, "crossed");
 }
 
-/// Reads of a record in the promotion cache are told when it leaves, and closing let it go without. A service that was started
-/// anew before its cache had filled learnt nothing of all that it had read from the slow tier.
+/// Reads of a record in the promotion cache are told when it leaves, and closing let it go without.
+/// A service that was started anew before its cache had filled learnt nothing of all that it had
+/// read from the slow tier.
 #[test]
 fn what_the_promotion_cache_answered_is_known_after_a_reopening() {
     let scene = Scene::with_old(&KEYS);

@@ -23,8 +23,8 @@ fn hot_records_stay_and_come_up_and_cold_ones_go_down() {
     assert_eq!(newest("k06"), (SLOW as u8, "old".into()));
 }
 
-/// What may come up was counted before compression, and what was reserved for it after. Hot records that
-/// do not compress took several times the room that a table of such as do had left, beyond the
+/// What may come up was counted before compression, and what was reserved for it after. Hot records
+/// that do not compress took several times the room that a table of such as do had left, beyond the
 /// fast tier's capacity (I8).
 #[test]
 fn what_stays_and_comes_up_has_room_in_what_was_reserved() {
@@ -125,7 +125,8 @@ fn the_older_versions_of_a_hot_key_go_down() {
     assert!(pinned.waiting.get(b"k05", MAX_SEQ).is_none());
 }
 
-/// While a crossing runs, no other job writes to level f within its keys, and none takes its inputs.
+/// While a crossing runs, no other job writes to level f within its keys, and none takes its
+/// inputs.
 #[test]
 fn a_job_into_level_f_waits_for_a_crossing_of_its_keys() {
     let scene = Scene::with_old(&KEYS);
@@ -183,8 +184,8 @@ fn a_crossing_waits_for_a_job_into_level_f() {
     assert_eq!(scene.levels_of("k03")[0], (SLOW as u8, "new".into()));
 }
 
-/// What stayed was counted before compression and what had been there after it: of a fast tier that compresses well nothing
-/// seemed to come down, and the slow levels were made for that.
+/// What stayed was counted before compression and what had been there after it: of a fast tier that
+/// compresses well nothing seemed to come down, and the slow levels were made for that.
 #[test]
 fn what_comes_down_is_measured_before_compression() {
     let mut options = options();

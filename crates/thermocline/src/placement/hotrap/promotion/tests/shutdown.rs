@@ -1,5 +1,5 @@
-//! A store that is closed while a promotion is under way, with a place in L0 reserved and a cache frozen: what runs is
-//! waited for, and nothing is lost, or left over.
+//! A store that is closed while a promotion is under way, with a place in L0 reserved and a cache
+//! frozen: what runs is waited for, and nothing is lost, or left over.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -25,7 +25,8 @@ fn closed_store() -> Faulty {
     disk
 }
 
-/// The store on `disk`, with threads of its own: an executor that is stepped cannot wait for a step below it.
+/// The store on `disk`, with threads of its own: an executor that is stepped cannot wait for a step
+/// below it.
 fn with_threads(disk: &Faulty, points: &Points) -> Db {
     let options = options();
     let tiers = options.tiers.len();

@@ -1,5 +1,5 @@
-//! What is turned off is off (the paper's ablations, HotRAP §4.5). Each scene is played with everything on, too: there the
-//! technique shows.
+//! What is turned off is off (the paper's ablations, HotRAP §4.5). Each scene is played with
+//! everything on, too: there the technique shows.
 
 use super::bypass::AROUND;
 use crate::metrics::{HotRapMetrics, Refusal};
@@ -25,8 +25,8 @@ fn place(scene: &Scene, key: &str) -> (usize, usize) {
     (usize::from(levels[0].0), levels.len())
 }
 
-/// Puts all keys on the slow tier, a table over all of them on level f, and makes them hot; in the promotion cache, too, if they
-/// are to be `cached`.
+/// Puts all keys on the slow tier, a table over all of them on level f, and makes them hot; in the
+/// promotion cache, too, if they are to be `cached`.
 fn hot_below_level_f(scene: &Scene, cached: bool) {
     scene.put_all(&KEYS, "old");
     scene.to_slow();

@@ -18,8 +18,9 @@ fn copied(fixture: &Fixture, path: &Path) -> Fixture {
     copy
 }
 
-/// Each checkpoint left a table of level 0, and where these came before a buffer was full nothing ever merged them: at one
-/// every five minutes they were hundreds a day, and every read asked all of them.
+/// Each checkpoint left a table of level 0, and where these came before a buffer was full nothing
+/// ever merged them: at one every five minutes they were hundreds a day, and every read asked all
+/// of them.
 #[test]
 fn what_copies_leave_in_level_0_is_merged() {
     let fixture = Fixture::new();
@@ -35,8 +36,8 @@ fn what_copies_leave_in_level_0_is_merged() {
     }
 }
 
-/// The work was kept waiting while tables were copied, so that none of them went. Where it goes on, a merge takes their files'
-/// place before they are in the copy.
+/// The work was kept waiting while tables were copied, so that none of them went. Where it goes on,
+/// a merge takes their files' place before they are in the copy.
 #[test]
 fn tables_that_are_merged_away_while_they_are_copied_are_in_the_copy_and_go_after_it() {
     let fixture = Fixture::new();
@@ -62,8 +63,9 @@ fn tables_that_are_merged_away_while_they_are_copied_are_in_the_copy_and_go_afte
     assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk());
 }
 
-/// Closing gave up what copies still held, but not where RALT had stopped: when the copy ended, files went that the store's locks
-/// did not guard any more, by names that were another store's by then.
+/// Closing gave up what copies still held, but not where RALT had stopped: when the copy ended,
+/// files went that the store's locks did not guard any more, by names that were another store's by
+/// then.
 #[test]
 fn a_copy_that_ends_after_closing_removes_nothing() {
     for has_stopped in [false, true] {

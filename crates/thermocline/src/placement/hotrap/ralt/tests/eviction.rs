@@ -57,7 +57,8 @@ pub(super) fn check_limits(fixture: &Fixture) {
 
 #[test]
 fn a_hotspot_is_found_kept_and_followed_when_it_moves() {
-    // With the paper's D_hs: the more may be tracked that is not stable, the longer the old spot is.
+    // With the paper's D_hs: the more may be tracked that is not stable, the longer the old spot
+    // is.
     let options = HotRapOptions {
         unstable: 0.1,
         ..HotRapOptions::default()
@@ -89,13 +90,14 @@ fn a_hotspot_is_found_kept_and_followed_when_it_moves() {
     assert!(old * 100 <= spot * 15, "{old} of {spot}");
 }
 
-/// Records of the old spot stay stable for five epochs, 3.5 times the fast tier's bytes of reads, and
-/// have scores that the new spot's need far longer for. By Algorithm 1 they kept their place all that
-/// while, and what little room there was beside them went from one part of the new spot to another.
+/// Records of the old spot stay stable for five epochs, 3.5 times the fast tier's bytes of reads,
+/// and have scores that the new spot's need far longer for. By Algorithm 1 they kept their place
+/// all that while, and what little room there was beside them went from one part of the new spot to
+/// another.
 ///
-/// With one run in ten it was the same here, and for good with some: what is read after a new epoch has
-/// begun is stable for longer than anything was at the last eviction, and was held against the worst
-/// of what had been there. So a record ceased to be hot by being read again.
+/// With one run in ten it was the same here, and for good with some: what is read after a new epoch
+/// has begun is stable for longer than anything was at the last eviction, and was held against the
+/// worst of what had been there. So a record ceased to be hot by being read again.
 #[test]
 fn a_large_hotspot_that_moves_is_followed_before_the_old_ones_counters_run_out() {
     let all = of(10.0);
@@ -209,8 +211,8 @@ fn without_a_hotspot_little_is_tracked() {
     assert!(hot * 100 < of(20.0) * 3, "{hot} of {}", of(20.0));
 }
 
-/// While RALT is young, a record is promoted for having been read once. Under uniform reads of small records
-/// that went on for ten minutes, with every record that was read, for nothing.
+/// While RALT is young, a record is promoted for having been read once. Under uniform reads of
+/// small records that went on for ten minutes, with every record that was read, for nothing.
 #[test]
 fn a_young_ralt_ceases_to_be_generous_where_all_is_read_alike_and_only_there() {
     // Of a fast tier large enough for chance to have a say.
@@ -249,8 +251,9 @@ fn a_young_ralt_ceases_to_be_generous_where_all_is_read_alike_and_only_there() {
     }
 }
 
-/// With two sorted levels only an eviction looked at both. What a young RALT had seen is not kept over a restart: from
-/// there on all that was read counted as hot until then, however evenly it was read.
+/// With two sorted levels only an eviction looked at both. What a young RALT had seen is not kept
+/// over a restart: from there on all that was read counted as hot until then, however evenly it was
+/// read.
 #[test]
 fn a_young_ralt_of_two_sorted_levels_sees_by_its_merges_that_all_is_read_alike() {
     const SMALL: usize = 8;
@@ -426,8 +429,9 @@ fn where_records_are_small_their_own_size_is_what_is_limited() {
     assert!(early < 50 && hot.len() > 1000, "{early} of {}", hot.len());
 }
 
-/// What follows from the hot set was all that bounded the limit of access records. Where keys and values are no
-/// larger than what is kept of them, that came to the whole fast tier after the first eviction.
+/// What follows from the hot set was all that bounded the limit of access records. Where keys and
+/// values are no larger than what is kept of them, that came to the whole fast tier after the first
+/// eviction.
 #[test]
 fn access_records_of_small_records_leave_most_of_the_tier_to_the_records() {
     let fixture = Fixture::new();
@@ -445,8 +449,9 @@ fn access_records_of_small_records_leave_most_of_the_tier_to_the_records() {
     assert!(metrics.physical_limit_bytes < CAPACITY / 2, "{metrics:?}");
 }
 
-/// Bins told records apart by the epoch in which they ceased to be stable, however long ago: what an eviction
-/// goes by took more memory, and the state more bytes to write with each flush, the older the store was.
+/// Bins told records apart by the epoch in which they ceased to be stable, however long ago: what
+/// an eviction goes by took more memory, and the state more bytes to write with each flush, the
+/// older the store was.
 #[test]
 fn histograms_do_not_grow_with_the_epochs_that_a_store_has_seen() {
     const EPOCHS: u64 = 300;
@@ -482,9 +487,10 @@ fn histograms_do_not_grow_with_the_epochs_that_a_store_has_seen() {
     }
 }
 
-/// What the limit leaves room for beside the records that are worth it was taken for as large as these: of few large hot ones
-/// beside very many small ones it fell below half of what an eviction had left, no other one followed, as nothing had been
-/// read since, and for being so far over everything was forgotten.
+/// What the limit leaves room for beside the records that are worth it was taken for as large as
+/// these: of few large hot ones beside very many small ones it fell below half of what an eviction
+/// had left, no other one followed, as nothing had been read since, and for being so far over
+/// everything was forgotten.
 #[test]
 fn few_large_hot_records_are_not_forgotten_beside_many_small_ones() {
     let fixture = Fixture::on(Arc::new(Memory::new()), 16 << 20, HotRapOptions::default());

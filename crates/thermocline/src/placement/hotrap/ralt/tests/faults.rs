@@ -61,8 +61,8 @@ fn any_call_may_fail() {
     }
 }
 
-/// A young RALT that had stopped counted everything that was read as hot for the rest of the process's life, since
-/// it would never evict: every record read from the slow tier was promoted.
+/// A young RALT that had stopped counted everything that was read as hot for the rest of the
+/// process's life, since it would never evict: every record read from the slow tier was promoted.
 #[test]
 fn after_a_failed_sync_nothing_is_written_and_what_is_known_stays_in_use() {
     let disk = Faulty::new(1);
@@ -141,9 +141,9 @@ fn want_of_space_passes() {
     assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk());
 }
 
-/// A flush that found no space brought back what it had taken, together with what readers had logged meanwhile, and
-/// nothing shortened the queue again. It grew with each try, until no flush found space for it on a tier in good
-/// order either.
+/// A flush that found no space brought back what it had taken, together with what readers had
+/// logged meanwhile, and nothing shortened the queue again. It grew with each try, until no flush
+/// found space for it on a tier in good order either.
 #[test]
 fn accesses_that_come_in_during_flushes_without_space_do_not_pile_up() {
     let fixture = Fixture::new();
@@ -208,8 +208,8 @@ fn damage_takes_with_it_what_was_measured() {
     assert!(fixture.hot(0, 0..80).is_empty());
 }
 
-/// The mark of damage was gone with the first try to begin anew. If that found no space, what is damaged stayed in force until
-/// a reader met it again.
+/// The mark of damage was gone with the first try to begin anew. If that found no space, what is
+/// damaged stayed in force until a reader met it again.
 #[test]
 fn damage_that_could_not_be_cleared_for_want_of_space_is_cleared_later() {
     let fixture = Fixture::new();
@@ -225,9 +225,10 @@ fn damage_that_could_not_be_cleared_for_want_of_space_is_cleared_later() {
     assert!(!fixture.ralt.shared.damaged.load(Ordering::Relaxed));
 }
 
-/// A sector that could not be read was an error like that of a failed sync, after which nothing is written. The opening does not read it,
-/// found all in order, and the first merge stopped again: nothing was ever learnt from there on. And crossings, which do not
-/// stop, took all keys behind it for cold, each time.
+/// A sector that could not be read was an error like that of a failed sync, after which nothing is
+/// written. The opening does not read it, found all in order, and the first merge stopped again:
+/// nothing was ever learnt from there on. And crossings, which do not stop, took all keys behind it
+/// for cold, each time.
 #[test]
 fn what_cannot_be_read_is_lost_and_learnt_anew() {
     for is_merged in [true, false] {
@@ -261,8 +262,9 @@ fn what_cannot_be_read_is_lost_and_learnt_anew() {
     }
 }
 
-/// Work that had found no space was due again with a full buffer of accesses, or with less room. A store that is only
-/// written to has neither: it stayed over its limits, however much space its compactions gave back.
+/// Work that had found no space was due again with a full buffer of accesses, or with less room. A
+/// store that is only written to has neither: it stayed over its limits, however much space its
+/// compactions gave back.
 #[test]
 fn an_eviction_that_found_no_space_is_due_again_when_there_may_be_some() {
     let fixture = Fixture::new();
@@ -286,8 +288,8 @@ fn an_eviction_that_found_no_space_is_due_again_when_there_may_be_some() {
     assert!(metrics.hot_set_bytes <= room, "{metrics:?}");
 }
 
-/// Its limits were in force, and in the state with the next flush: a RALT was no longer young that had never evicted
-/// anything, and each try counted as an eviction.
+/// Its limits were in force, and in the state with the next flush: a RALT was no longer young that
+/// had never evicted anything, and each try counted as an eviction.
 #[test]
 fn an_eviction_that_finds_no_space_leaves_everything_as_it_was() {
     let fixture = Fixture::new();
@@ -312,7 +314,8 @@ fn an_eviction_that_finds_no_space_leaves_everything_as_it_was() {
     assert_eq!(limits().generation, 1);
 }
 
-/// Work said last whether more was due. What a compaction's thread had found due meanwhile was forgotten with that.
+/// Work said last whether more was due. What a compaction's thread had found due meanwhile was
+/// forgotten with that.
 #[test]
 fn room_that_falls_while_work_ends_is_not_overlooked() {
     let fixture = Fixture::new();
@@ -334,8 +337,8 @@ fn room_that_falls_while_work_ends_is_not_overlooked() {
     assert!(metrics.hot_set_bytes <= room, "{metrics:?}");
 }
 
-/// A run of many tables, and above it tables of level 0 with as much again and a half, each over the whole
-/// range and of the same keys: as when none was merged for a while.
+/// A run of many tables, and above it tables of level 0 with as much again and a half, each over
+/// the whole range and of the same keys: as when none was merged for a while.
 fn with_many_waiting() -> Fixture {
     let fixture = merged();
     let shared = &fixture.ralt.shared;
@@ -364,9 +367,9 @@ fn waiting(fixture: &Fixture) -> u64 {
     fixture.ralt.shared.version.load().level_bytes(0)
 }
 
-/// Each step of a merge asked for as much space as all tables of level 0 have, though it takes a slice of each.
-/// On a tier that was full but for less, none began, while flushes went on: there were more of them each time,
-/// and the hot set gave way to them.
+/// Each step of a merge asked for as much space as all tables of level 0 have, though it takes a
+/// slice of each. On a tier that was full but for less, none began, while flushes went on: there
+/// were more of them each time, and the hot set gave way to them.
 #[test]
 fn tables_of_level_0_are_merged_with_less_space_than_they_have() {
     let fixture = with_many_waiting();
@@ -381,8 +384,8 @@ fn tables_of_level_0_are_merged_with_less_space_than_they_have() {
     assert_eq!(fixture.fast.reserved_bytes(), 0);
 }
 
-/// Each step began with the flush that was due, and ended there if it found no space. What was to be merged or
-/// evicted, which takes less and makes room, waited for it.
+/// Each step began with the flush that was due, and ended there if it found no space. What was to
+/// be merged or evicted, which takes less and makes room, waited for it.
 #[test]
 fn tables_are_merged_while_a_flush_finds_no_space() {
     let fixture = merged();
@@ -424,7 +427,8 @@ fn a_step_is_no_longer_for_the_tables_of_level_0_that_wait() {
         Ok(())
     });
     fixture.work();
-    // A step ends with the table that makes it long enough, and counts the blocks that it shares with the next.
+    // A step ends with the table that makes it long enough, and counts the blocks that it shares
+    // with the next.
     let most = most.load(Ordering::Relaxed);
     let sizes = &fixture.ralt.shared.sizes;
     assert!(

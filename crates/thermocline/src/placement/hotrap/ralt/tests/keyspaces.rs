@@ -24,8 +24,9 @@ fn forgotten_keyspaces_are_cold_at_once_and_gone_after_a_merge() {
     assert_eq!(fixture.ralt.metrics().records, 200);
 }
 
-/// Records of a dropped keyspace were hot for an eviction, and in the place of living ones that it let go. Then they went
-/// themselves, and left a hot set well below its limit, and a cut in force through what had room.
+/// Records of a dropped keyspace were hot for an eviction, and in the place of living ones that it
+/// let go. Then they went themselves, and left a hot set well below its limit, and a cut in force
+/// through what had room.
 #[test]
 fn an_eviction_lets_nothing_go_in_the_place_of_a_dropped_keyspace() {
     let early = of(0.26);
@@ -62,8 +63,9 @@ fn an_eviction_lets_nothing_go_in_the_place_of_a_dropped_keyspace() {
     }
 }
 
-/// A merge that left out what was dropped before it was followed by another where anything was dropped meanwhile, read or not. Where
-/// keyspaces come and go, nothing was evicted any more, and all that there is was written again and again.
+/// A merge that left out what was dropped before it was followed by another where anything was
+/// dropped meanwhile, read or not. Where keyspaces come and go, nothing was evicted any more, and
+/// all that there is was written again and again.
 #[test]
 fn keyspaces_that_come_and_go_keep_nothing_from_being_evicted() {
     let fixture = Fixture::new();
@@ -92,8 +94,8 @@ fn keyspaces_that_come_and_go_keep_nothing_from_being_evicted() {
     assert!(!fixture.hot(2, 0..200).is_empty());
 }
 
-/// What a merge of a dropped keyspace's records showed was that nobody read them: as if their class were worth
-/// nothing.
+/// What a merge of a dropped keyspace's records showed was that nobody read them: as if their class
+/// were worth nothing.
 #[test]
 fn records_of_a_dropped_keyspace_are_no_evidence() {
     let measured = |dropped: u64| {
@@ -114,8 +116,9 @@ fn records_of_a_dropped_keyspace_are_no_evidence() {
     assert_eq!(measured(100), measured(0));
 }
 
-/// That a keyspace had been dropped was known to the state that was written next. A process that was killed before left
-/// records that were hot for as long as nothing was evicted in their place, of a keyspace that was gone.
+/// That a keyspace had been dropped was known to the state that was written next. A process that
+/// was killed before left records that were hot for as long as nothing was evicted in their place,
+/// of a keyspace that was gone.
 #[test]
 fn a_keyspace_that_is_gone_counts_for_nothing_though_no_state_says_so() {
     let (memory, _) = closed();
@@ -155,7 +158,8 @@ fn keyspaces_that_come_and_go_leave_nothing_behind() {
     assert!(keyspaces.iter().copied().eq(KEYSPACES), "{keyspaces:?}");
 }
 
-/// Builds before wrote down which keyspaces had been dropped. What they took for dropped were living ones, for a time.
+/// Builds before wrote down which keyspaces had been dropped. What they took for dropped were
+/// living ones, for a time.
 #[test]
 fn a_state_that_names_dropped_keyspaces_is_read_and_they_are_not_missed() {
     let mut content = Vec::new();

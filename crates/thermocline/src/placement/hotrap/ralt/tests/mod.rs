@@ -163,8 +163,8 @@ impl Ralt {
         while self.work() {}
     }
 
-    /// From now on what was read more than once is hot, however long ago, and nothing else is; and merges have shown that it is
-    /// worth that.
+    /// From now on what was read more than once is hot, however long ago, and nothing else is; and
+    /// merges have shown that it is worth that.
     pub(crate) fn want_two_reads(&self) {
         self.shared.worker.lock().reuse = outlook::read_again();
         let mut hot = Cut::NONE;

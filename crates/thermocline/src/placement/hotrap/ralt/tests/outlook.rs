@@ -42,7 +42,8 @@ fn check(fixture: &Fixture, numbers: Range<u64>, hot: bool, with_a_read: bool) {
     assert_eq!(fixture.hot(0, numbers), expected);
 }
 
-/// What merges show where all records that are stable, for one epoch or for several, are read again.
+/// What merges show where all records that are stable, for one epoch or for several, are read
+/// again.
 pub(super) fn read_again() -> Reuse {
     let model = Model::new(&HotRapOptions::default());
     let once = model.first(Moment::default(), 100, 1);
@@ -61,7 +62,8 @@ pub(super) fn read_again() -> Reuse {
     reuse
 }
 
-/// What merges show where a record that was read before is read again no more than others are: a tenth of either.
+/// What merges show where a record that was read before is read again no more than others are: a
+/// tenth of either.
 fn read_alike() -> Reuse {
     let model = Model::new(&HotRapOptions::default());
     let once = model.first(Moment::default(), 100, 1);
@@ -95,7 +97,8 @@ fn with_one_more_read_a_record_is_hot_for_promotion_alone() {
     fixture.merge_all();
     check(&fixture, 0..100, false, true);
 
-    // What was read again lies by itself. Filters learn of it once it is merged; crossings put it together with what was known.
+    // What was read again lies by itself. Filters learn of it once it is merged; crossings put it
+    // together with what was known.
     read(&fixture, 0..100);
     check_filters(&fixture, 0..100, false, true);
     assert_eq!(fixture.hot(0, 0..100), (0..100).collect::<Vec<_>>());
@@ -152,7 +155,8 @@ fn where_no_class_is_worth_the_fast_tier_no_read_makes_hot() {
     check(&fixture, 0..100, false, true);
 }
 
-/// Reads are not learnt of any more then: what was promoted by one went down again as cold, and came back with the next.
+/// Reads are not learnt of any more then: what was promoted by one went down again as cold, and
+/// came back with the next.
 #[test]
 fn when_ralt_has_stopped_no_read_makes_hot() {
     let fixture = wanting_two_reads(HotRapOptions::default());
@@ -180,8 +184,8 @@ fn without_auto_tuning_no_class_is_asked_for_its_worth() {
     check(&fixture, 0..100, false, true);
 }
 
-/// The least hot set is a quarter of the fast tier, which chance fills: a tenth as much is known besides, and would be hot
-/// with one more read.
+/// The least hot set is a quarter of the fast tier, which chance fills: a tenth as much is known
+/// besides, and would be hot with one more read.
 #[test]
 fn under_uniform_reads_hardly_a_record_is_hot_for_promotion_alone() {
     let fixture = Fixture::new();

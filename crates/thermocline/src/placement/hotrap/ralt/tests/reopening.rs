@@ -148,9 +148,9 @@ fn where_everything_is_gone_that_is_told_if_something_is_expected() {
     fixture.ralt.close();
 }
 
-/// Found by `recovery-crash`: a store was opened with placement by level, and the power went while RALT's
-/// files were removed. The removal of a table had reached the disk, that of the state had not, and the
-/// next opening with placement by hotness called that damage.
+/// Found by `recovery-crash`: a store was opened with placement by level, and the power went while
+/// RALT's files were removed. The removal of a table had reached the disk, that of the state had
+/// not, and the next opening with placement by hotness called that damage.
 #[test]
 fn what_a_crash_left_of_a_removal_is_no_trouble_and_not_used() {
     let (memory, _) = closed();
@@ -315,8 +315,8 @@ fn another_database_or_other_scores_mean_beginning_anew() {
     assert_eq!(larger.ralt.trouble(), None, "another capacity is fine");
 }
 
-/// Reopens access records that have been evicted from with a fast tier so small that they are `share` of its
-/// capacity, other files take the rest, and `initial` of it is theirs at first.
+/// Reopens access records that have been evicted from with a fast tier so small that they are
+/// `share` of its capacity, other files take the rest, and `initial` of it is theirs at first.
 fn reopen_on_a_full_tier(share: f64, initial: f64) -> Fixture {
     let medium = Arc::new(Memory::new());
     let capacity = 4 * CAPACITY;
@@ -342,9 +342,10 @@ fn reopen_on_a_full_tier(share: f64, initial: f64) -> Fixture {
     after
 }
 
-/// A limit outlived the capacity that it followed from. Where the fast tier was smaller after a restart than
-/// the access records on it, no merge of them found space, and they never took twice their limit, so that they
-/// were not given up either: every write was refused for want of space, for good.
+/// A limit outlived the capacity that it followed from. Where the fast tier was smaller after a
+/// restart than the access records on it, no merge of them found space, and they never took twice
+/// their limit, so that they were not given up either: every write was refused for want of space,
+/// for good.
 #[test]
 fn access_records_that_leave_no_space_on_the_tier_of_now_are_given_up() {
     for (share, initial) in [(4.0, 0.15), (0.9, 0.5)] {
@@ -370,7 +371,8 @@ fn access_records_over_their_limit_are_due_from_the_opening_on() {
     assert!(!fixture.ralt.has_work());
 }
 
-/// What gives access records other scores makes them begin anew. Settings that are read back are the same but for rounding.
+/// What gives access records other scores makes them begin anew. Settings that are read back are
+/// the same but for rounding.
 #[test]
 fn settings_that_were_read_back_are_those_of_before() {
     let medium: Arc<dyn Medium> = Arc::new(Memory::new());
@@ -397,8 +399,8 @@ fn settings_that_were_read_back_are_those_of_before() {
     assert!(said.is_some_and(|said| said.contains("of other settings")));
 }
 
-/// Once, a state of other settings was removed before there was a new one. A process that was killed
-/// in between left none where one was expected, and the next opening called that damage.
+/// Once, a state of other settings was removed before there was a new one. A process that was
+/// killed in between left none where one was expected, and the next opening called that damage.
 #[test]
 fn a_crash_while_other_settings_begin_anew_is_no_damage() {
     let other = HotRapOptions {
@@ -443,8 +445,8 @@ fn a_crash_while_other_settings_begin_anew_is_no_damage() {
     }
 }
 
-/// Of a RALT that could not write its first state, the files of before lay on the fast tier, up to a quarter of it and more, and
-/// were not counted: their space was given away a second time (I8).
+/// Of a RALT that could not write its first state, the files of before lay on the fast tier, up to
+/// a quarter of it and more, and were not counted: their space was given away a second time (I8).
 #[test]
 fn files_that_are_there_when_opening_fails_are_counted() {
     let disk = Faulty::new(1);
@@ -467,8 +469,8 @@ fn files_that_are_there_when_opening_fails_are_counted() {
     assert_eq!(other.fast.file_bytes(), other.bytes_on_disk());
 }
 
-/// A state whose numbers are the largest that fit, with a checksum that is right, had the next access
-/// overflow the count of slices. It is damage like any other.
+/// A state whose numbers are the largest that fit, with a checksum that is right, had the next
+/// access overflow the count of slices. It is damage like any other.
 #[test]
 fn a_state_of_numbers_that_nothing_can_be_added_to_means_beginning_anew() {
     let (memory, _) = closed();

@@ -128,8 +128,8 @@ fn a_reader_keeps_its_version_and_its_files_go_when_it_does() {
     check_limits(&fixture);
 }
 
-/// A crossing over few keys held the files of all tables, for as long as it took: merged away meanwhile, they took as much of the fast tier
-/// again, and nobody read them.
+/// A crossing over few keys held the files of all tables, for as long as it took: merged away
+/// meanwhile, they took as much of the fast tier again, and nobody read them.
 #[test]
 fn a_reader_of_few_keys_keeps_their_tables_alone() {
     const KEYS: u64 = 10_000;
@@ -205,8 +205,9 @@ fn accesses_that_come_during_a_walk_are_not_lost() {
     assert_eq!(hot.len(), 10_100);
 }
 
-/// Each step began with the flush that was due, and ended there. Where accesses came as fast as they were flushed, nothing was merged or
-/// evicted, and each question asked more tables, until access records took twice what they may and all of them were forgotten.
+/// Each step began with the flush that was due, and ended there. Where accesses came as fast as
+/// they were flushed, nothing was merged or evicted, and each question asked more tables, until
+/// access records took twice what they may and all of them were forgotten.
 #[test]
 fn merges_keep_up_however_fast_accesses_come() {
     const KEYS: u64 = 25_000;
@@ -257,8 +258,9 @@ fn merges_keep_up_however_fast_accesses_come() {
     assert_eq!(fixture.ralt.trouble(), None);
 }
 
-/// While a merge took the lowest run to another level, only what had arrived there was taken for it. The rest counted as what
-/// lies above, less what lies below as well: a tenth of the hot set was left, and hot tables were taken for cold.
+/// While a merge took the lowest run to another level, only what had arrived there was taken for
+/// it. The rest counted as what lies above, less what lies below as well: a tenth of the hot set
+/// was left, and hot tables were taken for cold.
 #[test]
 fn the_hot_set_stays_as_it_is_while_the_lowest_run_changes_its_level() {
     let options = HotRapOptions {
