@@ -161,11 +161,12 @@ impl InternalIterator for MergingIter {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::key::Kind;
     use crate::memtable::{Memtable, MemtableIter};
     use crate::sync::Arc;
-    use proptest::prelude::*;
 
     fn merged(parts: &[Vec<(u8, u64)>]) -> MergingIter {
         let child = |part: &Vec<(u8, u64)>| -> Box<dyn InternalIterator> {

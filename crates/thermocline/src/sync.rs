@@ -5,16 +5,15 @@
 //! is held does not poison it: the engine's panics are bugs, and hiding the first one
 //! behind a second helps nobody.
 
-#[cfg(feature = "shuttle")]
-use shuttle::sync as imp;
 #[cfg(not(feature = "shuttle"))]
 use std::sync as imp;
-
 /// Always the standard one: the checker's has no unsized coercion, and counting references
 /// is not what the models are about.
 pub(crate) use std::sync::Arc;
 
 pub(crate) use imp::MutexGuard;
+#[cfg(feature = "shuttle")]
+use shuttle::sync as imp;
 
 /// Atomics of the chosen implementation.
 pub(crate) mod atomic {

@@ -1,7 +1,8 @@
 //! A value that a read returns.
 
-use bytes::Bytes;
 use std::ops::Deref;
+
+use bytes::Bytes;
 
 /// A value, sharing the memory of the block, memtable or cached record it was found in: getting it
 /// copies nothing, and holding it keeps that memory alive.

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use thermocline::{Options, Placement};
-
 use thermocline_torture::stores::small_options;
 
 /// What refuses `options`.
@@ -21,14 +20,15 @@ fn a_build_without_it_says_what_to_build() {
 
 #[cfg(feature = "flash-cache")]
 mod built {
-    use super::*;
     use std::path::Path;
     use std::sync::Arc;
+
     use thermocline::metrics::Metrics;
     use thermocline::storage::Medium;
     use thermocline::{Compression, Db, Error, Purpose};
-
     use thermocline_torture::stores::{memory, open_on};
+
+    use super::*;
 
     const RECORDS: u32 = 4000;
 

@@ -3,61 +3,42 @@
 use std::time::Duration;
 
 use super::Db;
-use crate::clock::{Clock, SystemClock};
-use crate::error::{Error, Result};
-use crate::executor::{Executor, ThreadPool};
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::executor::Executor;
+use crate::opening::request::Request;
 use crate::opening::{RepairReport, destroy, open, repair};
 use crate::options::Options;
 #[cfg(test)]
 use crate::placement::PlacementPolicy;
 use crate::points::Points;
-use crate::storage::{Disk, Medium, StoreLock};
+use crate::storage::Medium;
 use crate::sync::Arc;
 
-/// How often it is tried whether a store is open elsewhere still.
-const LOCK_POLL: Duration = Duration::from_millis(50);
-
 /// Opens a store whose storage, clock or executor is not the default one.
-pub struct DbBuilder {
-    pub(crate) options: Options,
-    media: Vec<Option<Arc<dyn Medium>>>,
-    pub(crate) clock: Arc<dyn Clock>,
-    executor: Option<Arc<dyn Executor>>,
-    pub(crate) points: Points,
-    lock_wait: Duration,
-    pub(crate) counts_accesses: bool,
-    given_up: Vec<usize>,
-    /// The greatest number of a tier that was named.
-    named: usize,
-    pub(crate) reads_only: bool,
-    /// Instead of what the options ask for.
-    #[cfg(test)]
-    pub(crate) placement: Option<Arc<dyn PlacementPolicy>>,
-}
+pub struct DbBuilder(Request);
 
 impl DbBuilder {
     pub(crate) fn new(options: Options) -> Self {
-        Self {
-            media: options.tiers.iter().map(|_| None).collect(),
-            options,
-            clock: Arc::new(SystemClock::default()),
-            executor: None,
-            points: Points::default(),
-            lock_wait: Duration::ZERO,
-            counts_accesses: true,
-            given_up: Vec::new(),
-            named: 0,
-            reads_only: false,
-            #[cfg(test)]
-            placement: None,
-        }
+        Self(Request::new(options))
+    }
+
+    /// Places records by `placement`, whatever the options ask for.
+    #[cfg(test)]
+    pub(crate) fn placement(mut self, placement: Option<Arc<dyn PlacementPolicy>>) -> Self {
+        self.0.placement = placement;
+        self
+    }
+
+    pub(crate) fn request(&self) -> &Request {
+        &self.0
     }
 
     /// Uses `medium` for tier `tier`, 0 being the fastest, instead of the disk.
     #[must_use]
     pub fn medium(mut self, tier: usize, medium: Arc<dyn Medium>) -> Self {
-        self.named = self.named.max(tier);
-        if let Some(slot) = self.media.get_mut(tier) {
+        self.0.named = self.0.named.max(tier);
+        if let Some(slot) = self.0.media.get_mut(tier) {
             *slot = Some(medium);
         }
         self
@@ -66,14 +47,14 @@ impl DbBuilder {
     /// Takes time from `clock`.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
+        self.0.clock = clock;
         self
     }
 
     /// Runs background work on `executor`, which the store shuts down when it closes.
     #[must_use]
     pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
-        self.executor = Some(executor);
+        self.0.executor = Some(executor);
         self
     }
 
@@ -81,7 +62,7 @@ impl DbBuilder {
     /// assertions only.
     #[must_use]
     pub fn points(mut self, points: Points) -> Self {
-        self.points = points;
+        self.0.points = points;
         self
     }
 
@@ -103,7 +84,7 @@ impl DbBuilder {
     /// ```
     #[must_use]
     pub fn lock_wait(mut self, most: Duration) -> Self {
-        self.lock_wait = most;
+        self.0.lock_wait = most;
         self
     }
 
@@ -124,25 +105,8 @@ impl DbBuilder {
     /// ```
     #[must_use]
     pub fn count_accesses(mut self, count: bool) -> Self {
-        self.counts_accesses = count;
+        self.0.counts_accesses = count;
         self
-    }
-
-    /// Takes the lock that `take` tries to take, waiting for it as long as was asked for.
-    pub(crate) fn lock_by(
-        &self,
-        take: impl Fn() -> Result<Box<dyn StoreLock>>,
-    ) -> Result<Box<dyn StoreLock>> {
-        let begun = self.clock.now();
-        loop {
-            let taken = take();
-            let waited = self.clock.now().saturating_sub(begun);
-            let left = self.lock_wait.saturating_sub(waited);
-            if left.is_zero() || !matches!(taken, Err(Error::Locked { .. })) {
-                return taken;
-            }
-            self.clock.sleep(left.min(LOCK_POLL));
-        }
     }
 
     /// Lets [`DbBuilder::repair`] and [`DbBuilder::destroy`] go on though nothing is in the
@@ -152,8 +116,8 @@ impl DbBuilder {
     /// After a destruction, another one that gives up the others does.
     #[must_use]
     pub fn give_up_tier(mut self, tier: usize) -> Self {
-        self.named = self.named.max(tier);
-        self.given_up.push(tier);
+        self.0.named = self.0.named.max(tier);
+        self.0.given_up.push(tier);
         self
     }
 
@@ -163,49 +127,8 @@ impl DbBuilder {
     #[doc(hidden)]
     #[must_use]
     pub fn reads_only(mut self) -> Self {
-        self.reads_only = true;
+        self.0.reads_only = true;
         self
-    }
-
-    /// Refuses a tier that there is not: on the disk it would be another.
-    pub(crate) fn check_tiers(&self) -> Result<()> {
-        let tiers = self.options.tiers.len();
-        if self.named < tiers.max(1) {
-            return Ok(());
-        }
-        Err(Error::InvalidOption {
-            option: "tiers",
-            reason: format!(
-                "tier {} is named and there are {tiers}; the first has number 0",
-                self.named
-            ),
-        })
-    }
-
-    pub(crate) fn has_given_up(&self, tier: u8) -> bool {
-        self.given_up.contains(&usize::from(tier))
-    }
-
-    pub(crate) fn medium_of(&self, tier: usize) -> Arc<dyn Medium> {
-        match self.media.get(tier) {
-            Some(Some(medium)) => Arc::clone(medium),
-            _ => Arc::new(Disk::new(self.options.tiers[tier].direct_io)),
-        }
-    }
-
-    /// Whether any tier is on the disk, and not on a medium of one's own.
-    pub(crate) fn is_on_disks(&self) -> bool {
-        self.media.iter().any(Option::is_none)
-    }
-
-    pub(crate) fn make_executor(&self) -> Result<Arc<dyn Executor>> {
-        if let Some(executor) = &self.executor {
-            return Ok(Arc::clone(executor));
-        }
-        let started = ThreadPool::new(self.options.compaction_threads);
-        let path = &self.options.tiers[0].path;
-        let pool = started.map_err(|e| Error::io("start background threads for", path, e))?;
-        Ok(Arc::new(pool))
     }
 
     /// Opens the store.
@@ -213,8 +136,9 @@ impl DbBuilder {
     /// # Errors
     /// As [`Db::open`].
     pub fn open(self) -> Result<Db> {
-        self.check_tiers()?;
-        open::open(&self)
+        self.0.check_tiers()?;
+        let (engine, report) = open::open(&self.0)?;
+        Db::new(engine, report)
     }
 
     /// Makes a store that no longer opens one that does.
@@ -222,8 +146,8 @@ impl DbBuilder {
     /// # Errors
     /// As [`Db::repair`].
     pub fn repair(self, dry_run: bool) -> Result<RepairReport> {
-        self.check_tiers()?;
-        repair::repair(&self, dry_run)
+        self.0.check_tiers()?;
+        repair::repair(&self.0, dry_run)
     }
 
     /// Removes the store's files.
@@ -231,8 +155,8 @@ impl DbBuilder {
     /// # Errors
     /// As [`Db::destroy`].
     pub fn destroy(self) -> Result<()> {
-        self.check_tiers()?;
-        destroy::destroy(&self)
+        self.0.check_tiers()?;
+        destroy::destroy(&self.0)
     }
 }
 
@@ -240,6 +164,7 @@ impl DbBuilder {
 mod tests {
     use super::*;
     use crate::clock::ManualClock;
+    use crate::error::Error;
     use crate::storage::Memory;
     use crate::sync::Mutex;
 

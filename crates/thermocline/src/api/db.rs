@@ -1,23 +1,18 @@
 //! [`Db`]: an open store, as programs hold it.
 
-use crate::api::DbBuilder;
-use crate::api::Keyspace;
-use crate::api::Snapshot;
-use crate::copies::LogReader;
-use crate::engine::Engine;
-use crate::engine::VerifyProgress;
-use crate::engine::VerifyReport;
-use crate::opening::RecoveryReport;
-use crate::opening::RepairReport;
 use std::ops::Deref;
 use std::path::PathBuf;
 
 use bytes::Bytes;
 
+use crate::api::{DbBuilder, Keyspace, Snapshot};
 use crate::batch::Batch;
+use crate::copies::LogReader;
+use crate::engine::{Engine, VerifyProgress, VerifyReport};
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
 use crate::metrics::{KeyspaceMetrics, Metrics};
+use crate::opening::{RecoveryReport, RepairReport};
 use crate::options::{Durability, Options};
 use crate::sync::Arc;
 

@@ -77,7 +77,7 @@ impl Debug for Backups {
 
 impl Debug for DbBuilder {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        let paths = self.options.tiers.iter().map(|tier| &tier.path);
+        let paths = self.request().options.tiers.iter().map(|tier| &tier.path);
         f.debug_struct("DbBuilder")
             .field("paths", &paths.collect::<Vec<_>>())
             .finish()

@@ -12,8 +12,7 @@ use crate::ids::KeyspaceId;
 use crate::key::{Kind, SeqNo};
 use crate::metrics::KeyspaceMetrics;
 use crate::options::Durability;
-use crate::read::Range;
-use crate::read::{owned_bounds, prefix_end};
+use crate::read::{Range, owned_bounds, prefix_end};
 use crate::sync::Arc;
 use crate::value::Value;
 

@@ -1,8 +1,10 @@
 //! What programs hold: the store, its keyspaces and snapshots, and what opens it.
 
+mod backups;
 mod builder;
 mod db;
 mod debug;
+mod followed;
 mod keyspace;
 mod snapshot;
 

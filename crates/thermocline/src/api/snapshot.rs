@@ -9,8 +9,7 @@ use super::keyspace::prefix_bounds;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
-use crate::read::Range;
-use crate::read::owned_bounds;
+use crate::read::{Range, owned_bounds};
 use crate::sync::Arc;
 use crate::value::Value;
 

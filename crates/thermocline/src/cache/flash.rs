@@ -1,9 +1,8 @@
 //! The seam to a cache of blocks on the fast disk, below the one in memory.
 
-use std::fmt;
-use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use bytes::Bytes;
 

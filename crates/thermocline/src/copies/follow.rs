@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::api::Db;
-use crate::batch::{Batch, Ops, detached};
+use crate::batch::{Ops, detached};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ids::KeyspaceId;
@@ -14,7 +13,7 @@ use crate::sync::Arc;
 use crate::wal;
 
 /// The batches of a store's log from a sequence number on, in the order they took effect.
-/// [`Db::log_since`] makes one; it ends with the last batch written before that call, or
+/// [`crate::Db::log_since`] makes one; it ends with the last batch written before that call, or
 /// after its first error.
 ///
 /// A backup or a follower starts from a checkpoint, or from a backup that was restored, and takes
@@ -87,34 +86,6 @@ impl LoggedBatch {
     /// Sequence number of its last write.
     pub fn last_seq(&self) -> SeqNo {
         self.first_seq + (self.ops.len() as SeqNo).saturating_sub(1)
-    }
-
-    /// The same writes for `db`, another store: keyspaces are matched by name, and created
-    /// where they are missing. Writes into keyspaces that were dropped since are left out.
-    ///
-    /// The log does not tell of keyspaces that were created empty or dropped: compare
-    /// [`Db::keyspaces`] for that. `db` gives the writes sequence numbers of its own.
-    ///
-    /// # Errors
-    /// As [`Db::create_keyspace`].
-    pub fn to_batch(&self, db: &Db) -> Result<Batch> {
-        let bytes = |op: &LoggedOp| op.key.len() + op.value.len() + 16;
-        let mut batch = Batch::with_capacity(self.ops.iter().map(bytes).sum());
-        let mut current = None;
-        for op in &self.ops {
-            let Some(name) = &op.keyspace else { continue };
-            let known = current.take().filter(|(known, _)| known == name);
-            let keyspace = match known {
-                Some((_, keyspace)) => keyspace,
-                None => db.create_keyspace(name)?,
-            };
-            match op.kind {
-                Kind::Put => batch.put_in(&keyspace, &op.key, &op.value),
-                _ => batch.delete_in(&keyspace, &op.key),
-            }
-            current = Some((Arc::clone(name), keyspace));
-        }
-        Ok(batch)
     }
 }
 
@@ -205,6 +176,7 @@ impl std::iter::FusedIterator for LogReader {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::Db;
     use crate::executor::Stepped;
     use crate::metrics::Purpose;
     use crate::options::Options;

@@ -1,17 +1,14 @@
 //! What all handles of an open store share.
 
-use crate::placement::PlacementPolicy;
 use std::collections::BTreeMap;
 use std::sync::Weak;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use super::Background;
-use super::Tally;
-use super::Tree;
 use super::dropped::Dropped;
 use super::stats::Stats;
+use super::{Background, Tally, Tree};
 use crate::cache::{BlockCache, PinBudget, RecordCache};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -20,19 +17,17 @@ use crate::ids::{FileId, KeyspaceId};
 use crate::key::SeqNo;
 use crate::metrics::CpuTimes;
 use crate::options::{Options, Resolved};
+use crate::placement::PlacementPolicy;
 use crate::points::Points;
 use crate::read::Snapshots;
 use crate::storage::{Medium, StoreLock};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};
-use crate::table::LazyTable;
-use crate::table::TableMeta;
+use crate::table::{LazyTable, TableMeta};
 use crate::tier::Tier;
 use crate::version::{FileGuard, Graveyard, HotEstimate, Manifest, TableHandle};
 use crate::wal::FoundLog;
-use crate::write::Commit;
-use crate::write::Refusals;
-use crate::write::Stall;
+use crate::write::{Commit, Refusals, Stall};
 
 /// An open store: what its parts share. Each wing adds methods of its own, beside what they are
 /// about.

@@ -5,8 +5,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
-use super::Engine;
-use super::Tree;
+use super::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::ids::KeyspaceId;
 use crate::placement::last_fast_level;

@@ -1,7 +1,6 @@
 //! Compactions of large values, of which memory for one at a time is enough (I8).
 
-use super::Engine;
-use super::Tree;
+use super::{Engine, Tree};
 use crate::levels::{Plan, TableSizes};
 use crate::sync::Arc;
 

@@ -4,10 +4,7 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
-use super::Engine;
-use super::Seen;
-use super::Tree;
-use super::Work;
+use super::{Engine, Seen, Tree, Work};
 use crate::error::{Error, Result};
 use crate::key::{KeyRange, MAX_KEY_LEN, SeqNo};
 use crate::levels::{Manual, Meant, Picker};

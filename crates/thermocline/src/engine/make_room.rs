@@ -1,17 +1,15 @@
 //! What is done where the fast tier has no room: tables go down, or output goes to the last tier.
 
-use super::Engine;
-use super::Seen;
-use super::Tree;
-use super::Work;
+use std::collections::BTreeSet;
+
 use super::schedule::expected_len;
+use super::{Engine, Seen, Tree, Work};
 use crate::ids::FileId;
 use crate::levels::{Picker, Plan};
 use crate::placement::Spilled;
 use crate::points::point;
 use crate::sync::Arc;
 use crate::version::TableHandle;
-use std::collections::BTreeSet;
 
 impl Engine {
     /// Sends a table down to make room on the fast tier, however full its level is; whether there

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use super::Engine;
-use super::Tree;
+use super::{Engine, Tree};
 use crate::cache::RecordCache;
 use crate::error::Result;
-use crate::metrics::Purpose;
 use crate::metrics::{
-    HeatReport, IoMetrics, KeyspaceMetrics, LevelMetrics, MemoryMetrics, Metrics, StallMetrics,
-    TierMetrics,
+    HeatReport, IoMetrics, KeyspaceMetrics, LevelMetrics, MemoryMetrics, Metrics, Purpose,
+    StallMetrics, TierMetrics,
 };
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tier::Tier;

@@ -18,7 +18,6 @@ mod tally;
 mod tree;
 mod verify;
 
-pub(crate) use self::core::{Caches, Closing, Engine, Files, Identity, Keyspaces, Sequence};
 pub(crate) use background::{Background, Work};
 pub(crate) use compactions::Seen;
 pub(crate) use job::said;
@@ -26,3 +25,5 @@ pub(crate) use stats::{Found, sampled};
 pub(crate) use tally::Tally;
 pub(crate) use tree::Tree;
 pub use verify::{VerifyProgress, VerifyReport};
+
+pub(crate) use self::core::{Caches, Closing, Engine, Files, Identity, Keyspaces, Sequence};

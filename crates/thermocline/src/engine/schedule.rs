@@ -1,11 +1,9 @@
 //! What runs behind the writers: when flushes and compactions start, and with what room.
 
-use super::Engine;
-use super::Tree;
+use super::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::executor::Lane;
-use crate::levels::FlushJob;
-use crate::levels::{CompactionJob, Picker, Plan};
+use crate::levels::{CompactionJob, FlushJob, Picker, Plan};
 use crate::metrics::Activity;
 use crate::options::{Compression, MEMTABLES};
 use crate::placement::SpacePlan;

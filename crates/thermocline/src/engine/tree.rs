@@ -1,25 +1,17 @@
 //! A keyspace's LSM-tree: the superversion that readers pin, and what changes it.
 
-use crate::placement::Installed;
-use crate::placement::OfKeyspace;
-use crate::placement::Taken;
-use crate::read::PromotionView;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 
-use super::Engine;
-use super::Tally;
+use super::{Engine, Tally};
 use crate::error::Result;
 use crate::ids::KeyspaceId;
 use crate::key::{Kind, SeqNo};
-use crate::levels::Averages;
-use crate::levels::Reservations;
-use crate::levels::{LevelTargets, Picker, Plan, Running, TableSizes};
+use crate::levels::{Averages, LevelTargets, Picker, Plan, Reservations, Running, TableSizes};
 use crate::memtable::Memtable;
-use crate::placement::FastRooms;
+use crate::placement::{FastRooms, Installed, OfKeyspace, Taken};
 use crate::points::point;
-use crate::read::LastPassed;
-use crate::read::Superversion;
+use crate::read::{LastPassed, PromotionView, Superversion};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::{Arc, Mutex};
 use crate::version::edit::{KeyspaceMeta, Learned, VersionEdit};

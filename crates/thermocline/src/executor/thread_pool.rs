@@ -184,9 +184,10 @@ impl Drop for ThreadPool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::sync::mpsc;
     use std::time::Duration;
+
+    use super::*;
 
     /// Once, those who waited looked under the executor's lock. Looking at a tree may drop the
     /// last hold on a superversion with obsolete tables, and their removal is a job: the waiter

@@ -9,10 +9,10 @@ mod operations;
 mod options;
 mod store;
 
+use bytes::Bytes;
 pub use operations::operations;
 pub use options::options;
-
-use bytes::Bytes;
+use store::{DATABASE, TestTiers};
 
 use crate::batch::Ops;
 use crate::cache::{BlockCache, PinBudget};
@@ -22,12 +22,10 @@ use crate::key::{InternalKey, KeyRange, MAX_SEQ};
 use crate::log_format::{FileHeader, FileKind, put_record};
 use crate::metrics::Purpose;
 use crate::sync::Arc;
-use crate::table::TableMeta;
-use crate::table::{ReadTrace, ScanOptions, Table};
+use crate::table::{ReadTrace, ScanOptions, Table, TableMeta};
 use crate::version::edit::VersionEdit;
 use crate::version::{identity, manifest_file_name};
 use crate::wal::{log_store, segment_file_name};
-use store::{DATABASE, TestTiers};
 
 /// What a target calls.
 pub type Entry = fn(&[u8]);

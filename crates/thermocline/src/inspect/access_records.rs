@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Content, PlacedBy, manifest};
 use crate::error::Result;
-use crate::options::ralt_dir;
-use crate::options::{HotRapOptions, Options};
+use crate::options::{HotRapOptions, Options, ralt_dir};
 pub use crate::placement::AccessRecords;
 use crate::placement::ralt::{Ralt, STATE};
 use crate::storage::{Disk, Medium};

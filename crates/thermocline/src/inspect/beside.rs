@@ -126,6 +126,7 @@ impl TableStore for Beside<dyn TableStore> {
 
 mod tests {
     use super::*;
+    use crate::executor::Stepped;
     use crate::inspect::{TablesReport, manifest, tables};
     use crate::storage::Memory;
     use crate::sync::Mutex;
@@ -137,8 +138,10 @@ mod tests {
     }
 
     fn open(medium: &Arc<dyn Medium>) -> Db {
-        let builder = Db::builder(options()).medium(0, Arc::clone(medium));
-        builder.open().unwrap()
+        // On one thread: what a compaction has replaced is gone when that has ended, and not when the
+        // last thread that knew of it lets go.
+        let builder = Db::builder(options()).executor(Arc::new(Stepped::new(1)));
+        builder.medium(0, Arc::clone(medium)).open().unwrap()
     }
 
     /// The tiers of the store on `medium`, beside which `before` works.

@@ -13,8 +13,7 @@ use crate::sync::Arc;
 use crate::tier::Tier;
 use crate::version::edit::{Learned, PlacedBy, VersionEdit};
 use crate::version::{current_manifest, manifest_file_name};
-use crate::wal::FoundLog;
-use crate::wal::log_store;
+use crate::wal::{FoundLog, log_store};
 
 /// The manifest in force.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -32,7 +32,6 @@ mod wal;
 use std::fmt;
 use std::path::Path;
 
-pub use crate::version::edit::PlacedBy;
 #[cfg(test)]
 pub(crate) use access_records::report;
 pub use access_records::{AccessRecords, AccessRecordsReport, access_records, hotness};
@@ -46,6 +45,7 @@ use crate::options::{Options, TierOptions};
 use crate::storage::{Disk, Medium};
 use crate::sync::Arc;
 use crate::tier::Tier;
+pub use crate::version::edit::PlacedBy;
 
 /// Something at a place of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]

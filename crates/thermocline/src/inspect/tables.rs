@@ -11,8 +11,7 @@ use crate::ids::{FileId, table_number};
 use crate::opening::Shape;
 use crate::options::Options;
 use crate::sync::Arc;
-use crate::table::Table;
-use crate::table::TableMeta;
+use crate::table::{Table, TableMeta};
 use crate::tier::Tier;
 
 /// The tables of a store.

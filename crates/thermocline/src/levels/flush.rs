@@ -1,9 +1,7 @@
 //! Flush: a frozen memtable becomes a table of L0.
 
 use super::{Origin, Pass, Sink, Upper, VersionFilter, Watch};
-use crate::engine::Engine;
-use crate::engine::Tree;
-use crate::engine::Work;
+use crate::engine::{Engine, Tree, Work};
 use crate::error::{Error, Result};
 use crate::executor::{Job, Step};
 use crate::memtable::Memtable;

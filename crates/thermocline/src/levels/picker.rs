@@ -339,12 +339,13 @@ pub(crate) enum Manual {
 mod tests {
     pub(super) mod by_hotness;
 
+    use bytes::Bytes;
+
     use super::*;
     use crate::levels::targets::FastRoom;
     use crate::storage::Memory;
     use crate::version::MAX_LEVELS;
     use crate::{Db, Keyspace, Options};
-    use bytes::Bytes;
 
     pub(super) const F: usize = 2;
     pub(super) const ABOVE: usize = F - 1;

@@ -3,13 +3,13 @@
 mod cursor;
 mod key;
 
-pub(crate) use cursor::MemtableIter;
-
 use std::ops::Bound;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
+pub(crate) use cursor::MemtableIter;
+use key::{MemKey, Probe};
 
 use crate::key::{InternalKey, Kind, SeqNo};
 use crate::record::Record;
@@ -17,7 +17,6 @@ use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::table::LongKeys;
 use crate::value::Value;
-use key::{MemKey, Probe};
 
 /// What a record costs beside its bytes: the skiplist node, the reference counts of the memory
 /// that they are in, and the allocator.

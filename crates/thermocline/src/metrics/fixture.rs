@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::Purpose;
-use super::*;
+use super::{Purpose, *};
 
 fn tier(index: u64) -> TierMetrics {
     let base = (index + 1) * 1_000_000;

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Purpose;
-use super::{CpuMetrics, HotRapMetrics, KeyspaceMetrics};
+use super::{CpuMetrics, HotRapMetrics, KeyspaceMetrics, Purpose};
 
 /// Operations and bytes of one purpose on one tier.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,16 +4,14 @@
 use std::path::PathBuf;
 
 use super::open::Parts;
-use super::set_aside;
-use super::unfinished;
+use super::{set_aside, unfinished};
 use crate::error::Result;
 use crate::ids::FileId;
 use crate::placement::{self, Opening, PlacementPolicy};
 use crate::points::point;
 use crate::sync::Arc;
 use crate::version::{Manifest, identity};
-use crate::wal::FoundLog;
-use crate::wal::{self, Recovered, Surveyed, Wal};
+use crate::wal::{self, FoundLog, Recovered, Surveyed, Wal};
 
 /// What a store goes on with.
 pub(crate) struct Begun {
@@ -33,21 +31,21 @@ pub(crate) struct Begun {
 impl Parts<'_> {
     /// The policy of placement that the options ask for.
     pub(crate) fn open_placement(&self) -> Arc<dyn PlacementPolicy> {
-        let builder = self.builder;
+        let request = self.request;
         #[cfg(test)]
-        if let Some(placement) = &builder.placement {
+        if let Some(placement) = &request.placement {
             return Arc::clone(placement);
         }
         placement::open(Opening {
-            options: &builder.options,
+            options: &request.options,
             database: self.database,
             fast: &self.tiers[0],
-            medium: builder.medium_of(0),
-            points: builder.points.clone(),
+            medium: request.medium_of(0),
+            points: request.points.clone(),
             keyspaces: self.shape.keyspaces.keys().copied().collect(),
             before: self.shape.placed_by,
-            reads_only: builder.reads_only,
-            counts_accesses: builder.counts_accesses,
+            reads_only: request.reads_only,
+            counts_accesses: request.counts_accesses,
         })
     }
 
@@ -59,27 +57,27 @@ impl Parts<'_> {
         aside: &[(usize, String)],
         new_file: &dyn Fn() -> FileId,
     ) -> Result<Begun> {
-        let builder = self.builder;
+        let request = self.request;
         for tier in &self.tiers {
             tier.remove_left_copies()?;
         }
-        let recovered = surveyed.settle(&self.tiers[0], &builder.points)?;
-        point!(builder.points, "recovery.replayed")?;
+        let recovered = surveyed.settle(&self.tiers[0], &request.points)?;
+        point!(request.points, "recovery.replayed")?;
         // A manifest of its own for each opening: a torn tail of the old one is left behind.
         // It comes before the first log segment, which would be foreign without it.
         let (manifest_file, log_file) = (new_file(), new_file());
         let log_start = recovered.segments.first().map_or(log_file, |s| s.number);
         // Before the manifest, which says that what placement keeps on disk is there.
         let placement = self.open_placement();
-        point!(builder.points, "recovery.hotness_opened")?;
+        point!(request.points, "recovery.hotness_opened")?;
         let found_log = recovered.found_log(log_file);
         // Before the manifest, whose end does not tell any more that an edit may be lost.
-        let set_aside = set_aside::set_aside(builder, &self.tiers, aside)?;
+        let set_aside = set_aside::set_aside(request, &self.tiers, aside)?;
         // A repair that was killed, or whose sync failed, has left its `TIER` to the system's cache
         // (I4).
         for (index, tier) in self.tiers.iter().enumerate() {
             if identity::is_unsynced(tier)? {
-                let store = builder.medium_of(index);
+                let store = request.medium_of(index);
                 let store = store.log_store(&tier.options.path, false)?;
                 identity::replace(tier, &*store, self.database)?;
             }
@@ -100,28 +98,28 @@ impl Parts<'_> {
             self.database,
             manifest_file,
             &edits,
-            builder.points.clone(),
+            request.points.clone(),
         )?;
-        point!(builder.points, "recovery.manifest_begun")?;
+        point!(request.points, "recovery.manifest_begun")?;
         // The sync of the `CURRENT` before may have failed, that of this one has not. Before a
         // write is taken that a restore into the same directories would remove.
         unfinished::finish(&self.tiers)?;
         // Only now: the edits that were read may be in the system's cache only, even where an
         // earlier sync of them failed. Without them, what they call obsolete would be needed (I4).
-        wal::remove_others(&self.tiers[0], &found_log, &builder.points)?;
+        wal::remove_others(&self.tiers[0], &found_log, &request.points)?;
         let orphans = std::mem::take(&mut self.orphans).sweep(&self.tiers)?;
-        point!(builder.points, "recovery.swept")?;
+        point!(request.points, "recovery.swept")?;
         let wal = Wal::create(
             Arc::clone(&self.tiers[0]),
             self.database,
             log_file,
             &recovered,
-            builder.options.log_retention,
-            builder.points.clone(),
+            request.options.log_retention,
+            request.points.clone(),
         )?;
-        point!(builder.points, "recovery.log_begun")?;
+        point!(request.points, "recovery.log_begun")?;
         // After the manifest, which no longer says that what is not kept is there.
-        let hotness = placement.begun(&*builder.medium_of(0), &self.tiers[0]);
+        let hotness = placement.begun(&*request.medium_of(0), &self.tiers[0]);
         Ok(Begun {
             recovered,
             found_log,

@@ -1,13 +1,12 @@
 //! Removing a store.
 
-use super::Shape;
 use super::founding::check_first_is_there;
 use super::open::{check_tier_count, open_tiers};
-use super::unfinished;
-use crate::api::DbBuilder;
+use super::{Shape, unfinished};
 use crate::cache::discard_flash;
 use crate::error::{Error, Result};
 use crate::ids::{FileId, table_number};
+use crate::opening::request::Request;
 use crate::placement::{check_not_alone, discard};
 use crate::storage::LogStore;
 use crate::sync::Arc;
@@ -24,18 +23,18 @@ use crate::wal::{is_temporary, log_store, segment_number};
 /// without a `TIER` is a device that is not mounted. `TIER` goes last from each tier, so that what
 /// is left can be told and removed, and from the first tier when no other has one any more: without
 /// that a device that is not mounted would look like a tier that a destruction has come to.
-pub(crate) fn destroy(builder: &DbBuilder) -> Result<()> {
-    builder.options.validate()?;
-    let (tiers, locks) = open_tiers(builder, false)?;
+pub(crate) fn destroy(request: &Request) -> Result<()> {
+    request.options.validate()?;
+    let (tiers, locks) = open_tiers(request, false)?;
     let first = &tiers[0];
-    let may_say_so = if builder.has_given_up(0) {
+    let may_say_so = if request.has_given_up(0) {
         tiers.len()
     } else {
         1
     };
     if unfinished::is_there(first, &tiers[..may_say_so])? {
-        unfinished::check_all_are_marked(&tiers, |tier| builder.has_given_up(tier))?;
-        return unfinished::clear(&*builder.medium_of(0), &tiers);
+        unfinished::check_all_are_marked(&tiers, |tier| request.has_given_up(tier))?;
+        return unfinished::clear(&*request.medium_of(0), &tiers);
     }
     let log = log_store(first)?;
     let was_begun = match current_manifest(&*log) {
@@ -45,12 +44,12 @@ pub(crate) fn destroy(builder: &DbBuilder) -> Result<()> {
     };
     let manifests = manifests(&*log)?;
     let database = match was_begun {
-        true => database_of_the_rest(builder, &tiers, &*log, &manifests)?,
-        false => database(builder, &tiers)?,
+        true => database_of_the_rest(request, &tiers, &*log, &manifests)?,
+        false => database(request, &tiers)?,
     };
     let has_come_to_identities = was_begun && manifests.is_empty();
     for tier in &tiers {
-        let may_lack_it = has_come_to_identities || builder.has_given_up(tier.index);
+        let may_lack_it = has_come_to_identities || request.has_given_up(tier.index);
         if may_lack_it && identity::is_missing(tier)? {
             continue;
         }
@@ -76,7 +75,7 @@ pub(crate) fn destroy(builder: &DbBuilder) -> Result<()> {
         tier.sync_names(|| tier.tables.sync_dir())?;
     }
     // Only now: without a manifest nothing else tells that there are others.
-    discard(&*builder.medium_of(0), first)?;
+    discard(&*request.medium_of(0), first)?;
     discard_flash(&first.options.path)?;
     remove_tables(first)?;
     first.tables.remove(identity::NAME)?;
@@ -104,12 +103,12 @@ fn manifests(log: &dyn LogStore) -> Result<Vec<FileId>> {
 
 /// Which store it is: where the manifest is damaged, the first tier says so. Refuses where tiers
 /// are left out, as far as anything tells.
-fn database(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Result<u128> {
+fn database(request: &Request, tiers: &[Arc<Tier>]) -> Result<u128> {
     match Manifest::recover(&tiers[0]) {
         Ok(Some(found)) => {
             match Shape::from_edits(found.edits) {
                 Ok(shape) => check_tier_count(&shape, tiers.len())?,
-                Err(_) => check_not_alone(&builder.options, &*builder.medium_of(0))?,
+                Err(_) => check_not_alone(&request.options, &*request.medium_of(0))?,
             }
             Ok(found.database)
         }
@@ -118,7 +117,7 @@ fn database(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Result<u128> {
         }),
         Err(damage @ Error::Corruption { .. }) => match identity::database(&tiers[0])? {
             Some(database) => {
-                check_not_alone(&builder.options, &*builder.medium_of(0)).map(|()| database)
+                check_not_alone(&request.options, &*request.medium_of(0)).map(|()| database)
             }
             None => Err(damage),
         },
@@ -129,15 +128,15 @@ fn database(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Result<u128> {
 /// As [`database`], where a destruction was begun, or `CURRENT` is lost: the tiers that none has
 /// come to say so.
 fn database_of_the_rest(
-    builder: &DbBuilder,
+    request: &Request,
     tiers: &[Arc<Tier>],
     log: &dyn LogStore,
     manifests: &[FileId],
 ) -> Result<u128> {
-    if !builder.has_given_up(0) {
+    if !request.has_given_up(0) {
         check_first_is_there(tiers)?;
     }
-    check_not_alone(&builder.options, &*builder.medium_of(0))?;
+    check_not_alone(&request.options, &*request.medium_of(0))?;
     for number in manifests {
         match Manifest::read(&tiers[0], log, *number) {
             // Any of them may have been in force.
@@ -155,7 +154,7 @@ fn database_of_the_rest(
             return Ok(database);
         }
     }
-    database(builder, tiers)
+    database(request, tiers)
 }
 
 /// Removes `CURRENT`, durably, then the segments and what was to be renamed.

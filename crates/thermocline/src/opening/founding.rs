@@ -6,11 +6,10 @@ use bytes::Bytes;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use super::Shape;
-use super::unfinished;
-use crate::api::DbBuilder;
+use super::{Shape, unfinished};
 use crate::error::{Error, Result};
 use crate::ids::table_number;
+use crate::opening::request::Request;
 use crate::options::Resolved;
 use crate::placement::last_fast_level;
 use crate::sync::Arc;
@@ -25,10 +24,10 @@ pub(crate) const FIRST_FILE: u64 = 1;
 
 /// Founds a store: its number, and the identity of each tier. A crash on the way leaves
 /// identities without a manifest; the next attempt takes them up again.
-pub(crate) fn found_new_store(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Result<u128> {
+pub(crate) fn found_new_store(request: &Request, tiers: &[Arc<Tier>]) -> Result<u128> {
     // Tiers of stores are told apart by it: on disks that must hold for stores of one seed, too.
-    let drawn: u128 = match builder.options.seed {
-        Some(seed) if !builder.is_on_disks() => SmallRng::seed_from_u64(seed).random(),
+    let drawn: u128 = match request.options.seed {
+        Some(seed) if !request.is_on_disks() => SmallRng::seed_from_u64(seed).random(),
         _ => rand::random(),
     };
     // All of them before any is claimed: what is refused is left as it was.
@@ -38,7 +37,7 @@ pub(crate) fn found_new_store(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Resul
     }
     let mut database = None;
     for (index, tier) in tiers.iter().enumerate() {
-        let store = builder.medium_of(index);
+        let store = request.medium_of(index);
         let store = store.log_store(&tier.options.path, false)?;
         database = Some(identity::claim(tier, &*store, database, drawn)?);
     }
@@ -70,7 +69,7 @@ pub(crate) fn check_first_is_there(tiers: &[Arc<Tier>]) -> Result<()> {
                     "nothing of a store is here, and tier {} at {} has files of one; check that the device is \
                      mounted and the path is right. For a new store, choose empty directories. Only if all that was here \
                      is lost or removed: `thermocline repair --give-up fast` keeps what the other tiers hold, \
-                     `thermocline destroy --give-up fast` removes it (`DbBuilder::give_up_tier`)",
+                     `thermocline destroy --give-up fast` removes it (`Request::give_up_tier`)",
                     tier.index,
                     tier.options.path.display()
                 ),
@@ -101,14 +100,14 @@ pub(crate) fn refuse_foreign_tables(tier: &Tier) -> Result<()> {
 }
 
 /// The shape of a store with an empty default keyspace.
-pub(crate) fn new_shape(builder: &DbBuilder, sizes: &Resolved) -> Shape {
+pub(crate) fn new_shape(request: &Request, sizes: &Resolved) -> Shape {
     let default = KeyspaceMeta {
         id: 0,
         name: Bytes::from_static(DEFAULT_KEYSPACE.as_bytes()),
         last_fast_level: last_fast_level(
-            &builder.options,
+            &request.options,
             sizes,
-            builder.options.tiers[0].capacity,
+            request.options.tiers[0].capacity,
         ),
     };
     Shape {

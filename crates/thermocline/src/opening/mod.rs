@@ -11,6 +11,7 @@ mod orphans;
 mod read_only;
 mod recovery;
 pub(crate) mod repair;
+pub(crate) mod request;
 mod set_aside;
 mod shape;
 pub(crate) mod unfinished;

@@ -1,41 +1,30 @@
 //! Opening a store.
 
-use crate::engine::Caches;
-use crate::engine::Closing;
-use crate::engine::Files;
-use crate::engine::Identity;
-use crate::engine::Keyspaces;
-use crate::engine::Sequence;
-use crate::placement::check_flash_cache;
-use crate::placement::open_flash_cache;
 use std::collections::BTreeMap;
 use std::sync::Weak;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 
-use super::RecoveryReport;
-use super::Shape;
 use super::begin::Begun;
 use super::file_numbers::check_numbers;
 use super::founding::{FIRST_FILE, check_first_is_there, found_new_store, new_shape};
 use super::more_tiers::{check_new_tiers, divide_levels};
 use super::orphans::{FoundManifest, Orphans, survey_tables};
 use super::recovery::{build_trees, open_tables};
-use super::unfinished;
-use crate::api::Db;
-use crate::api::DbBuilder;
+use super::request::Request;
+use super::{RecoveryReport, Shape, unfinished};
 use crate::batch::detached;
 use crate::cache::{BlockCache, PinBudget, RecordCache};
-use crate::engine::Background;
-use crate::engine::Engine;
-use crate::engine::Tally;
+use crate::engine::{
+    Background, Caches, Closing, Engine, Files, Identity, Keyspaces, Sequence, Tally,
+};
 use crate::error::{Error, Result};
 use crate::ids::KeyspaceId;
 use crate::key::{Kind, SeqNo};
 use crate::metrics::CpuTimes;
-use crate::options::dir_conflict;
-use crate::options::{Options, Resolved};
+use crate::options::{Options, Resolved, dir_conflict};
+use crate::placement::{check_flash_cache, open_flash_cache};
 use crate::points::point;
 use crate::storage::{StoreLock, is_one_dir};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -51,10 +40,10 @@ use crate::write::Commit;
 /// More than the log's process buffer holds, in bytes.
 const LOG_BUFFER: u64 = 128 << 10;
 
-pub(crate) fn open(builder: &DbBuilder) -> Result<Db> {
-    let sizes = builder.options.resolve()?;
-    let creates = builder.options.create_if_missing && !builder.reads_only;
-    let (tiers, locks) = open_tiers(builder, creates)?;
+pub(crate) fn open(request: &Request) -> Result<(Arc<Engine>, RecoveryReport)> {
+    let sizes = request.options.resolve()?;
+    let creates = request.options.create_if_missing && !request.reads_only;
+    let (tiers, locks) = open_tiers(request, creates)?;
     let found = Manifest::recover(&tiers[0]);
     if matches!(found, Ok(None) | Err(Error::Corruption { .. })) {
         // A later tier in the first one's place has no manifest either: nothing is damaged then, or
@@ -65,7 +54,7 @@ pub(crate) fn open(builder: &DbBuilder) -> Result<Db> {
     let mut new_tiers = Vec::new();
     let (database, shape, manifest) = match found? {
         Some(found) => {
-            point!(builder.points, "recovery.begun")?;
+            point!(request.points, "recovery.begun")?;
             let mut unmarked = Vec::new();
             for tier in &tiers {
                 // That of a new tier is missing.
@@ -94,16 +83,16 @@ pub(crate) fn open(builder: &DbBuilder) -> Result<Db> {
                 return Err(Error::corruption(&manifest.path, offset, what));
             }
             check_tier_count(&shape, tiers.len())?;
-            check_new_tiers(&unmarked, found.database, &shape, &builder.options)?;
+            check_new_tiers(&unmarked, found.database, &shape, &request.options)?;
             new_tiers = unmarked;
             let on_fast = shape.tables.values().filter(|table| table.tier == 0);
-            check_flash_cache(&builder.options, on_fast.count())?;
-            divide_levels(shape.keyspaces.values_mut(), &builder.options, &sizes);
+            check_flash_cache(&request.options, on_fast.count())?;
+            divide_levels(shape.keyspaces.values_mut(), &request.options, &sizes);
             (found.database, shape, manifest)
         }
         None if creates => {
-            let database = found_new_store(builder, &tiers)?;
-            point!(builder.points, "recovery.founded")?;
+            let database = found_new_store(request, &tiers)?;
+            point!(request.points, "recovery.founded")?;
             let manifest = FoundManifest {
                 path: tiers[0].options.path.clone(),
                 number: 0,
@@ -111,7 +100,7 @@ pub(crate) fn open(builder: &DbBuilder) -> Result<Db> {
                 torn: false,
                 is_closed: false,
             };
-            (database, new_shape(builder, &sizes), manifest)
+            (database, new_shape(request, &sizes), manifest)
         }
         None => {
             // Else who reads that there is no store may allow for one to be made.
@@ -131,7 +120,7 @@ pub(crate) fn open(builder: &DbBuilder) -> Result<Db> {
         .max(logs.saturating_add(1))
         .max(FIRST_FILE);
     let parts = Parts {
-        builder,
+        request,
         sizes,
         tiers,
         locks,
@@ -147,7 +136,7 @@ pub(crate) fn open(builder: &DbBuilder) -> Result<Db> {
     engine.schedule();
     engine.update_pressure();
     engine.placement.after_change(&engine);
-    Db::new(engine, report)
+    Ok((engine, report))
 }
 
 /// A number that no other opening in this process has. What is on disk does not tell a store from
@@ -162,7 +151,7 @@ pub(crate) type Locks = Vec<Box<dyn StoreLock>>;
 
 /// Everything needed to bring a store up.
 pub(crate) struct Parts<'a> {
-    pub(crate) builder: &'a DbBuilder,
+    pub(crate) request: &'a Request,
     sizes: Resolved,
     pub(crate) tiers: Vec<Arc<Tier>>,
     locks: Locks,
@@ -187,7 +176,7 @@ impl Parts<'_> {
         let surveyed = wal::survey(
             &self.tiers[0],
             self.database,
-            self.builder.options.recovery,
+            self.request.options.recovery,
             &self.shape.log_bounds(),
             &mut |seq, keyspace, kind, key, value| {
                 // I5: what is in tables already is skipped, keyspace by keyspace; what belongs
@@ -216,7 +205,7 @@ impl Parts<'_> {
     /// Replays the log and begins what the store goes on with. Tables are opened when they are
     /// needed, or after a crash now.
     fn start(mut self) -> Result<(Arc<Engine>, RecoveryReport)> {
-        let builder = self.builder;
+        let request = self.request;
         let next_file = AtomicU64::new(self.next_file);
         let new_file = || next_file.fetch_add(1, Ordering::Relaxed);
         let (surveyed, replayed) = self.survey_log()?;
@@ -224,22 +213,22 @@ impl Parts<'_> {
         let aside = self
             .orphans
             .check(&self.shape, &surveyed.recovered, &self.manifest)?;
-        let flash = match builder.reads_only {
+        let flash = match request.reads_only {
             true => None,
-            false => open_flash_cache(&builder.options, &self.sizes, &self.tiers[0])?,
+            false => open_flash_cache(&request.options, &self.sizes, &self.tiers[0])?,
         };
         let block_sizes = self.tiers.iter().map(|tier| tier.options.block_size as u64);
         let block_size = block_sizes.max().unwrap_or_default();
         let cache = BlockCache::for_blocks_of(block_size, self.sizes.block_cache).above(flash);
         let cache = Arc::new(cache);
-        let buffers = self.sizes.buffers(builder.options.memory);
+        let buffers = self.sizes.buffers(request.options.memory);
         self.tiers[0].large.take_from(&cache, buffers);
         let pins = Arc::new(PinBudget::new(self.sizes.pinned));
         // After a crash: what is removed next may be all that is left of what a table held that did
         // not get to the device, whatever the device said. Of a store that was closed nothing is
         // removed that its tables are not known to hold.
         let removes = !self.manifest.is_closed || !self.orphans.is_empty();
-        let ends = removes && !builder.reads_only;
+        let ends = removes && !request.reads_only;
         let opened = open_tables(
             &mut self.shape,
             &self.tiers,
@@ -248,7 +237,7 @@ impl Parts<'_> {
             &pins,
             ends,
         )?;
-        point!(builder.points, "recovery.tables_opened")?;
+        point!(request.points, "recovery.tables_opened")?;
         let Begun {
             recovered,
             found_log,
@@ -258,7 +247,7 @@ impl Parts<'_> {
             wal,
             orphans,
             set_aside,
-        } = match builder.reads_only {
+        } = match request.reads_only {
             true => self.begin_nothing(surveyed, &new_file)?,
             false => self.begin(surveyed, &aside, &new_file)?,
         };
@@ -266,8 +255,8 @@ impl Parts<'_> {
         // power, or of the store that this one is a copy of. Nothing has its number (I5), and the
         // log has to go on without a gap.
         let last_seq = recovered.last_seq;
-        let executor = builder.make_executor()?;
-        let clock = Arc::clone(&builder.clock);
+        let executor = request.make_executor()?;
+        let clock = Arc::clone(&request.clock);
         let cpu = Arc::new(CpuTimes::default());
         let engine = Arc::new_cyclic(|me: &Weak<Engine>| Engine {
             me: me.clone(),
@@ -276,31 +265,31 @@ impl Parts<'_> {
                 Arc::clone(&executor),
                 Arc::clone(&clock),
                 Arc::clone(&cpu),
-                builder.points.clone(),
+                request.points.clone(),
             )),
-            options: builder.options.clone(),
+            options: request.options.clone(),
             sizes: self.sizes,
             identity: Identity {
                 database: self.database,
                 opening: next_opening(),
-                opened: builder.clock.now(),
+                opened: request.clock.now(),
             },
             tiers: self.tiers,
-            media: (0..builder.options.tiers.len())
-                .map(|t| builder.medium_of(t))
+            media: (0..request.options.tiers.len())
+                .map(|t| request.medium_of(t))
                 .collect(),
             caches: Caches {
                 blocks: cache,
-                records: open_record_cache(&builder.options, &self.sizes),
+                records: open_record_cache(&request.options, &self.sizes),
                 pins,
             },
             clock,
             executor,
-            points: builder.points.clone(),
+            points: request.points.clone(),
             keyspaces: Keyspaces {
                 trees: ArcSwap::from_pointee(BTreeMap::new()),
                 dropped: Mutex::default(),
-                tally: Arc::new(Tally::new(builder.options.l0_stop)),
+                tally: Arc::new(Tally::new(request.options.l0_stop)),
             },
             commit: Commit::new(wal, last_seq),
             sequence: Sequence {
@@ -313,7 +302,7 @@ impl Parts<'_> {
                 manifest: Mutex::new(manifest),
                 next: next_file,
             },
-            background: Background::new(builder.reads_only),
+            background: Background::new(request.reads_only),
             stall: Default::default(),
             refusals: Default::default(),
             placement,
@@ -350,23 +339,23 @@ fn open_record_cache(options: &Options, sizes: &Resolved) -> Option<RecordCache>
     RecordCache::new(sizes.record_cache, seed)
 }
 
-pub(crate) fn open_tiers(builder: &DbBuilder, create: bool) -> Result<(Vec<Arc<Tier>>, Locks)> {
+pub(crate) fn open_tiers(request: &Request, create: bool) -> Result<(Vec<Arc<Tier>>, Locks)> {
     // What the process buffer of the log may hold, and as much for edits of the manifest.
-    let for_logs = 2 * builder.options.resolve()?.memtable_size.min(LOG_BUFFER);
+    let for_logs = 2 * request.options.resolve()?.memtable_size.min(LOG_BUFFER);
     let large = Arc::default();
     let mut tiers = Vec::new();
     let mut locks = Vec::new();
-    for (index, options) in builder.options.tiers.iter().enumerate() {
-        let medium = builder.medium_of(index);
+    for (index, options) in request.options.tiers.iter().enumerate() {
+        let medium = request.medium_of(index);
         let log = match index {
             0 => Some(medium.log_store(&options.path, create)?),
             _ => None,
         };
         if let Some(log) = &log {
-            locks.push(builder.lock_by(|| log.lock())?);
+            locks.push(request.lock_by(|| log.lock())?);
         }
         let tables = medium.table_store(&options.path, create)?;
-        let before = builder.options.tiers[..index].iter().map(|t| &t.path);
+        let before = request.options.tiers[..index].iter().map(|t| &t.path);
         // Under another name it is told only now. The lock of the tier that has it would be taken
         // for another process's.
         if let Some(reason) = dir_conflict(&options.path, before, is_one_dir) {
@@ -375,7 +364,7 @@ pub(crate) fn open_tiers(builder: &DbBuilder, create: bool) -> Result<(Vec<Arc<T
                 reason,
             });
         }
-        locks.push(builder.lock_by(|| tables.lock())?);
+        locks.push(request.lock_by(|| tables.lock())?);
         let tier = Tier::new(index as u8, options.clone(), tables, log).counting_in(&large);
         tiers.push(Arc::new(match index {
             0 => tier.keeping_free(for_logs),
@@ -429,6 +418,7 @@ fn highest_log_number(tier: &Tier) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::Db;
     use crate::executor::Stepped;
     use crate::storage::Faulty;
 

@@ -21,7 +21,7 @@ impl Parts<'_> {
         surveyed: Surveyed,
         new_file: &dyn Fn() -> FileId,
     ) -> Result<Begun> {
-        let builder = self.builder;
+        let request = self.request;
         let tier = &self.tiers[0];
         let recovered = surveyed.recovered;
         let placement = self.open_placement();
@@ -31,7 +31,7 @@ impl Parts<'_> {
             Arc::clone(tier),
             found,
             Arc::new(Refusing),
-            builder.points.clone(),
+            request.points.clone(),
         );
         let wal = Wal::refusing(
             Arc::clone(tier),
@@ -39,7 +39,7 @@ impl Parts<'_> {
             log_file,
             &recovered,
             Arc::new(Refusing),
-            builder.points.clone(),
+            request.points.clone(),
         )?;
         Ok(Begun {
             found_log: recovered.found_log(log_file),

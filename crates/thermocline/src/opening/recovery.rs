@@ -7,13 +7,11 @@ use bytes::Bytes;
 
 use super::Shape;
 use crate::cache::{BlockCache, PinBudget};
-use crate::engine::Engine;
-use crate::engine::Tree;
+use crate::engine::{Engine, Tree};
 use crate::error::Result;
 use crate::ids::KeyspaceId;
 use crate::sync::Arc;
-use crate::table::LazyTable;
-use crate::table::TableMeta;
+use crate::table::{LazyTable, TableMeta};
 use crate::tier::Tier;
 use crate::version::{TableHandle, Version};
 use crate::wal::{Cut, Recovered};

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::api::DbBuilder;
 use crate::error::{Error, Result};
+use crate::opening::request::Request;
 use crate::storage::{Medium, TableFile, TableStore};
 use crate::sync::Arc;
 use crate::tier::Tier;
@@ -20,14 +20,14 @@ const READ: usize = 1 << 20;
 /// # Errors
 /// I/O errors.
 pub(crate) fn set_aside(
-    builder: &DbBuilder,
+    request: &Request,
     tiers: &[Arc<Tier>],
     tables: &[(usize, String)],
 ) -> Result<Vec<PathBuf>> {
     let mut set_aside = Vec::new();
     for (index, tier) in tiers.iter().enumerate() {
         let mut places = Places {
-            medium: builder.medium_of(index),
+            medium: request.medium_of(index),
             tier,
             made: Vec::new(),
         };

@@ -8,8 +8,7 @@ use crate::ids::{FileId, KeyspaceId, MAX_NUMBER};
 use crate::key::{MAX_SEQ, SeqNo};
 use crate::table::TableMeta;
 use crate::version::edit::{KeyspaceMeta, Learned, PlacedBy, VersionEdit};
-use crate::wal::Bounds;
-use crate::wal::FoundLog;
+use crate::wal::{Bounds, FoundLog};
 
 /// An edit that cannot follow from those before it.
 #[derive(Debug)]

@@ -5,6 +5,8 @@ mod hotrap;
 mod tier;
 mod validate;
 
+use std::path::PathBuf;
+
 pub(crate) use directories::{dir_conflict, ralt_dir};
 pub use hotrap::{HotRapOptions, Placement};
 #[cfg(not(feature = "experiments"))]
@@ -13,8 +15,6 @@ pub(crate) use hotrap::{Scoring, Switches};
 pub use hotrap::{Scoring, Switches};
 pub use tier::{Compression, FilterPolicy, TierOptions};
 pub(crate) use validate::{MAX_TIERS, MEMTABLES, Resolved};
-
-use std::path::PathBuf;
 
 /// When an acknowledged write survives what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,7 +1,6 @@
 //! Checks settings against each other and fills in what is derived.
 
-use super::dir_conflict;
-use super::{Options, Placement, TierOptions};
+use super::{Options, Placement, TierOptions, dir_conflict};
 use crate::error::{Error, Result};
 
 /// Memtables that may exist at once: the active one and those waiting for their flush.

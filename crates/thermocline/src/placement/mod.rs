@@ -24,8 +24,7 @@ pub(crate) use flash_cache::{check_flash_cache, open_flash_cache};
 pub use hotrap::AccessRecords;
 #[cfg(test)]
 pub(crate) use hotrap::HotRap;
-pub(crate) use hotrap::ralt;
-pub(crate) use hotrap::{Joining, PromotionCache, Taken};
+pub(crate) use hotrap::{Joining, PromotionCache, Taken, ralt};
 pub(crate) use keyspace::{Installed, OfKeyspace};
 pub(crate) use opening::{Opening, check_not_alone, discard, open};
 pub(crate) use policy::{PlacementPolicy, Read, Spilled};

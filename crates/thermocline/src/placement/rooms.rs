@@ -1,8 +1,7 @@
 //! How much of the fast tier each keyspace's levels have.
 
 use super::Shares;
-use crate::engine::Engine;
-use crate::engine::Tree;
+use crate::engine::{Engine, Tree};
 use crate::levels::{FastRoom, LevelTargets};
 use crate::placement::SpacePlan;
 use crate::version::MAX_LEVELS;

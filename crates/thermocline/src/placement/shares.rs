@@ -1,7 +1,6 @@
 //! How keyspaces share the fast tier: they compete for it by hotness.
 
-use crate::engine::Engine;
-use crate::engine::Tree;
+use crate::engine::{Engine, Tree};
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// The part of what is divided evenly that a keyspace has at least, were it empty: a little room to

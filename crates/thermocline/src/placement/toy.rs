@@ -83,8 +83,7 @@ fn a_placement_of_ones_own_decides_where_records_live() {
         for (tier, medium) in media.iter().enumerate() {
             builder = builder.medium(tier, Arc::clone(medium) as Arc<_>);
         }
-        builder.placement = placement;
-        builder.open().unwrap()
+        builder.placement(placement).open().unwrap()
     };
     let keys = |first: char| (0..300_u32).map(move |number| format!("{first}{number:05}"));
     let db = open(Some(Arc::new(Keeper)));

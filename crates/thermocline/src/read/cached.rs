@@ -62,9 +62,7 @@
 //! slices; here they are logged.
 
 use crate::cache::{RecordCache, Sought};
-use crate::engine::Engine;
-use crate::engine::Found;
-use crate::engine::Tree;
+use crate::engine::{Engine, Found, Tree};
 use crate::error::Result;
 use crate::iter::InternalIterator;
 use crate::key::{Kind, SeqNo};

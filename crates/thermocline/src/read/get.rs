@@ -5,18 +5,13 @@
 mod tests;
 
 use super::Moment;
-use crate::engine::Engine;
-use crate::engine::Found;
-use crate::engine::Tree;
-use crate::engine::sampled;
+use crate::engine::{Engine, Found, Tree, sampled};
 use crate::error::Result;
 use crate::ids::FileId;
 use crate::key::{Kind, SeqNo};
 use crate::placement::Read;
 use crate::points::point;
-use crate::read::Place;
-use crate::read::Run;
-use crate::read::{PromotionView, Superversion};
+use crate::read::{Place, PromotionView, Run, Superversion};
 use crate::record::Record;
 use crate::storage::{IoBuf, ReadRequest};
 use crate::sync::Arc;

@@ -9,8 +9,7 @@ use std::sync::Weak;
 
 use bytes::Bytes;
 
-use crate::engine::Engine;
-use crate::engine::Tree;
+use crate::engine::{Engine, Tree};
 use crate::error::Result;
 use crate::executor::{Lane, Step};
 use crate::ids::KeyspaceId;

@@ -1,13 +1,11 @@
 //! Iteration over a range of user keys, from both ends.
 
-use crate::read::Run;
 use std::ops::Bound;
 
 use bytes::Bytes;
 
 use super::passed::Passing;
-use crate::engine::Engine;
-use crate::engine::Tree;
+use crate::engine::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::ids::KeyspaceId;
 use crate::iter::InternalIterator;
@@ -15,7 +13,7 @@ use crate::key::{InternalKey, Kind, MAX_SEQ, SeqNo};
 use crate::memtable::MemtableIter;
 use crate::merge::MergingIter;
 use crate::metrics::Purpose;
-use crate::read::Superversion;
+use crate::read::{Run, Superversion};
 use crate::sync::Arc;
 use crate::table::ScanOptions;
 use crate::value::Value;

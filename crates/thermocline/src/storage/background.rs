@@ -76,10 +76,11 @@ fn claim<T>(work: &Mutex<Option<T>>) -> Option<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::helpers;
-    use super::*;
     use std::sync::mpsc;
     use std::thread;
+
+    use super::super::helpers;
+    use super::*;
 
     fn helpers() -> Helpers {
         Helpers::start("test")

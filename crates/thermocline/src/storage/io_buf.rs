@@ -72,8 +72,9 @@ impl AsRef<[u8]> for IoBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn a_window_is_exactly_what_was_asked_for() {

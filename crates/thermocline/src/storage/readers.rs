@@ -85,11 +85,12 @@ pub(super) fn read_overlapped(requests: &[ReadRequest]) -> Vec<Result<IoBuf>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::storage::TableFile;
     use std::path::Path;
     use std::sync::{Condvar, Mutex};
     use std::time::Duration;
+
+    use super::*;
+    use crate::storage::TableFile;
 
     /// Reads as its offset; each read waits a moment for `together` reads to be under way.
     #[derive(Debug)]

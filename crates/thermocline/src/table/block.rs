@@ -239,10 +239,12 @@ fn length(bytes: &[u8], at: &mut usize) -> Decoded<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
     use super::super::block_builder::{BlockBuilder, DATA_INTERVAL};
     use super::*;
-    use proptest::prelude::*;
-    use std::collections::BTreeSet;
 
     fn block(keys: &BTreeSet<(Vec<u8>, u64)>) -> Block<false> {
         let mut builder = BlockBuilder::new(DATA_INTERVAL);

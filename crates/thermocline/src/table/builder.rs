@@ -4,14 +4,13 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
-use super::TableMeta;
 use super::block_builder::{BlockBuilder, DATA_INTERVAL, INDEX_INTERVAL};
-use super::filter;
 use super::footer::Footer;
 use super::index::{BlockWeight, Separator};
 use super::key_sample::Sampler;
 use super::properties::TableProperties;
 use super::stored::{self, BlockHandle, LARGE_BLOCK, Sealer};
+use super::{TableMeta, filter};
 use crate::cache::HeldBuffer;
 use crate::error::{Error, Result};
 use crate::ids::{FileId, KeyspaceId, table_file_name};

@@ -1,10 +1,9 @@
 //! What a table's file says of itself, where no manifest says what it should be.
 
-use super::TableMeta;
 use super::builder::TableIdentity;
 use super::footer::{FOOTER_LEN, Footer};
 use super::properties::TableProperties;
-use super::stored;
+use super::{TableMeta, stored};
 use crate::error::{Error, Result};
 use crate::ids::{FileId, MAX_NUMBER, table_file_name};
 use crate::key::MAX_SEQ;

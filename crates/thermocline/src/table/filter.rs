@@ -131,8 +131,9 @@ impl Filter {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn no_false_negative_and_few_false_positives() {

@@ -49,12 +49,13 @@ fn read_all<const INDEX: bool>(payload: Bytes) -> Decoded<()> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::block_builder::{BlockBuilder, INDEX_INTERVAL};
     use super::super::stored::{BlockHandle, Damage, ENVELOPE_LEN};
     use super::*;
     use crate::coding::put_varint;
     use crate::key::MAX_KEY_LEN;
-    use proptest::prelude::*;
 
     fn payload(trailer: Option<u64>) -> Vec<u8> {
         let mut builder = BlockBuilder::new(4);

@@ -135,8 +135,9 @@ pub(super) fn data_handle(value: &[u8]) -> Decoded<BlockHandle> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

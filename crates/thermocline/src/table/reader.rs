@@ -1,26 +1,25 @@
 //! An open table: point lookups.
 
-use crate::record::Record;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
 
-use super::TableMeta;
 use super::block::Block;
 use super::filter::{self, Filter};
-use super::index;
 use super::iter::{ScanOptions, TableIter};
 use super::partitions::{Partition, PartitionHandle, TopIndex};
 use super::properties::TableProperties;
 use super::source::BlockSource;
 use super::stored::{self, BlockHandle, Damage};
 use super::tail::Tail;
+use super::{TableMeta, index};
 use crate::cache::{BlockCache, Pin, PinBudget};
 use crate::error::{Error, Result};
 use crate::key::{InternalKey, Kind, MAX_SEQ, SeqNo};
 use crate::metrics::Purpose;
 use crate::options::MAX_TIERS;
+use crate::record::Record;
 use crate::storage::IoBuf;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{Arc, Mutex};

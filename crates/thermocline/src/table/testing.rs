@@ -1,13 +1,12 @@
 //! A table store in memory, and tables to read from it.
 
-use bytes::Bytes;
-use rustix::io::Errno;
-
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::TableMeta;
-use super::{Table, TableBuilder, TableIdentity};
+use bytes::Bytes;
+use rustix::io::Errno;
+
+use super::{Table, TableBuilder, TableIdentity, TableMeta};
 use crate::cache::{BlockCache, PinBudget};
 use crate::error::{Error, Result};
 use crate::key::{InternalKey, Kind};

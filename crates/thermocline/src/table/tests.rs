@@ -7,9 +7,8 @@ mod unreadable;
 
 use proptest::prelude::*;
 
-use super::TableMeta;
 use super::testing::{DATABASE, Fixture, Row};
-use super::{Located, ReadTrace, ScanOptions, Table, TableIter};
+use super::{Located, ReadTrace, ScanOptions, Table, TableIter, TableMeta};
 use crate::error::{Error, Result};
 use crate::iter::InternalIterator;
 use crate::key::{InternalKey, Kind, MAX_KEY_LEN, MAX_SEQ};

@@ -114,12 +114,13 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::testing::Fixture;
     use super::*;
     use crate::key::{InternalKey, Kind};
     use crate::options::{FilterPolicy, TierOptions};
     use crate::sync::Arc;
-    use proptest::prelude::*;
 
     fn fixture(pins: u64) -> Fixture {
         let options = TierOptions::fast("t").block_size(512);

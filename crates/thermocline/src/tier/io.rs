@@ -1,8 +1,7 @@
 //! What is read from a tier and written to it, counted by purpose.
 
 use super::Tier;
-use crate::metrics::IoMetrics;
-use crate::metrics::Purpose;
+use crate::metrics::{IoMetrics, Purpose};
 use crate::storage::operation::operations;
 use crate::sync::atomic::{AtomicU64, Ordering};
 

@@ -6,7 +6,10 @@ mod io;
 mod space;
 
 use self::copies::Copies;
+pub(crate) use self::copies::{CopySlot, CopyWriter, TableCopy, copy_number};
+pub(crate) use self::files::{CountedWriter, TierFile};
 use self::io::IoCounters;
+pub(crate) use self::space::Reservation;
 use self::space::Space;
 use crate::cache::LargeBuffers;
 use crate::error::{Error, Result};
@@ -14,10 +17,6 @@ use crate::options::TierOptions;
 use crate::storage::{LogStore, TableStore};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::{Arc, Mutex};
-
-pub(crate) use self::copies::{CopySlot, CopyWriter, TableCopy, copy_number};
-pub(crate) use self::files::{CountedWriter, TierFile};
-pub(crate) use self::space::Reservation;
 
 /// A medium in use by a store.
 #[derive(Debug)]

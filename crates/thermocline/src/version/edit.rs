@@ -1,14 +1,13 @@
 //! What one manifest record changes.
 
-use crate::ids::FileId;
-use crate::ids::KeyspaceId;
-use crate::table::TableMeta;
-use crate::wal::FoundLog;
 use std::fmt;
 
 use bytes::Bytes;
 
+use crate::ids::{FileId, KeyspaceId};
 use crate::key::SeqNo;
+use crate::table::TableMeta;
+use crate::wal::FoundLog;
 
 /// A keyspace as it was created.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -326,8 +326,9 @@ fn decode_content(body: &mut Decoder<'_>) -> Option<(FileId, TableContent)> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn keyspaces() -> impl Strategy<Value = KeyspaceMeta> {
         any::<(u32, Vec<u8>, u8)>().prop_map(|(id, name, last_fast_level)| KeyspaceMeta {

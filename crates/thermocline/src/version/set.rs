@@ -10,8 +10,7 @@ use crate::key::KeyRange;
 use crate::options::MAX_TIERS;
 use crate::sync::Arc;
 use crate::sync::atomic::AtomicU64;
-use crate::table::{KeySample, LazyTable, Table};
-use crate::table::{TableContent, TableMeta};
+use crate::table::{KeySample, LazyTable, Table, TableContent, TableMeta};
 
 /// L0 and the levels below it.
 pub(crate) const MAX_LEVELS: usize = 7;

@@ -6,7 +6,6 @@
 //! synced: the log is cut there, and what is left is a prefix (I5). What an earlier opening has
 //! found ([`Bounds`]) was durable, whatever records say.
 
-use super::replay::Replay;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -14,6 +13,7 @@ use bytes::Bytes;
 
 use super::FoundLog;
 use super::bounds::Bounds;
+use super::replay::Replay;
 use super::segment::{ClosedSegment, gapless_after, log_store, segment_number};
 use super::settle::settle;
 use crate::error::Result;

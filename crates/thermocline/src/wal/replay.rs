@@ -1,5 +1,9 @@
 //! Reading the segments one after the other, and judging how they end.
 
+use std::path::PathBuf;
+
+use bytes::Bytes;
+
 use super::bounds::Bounds;
 use super::evidence::evidence;
 use super::record::Group;
@@ -14,8 +18,6 @@ use crate::metrics::Purpose;
 use crate::options::RecoveryMode;
 use crate::storage::LogStore;
 use crate::tier::Tier;
-use bytes::Bytes;
-use std::path::PathBuf;
 
 /// A place where the replay cannot go on.
 pub(super) struct Trouble {

@@ -2,8 +2,7 @@
 //! ends.
 
 use super::{Commit, Log};
-use crate::engine::Engine;
-use crate::engine::Tree;
+use crate::engine::{Engine, Tree};
 use crate::error::{Error, Result};
 use crate::key::SeqNo;
 use crate::placement::planned_log;

@@ -6,9 +6,7 @@
 
 use std::time::Duration;
 
-use crate::engine::Engine;
-use crate::engine::Tree;
-use crate::engine::Work;
+use crate::engine::{Engine, Tree, Work};
 use crate::error::{Error, Result};
 use crate::options::MEMTABLES;
 use crate::points::point;

@@ -6,9 +6,9 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 
 use thermocline::{Batch, Db, Options};
+use thermocline_torture::stores::{memory, open_on, small_options};
 
 use crate::support::{A_MOMENT, LONG, Slot, begin, open_with_points};
-use thermocline_torture::stores::{memory, open_on, small_options};
 
 /// Makes a checkpoint; what comes back opens it.
 fn checkpoint(db: &Db) -> Options {

@@ -6,9 +6,9 @@ use std::thread;
 use std::time::Instant;
 
 use thermocline::{Batch, Durability, Error};
+use thermocline_torture::stores::{memory, open_on, small_options};
 
 use crate::support::{A_MOMENT, LONG, Slot, begin, open_with_points};
-use thermocline_torture::stores::{memory, open_on, small_options};
 
 fn key(n: u32) -> String {
     format!("key{n:06}")

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
 use thermocline::{Batch, Db};
+use thermocline_torture::stores::{memory, open_on, small_options};
 
 use crate::support::{A_MOMENT, LONG, Slot, begin, open_with_points};
-use thermocline_torture::stores::{memory, open_on, small_options};
 
 fn batch_of_three(value: &str) -> Batch {
     let mut batch = Batch::new();

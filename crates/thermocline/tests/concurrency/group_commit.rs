@@ -5,9 +5,9 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 
 use thermocline::{Batch, Bytes, Db, Durability, Error, Expect};
+use thermocline_torture::stores::{memory, open_on, small_options};
 
 use crate::support::{A_MOMENT, LONG, open_with_points};
-use thermocline_torture::stores::{memory, open_on, small_options};
 
 const WRITERS: u64 = 8;
 const WRITES: u64 = 300;

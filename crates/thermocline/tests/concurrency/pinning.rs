@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use thermocline::executor::{Executor, Stepped};
 use thermocline::{Bytes, Db, Error, ManualClock, Options, Points, Range};
+use thermocline_torture::stores::{memory, small_options};
 
 use crate::support::Slot;
-use thermocline_torture::stores::{memory, small_options};
 
 const KEYS: u32 = 1500;
 

@@ -22,6 +22,7 @@ use hotring::{CompareAndSwap, HotRing};
 
 use self::accesses::Accesses;
 use self::doorkeeper::Doorkeeper;
+pub(crate) use self::entry::Sought;
 use self::entry::{Cached, Carried, Key, Slot, Used};
 use self::gate::Gate;
 use self::ledger::{Charge, Ledger};
@@ -32,8 +33,6 @@ use crate::record::Record;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 use crate::value::Value;
-
-pub(crate) use self::entry::Sought;
 
 /// Bytes of a node of the index: its own header, the key and the slot.
 const NODE: u64 = (24 + size_of::<Key>() + size_of::<Slot>()) as u64;

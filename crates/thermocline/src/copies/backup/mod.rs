@@ -21,14 +21,15 @@ mod work;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::api::Db;
-use crate::api::DbBuilder;
-use crate::error::{Error, Result};
-use crate::key::SeqNo;
-use crate::storage::{Disk, LogStore, Medium, StoreLock, TableStore};
-use crate::sync::{Arc, Mutex};
 use generation::{BackedUp, Generation};
 use work::Work;
+
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::key::SeqNo;
+use crate::opening::request::Request;
+use crate::storage::{Disk, LogStore, Medium, StoreLock, TableStore};
+use crate::sync::{Arc, Mutex};
 
 /// The directory of the tables, in that of the backup.
 const TABLES: &str = "tables";
@@ -215,52 +216,22 @@ impl Backups {
         Ok(GenerationInfo::of(&self.read_one(Some(number))?))
     }
 
-    /// Backs up `db` as it is at one moment during the call, while reads and writes go on. Tables
-    /// that an earlier generation has are not copied again, unless their file is gone or has
-    /// another length: their bytes are not read, which is what [`Backups::verify`] is for. Every
-    /// table that is copied is verified first. What is known of hotness is left out.
-    ///
-    /// # Errors
-    /// [`Error::WrongTier`] when the directory holds backups of another store;
-    /// [`Error::Corruption`] of the store or of a generation; [`Error::NoSpace`]; I/O errors. No
-    /// generation is added then. [`Error::Poisoned`] when a sync fails: a generation may be listed
-    /// then that is gone after a loss of power. This handle neither takes nor prunes from then on;
-    /// open the directory again.
-    pub fn take(&self, db: &Db) -> Result<BackupReport> {
+    /// Backs up the store of `engine`.
+    pub(crate) fn take_of(&self, engine: &Engine) -> Result<BackupReport> {
         let mut work = self.work.lock();
         work.check()?;
-        self.take_from(db.engine(), &mut work)
+        self.take_from(engine, &mut work)
     }
 
-    /// Makes a store of a generation, the newest one unless another is asked for, in the tiers of
-    /// `options`, which hold nothing yet. Every byte is checked on the way.
-    ///
-    /// # Errors
-    /// [`Error::NoBackup`] without such a generation; [`Error::InvalidOption`] for tiers that are
-    /// not empty or too few; [`Error::Corruption`] naming the file of the backup; I/O errors. There
-    /// is no store then, and the tiers are as empty as before. What a crash leaves, and perhaps
-    /// [`Error::Poisoned`] when a sync fails, is marked: to open or to repair it is
-    /// [`Error::Unfinished`], the next attempt removes it first, and so does [`Db::destroy`].
-    pub fn restore(
+    /// Makes a store of a generation where `request` says.
+    pub(crate) fn restore_by(
         &self,
         generation: Option<u64>,
-        options: &crate::Options,
-    ) -> Result<GenerationInfo> {
-        self.restore_with(generation, DbBuilder::new(options.clone()))
-    }
-
-    /// As [`Backups::restore`], into the media of `builder`.
-    ///
-    /// # Errors
-    /// As [`Backups::restore`].
-    pub fn restore_with(
-        &self,
-        generation: Option<u64>,
-        builder: DbBuilder,
+        request: &Request,
     ) -> Result<GenerationInfo> {
         let _work = self.work.lock();
         let generation = self.read_one(generation)?;
-        restore::restore(self, &generation, &builder)?;
+        restore::restore(self, &generation, request)?;
         Ok(GenerationInfo::of(&generation))
     }
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::generation::Generation;
 use super::{Backups, copy};
-use crate::api::DbBuilder;
 use crate::error::{Damaged, Error, Result};
 use crate::ids::table_file_name;
 use crate::metrics::Purpose;
 use crate::opening::Shape;
 use crate::opening::more_tiers::place;
 use crate::opening::open::{check_tier_count, open_tiers};
+use crate::opening::request::Request;
 use crate::opening::unfinished::{self, Making};
 use crate::options::{Options, Resolved};
 use crate::sync::Arc;
@@ -19,15 +19,11 @@ use crate::version::{Manifest, identity};
 
 /// Copies the tables of `generation`, then writes the manifest and puts it in force: before that
 /// there is no store.
-pub(super) fn restore(
-    backups: &Backups,
-    generation: &Generation,
-    builder: &DbBuilder,
-) -> Result<()> {
-    builder.check_tiers()?;
-    let sizes = builder.options.resolve()?;
-    check_tiers(generation, builder.options.tiers.len())?;
-    let generation = &placed(generation, &builder.options, &sizes);
+pub(super) fn restore(backups: &Backups, generation: &Generation, request: &Request) -> Result<()> {
+    request.check_tiers()?;
+    let sizes = request.options.resolve()?;
+    check_tiers(generation, request.options.tiers.len())?;
+    let generation = &placed(generation, &request.options, &sizes);
     let path = backups
         .path
         .join(super::generation::file_name(generation.number));
@@ -37,9 +33,9 @@ pub(super) fn restore(
         error.of(Damaged::Backup)
     })?;
     // Else nothing would open what is restored.
-    check_tier_count(&shape, builder.options.tiers.len())?;
-    let (tiers, _locks) = open_tiers(builder, true)?;
-    let fast = builder.medium_of(0);
+    check_tier_count(&shape, request.options.tiers.len())?;
+    let (tiers, _locks) = open_tiers(request, true)?;
+    let fast = request.medium_of(0);
     unfinished::make_way(&*fast, &tiers, "restore paths")?;
     copy_tables(backups, generation, &tiers).inspect_err(|_| {
         let _ = unfinished::clear(&*fast, &tiers);
@@ -49,7 +45,7 @@ pub(super) fn restore(
         generation.database,
         shape.next_file,
         &generation.edits,
-        builder.points.clone(),
+        request.points.clone(),
     )
     .inspect_err(|error| {
         // Else it may be in force.

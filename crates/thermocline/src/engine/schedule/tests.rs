@@ -1,21 +1,21 @@
 mod making_room;
 mod without_room;
 
-use crate::engine::Work;
-use crate::ids::FileId;
-use crate::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::*;
 use crate::api::Db;
+use crate::engine::Work;
 use crate::executor::{Executor, Job, Stepped};
+use crate::ids::FileId;
 use crate::key::KeyRange;
 use crate::levels::{Manual, Meant};
 use crate::options::{Options, TierOptions};
 use crate::points::Points;
 use crate::storage::Memory;
+use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::testing::scene::{F, KEYS, Scene, everything, model, options};
 

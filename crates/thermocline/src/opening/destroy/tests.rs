@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::*;
 use crate::Db;
+use crate::api::DbBuilder;
 use crate::executor::Stepped;
 use crate::options::{Options, TierOptions};
 use crate::storage::{CrashStyle, Fault, Faulty, Medium};

@@ -5,10 +5,10 @@
 
 use super::merge;
 use super::plan::Plan;
-use crate::api::DbBuilder;
 use crate::error::{Error, Result};
 use crate::ids::{FileId, table_file_name, table_number};
 use crate::opening::Shape;
+use crate::opening::request::Request;
 use crate::opening::set_aside::{self, LOST};
 use crate::options::RecoveryMode;
 use crate::storage::LogStore;
@@ -16,20 +16,19 @@ use crate::sync::Arc;
 use crate::table::TableMeta;
 use crate::tier::Tier;
 use crate::version::{Manifest, identity, manifest_file_name, manifest_number};
-use crate::wal::FoundLog;
-use crate::wal::{self, Recovered, log_store};
+use crate::wal::{self, FoundLog, Recovered, log_store};
 
 /// Carries out `plan`; adds to it what is lost on the way, what was set aside, and what could not
 /// be cleared away.
 ///
 /// # Errors
 /// I/O errors, [`Error::NoSpace`] among them: every keyspace that is merged is written once more.
-pub(super) fn carry_out(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Plan) -> Result<()> {
+pub(super) fn carry_out(request: &Request, tiers: &[Arc<Tier>], plan: &mut Plan) -> Result<()> {
     for tier in tiers {
         tier.remove_left_copies()?;
     }
     // Before the tables: what finds no room for a little should not write as much as the store has.
-    set_aside(builder, tiers, plan)?;
+    set_aside(request, tiers, plan)?;
     let (mut next, taken) = (plan.shape.next_file, plan.taken.clone());
     let mut new_file = || {
         while taken.contains(&next) {
@@ -39,9 +38,9 @@ pub(super) fn carry_out(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Pla
         next - 1
     };
     let written = write_tables(plan, tiers, &mut new_file)?;
-    let recovered = identify_and_settle(builder, tiers, plan)
+    let recovered = identify_and_settle(request, tiers, plan)
         .inspect_err(|_| merge::remove(tiers, &written))?;
-    let found_log = put_in_force(builder, tiers, plan, &written, &recovered, &mut new_file)
+    let found_log = put_in_force(request, tiers, plan, &written, &recovered, &mut new_file)
         .inspect_err(|error| {
             // Else the manifest that names them may be in force.
             if !matches!(error, Error::Poisoned { .. }) {
@@ -50,7 +49,7 @@ pub(super) fn carry_out(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Pla
         })?;
     // No failure: the store is sound from here on, so that the next repair would find nothing, and
     // nothing else tells of the losses.
-    let mut cleared = wal::remove_others(&tiers[0], &found_log, &builder.points);
+    let mut cleared = wal::remove_others(&tiers[0], &found_log, &request.points);
     for tier in tiers {
         cleared = cleared.and(remove_unnamed(tier, &plan.shape));
     }
@@ -102,9 +101,9 @@ fn write_tables(
 /// Writes `TIER` where it is missing or damaged, and changes of the log what an opening would
 /// change. Behind the tables, which may find no room: a torn end is cut off here, and the next
 /// attempt would not report it.
-fn identify_and_settle(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &Plan) -> Result<Recovered> {
+fn identify_and_settle(request: &Request, tiers: &[Arc<Tier>], plan: &Plan) -> Result<Recovered> {
     for tier in &plan.nameless_tiers {
-        let medium = builder.medium_of(*tier);
+        let medium = request.medium_of(*tier);
         let tier = &tiers[*tier];
         let store = medium.log_store(&tier.options.path, false)?;
         identity::replace(tier, &*store, plan.database)?;
@@ -114,7 +113,7 @@ fn identify_and_settle(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &Plan) ->
         plan.database,
         RecoveryMode::Tolerant,
         &plan.log,
-        &builder.points,
+        &request.points,
         &mut |_, _, _, _, _| Ok(()),
     )
 }
@@ -125,7 +124,7 @@ fn identify_and_settle(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &Plan) ->
 /// # Errors
 /// As [`Manifest::create`]; [`Error::Corruption`] where no opening would accept it.
 fn put_in_force(
-    builder: &DbBuilder,
+    request: &Request,
     tiers: &[Arc<Tier>],
     plan: &mut Plan,
     written: &[TableMeta],
@@ -147,18 +146,18 @@ fn put_in_force(
         let what = format!("the manifest of the repaired store would be refused: {misfit}");
         Error::corruption(path, 0, what)
     })?;
-    let points = builder.points.clone();
+    let points = request.points.clone();
     Manifest::create(Arc::clone(&tiers[0]), plan.database, number, &edits, points)?;
     Ok(found_log)
 }
 
 /// Gives what is going to be removed or replaced a second name, or a copy, in the directory
 /// [`LOST`].
-fn set_aside(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Plan) -> Result<()> {
+fn set_aside(request: &Request, tiers: &[Arc<Tier>], plan: &mut Plan) -> Result<()> {
     let first = &tiers[0];
     let from = log_store(first)?;
     let dir = first.options.path.join(LOST);
-    let to = builder.medium_of(0).log_store(&dir, true)?;
+    let to = request.medium_of(0).log_store(&dir, true)?;
     let manifests = from.list()?.into_iter().map(|file| file.name);
     let replaced = manifests.filter(|name| manifest_number(name).is_some() || name == "CURRENT");
     for name in replaced.chain(plan.logs_aside.clone()) {
@@ -174,7 +173,7 @@ fn set_aside(builder: &DbBuilder, tiers: &[Arc<Tier>], plan: &mut Plan) -> Resul
     let tables: Vec<_> = tables
         .map(|(tier, id)| (*tier, table_file_name(*id)))
         .collect();
-    let kept = set_aside::set_aside(builder, tiers, &tables)?;
+    let kept = set_aside::set_aside(request, tiers, &tables)?;
     plan.set_aside.extend(kept);
     Ok(())
 }

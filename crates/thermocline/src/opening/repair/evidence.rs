@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use crate::api::DbBuilder;
 use crate::error::{Error, Result};
 use crate::ids::{FileId, KeyspaceId, table_number};
 use crate::log_format::{FileHeader, FileKind, Found, Records};
 use crate::opening::Shape;
 use crate::opening::orphans::is_stray;
+use crate::opening::request::Request;
 use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::table::SelfDescribed;
@@ -87,7 +87,7 @@ impl Evidence {
     /// [`Error::NotFound`] where there is nothing of a store; [`Error::Corruption`] where nothing
     /// says which one it is; [`Error::FormatVersion`] of any file; [`Error::WrongTier`] for a tier
     /// of another store, and for one that has nothing and was not given up; I/O errors.
-    pub(super) fn gather(builder: &DbBuilder, tiers: &[Arc<Tier>]) -> Result<Self> {
+    pub(super) fn gather(request: &Request, tiers: &[Arc<Tier>]) -> Result<Self> {
         let store = log_store(&tiers[0])?;
         let ReadManifests {
             best: manifest,
@@ -135,7 +135,7 @@ impl Evidence {
             if holds_something || !identity::is_missing(tier)? {
                 continue;
             }
-            if !builder.has_given_up(tier.index) {
+            if !request.has_given_up(tier.index) {
                 return Err(nothing_there(tier));
             }
             given_up.push(index);
@@ -173,7 +173,7 @@ fn nothing_there(tier: &Tier) -> Error {
         path: tier.tables.path().to_path_buf(),
         problem: "nothing of the store is in the directory; check that the device is mounted and the path \
                   is right, and only if all that it held is lost, give it up: `thermocline repair --give-up`, \
-                  `DbBuilder::give_up_tier`"
+                  `Request::give_up_tier`"
             .into(),
     }
 }

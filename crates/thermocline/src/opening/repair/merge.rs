@@ -10,8 +10,7 @@ use crate::ids::FileId;
 use crate::key::InternalKey;
 use crate::metrics::Purpose;
 use crate::sync::Arc;
-use crate::table::TableMeta;
-use crate::table::{Salvage, TableBuilder, TableIdentity};
+use crate::table::{Salvage, TableBuilder, TableIdentity, TableMeta};
 use crate::tier::Tier;
 
 /// A source stands at this record: user key, then the newest first, then the source's place.

@@ -20,27 +20,27 @@ mod merge;
 mod plan;
 mod report;
 
+use evidence::Evidence;
+use plan::Plan;
 pub use report::{Loss, RepairReport};
 
 use super::open::open_tiers;
 use super::unfinished;
-use crate::api::DbBuilder;
 use crate::error::Result;
-use evidence::Evidence;
-use plan::Plan;
+use crate::opening::request::Request;
 
 /// Finds out what is wrong with the store and, unless it is a dry run, sets it right.
-pub(crate) fn repair(builder: &DbBuilder, dry_run: bool) -> Result<RepairReport> {
-    let sizes = builder.options.resolve()?;
-    let (tiers, _locks) = open_tiers(builder, false)?;
+pub(crate) fn repair(request: &Request, dry_run: bool) -> Result<RepairReport> {
+    let sizes = request.options.resolve()?;
+    let (tiers, _locks) = open_tiers(request, false)?;
     // What it lacks was never there: all that is left would be called the store.
     unfinished::refuse(&tiers[0], &tiers)?;
-    let evidence = Evidence::gather(builder, &tiers)?;
-    let mut plan = Plan::new(builder, &sizes, &tiers, evidence)?;
+    let evidence = Evidence::gather(request, &tiers)?;
+    let mut plan = Plan::new(request, &sizes, &tiers, evidence)?;
     if dry_run || plan.nothing_to_do() {
         return Ok(plan.report());
     }
-    carry_out::carry_out(builder, &tiers, &mut plan)?;
+    carry_out::carry_out(request, &tiers, &mut plan)?;
     let mut report = plan.report();
     report.repaired = true;
     Ok(report)

@@ -77,8 +77,6 @@ pub(in crate::placement) fn discard(medium: &dyn Medium, fast: &Tier) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use crate::options::Options;
-    use crate::options::Placement;
     use std::path::{Path, PathBuf};
     use std::sync::mpsc;
     use std::thread;
@@ -87,7 +85,7 @@ mod tests {
     use super::*;
     use crate::api::Db;
     use crate::executor::Stepped;
-    use crate::options::TierOptions;
+    use crate::options::{Options, Placement, TierOptions};
     use crate::storage::{Fault, Faulty, FileInfo, Operation};
     use crate::testing::scene::{Scene, options};
 

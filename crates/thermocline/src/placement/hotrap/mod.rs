@@ -23,17 +23,16 @@ mod settled;
 use std::sync::Weak;
 
 use self::copies::Copying;
+pub(super) use self::keeping::discard;
 use self::promotion::PromotionStats;
+pub(super) use self::promotion::{FrozenPromotion, PromotionGate};
+pub(crate) use self::promotion::{Joining, PromotionCache, Taken};
+pub use self::ralt::AccessRecords;
 use self::ralt::Ralt;
 use self::settled::Settled;
 use crate::options::Switches;
 use crate::sync::Arc;
 use crate::sync::atomic::AtomicBool;
-
-pub(super) use self::keeping::discard;
-pub(super) use self::promotion::{FrozenPromotion, PromotionGate};
-pub(crate) use self::promotion::{Joining, PromotionCache, Taken};
-pub use self::ralt::AccessRecords;
 
 /// Placement by hotness, of an open store.
 pub(crate) struct HotRap {

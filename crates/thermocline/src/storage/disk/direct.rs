@@ -171,8 +171,9 @@ fn is_full(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::path::Path;
+
+    use super::*;
 
     #[test]
     fn detection_leaves_nothing_behind() {

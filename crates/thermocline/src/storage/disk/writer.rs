@@ -231,10 +231,11 @@ impl Drop for DiskTableWriter {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
     use crate::storage::disk::tests::unsyncable;
     use crate::storage::{Disk, Medium, TableStore};
-    use std::os::unix::fs::MetadataExt;
 
     fn store(direct: bool) -> (tempfile::TempDir, Arc<dyn TableStore>) {
         let home = tempfile::tempdir().unwrap();

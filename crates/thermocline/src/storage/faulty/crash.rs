@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
 
-use super::State;
 use super::files::{Change, Directory, Inode, InodeRef, SECTOR};
-use super::image;
 use super::plan::Plan;
+use super::{State, image};
 use crate::sync::{Arc, Mutex};
 
 /// What happens to changes that were not synced when the power is cut.
@@ -133,10 +132,11 @@ fn overtake(changes: &[Change], content: &mut [u8], rng: &mut impl Rng) {
 mod tests {
     use std::path::Path;
 
+    use proptest::prelude::*;
+
     use super::*;
     use crate::error::Error;
     use crate::storage::{Fault, Faulty, LogStore, Medium};
-    use proptest::prelude::*;
 
     const DIR: &str = "/fast";
 

@@ -1,8 +1,7 @@
 //! Which calls fail, and how.
 
-use std::fmt;
-use std::io;
 use std::path::Path;
+use std::{fmt, io};
 
 use crate::error::Error;
 
@@ -189,8 +188,9 @@ impl fmt::Debug for Plan {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use Operation::*;
+
+    use super::*;
 
     #[test]
     fn the_nth_call_is_hit_once_and_from_the_nth_all_are() {

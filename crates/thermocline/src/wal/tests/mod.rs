@@ -6,9 +6,8 @@ mod failures;
 
 use bytes::Bytes;
 
-use super::FoundLog;
 use super::test_store::{Failing, TestStore};
-use super::*;
+use super::{FoundLog, *};
 use crate::batch::{Batch, Ops};
 use crate::error::{Error, Result};
 use crate::key::SeqNo;

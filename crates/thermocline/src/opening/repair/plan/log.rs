@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 
 use super::{Merge, Plan};
-use crate::api::DbBuilder;
 use crate::error::Result;
 use crate::ids::{FileId, KeyspaceId};
 use crate::key::SeqNo;
 use crate::opening::orphans::log_begins;
 use crate::opening::repair::evidence::Evidence;
 use crate::opening::repair::report::Loss;
+use crate::opening::request::Request;
 use crate::options::{RecoveryMode, Resolved};
 use crate::sync::Arc;
 use crate::tier::Tier;
@@ -21,7 +21,7 @@ impl Plan {
     /// Replays the log without keeping anything: where it ends, and which keyspaces it writes to.
     pub(super) fn read_the_log(
         &mut self,
-        builder: &DbBuilder,
+        request: &Request,
         sizes: &Resolved,
         tiers: &[Arc<Tier>],
         evidence: &Evidence,
@@ -76,7 +76,7 @@ impl Plan {
                 let manifest = evidence.manifest.as_ref();
                 self.problems
                     .push(manifest.map_or_else(|| what.clone(), |manifest| manifest.lacks(&what)));
-                self.add_keyspace(builder, sizes, *keyspace, Bytes::new());
+                self.add_keyspace(request, sizes, *keyspace, Bytes::new());
             }
         }
         // What a crash has cut off is told by the opening, but for one behind a repair: that finds

@@ -13,16 +13,15 @@ use bytes::Bytes;
 
 use super::evidence::Evidence;
 use super::report::{Loss, RepairReport};
-use crate::api::DbBuilder;
 use crate::cache::{BlockCache, PinBudget};
 use crate::error::{Error, Result};
 use crate::ids::{FileId, KeyspaceId};
 use crate::opening::Shape;
+use crate::opening::request::Request;
 use crate::options::Resolved;
 use crate::placement::last_fast_level;
 use crate::sync::Arc;
-use crate::table::TableMeta;
-use crate::table::{LostPart, Salvage, Table};
+use crate::table::{LostPart, Salvage, Table, TableMeta};
 use crate::tier::Tier;
 use crate::version::edit::KeyspaceMeta;
 use crate::wal::Bounds;
@@ -71,7 +70,7 @@ impl Plan {
     /// [`Error::InvalidOption`] where a tier is missing among `tiers`; [`Error::FormatVersion`];
     /// I/O errors.
     pub(super) fn new(
-        builder: &DbBuilder,
+        request: &Request,
         sizes: &Resolved,
         tiers: &[Arc<Tier>],
         evidence: Evidence,
@@ -115,11 +114,11 @@ impl Plan {
             }
             plan.rebuilt = true;
             plan.lose_manifest(tiers, &evidence);
-            plan.rebuild(builder, sizes, tiers, &evidence)?;
+            plan.rebuild(request, sizes, tiers, &evidence)?;
         }
         plan.kept = plan.shape.tables.len() as u64;
         plan.read_the_sources(tiers)?;
-        plan.read_the_log(builder, sizes, tiers, &evidence)?;
+        plan.read_the_log(request, sizes, tiers, &evidence)?;
         plan.shape.next_file = plan.shape.next_file.max(evidence.next_file);
         // Whatever is not named is going to be removed.
         plan.tables_aside.extend(&evidence.strays);
@@ -215,7 +214,7 @@ impl Plan {
 
     pub(super) fn add_keyspace(
         &mut self,
-        builder: &DbBuilder,
+        request: &Request,
         sizes: &Resolved,
         id: KeyspaceId,
         name: Bytes,
@@ -227,9 +226,9 @@ impl Plan {
             id,
             name: self.free_name(id, name),
             last_fast_level: last_fast_level(
-                &builder.options,
+                &request.options,
                 sizes,
-                builder.options.tiers[0].capacity,
+                request.options.tiers[0].capacity,
             ),
         };
         self.shape.keyspaces.insert(id, keyspace);

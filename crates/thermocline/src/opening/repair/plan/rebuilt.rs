@@ -7,18 +7,17 @@ use bytes::Bytes;
 
 use super::trusted::too_few_tiers;
 use super::{Merge, Plan};
-use crate::api::DbBuilder;
 use crate::error::{Error, Result};
 use crate::ids::{FileId, KeyspaceId, table_file_name};
 use crate::opening::founding::DEFAULT_KEYSPACE;
 use crate::opening::repair::evidence::Evidence;
 use crate::opening::repair::live::{Origin, Said, Standing, standings};
 use crate::opening::repair::report::Loss;
+use crate::opening::request::Request;
 use crate::options::Resolved;
 use crate::placement::check_not_alone;
 use crate::sync::Arc;
-use crate::table::SelfDescribed;
-use crate::table::TableMeta;
+use crate::table::{SelfDescribed, TableMeta};
 use crate::tier::Tier;
 use crate::version::MAX_LEVELS;
 use crate::version::edit::KeyspaceMeta;
@@ -31,14 +30,14 @@ impl Plan {
     /// I/O errors.
     pub(super) fn rebuild(
         &mut self,
-        builder: &DbBuilder,
+        request: &Request,
         sizes: &Resolved,
         tiers: &[Arc<Tier>],
         evidence: &Evidence,
     ) -> Result<()> {
         // Edits that are lost may have named tables of a tier that was left out. Without them the
         // next opening would take those for orphans.
-        check_not_alone(&builder.options, &*builder.medium_of(0))?;
+        check_not_alone(&request.options, &*request.medium_of(0))?;
         if evidence.manifest.is_none() {
             self.problems
                 .push("no edit of a manifest can be read".to_owned());
@@ -89,7 +88,7 @@ impl Plan {
             let identity = &table.identity;
             (identity.keyspace, identity.keyspace_name.clone())
         });
-        self.name_keyspaces(builder, sizes, evidence, names.collect());
+        self.name_keyspaces(request, sizes, evidence, names.collect());
         let last = u8::try_from(tiers.len() - 1).unwrap_or(u8::MAX);
         let mut merges: BTreeMap<KeyspaceId, Merge> = BTreeMap::new();
         for (id, found) in &evidence.tables {
@@ -147,7 +146,7 @@ impl Plan {
     /// Every keyspace that edits or tables tell of, by the name that they give it.
     fn name_keyspaces(
         &mut self,
-        builder: &DbBuilder,
+        request: &Request,
         sizes: &Resolved,
         evidence: &Evidence,
         named: Vec<(KeyspaceId, Bytes)>,
@@ -181,7 +180,7 @@ impl Plan {
         let named: BTreeMap<KeyspaceId, Bytes> = named.into_iter().chain([(0, default)]).collect();
         for (id, name) in named.into_iter().rev() {
             if !dropped.contains(&id) {
-                self.add_keyspace(builder, sizes, id, name);
+                self.add_keyspace(request, sizes, id, name);
             }
         }
         for keyspace in self.shape.keyspaces.keys() {

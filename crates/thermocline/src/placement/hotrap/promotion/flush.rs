@@ -9,16 +9,14 @@ use crate::error::{Error, Result};
 use crate::executor::{Job, Lane, Step};
 use crate::key::{InternalKey, Kind, MAX_SEQ};
 use crate::levels::{Origin, Sink};
-use crate::metrics::Activity;
-use crate::metrics::Purpose;
+use crate::metrics::{Activity, Purpose};
 use crate::placement::hotrap::HotRap;
 use crate::placement::{Installed, Output};
 use crate::points::point;
 use crate::read::Superversion;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
-use crate::table::TableMeta;
-use crate::table::{LongKeys, ReadTrace};
+use crate::table::{LongKeys, ReadTrace, TableMeta};
 use crate::tier::Reservation;
 use crate::version::edit::VersionEdit;
 

@@ -20,8 +20,7 @@ use crate::points::Points;
 use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::table::TableMeta;
-use crate::table::{Table, TableBuilder, TableIdentity};
+use crate::table::{Table, TableBuilder, TableIdentity, TableMeta};
 use crate::tier::{Reservation, Tier};
 
 /// Where RALT's tables and its state lie.

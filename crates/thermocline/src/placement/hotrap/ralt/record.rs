@@ -91,8 +91,9 @@ pub(super) fn is_of(keyspaces: &BTreeSet<KeyspaceId>, tracked: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

@@ -4,19 +4,17 @@ use std::collections::BTreeSet;
 
 use arc_swap::ArcSwap;
 
-use super::RaltParts;
 use super::buffer::Buffers;
 use super::files::Files;
-use super::open;
 use super::scoring::{Model, Moment};
 use super::sizes::Sizes;
 use super::state::Clock;
 use super::version::{Tracked, Version};
 use super::worker::Worker;
+use super::{RaltParts, open};
 use crate::error::{Damaged, Error};
 use crate::ids::KeyspaceId;
-use crate::metrics::Purpose;
-use crate::metrics::{IoMetrics, RaltMetrics};
+use crate::metrics::{IoMetrics, Purpose, RaltMetrics};
 use crate::options::HotRapOptions;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex};

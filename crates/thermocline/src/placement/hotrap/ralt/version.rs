@@ -12,8 +12,7 @@ use super::sizes::LEVEL0_TABLES;
 use crate::error::Result;
 use crate::ids::KeyspaceId;
 use crate::sync::Arc;
-use crate::table::Table;
-use crate::table::TableMeta;
+use crate::table::{Table, TableMeta};
 
 /// A table as part of a version.
 #[derive(Debug, Clone)]

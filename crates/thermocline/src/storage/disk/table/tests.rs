@@ -1,8 +1,9 @@
 //! Tests of table files.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::storage::{Disk, Medium};
-use proptest::prelude::*;
 
 fn table(direct: bool, bytes: &[u8]) -> (tempfile::TempDir, Arc<dyn TableFile>) {
     let home = tempfile::tempdir().unwrap();

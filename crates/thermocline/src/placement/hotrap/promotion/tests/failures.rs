@@ -1,12 +1,12 @@
 //! Promotions that come to nothing: for want of room, by a failure, by a shutdown, or because their
 //! keyspace is gone. Nothing is lost, and nothing is held.
 
-use crate::placement::hotrap::promotion::FrozenPromotion;
 use std::time::Duration;
 
 use super::flush::{STEPS, check_released, promoted_bytes, with_full_cache};
 use crate::error::{Error, Result};
 use crate::metrics::Refusal;
+use crate::placement::hotrap::promotion::FrozenPromotion;
 use crate::sync::atomic::Ordering;
 use crate::testing::scene::{F, KEYS, Scene, everything, model, options};
 use crate::tier::Reservation;

@@ -1,0 +1,51 @@
+//! Backups of a store that is open, and stores made of them.
+
+use super::{Db, DbBuilder};
+use crate::copies::{BackupReport, Backups, GenerationInfo};
+use crate::error::Result;
+
+impl Backups {
+    /// Backs up `db` as it is at one moment during the call, while reads and writes go on. Tables
+    /// that an earlier generation has are not copied again, unless their file is gone or has
+    /// another length: their bytes are not read, which is what [`Backups::verify`] is for. Every
+    /// table that is copied is verified first. What is known of hotness is left out.
+    ///
+    /// # Errors
+    /// [`Error::WrongTier`] when the directory holds backups of another store;
+    /// [`Error::Corruption`] of the store or of a generation; [`Error::NoSpace`]; I/O errors. No
+    /// generation is added then. [`Error::Poisoned`] when a sync fails: a generation may be listed
+    /// then that is gone after a loss of power. This handle neither takes nor prunes from then on;
+    /// open the directory again.
+    pub fn take(&self, db: &Db) -> Result<BackupReport> {
+        self.take_of(db.engine())
+    }
+
+    /// Makes a store of a generation, the newest one unless another is asked for, in the tiers of
+    /// `options`, which hold nothing yet. Every byte is checked on the way.
+    ///
+    /// # Errors
+    /// [`Error::NoBackup`] without such a generation; [`Error::InvalidOption`] for tiers that are
+    /// not empty or too few; [`Error::Corruption`] naming the file of the backup; I/O errors. There
+    /// is no store then, and the tiers are as empty as before. What a crash leaves, and perhaps
+    /// [`Error::Poisoned`] when a sync fails, is marked: to open or to repair it is
+    /// [`Error::Unfinished`], the next attempt removes it first, and so does [`Db::destroy`].
+    pub fn restore(
+        &self,
+        generation: Option<u64>,
+        options: &crate::Options,
+    ) -> Result<GenerationInfo> {
+        self.restore_with(generation, DbBuilder::new(options.clone()))
+    }
+
+    /// As [`Backups::restore`], into the media of `builder`.
+    ///
+    /// # Errors
+    /// As [`Backups::restore`].
+    pub fn restore_with(
+        &self,
+        generation: Option<u64>,
+        builder: DbBuilder,
+    ) -> Result<GenerationInfo> {
+        self.restore_by(generation, builder.request())
+    }
+}
