@@ -12,6 +12,7 @@ mod live_data;
 mod maintenance;
 mod make_room;
 mod measure;
+mod picking;
 mod schedule;
 mod stats;
 mod tally;

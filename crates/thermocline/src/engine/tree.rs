@@ -7,9 +7,9 @@ use super::{Engine, Tally};
 use crate::error::Result;
 use crate::ids::KeyspaceId;
 use crate::key::{Kind, SeqNo};
-use crate::levels::{Averages, LevelTargets, Picker, Plan, Reservations, Running, TableSizes};
+use crate::levels::{Averages, Reservations, Running};
 use crate::memtable::Memtable;
-use crate::placement::{FastRooms, Installed, OfKeyspace, Taken};
+use crate::placement::{Installed, OfKeyspace, Taken};
 use crate::points::point;
 use crate::read::{LastPassed, PromotionView, Superversion};
 use crate::sync::atomic::AtomicBool;
@@ -238,27 +238,6 @@ impl Tree {
         self.peek().active.insert(key, seq, kind, value)
     }
 
-    /// Target sizes of the levels now.
-    pub(crate) fn targets(&self, engine: &Engine, version: &Version) -> LevelTargets {
-        self.targets_in(&engine.fast_rooms(), engine, version)
-    }
-
-    /// As [`Tree::targets`], with the room that was worked out for all keyspaces.
-    pub(crate) fn targets_in(
-        &self,
-        rooms: &FastRooms,
-        engine: &Engine,
-        version: &Version,
-    ) -> LevelTargets {
-        LevelTargets::new(
-            &engine.options,
-            &engine.sizes,
-            version,
-            self.last_fast_level,
-            rooms.of(self),
-        )
-    }
-
     /// Bytes of each level's tables that lie on tier `tier`.
     pub(crate) fn bytes_on(&self, tier: u8) -> [u64; MAX_LEVELS] {
         let pinned = self.peek();
@@ -275,78 +254,5 @@ impl Tree {
     /// Bytes of level f's tables that lie on the fast tier.
     pub(crate) fn bytes_of_f(&self) -> u64 {
         self.bytes_on(0)[usize::from(self.last_fast_level)]
-    }
-
-    /// Runs `choose` with a picker for the present version. The caller holds `state`. What is
-    /// `urgent` does not wait for older records on their way to L0.
-    pub(crate) fn with_picker<T>(
-        &self,
-        engine: &Engine,
-        state: &TreeState,
-        urgent: bool,
-        choose: impl FnOnce(&Picker<'_>) -> T,
-    ) -> T {
-        self.with_picker_in(&engine.fast_rooms(), engine, state, urgent, choose)
-    }
-
-    /// As [`Tree::with_picker`], with the room that was worked out for all keyspaces.
-    pub(crate) fn with_picker_in<T>(
-        &self,
-        rooms: &FastRooms,
-        engine: &Engine,
-        state: &TreeState,
-        urgent: bool,
-        choose: impl FnOnce(&Picker<'_>) -> T,
-    ) -> T {
-        let superversion = self.pin();
-        let targets = self.targets_in(rooms, engine, &superversion.version);
-        let l0 = superversion.version.levels[0].tables.len();
-        let is_urgent = urgent || l0 >= engine.options.l0_slowdown;
-        let placement = &engine.placement;
-        let hotness = placement.hotness(self, &superversion.version);
-        let passed = self.passed.get();
-        choose(&Picker {
-            version: &superversion.version,
-            targets: &targets,
-            running: &state.running,
-            l0_trigger: engine.sizes.l0_trigger,
-            tiers: engine.level_tiers(),
-            l0_limit: state.reservations.limit(is_urgent),
-            oldest_reader: engine.snapshots.oldest().unwrap_or(SeqNo::MAX),
-            hotness: hotness.as_deref(),
-            bypass: placement.bypass_worth(self),
-            part_above_f: rooms.above_f(self),
-            table_sizes: TableSizes::new(
-                &engine.options,
-                &engine.sizes,
-                engine.fast().capacity(),
-                self.last_fast_level,
-            ),
-            passed: passed.as_ref(),
-        })
-    }
-
-    /// Whether a compaction could start now that brings records to where they belong.
-    pub(crate) fn wants_compaction(&self, rooms: &FastRooms, engine: &Engine) -> bool {
-        let state = self.state.lock();
-        self.with_picker_in(rooms, engine, &state, false, |picker| {
-            picker.candidates().any(|(_, plan)| !plan.can_wait())
-        })
-    }
-
-    /// Enters a compaction that begins; the number given back ends it.
-    pub(crate) fn start_compaction(state: &mut TreeState, plan: &Plan) -> u64 {
-        if let Some(newest) = plan.newest_of_l0() {
-            state.reservations.picked(newest);
-        }
-        state.running.start(plan)
-    }
-
-    /// Ends a job's hold on its inputs and ranges, and on what readers may add beside the levels.
-    pub(crate) fn end_compaction(&self, number: u64, plan: &Plan) {
-        self.state.lock().running.end(number, plan);
-        if plan.is_crossing {
-            self.placed.release(number);
-        }
     }
 }

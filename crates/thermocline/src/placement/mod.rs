@@ -6,6 +6,7 @@
 
 mod brought;
 mod by_level;
+mod fast_levels;
 mod flash_cache;
 mod hotrap;
 mod keyspace;
@@ -20,6 +21,7 @@ mod toy;
 
 pub(crate) use brought::Brought;
 pub(crate) use by_level::NoChoice;
+pub(crate) use fast_levels::last_fast_level;
 pub(crate) use flash_cache::{check_flash_cache, open_flash_cache};
 pub use hotrap::AccessRecords;
 #[cfg(test)]
@@ -32,4 +34,4 @@ pub(crate) use rooms::FastRooms;
 use router::DOWN;
 pub(crate) use router::{Moved, Output, Router, Source, UP};
 pub(crate) use shares::Shares;
-pub(crate) use space_plan::{SpacePlan, last_fast_level, planned_log};
+pub(crate) use space_plan::{SpacePlan, planned_log};

@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(
             db.engine()
                 .hotrap()
-                .promotion_capacity(&db.engine(), db.tree()),
+                .promotion_capacity(db.engine(), db.tree()),
             whole
         );
         let others: Vec<_> = (0..9)
@@ -244,7 +244,7 @@ mod tests {
         db.flush().unwrap();
         // Shares change with each table that a compaction moves.
         db.wait_idle().unwrap();
-        let capacity = |tree: &Tree| db.engine().hotrap().promotion_capacity(&db.engine(), tree);
+        let capacity = |tree: &Tree| db.engine().hotrap().promotion_capacity(db.engine(), tree);
         let all: u64 = db
             .engine()
             .all_trees()
@@ -276,9 +276,9 @@ mod tests {
 
         let mut bytes = [0; MAX_LEVELS];
         let least = 2 * engine.sizes.table_size;
-        assert_eq!(next_job(&engine, db.tree(), &bytes, &shares), least);
+        assert_eq!(next_job(engine, db.tree(), &bytes, &shares), least);
         bytes[f - 1] = planned[f - 1];
-        assert!(next_job(&engine, db.tree(), &bytes, &shares) > least);
+        assert!(next_job(engine, db.tree(), &bytes, &shares) > least);
     }
 
     #[test]

@@ -1,7 +1,6 @@
-//! Placement by level: how the fast tier's room is divided, and how many levels it holds.
+//! How the fast tier's room is divided.
 
 use crate::options::{MEMTABLES, Options, Resolved};
-use crate::version::MAX_LEVELS;
 
 /// How the room on the fast tier is spent (I8). All in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,59 +51,17 @@ pub(crate) fn planned_log(sizes: &Resolved) -> u64 {
     (MEMTABLES + 1) * sizes.memtable_size
 }
 
-/// *f* for a new keyspace: the last level of the fast tier, of that capacity. With one tier, the
-/// last level.
-///
-/// L1 should hold several memtables, or each flush would rewrite levels that are hardly larger
-/// than it.
-pub(crate) fn last_fast_level(options: &Options, sizes: &Resolved, capacity: u64) -> u8 {
-    let deepest = MAX_LEVELS as u8 - 1;
-    if options.tiers.len() == 1 {
-        return deepest;
-    }
-    let mut size = SpacePlan::new(options, sizes, capacity).levels / options.level_ratio;
-    let mut level = 2;
-    // At least two levels remain for the slow tier.
-    while size / options.level_ratio >= 4 * sizes.memtable_size && level < deepest - 2 {
-        size /= options.level_ratio;
-        level += 1;
-    }
-    level
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn plan(capacity: u64) -> (SpacePlan, u8) {
-        let options = Options::two_tiers("/f", capacity, "/s");
-        let sizes = options.resolve().unwrap();
-        (
-            SpacePlan::new(&options, &sizes, capacity),
-            last_fast_level(&options, &sizes, capacity),
-        )
-    }
-
     #[test]
     fn levels_get_most_of_the_tier_and_leave_room_for_the_rest() {
         for capacity in [4 << 20, 100 << 20, 10 << 30, 1 << 40] {
-            let (plan, _) = plan(capacity);
+            let options = Options::two_tiers("/f", capacity, "/s");
+            let plan = SpacePlan::new(&options, &options.resolve().unwrap(), capacity);
             assert!(plan.levels + plan.margin < capacity, "{capacity}: {plan:?}");
             assert!(plan.levels >= capacity / 5 * 4, "{capacity}: {plan:?}");
         }
-    }
-
-    #[test]
-    fn a_larger_fast_tier_has_more_levels() {
-        assert_eq!(plan(4 << 20).1, 2);
-        assert!(plan(1 << 40).1 > plan(10 << 30).1);
-        assert_eq!(
-            last_fast_level(
-                &Options::one_tier("/f"),
-                &Options::one_tier("/f").resolve().unwrap(),
-                u64::MAX
-            ),
-            6
-        );
     }
 }
