@@ -1,10 +1,8 @@
 //! Repair, backup and restore.
 
-mod common;
-
 use std::fs;
 
-use common::{Store, damage, run};
+use crate::common::{Store, damage, run};
 
 /// The store with its manifest lost.
 fn without_manifest() -> Store {

@@ -1,12 +1,10 @@
 //! Commands that only read leave the store's files as they are.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::Store;
+use crate::common::Store;
 
 /// Every file of the store, byte by byte.
 fn files(store: &Store) -> BTreeMap<PathBuf, Vec<u8>> {

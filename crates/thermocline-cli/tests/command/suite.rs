@@ -2,14 +2,12 @@
 
 #![cfg(unix)]
 
-mod common;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{Run, run, thermocline};
+use crate::common::{Run, run, thermocline};
 use serde_json::Value as Json;
 
 const TINY: &str = r#"

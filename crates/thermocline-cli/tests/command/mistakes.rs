@@ -1,8 +1,6 @@
 //! Common mistakes: each has its exit code and a message that says what to do.
 
-mod common;
-
-use common::{Store, run};
+use crate::common::{Store, run};
 
 /// It was the fault of a line, the one before the first.
 #[test]

@@ -2,13 +2,11 @@
 
 #![cfg(unix)]
 
-mod common;
-
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use common::thermocline;
+use crate::common::thermocline;
 
 /// Both stores of an interrupted demo stayed, a hundred megabytes each time.
 #[test]

@@ -1,14 +1,12 @@
 //! Output that somebody else reads: pipes that close early, completions, help.
 
-mod common;
-
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Stdio};
 
-use common::{Run, Store, run, thermocline};
+use crate::common::{Run, Store, run, thermocline};
 use serde_json::json;
 
 #[test]

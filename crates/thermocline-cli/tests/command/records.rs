@@ -1,8 +1,6 @@
 //! Records written, read, scanned, loaded and deleted through the command.
 
-mod common;
-
-use common::{Run, Store, run, thermocline};
+use crate::common::{Run, Store, run, thermocline};
 
 #[test]
 fn a_record_goes_in_and_comes_out_until_it_is_deleted() {

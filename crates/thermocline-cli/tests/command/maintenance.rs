@@ -1,8 +1,6 @@
 //! Statistics, verification, checkpoints, compaction, inspection and removal.
 
-mod common;
-
-use common::{Run, Store, damage, run, thermocline};
+use crate::common::{Run, Store, damage, run, thermocline};
 use serde_json::Value as Json;
 
 #[test]

@@ -3,14 +3,12 @@
 
 #![cfg(unix)]
 
-mod common;
-
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
 use std::thread::JoinHandle;
 
-use common::{Run, Store, thermocline};
+use crate::common::{Run, Store, thermocline};
 
 /// Keys are written over and over.
 const KEYS: u64 = 1500;

@@ -1,8 +1,6 @@
 //! `trace stats`: from a file to its shares, and what is wrong with a file.
 
-mod common;
-
-use common::run;
+use crate::common::run;
 
 /// The path of a file with `text`, which lasts as long as the directory.
 fn file(dir: &tempfile::TempDir, text: &str) -> String {

@@ -1,8 +1,6 @@
 //! Records of a prefix or a range deleted through the command.
 
-mod common;
-
-use common::Store;
+use crate::common::Store;
 
 /// Only single keys could be deleted, so that whoever wanted to be rid of a prefix had to pipe a
 /// scan into a command that the scan kept out.

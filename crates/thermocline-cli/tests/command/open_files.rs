@@ -2,12 +2,10 @@
 
 #![cfg(target_os = "linux")]
 
-mod common;
-
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-use common::Store;
+use crate::common::Store;
 
 /// Under the usual limit of 1,024 a load ended with "Too many open files" at as many tables, though
 /// the system would have given more.
