@@ -3,9 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-#[cfg(all(feature = "experiments", feature = "flash-cache"))]
-mod techniques;
-
 use std::process::Command;
 
 /// Runs a harness and gives back its line of JSON.
