@@ -7,7 +7,6 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `cases` | runs cases on all cores and adds up what they found |
-//! | `corpus` | inputs of fuzz targets as ordinary tests |
 //! | `verdict` | broken promises, and the result of a harness |
 //! | `child` | processes that a harness starts: this program, run again |
 //! | `client` | writes that follow from a seed, and what they add up to |
@@ -21,7 +20,6 @@ pub mod cases;
 mod child;
 mod client;
 mod command;
-pub mod corpus;
 mod harness;
 pub mod life;
 pub mod random_options;

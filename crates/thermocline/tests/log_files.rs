@@ -17,9 +17,10 @@ fn open_segments(dir: &Path) -> usize {
         .count()
 }
 
-/// Each drop of a keyspace begins a segment, and as long as another keyspace has something in an older one they stay. Every one of them
-/// stayed open: after a thousand the process had no file left to open, no segment could be begun, and with that no memtable
-/// frozen whose flush would have let them go.
+/// Each drop of a keyspace begins a segment, and as long as another keyspace has something in an
+/// older one they stay. Every one of them stayed open: after a thousand the process had no file
+/// left to open, no segment could be begun, and with that no memtable frozen whose flush would have
+/// let them go.
 #[test]
 fn segments_that_take_no_more_are_not_open() {
     let home = tempfile::tempdir().unwrap();
@@ -42,8 +43,8 @@ fn segments_that_take_no_more_are_not_open() {
     db.flush().unwrap();
 }
 
-/// Whoever only reads began a segment, and closing wrote into it that it was closed. So it stayed until something was flushed: each look
-/// at a store left a file.
+/// Whoever only reads began a segment, and closing wrote into it that it was closed. So it stayed
+/// until something was flushed: each look at a store left a file.
 #[test]
 fn a_look_at_a_store_leaves_no_segment() {
     const DIR: &str = "/fast";

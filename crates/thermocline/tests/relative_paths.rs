@@ -5,8 +5,9 @@ use std::{env, fs};
 
 use thermocline::{Db, Options};
 
-/// Names of files were looked up from the directory that the process was in by then, while the lock and what was open stayed where
-/// the store had been opened: a daemon that changed to `/` could not flush, or wrote its tables into another store's directory.
+/// Names of files were looked up from the directory that the process was in by then, while the lock
+/// and what was open stayed where the store had been opened: a daemon that changed to `/` could not
+/// flush, or wrote its tables into another store's directory.
 #[test]
 fn a_store_stays_where_it_was_opened() {
     let (home, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

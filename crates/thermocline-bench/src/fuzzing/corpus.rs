@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use thermocline_torture::corpus;
+use thermocline_corpus::run;
 
 use super::{TARGETS, fuzz_command_line, fuzz_suite, fuzz_trace, text};
 
@@ -17,7 +17,7 @@ macro_rules! corpora {
         $(
             #[test]
             fn $target() {
-                corpus::run(&dir(stringify!($target)), $mutations, super::$target);
+                run(&dir(stringify!($target)), $mutations, super::$target);
             }
         )*
 

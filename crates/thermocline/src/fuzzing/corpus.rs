@@ -20,12 +20,12 @@ use crate::{Batch, Compression};
 const MUTATIONS: u32 = 1500;
 
 fn corpus(target: &str) -> Vec<Vec<u8>> {
-    thermocline_torture::corpus::read(&corpus_dir(target))
+    thermocline_corpus::read(&corpus_dir(target))
 }
 
 fn run(target: &str, mutations: u32) {
     let (_, entry) = TARGETS.iter().find(|(name, _)| *name == target).unwrap();
-    thermocline_torture::corpus::run(&corpus_dir(target), mutations, entry);
+    thermocline_corpus::run(&corpus_dir(target), mutations, entry);
 }
 
 macro_rules! corpora {

@@ -138,8 +138,8 @@ mod tests {
     }
 
     fn open(medium: &Arc<dyn Medium>) -> Db {
-        // On one thread: what a compaction has replaced is gone when that has ended, and not when the
-        // last thread that knew of it lets go.
+        // On one thread: what a compaction has replaced is gone when that has ended, and not when
+        // the last thread that knew of it lets go.
         let builder = Db::builder(options()).executor(Arc::new(Stepped::new(1)));
         builder.medium(0, Arc::clone(medium)).open().unwrap()
     }

@@ -11,8 +11,8 @@ pub(crate) const SIDE: &str = "side";
 /// Records of all keyspaces, by keyspace and key.
 pub(crate) type Contents = BTreeMap<(String, Vec<u8>), Vec<u8>>;
 
-/// How the fast tier's tables of each session are compressed; the slow tier's are with LZ4. The last
-/// session's writes stay in the log.
+/// How the fast tier's tables of each session are compressed; the slow tier's are with LZ4. The
+/// last session's writes stay in the log.
 const SESSIONS: [Compression; 4] = [
     Compression::None,
     Compression::Zstd(3),

@@ -1,9 +1,9 @@
-//! Stores as released versions of the formats left them, in `tests/formats/{version}`: each opens, and
-//! holds what was written. A file of a version to come is refused, and said to be one.
+//! Stores as released versions of the formats left them, in `tests/formats/{version}`: each opens,
+//! and holds what was written. A file of a version to come is refused, and said to be one.
 //!
 //! A fixture is what a power failure leaves of a store that was opened four times: tables without
-//! compression, with LZ4 and with Zstandard on both tiers, in two keyspaces, with access records and a log
-//! that was not yet flushed.
+//! compression, with LZ4 and with Zstandard on both tiers, in two keyspaces, with access records
+//! and a log that was not yet flushed.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod fixture;

@@ -1,0 +1,18 @@
+//! The command as a user runs it. One process starts all of these; what measures time or disk, or
+//! holds a store open itself, has a file of its own beside.
+
+mod deleting;
+mod interrupt;
+mod kill;
+mod maintenance;
+mod mistakes;
+mod open_files;
+mod output;
+mod reading;
+mod records;
+mod rescue;
+mod suite;
+mod trace;
+
+#[path = "../common/mod.rs"]
+mod common;
