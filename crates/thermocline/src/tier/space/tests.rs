@@ -47,16 +47,19 @@ fn plans_see_what_is_planned_and_reservations_keep_to_the_capacity() {
     };
     let (before, kept) = (plans(), keeps());
 
-    tier.plan_for(whole / 2);
+    // So little that a plan has a smaller margin, too.
+    let planned = whole / 8;
+    tier.plan_for(planned);
     let (room, copies) = plans();
-    assert_eq!(before.0.last - room.last, whole / 2);
-    assert_eq!(before.1 - copies, whole / 2);
-    let plan = SpacePlan::new(&engine.options, &engine.sizes, whole / 2);
+    assert_eq!(before.0.last - room.last, whole - planned);
+    assert_eq!(before.1 - copies, whole - planned);
+    let plan = SpacePlan::new(&engine.options, &engine.sizes, planned);
     assert_eq!(room.planned, plan.levels);
     let above_f = engine.fast_rooms().above_f(tree);
     assert_eq!(above_f, plan.l0 + plan.levels / engine.options.level_ratio);
 
     assert_eq!(keeps(), kept);
+    assert!(plan.margin < engine.compaction_margin());
     assert!(tier.reserve(tier.free_for_jobs() + 1).is_err());
     assert!(tier.reserve(tier.free_for_jobs()).is_ok());
 }
