@@ -11,11 +11,11 @@ impl Backups {
     /// table that is copied is verified first. What is known of hotness is left out.
     ///
     /// # Errors
-    /// [`Error::WrongTier`] when the directory holds backups of another store;
-    /// [`Error::Corruption`] of the store or of a generation; [`Error::NoSpace`]; I/O errors. No
-    /// generation is added then. [`Error::Poisoned`] when a sync fails: a generation may be listed
-    /// then that is gone after a loss of power. This handle neither takes nor prunes from then on;
-    /// open the directory again.
+    /// [`crate::Error::WrongTier`] when the directory holds backups of another store;
+    /// [`crate::Error::Corruption`] of the store or of a generation; [`crate::Error::NoSpace`]; I/O
+    /// errors. No generation is added then. [`crate::Error::Poisoned`] when a sync fails: a
+    /// generation may be listed then that is gone after a loss of power. This handle neither takes
+    /// nor prunes from then on; open the directory again.
     pub fn take(&self, db: &Db) -> Result<BackupReport> {
         self.take_of(db.engine())
     }
@@ -24,11 +24,12 @@ impl Backups {
     /// `options`, which hold nothing yet. Every byte is checked on the way.
     ///
     /// # Errors
-    /// [`Error::NoBackup`] without such a generation; [`Error::InvalidOption`] for tiers that are
-    /// not empty or too few; [`Error::Corruption`] naming the file of the backup; I/O errors. There
-    /// is no store then, and the tiers are as empty as before. What a crash leaves, and perhaps
-    /// [`Error::Poisoned`] when a sync fails, is marked: to open or to repair it is
-    /// [`Error::Unfinished`], the next attempt removes it first, and so does [`Db::destroy`].
+    /// [`crate::Error::NoBackup`] without such a generation; [`crate::Error::InvalidOption`] for
+    /// tiers that are not empty or too few; [`crate::Error::Corruption`] naming the file of the
+    /// backup; I/O errors. There is no store then, and the tiers are as empty as before. What a
+    /// crash leaves, and perhaps [`crate::Error::Poisoned`] when a sync fails, is marked: to open
+    /// or to repair it is [`crate::Error::Unfinished`], the next attempt removes it first, and so
+    /// does [`Db::destroy`].
     pub fn restore(
         &self,
         generation: Option<u64>,

@@ -67,7 +67,7 @@ impl DbBuilder {
     }
 
     /// Waits for a store that is open elsewhere, so long at most for the lock of each tier, instead
-    /// of giving [`Error::Locked`] at once. The time is the clock's.
+    /// of giving [`crate::Error::Locked`] at once. The time is the clock's.
     ///
     /// ```
     /// # fn main() -> thermocline::Result<()> {
@@ -122,8 +122,8 @@ impl DbBuilder {
     }
 
     /// Opens a store that is there for reading only: no file of it changes, and what would write is
-    /// refused with [`Error::ReadOnly`]. For the command's own use as yet: the store is locked as
-    /// by any other opening.
+    /// refused with [`crate::Error::ReadOnly`]. For the command's own use as yet: the store is
+    /// locked as by any other opening.
     #[doc(hidden)]
     #[must_use]
     pub fn reads_only(mut self) -> Self {

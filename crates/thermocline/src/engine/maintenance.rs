@@ -212,7 +212,7 @@ impl Engine {
     /// writes there is always one.
     fn wait_compaction_ends(&self, seen: Seen) -> Result<()> {
         // Older records that are being installed keep L0 above it in place for a moment.
-        let is_installing = |tree: &Arc<Tree>| tree.state.lock().reservations.is_installing();
+        let is_installing = |tree: &Arc<Tree>| tree.state.lock().l0_places.is_installing();
         let mut ended = || {
             seen.may_have_ended_by(self.background.compactions.look())
                 && !self.all_trees().iter().any(is_installing)

@@ -63,7 +63,7 @@ impl Tree {
             running: &state.running,
             l0_trigger: engine.sizes.l0_trigger,
             tiers: engine.level_tiers(),
-            l0_limit: state.reservations.limit(is_urgent),
+            l0_limit: state.l0_places.limit(is_urgent),
             oldest_reader: engine.snapshots.oldest().unwrap_or(SeqNo::MAX),
             hotness: hotness.as_deref(),
             bypass: placement.bypass_worth(self),
@@ -89,7 +89,7 @@ impl Tree {
     /// Enters a compaction that begins; the number given back ends it.
     pub(crate) fn start_compaction(state: &mut TreeState, plan: &Plan) -> u64 {
         if let Some(newest) = plan.newest_of_l0() {
-            state.reservations.picked(newest);
+            state.l0_places.picked(newest);
         }
         state.running.start(plan)
     }

@@ -115,7 +115,7 @@ impl Engine {
         let mut state = tree.state.lock();
         let is_current = Arc::ptr_eq(&plan.version, &tree.peek().version);
         let newest = plan.newest_of_l0();
-        let comes_too_late = newest.is_some_and(|epoch| !state.reservations.admits(epoch));
+        let comes_too_late = newest.is_some_and(|epoch| !state.l0_places.admits(epoch));
         if !is_current || comes_too_late || !state.running.admits(&plan) {
             return Ok(());
         }

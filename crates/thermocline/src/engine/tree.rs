@@ -7,7 +7,7 @@ use super::{Engine, Tally};
 use crate::error::Result;
 use crate::ids::KeyspaceId;
 use crate::key::{Kind, SeqNo};
-use crate::levels::{Averages, Reservations, Running};
+use crate::levels::{Averages, L0Places, Running};
 use crate::memtable::Memtable;
 use crate::placement::{Installed, OfKeyspace, Taken};
 use crate::points::point;
@@ -45,7 +45,7 @@ pub(crate) struct TreeState {
     /// The epoch that the next frozen memtable gets (I2).
     next_epoch: u64,
     /// Places in L0 that are held for older records (I2).
-    pub(crate) reservations: Reservations,
+    pub(crate) l0_places: L0Places,
     /// Versions that readers may still hold.
     pub(crate) past: PastVersions,
     /// Every record up to here is in tables (I5).
@@ -82,7 +82,7 @@ impl Tree {
             state: Mutex::new(TreeState {
                 running: Running::default(),
                 next_epoch: newest.map_or(1, |epoch| epoch + 1),
-                reservations: Reservations::default(),
+                l0_places: L0Places::default(),
                 past: PastVersions::default(),
                 flushed_through,
                 flushing: false,
@@ -155,7 +155,7 @@ impl Tree {
         let mut state = self.state.lock();
         let epoch = state.next_epoch;
         state.next_epoch += 1;
-        state.reservations.reserve(epoch);
+        state.l0_places.reserve(epoch);
         let now = self.pin();
         let frozen = freeze(&|view| self.publish(now.with_view(view)));
         (frozen, epoch, now)
@@ -165,7 +165,7 @@ impl Tree {
     /// then on.
     pub(crate) fn give_up_place(&self, epoch: u64, view: impl FnOnce() -> PromotionView) {
         let mut state = self.state.lock();
-        state.reservations.release(epoch);
+        state.l0_places.release(epoch);
         self.publish(self.pin().with_view(view()));
     }
 
@@ -190,7 +190,7 @@ impl Tree {
         let immutables = now.immutables.iter().filter(|m| !is_flushed(m)).cloned();
         let immutables = immutables.collect();
         if let Some(epoch) = what.place() {
-            state.reservations.release(epoch);
+            state.l0_places.release(epoch);
         }
         let publish = |view| self.publish(now.with(version, immutables, view));
         let taken = self.placed.install(what, &now.waiting, publish);

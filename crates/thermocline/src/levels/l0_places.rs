@@ -7,7 +7,7 @@
 /// below the older one (I1). A reservation is *voidable*: compactions prefer to stay below it, but
 /// never wait for it, and one that goes past it ends it.
 #[derive(Debug, Default)]
-pub(crate) struct Reservations {
+pub(crate) struct L0Places {
     /// Ascending, since epochs are.
     held: Vec<u64>,
     /// The epoch whose table is being installed: it cannot be voided any more.
@@ -16,7 +16,7 @@ pub(crate) struct Reservations {
     picked: u64,
 }
 
-impl Reservations {
+impl L0Places {
     pub(crate) fn reserve(&mut self, epoch: u64) {
         self.held.push(epoch);
     }
@@ -71,33 +71,33 @@ mod tests {
 
     #[test]
     fn a_reservation_stands_until_a_compaction_has_gone_past_it() {
-        let mut reservations = Reservations::default();
-        reservations.reserve(5);
-        reservations.picked(4);
-        assert!(reservations.begin_install(5));
-        reservations.release(5);
-        reservations.reserve(7);
-        reservations.picked(8);
-        assert!(!reservations.begin_install(7), "8 has gone down already");
-        assert!(!reservations.is_installing());
+        let mut l0_places = L0Places::default();
+        l0_places.reserve(5);
+        l0_places.picked(4);
+        assert!(l0_places.begin_install(5));
+        l0_places.release(5);
+        l0_places.reserve(7);
+        l0_places.picked(8);
+        assert!(!l0_places.begin_install(7), "8 has gone down already");
+        assert!(!l0_places.is_installing());
     }
 
     #[test]
     fn compactions_stay_below_reservations_unless_that_is_urgent() {
-        let mut reservations = Reservations::default();
-        assert_eq!(reservations.limit(false), u64::MAX);
-        reservations.reserve(5);
-        reservations.reserve(6);
-        assert_eq!(reservations.limit(false), 5);
-        assert_eq!(reservations.limit(true), u64::MAX);
-        assert!(reservations.begin_install(6));
+        let mut l0_places = L0Places::default();
+        assert_eq!(l0_places.limit(false), u64::MAX);
+        l0_places.reserve(5);
+        l0_places.reserve(6);
+        assert_eq!(l0_places.limit(false), 5);
+        assert_eq!(l0_places.limit(true), u64::MAX);
+        assert!(l0_places.begin_install(6));
         assert_eq!(
-            reservations.limit(true),
+            l0_places.limit(true),
             6,
             "never past one that is being installed"
         );
-        reservations.release(5);
-        reservations.release(6);
-        assert_eq!(reservations.limit(true), u64::MAX);
+        l0_places.release(5);
+        l0_places.release(6);
+        assert_eq!(l0_places.limit(true), u64::MAX);
     }
 }

@@ -23,7 +23,7 @@ pub(crate) use bypass::{Bypass, BypassWorth};
 pub(crate) use filter::VersionFilter;
 pub(crate) use flush::FlushJob;
 pub(crate) use job::{CompactionJob, MOST_MET};
-pub(crate) use l0_places::Reservations;
+pub(crate) use l0_places::L0Places;
 pub(crate) use pass::{Pass, Watch};
 pub(crate) use picker::{Hotness, Manual, Meant, Picker};
 pub(crate) use plan::{Plan, Running};

@@ -94,7 +94,7 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::placement::hotrap::room::{JOB_TABLES, next_job};
+    use crate::placement::hotrap::hot_room::{JOB_TABLES, next_job};
     use crate::storage::Memory;
     use crate::sync::Arc;
     use crate::{Db, Options, Placement, TierOptions};

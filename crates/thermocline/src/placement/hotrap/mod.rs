@@ -10,13 +10,13 @@ mod accesses;
 mod backlog;
 mod bypass_router;
 mod copies;
+pub(crate) mod hot_room;
 mod keeping;
 mod metrics;
 mod picking;
 mod policy;
 pub(crate) mod promotion;
 pub(crate) mod ralt;
-pub(crate) mod room;
 mod router;
 mod settled;
 

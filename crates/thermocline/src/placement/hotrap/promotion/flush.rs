@@ -277,7 +277,7 @@ fn install_promotion(
     point!(engine.points, "promotion.before_edit")?;
     let mut manifest = engine.files.manifest.lock();
     engine.check_not_dropped(tree)?;
-    if !tree.state.lock().reservations.begin_install(frozen.epoch) {
+    if !tree.state.lock().l0_places.begin_install(frozen.epoch) {
         return Ok(false);
     }
     manifest.append(&edit)?;

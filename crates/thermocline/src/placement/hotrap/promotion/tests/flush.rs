@@ -488,6 +488,6 @@ fn a_record_that_was_read_once_is_not_promoted_however_long_it_waits() {
 /// Nothing keeps the next promotion, or a compaction of L0, from going ahead.
 pub(super) fn check_released(scene: &Scene) {
     let state = scene.tree().state.lock();
-    assert_eq!(state.reservations.limit(false), u64::MAX);
+    assert_eq!(state.l0_places.limit(false), u64::MAX);
     assert_eq!(scene.tree().pin().waiting.caches.len(), 1);
 }

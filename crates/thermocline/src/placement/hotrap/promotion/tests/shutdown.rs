@@ -67,7 +67,7 @@ fn closing_waits_for_a_promotion_that_holds_a_place() {
             });
             engine.hotrap().schedule_promotion(&engine, &tree);
             has_arrived.recv_timeout(PATIENCE).expect(&at);
-            let held = || tree.state.lock().reservations.limit(false);
+            let held = || tree.state.lock().l0_places.limit(false);
             assert_ne!(held(), u64::MAX, "{at}: a place is held");
             assert_eq!(tree.pin().waiting.caches.len(), 2, "{at}: one is frozen");
             if is_dropped {
