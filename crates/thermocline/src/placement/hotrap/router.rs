@@ -61,6 +61,11 @@ impl HotRouter {
         }
     }
 
+    /// Whether hot records of its input stay where they are.
+    pub(super) fn retains(&self) -> bool {
+        self.switches.retention
+    }
+
     /// Whether this is the first, and so the newest, version of its key.
     fn is_new(&mut self, key: &[u8]) -> bool {
         if self.has_key && self.key == key {

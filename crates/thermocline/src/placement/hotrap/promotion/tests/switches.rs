@@ -1,7 +1,7 @@
 //! What is turned off is off (the paper's ablations, HotRAP §4.5). Each scene is played with
 //! everything on, too: there the technique shows.
 
-use super::bypass::AROUND;
+use super::bypass::{AROUND, bypass, run, to_above};
 use crate::metrics::{HotRapMetrics, Refusal};
 use crate::options::{HotRapOptions, Placement, Switches};
 use crate::testing::scene::{F, KEYS, SLOW, Scene, options};
@@ -49,6 +49,24 @@ fn without_retention_hot_records_go_down() {
         assert_eq!(counted(&scene).retained_bytes > 0, is_on);
         let level = if is_on { F } else { SLOW };
         assert_eq!(place(&scene, KEYS[0]), (level, 1), "retention: {is_on}");
+    }
+}
+
+/// What came up past level f went down with the next job, and came up with the one after that, without
+/// end: the store never came to rest.
+#[test]
+fn without_retention_a_bypass_brings_nothing_up() {
+    for is_on in [true, false] {
+        let scene = with(|switches| switches.retention = is_on);
+        scene.put_all(&KEYS, "old");
+        scene.to_slow();
+        scene.put_all(&AROUND, "old");
+        scene.put_all(&["ka", "kb", "kc"], "old");
+        to_above(&scene);
+        scene.heat(&KEYS[..1]);
+        run(&scene, bypass(&scene));
+        let level = if is_on { F - 1 } else { SLOW };
+        assert_eq!(place(&scene, KEYS[0]).0, level, "retention: {is_on}");
     }
 }
 
