@@ -59,7 +59,8 @@ impl Router for BypassRouter {
         };
         match source {
             Source::Upper if self.is_held => UP,
-            // Without retention the next job would send it down again, to come up once more, without end.
+            // Without retention the next job would send it down again, to come up once more,
+            // without end.
             Source::Lower if self.is_held || !self.crossing.retains() => DOWN,
             _ => self.crossing.route(key, value_len, source, room),
         }

@@ -52,8 +52,8 @@ fn without_retention_hot_records_go_down() {
     }
 }
 
-/// What came up past level f went down with the next job, and came up with the one after that, without
-/// end: the store never came to rest.
+/// What came up past level f went down with the next job, and came up with the one after that,
+/// without end: the store never came to rest.
 #[test]
 fn without_retention_a_bypass_brings_nothing_up() {
     for is_on in [true, false] {
