@@ -135,7 +135,7 @@ impl Engine {
         // I5: what the edit will call flushed must not be ahead of the log of other keyspaces.
         self.commit.log_sync.sync_through(memtable.last_seq())?;
         let (tier, space) = self.reserve_for_flush(memtable.table_len())?;
-        let table = self.write_l0_table(tree, memtable, &tier, space)?;
+        let (table, _space) = self.write_l0_table(tree, memtable, &tier, space)?;
         point!(self.points, "flush.written")?;
         let edit = VersionEdit {
             added: table.iter().cloned().collect(),
@@ -211,7 +211,7 @@ impl Engine {
         memtable: &Arc<Memtable>,
         tier: &Tier,
         space: Reservation,
-    ) -> Result<Option<TableMeta>> {
+    ) -> Result<(Option<TableMeta>, Vec<Reservation>)> {
         let output = Output {
             level: 0,
             tier: tier.index,
@@ -234,7 +234,7 @@ impl Engine {
         let mut pass = Pass::new(children, 1, filter, Box::new(NoChoice), vec![sink])?;
         let mut flushed = Flushed::default();
         while pass.advance(self, tree, &mut flushed)? {}
-        Ok(flushed.table)
+        Ok((flushed.table, pass.into_space()))
     }
 
     /// Removes tables that were written but are not going to be installed. When the edit's sync

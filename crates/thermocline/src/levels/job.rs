@@ -35,7 +35,7 @@ pub(crate) struct CompactionJob {
     tree: Arc<Tree>,
     plan: Plan,
     number: u64,
-    /// For each output of the plan, until the pass has it.
+    /// For each output of the plan; the pass has it while it is under way.
     space: Vec<Reservation>,
     /// How long the tables of each output get, in bytes.
     table_sizes: Vec<u64>,
@@ -157,7 +157,7 @@ impl CompactionJob {
         }
         self.moved = pass.moved();
         self.brought = pass.brought();
-        drop(pass);
+        self.space = pass.into_space();
         self.install_outputs()?;
         Ok(true)
     }

@@ -8,6 +8,7 @@ use crate::iter::InternalIterator;
 use crate::merge::MergingIter;
 use crate::placement::{Brought, Router, Source, UP};
 use crate::table::TableMeta;
+use crate::tier::Reservation;
 
 /// Records merged between looks at whether the store is closing.
 const CHECK_EVERY: usize = 1024;
@@ -131,6 +132,12 @@ impl Pass {
     /// Bytes of records that stayed on the fast tier, and that came up to it.
     pub(crate) fn moved(&self) -> (u64, u64) {
         self.router.moved()
+    }
+
+    /// What is set aside for its outputs, to be held until they are installed: until then it is counted
+    /// as in flight. The inputs are let go of.
+    pub(crate) fn into_space(self) -> Vec<Reservation> {
+        self.sinks.into_iter().map(Sink::into_space).collect()
     }
 
     /// The records that came up; asked for once, at the end.

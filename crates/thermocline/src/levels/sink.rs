@@ -106,6 +106,11 @@ impl Sink {
         Ok(Some(meta))
     }
 
+    /// What is set aside, to be held until what was written is installed.
+    pub(crate) fn into_space(self) -> Reservation {
+        self.space
+    }
+
     /// Bytes of what is set aside that are left (I8). Something is kept for the ends of tables.
     pub(crate) fn room(&self) -> u64 {
         let left = self.space.left();
@@ -134,4 +139,39 @@ fn begin(
         keyspace_name: tree.name.clone(),
     };
     TableBuilder::new(tier, identity, expected, origin.purpose)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::scene::{KEYS, Scene, everything};
+
+    /// It was given back once the tables were written. Until they were installed they counted as room
+    /// that nothing would give back, and their inputs did, too.
+    #[test]
+    fn what_is_set_aside_is_held_until_the_output_is_installed() {
+        let scene = Scene::new();
+        let is_held = |point: &'static str| {
+            scene.at(point, move |scene| {
+                assert!(scene.engine().fast().in_flight() > 0, "{point}");
+                Ok(())
+            })
+        };
+        let hook = is_held("flush.before_edit");
+        for version in ["old", "new"] {
+            scene.put_all(&KEYS, version);
+            scene.db.flush().unwrap();
+        }
+        drop(hook);
+        let hook = is_held("compaction.before_edit");
+        scene.start(scene.pick(0, &everything(), true).unwrap());
+        scene.drain();
+        drop(hook);
+        scene.to_slow();
+        scene.read_into_cache(&KEYS);
+        scene.heat(&KEYS);
+        let hook = is_held("promotion.before_edit");
+        scene.promote().unwrap();
+        drop(hook);
+        assert_eq!(scene.engine().fast().in_flight(), 0);
+    }
 }

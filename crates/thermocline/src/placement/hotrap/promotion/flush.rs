@@ -212,7 +212,8 @@ impl HotRap {
         space: Reservation,
     ) -> Result<bool> {
         point!(engine.points, "promotion.frozen")?;
-        let Some(meta) = write_promoted(engine, tree, frozen, records, space)? else {
+        let (written, _space) = write_promoted(engine, tree, frozen, records, space)?;
+        let Some(meta) = written else {
             return Ok(false);
         };
         match install_promotion(engine, tree, frozen, &meta) {
@@ -243,7 +244,7 @@ fn write_promoted(
     frozen: &FrozenPromotion,
     records: &[(Bytes, Arc<Promoted>)],
     space: Reservation,
-) -> Result<Option<TableMeta>> {
+) -> Result<(Option<TableMeta>, Reservation)> {
     let output = Output { level: 0, tier: 0 };
     let origin = Origin {
         purpose: Purpose::Promotion,
@@ -259,7 +260,8 @@ fn write_promoted(
         }
     }
     point!(engine.points, "promotion.written")?;
-    sink.finish()
+    let table = sink.finish()?;
+    Ok((table, sink.into_space()))
 }
 
 fn install_promotion(
