@@ -134,8 +134,8 @@ impl Pass {
         self.router.moved()
     }
 
-    /// What is set aside for its outputs, to be held until they are installed: until then it is counted
-    /// as in flight. The inputs are let go of.
+    /// What is set aside for its outputs, to be held until they are installed: until then it is
+    /// counted as in flight. The inputs are let go of.
     pub(crate) fn into_space(self) -> Vec<Reservation> {
         self.sinks.into_iter().map(Sink::into_space).collect()
     }

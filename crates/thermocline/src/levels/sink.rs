@@ -145,8 +145,8 @@ fn begin(
 mod tests {
     use crate::testing::scene::{KEYS, Scene, everything};
 
-    /// It was given back once the tables were written. Until they were installed they counted as room
-    /// that nothing would give back, and their inputs did, too.
+    /// It was given back once the tables were written. Until they were installed they counted as
+    /// room that nothing would give back, and their inputs did, too.
     #[test]
     fn what_is_set_aside_is_held_until_the_output_is_installed() {
         let scene = Scene::new();
