@@ -101,7 +101,10 @@ mod tests {
 
     #[test]
     fn clients_faults_and_crashes_leave_every_answer_right() {
-        let verdict = run(&Plan::new(1, 100));
+        let verdict = run(&Plan {
+            jobs: 2,
+            ..Plan::new(1, 100)
+        });
         assert!(verdict.is_clean(), "{verdict}");
         let reached = |what: &&str| verdict.tally.get(what) > 0;
         assert!(REACHED.iter().all(reached), "{verdict}");
