@@ -1,10 +1,10 @@
-//! One piece of I/O at the same time as its caller's work.
+//! One piece of I/O that runs beside its caller's work.
 //!
-//! Whoever comes first does it, a helping thread or the one who waits for it. So it gets done even
-//! when every helper is busy or none could be started, and then costs what it would have cost
-//! without.
+//! The work is done by whoever comes first: a helper thread, or the caller when it waits for the
+//! result. So it gets done even when every helper is busy or none could be started, and then costs
+//! what it would have cost without helpers.
 
-// Real threads outside any model checker's run, hence the standard lock.
+// Real threads, outside any model checker's run: hence the standard lock.
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use crossbeam_channel::{Receiver, bounded};
@@ -12,15 +12,17 @@ use crossbeam_channel::{Receiver, bounded};
 use super::helpers::Helpers;
 use crate::thread_time;
 
-/// Of their own: a compaction that keeps them busy must not be in the way of a user's reads.
+/// A group of its own: a compaction that keeps these threads busy must not be in the way of a
+/// user's reads.
 static HELPERS: LazyLock<Helpers> = LazyLock::new(|| Helpers::start("thermocline-io"));
 
 type Work<T> = Box<dyn FnOnce() -> T + Send>;
 
-/// Work that has begun, or will when it is waited for. If this is dropped before, it is never done.
+/// Work that has begun, or will begin when the caller waits for it. If this is dropped before the
+/// work has begun, the work is never done.
 pub(crate) struct Background<T> {
     work: Arc<Mutex<Option<Work<T>>>>,
-    /// What came of it, and the processor time that it took.
+    /// What the work returned, and the processor time that it took.
     result: Receiver<(T, u64)>,
 }
 
@@ -40,19 +42,19 @@ impl<T: Send + 'static> Background<T> {
         let work: Arc<Mutex<Option<Work<T>>>> = Arc::new(Mutex::new(Some(Box::new(work))));
         let (done, result) = bounded(1);
         let offered = Arc::clone(&work);
-        // Without a helper it is done when it is waited for.
+        // Without a helper, the work is done when the caller waits for it.
         let _ = helpers.call(move || {
             if let Some(work) = claim(&offered) {
                 let before = thread_time::used();
                 let outcome = work();
-                // Nobody may wait for it any more.
+                // The caller may have gone.
                 let _ = done.send((outcome, thread_time::used().saturating_sub(before)));
             }
         });
         Self { work, result }
     }
 
-    /// What came of it; `None` if it panicked. A helper's processor time counts as the caller's.
+    /// The work's result; `None` if it panicked. A helper's processor time counts as the caller's.
     pub(crate) fn wait(self) -> Option<T> {
         if let Some(work) = claim(&self.work) {
             return Some(work());
@@ -69,7 +71,7 @@ impl<T> Drop for Background<T> {
     }
 }
 
-/// Takes the work, unless somebody has.
+/// Takes the work, unless somebody has already taken it.
 fn claim<T>(work: &Mutex<Option<T>>) -> Option<T> {
     work.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
@@ -95,7 +97,7 @@ mod tests {
             let (until, began) = (Arc::clone(&until), began.clone());
             assert!(helpers.call(move || {
                 began.send(()).unwrap();
-                // One waits for the end, the others for the lock that it holds.
+                // One of them waits for the end, the others for the lock that it holds.
                 let _ = until.lock().unwrap().recv();
             }));
         }
@@ -148,7 +150,7 @@ mod tests {
             begins.recv().unwrap();
             assert_eq!(work.wait(), None);
         }
-        // Each of them comes again.
+        // Every helper still answers calls.
         drop(keep_all_busy(&helpers));
     }
 

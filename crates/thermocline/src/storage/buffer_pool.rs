@@ -1,12 +1,12 @@
 //! Aligned memory, kept for reuse.
 //!
-//! Direct I/O wants memory that starts at a multiple of the device's block size, and a
-//! random read must not pay for clearing a fresh page. The pool is one per process and
-//! bounded; it uses a channel per size class and not the locks of [`crate::sync`], because
-//! it outlives every run of a model checker and holds nothing that a model is about.
+//! Direct I/O wants memory that starts at a multiple of the device's block size, and a random read
+//! must not pay for clearing a fresh page. Each process has one pool, and it is bounded. The pool
+//! uses a channel per size class instead of the locks of [`crate::sync`], because it outlives every
+//! run of a model checker and holds nothing that a model is about.
 //!
-//! Large buffers are mappings of their own: compactions have many for a short time, by many
-//! threads, and an allocator keeps what those leave behind in each thread's heap.
+//! Large buffers are mappings of their own. Compactions use many of them for a short time, from
+//! many threads, and an allocator would keep the freed ones in each thread's heap.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;
@@ -23,7 +23,7 @@ const LARGEST: usize = 1 << 20;
 const CLASSES: usize = (LARGEST / SMALLEST).ilog2() as usize + 1;
 /// Bytes kept per size class; all classes together keep less than 8 MiB.
 const SPARE_BYTES: usize = 512 << 10;
-/// Of the large classes, whose single buffer exceeds [`SPARE_BYTES`], a few are kept.
+/// Spares kept of each large class, where a single buffer exceeds [`SPARE_BYTES`].
 const MIN_SPARES: usize = 2;
 /// Buffers from this size on are mappings.
 const MAPPED: usize = 128 << 10;
@@ -44,7 +44,7 @@ enum Memory {
 }
 
 impl Default for Memory {
-    /// None.
+    /// No memory.
     fn default() -> Self {
         Self::Heap {
             bytes: Vec::new(),
@@ -56,7 +56,7 @@ impl Default for Memory {
 impl Memory {
     /// At least `len` bytes.
     fn new(len: usize) -> Self {
-        // A system that maps no more may still have room in the heap.
+        // If the system maps no more, the heap may still have room.
         match (len >= MAPPED).then(|| MmapMut::map_anon(len)) {
             Some(Ok(mapped)) => Self::Mapped(mapped),
             Some(Err(_)) | None => Self::heap(len),
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn dropped_memory_is_used_again() {
-        // A class that no other test of this process takes more than a few buffers of.
+        // No other test of this process takes more than a few buffers of this class.
         let len = 200 << 10;
         let seen: Vec<usize> = (0..64)
             .map(|_| AlignedBuf::take(len).as_ptr().addr())

@@ -1,18 +1,18 @@
-//! A few threads of the process that help whoever has I/O to wait for.
+//! A few threads of the process that help callers who would have to wait for I/O.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-/// Helping threads of a group; about what a disk's queue rewards.
+/// Helper threads of a group; about as many operations as a disk's queue gains from.
 pub(super) const HELPERS: usize = 8;
-/// Calls for help that wait; past this the callers are told to do it alone.
+/// Calls for help that may wait. Past this, a caller is told to work alone.
 const QUEUED: usize = 8 * HELPERS;
 
 type Call = Box<dyn FnOnce() + Send>;
 
-/// A group of helping threads, which live as long as the process. A call may never be answered:
-/// whoever makes one does the work alone if nobody has begun it.
+/// A group of helper threads, which live as long as the process. A call may never be answered: if
+/// no helper has begun the work, the caller does it alone.
 pub(super) struct Helpers {
     calls: Sender<Call>,
 }
@@ -23,7 +23,7 @@ impl Helpers {
         let (calls, inbox) = bounded::<Call>(QUEUED);
         for number in 0..HELPERS {
             let inbox = inbox.clone();
-            // A thread that cannot be started leaves more to the others and to the callers.
+            // If a thread cannot be started, the others and the callers have more to do.
             let _ = std::thread::Builder::new()
                 .name(format!("{name}-{number}"))
                 .spawn(move || help(&inbox));
@@ -31,7 +31,7 @@ impl Helpers {
         Self { calls }
     }
 
-    /// Calls for help with `work`; `false` when too many wait already.
+    /// Calls for help with `work`; `false` when too many calls are waiting already.
     pub(super) fn call(&self, work: impl FnOnce() + Send + 'static) -> bool {
         self.calls.try_send(Box::new(work)).is_ok()
     }
@@ -39,8 +39,8 @@ impl Helpers {
 
 fn help(inbox: &Receiver<Call>) {
     while let Ok(call) = inbox.recv() {
-        // A helper serves every store of the process: one medium's bug must not end it.
-        // Who waits sees that the result is missing.
+        // A helper serves every store of the process: a bug in one medium must not end it. The
+        // caller who waits sees that the result is missing.
         let _ = catch_unwind(AssertUnwindSafe(call));
     }
 }

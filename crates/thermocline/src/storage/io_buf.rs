@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use super::buffer_pool::AlignedBuf;
 
-/// Bytes read from a medium, in a buffer that goes back to its pool when dropped.
+/// Bytes read from a medium, in a buffer that goes back to its pool when it is dropped.
 ///
 /// It dereferences to exactly the bytes that were asked for.
 pub struct IoBuf {
@@ -30,7 +30,7 @@ impl IoBuf {
         Self::window(memory, 0, bytes.len(), bytes.len() as u64)
     }
 
-    /// `len` bytes of `memory` from `start` on, for which the device moved `device_bytes`.
+    /// `len` bytes of `memory` from `start` on; the device moved `device_bytes` for them.
     pub(super) fn window(memory: AlignedBuf, start: usize, len: usize, device_bytes: u64) -> Self {
         debug_assert!(start + len <= memory.len(), "window outside of its buffer");
         Self {
@@ -41,7 +41,7 @@ impl IoBuf {
         }
     }
 
-    /// Bytes that the device moved for it: more than its length where reads are aligned.
+    /// Bytes that the device moved for this read: more than the length where reads are aligned.
     pub fn device_bytes(&self) -> u64 {
         self.device_bytes
     }

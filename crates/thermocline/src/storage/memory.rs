@@ -11,8 +11,8 @@ use super::{
 use crate::error::{Error, Result};
 use crate::sync::{Arc, Mutex};
 
-/// Directories in memory, shared by the clones of this handle; they go away with the last
-/// one. For tests and for stores that need not outlive the process.
+/// Directories in memory. All clones of this handle share them, and they go away with the last
+/// clone. For tests, and for stores that need not outlive the process.
 ///
 /// ```
 /// use std::path::Path;
@@ -28,8 +28,8 @@ pub struct Memory {
     files: Arc<Mutex<Files>>,
 }
 
-/// A file's content. Readers of a table take the inner reference and read without the lock;
-/// an open handle keeps the content of a file that was removed.
+/// A file's content. Readers of a table take the inner reference and read without the lock. An open
+/// handle keeps the content of a file that was removed.
 type Content = Arc<Mutex<Arc<Vec<u8>>>>;
 
 #[derive(Default)]
@@ -38,7 +38,7 @@ struct Files {
     locked: HashSet<(PathBuf, Kind)>,
 }
 
-/// Which of a directory's two stores.
+/// One of a directory's two stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     Log,
@@ -75,7 +75,7 @@ struct MemoryWriter {
     bytes: Vec<u8>,
 }
 
-/// Without content, which is its users'.
+/// Prints no content, which belongs to the users.
 impl Debug for Memory {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Memory").finish_non_exhaustive()
@@ -156,7 +156,7 @@ impl Files {
         self.directories.get(dir)?.get(name)
     }
 
-    /// Enters a file under a name that must be free.
+    /// Enters a file under a name that must not be taken.
     fn enter_new(
         &mut self,
         operation: &'static str,
@@ -383,13 +383,13 @@ impl TableFile for MemoryTable {
     }
 }
 
-/// The part of `bytes` that a read asks for, if it lies inside.
+/// The part of `bytes` that a read asks for, if all of it is there.
 pub(super) fn range(bytes: &[u8], offset: u64, len: usize) -> Option<&[u8]> {
     let start = usize::try_from(offset).ok()?;
     bytes.get(start..start.checked_add(len)?)
 }
 
-/// The error of a read whose range ends past the file.
+/// The error of a read whose range ends past the file's end.
 pub(super) fn past_the_end(path: &Path, offset: u64, len: usize, file_len: u64) -> Error {
     let what = format!("the file has {file_len} bytes, too few for {len} bytes read here");
     Error::corruption(path, offset, what)

@@ -1,9 +1,9 @@
 //! Where bytes go: two narrow seams, and the media that implement them.
 //!
-//! A [`LogStore`] holds what is appended to and synced (the write-ahead log, the manifest);
-//! it is always local. A [`TableStore`] holds whole immutable objects, so that an object
-//! store can be a tier. A [`Medium`] makes both for a directory: [`Disk`], [`Memory`],
-//! [`Throttled`] (a slower device) and [`Faulty`] (a device that loses power and fails).
+//! A [`LogStore`] holds files that are appended to and synced (the write-ahead log, the manifest);
+//! it is always local. A [`TableStore`] holds whole immutable objects, so that an object store can
+//! be a tier. A [`Medium`] makes both for a directory: [`Disk`], [`Memory`], [`Throttled`] (a
+//! slower device) and [`Faulty`] (a device that loses power and fails).
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub struct FileInfo {
 /// Held while a store is open; dropping it lets others open the directory.
 pub trait StoreLock: Send + Sync + Debug {}
 
-/// A kind of storage that can be had at a directory.
+/// A kind of storage that can provide stores at a directory.
 pub trait Medium: Send + Sync + Debug {
     /// The log store at `dir`. Creates the directory when `create` is set.
     ///
@@ -38,8 +38,8 @@ pub trait Medium: Send + Sync + Debug {
     /// As [`Medium::log_store`].
     fn table_store(&self, dir: &Path, create: bool) -> Result<Arc<dyn TableStore>>;
 
-    /// Removes the directory `dir` if it is empty. One that is not stays, and a missing one is not
-    /// an error.
+    /// Removes the directory `dir` if it is empty. A directory with files stays, and a missing one
+    /// is not an error.
     ///
     /// # Errors
     /// I/O errors of the medium.
@@ -48,7 +48,7 @@ pub trait Medium: Send + Sync + Debug {
 
 /// Local storage for logs: append, sync, rename, remove.
 ///
-/// Nothing is durable before [`LogFile::sync`], and no name is before
+/// Content is not durable before [`LogFile::sync`], and names are not before
 /// [`LogStore::sync_dir`].
 pub trait LogStore: Send + Sync + Debug {
     /// The directory, for messages.
@@ -73,8 +73,8 @@ pub trait LogStore: Send + Sync + Debug {
     /// [`crate::Error::NotFound`] when there is none; I/O errors of the medium.
     fn read(&self, name: &str) -> Result<Vec<u8>>;
 
-    /// What a file has of `len` bytes at `offset`: fewer where it ends before. Reads the whole
-    /// file, unless the medium knows better.
+    /// Up to `len` bytes of a file from `offset` on: fewer if the file ends before. Reads the whole
+    /// file, unless the medium has a better way.
     ///
     /// # Errors
     /// As [`LogStore::read`].
@@ -107,20 +107,20 @@ pub trait LogStore: Send + Sync + Debug {
     fn sync_dir(&self) -> Result<()>;
 }
 
-/// What `bytes`, the content of a file, have of `len` bytes at `offset`.
+/// Up to `len` bytes from `offset` on of `bytes`, a file's content.
 fn part(bytes: &[u8], offset: u64, len: u64) -> &[u8] {
     let inside = |place: u64| usize::try_from(place).map_or(bytes.len(), |at| at.min(bytes.len()));
     &bytes[inside(offset)..inside(offset.saturating_add(len))]
 }
 
-/// A file that is appended to. Appends come from one thread at a time; a sync may run
-/// beside them and covers what was appended before it began.
+/// A file that is appended to. Appends come from one thread at a time. A sync may run at the same
+/// time, and covers what was appended before it began.
 pub trait LogFile: Send + Sync + Debug {
-    /// Hands `bytes` to the medium, at the end of the file.
+    /// Hands `bytes` to the medium; they go to the end of the file.
     ///
     /// # Errors
-    /// I/O errors of the medium. The file may then end in a part of `bytes`; the caller
-    /// truncates it, for lack of space too.
+    /// I/O errors of the medium, lack of space among them. The file may then end in a part of
+    /// `bytes`, and the caller truncates it.
     fn append(&self, bytes: &[u8]) -> Result<()>;
 
     /// Makes everything appended so far durable.
@@ -129,7 +129,7 @@ pub trait LogFile: Send + Sync + Debug {
     /// [`crate::Error::Poisoned`]: the state of the device is unknown (I9).
     fn sync(&self) -> Result<()>;
 
-    /// Cuts the file to `len` bytes; appends go on from there.
+    /// Cuts the file to `len` bytes; later appends go on from there.
     ///
     /// # Errors
     /// I/O errors of the medium.
@@ -148,13 +148,13 @@ pub trait TableStore: Send + Sync + Debug {
     /// [`crate::Error::NotWritable`]; I/O errors.
     fn lock(&self) -> Result<Box<dyn StoreLock>>;
 
-    /// Starts an object, expected to be about `expected_len` bytes long. It has no name
-    /// that a reader could rely on before [`TableWriter::finish`].
+    /// Starts an object of about `expected_len` bytes. Before [`TableWriter::finish`], readers
+    /// cannot rely on its name.
     ///
     /// # Errors
-    /// I/O errors of the medium; an object of that name exists (reported here or by
-    /// `finish`: objects are never overwritten); [`crate::Error::NoSpace`] when the medium
-    /// already knows that `expected_len` bytes do not fit.
+    /// I/O errors of the medium. An error when an object of that name exists, reported here or by
+    /// `finish`: objects are never overwritten. [`crate::Error::NoSpace`] when the medium already
+    /// knows that `expected_len` bytes do not fit.
     fn create(&self, name: &str, expected_len: u64) -> Result<Box<dyn TableWriter>>;
 
     /// Opens a finished object.
@@ -163,8 +163,8 @@ pub trait TableStore: Send + Sync + Debug {
     /// [`crate::Error::NotFound`] when there is none; I/O errors of the medium.
     fn open(&self, name: &str) -> Result<Arc<dyn TableFile>>;
 
-    /// Reads many ranges, overlapping the reads where the medium gains by it. Results are
-    /// in the order of the requests.
+    /// Reads many ranges, and overlaps the reads where the medium gains by it. Results are in the
+    /// order of the requests.
     fn read_many(&self, requests: &[ReadRequest]) -> Vec<Result<IoBuf>> {
         requests
             .iter()
@@ -184,16 +184,16 @@ pub trait TableStore: Send + Sync + Debug {
     /// I/O errors of the medium.
     fn remove(&self, name: &str) -> Result<()>;
 
-    /// Gives an object a second name in the directory `target`, without copying where the
-    /// medium can link, else by a copy; durable on return, apart from the directory entry,
-    /// which [`TableStore::sync_dir`] of the target makes durable.
+    /// Gives an object a second name in the directory `target`: by a link where the medium can
+    /// link, else by a copy. The content is durable on return; the directory entry is once
+    /// [`TableStore::sync_dir`] of the target has made it so.
     ///
     /// # Errors
-    /// I/O errors of the medium, an object of that name in `target` among them.
+    /// I/O errors of the medium, one of them when `target` has an object of that name.
     /// [`crate::Error::Poisoned`] when a copy could not be synced (I9).
     fn link(&self, name: &str, target: &Path) -> Result<()>;
 
-    /// Makes names durable that [`TableStore::link`] brought here.
+    /// Makes the names durable that [`TableStore::link`] created here.
     ///
     /// # Errors
     /// I/O errors of the medium; the caller must treat them as invariant I9 says.
@@ -215,8 +215,8 @@ pub trait TableWriter: Send + Debug {
     /// space: the caller must stop writing (I9).
     fn finish(self: Box<Self>) -> Result<()>;
 
-    /// Writes what is left, so that it can be read, and syncs nothing: for an object that nobody
-    /// misses if a crash takes it, or a part of it.
+    /// Writes what is left, so that it can be read, and syncs nothing. For objects that a crash may
+    /// take, wholly or in part.
     ///
     /// # Errors
     /// I/O errors of the medium; the object is then lost.
@@ -239,13 +239,13 @@ pub trait TableFile: Send + Sync + Debug {
     /// Reads exactly `len` bytes at `offset`.
     ///
     /// # Errors
-    /// I/O errors of the medium; [`crate::Error::Corruption`] for a range past the end: whoever
-    /// asks for it was led there by damaged bytes, or the file was cut.
+    /// I/O errors of the medium; [`crate::Error::Corruption`] for a range past the end: either
+    /// damaged bytes led the caller there, or the file was cut.
     fn read(&self, offset: u64, len: usize) -> Result<IoBuf>;
 
-    /// Whether its reads wait for a device, so that who reads on does well to have the next range
-    /// read while going through the last one. Not by default: where reading is copying, other
-    /// threads are only in the way.
+    /// Whether its reads wait for a device. Then a sequential reader gains by having the next range
+    /// read while it works through the last one. Not so by default: where a read is only a copy,
+    /// other threads are in the way.
     fn waits_for_a_device(&self) -> bool {
         false
     }

@@ -1,20 +1,21 @@
-//! What a device does at once.
+//! How much a device does at once.
 
-/// A device moves at most this much in one operation; the writers gather as much. Twice that would
-/// be no faster where the next operation is under way during the last, and takes twice the memory.
+/// Most bytes that a device moves in one operation; writers gather this much. Twice as much would
+/// be no faster where one operation is under way while the next is prepared, and would take twice
+/// the memory.
 pub(crate) const MAX_OPERATION: u64 = 512 << 10;
 
-/// Operations that moving `bytes` at once takes.
+/// Number of operations that it takes to move `bytes` at once.
 pub(crate) fn operations(bytes: u64) -> u64 {
     bytes.div_ceil(MAX_OPERATION).max(1)
 }
 
-/// Bytes written that were not made an operation yet.
+/// Bytes written that are not part of an operation yet.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered(u64);
 
 impl Gathered {
-    /// Adds `bytes` and takes what makes whole operations.
+    /// Adds `bytes`; takes and returns as many as make up whole operations.
     pub(crate) fn add(&mut self, bytes: usize) -> u64 {
         self.0 += bytes as u64;
         let whole = self.0 - self.0 % MAX_OPERATION;

@@ -1,10 +1,10 @@
-//! Overlapped reads: a few threads of the process that help whoever reads many ranges.
+//! Overlapped reads: a few threads of the process help callers that read many ranges.
 //!
-//! A disk answers several reads in little more time than one. The caller and the helping
-//! threads claim ranges from a shared batch until none is left, so a batch gets done even
-//! when every helper is busy or none could be started.
+//! A disk answers several reads in little more time than one. The caller and the helper threads
+//! claim ranges from a shared batch until none is left. So a batch gets done even when every helper
+//! is busy or none could be started.
 
-// Real threads outside any model checker's run, hence the standard atomic.
+// Real threads, outside any model checker's run: hence the standard atomic.
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 
 static READERS: LazyLock<Helpers> = LazyLock::new(|| Helpers::start("thermocline-read"));
 
-/// Ranges to read; whoever raises `next` past one reads it.
+/// Ranges to read. Whoever raises `next` past a range reads it.
 struct Batch {
     requests: Vec<ReadRequest>,
     next: AtomicUsize,
@@ -29,7 +29,7 @@ impl Batch {
     }
 }
 
-/// Reads all `requests`, overlapped; results are in their order.
+/// Reads all `requests`, overlapped; results are in the order of the requests.
 pub(super) fn read_overlapped(requests: &[ReadRequest]) -> Vec<Result<IoBuf>> {
     if let [] | [_] = requests {
         return requests
@@ -56,7 +56,7 @@ pub(super) fn read_overlapped(requests: &[ReadRequest]) -> Vec<Result<IoBuf>> {
             break;
         }
     }
-    // Once every helper is through, the channel must end.
+    // The channel must end once every helper is done.
     drop(results);
 
     let mut read: Vec<Option<Result<IoBuf>>> = requests.iter().map(|_| None).collect();
@@ -92,7 +92,8 @@ mod tests {
     use super::*;
     use crate::storage::TableFile;
 
-    /// Reads as its offset; each read waits a moment for `together` reads to be under way.
+    /// Returns its offset as content; each read waits a moment for `together` reads to be under
+    /// way.
     #[derive(Debug)]
     struct Meeting {
         together: usize,
@@ -125,7 +126,7 @@ mod tests {
                 .came
                 .wait_timeout_while(under_way, patience, alone)
                 .unwrap();
-            // Those who have met stay counted, so that nobody waits for one who has gone.
+            // Readers that have met stay counted, so that none waits for one that has left.
             if waited.timed_out() {
                 *under_way -= 1;
             }
@@ -151,7 +152,7 @@ mod tests {
             match offset % 3 {
                 0 => Ok(IoBuf::copy_from(&offset.to_le_bytes())),
                 1 => Err(Error::corruption("broken", offset, "planted")),
-                // The caller's own reads may panic in the caller, so only helpers do.
+                // The caller's own reads would panic in the caller, so only helpers panic.
                 _ if std::thread::current()
                     .name()
                     .is_some_and(|n| n.starts_with("thermocline-read")) =>
@@ -173,8 +174,8 @@ mod tests {
             .collect()
     }
 
-    /// The helpers are the process's: other tests may keep all of them busy, and the caller then
-    /// reads alone. A first form of this test waited for two helpers without end.
+    /// The helpers belong to the process. Other tests may keep all of them busy, and the caller
+    /// then reads alone. The first version of this test waited for two helpers for ever.
     #[test]
     fn reads_overlap_and_keep_their_order() {
         let have_met = (0..100).any(|_| {

@@ -11,18 +11,18 @@ use crate::error::Result;
 use crate::storage::buffer_pool::{ALIGNMENT, AlignedBuf};
 use crate::sync::Mutex;
 
-/// Exists for the moment of [`DirectIo::detect`]; one that a crash left is not listed.
+/// Exists only while [`DirectIo::detect`] runs. If a crash leaves one behind, it is not listed.
 pub(super) const PROBE_FILE: &str = "DIRECT-IO-PROBE";
 
-/// Writes are aligned to the page size: less makes filesystems read before they write.
+/// Writes are aligned to the page size: with smaller writes, filesystems read before they write.
 pub(super) const WRITE_BLOCK: usize = ALIGNMENT;
 
-/// Read alignments to try, best first: with 512 bytes a block of 4.1 KiB costs 4.5 KiB of the
-/// device's bandwidth, with 4096 it costs 8.
+/// Read alignments to try, best first. With 512 bytes, a block of 4.1 KiB costs 4.5 KiB of the
+/// device's bandwidth; with 4096 bytes it costs 8 KiB.
 const READ_BLOCKS: [usize; 2] = [512, ALIGNMENT];
 
-/// What is found out of a directory when it is needed, so that who only reads its files writes
-/// none.
+/// What is known about direct I/O in a directory. It is found out when it is first needed, so that
+/// a process that only reads the directory's files writes none.
 #[derive(Debug)]
 pub(super) struct Detection {
     is_wanted: bool,
@@ -30,7 +30,7 @@ pub(super) struct Detection {
 }
 
 impl Detection {
-    /// Of direct I/O if it `is_wanted`.
+    /// Detects direct I/O if it `is_wanted`.
     pub(super) fn new(is_wanted: bool) -> Self {
         Self {
             is_wanted,
@@ -51,7 +51,7 @@ impl Detection {
         }
     }
 
-    /// How to read the tables in `directory`. Where all of them are shorter than a page it makes no
+    /// How to read the tables in `directory`. If all of them are shorter than a page, it makes no
     /// difference.
     pub(super) fn to_read(&self, directory: &Directory) -> DirectIo {
         let mut found = self.found.lock();
@@ -65,25 +65,26 @@ impl Detection {
 /// How table files are opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DirectIo {
-    /// What offsets and lengths of reads are multiples of; none without direct I/O.
+    /// Offsets and lengths of reads are multiples of this; `None` without direct I/O.
     block: Option<usize>,
 }
 
 impl DirectIo {
     pub(super) const OFF: Self = Self { block: None };
 
-    /// Finds out on a table, if there is one that is long enough: then nothing is written.
+    /// Finds out from an existing table that is long enough, if there is one: then nothing is
+    /// written.
     fn of_a_table(directory: &Directory) -> Option<Self> {
         let block = any_table(directory).and_then(|table| least_read(&table));
         block.map(|block| Self { block: Some(block) })
     }
 
-    /// Finds out by trying: what a filesystem claims and what the device below does differ. Where
-    /// nothing can be written, there is nothing to try.
+    /// Finds out by trying, because what a filesystem claims and what the device below it does
+    /// differ. Where nothing can be written, nothing is tried.
     ///
     /// # Errors
-    /// The system's error when no file can be created in the directory of a filesystem that is
-    /// written to.
+    /// The system's error when no file can be created in the directory, unless the filesystem is
+    /// read-only.
     fn detect(directory: &Directory) -> Result<Self> {
         if let Some(found) = Self::of_a_table(directory) {
             return Ok(found);
@@ -103,7 +104,7 @@ impl DirectIo {
         self.block.is_some()
     }
 
-    /// What offsets and lengths of reads must be multiples of.
+    /// Offsets and lengths of reads must be multiples of this.
     pub(super) fn read_block(self) -> usize {
         self.block.unwrap_or(1)
     }
@@ -128,14 +129,15 @@ fn probe(path: &std::path::Path) -> Option<usize> {
     buffer.fill(0);
     match file.write_all_at(&buffer[..WRITE_BLOCK], 0) {
         Ok(()) => {}
-        // A full disk can be opened and read; every device that does direct I/O reads pages.
+        // On a full disk, files can still be opened and read; every device with direct I/O reads
+        // pages.
         Err(e) if is_full(&e) => return Some(ALIGNMENT),
         Err(_) => return None,
     }
     least_read(&file)
 }
 
-/// A table that is long enough to be tried, open for direct I/O.
+/// A table that is long enough to try on, open for direct I/O.
 fn any_table(directory: &Directory) -> Option<File> {
     let mut entries = std::fs::read_dir(directory.path()).ok()?.flatten();
     let is_long = |len: u64| len >= WRITE_BLOCK as u64;
@@ -152,7 +154,7 @@ fn any_table(directory: &Directory) -> Option<File> {
     options.open(table.path()).ok()
 }
 
-/// The least that can be read of a file that has [`WRITE_BLOCK`] bytes.
+/// The smallest aligned read that works on a file of at least [`WRITE_BLOCK`] bytes.
 fn least_read(file: &File) -> Option<usize> {
     let mut buffer = AlignedBuf::take(WRITE_BLOCK);
     READ_BLOCKS.into_iter().find(|&block| {
@@ -188,7 +190,7 @@ mod tests {
     #[test]
     fn files_opened_as_detected_can_be_read_at_that_alignment() {
         let mut homes = vec![tempfile::tempdir().unwrap()];
-        // A filesystem that mostly has no direct I/O, where the system has one.
+        // A filesystem that mostly has no direct I/O, on systems that have such a filesystem.
         homes.extend(tempfile::tempdir_in(Path::new("/dev/shm")).ok());
         for home in homes {
             let directory = Directory::open(home.path(), false).unwrap();

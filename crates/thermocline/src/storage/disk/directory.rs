@@ -1,4 +1,4 @@
-//! What the log store and the table store of a directory share.
+//! What the log store and the table store of one directory share.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -14,7 +14,7 @@ use crate::storage::{FileInfo, StoreLock};
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
-    /// Held open, so that a sync cannot fail for want of a file descriptor (I9).
+    /// Held open, so that a sync cannot fail for lack of a file descriptor (I9).
     handle: File,
 }
 
@@ -26,9 +26,9 @@ struct FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // Closing the file is not enough: a child that another thread has just forked still has
-        // it open until it runs its own program, and would hold the lock as long. Nobody can be
-        // told of a failure, and then closing releases the lock after all.
+        // Closing the file is not enough. A child that another thread has just forked has the file
+        // open until it runs its own program, and would hold the lock until then. A failure cannot
+        // be reported to anybody, and then closing the file releases the lock after all.
         let _ = self.file.unlock();
     }
 }
@@ -37,8 +37,8 @@ impl StoreLock for FileLock {}
 
 impl Directory {
     pub(super) fn open(path: &Path, create: bool) -> Result<Self> {
-        // Names are looked up by it as long as the store is open, and a process may change its
-        // directory.
+        // The path is used to look up names for as long as the store is open, and a process may
+        // change its working directory.
         let absolute = std::path::absolute(path).map_err(|e| Error::io("resolve", path, e))?;
         let path = &*absolute;
         if create {
@@ -58,7 +58,7 @@ impl Directory {
         })
     }
 
-    /// The directory `path`, but for that its names cannot be synced.
+    /// The directory `path`, except that its names cannot be synced.
     #[cfg(test)]
     pub(super) fn unsyncable(path: &Path) -> Self {
         Self {
@@ -75,8 +75,8 @@ impl Directory {
         self.path.join(name)
     }
 
-    /// Takes the lock that the file `name` stands for. Two handles of one process exclude
-    /// each other too: the lock belongs to the open file.
+    /// Takes the lock that the file `name` stands for. The lock belongs to the open file, so two
+    /// handles of one process exclude each other too.
     pub(super) fn lock(&self, name: &str) -> Result<Box<dyn StoreLock>> {
         let path = self.file(name);
         let file = File::options()
@@ -94,8 +94,8 @@ impl Directory {
         }
     }
 
-    /// Why the file `name` was not opened for writing, or made. Who may not write to the directory
-    /// is told so: the file is one that nobody knows.
+    /// Why the file `name` could not be opened for writing or created. If the process may not write
+    /// to the directory, the error says so: users do not know the file.
     pub(super) fn not_made(&self, operation: &'static str, name: &str, source: io::Error) -> Error {
         let path = self.file(name);
         let denied = match source.kind() {
@@ -120,13 +120,13 @@ impl Directory {
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            // No file of a store has a name that is not text.
+            // All files of a store have names that are text.
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
             let metadata = match entry.metadata() {
                 Ok(metadata) => metadata,
-                // Removed since it was listed.
+                // It was removed after it was listed.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                 Err(e) => return Err(Error::io("inspect", entry.path(), e)),
             };
@@ -155,8 +155,8 @@ impl Directory {
     }
 }
 
-/// Creates `dir` and its missing parents, each made durable in its own parent by `sync`: a store
-/// whose directory is gone after a loss of power would be no store (I4).
+/// Creates `dir` and its missing parents. `sync` makes each of them durable in its own parent: a
+/// store whose directory is gone after a loss of power would be no store (I4).
 fn create_all(dir: &Path, sync: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
     let parent = match dir.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -164,8 +164,8 @@ fn create_all(dir: &Path, sync: &mut dyn FnMut(&Path) -> Result<()>) -> Result<(
     };
     if dir.is_dir() {
         return match is_empty(dir) {
-            // It may have been made a moment ago: by a person, or by an attempt that was cut short
-            // or whose sync failed.
+            // It may have been created a moment ago: by a person, or by an attempt that was cut
+            // short or whose sync failed.
             true => sync_of_others(parent, sync),
             false => Ok(()),
         };
@@ -173,20 +173,20 @@ fn create_all(dir: &Path, sync: &mut dyn FnMut(&Path) -> Result<()>) -> Result<(
     create_all(parent, sync)?;
     match fs::create_dir(dir) {
         Ok(()) => {}
-        // Somebody else was faster.
+        // Another process was faster.
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
         Err(e) => return Err(Error::io("create directory", dir, e)),
     }
     sync(parent)
 }
 
-/// Whether nothing is known to be in the directory.
+/// Whether the directory is known to be empty.
 fn is_empty(dir: &Path) -> bool {
     fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// As `sync`, where a name in `parent` is somebody else's: who may not read the directory cannot
-/// sync it, and may still use what is in it.
+/// Syncs the names in `parent` as `sync` does, where `dir` may have been created by somebody else.
+/// A process that may not read `parent` cannot sync it, and may still use what is in it.
 fn sync_of_others(parent: &Path, sync: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
     let forbidden = io::ErrorKind::PermissionDenied;
     match sync(parent) {
@@ -220,13 +220,13 @@ mod tests {
         Disk::default().table_store(&dir, false).unwrap();
     }
 
-    /// A directory that was there was taken for durable. But an earlier attempt may have made it
-    /// and been cut short before its parent was synced: a store was founded in it, and gone with
-    /// all that it had acknowledged when the power went (I9).
+    /// A directory that existed was taken to be durable. But an earlier attempt may have created it
+    /// and been cut short before it synced the parent. A store was then created in it, and was lost
+    /// in a power failure with all that it had acknowledged (I9).
     #[test]
     fn a_directory_that_may_not_be_durable_is_made_so() {
         let home = tempfile::tempdir().unwrap();
-        // So that it counts as durable itself.
+        // Makes the directory itself count as durable.
         fs::write(home.path().join("others"), b"").unwrap();
         let (outer, inner) = (home.path().join("a"), home.path().join("a/b"));
         let synced = |dir: &Path| {
@@ -243,10 +243,10 @@ mod tests {
         });
         assert!(matches!(failed, Err(Error::Poisoned { .. })), "{failed:?}");
         assert_eq!(synced(&outer).unwrap(), [home.path()]);
-        // Also where it is to be the parent of another.
+        // The same holds when it is to be the parent of another.
         assert_eq!(synced(&inner).unwrap(), [home.path(), outer.as_path()]);
         assert_eq!(synced(&inner).unwrap(), [outer.as_path()]);
-        // What somebody has put something into was theirs to sync.
+        // A directory that holds a file was synced by whoever put the file there.
         fs::write(inner.join("CURRENT"), b"").unwrap();
         assert!(synced(&inner).unwrap().is_empty());
         fs::create_dir(outer.join("c")).unwrap();
@@ -257,8 +257,8 @@ mod tests {
         forbidden.unwrap();
     }
 
-    /// Nothing told whether names on a real disk are made durable, nor that it is final when that
-    /// fails (I4, I9).
+    /// No test told whether names on a real disk are made durable, and whether a failure to do so
+    /// is final (I4, I9).
     #[test]
     fn names_that_cannot_be_synced_are_an_error_for_good() {
         let of_a_store = Directory::unsyncable("/fast".as_ref()).sync();
@@ -296,8 +296,8 @@ mod tests {
         open().lock("LOCK").unwrap();
     }
 
-    /// Of a store on a read-only mount, or of another user's, it was said that `LOCK` cannot be
-    /// opened, a file that nobody knows.
+    /// For a store on a read-only mount, or one of another user, the error said that `LOCK` could
+    /// not be opened: a file that users do not know.
     #[test]
     fn who_may_not_write_is_told_so_and_what_to_do() {
         let home = tempfile::tempdir().unwrap();

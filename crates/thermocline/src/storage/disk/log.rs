@@ -1,5 +1,5 @@
-//! Logs on disk: through the page cache, because they are written often in small pieces and
-//! read once, or while they are fresh.
+//! Logs on disk. They go through the page cache, because they are written often in small pieces,
+//! and read once or while they are fresh.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -20,8 +20,8 @@ pub(super) struct DiskLogStore {
     directory: Directory,
 }
 
-/// An open log. It is opened for appending, so that after a truncation writes go on from the
-/// new end.
+/// An open log. It is opened for appending, so that after a truncation, writes go on from the new
+/// end.
 #[derive(Debug)]
 struct DiskLog {
     path: PathBuf,
@@ -98,7 +98,7 @@ impl LogFile for DiskLog {
     }
 
     fn sync(&self) -> Result<()> {
-        // The length is data as far as `fdatasync` goes; time stamps do not matter.
+        // `fdatasync` syncs the length too; time stamps do not matter.
         self.file
             .sync_data()
             .map_err(|e| sync_failed(&self.path, &e))
@@ -111,8 +111,9 @@ impl LogFile for DiskLog {
     }
 }
 
-/// Everything to the end, which is at `len` or, if the file grows meanwhile, behind it. A read that
-/// ends before is an error: recovery would take what is missing for writes that a crash tore (I5).
+/// Reads everything to the end, which is at `len`, or after it if the file grows meanwhile. A read
+/// that ends before `len` is an error: recovery would take the missing bytes for writes that a
+/// crash tore (I5).
 fn read_whole(mut file: impl Read, len: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
     file.read_to_end(&mut content)?;
@@ -128,8 +129,9 @@ mod tests {
     use crate::storage::disk::tests::unsyncable;
     use crate::storage::{Disk, Medium};
 
-    /// A log was read to wherever the system said that it ends. One whose second half a device did
-    /// not give would have been recovered as a torn one, and rewritten without it.
+    /// A log was read until the system reported its end. If a device did not return the second half
+    /// of a log, recovery would have taken the log for a torn one, and rewritten it without that
+    /// half.
     #[test]
     fn a_log_that_ends_before_its_length_is_an_error() {
         assert_eq!(read_whole(&b"whole"[..], 5).unwrap(), b"whole");
@@ -144,8 +146,8 @@ mod tests {
         (home, store)
     }
 
-    /// The harnesses cut the power under a medium of their own: nothing told whether a log on a
-    /// real disk is synced, nor that it is final when that fails (I9).
+    /// The harnesses cut the power of a medium of their own. No test told whether a log on a real
+    /// disk is synced, and whether a failure to do so is final (I9).
     #[test]
     fn a_log_that_cannot_be_synced_is_an_error_for_good() {
         let log = DiskLog {

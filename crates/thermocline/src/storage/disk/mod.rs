@@ -1,5 +1,5 @@
-//! Files of the operating system: direct I/O for tables where the filesystem allows it, the
-//! page cache for logs.
+//! Files of the operating system. Tables use direct I/O where the filesystem allows it, logs use
+//! the page cache.
 
 mod direct;
 mod directory;
@@ -20,14 +20,14 @@ use super::{LogStore, Medium, TableStore};
 use crate::error::{Error, Result};
 use crate::sync::Arc;
 
-/// Whether a file is the directory's, and says nothing of what else is there: one that is locked,
-/// or that tells whether there is direct I/O.
+/// Whether the file belongs to the directory itself and says nothing about what else is there: a
+/// lock file, or the file that tests for direct I/O.
 pub(crate) fn is_of_directory(name: &str) -> bool {
     [log::LOCK_FILE, table::LOCK_FILE, direct::PROBE_FILE].contains(&name)
 }
 
-/// Whether two paths lead to one directory: they are the same, or the filesystem says so. It knows
-/// nothing of other media, and nothing of what is not there yet.
+/// Whether two paths lead to one directory: they are equal, or the filesystem says so. The
+/// filesystem knows nothing of other media, nor of directories that do not exist yet.
 pub(crate) fn is_one_dir(a: &Path, b: &Path) -> bool {
     let real = |dir: &Path| dir.canonicalize().ok();
     a == b || real(a).is_some_and(|a| real(b) == Some(a))
@@ -35,9 +35,9 @@ pub(crate) fn is_one_dir(a: &Path, b: &Path) -> bool {
 
 /// Directories of a local filesystem.
 ///
-/// Tables are read and written around the page cache, because the engine has a cache of its
-/// own and a second copy would halve the memory. On filesystems without direct I/O (some network
-/// ones, tmpfs of older kernels) the page cache is used silently.
+/// Tables are read and written around the page cache: the engine has a cache of its own, and a
+/// second copy would halve the memory. On filesystems without direct I/O (some network ones, tmpfs
+/// of older kernels) the page cache is used silently.
 ///
 /// ```
 /// use thermocline::storage::{Disk, Medium};
@@ -87,14 +87,14 @@ impl Medium for Disk {
     }
 }
 
-/// A failed sync: what the device holds is unknown, whatever the reason given (I9).
+/// A failed sync: whatever the reason given, it is unknown what the device holds (I9).
 fn sync_failed(path: &Path, source: &std::io::Error) -> Error {
     Error::Poisoned {
         cause: format!("sync of {} failed: {source}", path.display()).into(),
     }
 }
 
-/// A missing file is told apart, because callers expect it; the rest is the system's error.
+/// A missing file is told apart, because callers expect it. Anything else is the system's error.
 fn open_failed(operation: &'static str, path: &Path, source: std::io::Error) -> Error {
     match source.kind() {
         std::io::ErrorKind::NotFound => Error::NotFound {
@@ -126,7 +126,7 @@ mod tests {
         assert!(is_one_dir(missing, missing) && !is_one_dir(missing, also));
     }
 
-    /// A file that cannot be synced: the null device has nothing that it could make durable.
+    /// A file that cannot be synced: the null device cannot make anything durable.
     pub(super) fn unsyncable() -> File {
         File::options()
             .read(true)

@@ -1,5 +1,5 @@
-//! The files of tables that are open: no more than the process may have, however many tables there
-//! are.
+//! The open files of tables. However many tables there are, no more files are open than the process
+//! may have.
 
 use std::fs::File;
 use std::io;
@@ -13,24 +13,24 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::sync::Arc;
 
-/// The part of the files that a process may have open which tables may take. The rest is for logs
-/// and what is being written, and for whatever else the process does.
+/// Tables may take one in so many of the files that the process may have open. The rest is for
+/// logs, for tables being written, and for whatever else the process does.
 const PART: u64 = 2;
 
-/// Files of tables are open at least: fewer would be opened for each read.
+/// At least this many files of tables are kept open. With fewer, each read would open its file.
 const LEAST: u64 = 16;
 
-/// Files of tables are open at most, where the system sets no limit or a very high one. To open one
-/// takes some microseconds, so more would gain nothing.
+/// At most this many files of tables are kept open, where the system sets no limit or a very high
+/// one. Opening a file takes some microseconds, so more would gain nothing.
 const MOST: u64 = 1 << 16;
 
-/// Files to a shard of the cache.
+/// Files per shard of the cache.
 const PER_SHARD: u64 = 64;
 
-/// Which table's file it is: never that of another.
+/// Identifies a table's file; no two tables have the same key.
 pub(super) type Key = u64;
 
-/// Open files by table, those that were read of late.
+/// Open files by table; those that were read recently are kept.
 #[derive(Debug)]
 pub(super) struct OpenFiles {
     files: Cache<Key, Arc<File>>,
@@ -44,8 +44,8 @@ impl OpenFiles {
             .shards((most / PER_SHARD).clamp(1, 16) as usize)
             .estimated_items_capacity(most as usize)
             .weight_capacity(most)
-            // What was read of late is more likely to be read again than what was read often, long
-            // ago.
+            // A file that was read recently is more likely to be read again than one that was read
+            // often, long ago.
             .hot_allocation(0.5)
             .build()
             .expect("both capacities are set");
@@ -56,8 +56,8 @@ impl OpenFiles {
         }
     }
 
-    /// Those of the process, of all its stores together: that is what the system limits. The limit
-    /// is the one that holds when the first table is opened.
+    /// The files of the process, of all its stores together, because the system's limit is per
+    /// process. The limit is taken when the first table is opened.
     pub(super) fn of_process() -> &'static Self {
         static FILES: LazyLock<OpenFiles> = LazyLock::new(|| {
             let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
@@ -76,8 +76,8 @@ impl OpenFiles {
         self.files.get(&key)
     }
 
-    /// Keeps the table's file open for as long as there is room. Who reads it meanwhile has it open
-    /// in any case.
+    /// Keeps the table's file open for as long as there is room. A thread that is reading the file
+    /// has it open in any case.
     pub(super) fn keep(&self, key: Key, file: Arc<File>) {
         self.files.insert(key, file);
     }
@@ -87,9 +87,9 @@ impl OpenFiles {
         self.files.remove(&key);
     }
 
-    /// Opens a file as `open` does. Where the process or the system has no more of them, those of
-    /// tables are closed first: they can be opened again, and the rest of the process, which may be
-    /// what has taken them, cannot be asked.
+    /// Opens a file as `open` does. If the process or the system has reached its limit, the files
+    /// of tables are closed first and `open` is tried again. Tables can be opened again, and nobody
+    /// can ask the rest of the process, which may be what has taken the files.
     pub(super) fn open(&self, mut open: impl FnMut() -> io::Result<File>) -> io::Result<File> {
         open().or_else(|error| {
             let errno = Errno::from_io_error(&error);
@@ -108,7 +108,7 @@ impl OpenFiles {
         self.files.len()
     }
 
-    /// As when many others were read.
+    /// As if many others had been read.
     #[cfg(test)]
     pub(super) fn files_are_closed(&self) {
         self.files.clear();

@@ -27,21 +27,21 @@ pub(super) struct DiskTableStore {
     open: &'static OpenFiles,
 }
 
-/// A table that was opened. Its file is open while it is among those that were read of late: as
-/// long as a table is in use, its file keeps its name (I4).
+/// An opened table. Its file stays open while it is among those that were read recently. It can be
+/// opened again: a file keeps its name for as long as its table is in use (I4).
 #[derive(Debug)]
 struct DiskTable {
     path: PathBuf,
     direct: DirectIo,
     open: &'static OpenFiles,
     key: Key,
-    /// Which file it was: one that has its name later may be another store's.
+    /// Tells the table's file from one that has its name later, which may be another store's.
     identity: Identity,
     len: u64,
 }
 
-/// Device and number of a file. A file of the same name that replaced it has another, or the old
-/// one's only where that is gone.
+/// Device and number of a file. A file of the same name that replaced it has another identity,
+/// unless the old file is gone: then it may have the same one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -58,7 +58,7 @@ impl DiskTableStore {
     }
 }
 
-/// Opens the file for reading; its identity and length come with it.
+/// Opens the file for reading; returns it with its identity and length.
 fn open_table(
     path: &Path,
     direct: DirectIo,
@@ -124,7 +124,7 @@ impl TableStore for DiskTableStore {
         let to = target.join(name);
         match fs::hard_link(&from, &to) {
             Ok(()) => Ok(()),
-            // Another filesystem, one without links, or one whose rules forbid them here.
+            // Another filesystem, one without links, or one whose rules forbid the link.
             Err(e)
                 if matches!(
                     e.kind(),
@@ -151,8 +151,8 @@ fn temporary(to: &Path) -> PathBuf {
     to.with_file_name(name)
 }
 
-/// Copies a file to a name that must be free; the copy's content is durable on return. It has that
-/// name only then: half a copy must not be taken for a table.
+/// Copies a file to a name that must be free. The copy's content is durable on return. The copy
+/// gets its name only when it is complete: half a copy must not be taken for a table.
 fn copy_durably(from: &Path, to: &Path) -> Result<()> {
     let mut source = File::open(from).map_err(|e| open_failed("open", from, e))?;
     match fs::symlink_metadata(to) {
@@ -172,14 +172,14 @@ fn copy_durably(from: &Path, to: &Path) -> Result<()> {
         .and_then(|_| copy.sync_data().map_err(|e| sync_failed(&begun, &e)))
         .and_then(|()| fs::rename(&begun, to).map_err(|e| Error::io("rename", &begun, e)));
     if copied.is_err() {
-        // The first error is the one that counts.
+        // The first error is the one to report.
         let _ = fs::remove_file(&begun);
     }
     copied
 }
 
 impl DiskTable {
-    /// Its file, opened again if it was closed for others.
+    /// The table's file. It is opened again if it was closed to make room for others.
     fn file(&self) -> Result<Arc<File>> {
         if let Some(file) = self.open.get(self.key) {
             return Ok(file);
@@ -199,8 +199,8 @@ impl DiskTable {
         Ok(file)
     }
 
-    /// The range ends past the file: a handle to it came from damaged bytes, or the file was
-    /// cut behind our back.
+    /// The range ends past the file: the handle to it came from damaged bytes, or the file was cut
+    /// behind our back.
     fn past_the_end(&self, offset: u64, len: usize, file_len: u64) -> Error {
         let what = format!("the file has {file_len} bytes, too few for {len} bytes read here");
         Error::corruption(&self.path, offset, what)
@@ -209,7 +209,7 @@ impl DiskTable {
 
 impl Drop for DiskTable {
     fn drop(&mut self) {
-        // At once: an open file keeps the room of one that is removed.
+        // Right now: as long as a removed file is open, it keeps its disk space.
         self.open.forget(self.key);
     }
 }
@@ -237,7 +237,7 @@ impl TableFile for DiskTable {
         let whole = (end.next_multiple_of(block) - first) as usize;
         let skipped = (offset - first) as usize;
         let mut memory = AlignedBuf::take(whole);
-        // At the end of the file the system returns less than whole blocks.
+        // At the end of the file, the system returns less than whole blocks.
         let needed = skipped + len;
         let mut filled = 0;
         while filled < needed {
@@ -247,7 +247,7 @@ impl TableFile for DiskTable {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(Error::io("read", &self.path, e)),
             }
-            // A direct read that stops inside a block has met the end of the file, and could
+            // A direct read that stops inside a block has reached the end of the file, and could
             // not go on from there.
             if filled < needed && !filled.is_multiple_of(aligned) {
                 return Err(self.past_the_end(offset, len, first + filled as u64));

@@ -20,12 +20,12 @@ use crate::storage::buffer_pool::AlignedBuf;
 use crate::storage::operation::MAX_OPERATION;
 use crate::sync::Arc;
 
-/// Bytes gathered before they go to the device in one operation: a compaction in small
-/// pieces would starve readers of a slow device.
+/// Bytes gathered before they go to the device in one operation. If a compaction wrote small
+/// pieces, it would starve readers of a slow device.
 const GATHER: usize = MAX_OPERATION as usize;
 
-/// A table file being written. It has its final name from the start, because file numbers
-/// are never used again and recovery removes what the manifest does not name (I4).
+/// A table file being written. It has its final name from the start, because file numbers are never
+/// reused, and recovery removes the files that the manifest does not name (I4).
 #[derive(Debug)]
 pub(super) struct DiskTableWriter {
     directory: Arc<Directory>,
@@ -34,15 +34,14 @@ pub(super) struct DiskTableWriter {
     file: Arc<File>,
     direct: DirectIo,
     gathered: Gathered,
-    /// A write under way, at the same time as whoever appends goes on; its buffer comes back with
-    /// it.
+    /// A write under way while the caller goes on appending. It returns its buffer.
     behind: Option<Background<(Gathered, Result<()>)>>,
-    /// Bytes written or on their way: the offset of the next write.
+    /// Bytes written or being written: the offset of the next write.
     written: u64,
     finished: bool,
 }
 
-/// Bytes that wait for their write.
+/// Bytes waiting to be written.
 struct Gathered {
     buffer: AlignedBuf,
     len: usize,
@@ -63,7 +62,7 @@ impl DiskTableWriter {
     ) -> Result<Self> {
         let path = directory.file(name);
         let mut options = File::options();
-        // Never over a table that may be in use.
+        // Never overwrites a table that may be in use.
         options.write(true).create_new(true);
         direct.apply(&mut options);
         let file = OpenFiles::of_process()
@@ -84,8 +83,8 @@ impl DiskTableWriter {
         Ok(writer)
     }
 
-    /// Asks for the space at once: in one piece where possible, and a full disk is noticed
-    /// before anything is written.
+    /// Allocates the space at once, so that it is in one piece where possible, and a full disk is
+    /// noticed before anything is written.
     fn allocate(&self, expected_len: u64) -> Result<()> {
         if expected_len == 0 {
             return Ok(());
@@ -93,13 +92,13 @@ impl DiskTableWriter {
         let granted = rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, expected_len);
         match granted {
             Err(e) if no_space(e) => Err(Error::io("allocate", &self.path, io::Error::from(e))),
-            // Elsewhere it is a hint that the filesystem does not take.
+            // Any other error means that the filesystem does not take this hint.
             Ok(()) | Err(_) => Ok(()),
         }
     }
 
-    /// Writes what is gathered while the caller goes on. One write at a time: memory for more would
-    /// be of no use, the device is what is waited for.
+    /// Writes the gathered bytes while the caller goes on. Only one write is under way at a time:
+    /// the device is the bottleneck, so memory for more writes would be of no use.
     fn write_behind(&mut self) -> Result<()> {
         let spare = self.catch_up()?.unwrap_or_else(Gathered::new);
         let mut full = std::mem::replace(&mut self.gathered, spare);
@@ -125,20 +124,20 @@ impl DiskTableWriter {
         written.map(|()| Some(buffer))
     }
 
-    /// Writes everything that is left, and ends the file there.
+    /// Writes all that is left, and ends the file there.
     fn write_all(&mut self) -> Result<()> {
         self.catch_up()?;
         let (offset, len) = (self.written, self.gathered.len as u64);
         self.gathered
             .write(&self.file, &self.path, offset, self.direct.is_on())?;
         self.written += len;
-        // Padding, and what was allocated beyond the end, go back.
+        // This frees the padding, and what was allocated beyond the end.
         self.file
             .set_len(self.written)
             .map_err(|e| Error::io("truncate", &self.path, e))
     }
 
-    /// Makes what was written durable, and then its name (I4).
+    /// Makes the content durable, and then the name (I4).
     fn sync(&self) -> Result<()> {
         self.file
             .sync_data()
@@ -155,7 +154,7 @@ impl Gathered {
         }
     }
 
-    /// Writes it to `offset`, and is empty.
+    /// Writes the bytes to `offset`; afterwards there are none.
     fn write(&mut self, file: &File, path: &Path, offset: u64, is_direct: bool) -> Result<()> {
         let len = match is_direct {
             true => self.len.next_multiple_of(WRITE_BLOCK),
@@ -168,12 +167,12 @@ impl Gathered {
         let write = || file.write_all_at(bytes, offset);
         write()
             .or_else(|e| match Errno::from_io_error(&e) {
-                // A direct write that the process's limit cuts off inside a block is called
-                // invalid.
+                // When the process's limit cuts off a direct write inside a block, the system calls
+                // the write invalid.
                 Some(Errno::INVAL) if offset + len as u64 > longest_file() => {
                     Err(Errno::FBIG.into())
                 }
-                // The limit may have been raised since.
+                // The limit may have been raised meanwhile.
                 Some(Errno::INVAL) => write(),
                 _ => Err(e),
             })
@@ -181,12 +180,12 @@ impl Gathered {
     }
 }
 
-/// How long a file of this process may get.
+/// How long this process may let a file get.
 fn longest_file() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
-/// Whether an allocation was refused for want of space, which is the only refusal that matters.
+/// Whether an allocation was refused for lack of space, which is the only refusal that matters.
 fn no_space(error: Errno) -> bool {
     matches!(error, Errno::NOSPC | Errno::DQUOT)
 }
@@ -223,7 +222,7 @@ impl TableWriter for DiskTableWriter {
 impl Drop for DiskTableWriter {
     fn drop(&mut self) {
         if !self.finished {
-            // What cannot be removed now is an orphan that recovery removes.
+            // If it cannot be removed now, it is an orphan that recovery removes.
             let _ = self.directory.remove(&self.name);
         }
     }
@@ -271,7 +270,7 @@ mod tests {
         }
     }
 
-    /// A writer whose every write fails: its file is open for reading only.
+    /// A writer whose every write fails, because its file is open for reading only.
     fn broken(home: &Path) -> DiskTableWriter {
         let direct = DirectIo::OFF;
         let directory = Arc::new(Directory::open(home, true).unwrap());
@@ -280,7 +279,8 @@ mod tests {
         writer
     }
 
-    /// Such a write may have been begun for an append that succeeded: it must not be forgotten.
+    /// The failed write may have been started by an append that succeeded: the failure must not be
+    /// forgotten.
     #[test]
     fn a_write_that_failed_behind_is_reported_by_the_next_call() {
         let home = tempfile::tempdir().unwrap();
@@ -307,8 +307,8 @@ mod tests {
         failed(result);
     }
 
-    /// Nothing told whether a table on a real disk is synced, and its name, nor that it is final
-    /// when that fails (I4, I9).
+    /// No test told whether a table on a real disk and its name are synced, and whether a failure
+    /// to do so is final (I4, I9).
     #[test]
     fn a_table_that_cannot_be_synced_is_an_error_for_good() {
         let home = tempfile::tempdir().unwrap();
@@ -320,7 +320,7 @@ mod tests {
         };
 
         let mut writer = create(Directory::open(home.path(), true).unwrap());
-        // Its end could not be set.
+        // `finish` would fail before the sync, because the end of this file cannot be set.
         writer.file = Arc::new(unsyncable());
         check(writer.sync());
         drop(writer);

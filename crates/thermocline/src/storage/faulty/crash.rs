@@ -13,16 +13,18 @@ use crate::sync::{Arc, Mutex};
 /// What happens to changes that were not synced when the power is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CrashStyle {
-    /// None reached the platter.
+    /// Nothing of them reached the platter.
     LoseAll,
-    /// All did, apart from those that a failed sync lost.
+    /// All of them did, apart from those that a failed sync lost.
     KeepAll,
-    /// So many in a hundred did, drawn from the seed, in whatever order they were made: each name
-    /// of a directory, each truncation, and each sector of a write by itself.
+    /// This percentage of them did, drawn from the seed, whatever the order in which they were
+    /// made. Each name of a directory, each truncation and each sector of a write is drawn by
+    /// itself.
     Keep(u8),
-    /// Drawn from the seed. Of a directory's changes of names the first few are kept. Of a
-    /// file's changes none, all or the first few are, the last of these cut at a sector; some
-    /// sectors of what is kept may hold zeros or garbage, because their writes were overtaken.
+    /// Drawn from the seed. Of a directory's changes of names, the first few are kept. Of a file's
+    /// changes, none, all or the first few are kept. If the first few are, the last of them is cut
+    /// at a sector, and some sectors of what is kept may hold zeros or garbage, because their
+    /// writes were overtaken.
     Random,
 }
 
@@ -34,7 +36,7 @@ pub(super) fn cut_power(state: &mut State, how: CrashStyle) -> State {
         return image::image(state, &mut |_| rng.random_range(0..100) < percent);
     }
     let rng = &mut state.rng;
-    // Two names of one file still share it afterwards.
+    // Two names of one file still share it after the crash.
     let mut survivors: HashMap<*const Mutex<Inode>, InodeRef> = HashMap::new();
     let mut directories = BTreeMap::new();
     for (path, directory) in &state.directories {
@@ -90,7 +92,7 @@ fn apply(changes: &[Change], content: &mut Vec<u8>) {
     }
 }
 
-/// The first few of `changes`, the last cut at a multiple of [`SECTOR`] in the file.
+/// The first few of `changes`; the last of them is cut at a multiple of [`SECTOR`] in the file.
 fn torn(changes: &[Change], rng: &mut impl Rng) -> Vec<Change> {
     let whole = rng.random_range(0..=changes.len());
     let mut kept = changes[..whole].to_vec();
@@ -107,13 +109,13 @@ fn torn(changes: &[Change], rng: &mut impl Rng) -> Vec<Change> {
     kept
 }
 
-/// Spoils some sectors of the unsynced bytes, never a byte that was synced.
+/// Spoils some sectors of the unsynced bytes, but never a synced byte.
 fn overtake(changes: &[Change], content: &mut [u8], rng: &mut impl Rng) {
     for change in changes {
         let Change::Write { offset, bytes } = change else {
             continue;
         };
-        // A later truncation may have cut it off.
+        // A later truncation may have cut these bytes off.
         let end = (offset + bytes.len()).min(content.len());
         let mut start = *offset;
         while start < end {
@@ -144,7 +146,8 @@ mod tests {
         Path::new(DIR)
     }
 
-    /// A disk with a synced, named file "f" holding `synced`, and `unsynced` appended.
+    /// A disk with a file "f" whose name and content `synced` are durable, and to which `unsynced`
+    /// was appended.
     fn disk(seed: u64, synced: &[u8], unsynced: &[&[u8]]) -> (Faulty, Arc<dyn LogStore>) {
         let disk = Faulty::new(seed);
         let store = disk.log_store(dir(), true).unwrap();
@@ -250,7 +253,7 @@ mod tests {
         assert!((1..=4).all(names), "every prefix of names turns up");
         let lens: std::collections::BTreeSet<_> = outcomes.iter().map(|(_, f)| f.len()).collect();
         assert!(lens.contains(&6) && lens.contains(&6006) && lens.len() > 5);
-        // Seeds that lost a sector in the midst of what they kept.
+        // Some seeds lost a sector in the middle of what they kept.
         let holes = |f: &[u8]| f[6..].iter().any(|b| *b != 7 && *b != 8);
         assert!(outcomes.iter().any(|(_, f)| holes(f)));
     }

@@ -1,5 +1,5 @@
-//! Files and directories, each in two states: as a running process sees it, and as it is on
-//! the platter.
+//! Files and directories. Each has two states: as a running process sees it, and as it is on the
+//! platter.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::error::Error;
 use crate::sync::{Arc, Mutex};
 
-/// The unit that a device writes whole or not at all.
+/// The unit that a device writes completely or not at all.
 pub(super) const SECTOR: usize = 512;
 
 /// A file's content, shared by its names and its open handles.
@@ -31,14 +31,15 @@ pub(super) struct Inode {
 /// A change of a file's content.
 #[derive(Clone)]
 pub(super) enum Change {
-    /// `bytes` at `offset`. A gap before them reads as zeros: there lay what a failed sync lost.
+    /// `bytes` at `offset`. A gap before them reads as zeros: a failed sync lost what was there.
     Write { offset: usize, bytes: Vec<u8> },
     /// The end moves to this length.
     Truncate(usize),
 }
 
 impl Change {
-    /// The parts of it that reach the platter each by itself: of a write what lies in one sector.
+    /// The parts of the change that reach the platter independently: for a write, the bytes of each
+    /// sector.
     pub(super) fn pieces(&self) -> Vec<Change> {
         let Change::Write { offset, bytes } = self else {
             return vec![self.clone()];
@@ -72,7 +73,7 @@ impl Change {
 }
 
 impl Inode {
-    /// A file that is on the platter as it is.
+    /// A file whose content is all on the platter.
     pub(super) fn durable(content: Vec<u8>) -> Self {
         Self {
             cached: content.clone(),
@@ -103,7 +104,7 @@ impl Inode {
         }
     }
 
-    /// A failed sync: the cache takes its pages for clean, and never writes them again.
+    /// What a failed sync does: the cache takes its pages for clean, and never writes them again.
     pub(super) fn lose_unsynced(&mut self) {
         self.unsynced.clear();
     }
@@ -154,7 +155,7 @@ impl Default for Directory {
 }
 
 impl Directory {
-    /// A directory that is on the platter as it is.
+    /// A directory whose names are all on the platter.
     pub(super) fn durable(entries: Entries, capacity: u64) -> Self {
         Self {
             cached: entries.clone(),
@@ -177,7 +178,7 @@ impl Directory {
         self.unsynced.push(change);
     }
 
-    /// Enters a file past the cache: it is on the platter at once.
+    /// Enters a file past the cache, so that its name is on the platter at once.
     pub(super) fn enter_durably(&mut self, name: &str, file: InodeRef) {
         self.durable.insert(name.to_owned(), Arc::clone(&file));
         self.cached.insert(name.to_owned(), file);
@@ -198,8 +199,8 @@ impl Directory {
         self.unsynced.len()
     }
 
-    /// The names on the platter when of the unsynced changes the cache has written those for
-    /// whose number `keeps` holds.
+    /// The names on the platter if the cache has written only those unsynced changes whose number
+    /// `keeps` accepts.
     pub(super) fn entries_keeping(&self, mut keeps: impl FnMut(usize) -> bool) -> Entries {
         let mut entries = self.durable.clone();
         for (number, change) in self.unsynced.iter().enumerate() {
@@ -210,7 +211,7 @@ impl Directory {
         entries
     }
 
-    /// Every file that a name on the platter may be of after a loss of power.
+    /// Every file that may have a name on the platter after a loss of power.
     pub(super) fn files(&self) -> impl Iterator<Item = &InodeRef> {
         let unsynced = self.unsynced.iter().filter_map(|change| match change {
             EntryChange::Enter(_, file) | EntryChange::Rename { file, .. } => Some(file),
@@ -234,7 +235,7 @@ impl Directory {
     }
 }
 
-/// What every call says after the power was cut.
+/// The error of every call after the power was cut.
 pub(super) fn device_gone(operation: &'static str, path: &Path) -> Error {
     Error::io(operation, path, io::Error::other("the device is gone"))
 }

@@ -136,7 +136,7 @@ impl Drop for FaultyWriter {
         if self.finished {
             return;
         }
-        // No call that anyone could see fail, so it is neither counted nor hit.
+        // Nobody could see this call fail, so it is neither counted nor made to fail.
         let mut state = self.handle.disk.state.lock();
         if !state.gone {
             let directory = state.directory_or_new(&self.handle.dir);
@@ -166,7 +166,7 @@ impl TableFile for FaultyTable {
         drop(state);
         match fault {
             None => {}
-            // A disk takes it for the end of the file.
+            // The caller of a disk would take it for the end of the file.
             Some(Fault::ShortRead) => {
                 let end = offset.saturating_add(len as u64 / 2);
                 return Err(past_the_end(path, offset, len, end));

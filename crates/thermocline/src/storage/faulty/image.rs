@@ -1,4 +1,4 @@
-//! What a loss of power may leave, piece by piece.
+//! What a loss of power may leave, one piece at a time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -11,20 +11,20 @@ use super::plan::Plan;
 use super::{Faulty, State};
 use crate::sync::{Arc, Mutex};
 
-/// A piece of what the cache has yet to write. A loss of power takes or leaves it whatever
-/// happens to the others.
+/// A piece of what the cache has not written yet. A loss of power takes or leaves each piece
+/// independently of the others.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Unsynced {
-    /// The directory whose name it is; none for a part of a file.
+    /// The directory in which it changes a name; none for a part of a file.
     pub directory: Option<PathBuf>,
-    /// Number of the change that it belongs to: the sectors of one write share it.
+    /// Number of the change that it belongs to; the sectors of one write share it.
     pub change: usize,
 }
 
 impl Faulty {
-    /// What is not on the platter, in pieces: changes of names, then truncations and the parts of
-    /// writes that lie in one sector, of each file in the order in which they were made. What a
-    /// failed sync lost is not among them.
+    /// What is not on the platter, in pieces: first the changes of names, then the truncations and
+    /// the parts of writes that lie in one sector. The pieces of a file are in the order in which
+    /// they were made. What a failed sync lost is not among them.
     pub fn unsynced(&self) -> Vec<Unsynced> {
         let state = self.state.lock();
         let mut pieces = Vec::new();
@@ -47,16 +47,16 @@ impl Faulty {
         pieces
     }
 
-    /// The disk as a boot finds it if the power goes now and those pieces of [`Faulty::unsynced`]
-    /// survive for whose number `keeps` holds, without faults planned; capacities stay. This disk
-    /// goes on.
+    /// The disk as the next boot finds it if the power goes now and only those pieces of
+    /// [`Faulty::unsynced`] survive whose number `keeps` accepts. It has no faults planned;
+    /// capacities stay. This disk goes on.
     #[must_use = "the disk after the crash is the returned one"]
     pub fn image(&self, mut keeps: impl FnMut(usize) -> bool) -> Faulty {
         Self::with(image(&mut self.state.lock(), &mut keeps))
     }
 }
 
-/// Every file that may be there after a loss of power, once however many names it has.
+/// Every file that may be there after a loss of power, listed once however many names it has.
 fn files(state: &State) -> Vec<InodeRef> {
     let mut files: Vec<InodeRef> = Vec::new();
     let mut seen = std::collections::HashSet::new();
@@ -123,7 +123,8 @@ mod tests {
         Path::new("/fast")
     }
 
-    /// Two names that are not synced, and two writes over three sectors to a file that is named.
+    /// Two changes of names that are not synced, and two writes over three parts of sectors to a
+    /// file whose name is.
     fn disk(seed: u64) -> (Faulty, Arc<dyn LogStore>) {
         let disk = Faulty::new(seed);
         let store = disk.log_store(dir(), true).unwrap();
@@ -157,7 +158,8 @@ mod tests {
             let names: Vec<_> = image.list_raw(dir()).into_iter().map(|f| f.name).collect();
             seen.insert((names, image.read_raw(dir(), "f").unwrap()));
         }
-        // The old name, the new one after whatever happened to the old, or none: 3 × 2³.
+        // The other file has its old name `g`, its new one `h` (whether or not `g` survived), or
+        // none: 3 × 2³.
         assert_eq!(seen.len(), 24);
         let hole = disk.image(|piece| piece == 4);
         let mut expected = vec![0; 600];

@@ -24,15 +24,14 @@ use super::{LogStore, Medium, TableStore};
 use crate::error::{Error, Result};
 use crate::sync::{Arc, Mutex, MutexGuard};
 
-/// A disk in memory with a volatile cache, whose power can be cut and whose calls can be made
-/// to fail. Clones share it. Everything random comes from the seed.
+/// A disk in memory with a volatile cache. Its power can be cut, and its calls can be made to fail.
+/// Clones share the disk. Everything random follows from the seed.
 ///
-/// - A file's bytes are durable after its `sync`, its name after its directory's `sync_dir`;
+/// - A file's bytes are durable after its `sync`, its name is after its directory's `sync_dir`;
 ///   neither implies the other. Directories themselves are durable at once.
 /// - [`Faulty::crash`] cuts the power and returns what a reboot finds.
-/// - A sync that fails drops what it should have made durable: it stays readable until the
-///   crash, but no later sync writes it. That is how kernels behave, and why I9 forbids to
-///   try again.
+/// - A sync that fails drops what it should have made durable: that stays readable until the crash,
+///   but no later sync writes it. Kernels behave like this, and therefore I9 forbids trying again.
 ///
 /// ```
 /// use std::path::Path;
@@ -66,7 +65,7 @@ struct State {
     gone: bool,
 }
 
-/// Without files, whose content is their users'.
+/// Prints no files: their content belongs to the users.
 impl std::fmt::Debug for Faulty {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Faulty").finish_non_exhaustive()
@@ -91,39 +90,39 @@ impl Faulty {
         }
     }
 
-    /// Cuts the power and returns the disk as the next boot finds it, without faults planned;
-    /// capacities stay. Handles to the old one fail from now on, and its locks are free.
+    /// Cuts the power and returns the disk as the next boot finds it, without planned faults;
+    /// capacities stay. Handles to the old disk fail from now on, and its locks are free.
     #[must_use = "the disk after the crash is the returned one"]
     pub fn crash(&self, how: CrashStyle) -> Faulty {
         Self::with(crash::cut_power(&mut self.state.lock(), how))
     }
 
-    /// How many fallible calls there have been: of files (create, append, truncate, sync,
-    /// open, read) and of directories (list, rename, remove, link, sync). Opening a store
-    /// and taking a lock are not counted. A test sweeps its faults over this range.
+    /// Number of fallible calls so far: on files (create, append, truncate, sync, open, read) and
+    /// on directories (list, rename, remove, link, sync). Opening a store and taking a lock are not
+    /// counted. A test sweeps its faults over this range.
     pub fn calls(&self) -> u64 {
         self.state.lock().plan.calls()
     }
 
-    /// How many calls have been made to fail so far.
+    /// Number of calls that have been made to fail so far.
     pub fn triggered(&self) -> u64 {
         self.state.lock().plan.triggered()
     }
 
-    /// Makes the `n`-th call from now fail, 1 being the next. Nothing happens when `fault`
-    /// does not apply to that call, such as [`Fault::NoSpace`] to a read.
+    /// Makes the `n`-th call from now fail; 1 is the next. Nothing happens when `fault` does not
+    /// apply to that call, as with [`Fault::NoSpace`] and a read.
     pub fn fail_nth(&self, n: u64, fault: Fault) {
         self.state.lock().plan.fail_nth(n, fault);
     }
 
-    /// Makes the `n`-th call from now, 1 being the next, and every later one fail if `fault`
-    /// applies to it.
+    /// Makes the `n`-th call from now and every later one fail if `fault` applies to it; 1 is the
+    /// next.
     pub fn fail_from(&self, n: u64, fault: Fault) {
         self.state.lock().plan.fail_from(n, fault);
     }
 
-    /// Makes every call fail for whose operation and file name `matches` holds and to which
-    /// `fault` applies. The name is empty for operations of a whole directory.
+    /// Makes every call fail to which `fault` applies and whose operation and file name `matches`
+    /// accepts. The name is empty for operations on a whole directory.
     ///
     /// ```
     /// use thermocline::storage::{Fault, Faulty, Operation};
@@ -140,13 +139,13 @@ impl Faulty {
         self.state.lock().plan.fail_where(Box::new(matches), fault);
     }
 
-    /// Takes all planned faults back. Capacities stay, and so does what a failed sync lost.
+    /// Removes all planned faults. Capacities stay, and what a failed sync lost stays lost.
     pub fn heal(&self) {
         self.state.lock().plan.heal();
     }
 
-    /// Lets `dir` hold `bytes` in its files; an append past that writes what fits and is then
-    /// refused for want of space. May be raised and lowered at any time.
+    /// Limits the files of `dir` to `bytes` in all. An append past that writes what fits and then
+    /// fails for lack of space. The limit may be raised and lowered at any time.
     pub fn capacity(&self, dir: &Path, bytes: u64) {
         let mut state = self.state.lock();
         state.directory_or_new(dir).capacity = bytes;
@@ -187,8 +186,8 @@ impl Medium for Faulty {
 }
 
 impl Faulty {
-    /// Counts a call and takes the disk's state for it. `Err` when the device is gone; the
-    /// fault that hits the call is left to the caller.
+    /// Counts a call and takes the disk's state for it. Fails when the device is gone; a fault that
+    /// hits the call is returned for the caller to handle.
     fn begin(
         &self,
         operation: Operation,
@@ -207,7 +206,7 @@ impl Faulty {
         Ok((state, fault))
     }
 
-    /// As [`Faulty::begin`], for calls of which nothing is done when a fault hits.
+    /// As [`Faulty::begin`], for calls that do nothing at all when a fault hits them.
     fn call(&self, operation: Operation, path: &Path, name: &str) -> Result<MutexGuard<'_, State>> {
         match self.begin(operation, path, name)? {
             (state, None) => Ok(state),
@@ -236,7 +235,7 @@ impl State {
         self.directories.entry(dir.to_path_buf()).or_default()
     }
 
-    /// The file of that name as a running process sees it.
+    /// The file of that name, as a running process sees it.
     fn file(&self, dir: &Path, name: &str) -> Result<InodeRef> {
         let found = self.directories.get(dir).and_then(|d| d.find(name));
         found.cloned().ok_or_else(|| Error::NotFound {

@@ -15,7 +15,7 @@ pub enum Operation {
     Append,
     /// Cutting a log.
     Truncate,
-    /// Syncing a log, or a table that is finished.
+    /// Syncing a log, or a table when it is finished.
     Sync,
     /// Opening a table.
     Open,
@@ -29,28 +29,29 @@ pub enum Operation {
     Remove,
     /// Linking a table into another directory.
     Link,
-    /// Syncing a directory; finishing a table does it too.
+    /// Syncing a directory, which finishing a table does too.
     SyncDir,
 }
 
 /// A way for a call to fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// Any call: an I/O error, and nothing was done. A sync loses what it should have made
-    /// durable, as with [`Fault::SyncFails`].
+    /// Any call: an I/O error, and nothing was done. As with [`Fault::SyncFails`], a sync loses
+    /// what it should have made durable.
     Io,
     /// Create, append, rename and link: no space left, and nothing was done.
     NoSpace,
-    /// Both syncs: the error that stops all writing (I9). What the call should have made
-    /// durable never will be.
+    /// Both syncs: the error that stops all writing (I9). What the call should have made durable
+    /// never will be durable.
     SyncFails,
     /// Append: half of the bytes reach the file, then an I/O error.
     ShortWrite,
-    /// Read: fewer bytes come than are there. The error is that of a disk: damage to a
-    /// table, which ends too early, and an I/O error for a log.
+    /// Read: fewer bytes come than are there. The error is the one that a disk gives: for a table,
+    /// damage, because the table ends too early; for a log, an I/O error.
     ShortRead,
-    /// Any call: the power goes before anything of it is done, and stays away until
-    /// [`super::Faulty::crash`]. Unlike after a failed sync, everything unsynced may yet survive.
+    /// Any call: the power goes before the call does anything, and stays away until
+    /// [`super::Faulty::crash`]. Unlike after a failed sync, all unsynced changes may still
+    /// survive.
     PowerLoss,
 }
 
@@ -108,7 +109,7 @@ impl Fault {
 
 type Predicate = Box<dyn Fn(Operation, &str) -> bool + Send + Sync>;
 
-/// The faults that are planned, and the calls so far.
+/// The planned faults, and the calls so far.
 #[derive(Default)]
 pub(super) struct Plan {
     calls: u64,

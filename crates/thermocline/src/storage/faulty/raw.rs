@@ -1,4 +1,4 @@
-//! A test's own hand on the platter: past the cache, the faults and the locks.
+//! Direct access to the platter for tests: past the cache, the faults and the locks.
 
 use std::path::Path;
 
@@ -42,8 +42,8 @@ impl Faulty {
         Ok(content)
     }
 
-    /// Puts `content` into a file, which need not exist, nor its directory. Content and name
-    /// are durable at once; handles that are open see the new content.
+    /// Puts `content` into a file; neither the file nor its directory need exist. Content and name
+    /// are durable at once. Open handles see the new content.
     pub fn write_raw(&self, dir: &Path, name: &str, content: &[u8]) {
         let inode = Inode::durable(content.to_vec());
         let mut state = self.state.lock();
@@ -55,7 +55,7 @@ impl Faulty {
         }
     }
 
-    /// Cuts a file to `len` bytes, or fills it up with zeros, in the cache and on the platter.
+    /// Cuts a file to `len` bytes, or extends it with zeros, in the cache and on the platter.
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is no such file.
@@ -80,7 +80,7 @@ impl Faulty {
             .collect()
     }
 
-    /// Changes a file's content, after which it is on the platter as it is.
+    /// Changes a file's content; the result is on the platter at once.
     fn edit(
         &self,
         dir: &Path,

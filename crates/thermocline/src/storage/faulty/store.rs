@@ -1,4 +1,4 @@
-//! The stores of a faulty disk. Every call is counted and may be hit.
+//! The stores of a faulty disk. Every call is counted and may be made to fail.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::storage::{FileInfo, LogFile, LogStore, StoreLock, TableFile, TableStore, TableWriter};
 use crate::sync::{Arc, Mutex, MutexGuard};
 
-/// Which of a directory's two stores.
+/// One of a directory's two stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Log,
@@ -305,7 +305,8 @@ mod tests {
         assert!(disk.list_raw(dir()).is_empty());
     }
 
-    /// The behaviour behind I9: trying a failed sync again reports success and saves nothing.
+    /// The behaviour behind I9: a sync that is tried again after a failure reports success and
+    /// saves nothing.
     #[test]
     fn a_sync_after_a_failed_one_does_not_bring_the_bytes_back() {
         let disk = Faulty::new(1);

@@ -6,8 +6,8 @@ use crate::clock::Clock;
 use crate::storage::operation::operations;
 use crate::sync::{Arc, Mutex};
 
-/// Work that an idle device may do at once afterwards. A sleeping thread wakes up some 50 µs
-/// late; without this the lost time would hold the device below its rate.
+/// Work that a device may do at once after it was idle. A sleeping thread wakes up some 50 µs late;
+/// without this, the lost time would hold the device below its rate.
 pub(super) const BURST: Duration = Duration::from_millis(10);
 
 /// What a device can do. Zero means no limit.
@@ -34,7 +34,7 @@ pub(super) struct Device {
     clock: Arc<dyn Clock>,
 }
 
-/// A token bucket, kept as the time until which the device is busy.
+/// A token bucket, stored as the time until which the device is busy.
 #[derive(Debug, Default)]
 struct Bucket {
     iops: u64,
@@ -54,7 +54,7 @@ impl Device {
         device
     }
 
-    /// Forgets what is queued, and is held to `limits` from now on.
+    /// Forgets what is queued, and applies `limits` from now on.
     pub(super) fn set_limits(&self, limits: Limits) {
         let now = self.clock.now();
         let bucket = |iops, bandwidth| Bucket {
@@ -67,23 +67,23 @@ impl Device {
         *self.latency.lock() = limits.latency;
     }
 
-    /// Waits as long as reading `bytes` takes.
+    /// Waits for as long as it takes to read `bytes`.
     pub(super) fn read(&self, bytes: u64) {
         self.wait(&self.reads, bytes);
     }
 
-    /// Waits as long as writing `bytes` takes.
+    /// Waits for as long as it takes to write `bytes`.
     pub(super) fn write(&self, bytes: u64) {
         self.wait(&self.writes, bytes);
     }
 
-    /// Begins to write `bytes`; returns when the device will have written them.
+    /// Begins to write `bytes`; returns the time at which the device will have written them.
     pub(super) fn begin_write(&self, bytes: u64) -> Duration {
         self.begin(&self.writes, bytes)
     }
 
-    /// Waits for what the device will have done at `answered`. The sleep is outside of the lock, so
-    /// that operations of other threads queue behind this one and overlap in the latency.
+    /// Waits until `answered`, when the device will be done. The sleep is outside the lock, so that
+    /// operations of other threads queue behind this one and overlap in the latency.
     pub(super) fn wait_until(&self, answered: Duration) {
         let now = self.clock.now();
         if answered > now {
@@ -96,7 +96,7 @@ impl Device {
         self.wait_until(self.begin(bucket, bytes));
     }
 
-    /// When the device will have moved `bytes`.
+    /// The time at which the device will have moved `bytes`.
     fn begin(&self, bucket: &Mutex<Bucket>, bytes: u64) -> Duration {
         let operations = operations(bytes);
         let now = self.clock.now();
@@ -106,7 +106,7 @@ impl Device {
 }
 
 impl Bucket {
-    /// Device time that `operations` moving `bytes` take: what is scarcer decides.
+    /// Device time for `operations` that move `bytes`: the scarcer of the two decides.
     fn cost(&self, operations: u64, bytes: u64) -> Duration {
         let share = |amount: u64, per_second: u64| match per_second {
             0 => 0,
@@ -116,7 +116,7 @@ impl Bucket {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Takes the next free time of the device; returns when it will be through.
+    /// Takes the next free time of the device; returns the time at which the device will be done.
     fn reserve(&mut self, now: Duration, operations: u64, bytes: u64) -> Duration {
         let start = self.busy_until.max(now.saturating_sub(BURST));
         self.busy_until = start.saturating_add(self.cost(operations, bytes));

@@ -13,10 +13,10 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::sync::Arc;
 
-/// A medium slowed down to given limits, which all stores made from it share.
+/// A medium slowed down to given limits. All stores made from it share the limits.
 ///
-/// Reads and writes have a bucket each. Table and log writes are gathered to operations of
-/// 512 KiB as the disk does; a sync writes what is left. Whoever writes a table goes on while one
+/// Reads and writes have a bucket each. Table and log writes are gathered into operations of 512
+/// KiB, as on the disk; a sync writes what is left. The writer of a table goes on while one
 /// operation is under way. Listing, renaming, removing and linking are free.
 ///
 /// ```
@@ -37,7 +37,7 @@ pub struct Throttled {
 }
 
 impl Throttled {
-    /// Slows `inner` down to `limits`, by the time of `clock`.
+    /// Slows `inner` down to `limits`; `clock` tells the time.
     pub fn new(inner: Arc<dyn Medium>, limits: Limits, clock: Arc<dyn Clock>) -> Self {
         Self {
             inner,
@@ -45,7 +45,7 @@ impl Throttled {
         }
     }
 
-    /// Slows down to `limits` from now on, in all stores made from this medium.
+    /// Applies `limits` from now on, to all stores made from this medium.
     pub fn set_limits(&self, limits: Limits) {
         self.device.set_limits(limits);
     }
@@ -172,8 +172,8 @@ mod tests {
         }
     }
 
-    /// A merge slept through each operation of its output, which the disk writes while the merge
-    /// goes on: compactions to an emulated disk took the time of their merging and that of their
+    /// A merge slept through each operation of its output, although a disk writes while the merge
+    /// goes on. On an emulated disk, a compaction took the time of its merging and that of its
     /// writes, one after the other.
     #[test]
     fn a_table_is_written_behind_whoever_appends() {
@@ -189,7 +189,7 @@ mod tests {
         bench.clock.advance(each);
         assert_eq!(append(), Duration::ZERO);
         assert_eq!(append(), each, "one at a time");
-        // The one under way, and that of the sync.
+        // The operation under way, and that of the sync.
         assert_eq!(bench.time(|| writer.finish().unwrap()), 2 * each);
     }
 
@@ -262,7 +262,7 @@ mod tests {
                 bench.clock.advance(Duration::from_micros(50));
             }
         });
-        // The last wake-up is nobody's to make up for.
+        // The last wake-up is late, and no later read makes up for it.
         let at_most = Duration::from_millis(100) + Duration::from_micros(50);
         assert!(elapsed <= at_most, "{elapsed:?}");
     }

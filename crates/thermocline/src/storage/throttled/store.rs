@@ -1,4 +1,4 @@
-//! The stores of a throttled medium: each call waits its turn, then goes to the one below.
+//! The stores of a throttled medium: each call waits for its turn, then goes to the store below.
 
 use std::path::Path;
 use std::time::Duration;
@@ -36,8 +36,8 @@ struct ThrottledWriter {
     inner: Box<dyn TableWriter>,
     device: Arc<Device>,
     gathered: Gathered,
-    /// When the device will have done the operation under way. There is one, while the next is
-    /// gathered, as on the disk.
+    /// When the device will have done the operation under way. As on the disk, one operation is
+    /// under way while the next is gathered.
     behind: Duration,
 }
 
@@ -212,7 +212,7 @@ impl TableFile for ThrottledTable {
     }
 
     fn read(&self, offset: u64, len: usize) -> Result<IoBuf> {
-        // A refused range costs nothing; what was read is charged as the device moved it.
+        // A refused range costs nothing. A read is charged for what the device moved.
         let bytes = self.inner.read(offset, len)?;
         self.device.read(bytes.device_bytes());
         Ok(bytes)

@@ -127,22 +127,22 @@ fn where_no_link_can_be_a_copy_is_made() {
     assert_eq!(fs::read(&to).unwrap(), b"other", "an existing file is kept");
 }
 
-/// Nothing told whether a copy is synced before it has its name, nor that it is final when that
-/// fails (I4, I9).
+/// No test told whether a copy is synced before it gets its name, and whether a failure to do so is
+/// final (I4, I9).
 #[test]
 fn a_copy_that_cannot_be_synced_is_an_error_for_good() {
     let home = tempfile::tempdir().unwrap();
     let (from, to) = (home.path().join("from"), home.path().join("to"));
     fs::write(&from, b"content").unwrap();
-    // What is copied goes to a device that has nothing to sync.
+    // The copy goes to a device that has nothing to sync.
     std::os::unix::fs::symlink("/dev/null", temporary(&to)).unwrap();
     let failed = copy_durably(&from, &to);
     assert!(matches!(failed, Err(Error::Poisoned { .. })), "{failed:?}");
     assert!(!to.exists());
 }
 
-/// A process that was killed while it copied left half a copy under the name of the whole: the next
-/// repair took it for what it had set aside, and removed the original.
+/// A process that was killed while it copied left half a copy under the final name. The next repair
+/// took that half for the copy that it had set aside, and removed the original.
 #[test]
 fn a_copy_has_its_name_when_it_is_whole() {
     let home = tempfile::tempdir().unwrap();
@@ -151,7 +151,7 @@ fn a_copy_has_its_name_when_it_is_whole() {
     if !made.is_ok_and(|made| made.success()) {
         return;
     }
-    // More than a pipe holds: once it is written, some of it has been copied.
+    // More than a pipe holds: once all of it is in the pipe, some of it has been copied.
     let half = pattern(1 << 20);
     let copied = std::thread::scope(|scope| {
         let copying = scope.spawn(|| copy_durably(&from, &to));
@@ -166,7 +166,7 @@ fn a_copy_has_its_name_when_it_is_whole() {
     });
     assert!(copied == [&half[..], &half[..]].concat());
     fs::remove_file(&to).unwrap();
-    // What is left of a copy that was cut short is in nobody's way.
+    // What is left of an interrupted copy does not hinder the next one.
     fs::write(from.with_extension("whole"), b"whole").unwrap();
     fs::write(temporary(&to), b"ha").unwrap();
     copy_durably(&from.with_extension("whole"), &to).unwrap();
@@ -176,7 +176,7 @@ fn a_copy_has_its_name_when_it_is_whole() {
 
 #[test]
 fn tables_are_linked_across_filesystems_by_copy() {
-    // Memory filesystem against disk: two devices, and one without direct I/O.
+    // A memory filesystem and a disk: two devices, one of them without direct I/O.
     let Ok(other) = tempfile::tempdir_in("/dev/shm") else {
         return;
     };
@@ -190,7 +190,7 @@ fn tables_are_linked_across_filesystems_by_copy() {
     assert_eq!(linked.read(0, 5000).unwrap()[..], pattern(5000)[..]);
 }
 
-/// A store whose tables have `most` files open.
+/// A store whose tables have at most `most` files open.
 fn bounded(home: &Path, most: u64) -> DiskTableStore {
     DiskTableStore {
         directory: Arc::new(Directory::open(home, true).unwrap()),
@@ -199,8 +199,8 @@ fn bounded(home: &Path, most: u64) -> DiskTableStore {
     }
 }
 
-/// Each table had its file open for as long as the table was in use: a store of a thousand of them
-/// was more than Linux lets a process have open, unless it is told otherwise, and its writes ended.
+/// Each table kept its file open for as long as the table was in use. A store of a thousand tables
+/// needed more open files than Linux allows a process by default, and its writes stopped.
 #[test]
 fn many_tables_are_read_with_few_files_open() {
     const TABLES: usize = 100;
@@ -232,8 +232,8 @@ fn many_tables_are_read_with_few_files_open() {
     assert_eq!(store.open.len(), 0, "of tables that nobody has any more");
 }
 
-/// By name it is found again what was closed for others. A store that was closed, and still has
-/// readers, may have lost its directory to another by then.
+/// A file that was closed to make room for others is found again by its name. A store that was
+/// closed but still has readers may have lost its directory to another store by then.
 #[test]
 fn a_file_that_has_the_name_of_another_is_not_read() {
     let home = tempfile::tempdir().unwrap();
