@@ -5,21 +5,21 @@ use bytes::{Buf, Bytes};
 use super::block_builder::common_prefix;
 use super::stored::{Damage, Decoded};
 
-/// The entry's separator carries a trailer; without it the separator sorts after every
-/// version of its user key.
+/// The entry's separator has a trailer. Without one, the separator sorts after every version of its
+/// user key.
 pub(super) const FLAG_TRAILER: u8 = 0x1;
 
-/// The entry's value ends with the weight of the block and of those before it.
+/// The entry's value ends with the weights of the block and of the blocks before it.
 pub(super) const FLAG_WEIGHT: u8 = 0x2;
 
 const CUT_SHORT: Damage = Damage("a block's entry is cut short");
 
-/// A block of records, or of index entries when `INDEX`. The payload is trusted no further
-/// than its checksum goes: every offset in it is checked when it is used.
+/// A block of records, or of index entries when `INDEX`. A matching checksum does not make the
+/// payload trusted: every offset in it is checked when it is used.
 #[derive(Debug, Clone)]
 pub(super) struct Block<const INDEX: bool> {
     payload: Bytes,
-    /// Where the entries end and the restart offsets begin.
+    /// Where the entries end; the restart offsets begin there.
     entries_end: usize,
     restarts: usize,
 }
@@ -27,11 +27,11 @@ pub(super) struct Block<const INDEX: bool> {
 /// One entry, as offsets into the payload.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
-    /// Bytes that its key shares with the key before.
+    /// Bytes that its key shares with the key before it.
     pub(super) shared: usize,
     suffix: usize,
     suffix_end: usize,
-    /// The record's trailer, or the separator's; 0, which sorts last, where it has none.
+    /// The trailer of the record or separator; 0, which sorts last, if the separator has none.
     pub(super) trailer: u64,
     value: usize,
     /// Where its value ends and the next entry begins.
@@ -62,12 +62,12 @@ impl<const INDEX: bool> Block<INDEX> {
         })
     }
 
-    /// Bytes of it in memory.
+    /// Bytes of the block in memory.
     pub(super) fn len(&self) -> usize {
         self.payload.len()
     }
 
-    /// Frees its memory; what is asked of its entries from then on is damage.
+    /// Frees the block's memory. Any later use of its entries counts as damage.
     pub(super) fn let_go(&mut self) {
         self.payload = Bytes::new();
     }
@@ -158,8 +158,8 @@ impl<const INDEX: bool> Block<INDEX> {
         payload
     }
 
-    /// The last restart point whose key sorts before the target, or the first of all: what
-    /// is sought is not before it.
+    /// The last restart point whose key sorts before the target, or the first of all. The entry
+    /// sought does not lie before it.
     #[inline]
     pub(super) fn restart_before(&self, key: &[u8], trailer: u64) -> Decoded<usize> {
         let (mut low, mut high) = (0, self.restarts);
@@ -185,16 +185,16 @@ impl<const INDEX: bool> Block<INDEX> {
 
     /// The first entry at or after the target, and whether it has the same user key.
     ///
-    /// Keys are compared piece by piece and never put together: `matched` is how much of
-    /// the target the key before agreed with, and that key sorted before it.
+    /// Keys are compared piece by piece and never assembled. `matched` is the length of the prefix
+    /// that the target shares with the previous key, and the previous key sorts before the target.
     #[inline]
     pub(super) fn find(&self, key: &[u8], trailer: u64) -> Decoded<Option<(Entry, bool)>> {
         let mut at = self.restart(self.restart_before(key, trailer)?)?;
         let mut matched = 0;
         while at < self.entries_end {
             let entry = self.entry(at)?;
-            // One that shares more than `matched` has the byte that made its predecessor
-            // sort before the target, and so does itself.
+            // An entry that shares more than `matched` bytes with its predecessor also has the byte
+            // that made the predecessor sort before the target. So it sorts before the target, too.
             if entry.shared <= matched {
                 let suffix = self.suffix(&entry);
                 let wanted = key.get(entry.shared..).unwrap_or_default();
@@ -212,8 +212,8 @@ impl<const INDEX: bool> Block<INDEX> {
     }
 }
 
-/// A varint length. Five bytes are the most that a length within a block can take, so sums of
-/// lengths cannot overflow.
+/// A varint length. A length within a block takes at most five bytes, so sums of lengths cannot
+/// overflow.
 #[inline(always)]
 fn length(bytes: &[u8], at: &mut usize) -> Decoded<usize> {
     let first = *bytes.get(*at).ok_or(CUT_SHORT)?;

@@ -3,18 +3,19 @@
 use super::stored::{ENVELOPE_LEN, LARGE_BLOCK};
 use crate::coding::put_varint;
 
-/// More bytes than the lengths, the trailer and the number of restarts take that go with an entry.
+/// An upper bound of what goes with an entry besides key and value: its lengths, its trailer, and
+/// the number of restarts.
 const MOST_BESIDE: usize = 64;
 
-/// Payload after which a restart is due: with large values every record gets one, and a
-/// lookup is a binary search to the record.
+/// Payload bytes after which a restart is due. With large values, every record gets one, and a
+/// lookup is a binary search down to the record.
 const RESTART_BYTES: usize = 1 << 10;
 
 /// Restart interval of data blocks, in entries.
 pub(super) const DATA_INTERVAL: usize = 16;
 
-/// Restart interval of index blocks: they are searched far more often than they are
-/// stored, and their entries are short.
+/// Restart interval of index blocks, in entries. It is small because index blocks are searched far
+/// more often than they are stored, and their entries are short.
 pub(super) const INDEX_INTERVAL: usize = 4;
 
 /// A block under construction. Keys come in ascending order.
@@ -52,7 +53,8 @@ impl BlockBuilder {
     /// Appends an entry; index entries have no `trailer` of their own.
     pub(super) fn add(&mut self, key: &[u8], trailer: Option<u64>, value: &[u8]) {
         if value.len() >= LARGE_BLOCK {
-            // What comes behind it takes no more, and memory that grows is doubled.
+            // What follows the value fits in this much. If the memory had to grow, it would be
+            // doubled.
             let beside = 4 * self.restarts.len() + MOST_BESIDE + ENVELOPE_LEN;
             self.payload.reserve_exact(value.len() + key.len() + beside);
         }
@@ -60,8 +62,8 @@ impl BlockBuilder {
         self.payload.extend_from_slice(value);
     }
 
-    /// As [`BlockBuilder::add`], without the value, whose `len` bytes come behind the payload that
-    /// there is then. Gives that one's length.
+    /// As [`BlockBuilder::add`], but without the value: its `len` bytes belong after the payload as
+    /// it is then. Returns the length of that payload.
     pub(super) fn add_head(&mut self, key: &[u8], trailer: Option<u64>, len: usize) -> usize {
         let restart_due = match self.restarts.last() {
             None => true,
@@ -92,7 +94,7 @@ impl BlockBuilder {
         self.payload.len()
     }
 
-    /// The finished payload; [`BlockBuilder::reset`] begins the next block.
+    /// The finished payload. [`BlockBuilder::reset`] begins the next block.
     pub(super) fn finish(&mut self) -> &mut Vec<u8> {
         for restart in &self.restarts {
             self.payload.extend_from_slice(&restart.to_le_bytes());

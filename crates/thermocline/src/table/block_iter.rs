@@ -5,12 +5,12 @@ use bytes::Bytes;
 use super::block::{Block, Entry};
 use super::stored::{Damage, Decoded};
 
-/// A position in a block, with the key there put together.
+/// A position in a block, and the assembled key at that position.
 #[derive(Debug, Clone)]
 pub(super) struct BlockIter<const INDEX: bool> {
     block: Block<INDEX>,
     key: Vec<u8>,
-    /// Where the current entry begins, and the entry; nothing when off either end.
+    /// Offset of the current entry, and the entry; `None` when off either end.
     current: Option<(usize, Entry)>,
 }
 
@@ -23,7 +23,7 @@ impl<const INDEX: bool> BlockIter<INDEX> {
         }
     }
 
-    /// Goes on with another block, keeping the key's buffer; stands nowhere yet.
+    /// Goes on with another block and keeps the key's buffer. The cursor stands on no entry yet.
     pub(super) fn replace(&mut self, block: Block<INDEX>) {
         self.block = block;
         self.current = None;
@@ -39,7 +39,7 @@ impl<const INDEX: bool> BlockIter<INDEX> {
         &self.key
     }
 
-    /// The trailer; 0 when the cursor stands nowhere.
+    /// The trailer; 0 when the cursor stands on no entry.
     #[inline]
     pub(super) fn trailer(&self) -> u64 {
         self.current.as_ref().map_or(0, |(_, entry)| entry.trailer)
@@ -60,31 +60,31 @@ impl<const INDEX: bool> BlockIter<INDEX> {
         }
     }
 
-    /// Bytes of its block in memory.
+    /// Bytes of the block in memory.
     pub(super) fn block_len(&self) -> usize {
         self.block.len()
     }
 
-    /// How long the value is, in memory or not.
+    /// How long the value is, whether it is in memory or not.
     pub(super) fn value_len(&self) -> usize {
         self.current
             .as_ref()
             .map_or(0, |(_, entry)| entry.value_len())
     }
 
-    /// Whether no entry comes behind the current one.
+    /// Whether the current entry is the last one of the block.
     pub(super) fn is_last(&self) -> bool {
         let ends_at = |(_, entry): &(usize, Entry)| entry.end >= self.block.entries_end();
         self.current.as_ref().is_some_and(ends_at)
     }
 
-    /// Lets go of the block's memory. Until [`BlockIter::put_back`] there is no value; the key
-    /// stays, and from the block's last entry the cursor can move on.
+    /// Frees the block's memory. Until [`BlockIter::put_back`] there is no value. The key stays,
+    /// and from the block's last entry the cursor can move on.
     pub(super) fn let_go(&mut self) {
         self.block.let_go();
     }
 
-    /// Has the same block again, at the same place.
+    /// Puts the same block back, at the same position.
     pub(super) fn put_back(&mut self, block: Block<INDEX>) {
         self.block = block;
     }
@@ -124,7 +124,7 @@ impl<const INDEX: bool> BlockIter<INDEX> {
         let Some((here, _)) = self.current else {
             return Ok(());
         };
-        // The last restart point in front of here; entries are only read forward.
+        // Find the last restart point before this entry, since entries can only be read forward.
         let (mut low, mut high) = (0, self.block.restarts());
         while low < high {
             let middle = low.midpoint(high);

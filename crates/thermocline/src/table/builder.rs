@@ -25,8 +25,8 @@ use crate::tier::{CountedWriter, Tier};
 const PARTITION_KEYS: usize = 4096;
 const PARTITION_INDEX_BYTES: usize = 32 << 10;
 
-/// Whose table it is. A repair relies on it, so that it does not bring back what a compaction
-/// had already consumed.
+/// Whose table it is. A repair needs this, so that it does not bring back records that a compaction
+/// has already consumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TableIdentity {
     pub(crate) database: u128,
@@ -37,9 +37,10 @@ pub(crate) struct TableIdentity {
     pub(crate) epoch: u64,
     /// The tables whose records it took over.
     pub(crate) replaces: Vec<FileId>,
-    /// Tables that had been replaced before it was written, and whose files were still there.
+    /// Tables that had been replaced before this one was written, and whose files still existed
+    /// then.
     pub(crate) gone: Vec<FileId>,
-    /// Name of the keyspace, so that a repair can bring it back; empty where it has none.
+    /// Name of the keyspace, so that a repair can restore it; empty if the keyspace has none.
     pub(crate) keyspace_name: Bytes,
 }
 
@@ -64,34 +65,35 @@ pub(crate) struct TableBuilder {
     block: BlockBuilder,
     last_key: Vec<u8>,
     last_trailer: u64,
-    /// A written block that waits for the key that its separator ends before.
+    /// The last block written. It is indexed once the next key is known, which its separator must
+    /// sort before.
     unindexed: Option<(BlockHandle, BlockWeight)>,
-    /// Of the current block, and of those before.
+    /// Weight of the current block, and of the blocks before it.
     block_weight: BlockWeight,
     index: BlockBuilder,
     index_value: Vec<u8>,
     hashes: Vec<u64>,
     partition_keys: usize,
     partitions: Vec<Partition>,
-    /// Bytes that the cut partitions will take, with their entries in the top-level index.
+    /// Bytes that the finished partitions will take, with their entries in the top-level index.
     partition_bytes: usize,
-    /// Over the checksums of data blocks.
+    /// Checksum over the checksums of the data blocks so far.
     data_checksum: u64,
     sampler: Sampler,
     properties: TableProperties,
     tier: Arc<Tier>,
-    /// Counts the current block and what it is compressed into, where a value makes them large.
+    /// Counts the current block and its compressed form, when a value makes them large.
     held: [Option<HeldBuffer>; 2],
 }
 
 impl TableBuilder {
-    /// What no store writes.
+    /// Overrides the highest sequence number, with one that no store writes.
     #[cfg(test)]
     pub(crate) fn craft_max_seq(&mut self, seq: u64) {
         self.properties.max_seq = seq;
     }
 
-    /// Has its properties say that all records together weigh `weight`.
+    /// Makes the properties say that all records together weigh `weight`.
     #[cfg(test)]
     pub(crate) fn craft_weight(&mut self, weight: u64) {
         self.properties.weight = Some(weight);
@@ -137,8 +139,8 @@ impl TableBuilder {
         })
     }
 
-    /// Makes it a weighed table: its index tells how much records weigh, and its filters hold
-    /// only those that weigh something, and marks. Such a table is for scans and for
+    /// Makes this a weighed table. Its index tells how much records weigh, and its filters hold
+    /// only marks and the records that weigh something. Such a table is for scans and for
     /// [`super::Table::may_contain`], not for point lookups.
     #[must_use]
     pub(crate) fn weighed(mut self) -> Self {
@@ -146,20 +148,19 @@ impl TableBuilder {
         self
     }
 
-    /// Appends a record; in a weighed table, one without weight. Keys come in ascending order;
-    /// one equal to the last is dropped, since the same record may reach a merge on two
-    /// ways (I1).
+    /// Appends a record; in a weighed table, one without weight. Keys come in ascending order. A
+    /// key equal to the last one is dropped, since the same record may reach a merge by two ways
+    /// (I1).
     ///
     /// # Errors
-    /// [`Error::TooLarge`]; [`Error::Corruption`] when the key is below the last one, which a
-    /// damaged input may cause; I/O errors of the tier, after which the builder is to be
-    /// dropped.
+    /// [`Error::TooLarge`]; [`Error::Corruption`] when the key is below the last one, which damaged
+    /// input may cause; I/O errors of the tier. After an I/O error, the builder must be dropped.
     pub(crate) fn add(&mut self, key: InternalKey<'_>, value: &[u8]) -> Result<()> {
         self.add_weighing(key, value, 0)
     }
 
-    /// As [`TableBuilder::add`], with the weight that the record has in a weighed table. Every
-    /// record there has a user key of its own.
+    /// As [`TableBuilder::add`], with the record's weight in a weighed table. There, every record
+    /// has a user key of its own.
     ///
     /// # Errors
     /// As [`TableBuilder::add`].
@@ -193,7 +194,8 @@ impl TableBuilder {
         }
         self.index_block(Some(key.user_key));
         if value.len() >= LARGE_BLOCK && !self.block.is_empty() {
-            // By itself, so that who reads what comes before it has not to read it, too.
+            // A large value gets a block of its own, so that readers of the records before it need
+            // not read it.
             self.write_block()?;
             self.index_block(Some(key.user_key));
         }
@@ -238,15 +240,15 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// Marks the record that was added last, one without weight in a weighed table:
-    /// [`super::Table::may_be_marked`] tells. A mark is one more entry of the filter, by a hash of
-    /// its own.
+    /// Marks the record that was added last, which must be one without weight in a weighed table.
+    /// [`super::Table::may_be_marked`] finds marks. A mark is one more entry of the filter, with a
+    /// hash of its own.
     pub(crate) fn mark_last(&mut self) {
-        // The next record, or the end, cuts the partition that the last one is in.
+        // The last record's partition is still open: the next record, or the end, cuts it.
         self.hashes.push(filter::mark(&self.last_key));
     }
 
-    /// Ends the block that is begun, if one is: the sum of what weighs up to here is exact.
+    /// Ends the current block, if there is one. The sum of the weights up to here is then exact.
     ///
     /// # Errors
     /// I/O errors of the tier.
@@ -258,7 +260,7 @@ impl TableBuilder {
     }
 
     /// Bytes so far: what is written, the current block, and the index and filters, which are
-    /// written last. Of long keys the index is longer than the records.
+    /// written last. With long keys, the index is longer than the records.
     pub(crate) fn estimated_len(&self) -> u64 {
         let begun = [&self.block, &self.index].map(|block| match block.is_empty() {
             true => 0,
@@ -276,9 +278,8 @@ impl TableBuilder {
     /// Writes what is left; the table and its name are durable on return (I4).
     ///
     /// # Errors
-    /// [`Error::Corruption`] when no record was added: a table without a range cannot be
-    /// named in the manifest. [`Error::TooLarge`] when the top-level index has 4 GiB. I/O errors of
-    /// the tier.
+    /// [`Error::Corruption`] when no record was added: the manifest cannot name a table without a
+    /// range. [`Error::TooLarge`] when the top-level index reaches 4 GiB. I/O errors of the tier.
     pub(crate) fn finish(mut self) -> Result<TableMeta> {
         if self.properties.entries == 0 {
             let what = "a table without records was to be finished";
@@ -363,8 +364,8 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// Writes a block of one record as it is, without a copy of its value, for which there may be
-    /// no memory (I8).
+    /// Writes a block of one record uncompressed, without copying the value: there may be no memory
+    /// for a copy (I8).
     fn write_alone(&mut self, key: &[u8], trailer: u64, value: &[u8]) -> Result<()> {
         let head = self.block.add_head(key, Some(trailer), value.len());
         let (head, behind) = self.block.finish().split_at(head);
@@ -378,7 +379,8 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// A block of `len` bytes was written, with which the checksum of all is `sum`.
+    /// Notes that a block of `len` bytes was written. `sum` is the checksum of all data blocks
+    /// including it.
     fn block_written(&mut self, len: usize, sum: u64) {
         let handle = BlockHandle {
             offset: self.offset,
@@ -399,7 +401,7 @@ impl TableBuilder {
 
     fn write_sealed(&mut self, payload: &[u8]) -> Result<BlockHandle> {
         let stored = self.sealer.seal(payload, self.offset);
-        // The top-level index alone can be that long, and its restart points would not reach
+        // Only the top-level index can be that long, and its restart points could not reach
         // further.
         let len = u32::try_from(stored.len()).map_err(|_| Error::TooLarge {
             what: "top-level index of a table",
@@ -415,8 +417,8 @@ impl TableBuilder {
         Ok(handle)
     }
 
-    /// Indexes the block written last, now that `next`, the key after it, is known; cuts the
-    /// partition where it is full or the table ends.
+    /// Indexes the block that was written last, now that the key after it, `next`, is known. Cuts
+    /// the partition if it is full or the table ends.
     fn index_block(&mut self, next: Option<&[u8]>) {
         let Some((block, weight)) = self.unindexed.take() else {
             return;

@@ -16,7 +16,7 @@ use crate::storage::IoBuf;
 /// Bytes read in one I/O.
 const READ_LEN: u64 = 1 << 20;
 
-/// What a verification saw; damage is its error.
+/// What a verification saw. Damage is reported as an error instead.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TableCheck {
     pub(crate) entries: u64,
@@ -31,7 +31,7 @@ pub(crate) struct TableCheck {
 struct Checker<'a> {
     table: &'a Table,
     check: TableCheck,
-    /// Bytes read, and where they begin.
+    /// Bytes read from the file, and their offset.
     window: Option<(u64, IoBuf)>,
     /// Where the next block must begin: blocks are packed back to back.
     offset: u64,
@@ -40,19 +40,19 @@ struct Checker<'a> {
     max_seq: SeqNo,
     raw_key_bytes: u64,
     raw_value_bytes: u64,
-    /// What the index says that the blocks so far weigh, in a weighed table.
+    /// In a weighed table: the weight of the blocks so far, as the index gives it.
     weight: u64,
-    /// Over the checksums of the blocks so far.
+    /// Checksum over the checksums of the blocks so far.
     data_checksum: u64,
 }
 
 impl Table {
-    /// Partitions of its index.
+    /// Number of partitions of its index.
     pub(crate) fn partitions(&self) -> usize {
         self.top.len()
     }
 
-    /// Data blocks that the index names.
+    /// Number of data blocks that the index names.
     ///
     /// # Errors
     /// [`Error::Corruption`]; I/O errors of the tier.
@@ -72,11 +72,11 @@ impl Table {
         Ok(blocks)
     }
 
-    /// Reads every byte of the table and checks checksums, order, separators, filters, and the
-    /// counts and ranges of properties and manifest. Passes every cache by.
+    /// Reads every byte of the table, and checks checksums, order, separators, filters, and the
+    /// counts and ranges of properties and manifest. Bypasses every cache.
     ///
     /// # Errors
-    /// [`Error::Corruption`] at the first thing that does not hold; I/O errors of the tier.
+    /// [`Error::Corruption`] at the first check that fails; I/O errors of the tier.
     pub(crate) fn verify(&self) -> Result<TableCheck> {
         let purpose = Purpose::Maintenance;
         let database = self.properties.identity.database;
@@ -139,8 +139,8 @@ impl Checker<'_> {
             self.offset = handle.end();
             self.table.at(at, index.next())?;
         }
-        // The top-level index must lead to this partition for its last record, and past it
-        // for the next one.
+        // For this partition's last record, the top-level index must lead to this partition; for
+        // the next record, past it.
         let found = |(key, trailer): &(Vec<u8>, u64)| self.table.top.find(key, *trailer);
         if self.last.as_ref().and_then(found) != Some(number) {
             return Err(self.damaged(at, "the top-level index leads past a partition"));
@@ -208,7 +208,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The payload of a block, from a window over the file.
+    /// The payload of a block, taken from a window over the file.
     fn read(&mut self, handle: BlockHandle) -> Result<bytes::Bytes> {
         let part = |window: &(u64, IoBuf)| {
             let from = usize::try_from(handle.offset.checked_sub(window.0)?).ok()?;

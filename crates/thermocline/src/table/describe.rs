@@ -1,4 +1,4 @@
-//! What a table's file says of itself, where no manifest says what it should be.
+//! What a table's file says about itself, for use without a manifest that says what it should be.
 
 use super::builder::TableIdentity;
 use super::footer::{FOOTER_LEN, Footer};
@@ -14,7 +14,7 @@ use crate::tier::{Tier, TierFile};
 /// A table by its own properties.
 #[derive(Debug, Clone)]
 pub(crate) struct SelfDescribed {
-    /// Its tier is the one that it was found on, its level the one that it was written for (I3).
+    /// The tier is the one that it was found on, the level the one that it was written for (I3).
     pub(crate) meta: TableMeta,
     pub(crate) identity: TableIdentity,
 }
@@ -23,8 +23,8 @@ impl SelfDescribed {
     /// Reads footer and properties of table `id` on `tier`.
     ///
     /// # Errors
-    /// [`Error::Corruption`] where they are damaged or another table's; [`Error::FormatVersion`];
-    /// I/O errors of the tier.
+    /// [`Error::Corruption`] when they are damaged or belong to another table;
+    /// [`Error::FormatVersion`]; I/O errors of the tier.
     pub(crate) fn read(tier: &Arc<Tier>, id: FileId) -> Result<Self> {
         let file = tier.open(&table_file_name(id))?;
         let (at, footer) = read_footer(&file)?;
@@ -64,8 +64,8 @@ impl SelfDescribed {
         })
     }
 
-    /// Whether the file of table `id` on `tier` is that of a table with another number: jobs give
-    /// none another name.
+    /// Whether the file named for table `id` on `tier` holds a table with another number. Jobs
+    /// never rename a table's file.
     ///
     /// # Errors
     /// [`Error::FormatVersion`]; I/O errors of the tier.
@@ -99,7 +99,8 @@ mod tests {
     use crate::testing::scene::{Scene, options};
     use crate::wal::log_store;
 
-    /// A store of one table and its manifest lost, and a crafted table beside it, of epoch `epoch`.
+    /// A store of one table that has lost its manifest, and beside that table a crafted one of
+    /// epoch `epoch`.
     fn with_crafted(epoch: u64, max_seq: u64) -> Arc<Memory> {
         let memory = Arc::new(Memory::new());
         let scene = Scene::on(memory.clone(), options());
@@ -133,8 +134,8 @@ mod tests {
         memory
     }
 
-    /// A repair took such numbers from properties, and put a manifest in force that no opening
-    /// accepted; so did each repair after it.
+    /// A repair took such numbers from properties and installed a manifest that no opening
+    /// accepted. So did each later repair.
     #[test]
     fn a_repair_relies_on_no_numbers_that_a_manifest_must_not_hold() {
         for (epoch, max_seq, is_crafted) in [

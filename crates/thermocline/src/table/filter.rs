@@ -1,8 +1,8 @@
 //! Filters: "is this user key in the partition" without reading a block.
 //!
-//! A binary fuse filter (the `xorf` crate): with 8-bit fingerprints 0.4 % false positives
-//! at about 9 bits a key, less than half the error of a 10-bit Bloom filter, with 16-bit ones
-//! 0.002 % at about 18; three memory accesses whatever the answer.
+//! A binary fuse filter (the `xorf` crate). With 8-bit fingerprints it has 0.4 % false positives at
+//! about 9 bits a key, less than half the error of a 10-bit Bloom filter. With 16-bit ones it has
+//! 0.002 % at about 18 bits. Every answer takes three memory accesses.
 
 use bytes::Bytes;
 use xorf::{
@@ -17,27 +17,27 @@ use crate::sync::Arc;
 
 const DESCRIPTOR_LEN: usize = BinaryFuse8::DESCRIPTOR_LEN;
 
-/// The seed of the hashes of marks; keys themselves have 0.
+/// The seed for the hashes of marks; the hashes of keys use 0.
 const MARKED: u64 = 1;
 
-/// What a filter knows of a user key.
+/// The hash by which a filter knows a user key.
 #[inline]
 pub(super) fn hash(user_key: &[u8]) -> u64 {
     xxh3_64(user_key)
 }
 
-/// What a filter knows of the user key of a marked record: never, but for chance, what it knows of
-/// a key that is there unmarked.
+/// The hash by which a filter knows a marked record's user key. Only by chance does it equal the
+/// hash of a key that is there unmarked.
 pub(super) fn mark(user_key: &[u8]) -> u64 {
     xxh3_64_with_seed(user_key, MARKED)
 }
 
-/// The payload of a filter over `hashes`, which it sorts and empties. `None` when there is
-/// nothing to filter, or no filter could be made; a reader takes that as "maybe".
+/// The payload of a filter over `hashes`; sorts and empties them. `None` when there is nothing to
+/// filter, or when no filter could be made: a reader takes that as "maybe".
 pub(super) fn build(hashes: &mut Vec<u64>, policy: FilterPolicy) -> Option<Vec<u8>> {
     hashes.sort_unstable();
     hashes.dedup();
-    // Each of the thousand tries to make one takes another seed.
+    // Making a filter takes up to a thousand tries, each with another seed.
     let payload = match policy {
         _ if hashes.is_empty() => None,
         FilterPolicy::None => None,
@@ -64,15 +64,15 @@ fn serialize(filter: BinaryFuse8) -> Vec<u8> {
 /// A filter in memory.
 #[derive(Debug, Clone)]
 pub(super) enum Filter {
-    /// On bytes that it borrows from a partition.
+    /// Reads bytes that are borrowed from a partition.
     Fuse8(Bytes),
-    /// In memory of its own: within a partition the fingerprints may lie at odd addresses.
+    /// Has memory of its own, because within a partition the fingerprints may lie at odd addresses.
     Fuse16(Arc<BinaryFuse16>),
 }
 
 impl Filter {
-    /// Checks the descriptor against the number of fingerprints, so that no hash can lead
-    /// outside of them. That number also tells one width of fingerprint from the other.
+    /// Checks the descriptor against the number of fingerprints, so that no hash can lead outside
+    /// them. The number also tells the two fingerprint widths apart.
     pub(super) fn new(payload: Bytes) -> Decoded<Self> {
         const WRONG: Damage = Damage("a filter's descriptor does not add up");
         let field = |at: usize| {
@@ -82,9 +82,9 @@ impl Filter {
         let (segment, mask, segments) =
             (|| Some((field(8)?, field(12)?, field(16)?)))().ok_or(WRONG)?;
         let (descriptor, prints) = payload.split_at_checked(DESCRIPTOR_LEN).ok_or(WRONG)?;
-        // A hash picks h0 < segments, then h1 and h2 one and two segments on, each moved
-        // within its segment by masked bits: below segments + 2 * segment if segments are
-        // aligned.
+        // A hash picks h0 < segments. h1 and h2 lie one and two segments further, each moved within
+        // its segment by masked bits. If segments are aligned, all are below segments + 2 *
+        // segment.
         let sound = segment.is_power_of_two()
             && mask == segment - 1
             && segments > 0

@@ -1,4 +1,4 @@
-//! The last bytes of a table: where its top-level index and properties lie.
+//! The last bytes of a table: they say where its top-level index and properties are.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::ids::FileId;
 /// Length in bytes, the same in every format version.
 pub(super) const FOOTER_LEN: usize = 64;
 
-/// The format that this build writes, and the newest it reads.
+/// The format that this build writes, and the newest that it reads.
 pub(super) const FORMAT_VERSION: u32 = 1;
 
 const MAGIC: &[u8; 8] = b"thermSST";
@@ -129,9 +129,9 @@ mod tests {
         }
     }
 
-    /// The longest block of records was the limit of the top-level index too. Some 1,100 long keys
-    /// with a long prefix in common have a longer one: their memtable became a table that could not
-    /// be opened, so it could not be flushed, then or ever.
+    /// The limit of the top-level index was the longest block of records. With some 1,100 long keys
+    /// that share a long prefix, the top-level index is longer. Their memtable became a table that
+    /// could not be opened, so the memtable could never be flushed.
     #[test]
     fn a_top_level_index_may_be_longer_than_any_other_block() {
         let long = (MAX_PAYLOAD_LEN + ENVELOPE_LEN + 1) as u32;

@@ -1,4 +1,4 @@
-//! Entry points for fuzzing: they must return, whatever the bytes.
+//! Entry points for fuzzing: they must return, whatever the bytes are.
 
 use bytes::Bytes;
 
@@ -9,10 +9,10 @@ use super::partitions::TopIndex;
 use super::properties::TableProperties;
 use super::stored::Decoded;
 
-/// Takes `bytes` for the payload of every kind of block, and reads all of it.
+/// Takes `bytes` for the payload of each kind of block, and reads all of it.
 pub(crate) fn fuzz_block(bytes: &[u8]) {
     let payload = Bytes::copy_from_slice(bytes);
-    // Damage is an answer; only a panic or an endless loop would not be.
+    // Damage is a valid answer; only a panic or an endless loop is not.
     let _ = read_all::<false>(payload.clone());
     let _ = read_all::<true>(payload.clone());
     let _ = TopIndex::new(payload.clone(), u64::MAX);
@@ -37,7 +37,7 @@ fn read_all<const INDEX: bool>(payload: Bytes) -> Decoded<()> {
         iter.next()?;
     }
     iter.seek_to_last()?;
-    // Restart points that overlap may send a damaged block round and round.
+    // In a damaged block, overlapping restart points may send the cursor round and round.
     let mut steps = 0;
     while iter.valid() && steps < 10_000 {
         iter.value_bytes();
@@ -84,8 +84,8 @@ mod tests {
         }
     }
 
-    /// The value of a top-level entry whose partition begins at `index`, and its filter at
-    /// `filter`, each of the least length.
+    /// The value of a top-level entry whose partition begins at `index` and has its filter at
+    /// `filter`; both are of the least length.
     fn top_level_value(index: u64, filter: u64) -> Vec<u8> {
         let mut value = vec![0];
         for offset in [index, filter] {
@@ -95,7 +95,7 @@ mod tests {
         value
     }
 
-    /// A top-level index of a key of `len` bytes, and of `more` entries with that same key.
+    /// A top-level index with a key of `len` bytes, and `more` further entries with the same key.
     fn repeated_key(len: usize, more: u64) -> Bytes {
         let mut payload = Vec::new();
         for number in 0..=more {
@@ -112,8 +112,8 @@ mod tests {
         Bytes::from(payload)
     }
 
-    /// A block of 1 MB could have 45,000 entries that share all of a key of 500,000 bytes: opening
-    /// its table took 22 GB. Checksums keep out what rots, not what is crafted.
+    /// A block of 1 MB could have 45,000 entries that all shared a key of 500,000 bytes: opening
+    /// its table took 22 GB. Checksums catch bit rot, but not crafted blocks.
     #[test]
     fn keys_of_a_top_level_index_are_in_proportion_to_its_block() {
         let refused = |payload| TopIndex::new(payload, u64::MAX).err();
@@ -122,7 +122,7 @@ mod tests {
         let long = Damage("a top-level entry's key is longer than any key");
         assert_eq!(refused(repeated_key(MAX_KEY_LEN + 1, 0)), Some(long));
         assert_eq!(refused(repeated_key(MAX_KEY_LEN, 0)), None);
-        // As it is written, keys may share nearly all of what they have.
+        // In blocks that the builder writes, keys may share nearly all of their bytes.
         for common in [0, 10, 500, 1_000, 60_000] {
             let mut builder = BlockBuilder::new(INDEX_INTERVAL);
             for number in 0..40u8 {
@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    /// Entries could all name one filter, which was then decoded for each of them: 50,000 times 50
+    /// All entries could name one filter, which was then decoded for each of them: 50,000 times 50
     /// MB.
     #[test]
     fn partitions_of_a_top_level_index_follow_each_other() {

@@ -1,28 +1,28 @@
-//! Index entries: a separator, and where the block before it lies.
+//! Index entries: a separator, and where the block before it is.
 
 use super::block::{FLAG_TRAILER, FLAG_WEIGHT};
 use super::stored::{BlockHandle, Damage, Decoded};
 use crate::coding::{Decoder, put_varint};
 
-/// Keys up to this length take less of an index than other overhead of their records that is
-/// counted.
+/// Keys up to this length take less index space than the other overhead that is counted for their
+/// records.
 const SHORT_KEY: usize = 256;
 
-/// Long keys of a table that is to be written: what they take beside their records.
+/// The long keys of a table to be written, and what they take besides their records.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LongKeys {
-    /// Bytes of all of them.
+    /// Bytes of all long keys together.
     pub(crate) sum: u64,
     pub(crate) longest: u64,
 }
 
 impl LongKeys {
-    /// Whether a key of `len` bytes counts.
+    /// Whether a key of `len` bytes counts as long.
     pub(crate) fn counts(len: usize) -> bool {
         len > SHORT_KEY
     }
 
-    /// Of keys of these lengths.
+    /// The long ones among keys of these lengths.
     pub(crate) fn of(lens: impl Iterator<Item = usize>) -> Self {
         let long = lens.filter(|len| Self::counts(*len)).map(|len| len as u64);
         long.fold(Self::default(), |keys, len| Self {
@@ -31,26 +31,27 @@ impl LongKeys {
         })
     }
 
-    /// Bytes beside the records, at most: a key as long as a block stands in both levels of the
-    /// index, the first and the last one in the properties, and nothing compresses these.
+    /// Most bytes that they take besides the records. A key as long as a block is in both levels of
+    /// the index, the first and the last key are in the properties, and neither of these is
+    /// compressed.
     pub(crate) fn beside_records(&self) -> u64 {
         2 * self.sum + 2 * self.longest
     }
 }
 
-/// What separates a block from the next: at or after its last record, before the next
-/// block's first.
+/// Separates a block from the next: it sorts at or after the block's last record and before the
+/// next block's first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Separator {
     pub(super) user_key: Vec<u8>,
-    /// Present only where two blocks share a user key; else the separator sorts after every
+    /// Present only where two blocks share a user key. Without it, the separator sorts after every
     /// version of its user key.
     pub(super) trailer: Option<u64>,
 }
 
 impl Separator {
-    /// The shortest separator of a block that ends with `last` from one that begins with
-    /// `next`; of the table's last block when there is no next.
+    /// The shortest separator between a block that ends with `last` and one that begins with
+    /// `next`. Without `next`, the block is the table's last.
     pub(super) fn between(last: &[u8], trailer: u64, next: Option<&[u8]>) -> Self {
         let Some(next) = next else {
             return Self::after(last);
@@ -61,8 +62,9 @@ impl Separator {
                 trailer: Some(trailer),
             };
         }
-        // The shortest key in [last, next): up to the first byte that differs, that byte
-        // one higher, if `next` is still larger; one byte more for each 0xff behind.
+        // The shortest key in [last, next): `last` up to the first byte that differs, with that
+        // byte one higher, if `next` is still larger. Each 0xff after that byte takes one byte
+        // more.
         let common = super::block_builder::common_prefix(last, next);
         for end in common..last.len() {
             let byte = last[end];
@@ -88,8 +90,8 @@ impl Separator {
         }
     }
 
-    /// Begins an index entry's value: flags, and the trailer if there is one. `weighed` says
-    /// that a [`BlockWeight`] will end it.
+    /// Begins an index entry's value with the flags, and the trailer if there is one. `weighed`
+    /// says that the value will end with a [`BlockWeight`].
     pub(super) fn put_value(&self, out: &mut Vec<u8>, weighed: bool) {
         out.clear();
         let weight = if weighed { FLAG_WEIGHT } else { 0 };
@@ -103,7 +105,7 @@ impl Separator {
     }
 }
 
-/// What the records of a data block weigh, and those of all blocks before it.
+/// The weight of a data block's records, and that of all blocks before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct BlockWeight {
     pub(super) before: u64,
@@ -116,7 +118,7 @@ impl BlockWeight {
         put_varint(out, self.own);
     }
 
-    /// What ends the value of a weighed table's index entry.
+    /// Reads the weight at the end of an index entry's value, in a weighed table.
     pub(super) fn of(value: &[u8]) -> Decoded<Self> {
         let mut decoder = Decoder::new(value);
         let numbers = BlockHandle::take(&mut decoder)

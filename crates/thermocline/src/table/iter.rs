@@ -22,13 +22,13 @@ use crate::sync::Arc;
 pub(crate) struct ScanOptions {
     pub(crate) purpose: Purpose,
     /// Bytes read ahead in one I/O; 0 reads block by block. A user's scan begins with single
-    /// blocks and doubles up to this while it goes forward; every other scan begins with
-    /// it and passes the block cache by.
+    /// blocks, and doubles up to this while it goes forward. Every other scan begins with this
+    /// much, and bypasses the block cache.
     pub(crate) readahead: usize,
     /// Whether blocks that were read stay in the block cache.
     pub(crate) fill_cache: bool,
-    /// Whether tables are read to their ends: then the next read is begun while what was read is
-    /// gone through.
+    /// Whether tables are read to their ends. If so, the next read begins while the scan goes
+    /// through the last one.
     pub(crate) to_end: bool,
 }
 
@@ -47,7 +47,7 @@ impl Window {
     }
 }
 
-/// The window after this one, while it is read.
+/// The window after the current one, while it is being read.
 #[derive(Debug)]
 struct Upcoming {
     start: u64,
@@ -63,14 +63,14 @@ pub(crate) struct TableIter {
     /// The partition that `index` stands in.
     partition: usize,
     index: Option<BlockIter<true>>,
-    /// Indexes of partitions behind that one that were loaded to see how far a read may go, with
-    /// their numbers: the cursor comes to them next, and a compaction leaves nothing in the block
-    /// cache.
+    /// Later partitions' indexes, with their numbers. They were loaded to see how far a read may
+    /// go. They are kept because the cursor comes to them next, and a compaction leaves nothing in
+    /// the block cache.
     loaded: Vec<(usize, Block<true>)>,
     data: Option<BlockIter<false>>,
     /// The data block's offset, for messages.
     offset: u64,
-    /// The data block, if its memory was let go of.
+    /// The data block, if its memory was freed.
     let_go: Option<BlockHandle>,
     /// Length of the data block as it is stored.
     stored_len: u32,
@@ -81,12 +81,12 @@ pub(crate) struct TableIter {
     upcoming: Option<Upcoming>,
     /// Bytes to read at the next miss.
     ahead: usize,
-    /// Where the block read last ended: a miss there means that the scan goes on forward.
+    /// Where the last block read ended. A miss at this offset means that the scan goes on forward.
     expected: u64,
     trace: ReadTrace,
 }
 
-/// Which entry of a block or partition to stand on after entering it.
+/// The entry to stand on after entering a block or partition.
 #[derive(Clone, Copy)]
 enum Enter {
     First,
@@ -131,7 +131,7 @@ impl TableIter {
         self.data = None;
     }
 
-    /// The index of partition `number`, loaded before or now.
+    /// The index of partition `number`; loads it if it is not loaded yet.
     fn partition_index(&mut self, number: usize) -> Result<Block<true>> {
         if let Some((_, block)) = self.loaded.iter().find(|(loaded, _)| *loaded == number) {
             return Ok(block.clone());
@@ -141,10 +141,10 @@ impl TableIter {
             .index(number, how.purpose, how.fill_cache, &mut self.trace)
     }
 
-    /// Stands on partition `number`'s index, on no entry yet.
+    /// Opens the index of partition `number`; stands on none of its entries yet.
     fn open_partition(&mut self, number: usize) -> Result<&mut BlockIter<true>> {
         let block = self.partition_index(number)?;
-        // A cursor that goes back does not come to them soon.
+        // A cursor that goes back will not come to the loaded indexes soon.
         match number < self.partition {
             true => self.loaded.clear(),
             false => self.loaded.retain(|(loaded, _)| *loaded > number),
@@ -162,12 +162,13 @@ impl TableIter {
         self.table.at(self.table.index_offset(number), moved)
     }
 
-    /// Loads the data block that the index stands on; stands on none of its entries yet.
+    /// Loads the data block that the index stands on; stands on none of the block's entries yet.
     fn open_block(&mut self) -> Result<&mut BlockIter<false>> {
         let value = self.index.as_ref().map_or(&[][..], BlockIter::value);
         let handle = self.table.data_handle(value, self.partition)?;
         self.let_go = None;
-        // Before the next one comes: two large ones need not be in memory at once (I8).
+        // Freed before the next block is read, because two large ones need not be in memory at once
+        // (I8).
         if let Some(data) = self.data.take_if(|data| data.block_len() > LARGE_BLOCK) {
             drop(data);
             self.held = None;
@@ -226,19 +227,19 @@ impl TableIter {
         Ok(payload)
     }
 
-    /// Reads from `handle` on as far as read-ahead goes now, in whole blocks.
+    /// Reads whole blocks from `handle` on, as far as read-ahead goes now.
     fn read_window(&mut self, handle: BlockHandle) -> Result<()> {
         let single = handle.len as usize;
         self.ahead = if self.how.purpose != Purpose::UserRead {
             self.how.readahead
         } else if handle.offset == self.expected {
-            // None yet where the block before was cached.
+            // Nothing has been read ahead yet if the block before was cached.
             let before = self.ahead.max(single);
             before.saturating_mul(2).min(self.how.readahead)
         } else {
             single
         };
-        // The old window's buffer goes back to its pool before the next is taken.
+        // The old window's buffer goes back to its pool before the next one is taken.
         self.window = None;
         let (end, stored) = match self.upcoming.take() {
             Some(upcoming) if upcoming.start == handle.offset => {
@@ -247,8 +248,9 @@ impl TableIter {
             _ => {
                 let end = self.window_end(handle, self.ahead);
                 match self.read(handle.offset, end) {
-                    // What lies ahead may never be wanted. A scan that does come to what cannot be
-                    // read has begun anew with single blocks, and so has met few errors on its way.
+                    // The blocks ahead may never be wanted, so an error in them must not fail this
+                    // read. The scan begins again with single blocks, and so meets few errors
+                    // before it comes to the block that cannot be read.
                     Err(_) if end > handle.end() && self.how.purpose == Purpose::UserRead => {
                         self.ahead = single;
                         (handle.end(), self.read(handle.offset, handle.end())?)
@@ -281,13 +283,14 @@ impl TableIter {
     }
 
     fn wait_for(&self, upcoming: Upcoming) -> Result<IoBuf> {
-        // One that panicked may say more when it is done here.
+        // A read that panicked is repeated here, where its panic may say more.
         let again = || self.read(upcoming.start, upcoming.end);
         upcoming.read.wait().unwrap_or_else(again)
     }
 
-    /// Where the last block ends that begins at or after `handle` and lies within `ahead` bytes of
-    /// it. An index that cannot be read ends it too: that is an error where its records come.
+    /// The end of the last block that begins at or after `handle` and lies within `ahead` bytes of
+    /// it. An index that cannot be read ends the window too: the error is reported when the scan
+    /// comes to its records.
     fn window_end(&mut self, handle: BlockHandle, ahead: usize) -> u64 {
         let limit = handle.offset.saturating_add(ahead as u64);
         let mut end = handle.end();
@@ -305,8 +308,8 @@ impl TableIter {
         end
     }
 
-    /// The block behind the one that `index`, of partition `number`, stands on, and moves there;
-    /// none behind the last one.
+    /// Moves `index`, of partition `number`, to the next block and returns that block; `None` after
+    /// the last one.
     fn block_after(
         &mut self,
         index: &mut BlockIter<true>,
@@ -330,7 +333,7 @@ impl TableIter {
         self.table.data_handle(index.value(), *number).map(Some)
     }
 
-    /// Checks the kind of the record that the cursor came to, or that it stands nowhere.
+    /// Checks the kind of the record that the cursor has come to, if it stands on one.
     fn settle(&mut self) -> Result<()> {
         if let Some(data) = &self.data
             && data.valid()
@@ -340,7 +343,7 @@ impl TableIter {
         Ok(())
     }
 
-    /// From the end of a block to the first record of the next.
+    /// Moves from the end of a block to the first record of the next.
     fn next_block(&mut self) -> Result<()> {
         let Some(index) = &mut self.index else {
             return Ok(());
@@ -358,7 +361,7 @@ impl TableIter {
         self.enter_block(Enter::First)
     }
 
-    /// From the front of a block to the last record of the one before.
+    /// Moves from the front of a block to the last record of the one before.
     fn prev_block(&mut self) -> Result<()> {
         let Some(index) = &mut self.index else {
             return Ok(());
@@ -375,8 +378,8 @@ impl TableIter {
         self.enter_block(Enter::Last)
     }
 
-    /// Moves to the first record at or after the target of the block that the index names for
-    /// it, or off that block's end; `false` when the whole table is before the target.
+    /// Moves within the block that the index names for the target: to the first record at or after
+    /// the target, or off the block's end. `false` when the whole table lies before the target.
     fn seek_within_block(&mut self, target: InternalKey<'_>) -> Result<bool> {
         let (key, trailer) = (target.user_key, target.trailer());
         let Some(number) = self.table.top.find(key, trailer) else {

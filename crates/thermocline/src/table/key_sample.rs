@@ -1,8 +1,9 @@
-//! A sample of a table's keys: the user keys with the lowest hashes, and how much each of them
-//! takes.
+//! A sample of a table's keys: the user keys with the lowest hashes, and how much space each of
+//! them takes.
 //!
-//! Every table picks by the same hash, so a key is in the samples of all tables that hold it or of
-//! none. Their union tells how much of several tables is superseded, without reading them.
+//! Every table picks by the same hash, so a key is in the samples of all tables that hold it, or of
+//! none. The union of the samples tells how much of several tables is superseded, without reading
+//! the tables.
 
 use std::collections::BTreeMap;
 
@@ -12,32 +13,32 @@ use super::filter;
 use crate::coding::{Decoder, put_varint};
 use crate::key::{InternalKey, Kind, SeqNo};
 
-/// Keys in a sample: one of this many of the table's, at least [`LEAST_KEYS`] and at most
+/// A sample holds one in this many of the table's keys, but at least [`LEAST_KEYS`] and at most
 /// [`MOST_KEYS`].
 const ONE_OF: u64 = 64;
 const LEAST_KEYS: usize = 16;
 const MOST_KEYS: usize = 64;
 
-/// Longest encodings of a sample's bound with its field, and of a key: a hash and three numbers, of
-/// which one is a sequence number.
+/// Longest encoding of a sample's bound with its field, and of a key: a hash and three numbers, one
+/// of which is a sequence number.
 const MOST_FRONT: u64 = 12;
 const MOST_KEY: u64 = 8 + 8 + 5 + 5;
 
 /// A key of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SampledKey {
-    /// Of its newest version in the table.
+    /// Sequence number of its newest version in the table.
     pub(crate) seq: SeqNo,
     /// Bytes of key and value of that version; 0 if it is a delete.
     pub(crate) live: u64,
-    /// Bytes of keys and values of all other versions, and of a delete.
+    /// Bytes of keys and values of all other versions; of the newest too if it is a delete.
     pub(crate) dead: u64,
 }
 
 /// Picks the sample while a table is written.
 #[derive(Debug, Default)]
 pub(super) struct Sampler {
-    /// By hash, at most [`MOST_KEYS`].
+    /// By hash; at most [`MOST_KEYS`].
     picked: BTreeMap<u64, SampledKey>,
     keys: u64,
     /// Hash of the user key that was added last.
@@ -45,11 +46,11 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Adds a record of the table, whose records come in order.
+    /// Adds a record of the table. Records come in order.
     pub(super) fn add(&mut self, key: InternalKey<'_>, value: &[u8], new_user_key: bool) {
         let bytes = (key.user_key.len() + value.len()) as u64;
         if !new_user_key {
-            // An older version of the last key.
+            // This is an older version of the last key.
             if let Some(sampled) = self.picked.get_mut(&self.last) {
                 sampled.dead = sampled.dead.saturating_add(bytes);
             }
@@ -78,13 +79,13 @@ impl Sampler {
         }
     }
 
-    /// The sample, encoded: its bound, then hash, sequence number and bytes of each key in the
-    /// order of their hashes.
+    /// The encoded sample: its bound, then hash, sequence number and bytes of each key in the order
+    /// of the hashes.
     pub(super) fn finish(&self) -> KeySample {
         let share = usize::try_from(self.keys / ONE_OF).unwrap_or(MOST_KEYS);
         let most = share.clamp(LEAST_KEYS, MOST_KEYS);
-        // Of two keys with one hash, which is next to impossible, one is missing: it is as if there
-        // was one.
+        // If two keys have the same hash, which is next to impossible, one of them is missing, as
+        // if there were only one.
         let has_all = self.keys <= most as u64;
         let kept = || self.picked.iter().take(most);
         let highest = kept().next_back().map_or(u64::MAX, |(hash, _)| *hash);
@@ -100,17 +101,17 @@ impl Sampler {
     }
 }
 
-/// The sample of a finished table, as its properties have it.
+/// The sample of a finished table, as stored in its properties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeySample {
     encoded: Bytes,
     older: OlderVersions,
 }
 
-/// What of a table, by its sample, are older versions of its own records.
+/// How much of a table, judged by its sample, consists of older versions of its own records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct OlderVersions {
-    /// Bytes of theirs in the sample, and of all that it stands for.
+    /// Bytes of older versions of the sampled keys, and of all versions of these keys.
     pub(crate) bytes: u64,
     pub(crate) of: u64,
     /// Keys in the sample.
@@ -123,10 +124,10 @@ impl KeySample {
             encoded,
             older: OlderVersions::default(),
         };
-        // Once: whoever plans compactions asks it of every table.
+        // Computed once, because whoever plans compactions asks it of every table.
         let mut older = OlderVersions::default();
         for (_, key) in sample.keys(u64::MAX) {
-            // A delete takes room itself, and stays.
+            // A delete itself takes space, and stays.
             let bytes = if key.live > 0 { key.dead } else { 0 };
             older.bytes = older.bytes.saturating_add(bytes);
             older.of = older.of.saturating_add(key.live).saturating_add(key.dead);
@@ -140,7 +141,7 @@ impl KeySample {
         self.older
     }
 
-    /// How long the sample of a table of so many records may be, in bytes.
+    /// How long, in bytes, the sample of a table of `entries` records may be.
     pub(crate) fn most_len(entries: u64) -> u64 {
         let keys = (entries / ONE_OF).clamp(LEAST_KEYS as u64, MOST_KEYS as u64);
         MOST_FRONT + keys.min(entries) * MOST_KEY
@@ -150,14 +151,14 @@ impl KeySample {
         &self.encoded
     }
 
-    /// All keys of the table whose hash is at most this are in the sample. `None` where it makes no
-    /// sense.
+    /// All keys of the table whose hash is at most this are in the sample. `None` if the encoding
+    /// is invalid.
     pub(crate) fn bound(&self) -> Option<u64> {
         Decoder::new(&self.encoded).u64()
     }
 
-    /// The keys whose hash is at most `bound`, as far as they make sense: a crafted sample ends
-    /// early.
+    /// The keys whose hash is at most `bound`, as far as their encoding is valid: a crafted sample
+    /// ends early.
     pub(crate) fn keys(&self, bound: u64) -> impl Iterator<Item = (u64, SampledKey)> {
         let mut decoder = Decoder::new(self.encoded.get(8..).unwrap_or_default());
         std::iter::from_fn(move || {

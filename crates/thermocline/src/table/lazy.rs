@@ -9,15 +9,16 @@ use crate::error::Result;
 use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
 
-/// A table that the manifest names. There may be thousands, of which a process that reads a key
-/// needs three: so an opening reads none of them, and damage of one's end, or another file in its
-/// place, is an error of whoever needs it, as damage anywhere else in it is.
+/// A table that the manifest names. There may be thousands of tables, and a process that reads one
+/// key needs three of them. So opening the store reads none of them. If the end of a table is
+/// damaged, or another file is in its place, only those who need the table get an error, as for
+/// damage anywhere else in it.
 #[derive(Debug)]
 pub(crate) struct LazyTable {
-    /// What it takes to open it.
+    /// What is needed to open it.
     place: Place,
     table: OnceLock<Arc<Table>>,
-    /// Held while it is opened, so that its end is read once.
+    /// Held while the table is opened, so that its end is read only once.
     opening: Mutex<()>,
 }
 
@@ -31,7 +32,7 @@ struct Place {
 }
 
 impl LazyTable {
-    /// The table that `meta` names, to be opened as [`Table::open`] does.
+    /// The table that `meta` names; it will be opened as [`Table::open`] does.
     pub(crate) fn new(
         tier: &Arc<Tier>,
         meta: TableMeta,
@@ -57,21 +58,21 @@ impl LazyTable {
         &self.place.meta
     }
 
-    /// The tier that it lies on.
+    /// The tier that the table is on.
     pub(crate) fn tier(&self) -> &Arc<Tier> {
         &self.place.tier
     }
 
-    /// The table, if somebody has needed it.
+    /// The table, if it has been opened.
     #[inline]
     pub(crate) fn opened(&self) -> Option<&Arc<Table>> {
         self.table.get()
     }
 
-    /// The table, opened now if nobody has needed it before.
+    /// The table. Opens it if nobody has needed it before.
     ///
     /// # Errors
-    /// Those of [`Table::open`]. The next who needs it tries again.
+    /// Those of [`Table::open`]. The next caller tries again.
     #[inline]
     pub(crate) fn open(&self) -> Result<&Arc<Table>> {
         match self.table.get() {

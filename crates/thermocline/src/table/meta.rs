@@ -9,9 +9,9 @@ pub(crate) struct TableMeta {
     pub(crate) id: FileId,
     pub(crate) keyspace: KeyspaceId,
     pub(crate) level: u8,
-    /// The tier it lies on; a fact, never derived from the level (I3).
+    /// The tier that the table is on: a fact, never derived from the level (I3).
     pub(crate) tier: u8,
-    /// Order among L0 tables (I2); tables below carry the highest epoch of their inputs.
+    /// Order among L0 tables (I2). Tables below L0 carry the highest epoch of their inputs.
     pub(crate) epoch: u64,
     /// File length in bytes.
     pub(crate) len: u64,
@@ -22,11 +22,11 @@ pub(crate) struct TableMeta {
     /// First and last user key.
     pub(crate) range: KeyRange,
     /// What the table's own properties say of its bytes. A manifest of version 0.1.0 does not have
-    /// it; an opening then asks the tables, and from then on there is always one.
+    /// it: opening then reads it from the tables, and from then on it is always there.
     pub(crate) content: Option<TableContent>,
 }
 
-/// Bytes of a table by what they are.
+/// Bytes of a table by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TableContent {
     /// User keys and values, as they came in.

@@ -1,9 +1,9 @@
 //! The sorted table: an immutable file of records in internal key order.
 //!
-//! `docs/format.md` gives the bytes. From the inside out: a [`block`] holds
-//! delta-coded entries; [`stored`] wraps its payload with compression and a checksum that
-//! covers where it belongs; partitions of the [`index`] and [`filter`]s find the block;
-//! [`properties`] and [`footer`] say whose table it is.
+//! `docs/format.md` gives the bytes. From the inside out: a [`block`] holds delta-coded entries;
+//! [`stored`] adds compression and a checksum, which also covers the block's place; partitions of
+//! the [`index`] and [`filter`]s find the block; [`properties`] and [`footer`] say whose table it
+//! is.
 
 mod block;
 mod block_builder;

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::ids::FileId;
 use crate::key::MAX_KEY_LEN;
 
-/// Where a partition's blocks lie.
+/// Where a partition's blocks are.
 #[derive(Debug, Clone)]
 pub(super) struct PartitionHandle {
     /// The last key that the partition covers, as a separator.
@@ -25,7 +25,7 @@ pub(super) struct PartitionHandle {
 }
 
 impl PartitionHandle {
-    /// A user key that none of the partition's lies behind.
+    /// A user key at or after every key of the partition.
     pub(super) fn last_key(&self) -> Bytes {
         self.user_key.clone()
     }
@@ -38,11 +38,11 @@ pub(super) struct TopIndex {
 }
 
 impl TopIndex {
-    /// Decodes the payload; blocks must end at or before `limit`. Refuses what would take memory
-    /// out of all proportion: keys are held in full, and [`TopIndex::decode_all`] decodes what each
-    /// entry names.
+    /// Decodes the payload; blocks must end at or before `limit`. Refuses payloads that would take
+    /// memory out of all proportion, since keys are held in full, and [`TopIndex::decode_all`]
+    /// decodes the blocks that each entry names.
     pub(super) fn new(payload: Bytes, limit: u64) -> Decoded<Self> {
-        // Keys share with those before them within a restart interval only.
+        // A key shares bytes with earlier ones only within a restart interval.
         let mut room = payload.len().saturating_mul(INDEX_INTERVAL);
         let (mut index_end, mut filter_end) = (None, None);
         let mut iter = BlockIter::new(Block::<true>::new(payload)?);
@@ -100,8 +100,8 @@ impl TopIndex {
         (number < self.len()).then_some(number)
     }
 
-    /// Decodes every partition from the `region` of the file that begins at `start` and holds
-    /// all of them. What comes of it takes no more memory than the region.
+    /// Decodes every partition. `region` holds all of them, and begins at `start` in the file. The
+    /// result takes no more memory than the region.
     pub(super) fn decode_all(
         &self,
         region: &Bytes,
@@ -130,8 +130,8 @@ impl TopIndex {
         };
         let filters = self.partitions.iter().map(filter);
         let filters = filters.collect::<Result<Vec<_>>>()?;
-        // Wide filters have been copied. An index that borrowed from the region would keep all of
-        // it, what was copied included.
+        // Wide filters have been copied. If an index borrowed from the region, it would keep all of
+        // the region in memory, including what was copied.
         let has_copies = filters
             .iter()
             .any(|filter| matches!(filter, Some(Filter::Fuse16(_))));
@@ -147,8 +147,8 @@ impl TopIndex {
     }
 }
 
-/// `handle`, if its block begins where the one before it ended: blocks of a kind are packed back to
-/// back.
+/// `handle`, if its block begins where the one before it ended: blocks of one kind are packed back
+/// to back.
 fn next_block(handle: BlockHandle, end: &mut Option<u64>) -> Decoded<BlockHandle> {
     if end.is_some_and(|end| end != handle.offset) {
         return Err(Damage("the partitions do not follow each other"));

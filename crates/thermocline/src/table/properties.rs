@@ -36,11 +36,11 @@ mod tag {
     pub(super) const KEY_SAMPLE: u64 = 23;
 }
 
-/// A table's description of itself, as of when it was written: level and tier may have
-/// changed since (I3).
+/// A table's description of itself when it was written. Its level and tier may have changed since
+/// (I3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TableProperties {
-    /// Who wrote it, for whom, in place of which tables.
+    /// Who wrote it, for whom, and which tables it replaces.
     pub(crate) identity: TableIdentity,
     pub(crate) min_seq: SeqNo,
     pub(crate) max_seq: SeqNo,
@@ -56,18 +56,18 @@ pub(crate) struct TableProperties {
     pub(crate) data_bytes: u64,
     pub(crate) filter_bytes: u64,
     pub(crate) index_bytes: u64,
-    /// What all records weigh together, in a table whose index tells weights and whose filters
-    /// hold only the records that weigh something.
+    /// Weight of all records together, in a weighed table: one whose index tells weights, and whose
+    /// filters hold only the records that weigh something.
     pub(crate) weight: Option<u64>,
     /// Chained over the checksums of all data blocks: tells this content from any other. Tables of
     /// version 0.1.0 have none.
     pub(crate) data_checksum: Option<u64>,
-    /// Some of its keys. Weighed tables and those of older versions have none.
+    /// A sample of its keys. Weighed tables and tables of older versions have none.
     pub(crate) key_sample: Option<KeySample>,
 }
 
 impl TableProperties {
-    /// What of it the manifest says, too.
+    /// The part of it that the manifest holds too.
     pub(crate) fn content(&self) -> TableContent {
         TableContent {
             raw_key_bytes: self.raw_key_bytes,
@@ -108,7 +108,8 @@ impl TableProperties {
         let identity = &self.identity;
         field(tag::DATABASE, &identity.database.to_le_bytes());
         let mut number = Vec::new();
-        // What may be missing does not come last: properties that are cut short lack a field.
+        // Optional fields do not come last, so that properties that are cut short always lack a
+        // field.
         if !identity.keyspace_name.is_empty() {
             field(tag::KEYSPACE_NAME, &identity.keyspace_name);
         }

@@ -37,22 +37,22 @@ pub(crate) enum Located {
     Read(BlockHandle),
 }
 
-/// What lookups cost. Block counts include partitions that are not pinned.
+/// What lookups cost. Counts of blocks include partitions that are not pinned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReadTrace {
-    /// What point lookups count for.
+    /// The purpose that point lookups are counted for.
     purpose: Purpose,
     pub(crate) device_reads: [u32; MAX_TIERS],
     pub(crate) cache_hits: u32,
     pub(crate) cache_misses: u32,
     /// Tables whose filter excluded the key.
     pub(crate) filter_skips: u32,
-    /// Tables whose filter let the key pass though they hold no visible version of it.
+    /// Tables whose filter let the key pass although they hold no visible version of it.
     pub(crate) filter_false_positives: u32,
 }
 
 impl ReadTrace {
-    /// Of lookups for `purpose`.
+    /// A trace of lookups for `purpose`.
     pub(crate) fn new(purpose: Purpose) -> Self {
         Self {
             purpose,
@@ -66,7 +66,7 @@ impl ReadTrace {
 }
 
 impl Default for ReadTrace {
-    /// Of lookups for the user.
+    /// A trace of lookups for the user.
     fn default() -> Self {
         Self::new(Purpose::UserRead)
     }
@@ -79,31 +79,31 @@ pub(crate) struct Table {
     pub(super) file: TierFile,
     pub(super) properties: TableProperties,
     pub(super) top: TopIndex,
-    /// Every partition, when the pin budget had room; loaded at first use, so that opening a
+    /// Every partition, if the pin budget had room. Loaded at the first use, so that opening a
     /// store reads only the tails of its tables.
     pinned: OnceLock<Vec<Partition>>,
-    /// Room for the partitions; while it is not granted they are read through the cache.
+    /// Room for the partitions. While it is not granted, they are read through the cache.
     pin: Pin,
-    /// Held while the partitions are loaded, so that they are read once.
+    /// Held while the partitions are loaded, so that they are read only once.
     loading: Mutex<()>,
-    /// Whether one of them is damaged or cannot be read: then each is read by itself, and none has
-    /// room.
+    /// Whether a partition is damaged or cannot be read. If so, each partition is read by itself,
+    /// and none has room in the budget.
     is_apart: AtomicBool,
     /// Its copy on a faster tier, if there is one.
     pub(super) copy: Arc<CopySlot>,
-    /// Blocks of late that were read for want of a copy.
+    /// Blocks read recently from the table because it had no copy.
     pub(super) reads: AtomicU32,
     pub(super) cache: Arc<BlockCache>,
 }
 
 impl Table {
-    /// Opens the table that `meta` names: one read, of at most 64 KiB, for tables of any usual
-    /// size. Damage of filters and index, and sectors of them that cannot be read, are left to what
-    /// reads them.
+    /// Opens the table that `meta` names. For tables of any usual size this takes one read, of at
+    /// most 64 KiB. Damage of filters and index, and unreadable sectors in them, are left to those
+    /// who read them.
     ///
     /// # Errors
-    /// [`Error::Corruption`] when the file's end is damaged, or it is another table, or belongs to
-    /// another keyspace or database; [`Error::FormatVersion`]; I/O errors of the tier.
+    /// [`Error::Corruption`] when the file's end is damaged, or when the file is another table or
+    /// belongs to another keyspace or database; [`Error::FormatVersion`]; I/O errors of the tier.
     pub(crate) fn open(
         tier: &Arc<Tier>,
         meta: TableMeta,
@@ -129,8 +129,8 @@ impl Table {
             cache,
         };
         if table.pin.is_granted() {
-            // A small table's partitions have come with the tail. Copied, because the tail
-            // holds more than the budget was asked for.
+            // A small table's partitions have come with the tail. They are copied, because the tail
+            // holds more bytes than the budget was asked for.
             let start = table.properties.data_bytes;
             if let Some(from) = start.checked_sub(tail.start)
                 && let Some(part) = tail.bytes.get(from as usize..(from + region) as usize)
@@ -150,7 +150,7 @@ impl Table {
         &self.properties
     }
 
-    /// Loads filters and index if they may stay in memory, so that damage of them is found now.
+    /// Loads filters and index if they may stay in memory, so that damage in them is found now.
     ///
     /// # Errors
     /// [`Error::Corruption`]; I/O errors of the tier.
@@ -189,9 +189,9 @@ impl Table {
         }
     }
 
-    /// As [`Table::get`], up to the read of a data block: the caller makes many of those at
-    /// once with [`Table::read_request`] and goes on with [`Table::receive`] for each block and
-    /// [`Table::search`] for each key.
+    /// As [`Table::get`], but stops before the read of a data block. The caller makes many of those
+    /// reads at once with [`Table::read_request`]; it goes on with [`Table::receive`] for each
+    /// block and [`Table::search`] for each key.
     ///
     /// # Errors
     /// As [`Table::get`].
@@ -241,11 +241,11 @@ impl Table {
         )
     }
 
-    /// The payload of a block that [`Table::locate`] asked for and that was `read` from `source`:
-    /// checked, and kept in the cache. Counts the read.
+    /// The payload of a block that [`Table::locate`] asked for and that was `read` from `source`.
+    /// Checks the block, puts it into the cache and counts the read.
     ///
     /// # Errors
-    /// What became of `read`; [`Error::Corruption`].
+    /// The error of `read`; [`Error::Corruption`].
     pub(crate) fn receive(
         &self,
         handle: BlockHandle,
@@ -259,7 +259,7 @@ impl Table {
         Ok(payload)
     }
 
-    /// Searches the block for which [`Table::locate`] asked for `key`.
+    /// Searches for `key` in the block that [`Table::locate`] asked for.
     ///
     /// # Errors
     /// [`Error::Corruption`].
@@ -283,7 +283,7 @@ impl Table {
         self.file.file.path()
     }
 
-    /// Gives damage at `offset` its place.
+    /// Adds the path and `offset` to damage.
     #[inline]
     pub(super) fn at<T>(&self, offset: u64, decoded: stored::Decoded<T>) -> Result<T> {
         match decoded {
@@ -334,7 +334,7 @@ impl Table {
         self.at(handle.offset, Block::new(payload))
     }
 
-    /// The index of partition `number`, pinned or through the cache.
+    /// The index of partition `number`: pinned, or through the cache.
     pub(super) fn index(
         &self,
         number: usize,
@@ -348,12 +348,12 @@ impl Table {
         }
     }
 
-    /// Where damage found in the index of partition `number` is said to be.
+    /// The offset to report for damage in the index of partition `number`.
     pub(super) fn index_offset(&self, number: usize) -> u64 {
         self.top.get(number).map_or(0, |p| p.index.offset)
     }
 
-    /// The block that the index names, checked to lie among the data blocks.
+    /// The block that the index names; checks that it is among the data blocks.
     pub(super) fn data_handle(&self, value: &[u8], number: usize) -> Result<BlockHandle> {
         let handle = index::data_handle(value).and_then(|h| h.within(self.properties.data_bytes));
         match handle {
@@ -402,7 +402,7 @@ impl Table {
         }
     }
 
-    /// The kind in a trailer, if reads over it can be answered.
+    /// The kind in a trailer, if this build can answer reads of it.
     #[inline]
     pub(super) fn kind(&self, trailer: u64, offset: u64) -> Result<Kind> {
         let byte = trailer as u8;
@@ -429,28 +429,28 @@ impl Table {
             None if self.is_apart.load(Ordering::Relaxed) => Ok(None),
             None if !self.pin.is_granted_by_now() => Ok(None),
             None => match self.load_pinned() {
-                // An error of those who need what cannot be read, and of nobody else.
+                // Only reads that need the unreadable partition fail.
                 Err(_) if self.is_apart.load(Ordering::Relaxed) => Ok(None),
                 loaded => loaded,
             },
         }
     }
 
-    /// Loads the partitions, unless others have been granted the room meanwhile.
+    /// Loads the partitions, unless the room has been granted to others meanwhile.
     #[cold]
     fn load_pinned(&self) -> Result<Option<&[Partition]>> {
         let _alone = self.loading.lock();
         if let Some(partitions) = self.pinned.get() {
             return Ok(Some(partitions));
         }
-        // Whoever was here before may have given it back. Nobody does as long as this thread is
-        // here.
+        // The thread that was here before may have given the room back. As long as this thread
+        // holds the lock, no other one does.
         if !self.pin.is_granted_by_now() {
             return Ok(None);
         }
         let read = self.read_partitions(Purpose::Open);
-        // What is damaged, or what the device cannot read. What the process lacks is no property of
-        // the file, and passes.
+        // Damage, or something that the device cannot read. If the process lacks a resource, that
+        // is no property of the file, and will pass.
         if let Err(Error::Corruption { .. } | Error::Io { .. }) = read {
             self.is_apart.store(true, Ordering::Relaxed);
             self.pin.give_back();
@@ -459,7 +459,7 @@ impl Table {
         Ok(Some(self.pinned.get_or_init(|| partitions)))
     }
 
-    /// Reads all partitions at once: they follow each other.
+    /// Reads all partitions at once, since they follow each other.
     pub(super) fn read_partitions(&self, purpose: Purpose) -> Result<Vec<Partition>> {
         let len = self.properties.filter_bytes + self.properties.index_bytes;
         let start = self.properties.data_bytes;

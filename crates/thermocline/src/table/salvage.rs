@@ -1,4 +1,4 @@
-//! Reads what can be read of a damaged table, and says which keys the rest held.
+//! Reads what can be read of a damaged table, and says which keys were in the rest.
 
 use bytes::Bytes;
 
@@ -16,7 +16,7 @@ use crate::sync::Arc;
 pub(crate) struct LostPart {
     pub(crate) offset: u64,
     pub(crate) what: String,
-    /// Its keys lie behind this one, unless its table begins with it; and they end with `last`.
+    /// Its keys lie after this one, or begin with it if the table does. They end with `last`.
     pub(crate) after: Bytes,
     pub(crate) last: Bytes,
 }
@@ -30,9 +30,9 @@ pub(crate) struct Salvage {
     index: Option<BlockIter<true>>,
     records: Option<BlockIter<false>>,
     kind: Kind,
-    /// Separator of what was read last: what comes next lies behind it.
+    /// Separator of the block that was read last: the next keys lie after it.
     after: Bytes,
-    /// Of the block that `records` stands in.
+    /// Handle of the block that `records` stands in.
     handle: BlockHandle,
     last: Option<(Bytes, u64)>,
     lost: Vec<LostPart>,
@@ -54,15 +54,15 @@ impl Salvage {
         }
     }
 
-    /// What was skipped so far.
+    /// What has been skipped so far.
     pub(crate) fn into_lost(self) -> Vec<LostPart> {
         self.lost
     }
 
-    /// Goes to the next record that can be read; whether there is one.
+    /// Moves to the next record that can be read; returns whether there is one.
     ///
     /// # Errors
-    /// I/O errors of the tier. Damage is no error here.
+    /// I/O errors of the tier. Damage is not an error here.
     pub(crate) fn next(&mut self) -> Result<bool> {
         loop {
             if self.step()? {
@@ -81,7 +81,7 @@ impl Salvage {
         Some((key, records.value()))
     }
 
-    /// Goes on within the block; `false` at its end, and where the rest of it makes no sense.
+    /// Moves on within the block. `false` at its end, or if the rest of it cannot be decoded.
     fn step(&mut self) -> Result<bool> {
         let Some(records) = &mut self.records else {
             return Ok(false);
@@ -126,7 +126,7 @@ impl Salvage {
         }
     }
 
-    /// Goes on to the next block that the index names and that can be read.
+    /// Moves on to the next block that the index names and that can be read.
     fn next_block(&mut self) -> Result<bool> {
         loop {
             let Some(entry) = self.next_entry()? else {
@@ -198,7 +198,7 @@ impl Salvage {
         Ok(index)
     }
 
-    /// Notes damage; every other error is one of this call too.
+    /// Records damage. Any other error is returned.
     fn lose(&mut self, error: Error, after: Bytes, last: Bytes) -> Result<()> {
         match error {
             Error::Corruption { offset, what, .. } => {

@@ -1,4 +1,4 @@
-//! Where a table's blocks come from: memory, its file, or a copy of that on a faster tier.
+//! Where a table's blocks come from: memory, its file, or the file's copy on a faster tier.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::tier::{CopySlot, TableCopy, Tier, TierFile};
 
-/// Which file blocks are read from.
+/// The file that blocks are read from.
 #[derive(Debug)]
 pub(crate) enum BlockSource {
     Table,
@@ -19,7 +19,8 @@ pub(crate) enum BlockSource {
 }
 
 impl Table {
-    /// The payload of a block, through the cache; what is read stays there if `keep`.
+    /// The payload of a block, read through the cache. If `keep`, a block that was read stays in
+    /// the cache.
     pub(super) fn fetch(
         &self,
         handle: BlockHandle,
@@ -40,8 +41,8 @@ impl Table {
         Ok(payload)
     }
 
-    /// The payload of a block, if it is in the cache, in memory or in flash; what is found in flash
-    /// stays in memory if `keep`.
+    /// The payload of a block, if it is in the cache, in memory or in flash. If `keep`, a block
+    /// found in flash also stays in memory.
     #[inline]
     pub(super) fn cached(
         &self,
@@ -57,7 +58,7 @@ impl Table {
             .cache
             .get_from_flash(self.meta.id, handle.offset, keep)?;
         trace.cache_misses += 1;
-        // The flash cache lies on the first tier, and counts its own bytes there.
+        // The flash cache is on the first tier, and counts its own bytes there.
         trace.device_reads[0] += 1;
         Some(payload)
     }
@@ -71,7 +72,7 @@ impl Table {
         count_device_read(self.tier(), read, purpose, trace);
     }
 
-    /// Where its blocks are read best.
+    /// The best file to read its blocks from.
     #[inline]
     pub(crate) fn source(&self) -> BlockSource {
         self.copy
@@ -79,8 +80,8 @@ impl Table {
             .map_or(BlockSource::Table, BlockSource::Copy)
     }
 
-    /// Where its blocks are read best of what lies on the tier `index`, the table itself or its
-    /// copy; none if neither does.
+    /// The best file on tier `index` to read its blocks from: the table itself or its copy. `None`
+    /// if neither is on that tier.
     pub(crate) fn source_on(&self, index: u8) -> Option<BlockSource> {
         let is_there = |source: &BlockSource| self.tier_of(source).index == index;
         [self.source(), BlockSource::Table]
@@ -95,7 +96,7 @@ impl Table {
         }
     }
 
-    /// The tier that a read from `source` is of.
+    /// The tier that a read from `source` goes to.
     fn tier_of<'a>(&'a self, source: &'a BlockSource) -> &'a Tier {
         &self.file_of(source).tier
     }
@@ -115,8 +116,8 @@ impl Table {
         file.read(handle.offset, handle.len as usize)
     }
 
-    /// What was `read` of a block from `source`. A copy that cannot be read is given up, and costs
-    /// no answer.
+    /// The payload of a block that was `read` from `source`. If a copy cannot be read, it is given
+    /// up, and the table is read instead.
     pub(super) fn payload(
         &self,
         handle: BlockHandle,
@@ -137,8 +138,8 @@ impl Table {
             let read = self.read_from(&BlockSource::Table, handle)?;
             self.count_device_read(&read, purpose, trace);
             let payload = self.decode_read(read, handle)?;
-            // Only now: a copy of what is damaged in the table is none the worse, and would be made
-            // again.
+            // The copy is given up only now, after the table could be read. If the table is damaged
+            // too, its copy is no worse, and would be made again.
             let _bytes = self.copy.clear();
             return Ok(payload);
         }
@@ -148,7 +149,7 @@ impl Table {
         self.decode_read(read, handle)
     }
 
-    /// Bytes of the file as they are.
+    /// Raw bytes of the file.
     ///
     /// # Errors
     /// I/O errors of the tier.
@@ -156,19 +157,19 @@ impl Table {
         self.file.read(purpose, offset, len)
     }
 
-    /// Where it has its copy, or may get one.
+    /// The slot for its copy, which may be empty.
     pub(crate) fn copy(&self) -> &Arc<CopySlot> {
         &self.copy
     }
 
-    /// Blocks of late that were read for want of a copy.
+    /// Blocks read recently from the table because it had no copy.
     pub(crate) fn recent_reads(&self) -> u32 {
         self.reads.load(Ordering::Relaxed)
     }
 
-    /// Lets what was read so far count for half.
+    /// Halves the count of recent reads.
     pub(crate) fn age_reads(&self) {
-        // Reads that are counted meanwhile may be lost: it is advice.
+        // Reads that are counted meanwhile may be lost: the count is only a hint.
         self.reads.store(self.recent_reads() / 2, Ordering::Relaxed);
     }
 }

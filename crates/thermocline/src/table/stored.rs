@@ -1,4 +1,4 @@
-//! How a block's payload is stored: compression byte and checksum behind it.
+//! How a block's payload is stored: followed by a compression byte and a checksum.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::cell::RefCell;
@@ -17,17 +17,17 @@ use crate::storage::IoBuf;
 /// Compression byte and checksum.
 pub(super) const ENVELOPE_LEN: usize = 9;
 
-/// Longest payload of every block but the top-level index: one record of the largest sizes behind
-/// an almost full block of 1 MiB. What claims more is damaged, and must not make us allocate
-/// for it.
+/// Longest payload of every block but the top-level index: one record of the largest sizes after an
+/// almost full block of 1 MiB. A block that claims more is damaged, and must not make us allocate
+/// memory for it.
 pub(super) const MAX_PAYLOAD_LEN: usize = MAX_VALUE_LEN + MAX_KEY_LEN + (4 << 20);
 
-/// Blocks from this length on, which single large values are, are moved in memory as little as can
-/// be: buffers for them are made as long as they are, and are not kept.
+/// Blocks of at least this length come from single large values. They are copied in memory as
+/// little as possible: buffers for them are made exactly as long as they are, and are not kept.
 pub(super) const LARGE_BLOCK: usize = 1 << 20;
 
-/// So many pieces of a large value are compressed, each so long, to see whether all of it is worth
-/// it.
+/// To see whether compressing a large value is worth it, this many pieces of it are compressed,
+/// each of this length.
 const PIECES: usize = 16;
 const PIECE: usize = 16 << 10;
 
@@ -37,13 +37,13 @@ const ZSTD: u8 = 2;
 
 const OUTSIDE: Damage = Damage("a block handle points outside of the file");
 
-/// What does not hold in bytes already in memory; the reader adds file and offset.
+/// What is wrong with bytes already in memory; the reader adds file and offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Damage(pub(super) &'static str);
 
 pub(super) type Decoded<T> = std::result::Result<T, Damage>;
 
-/// Where a stored block lies: offset and length in bytes, envelope included.
+/// Where a stored block is: offset and length in bytes, including the envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockHandle {
     pub(crate) offset: u64,
@@ -60,7 +60,7 @@ impl BlockHandle {
         put_varint(out, u64::from(self.len));
     }
 
-    /// Reads what [`BlockHandle::put`] wrote, a length of 0 included.
+    /// Reads what [`BlockHandle::put`] wrote; the length may be 0.
     pub(super) fn take(from: &mut Decoder<'_>) -> Option<Self> {
         Some(Self {
             offset: from.varint()?,
@@ -76,7 +76,7 @@ impl BlockHandle {
         self.of_any_len_within(limit)
     }
 
-    /// As [`BlockHandle::within`], for the top-level index, which long keys make as long as all
+    /// As [`BlockHandle::within`], for the top-level index, which long keys can make as long as all
     /// records together. The file's length bounds what a damaged handle makes us allocate.
     pub(super) fn of_any_len_within(self, limit: u64) -> Decoded<Self> {
         if self.end() > limit || (self.len as usize) < ENVELOPE_LEN {
@@ -86,7 +86,7 @@ impl BlockHandle {
     }
 }
 
-/// The seed ties a checksum to its place, so that a block that landed elsewhere is seen.
+/// The seed ties a checksum to the block's place, so that a block in the wrong place is detected.
 fn seed(table: FileId, offset: u64) -> u64 {
     table.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ offset
 }
@@ -121,7 +121,7 @@ impl Sealer {
         })
     }
 
-    /// The stored form of `payload` at `offset`, as it is.
+    /// The stored form of `payload` at `offset`, uncompressed.
     pub(super) fn seal(&mut self, payload: &[u8], offset: u64) -> &[u8] {
         self.out.clear();
         self.out.reserve_exact(payload.len() + ENVELOPE_LEN);
@@ -130,8 +130,8 @@ impl Sealer {
         &self.out
     }
 
-    /// The stored form of `payload` at `offset`, compressed where that saves an eighth; else it is
-    /// made where the payload is, as there may not be room for two of it (I8).
+    /// The stored form of `payload` at `offset`, compressed if that saves an eighth. Otherwise it
+    /// is made in the payload's own memory, as there may not be room for two of them (I8).
     pub(super) fn seal_compressed<'a>(
         &'a mut self,
         payload: &'a mut Vec<u8>,
@@ -147,7 +147,8 @@ impl Sealer {
         &self.out
     }
 
-    /// What follows the payload at `offset` that is `parts`, one behind the other and as they are.
+    /// The envelope for the payload at `offset` that consists of `parts`, one after the other and
+    /// uncompressed.
     pub(super) fn envelope(&self, parts: [&[u8]; 3], offset: u64) -> [u8; ENVELOPE_LEN] {
         let mut sum = Xxh3::with_seed(seed(self.table, offset));
         parts.iter().for_each(|part| sum.update(part));
@@ -157,8 +158,8 @@ impl Sealer {
         envelope
     }
 
-    /// Whether some piece of a large value shrinks enough. To try all of one that does not takes as
-    /// much memory again (I8).
+    /// Whether any piece of a large value shrinks enough. Trying to compress all of a value that
+    /// does not shrink would take as much memory again (I8).
     pub(super) fn may_shrink(&mut self, value: &[u8]) -> bool {
         let step = value.len() / PIECES;
         let mut pieces = value
@@ -171,15 +172,15 @@ impl Sealer {
             })
     }
 
-    /// Frees what a large block took.
+    /// Frees the memory that a large block took.
     pub(super) fn let_go(&mut self) {
         if self.out.capacity() > LARGE_BLOCK {
             self.out = Vec::new();
         }
     }
 
-    /// Fills `out` with length and compressed bytes. A compressor that refuses leaves the
-    /// block uncompressed: that is always a right answer.
+    /// Fills `out` with length and compressed bytes. If the compressor refuses, the block stays
+    /// uncompressed, which is always correct.
     fn compress(&mut self, payload: &[u8]) -> u8 {
         self.out.clear();
         let bound = match self.compression {
@@ -202,7 +203,7 @@ impl Sealer {
     }
 }
 
-/// Puts the envelope behind a payload that is in `out`, in the way `kind`.
+/// Appends the envelope to the payload in `out`; `kind` says how the payload is compressed.
 fn close(out: &mut Vec<u8>, kind: u8, table: FileId, offset: u64) {
     out.reserve_exact(ENVELOPE_LEN);
     out.push(kind);
@@ -210,14 +211,14 @@ fn close(out: &mut Vec<u8>, kind: u8, table: FileId, offset: u64) {
     out.extend_from_slice(&sum.to_le_bytes());
 }
 
-/// The checksum of all blocks up to `stored`, that of those before it being `before`: XXH3 of the
-/// block's own checksum, seeded with `before`.
+/// The checksum of all blocks up to `stored`, where `before` is that of the blocks before it: XXH3
+/// of the block's own checksum, seeded with `before`.
 pub(super) fn chain(before: u64, stored: &[u8]) -> u64 {
     let own = stored.last_chunk::<8>().map_or(&[][..], |sum| sum);
     xxh3_64_with_seed(own, before)
 }
 
-/// Checks a stored block and gives its compression byte and payload.
+/// Checks a stored block and returns its compression byte and payload.
 fn unseal(stored: &[u8], table: FileId, offset: u64) -> Decoded<(u8, &[u8])> {
     let Some((covered, sum)) = stored.split_last_chunk::<8>() else {
         return Err(Damage("a block is shorter than its checksum"));
@@ -239,7 +240,7 @@ pub(super) fn unseal_raw(stored: &[u8], table: FileId, offset: u64) -> Decoded<&
     }
 }
 
-/// As [`decode`], of a block that is alone in `read`: a large payload that is not compressed stays
+/// As [`decode`], for a block that is alone in `read`: a large payload that is not compressed stays
 /// where it is.
 pub(super) fn decode_read(read: IoBuf, table: FileId, offset: u64) -> Decoded<Bytes> {
     if read.len() <= LARGE_BLOCK {
@@ -255,7 +256,7 @@ pub(super) fn decode_read(read: IoBuf, table: FileId, offset: u64) -> Decoded<By
     Ok(payload)
 }
 
-/// Checks a stored block and gives its payload in memory of exactly its size.
+/// Checks a stored block and returns its payload, in memory of exactly its size.
 pub(super) fn decode(stored: &[u8], table: FileId, offset: u64) -> Decoded<Bytes> {
     let (kind, payload) = unseal(stored, table, offset)?;
     if kind == RAW {
@@ -279,8 +280,8 @@ pub(super) fn decode(stored: &[u8], table: FileId, offset: u64) -> Decoded<Bytes
     Ok(Bytes::from(plain))
 }
 
-/// How many bytes of `plain` the zstd frame `packed` filled, if it is one. Each thread keeps what
-/// it decompresses with.
+/// How many bytes of `plain` the zstd frame `packed` filled; `None` if it is not a valid frame.
+/// Each thread keeps its decompression context.
 fn decompress_zstd(packed: &[u8], plain: &mut [u8]) -> Option<usize> {
     thread_local! {
         static CONTEXT: RefCell<DCtx<'static>> = RefCell::new(zstd_context());
@@ -288,18 +289,18 @@ fn decompress_zstd(packed: &[u8], plain: &mut [u8]) -> Option<usize> {
     let decompress =
         |context: &mut DCtx<'static>, plain: &mut [u8]| context.decompress(plain, packed).ok();
     let kept = CONTEXT.try_with(|kept| decompress(&mut kept.borrow_mut(), plain));
-    // A thread that is about to end keeps nothing any more.
+    // A thread that is about to end has no kept context any more.
     kept.unwrap_or_else(|_| decompress(&mut zstd_context(), plain))
 }
 
-/// Memory like all other: who gets none ends. A panic would end the thread only, and leave its work
-/// undone.
+/// If there is no memory for the context, the process ends, as for all other memory. A panic would
+/// end only the thread, and leave its work undone.
 fn zstd_context() -> DCtx<'static> {
     const ABOUT: Layout = Layout::new::<[u8; 160 << 10]>();
     DCtx::try_create().unwrap_or_else(|| handle_alloc_error(ABOUT))
 }
 
-/// Gives damage its place.
+/// Adds path and offset to damage.
 pub(super) fn at<T>(decoded: Decoded<T>, path: &std::path::Path, offset: u64) -> Result<T> {
     decoded.map_err(|Damage(what)| Error::corruption(path, offset, what))
 }

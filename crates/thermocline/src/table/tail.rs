@@ -1,4 +1,4 @@
-//! The end of a table's file, which opening reads: top-level index, properties, footer.
+//! The end of a table's file: top-level index, properties, footer. Opening a table reads it.
 
 use std::path::Path;
 
@@ -13,15 +13,15 @@ use crate::error::{Error, Result};
 use crate::metrics::Purpose;
 use crate::tier::TierFile;
 
-/// What opening reads at the end of a file at most: the top-level index, the properties and the
+/// Most bytes that opening reads at the end of a file: the top-level index, the properties and the
 /// footer of a table of any usual size.
 const TAIL_LEN: u64 = 64 << 10;
 
-/// And at least.
+/// Fewest bytes that opening reads there.
 const LEAST_TAIL: u64 = 4 << 10;
 
-/// The part of a table that its index and filters take, beside records of a hundred bytes: then
-/// they come with the end.
+/// With records of a hundred bytes, the index and filters take this part of a table. The first read
+/// is that long, so they come with the end of the file.
 const TAIL_PART: u64 = 32;
 
 /// The parts of a table that its tail holds.
@@ -34,7 +34,7 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// Reads the tail and checks it against what the manifest says of the table.
+    /// Reads the tail and checks it against what the manifest says about the table.
     pub(super) fn read(
         file: &TierFile,
         purpose: Purpose,
@@ -54,8 +54,8 @@ impl Tail {
         };
         let tail = (len / TAIL_PART).clamp(LEAST_TAIL, TAIL_LEN);
         let (start, bytes) = match read(tail) {
-            // Of that, opening needs neither records nor filters nor index: one sector of them that
-            // cannot be read keeps no table from being opened.
+            // Opening does not need the records, filters and index in the tail: an unreadable
+            // sector among them must not keep the table from being opened.
             Err(Error::Io { .. }) => read(FOOTER_LEN as u64)?,
             tail => tail?,
         };
@@ -86,8 +86,8 @@ impl Tail {
         let properties = TableProperties::decode(&payload(footer.properties)?);
         let mut properties = stored::at(properties, path, at)?;
         check_identity(&properties, meta, database, path, at)?;
-        // For a repair, which has no manifest. There may be very many where readers held what was
-        // replaced, for each table.
+        // Only a repair, which has no manifest, needs these. If readers held replaced tables, there
+        // may be very many of them, for each table.
         properties.identity.gone = Vec::new();
         let at = footer.top_index.offset;
         let top = TopIndex::new(payload(footer.top_index)?, at);

@@ -20,10 +20,10 @@ pub(super) const DATABASE: u128 = 0xdb;
 
 type Objects = Arc<Mutex<HashMap<String, Arc<Vec<u8>>>>>;
 
-/// Asked before each read, with its offset and length.
+/// Called before each read, with its offset and length.
 type OnRead = dyn Fn(u64, usize) -> Result<()> + Send + Sync;
 
-/// Its files are said to wait for a device, so that all that is done about that is done here.
+/// Its files claim to wait for a device, so that the code for such files runs in these tests.
 #[derive(Default)]
 pub(super) struct TestStore {
     objects: Objects,
@@ -63,7 +63,7 @@ impl TestStore {
             .insert(name.to_owned(), Arc::new(content));
     }
 
-    /// From now on each read asks `on_read` before it reads.
+    /// From now on, `on_read` is called before each read.
     pub(super) fn on_read(
         &self,
         on_read: impl Fn(u64, usize) -> Result<()> + Send + Sync + 'static,
@@ -71,7 +71,7 @@ impl TestStore {
         *self.on_read.lock() = Some(Arc::new(on_read));
     }
 
-    /// From now on the device cannot read the byte at `bad`, nor anything together with it.
+    /// From now on, the device cannot read the byte at `bad`, nor any range that contains it.
     pub(super) fn fail_at(&self, bad: u64) {
         self.on_read(move |offset, len| {
             if (offset..offset + len as u64).contains(&bad) {
@@ -206,7 +206,7 @@ impl Fixture {
         TableBuilder::new(&self.tier, identity, 1 << 20, Purpose::Flush).unwrap()
     }
 
-    /// Writes `rows`, which are in order, as table `id`.
+    /// Writes `rows`, which must be in order, as table `id`.
     pub(super) fn write<'a>(&self, id: u64, rows: impl IntoIterator<Item = &'a Row>) -> TableMeta {
         let mut builder = self.builder(id);
         for (key, seq, kind, value) in rows {

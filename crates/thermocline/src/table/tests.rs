@@ -1,4 +1,4 @@
-//! Tables as a whole: what is written comes back, and damage is seen.
+//! Tables as a whole: what was written is read back, and damage is detected.
 
 mod large;
 mod pins;
@@ -77,7 +77,7 @@ fn get(table: &Table, key: &[u8], seq: u64) -> Result<Option<Row>> {
     Ok(found.map(|r| (key.to_vec(), r.seq, r.kind, r.value.to_vec())))
 }
 
-/// `count` keys of one version each.
+/// `count` keys with one version each.
 fn simple(count: u32, value: usize) -> Vec<Row> {
     let row = |i: u32| {
         let key = format!("user{i:08}").into_bytes();
@@ -173,12 +173,12 @@ proptest! {
     }
 }
 
-/// Reads everything there is; the rows, if nothing was found wrong.
+/// Reads everything there is, compares it with `rows`, and fails if anything was found wrong.
 fn read_all(fixture: &Fixture, meta: &TableMeta, rows: &[Row]) -> Result<()> {
     let table = fixture.open(meta)?;
     let verified = table.verify();
     for r in rows {
-        // What a read does not notice must not change its answer.
+        // Damage that a read does not notice must not change its answer.
         assert_eq!(get(&table, &r.0, r.1)?.as_ref(), Some(r));
     }
     assert_eq!(get(&table, b"user0000000", MAX_SEQ)?, None);
@@ -220,7 +220,7 @@ fn every_truncation_is_refused_at_opening() {
             .store
             .put(&meta.file_name(), content[..len].to_vec());
         assert!(fixture.open(&meta).unwrap_err().is_corruption());
-        // Even if the manifest agrees with the length.
+        // This holds even if the manifest agrees with the length.
         let short = TableMeta {
             len: len as u64,
             ..meta.clone()
@@ -257,11 +257,11 @@ fn a_table_of_another_database_keyspace_or_number_is_refused() {
 
 #[test]
 fn versions_of_a_key_that_span_blocks_and_partitions_are_all_found() {
-    // 64 KiB of index need more than a partition: long keys, one record per block.
+    // 64 KiB of index are more than a partition holds: long keys, one record per block.
     let key = vec![b'k'; 2000];
     let version = |seq: u64| (key.clone(), seq, Kind::Put, vec![seq as u8; 600]);
     let mut rows: Vec<Row> = (1..=80).rev().map(version).collect();
-    // Another key in the last partition, so that its filter must hold both.
+    // Another key is in the last partition, so that its filter must hold both.
     rows.push((b"l".to_vec(), 1, Kind::Put, Vec::new()));
     for pins in [0, 1 << 20] {
         let fixture = Fixture::new(options(512), 0, pins);
@@ -310,8 +310,8 @@ fn the_builder_drops_exact_duplicates_and_refuses_disorder_and_nothing() {
     assert!(fixture.builder(2).finish().is_err());
 }
 
-/// `count` keys that are as long as can be and differ in their last bytes only: each has a
-/// partition of its own, and stands in full in the top-level index.
+/// `count` keys of the greatest length that differ only in their last bytes. Each has a partition
+/// of its own, and is in full in the top-level index.
 fn longest_keys(count: u32) -> impl Iterator<Item = Row> {
     (0..count).map(|i| {
         let mut key = vec![b'k'; MAX_KEY_LEN - 4];
@@ -320,8 +320,8 @@ fn longest_keys(count: u32) -> impl Iterator<Item = Row> {
     })
 }
 
-/// Only data blocks counted, so tables of long keys were cut when they had grown to three times the
-/// size wanted, and no compaction made a top-level index that was too long any shorter.
+/// Only data blocks were counted. So tables of long keys were cut only when they were three times
+/// the wanted size, and no compaction made a too long top-level index any shorter.
 #[test]
 fn the_length_of_a_table_under_way_counts_what_is_written_last() {
     let (usual, long) = (simple(5000, 20), longest_keys(30).collect());
@@ -338,8 +338,9 @@ fn the_length_of_a_table_under_way_counts_what_is_written_last() {
     }
 }
 
-/// Such a table was written, and then refused: its top-level index is longer than the longest block
-/// of records. A batch of 72 MB made one of the memtable, which could not be flushed any more.
+/// Such a table was written and then refused, because its top-level index is longer than the
+/// longest block of records. A batch of 72 MB turned the memtable into one, which could then not be
+/// flushed any more.
 #[test]
 #[ignore = "takes a GiB of memory; table/footer.rs tests the limit alone"]
 fn a_table_whose_top_level_index_is_longer_than_any_record_can_be_read() {

@@ -1,4 +1,4 @@
-//! What a weighed table answers from its filters and its index alone.
+//! What a weighed table answers from its filters and index alone.
 
 use super::filter;
 use super::index::BlockWeight;
@@ -6,7 +6,7 @@ use super::reader::{ReadTrace, Table};
 use crate::error::Result;
 use crate::metrics::Purpose;
 
-/// No record has a trailer above it: seeking to it finds the first record of a user key.
+/// No record has a higher trailer: seeking to it finds the first record of a user key.
 const FIRST: u64 = u64::MAX;
 
 impl Table {
@@ -27,7 +27,7 @@ impl Table {
         self.may_hold(key, filter::mark(key))
     }
 
-    /// Whether the filter that `key` would be in may hold `hash`.
+    /// Whether the filter for `key` may hold `hash`.
     fn may_hold(&self, key: &[u8], hash: u64) -> Result<bool> {
         let Some(number) = self.top.find(key, FIRST) else {
             return Ok(false);
@@ -43,14 +43,14 @@ impl Table {
         };
         match answer {
             Some(answer) => Ok(answer),
-            // A partition without a filter: nothing in it weighs anything or is marked, or none was
-            // made.
+            // A partition has no filter if nothing in it weighs anything or is marked, or if none
+            // could be made.
             None => Ok(self.block_weight(key)?.is_none_or(|weight| weight.own > 0)),
         }
     }
 
-    /// What the records before `key` weigh, to a block: those in the block where `key` is or
-    /// would be do not count.
+    /// The weight of the records before `key`, to the accuracy of a block: records in the block
+    /// where `key` is or would be do not count.
     ///
     /// # Errors
     /// As [`Table::may_contain`].
@@ -61,8 +61,8 @@ impl Table {
         }
     }
 
-    /// What the records up to `key` weigh, to a block: those in the block where `key` is or
-    /// would be count all.
+    /// The weight of the records up to `key`, to the accuracy of a block: records in the block
+    /// where `key` is or would be all count.
     ///
     /// # Errors
     /// As [`Table::may_contain`].
@@ -73,8 +73,8 @@ impl Table {
         }
     }
 
-    /// The share of the table, 0 to 1, that lies before `key`, to a block: the block where `key` is
-    /// or would be does not count.
+    /// The share of the table before `key`, from 0 to 1, to the accuracy of a block: the block
+    /// where `key` is or would be does not count.
     ///
     /// # Errors
     /// As [`Table::may_contain`].
@@ -93,8 +93,9 @@ impl Table {
         })
     }
 
-    /// What `of` makes of the index entry, and the number of its partition, that names the block
-    /// where `key` is or would be; `None` past the last one.
+    /// Finds the index entry of the block where `key` is or would be, and returns what `of` makes
+    /// of the entry's value and the number of its partition. `None` if `key` is past the last
+    /// block.
     fn in_index<T>(
         &self,
         key: &[u8],
@@ -131,7 +132,7 @@ mod tests {
         format!("user{number:06}").into_bytes()
     }
 
-    /// A table with a record for each weight, at every other number.
+    /// A table with one record for each weight, at every second number.
     fn weighed(fixture: &Fixture, weights: &[u64]) -> Arc<Table> {
         let mut builder = fixture.builder(7).weighed();
         for (number, weight) in weights.iter().enumerate() {
@@ -155,7 +156,7 @@ mod tests {
             let fixture = fixture(if pinned { u64::MAX } else { 0 });
             let table = weighed(&fixture, &weights);
             table.verify().unwrap();
-            // Records in a block: 512 bytes by at least 30.
+            // Most records in a block: 512 bytes, at least 30 bytes each.
             let most = 17;
             for probe in probes {
                 let sum = |to: usize| weights.iter().take(to).sum::<u64>();
@@ -163,7 +164,7 @@ mod tests {
                 prop_assert!(before <= sum(at) && before >= sum(at.saturating_sub(most)));
                 let through = table.weight_through(&key(probe)).unwrap();
                 prop_assert!(through >= sum(probe / 2 + 1) && through <= sum(at + most));
-                // Records are of one length, and so the share of bytes is that of records.
+                // Records are of equal length, so the share of bytes is the share of records.
                 let share = table.share_before(&key(probe)).unwrap() * weights.len() as f64;
                 let at = at.min(weights.len()) as f64;
                 prop_assert!(share <= at + 1.0 && share >= at - most as f64 - 1.0, "{share} {at}");
@@ -186,8 +187,8 @@ mod tests {
         }
     }
 
-    /// A mark that was taken for a weight made hot what is not; one that is cut off with its
-    /// partition is lost.
+    /// A mark that was taken for a weight made a cold record hot. A mark that was not put into its
+    /// record's partition was lost.
     #[test]
     fn marks_are_told_from_weights_in_every_partition() {
         const RECORDS: usize = 9000;

@@ -12,7 +12,7 @@ impl TableIter {
     /// The payload of a block that is in the window.
     pub(super) fn decode_of_window(&mut self, handle: BlockHandle) -> Result<Bytes> {
         let is_large = handle.len as usize > LARGE_BLOCK;
-        // A large one is alone in its window, which has done its part.
+        // A large block is alone in its window, and the window is not needed any more.
         let alone = |w: &mut super::Window| is_large && w.stored.len() == handle.len as usize;
         if let Some(window) = self.window.take_if(alone) {
             return self.table.decode_read(window.stored, handle);
@@ -21,9 +21,9 @@ impl TableIter {
         self.table.decode(stored.unwrap_or_default(), handle)
     }
 
-    /// Lets go of the block if it is large and the cursor can move on without it.
+    /// Frees the block if it is large and the cursor can move on without it.
     pub(super) fn let_go_of_large(&mut self) {
-        // A compaction alone asks for what it let go of.
+        // Only a compaction loads again what it has let go of.
         if !self.how.to_end {
             return;
         }
@@ -40,10 +40,10 @@ impl TableIter {
         }
     }
 
-    /// Reads again what the cursor let go of.
+    /// Reads again the block that the cursor let go of.
     ///
     /// # Errors
-    /// I/O errors, and damage that has come to it since.
+    /// I/O errors, and damage that has occurred since.
     pub(super) fn load_again(&mut self) -> Result<()> {
         let Some(handle) = self.let_go else {
             return Ok(());

@@ -1,4 +1,5 @@
-//! Blocks of large values: what is let go of comes back, and little of them is in memory at once.
+//! Blocks of large values: a value that was let go of can be loaded again, and little of them is in
+//! memory at once.
 
 use bytes::Bytes;
 
@@ -7,8 +8,8 @@ use crate::cache::BlockCache;
 
 const LARGE: usize = 2 << 20;
 
-/// Some small records, a large one, and so on; the bytes of a large one are as random as they have
-/// to be.
+/// Some small records, a large one, and so on. The bytes of a large value are random unless it
+/// `shrinks`.
 fn mixed(shrinks: bool) -> Vec<Row> {
     let mut state = 7u64;
     let mut noise = |shrinks: bool| {
@@ -25,7 +26,7 @@ fn mixed(shrinks: bool) -> Vec<Row> {
     (0..16).map(&mut row).collect()
 }
 
-/// Each cursor of a merge had its large value in memory, and of the last one a second copy.
+/// Each cursor of a merge had its large value in memory, and the last one had a second copy of it.
 #[test]
 fn a_cursor_lets_go_of_a_large_value_and_has_it_again() {
     for compression in [Compression::None, Compression::Lz4] {
@@ -45,7 +46,7 @@ fn a_cursor_lets_go_of_a_large_value_and_has_it_again() {
                 assert_eq!(held(), 0);
                 assert_eq!(iter.key().user_key, expected.0);
                 assert_eq!(iter.value_len(), expected.3.len());
-                // Every second one is passed over without its value.
+                // Every second large one is passed over without its value.
                 if expected.1 % 8 != 0 {
                     iter.load().unwrap();
                     assert!(row(&iter).as_ref() == Some(expected));
@@ -76,8 +77,8 @@ fn damage_of_a_large_value_is_seen_when_it_is_read_again() {
     assert!(iter.load().is_err());
 }
 
-/// Whoever wrote a large value had it in memory a second time. The cache, which pays for that, has
-/// forgotten nothing.
+/// A writer of a large value had it in memory twice. The cache pays for such memory: without a
+/// copy, it must not give up anything.
 #[test]
 fn a_large_value_that_does_not_shrink_is_written_without_a_copy() {
     for (compression, shrinks, copied) in [

@@ -1,10 +1,10 @@
-//! What open tables hold in memory, and what the budget for that is told.
+//! What open tables hold in memory, and what the budget for that counts.
 
 use super::*;
 
-/// Filters of two bytes a key are decoded into memory of their own, and the indexes beside them
-/// kept the bytes that they had come in: such tables, all of RALT's among them, held their filters
-/// twice and counted them once.
+/// Filters of two bytes a key are decoded into memory of their own, but the indexes beside them
+/// kept the bytes that both had been read into. Such tables, all of RALT's among them, held their
+/// filters twice and counted them once.
 #[test]
 fn nothing_keeps_the_bytes_of_filters_that_were_copied() {
     let rows = simple(10_000, 100);
@@ -24,9 +24,9 @@ fn nothing_keeps_the_bytes_of_filters_that_were_copied() {
     }
 }
 
-/// The top-level index was in memory beside every budget. It has a key in full for each partition:
-/// where keys are long and share most of what they have, a store's tables took as much memory as
-/// disk, and no metric said so.
+/// The top-level index was counted in no budget. It holds one key in full for each partition. Where
+/// keys are long and share most of their bytes, a store's tables took as much memory as disk space,
+/// and no metric said so.
 #[test]
 fn the_top_level_index_is_charged_whether_it_has_room_or_not() {
     let fixture = Fixture::new(options(4096), 0, 1 << 20);
@@ -40,10 +40,10 @@ fn the_top_level_index_is_charged_whether_it_has_room_or_not() {
     assert_eq!((fixture.pins.taken(), fixture.pins.refused()), (0, 0));
 }
 
-/// A table was asked once, when it was opened, whether its partitions might stay in memory. The
-/// tables that a compaction writes are opened while its inputs have their room still, and a reader
-/// may keep those for long: once they were gone, lookups went on reading filters and indexes beside
-/// a budget of which half was free.
+/// A table asked only once, when it was opened, whether its partitions may stay in memory. The
+/// tables that a compaction writes are opened while its inputs still have their room, and a reader
+/// may keep the inputs for long. Once they were gone, lookups went on reading filters and indexes
+/// although half of the budget was free.
 #[test]
 fn a_table_that_found_no_room_has_some_once_others_are_gone() {
     let rows = simple(20_000, 100);
@@ -63,7 +63,7 @@ fn a_table_that_found_no_room_has_some_once_others_are_gone() {
             let found = second.get(key.as_bytes(), MAX_SEQ, &mut trace);
             assert_eq!(found.unwrap(), None);
         }
-        // Beside the blocks of keys that the filter let pass.
+        // Not counting the blocks of keys that the filter let pass.
         trace.cache_misses - trace.filter_false_positives
     };
     assert!(absent() >= 100, "each reads the filter");

@@ -1,9 +1,9 @@
-//! How a scan reads: few large reads, the next one early, and what becomes of one that fails.
+//! How a scan reads: few large reads, the next one early; and what happens when a read fails.
 
 use super::*;
 use crate::cache::{BlockCache, Kept};
 
-/// As `read/range.rs` has it.
+/// As in `read/range.rs`.
 const USERS: ScanOptions = ScanOptions {
     readahead: 256 << 10,
     ..SCAN
@@ -14,7 +14,7 @@ fn above(flash: &Arc<Kept>, capacity: u64) -> Arc<BlockCache> {
     Arc::new(BlockCache::new(capacity).above(Some(Box::new(Arc::clone(flash)))))
 }
 
-/// What a scan gives until its error.
+/// The rows that a scan returns before its error.
 fn until_the_error(iter: &mut TableIter) -> (Vec<Row>, Error) {
     let mut rows = Vec::new();
     let mut moved = iter.seek_to_first();
@@ -38,9 +38,9 @@ fn compactions_read_in_few_large_reads_and_leave_the_cache_alone() {
     assert_eq!(fixture.cache.used_bytes(), 0);
 }
 
-/// How far a read may go was looked up in the indexes of the partitions ahead, which nothing kept:
-/// a compaction read each index that is not pinned three times, twice while its next read waited to
-/// be begun, and three times as many indexes as data.
+/// To find out how far a read may go, a compaction looked into the indexes of the partitions ahead,
+/// and kept none of them. It read each index that is not pinned three times, twice of these while
+/// its next read waited to begin: three times as many reads of indexes as of data.
 #[test]
 fn compactions_read_each_index_once_where_it_is_not_pinned() {
     let rows = simple(20_000, 100);
@@ -50,7 +50,7 @@ fn compactions_read_each_index_once_where_it_is_not_pinned() {
     let partitions = table.top.len() as u64;
     assert!(partitions > 3);
     assert_eq!(forward(&mut table.iter(COMPACTION)).unwrap(), rows);
-    // A read is of whole blocks: together they may be one more.
+    // Reads are of whole blocks, so there may be one more of them.
     let data = table.properties().data_bytes.div_ceil(AHEAD as u64) + 1;
     let reads = fixture.purpose_ops(Purpose::Compaction);
     assert!(
@@ -59,8 +59,8 @@ fn compactions_read_each_index_once_where_it_is_not_pinned() {
     );
 }
 
-/// The helping threads are the process's: other tests may keep all of them busy for a moment, and a
-/// scan then reads when it comes there.
+/// The helper threads belong to the process. Other tests may keep all of them busy for a moment,
+/// and a scan then reads only when it comes to the window.
 #[test]
 fn a_scan_to_the_end_has_its_next_read_begun_while_it_goes_through_the_last() {
     let rows = simple(20_000, 100);
@@ -71,7 +71,7 @@ fn a_scan_to_the_end_has_its_next_read_begun_while_it_goes_through_the_last() {
         reads.send(offset).unwrap();
         Ok(())
     });
-    // One that may end anywhere reads nothing that nobody asked for.
+    // A scan that may end anywhere reads nothing that nobody has asked for.
     let mut iter = table.iter(ScanOptions {
         to_end: false,
         ..COMPACTION
@@ -79,7 +79,7 @@ fn a_scan_to_the_end_has_its_next_read_begun_while_it_goes_through_the_last() {
     iter.seek_to_first().unwrap();
     assert_eq!(read.try_iter().collect::<Vec<_>>(), [0]);
 
-    // One that goes to the end never asks for its second window here.
+    // These scans go to the end, but never come to their second window here.
     let is_begun = (0..100).any(|_| {
         let mut iter = table.iter(COMPACTION);
         iter.seek_to_first().unwrap();
@@ -112,7 +112,7 @@ fn an_error_of_a_read_begun_early_comes_where_its_records_would() {
         }
     };
     assert!(error.to_string().contains("planted"), "{error}");
-    // All of the first window, of which each record has its 100 bytes and at most as many more.
+    // All records of the first window: each has its 100 bytes and at most 100 more.
     assert!((AHEAD / 200..AHEAD / 100).contains(&seen), "{seen}");
 }
 
@@ -153,20 +153,20 @@ fn a_users_scan_reads_ahead_more_and_more() {
     assert!(u64::from(iter.trace().device_reads[0]) < blocks / 10);
 }
 
-/// A scan that was to leave the block cache to others put into it whatever it found in the flash
-/// cache below: of a set that memory is too small for, that was nearly all that it read.
+/// A scan that was to leave the block cache alone put into it all that it found in the flash cache
+/// below. With a data set larger than memory, that was nearly all that it read.
 #[test]
 fn a_scan_that_leaves_the_cache_alone_brings_nothing_up_from_flash() {
     let rows = simple(5_000, 100);
     let kept = Arc::new(Kept::default());
-    // Nothing is pinned: indexes are blocks of the cache as well.
+    // Nothing is pinned, so that indexes are blocks of the cache as well.
     let mut fixture = Fixture::new(options(1024), 0, 0);
     fixture.cache = above(&kept, 4 << 20);
     let meta = fixture.write(1, &rows);
     let table = fixture.open(&meta).unwrap();
     assert_eq!(forward(&mut table.iter(USERS)).unwrap(), rows);
 
-    // As after memory has given up all of them.
+    // As if memory had given up all of them.
     fixture.cache = above(&kept, 4 << 20);
     let table = fixture.open(&meta).unwrap();
     let before = fixture.purpose_ops(Purpose::UserRead);
@@ -186,8 +186,8 @@ fn a_scan_that_leaves_the_cache_alone_brings_nothing_up_from_flash() {
     );
 }
 
-/// A page of a scan leaves its last block in the cache, where the next page begins: it read the
-/// rest block by block, sixteen times as many reads of a slow disk.
+/// A page of a scan leaves its last block in the cache, and the next page begins there. That page
+/// then read the rest block by block: sixteen times as many reads of a slow disk.
 #[test]
 fn a_scan_that_begins_in_a_cached_block_reads_ahead_all_the_same() {
     let rows = simple(20_000, 100);
@@ -200,8 +200,8 @@ fn a_scan_that_begins_in_a_cached_block_reads_ahead_all_the_same() {
     assert!(u64::from(iter.trace().device_reads[0]) < blocks / 10);
 }
 
-/// The index of the next partition was read to see how far a read may go, and an error of that was
-/// one of the scan: it failed up to 256 KiB before the first record that was lost.
+/// The index of the next partition is read to see how far a read may go. Its error was reported as
+/// one of the scan, which failed up to 256 KiB before the first lost record.
 #[test]
 fn a_damaged_index_costs_a_users_scan_no_record_before_it() {
     let rows = simple(20_000, 100);
@@ -225,8 +225,8 @@ fn a_damaged_index_costs_a_users_scan_no_record_before_it() {
     assert_eq!(seen, rows[..intact]);
 }
 
-/// Many blocks are read at once, and one sector among them that could not be read was an error of
-/// the first: a scan failed up to 256 KiB before the first record that was lost.
+/// Many blocks are read at once. If a sector of one of them could not be read, the first block's
+/// read failed: a scan failed up to 256 KiB before the first lost record.
 #[test]
 fn an_unreadable_sector_costs_a_users_scan_no_record_before_it() {
     let rows = simple(20_000, 100);

@@ -1,8 +1,9 @@
-//! Damage, and sectors that the device cannot read, cost what lies there.
+//! Damage and unreadable sectors cost only the records that they concern.
 
 use super::*;
 
-/// Reads of one partition's keys fail as `is_expected` wants it, and all others find their record.
+/// Reads of one partition's keys must fail with an error that `is_expected` accepts; all others
+/// must find their record.
 fn reads_of_its_partition_fail(table: &Table, rows: &[Row], is_expected: impl Fn(&Error) -> bool) {
     let (mut found, mut refused) = (0, 0);
     for row in rows.iter().step_by(37) {
@@ -18,10 +19,10 @@ fn reads_of_its_partition_fail(table: &Table, rows: &[Row], is_expected: impl Fn
     assert!(refused > 0 && found > 2 * refused, "{found}, {refused}");
 }
 
-/// Filters and indexes that may be held in memory are read all at once: with one of them damaged
-/// nothing of the table could be read, by compactions neither, which use no filters and would have
-/// made a table of the same records without the damage. Of a table in L0 that stopped the store's
-/// writers.
+/// Filters and indexes that may be held in memory are read all at once. If one of them was damaged,
+/// nothing of the table could be read. That included compactions, which use no filters, and would
+/// have made a table of the same records without the damage. If the table was in L0, that stopped
+/// the store's writers.
 #[test]
 fn a_damaged_filter_costs_the_reads_of_its_partition() {
     let rows = simple(20_000, 100);
@@ -42,11 +43,11 @@ fn a_damaged_filter_costs_the_reads_of_its_partition() {
     assert!(table.load().is_err() && table.verify().is_err());
 }
 
-/// Filters and indexes are read all at once. Damage of one of them was an error of those alone who
-/// needed it, but a sector that could not be read, which is no damage by its error, was one of
-/// every read of the table, those of compactions included. When each was read by itself, the table
-/// kept the room of all: other tables found none, and the metrics told of memory that nothing was
-/// in.
+/// Filters and indexes are read all at once. If one of them was damaged, only those failed who
+/// needed it. But if a sector could not be read, the error does not say damage, and every read of
+/// the table failed, also those of compactions. When each was then read by itself, the table kept
+/// the room for all of them: other tables found no room, and the metrics reported memory that held
+/// nothing.
 #[test]
 fn an_unreadable_filter_costs_the_reads_of_its_partition() {
     let rows = simple(20_000, 100);
@@ -61,8 +62,8 @@ fn an_unreadable_filter_costs_the_reads_of_its_partition() {
     assert_eq!(fixture.pins.taken(), table.top.memory());
 }
 
-/// The end of the file is read at once, of a small table filters and index with it. Where one
-/// sector of that could not be read, the table could not be opened, and with it the store.
+/// The end of the file is read at once; for a small table, that includes filters and index. If one
+/// sector of it could not be read, the table could not be opened, and neither could the store.
 #[test]
 fn an_unreadable_filter_beside_the_footer_keeps_no_table_from_opening() {
     let rows = simple(100, 100);
