@@ -1,12 +1,13 @@
-//! Copies of a slower tier's tables in room of this one that nothing uses.
+//! Copies of a slower tier's tables, in space of this tier that nothing else uses.
 //!
-//! A fast tier is never full: flushes, compactions and the log need room that they use now and
-//! then. Copies lie in it meanwhile. They are never needed: whoever claims the room has it at once,
-//! and the copies in it are gone, the one that is being written first. No edit names them, no
-//! opening keeps them, and so nothing of them is synced.
+//! A fast tier is never completely full: flushes, compactions and the log need space now and then.
+//! Copies use that space in between. Nobody depends on a copy: whoever claims the space has it at
+//! once, and the copies in it are removed, first the one that is being written. No edit names
+//! copies and no opening keeps them, so nothing of them is synced.
 //!
-//! A capacity is a promise to use no more, not one that the device has as much. Where it has less,
-//! all copies go at the first write that finds no room, and what can be is written again.
+//! A capacity is a promise not to use more; it does not promise that the device has that much. If
+//! the device has less, all copies are removed at the first write that finds no space, and the
+//! write is repeated if it can be.
 
 use std::sync::Weak;
 
@@ -34,33 +35,34 @@ pub(crate) fn copy_number(name: &str) -> Option<u64> {
 /// The copies on a tier.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
-    /// Bytes of files, and of those being written.
+    /// Bytes of finished copies, and of the one being written.
     bytes: AtomicU64,
-    /// The copy that is being written; locked while it is begun, appended to and finished, and
-    /// before `slots`.
+    /// The copy that is being written. Locked while the copy is begun, appended to and finished.
+    /// Taken before `slots`.
     unfinished: Mutex<Option<Unfinished>>,
     slots: Mutex<Vec<Weak<CopySlot>>>,
-    /// How often all were given up because the device had no room.
+    /// How often all copies were given up because the device had no space.
     given_up: AtomicU64,
-    /// Whether the directory may be another store's; locked while a file is removed, after all
-    /// other locks.
+    /// Whether the directory may belong to another store by now. Locked while a file is removed;
+    /// taken after all other locks.
     have_ended: Mutex<bool>,
 }
 
 impl Tier {
-    /// Bytes of copies, and of those being written.
+    /// Bytes of finished copies, and of the one being written.
     pub(crate) fn copied_bytes(&self) -> u64 {
         self.copies.bytes.load(Ordering::Relaxed)
     }
 
-    /// Does `write`; where the device has no room, once more without copies.
+    /// Runs `write`. If the device has no space, gives up the copies and runs `write` once more.
     ///
     /// # Errors
-    /// Those of `write`, which may be repeated after [`Error::NoSpace`].
+    /// Those of `write`, which must be repeatable after [`Error::NoSpace`].
     pub(crate) fn with_room<T>(&self, mut write: impl FnMut() -> Result<T>) -> Result<T> {
         let before = self.copies_given_up();
         match write() {
-            // Whoever gave them up: another write may have found no room at the same time.
+            // It does not matter who gave them up: another write may have found no space at the
+            // same time.
             Err(error)
                 if error.is_no_space()
                     && (self.give_up_copies() || self.copies_given_up() != before) =>
@@ -71,21 +73,22 @@ impl Tier {
         }
     }
 
-    /// Gives copies up if a write that cannot be repeated has failed because the device has no
-    /// room: whoever begins anew finds theirs.
+    /// Gives up the copies if a write that cannot be repeated has failed because the device has no
+    /// space. When its caller begins anew, the space is there.
     pub(crate) fn note_want_of_room<T>(&self, written: &Result<T>) {
         if written.as_ref().is_err_and(Error::is_no_space) {
             self.give_up_copies();
         }
     }
 
-    /// How often copies were given up for want of room on the device.
+    /// How often copies were given up because the device had no space.
     pub(crate) fn copies_given_up(&self) -> u64 {
         self.copies.given_up.load(Ordering::Acquire)
     }
 
-    /// Does without copies; whether that gave room. One that is being read, or cannot be removed,
-    /// gives none: who tries again as long as there is more room must come to an end.
+    /// Gives up all copies; returns whether that freed space. A copy that is being read or cannot
+    /// be removed frees none. Reporting only space that was freed makes callers that try again come
+    /// to an end.
     fn give_up_copies(&self) -> bool {
         let before = self.copied_bytes();
         if before == 0 {
@@ -100,9 +103,10 @@ impl Tier {
         gave_room
     }
 
-    /// Takes copies away until what was just claimed has room (I8).
+    /// Removes copies until the space that was just claimed is free (I8).
     pub(super) fn take_back_room(&self) {
-        // Who claims and who begins a copy each note it and then look: one of them sees the other.
+        // A claim and the begin of a copy are each noted first, and only then each side looks. So
+        // at least one of the two sees the other.
         fence(Ordering::SeqCst);
         let free = self.note_free();
         if self.copied_bytes() > free {
@@ -110,8 +114,8 @@ impl Tier {
         }
     }
 
-    /// Removes copies, the last that was begun first, until the others have room. A file that is
-    /// being read goes with the end of that read, and counts until then.
+    /// Removes copies, the newest first, until the remaining ones fit. The file of a copy that is
+    /// being read is removed at the end of that read, and counts until then.
     fn remove_copies(&self) {
         drop(self.copies.unfinished.lock().take());
         let mut slots = self.copies.slots.lock();
@@ -134,8 +138,8 @@ impl Tier {
         });
     }
 
-    /// Removes the copies that a crash has left, before anything is written: they may have the
-    /// device's last room.
+    /// Removes the copies that a crash left behind. This happens before anything is written,
+    /// because they may occupy the device's last space.
     ///
     /// # Errors
     /// Those of the medium.
@@ -148,16 +152,16 @@ impl Tier {
         Ok(())
     }
 
-    /// Has no file of a copy removed from now on: one that is being read stays, for the next
-    /// opening to remove.
+    /// From now on, no copy's file is removed. A copy that is being read stays, and the next
+    /// opening removes it.
     pub(crate) fn end_copies(&self) {
         *self.copies.have_ended.lock() = true;
     }
 
-    /// Begins a copy of `bytes`, to be file `number`, the only one that is being written.
+    /// Begins a copy of `bytes` as file `number`. Only one copy is written at a time.
     ///
     /// # Errors
-    /// Those of the medium. None is given where there is no room.
+    /// Those of the medium. `Ok(None)` if there is no space.
     pub(crate) fn begin_copy(
         self: &Arc<Self>,
         number: u64,
@@ -180,7 +184,7 @@ impl Tier {
     }
 }
 
-/// The bytes of a copy, and its file once that is written. Both go with this.
+/// The bytes of a copy, and its file once it is written. Dropping this gives up both.
 #[derive(Debug)]
 struct CopyBytes {
     tier: Arc<Tier>,
@@ -191,7 +195,7 @@ struct CopyBytes {
 impl Drop for CopyBytes {
     fn drop(&mut self) {
         let have_ended = self.tier.copies.have_ended.lock();
-        // What cannot be removed goes on to count, and goes with the next opening.
+        // A file that cannot be removed still counts, and is removed by the next opening.
         if !*have_ended && self.tier.tables.remove(&self.name).is_ok() {
             let bytes = &self.tier.copies.bytes;
             bytes.fetch_sub(self.bytes, Ordering::Relaxed);
@@ -211,7 +215,7 @@ struct Unfinished {
 pub(crate) struct CopyWriter(Arc<Tier>);
 
 impl CopyWriter {
-    /// Appends `bytes`, unless the room was claimed meanwhile; whether it was not.
+    /// Appends `bytes`; `false` if the space was claimed meanwhile and the copy is gone.
     ///
     /// # Errors
     /// Those of the medium.
@@ -222,14 +226,15 @@ impl CopyWriter {
         }
     }
 
-    /// Has the blocks of the table of `slot` read from here from now on, unless the room was
-    /// claimed meanwhile.
+    /// Finishes the copy; from now on, the blocks of the table of `slot` are read from it. Does
+    /// nothing if the space was claimed meanwhile.
     ///
     /// # Errors
     /// Those of the medium.
     pub(crate) fn finish(self, slot: &Arc<CopySlot>) -> Result<()> {
         let tier = &self.0;
-        // Who claims the room meanwhile waits until the copy is where it can be taken from.
+        // If somebody claims the space now, they wait until the copy is in `slots`, where it can be
+        // removed.
         let mut unfinished = tier.copies.unfinished.lock();
         let Some(Unfinished { writer, claim }) = unfinished.take() else {
             return Ok(());
@@ -255,18 +260,18 @@ impl Drop for CopyWriter {
     }
 }
 
-/// A copy, its file there while it is read.
+/// A copy. Its file stays for as long as somebody reads it.
 #[derive(Debug)]
 pub(crate) struct TableCopy {
     pub(crate) file: TierFile,
     claim: CopyBytes,
 }
 
-/// Where a table has its copy, if there is one.
+/// Holds a table's copy, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct CopySlot {
     copy: ArcSwapOption<TableCopy>,
-    /// Whether the table could not be read as a whole.
+    /// Whether the table could not be read completely.
     is_unreadable: AtomicBool,
 }
 
@@ -281,12 +286,12 @@ impl CopySlot {
         self.copy.load().is_none()
     }
 
-    /// Whether a copy may be made.
+    /// Whether a copy may be made now.
     pub(crate) fn is_open(&self) -> bool {
         self.is_empty() && !self.is_unreadable.load(Ordering::Relaxed)
     }
 
-    /// Has no copy made any more: the table cannot be read as a whole.
+    /// No copy is made from now on, because the table cannot be read completely.
     pub(crate) fn close(&self) {
         self.is_unreadable.store(true, Ordering::Relaxed);
     }
@@ -295,7 +300,7 @@ impl CopySlot {
         self.copy.store(Some(Arc::new(copy)));
     }
 
-    /// Does without the copy from now on; its bytes come back.
+    /// Drops the copy; returns its bytes.
     pub(crate) fn clear(&self) -> u64 {
         self.copy.swap(None).map_or(0, |copy| copy.claim.bytes)
     }

@@ -1,4 +1,4 @@
-//! Objects of a tier as they are opened and written: whatever they read and write is counted.
+//! Objects of a tier, opened or being written. All that they read and write is counted.
 
 use bytes::Bytes;
 
@@ -11,13 +11,13 @@ use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 
 impl Tier {
-    /// Opens an object, its reads counted.
+    /// Opens an object; its reads are counted.
     ///
     /// # Errors
     /// [`Error::Closed`] after [`Tier::end`]; those of the medium.
     pub(crate) fn open(self: &Arc<Self>, name: &str) -> Result<TierFile> {
         let file = self.tables.open(name)?;
-        // Afterwards: what was opened before it was the store's.
+        // Checked after the open: an object that was opened before the end belonged to this store.
         if self.has_ended.load(Ordering::Acquire) {
             return Err(Error::Closed);
         }
@@ -27,13 +27,13 @@ impl Tier {
         })
     }
 
-    /// Has no object opened from now on. Who still reads a store that is closed might be given
-    /// another's.
+    /// No object is opened from now on. Somebody who still reads a closed store might otherwise be
+    /// given an object of another store.
     pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::Release);
     }
 
-    /// Starts an object, its writes counted.
+    /// Starts an object; its writes are counted.
     pub(crate) fn create(
         self: &Arc<Self>,
         name: &str,
@@ -54,7 +54,7 @@ impl Tier {
     }
 }
 
-/// An object of a tier, its reads counted by purpose.
+/// An object of a tier whose reads are counted by purpose.
 #[derive(Debug, Clone)]
 pub(crate) struct TierFile {
     pub(crate) file: Arc<dyn TableFile>,
@@ -80,7 +80,7 @@ pub(crate) struct CountedWriter {
     writer: Box<dyn TableWriter>,
     tier: Arc<Tier>,
     purpose: Purpose,
-    /// The medium gathers appends into operations, and what is counted does so too.
+    /// The medium gathers appends into operations, and the counts follow it.
     gathered: Gathered,
 }
 
@@ -108,7 +108,7 @@ impl CountedWriter {
         finished
     }
 
-    /// Has the object read from now on, until a crash takes it perhaps.
+    /// Makes the object readable from now on, without a sync: a crash may take it.
     pub(crate) fn finish_unsynced(mut self) -> Result<()> {
         self.count_rest();
         self.writer.finish_unsynced()

@@ -1,4 +1,4 @@
-//! What is read from a tier and written to it, counted by purpose.
+//! Reads and writes of a tier, counted by purpose.
 
 use super::Tier;
 use crate::metrics::{IoMetrics, Purpose};
@@ -40,7 +40,7 @@ impl Tier {
         counter.write_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// What was counted for `purpose`.
+    /// The counts for `purpose`.
     pub(crate) fn io(&self, purpose: Purpose) -> IoMetrics {
         let counter = self.io.of(purpose);
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! A tier: a medium in use by a store, with its settings, its room and what is counted of its use.
+//! A tier: a medium that a store uses, with its settings, its space, and counts of its use.
 
 mod copies;
 mod files;
@@ -18,12 +18,12 @@ use crate::storage::{LogStore, TableStore};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::{Arc, Mutex};
 
-/// A medium in use by a store.
+/// A medium that a store uses.
 #[derive(Debug)]
 pub(crate) struct Tier {
     pub(crate) index: u8,
-    /// As the store was opened with. What the tier may hold is asked of itself: [`Tier::capacity`],
-    /// [`Tier::planned_bytes`].
+    /// The options that the store was opened with. For what the tier may hold, use
+    /// [`Tier::capacity`] and [`Tier::planned_bytes`] instead.
     pub(crate) options: TierOptions,
     pub(crate) tables: Arc<dyn TableStore>,
     /// Present on the first tier only: logs are local and fast.
@@ -31,11 +31,11 @@ pub(crate) struct Tier {
     io: IoCounters,
     space: Space,
     copies: Copies,
-    /// What large values take that are written to the store's tiers or read from them, in memory.
+    /// Memory for large values that are being written to the store's tiers or read from them.
     pub(crate) large: Arc<LargeBuffers>,
-    /// Whether the store is closed: the directory may be another's.
+    /// Whether the store is closed. If so, the directory may belong to another store.
     has_ended: AtomicBool,
-    /// Why names in the directory may have been lost; locked while names are synced.
+    /// Why names in the directory may have been lost, if they may. Locked while names are synced.
     names_lost: Mutex<Option<Arc<str>>>,
 }
 
@@ -60,16 +60,16 @@ impl Tier {
         }
     }
 
-    /// Counts its large buffers with those of the store's other tiers.
+    /// Makes the tier count its large buffers together with those of the store's other tiers.
     #[must_use]
     pub(crate) fn counting_in(mut self, large: &Arc<LargeBuffers>) -> Self {
         self.large = Arc::clone(large);
         self
     }
 
-    /// Runs `sync`, which makes names in the tier's directory durable, and nobody else's meanwhile.
-    /// The system forgets the names that a failed sync has lost, whoever's they were, and the next
-    /// sync would report success: so there is none (I9).
+    /// Runs `sync`, which makes names in the tier's directory durable; only one such sync runs at a
+    /// time. After a failed sync, the system forgets all names that the sync has lost, whoever
+    /// created them, and the next sync would report success. So no further sync is made (I9).
     ///
     /// # Errors
     /// [`Error::Poisoned`] once a sync has failed; those of `sync`.

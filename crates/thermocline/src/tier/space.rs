@@ -1,34 +1,34 @@
-//! The room of a tier: what it may hold, what is on it or set aside, and what is free (I8).
+//! The space of a tier: what it may hold, what is used or reserved, and what is free (I8).
 //!
-//! There are two bounds. The capacity is a promise that holds at any time: what is written or
-//! reserved keeps to it, writers wait for it, and whatever the tier can never hold is refused by
-//! it. What is planned is at most as much: the sizes that levels and caches are to come to follow
-//! from it. More than is planned may be there for a while, and nobody waits for it to go.
+//! There are two bounds. The capacity is a promise that holds at any time: writes and reservations
+//! stay within it, writers wait for it, and what the tier can never hold is refused because of it.
+//! The planned bytes are at most the capacity; the target sizes of levels and caches follow from
+//! them. For a while, more than the planned bytes may be on the tier, and nobody waits until it is
+//! less.
 //!
-//! Copies are in none of these numbers: they lie in room that is free, and give way to whoever
-//! takes it.
+//! Copies are in none of these numbers: they use free space, and give way to whoever takes it.
 
 use super::Tier;
 use crate::error::{Error, Result};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// What is on a tier and may be, in bytes.
+/// What is on a tier and what may be, in bytes.
 #[derive(Debug)]
 pub(super) struct Space {
-    /// Bytes that may be there at most.
+    /// Most bytes that may be on the tier.
     capacity: u64,
-    /// Bytes that are meant to be there at most.
+    /// Most bytes that are meant to be on the tier.
     planned: AtomicU64,
-    /// Bytes of all files there, obsolete ones included.
+    /// Bytes of all files on the tier, obsolete ones included.
     used: AtomicU64,
-    /// Bytes set aside that are no file's yet.
+    /// Bytes reserved by jobs and not yet written to a file.
     reserved: AtomicU64,
-    /// What the reservations that are held were granted, used or not.
+    /// Bytes granted to all reservations that are held, used or not.
     in_flight: AtomicU64,
     /// Bytes that no job's output may take: the log and the manifest grow without a reservation.
     kept_free: u64,
-    /// The least that was free for jobs: in this span of time so far, and in the one before.
+    /// The least that was free for jobs: in the current span of time, and in the one before it.
     least_free: [AtomicU64; 2],
 }
 
@@ -41,38 +41,38 @@ impl Space {
             reserved: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
             kept_free: 0,
-            // Nothing is known to be of no use yet.
+            // At the start, no space is known to be unused.
             least_free: [AtomicU64::new(0), AtomicU64::new(0)],
         }
     }
 }
 
 impl Tier {
-    /// Leaves `bytes` free of job output (I8).
+    /// Keeps `bytes` free that no job's output may take (I8).
     #[must_use]
     pub(crate) fn keeping_free(mut self, bytes: u64) -> Self {
         self.space.kept_free = bytes;
         self
     }
 
-    /// Bytes that may be on the tier at most, whatever is planned (I8). `u64::MAX` where nobody has
-    /// set a bound.
+    /// Most bytes that may be on the tier, whatever is planned (I8). `u64::MAX` if nobody has set a
+    /// bound.
     pub(crate) fn capacity(&self) -> u64 {
         self.space.capacity
     }
 
-    /// Whether all may be on the tier that its device holds.
+    /// Whether the tier has no bound but the size of its device.
     pub(crate) fn is_unlimited(&self) -> bool {
         self.capacity() == u64::MAX
     }
 
-    /// Bytes that are meant to be on the tier at most: no more than its capacity, and as many from
-    /// the opening on.
+    /// Most bytes that are meant to be on the tier. At most its capacity; equal to it when the
+    /// store is opened.
     pub(crate) fn planned_bytes(&self) -> u64 {
         self.space.planned.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the capacity that are to stay empty.
+    /// Bytes of the capacity that are meant to stay empty.
     pub(crate) fn unplanned_bytes(&self) -> u64 {
         self.capacity().saturating_sub(self.planned_bytes())
     }
@@ -84,26 +84,27 @@ impl Tier {
         self.space.planned.store(planned, Ordering::Relaxed);
     }
 
-    /// Bytes of files, but for copies; reservations not counted.
+    /// Bytes of files without copies; reservations are not counted.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.space.used.load(Ordering::Relaxed)
     }
 
     /// Bytes reserved for output that is not written yet.
     pub(crate) fn reserved_bytes(&self) -> u64 {
-        // Who finds bytes gone from here finds them in the files: see `taken_bytes`.
+        // Whoever sees that bytes have left the reservations also sees them in the files: see
+        // `taken_bytes`.
         self.space.reserved.load(Ordering::Acquire)
     }
 
-    /// Bytes of files, and those reserved. Bytes that a job turns into a file's meanwhile may count
-    /// twice, but never not at all (I8): they come to the files before they leave what is reserved,
-    /// and so that is looked at first.
+    /// Bytes of files and of reservations. While a job turns reserved bytes into a file, they may
+    /// count twice, but they always count (I8): they are added to the files before they leave the
+    /// reservations, and therefore the reservations are read first.
     fn taken_bytes(&self) -> u64 {
         let reserved = self.reserved_bytes();
         reserved.saturating_add(self.file_bytes())
     }
 
-    /// Bytes granted to jobs that have not ended: written already, or reserved.
+    /// Bytes granted to jobs that have not ended, whether written already or only reserved.
     pub(crate) fn in_flight(&self) -> u64 {
         self.space.in_flight.load(Ordering::Relaxed)
     }
@@ -118,8 +119,8 @@ impl Tier {
         self.capacity().saturating_sub(self.taken_bytes())
     }
 
-    /// Bytes, of those that are planned, that nobody has claimed of late, nor a copy has. None on a
-    /// tier without a capacity: what its device holds is not known.
+    /// Planned bytes that neither a job has claimed recently nor a copy uses. None on a tier
+    /// without a capacity, because it is unknown what its device holds.
     pub(crate) fn free_for_copies(&self) -> u64 {
         if self.is_unlimited() {
             return 0;
@@ -132,20 +133,20 @@ impl Tier {
             .saturating_sub(self.copied_bytes())
     }
 
-    /// Begins a span of time: what was free all through the last one, and still is, is free for
-    /// copies.
+    /// Begins a new span of time. What was free during all of the last one, and still is, is free
+    /// for copies.
     pub(crate) fn begin_span(&self) {
         let [now, before] = &self.space.least_free;
         before.store(now.load(Ordering::Relaxed), Ordering::Relaxed);
         now.store(self.free_for_jobs(), Ordering::Relaxed);
     }
 
-    /// Has nothing copied in this span of time and the next.
+    /// Allows no copies in this span of time and the next.
     pub(crate) fn refuse_copies(&self) {
         self.space.least_free[0].store(0, Ordering::Relaxed);
     }
 
-    /// What is free for jobs, noted as the least of this span of time if it is.
+    /// Bytes that are free for jobs. Updates the least of this span of time.
     pub(super) fn note_free(&self) -> u64 {
         let free = self.free_for_jobs();
         let least = &self.space.least_free[0];
@@ -155,19 +156,19 @@ impl Tier {
         free
     }
 
-    /// Counts a file that came to be, or grew, by `bytes`.
+    /// Counts a file that was created or grew by `bytes`.
     pub(crate) fn add_file_bytes(&self, bytes: u64) {
         self.space.used.fetch_add(bytes, Ordering::Relaxed);
         self.take_back_room();
     }
 
-    /// Counts a file that went away, or shrank, by `bytes`.
+    /// Counts a file that was removed or shrank by `bytes`.
     pub(crate) fn remove_file_bytes(&self, bytes: u64) {
         let before = self.space.used.fetch_sub(bytes, Ordering::Relaxed);
         debug_assert!(before >= bytes, "a file is removed that was never counted");
     }
 
-    /// Sets `bytes` aside for a job's output (I8).
+    /// Reserves `bytes` for a job's output (I8).
     ///
     /// # Errors
     /// [`Error::NoSpace`] when the capacity does not allow it.
@@ -175,7 +176,7 @@ impl Tier {
         self.reserve_leaving(bytes, 0)
     }
 
-    /// As [`Tier::reserve`], if `margin` bytes stay free beside.
+    /// As [`Tier::reserve`], but only if another `margin` bytes stay free.
     ///
     /// # Errors
     /// As [`Tier::reserve`].
@@ -184,17 +185,19 @@ impl Tier {
         bytes: u64,
         margin: u64,
     ) -> Result<Reservation> {
-        // In one step, so that of two jobs that reserve at once neither is let through for want of
-        // the other's, and neither refused for what the other is refused.
+        // Checks and adds in one step. So of two jobs that reserve at the same time, neither is
+        // granted the space of the other, and neither is refused because of bytes that the other is
+        // refused.
         let space = &self.space;
         let claim = |reserved: u64| {
             let taken = space.used.load(Ordering::Relaxed).saturating_add(reserved);
             let beside = space.kept_free.saturating_add(margin);
             let wanted = taken.saturating_add(bytes).saturating_add(beside);
-            // Who needs nothing is never refused: a table that moves may be what makes room.
+            // A job that needs nothing is never refused: it may move a table, and that may make
+            // room.
             (bytes == 0 || wanted <= self.capacity()).then(|| reserved.saturating_add(bytes))
         };
-        // What is reserved is looked at first: see `taken_bytes`.
+        // The reservations are read first: see `taken_bytes`.
         let (set, fetch) = (Ordering::Relaxed, Ordering::Acquire);
         if space.reserved.fetch_update(set, fetch, claim).is_err() {
             return Err(Error::NoSpace {
@@ -212,7 +215,7 @@ impl Tier {
     }
 }
 
-/// Space set aside on a tier; what is not used goes back when it is dropped.
+/// Reserved space on a tier. What is not used is given back on drop.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     tier: Arc<Tier>,
@@ -221,23 +224,23 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// Bytes that are not a file's yet.
+    /// Reserved bytes that are not yet part of a file.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Turns `bytes` of the reservation into a file's; a file larger than the rest counts
-    /// in full.
+    /// Turns `bytes` of the reservation into bytes of a file. A file that is larger than what is
+    /// left counts in full.
     pub(crate) fn use_for_file(&mut self, bytes: u64) {
         let from_reserve = bytes.min(self.left);
         self.left -= from_reserve;
-        // In this order: see `Tier::taken_bytes`.
+        // The order matters: see `Tier::taken_bytes`.
         self.tier.space.used.fetch_add(bytes, Ordering::Relaxed);
         self.tier
             .space
             .reserved
             .fetch_sub(from_reserve, Ordering::Release);
-        // Only now: what counts twice takes no copy's room.
+        // Only now, so that bytes that count twice for a moment do not take space from copies.
         self.tier.take_back_room();
     }
 }
@@ -255,8 +258,8 @@ impl Drop for Reservation {
     }
 }
 
-/// Every order of a look and what it looks at. Needs the checker's own atomics:
-/// `cargo test -p thermocline --features shuttle --lib model`
+/// Tries all orders in which one thread reads what another changes. Needs the checker's own
+/// atomics: `cargo test -p thermocline --features shuttle --lib model`
 #[cfg(all(test, feature = "shuttle"))]
 mod model {
     use std::path::Path;
@@ -265,9 +268,9 @@ mod model {
     use crate::options::TierOptions;
     use crate::storage::{Medium, Memory};
 
-    /// Regression: the bytes of files were read before what is reserved, and a job that ended a
-    /// file in between had its bytes in neither: a second job was granted the space that the file
-    /// had taken, and the fast tier grew beyond its capacity (I8).
+    /// Regression: the bytes of files were read before the reservations. If a job finished a file
+    /// in between, its bytes were in neither number. A second job was then granted the space that
+    /// the file had taken, and the fast tier grew beyond its capacity (I8).
     fn one_reserves_while_another_turns_its_reservation_into_a_file() {
         let tables = Memory::new().table_store(Path::new("t"), true).unwrap();
         let options = TierOptions::fast("t").capacity(100);

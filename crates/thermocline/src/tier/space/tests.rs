@@ -1,12 +1,12 @@
-//! What is planned against what is reserved, and reservations against each other.
+//! Planned bytes against reservations, and reservations against each other.
 
 use crate::placement::SpacePlan;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::testing::scene::Scene;
 
-/// What was refused counted for a moment, as it was added before it was looked at: a large job that
-/// found no room made a flush that had room fail.
+/// A reservation was added before it was checked, so a refused one counted for a moment. A large
+/// job that found no space made a flush fail for which there was space.
 #[test]
 fn a_refused_reservation_takes_no_other_ones_room() {
     let scene = Scene::new();
@@ -26,8 +26,8 @@ fn a_refused_reservation_takes_no_other_ones_room() {
     assert_eq!((tier.reserved_bytes(), tier.in_flight()), (0, 0));
 }
 
-/// A planned size that held jobs or writers back would stop them while the store gives way to it;
-/// one that plans did not follow would never be reached.
+/// If a planned size held up jobs or writers, they would stop while the store shrinks to it. If
+/// plans did not follow it, it would never be reached.
 #[test]
 fn plans_see_what_is_planned_and_reservations_keep_to_the_capacity() {
     let scene = Scene::new();
@@ -35,7 +35,7 @@ fn plans_see_what_is_planned_and_reservations_keep_to_the_capacity() {
     let tier = engine.fast();
     let whole = tier.capacity();
     assert_eq!(tier.planned_bytes(), whole);
-    // Two spans of time all through which it was free.
+    // Two spans of time during all of which it was free.
     (0..2).for_each(|_| tier.begin_span());
     let plans = || (engine.fast_rooms().of(tree), tier.free_for_copies());
     let keeps = || {
@@ -47,7 +47,7 @@ fn plans_see_what_is_planned_and_reservations_keep_to_the_capacity() {
     };
     let (before, kept) = (plans(), keeps());
 
-    // So little that a plan has a smaller margin, too.
+    // So little that the plan's margin is smaller, too.
     let planned = whole / 8;
     tier.plan_for(planned);
     let (room, copies) = plans();
@@ -77,7 +77,7 @@ fn what_is_there_beyond_what_is_planned_leaves_plans_no_room_and_jobs_theirs() {
     tier.plan_for(1 << 19);
     assert_eq!(tier.free_for_copies(), 0);
     let plan = SpacePlan::new(&engine.options, &engine.sizes, 1 << 19);
-    // Where there is no room, the last levels are to have this all the same.
+    // Even if there is no room, the last levels are to have this much.
     let least = plan.levels / 4;
     assert_eq!(engine.fast_rooms().of(scene.tree()).last, least);
     assert!(tier.reserve(1 << 20).is_ok());
