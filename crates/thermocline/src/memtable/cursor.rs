@@ -12,9 +12,9 @@ use crate::iter::InternalIterator;
 use crate::key::InternalKey;
 use crate::sync::Arc;
 
-/// Cursor over a [`Memtable`]. Between moves it holds the record, not the skiplist node, so
-/// a move costs a search; records inserted meanwhile are seen or not, and their sequence
-/// numbers exclude them from any reader that must not see them.
+/// Cursor over a [`Memtable`]. Between moves it holds the record, not the skiplist node, so each
+/// move costs a search. It may or may not see records that are inserted meanwhile; their sequence
+/// numbers hide them from readers that must not see them.
 pub(crate) struct MemtableIter {
     memtable: Arc<Memtable>,
     at: Option<(MemKey, Bytes)>,

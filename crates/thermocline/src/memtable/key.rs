@@ -1,4 +1,4 @@
-//! How memtable keys are ordered and looked up without copying the key sought.
+//! How memtable keys are ordered, and looked up without copying the key that is looked for.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::key::{InternalKey, Kind, SeqNo};
 
-/// An internal key, perhaps a slice of its batch.
+/// An internal key; its user key may be a slice of its batch.
 #[derive(Debug, Clone)]
 pub(crate) struct MemKey {
     user_key: Bytes,
@@ -25,8 +25,8 @@ impl MemKey {
     }
 }
 
-/// Anything that stands for an internal key: lets the skiplist of owned keys be searched
-/// with a borrowed one.
+/// Anything that stands for an internal key. It lets a borrowed key search the skiplist of owned
+/// keys.
 pub(crate) trait Probe {
     fn internal(&self) -> InternalKey<'_>;
 }

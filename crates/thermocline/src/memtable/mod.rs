@@ -1,4 +1,4 @@
-//! The memtable: recent writes in memory, ordered, until a flush writes them to a table.
+//! The memtable: recent writes in memory, in order, until a flush writes them to a table.
 
 mod cursor;
 mod key;
@@ -18,26 +18,26 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::table::LongKeys;
 use crate::value::Value;
 
-/// What a record costs beside its bytes: the skiplist node, the reference counts of the memory
-/// that they are in, and the allocator.
+/// What a record costs besides its bytes: the skiplist node, the reference counts of the memory
+/// that holds them, and the allocator's overhead.
 const RECORD_OVERHEAD: u64 = 192;
 
-/// Records in memory, each sharing the bytes of the batch that brought it, or in bytes of its own.
+/// Records in memory. Each shares the bytes of its batch, or has bytes of its own.
 ///
-/// Inserts come from one group leader at a time (I10), reads from anywhere.
+/// Inserts come from one group leader at a time (I10), reads from any thread.
 #[derive(Default)]
 pub(crate) struct Memtable {
     records: SkipMap<MemKey, Bytes>,
     bytes: AtomicU64,
-    /// Bytes of long keys, and of the longest.
+    /// Bytes of all long keys, and of the longest one.
     long_keys: AtomicU64,
     longest_key: AtomicU64,
     /// Sequence numbers of the oldest and the newest record; 0 while empty.
     first_seq: AtomicU64,
     last_seq: AtomicU64,
-    /// Order among the tables of L0, given when the memtable freezes (I2).
+    /// Order among the tables of L0; set when the memtable freezes (I2).
     epoch: AtomicU64,
-    /// Its share of a total, once it takes no more records.
+    /// Its share of a total; set once it takes no more records.
     counted: OnceLock<Counted>,
 }
 
@@ -64,8 +64,9 @@ impl std::fmt::Debug for Memtable {
 }
 
 impl Memtable {
-    /// Adds a record; gives back the memory it takes, in bytes. What `key` and `value` are slices
-    /// of is kept with them: it must hold nothing that this memtable does not count (I8).
+    /// Adds a record; returns the bytes of memory that it takes. The buffers that `key` and `value`
+    /// are slices of stay in memory with them, so they must hold nothing that this memtable does
+    /// not count (I8).
     pub(crate) fn insert(&self, key: Bytes, seq: SeqNo, kind: Kind, value: Bytes) -> u64 {
         let key_len = key.len();
         let bytes = key_len as u64 + value.len() as u64 + RECORD_OVERHEAD;
@@ -101,7 +102,7 @@ impl Memtable {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// More bytes than a table of its records has.
+    /// An upper bound of the length of a table of its records.
     pub(crate) fn table_len(&self) -> u64 {
         let long = LongKeys {
             sum: self.long_keys.load(Ordering::Relaxed),
@@ -119,9 +120,9 @@ impl Memtable {
         self.first_seq.load(Ordering::Relaxed)
     }
 
-    /// Sequence number of the oldest record, as far as this thread sees any. By a single load: of
-    /// an insert that is not published yet a thread may see the bytes and not the number. Of
-    /// records that it knows to be published it sees the oldest (I10).
+    /// Sequence number of the oldest record that this thread sees, if it sees any. It takes a
+    /// single load: of an insert that is not published yet, a thread may see the bytes but not the
+    /// number. Of the records that the thread knows to be published, it sees the oldest (I10).
     pub(crate) fn oldest(&self) -> Option<SeqNo> {
         Some(self.first_seq()).filter(|seq| *seq > 0)
     }
@@ -141,8 +142,8 @@ impl Memtable {
         self.epoch.store(epoch, Ordering::Relaxed);
     }
 
-    /// Has its bytes count in `total` until nobody holds it any more. It takes no more records
-    /// (I10).
+    /// Adds its bytes to `total` until nobody holds the memtable any more. It must take no more
+    /// records (I10).
     pub(crate) fn count_in(&self, total: &Arc<AtomicU64>) {
         self.counted.get_or_init(|| {
             let bytes = self.bytes();
@@ -176,10 +177,10 @@ mod tests {
         assert_eq!(memtable.last_seq(), 5);
     }
 
-    /// That there are records was told by their bytes, and the number of the oldest by another
-    /// load. A processor that orders loads or stores as it likes may show the bytes first: then the
-    /// oldest had the number 0, and the log that other memtables needed was removed as far as
-    /// anything was published (I5).
+    /// One load (of the bytes) told whether there are records, and another load gave the number of
+    /// the oldest. A processor that reorders loads or stores may show the bytes first. Then the
+    /// oldest record had the number 0, and the log that other memtables still needed was removed as
+    /// far as anything was published (I5).
     #[test]
     fn a_record_whose_number_is_not_seen_yet_is_not_the_oldest() {
         let memtable = Memtable::default();
