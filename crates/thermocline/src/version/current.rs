@@ -18,7 +18,7 @@ pub(crate) fn manifest_file_name(number: FileId) -> String {
     format!("{PREFIX}{number:08}")
 }
 
-/// The number of the manifest called `name`, unless it is no manifest's name.
+/// The number of the manifest called `name`; `None` if `name` is not a manifest's.
 pub(crate) fn manifest_number(name: &str) -> Option<FileId> {
     let number = name.strip_prefix(PREFIX)?.parse().ok()?;
     (number <= MAX_NUMBER && manifest_file_name(number) == name).then_some(number)
@@ -30,11 +30,12 @@ pub(super) fn content(number: FileId) -> String {
     format!("{name} {:016x}\n", xxh3_64(name.as_bytes()))
 }
 
-/// Puts manifest `number` in force: the rename is the moment, the directory's sync makes it
-/// last. A crash in between shows the old name or the new one, and both files are whole.
+/// Puts manifest `number` in force: it is in force from the rename on, and the sync of the
+/// directory makes that durable. After a crash in between, `CURRENT` has the old name or the new
+/// one, and both files are whole.
 ///
 /// # Errors
-/// Before the rename, I/O errors: the old manifest is still in force. From the rename on
+/// Before the rename, I/O errors: the old manifest is still in force. From the rename on,
 /// [`Error::Poisoned`]: an edit appended to either manifest might be lost (I9).
 pub(super) fn write(
     tier: &Tier,
@@ -53,7 +54,7 @@ pub(super) fn write(
     tier.sync_names(|| store.sync_dir()).map_err(poisoned)
 }
 
-/// `error` as one after which the device's state is unknown (I9).
+/// Turns `error` into one that says that the device's state is unknown (I9).
 pub(super) fn poisoned(error: Error) -> Error {
     match error {
         Error::Poisoned { .. } => error,
@@ -66,7 +67,7 @@ pub(super) fn poisoned(error: Error) -> Error {
 /// The number of the manifest in force; `None` without a `CURRENT`.
 ///
 /// # Errors
-/// [`Error::Corruption`] when `CURRENT` is not whole; I/O errors.
+/// [`Error::Corruption`] when `CURRENT` is damaged; I/O errors.
 pub(crate) fn read(store: &dyn LogStore) -> Result<Option<FileId>> {
     let bytes = match store.read(CURRENT) {
         Ok(bytes) => bytes,
@@ -76,7 +77,7 @@ pub(crate) fn read(store: &dyn LogStore) -> Result<Option<FileId>> {
     let text = std::str::from_utf8(&bytes).ok();
     let name = text.and_then(|text| text.split(' ').next());
     let number = name.and_then(manifest_number);
-    // Compared as a whole: a changed digit must not name another manifest.
+    // The whole content is compared: a changed digit must not name another manifest.
     match number.filter(|&number| content(number).as_bytes() == bytes) {
         Some(number) => Ok(Some(number)),
         None => {

@@ -18,8 +18,8 @@ pub(crate) struct KeyspaceMeta {
     pub(crate) last_fast_level: u8,
 }
 
-/// Who decides where a store's records live, as its manifest remembers it: what has to know without
-/// being told (a tool, the next opening) goes by it.
+/// Who decides where a store's records live, as the store's manifest remembers it. Whatever has to
+/// know this without being told (a tool, the next opening) goes by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlacedBy {
     /// Their level ([`crate::Placement::ByLevel`]).
@@ -40,9 +40,10 @@ impl fmt::Display for PlacedBy {
 /// What a keyspace's compactions learned, in parts of [`Learned::WHOLE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Learned {
-    /// What crossings brought down of their input from Lf.
+    /// The part of their input from Lf that crossings brought down.
     pub(crate) cold: u16,
-    /// What Lf had no version of, and was not hot, of the input of jobs from the level above.
+    /// The part of the input that jobs brought from the level above of which Lf had no version, and
+    /// which was not hot.
     pub(crate) fresh: u16,
 }
 
@@ -51,7 +52,7 @@ impl Learned {
 }
 
 impl Default for Learned {
-    /// Before any job: nothing is hot, and nothing known to be fresh.
+    /// Before any job, nothing is hot, and nothing is known to be fresh.
     fn default() -> Self {
         Self {
             cold: Self::WHOLE,
@@ -75,25 +76,25 @@ pub(crate) struct VersionEdit {
     /// Numbers below this one may be in use by files.
     pub(crate) next_file: Option<FileId>,
     /// The log was synced through this sequence number, and may be gone up to it where no keyspace
-    /// needs it; never falls, not even when the keyspace whose flush raised it is dropped.
+    /// needs it. It never falls, not even when the keyspace whose flush raised it is dropped.
     pub(crate) log_floor: Option<SeqNo>,
-    /// Log segments with lower numbers are obsolete. Most are gone; one whose removal was lost with
-    /// a failed sync may come back with a loss of power (I9).
+    /// Log segments with lower numbers are obsolete. Most of them are gone. If a removal was lost
+    /// in a failed sync, the segment may come back after a loss of power (I9).
     pub(crate) log_start: Option<FileId>,
-    /// What the opening that began the manifest took over of the log.
+    /// The part of the log that the opening that began the manifest took over.
     pub(crate) found_log: Option<FoundLog>,
-    /// No record of the store has a higher number than this or than what the log holds.
+    /// No record of the store has a higher number than this or than those in the log.
     pub(crate) last_seq: Option<SeqNo>,
     /// How records were placed when the manifest was begun. By hotness only if RALT's state was
-    /// durable by then: where it is missing later, it was lost.
+    /// durable by then: if the state is missing later, it was lost.
     pub(crate) placed_by: Option<PlacedBy>,
-    /// In the first edit of a manifest: how many edits, itself among them, were there when the
-    /// manifest was put in force. None of them may be missing.
+    /// In the first edit of a manifest: how many edits, including itself, the manifest had when it
+    /// was put in force. None of them may be missing.
     pub(crate) snapshot: Option<u64>,
 }
 
 impl VersionEdit {
-    /// Whether it is the edit that a clean close leaves behind all others.
+    /// Whether it is the edit that a clean close appends last.
     pub(crate) fn is_closing(&self) -> bool {
         let learned = Self {
             learned: self.learned.clone(),

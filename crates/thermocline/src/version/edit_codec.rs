@@ -1,7 +1,7 @@
-//! Edits as bytes: tagged fields, each behind its length.
+//! Edits as bytes: tagged fields, each with its length in front.
 //!
-//! A tag that this build does not know is refused: skipping a change of the store's shape
-//! would be answered by wrong reads.
+//! A tag that this build does not know is refused: if a change of the store's shape were skipped,
+//! reads would give wrong answers.
 
 use std::path::Path;
 
@@ -31,24 +31,25 @@ const FOUND_LOG_REACHES: u64 = 13;
 const LEARNED: u64 = 14;
 const CONTENT: u64 = 15;
 
-/// The last that is known.
+/// The last tag that this build knows.
 const LAST: u64 = CONTENT;
 
 const BY_LEVEL: u8 = 0;
 const BY_HOTNESS: u8 = 1;
 
-/// In front of the fields, so that an edit without any is not an empty record.
+/// Comes before the fields, so that an edit without fields is not an empty record.
 const ENCODING: u8 = 1;
 
-/// Why whole bytes are no edit for this build.
+/// Why a record with a valid checksum is not an edit for this build.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadEdit {
-    /// They are one, with a field or an encoding of this number, behind the last that is known.
+    /// It is one, but has a field or an encoding with this number, which is higher than the last
+    /// that is known.
     #[error(
         "a newer release wrote the edit: {found} is behind {supported}, the last that is known"
     )]
     Newer { found: u32, supported: u32 },
-    /// What does not hold of them.
+    /// What is wrong with the bytes.
     #[error("{0}")]
     Damaged(String),
 }
@@ -62,8 +63,8 @@ impl BadEdit {
         }
     }
 
-    /// What an opening says of such bytes at `offset` of the file at `path`. What is a newer
-    /// release's is sound, and not to be repaired.
+    /// The error of an opening for such bytes at `offset` of the file at `path`. What a newer
+    /// release wrote is sound, and must not be repaired.
     pub(crate) fn at(self, path: &Path, offset: u64) -> Error {
         match self {
             Self::Newer { found, supported } => Error::FormatVersion {
@@ -143,7 +144,7 @@ impl VersionEdit {
     }
 
     /// # Errors
-    /// What does not hold of `bytes`, or what of them this build does not know.
+    /// What is wrong with `bytes`, or which part of them this build does not know.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, BadEdit> {
         let mut decoder = Decoder::new(bytes);
         match decoder.u8() {
@@ -423,14 +424,15 @@ mod tests {
             let problem = VersionEdit::decode(bytes).unwrap_err();
             assert_eq!(problem, BadEdit::Newer { found, supported });
         }
-        // No release has written these, and none can be asked for.
+        // No release has written these, so the error cannot ask for a newer release.
         for bytes in [&[ENCODING, 0, 0][..], &[0]] {
             let problem = VersionEdit::decode(bytes).unwrap_err();
             assert!(matches!(problem, BadEdit::Damaged(_)), "{problem}");
         }
     }
 
-    /// The bytes are the format's (docs/format.md), not only what this build reads back.
+    /// The format (docs/format.md) specifies these bytes; that this build reads them back is not
+    /// enough.
     #[test]
     fn a_found_log_is_the_next_number_and_each_segment_with_its_length() {
         let encoded = |reaches| {
@@ -457,7 +459,8 @@ mod tests {
         assert!(problem.contains("field 13"), "{problem}");
     }
 
-    /// The bytes are the format's (docs/format.md), not only what this build reads back.
+    /// The format (docs/format.md) specifies these bytes; that this build reads them back is not
+    /// enough.
     #[test]
     fn placement_is_one_byte_and_a_placement_nobody_knows_is_refused() {
         for (byte, placed_by) in [(0, PlacedBy::Level), (1, PlacedBy::Hotness)] {

@@ -1,5 +1,5 @@
-//! When table files go away: after the edit that drops them is durable and the last reader
-//! that could use them is gone (I4).
+//! When table files are removed: once the edit that drops them is durable, and the last reader that
+//! could use them is gone (I4).
 
 use super::graveyard::Graveyard;
 use crate::ids::FileId;
@@ -28,7 +28,7 @@ impl FileGuard {
         }
     }
 
-    /// Says that the edit which drops the table is durable (I4).
+    /// Notes that the edit that drops the table is durable (I4).
     pub(crate) fn mark_obsolete(&self) {
         self.graveyard.pin(self.id, &self.tier, self.bytes);
         self.obsolete.store(true, Ordering::Release);

@@ -1,4 +1,4 @@
-//! The removal of tables that no version names any more and nobody holds.
+//! The removal of tables that no version names any more and that nobody holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Weak;
@@ -14,43 +14,43 @@ use crate::points::{Points, point};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
 
-/// Who is told that files are gone that no job's end tells of.
+/// Is told when files have been removed and no job ends that would deal with it.
 pub(crate) trait AfterRemoval: Send + Sync {
-    /// There is room that there was not before.
+    /// There is free space that was not free before.
     fn after_removal(&self);
 }
 
-/// Tables that no version names any more, and the removal of those nobody holds.
+/// Tables that no version names any more. Those that nobody holds are removed.
 ///
-/// To remove a large file takes a file system its time, and there may be thousands. So nobody who
-/// only asks what there is waits for that, and in the background each is a step of its own: flushes
-/// have the same lane.
+/// Removing a large file takes a file system some time, and there may be thousands of files. So
+/// callers that only ask what is there do not wait for a removal. In the background, each removal
+/// is a step of its own, because flushes use the same lane.
 #[derive(Debug)]
 pub(crate) struct Graveyard {
-    /// Who is told that there is room again.
+    /// Is told that there is free space again.
     told: Weak<dyn AfterRemoval>,
     executor: Arc<dyn Executor>,
     clock: Arc<dyn Clock>,
     cpu: Arc<CpuTimes>,
     points: Points,
     graves: Mutex<Graves>,
-    /// Held while a file is removed. Comes before `graves`.
+    /// Held while a file is removed. Taken before `graves`.
     removing: Mutex<Removing>,
 }
 
 /// Whether files may be removed.
 #[derive(Debug, Default)]
 struct Removing {
-    /// Whether the store is closed: its directories may be another's.
+    /// Whether the store is closed. If so, its directories may belong to another store.
     has_ended: bool,
 }
 
 #[derive(Debug, Default)]
 struct Graves {
     dead: BTreeMap<FileId, Dead>,
-    /// Those of them that nobody reads any more: their removal may be tried.
+    /// The dead tables that nobody reads any more: their removal may be tried.
     released: BTreeSet<FileId>,
-    /// Whether a job is queued that removes them.
+    /// Whether a job that removes them is queued.
     queued: bool,
 }
 
@@ -80,7 +80,7 @@ impl Graveyard {
         }
     }
 
-    /// Takes in a table that no version names from now on.
+    /// Adds a table that no version names from now on.
     pub(super) fn pin(&self, id: FileId, tier: &Arc<Tier>, bytes: u64) {
         let dead = Dead {
             tier: Arc::clone(tier),
@@ -90,7 +90,7 @@ impl Graveyard {
         self.graves.lock().dead.insert(id, dead);
     }
 
-    /// Has a table removed whose last reader is gone.
+    /// Queues the removal of a table whose last reader is gone.
     pub(super) fn release(self: &Arc<Self>, id: FileId) {
         let mut graves = self.graves.lock();
         graves.released.insert(id);
@@ -108,33 +108,34 @@ impl Graveyard {
         self.executor.spawn(Lane::Flush, Box::new(removal));
     }
 
-    /// Tables that no version names and whose files are still there.
+    /// Tables that no version names and whose files still exist.
     pub(crate) fn dead(&self) -> Vec<FileId> {
         self.graves.lock().dead.keys().copied().collect()
     }
 
-    /// Removes every file that nobody holds; how many are gone. One that cannot be removed stays,
-    /// counts as used, and is tried again with the next.
+    /// Removes every file that nobody holds; returns how many were removed. A file that cannot be
+    /// removed stays, counts as used, and is tried again next time.
     pub(crate) fn sweep(&self) -> usize {
         let released: Vec<FileId> = self.graves.lock().released.iter().copied().collect();
         self.remove_all(released)
     }
 
-    /// Has no file removed from now on: whoever still is about to, in the middle of a call that
-    /// closing the store has overtaken, would do so without its locks. What is left goes with the
-    /// next opening.
+    /// From now on, no file is removed. A call that the closing of the store has overtaken may
+    /// still be about to remove one, and would do so without the store's locks. The next opening
+    /// removes what is left.
     pub(crate) fn close(&self) {
         self.removing.lock().has_ended = true;
     }
 
-    /// As [`Graveyard::sweep`], of these files.
+    /// As [`Graveyard::sweep`], for these files.
     pub(crate) fn remove_all(&self, ids: impl IntoIterator<Item = FileId>) -> usize {
         ids.into_iter().filter(|id| self.remove(*id)).count()
     }
 
-    /// Removes a file if nobody holds it; whether it is gone by that.
+    /// Removes a file if nobody holds it; returns whether this call removed it.
     fn remove(&self, id: FileId) -> bool {
-        // Who comes second finds that it is gone, and not that it is about to be.
+        // A second caller waits here until the file is gone, so it does not take a removal under
+        // way for one that is done.
         let removing = self.removing.lock();
         if removing.has_ended {
             return false;
@@ -153,8 +154,8 @@ impl Graveyard {
         if removed.is_err() {
             return false;
         }
-        // Both at once: who adds up what the tier holds and what of it is about to go finds it in
-        // both or in none.
+        // Both change under one lock. So whoever adds up what the tier holds and what of that will
+        // be removed finds the file in both numbers or in neither.
         let mut graves = self.graves.lock();
         graves.dead.remove(&id);
         graves.released.remove(&id);
@@ -164,8 +165,7 @@ impl Graveyard {
         true
     }
 
-    /// Bytes of obsolete files on tier `tier` that readers have held for long, and are not about to
-    /// let go.
+    /// Bytes of obsolete files on tier `tier` that readers have held for long and still hold.
     pub(crate) fn long_held(&self, tier: u8) -> u64 {
         let now = self.clock.now();
         let graves = self.graves.lock();
@@ -176,7 +176,8 @@ impl Graveyard {
         held.map(|(_, file)| file.bytes).sum()
     }
 
-    /// Bytes of obsolete files on tier `tier`, and how long the oldest of them is held.
+    /// Bytes of obsolete files on tier `tier`, and for how long the oldest of them has been
+    /// obsolete.
     pub(crate) fn pinned(&self, tier: u8) -> (u64, Option<Duration>) {
         let graves = self.graves.lock();
         let on_tier = || graves.dead.values().filter(|file| file.tier.index == tier);
@@ -186,13 +187,13 @@ impl Graveyard {
     }
 }
 
-/// Removes what was released, a file a step.
+/// Removes the released files, one per step.
 #[derive(Debug)]
 struct Removal {
     graveyard: Arc<Graveyard>,
-    /// What could not be removed is left to the next.
+    /// Files that could not be removed; they are left to the next job.
     refused: BTreeSet<FileId>,
-    /// Whether there is room that there was not before.
+    /// Whether there is free space that was not free before.
     has_removed: bool,
 }
 
@@ -201,11 +202,12 @@ impl Job for Removal {
         let mut graves = self.graveyard.graves.lock();
         let mut left = graves.released.difference(&self.refused);
         let Some(&id) = left.next() else {
-            // Under the lock: what is released from now on is another job's.
+            // Under the lock, so that tables released from now on belong to another job.
             graves.queued = false;
             drop(graves);
-            // What a job has replaced is gone when the job ends, and it sees to what follows. This
-            // was held by readers, or was a keyspace's that was dropped.
+            // A job deals with the consequences when it ends, and the tables that it replaced are
+            // gone by then. The tables removed here were held by readers, or belonged to a keyspace
+            // that was dropped.
             let told = self.graveyard.told.upgrade();
             if let Some(told) = told.filter(|_| self.has_removed) {
                 told.after_removal();
@@ -231,9 +233,10 @@ mod tests {
     use crate::read::Superversion;
     use crate::testing::scene::{F, Scene};
 
-    /// A scene with a reader that holds several tables which no version names any more.
+    /// A scene, and a reader that holds several tables that no version names any more.
     fn held_tables(scene: &Scene) -> (Arc<Superversion>, usize) {
-        // Twice the same keys: what does not overlap is moved, and no file goes.
+        // The same keys twice: tables that do not overlap would be moved, and no file would become
+        // obsolete.
         scene.fill_l0(300);
         scene.fill_l0(300);
         let held = scene.tree().pin();
@@ -245,8 +248,8 @@ mod tests {
         (held, dead)
     }
 
-    /// All files that nobody held any more went in one step, in the lane of the flushes: after a
-    /// keyspace of many tables was dropped writers waited for all of them.
+    /// All files that nobody held any more were removed in one step, in the lane of the flushes.
+    /// After a keyspace with many tables was dropped, writers waited for all of these removals.
     #[test]
     fn files_are_removed_one_by_one() {
         let scene = Scene::new();
@@ -262,8 +265,8 @@ mod tests {
         assert_eq!(before, 0);
     }
 
-    /// What a tier's obsolete files take is asked for by writers that hold the log, at each freeze:
-    /// they stood still until the file system had removed what it was removing.
+    /// At each freeze, writers that hold the log ask how much a tier's obsolete files take. They
+    /// stood still until the file system had finished the removal under way.
     #[test]
     fn nobody_waits_for_a_removal_to_learn_what_is_there() {
         let scene = Scene::new();

@@ -1,24 +1,24 @@
-//! How much of a table is hot, as it was found of late.
+//! How much of a table is hot, as it was found recently.
 
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// An estimate that is kept with the table: to make it takes searches in the index of each of
-/// RALT's tables that meets it, and a compaction is picked among thousands of tables, with writers
-/// to L0 waiting.
+/// An estimate that is kept with the table. To make it takes searches in the index of each of
+/// RALT's tables that overlaps the table, and a compaction is picked among thousands of tables
+/// while writers to L0 wait.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HotEstimate(Arc<Estimate>);
 
 #[derive(Debug, Default)]
 struct Estimate {
     bytes: AtomicU64,
-    /// The number of changes of RALT by which it was made; 0 for never.
+    /// The number of changes of RALT at the time of the estimate; 0 if none was made.
     as_of: AtomicU64,
 }
 
 impl HotEstimate {
-    /// The estimate after `changes` of RALT, 1 or more: what was found at most `stale` changes ago,
-    /// or what `find` finds.
+    /// The estimate after `changes` changes of RALT, 1 or more. Returns the last one if it is at
+    /// most `stale` changes old, else the result of `find`.
     pub(crate) fn bytes(&self, changes: u64, stale: u64, find: impl FnOnce() -> u64) -> u64 {
         let as_of = self.0.as_of.load(Ordering::Acquire);
         if as_of > 0 && changes.saturating_sub(as_of) <= stale {
@@ -44,7 +44,7 @@ mod tests {
         assert_eq!(estimate.bytes(2, 0, || 20), 20);
         assert_eq!(estimate.bytes(5, 3, kept), 20);
         assert_eq!(estimate.bytes(6, 3, || 30), 30);
-        // One that another thread has made meanwhile.
+        // Another thread has made this one meanwhile.
         assert_eq!(estimate.bytes(4, 0, kept), 30);
     }
 }

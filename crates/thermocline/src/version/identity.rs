@@ -1,4 +1,4 @@
-//! `TIER`: the object that tells a tier's directory from every other.
+//! `TIER`: the object that distinguishes a tier's directory from every other.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -11,10 +11,10 @@ use crate::tier::Tier;
 
 /// Its name in the tier's directory.
 pub(crate) const NAME: &str = "TIER";
-/// What is to be renamed to that.
+/// Name of the new file before it is renamed to that.
 const TEMPORARY: &str = "TIER.tmp";
-/// An empty file that is there as long as a [replaced](replace) one may be in the system's cache
-/// only.
+/// An empty file that exists for as long as a [replaced](replace) identity may be only in the
+/// system's cache.
 const UNSYNCED: &str = "TIER.unsynced";
 const MAGIC: &[u8; 8] = b"TCLNTIER";
 const VERSION: u32 = 1;
@@ -53,14 +53,15 @@ pub(crate) fn write(tier: &Arc<Tier>, database: u128) -> Result<()> {
     object.finish()
 }
 
-/// As [`write`], in place of what is there; `store` is at the tier's directory. By a rename:
-/// without the old file a tier that holds nothing else would look like a device that is not
-/// mounted.
+/// As [`write`], but replaces the identity that is there; `store` is at the tier's directory. It
+/// does so by a rename: if the old file were missing for a moment, a tier that holds nothing else
+/// would look like a device that is not mounted.
 ///
 /// # Errors
-/// I/O errors of the log store; the tier [is marked](is_unsynced) then.
+/// I/O errors of the log store; the tier then [is marked](is_unsynced).
 pub(crate) fn replace(tier: &Tier, store: &dyn LogStore, database: u128) -> Result<()> {
-    // Before the rename: who comes next finds what it names, durable or not.
+    // The mark comes first: from the rename on, the next opening finds the new identity, whether it
+    // is durable or not.
     store.create(UNSYNCED)?;
     let file = store.create(TEMPORARY)?;
     file.append(&encode(database, tier.index))?;
@@ -68,13 +69,13 @@ pub(crate) fn replace(tier: &Tier, store: &dyn LogStore, database: u128) -> Resu
     file.sync()?;
     store.rename(TEMPORARY, NAME)?;
     tier.sync_names(|| store.sync_dir())?;
-    // If a loss of power undoes that, it costs one more replacement.
+    // If a loss of power undoes this, it costs one more replacement.
     store.remove(UNSYNCED)
 }
 
-/// Whether the tier's identity may be in the system's cache only: who replaced it was killed, or
-/// its sync failed. No later sync makes durable what that one has lost (I9), so it is to be
-/// replaced once more.
+/// Whether the tier's identity may be only in the system's cache: the process that replaced it was
+/// killed, or its sync failed. No later sync makes durable what a failed one has lost (I9), so the
+/// identity must be replaced once more.
 ///
 /// # Errors
 /// I/O errors.
@@ -86,12 +87,12 @@ pub(crate) fn is_unsynced(tier: &Tier) -> Result<bool> {
     }
 }
 
-/// Whether a replacement that was cut short has left the file `name`.
+/// Whether the file `name` is what an interrupted replacement leaves behind.
 pub(crate) fn is_left_over(name: &str) -> bool {
     name == TEMPORARY || name == UNSYNCED
 }
 
-/// What a tier's directory says of itself.
+/// What a tier's directory says about itself.
 enum Found {
     Nothing,
     Damaged,
@@ -123,9 +124,9 @@ fn read(tier: &Arc<Tier>) -> Result<Found> {
     )
 }
 
-/// Makes the directory of a tier that holds no tables belong to a new store, whose number comes
-/// back; `store` is at the tier's directory: `database`, or where that is none, the one that an
-/// unfinished creation left there, or else `drawn`.
+/// Makes the directory of a tier that holds no tables belong to a new store; returns the store's
+/// number. The number is `database`; without that, the one that an unfinished creation left in the
+/// directory; and without that, `drawn`. `store` is at the tier's directory.
 ///
 /// # Errors
 /// As [`check`], when the directory belongs to another store.
@@ -139,7 +140,7 @@ pub(crate) fn claim(
         Found::Identity { database: left, .. } => {
             let wanted = database.unwrap_or(left);
             check(tier, wanted)?;
-            // A process that was killed may have left it to the system's cache.
+            // If the process that wrote it was killed, it may be only in the system's cache.
             replace(tier, store, wanted)?;
             return Ok(wanted);
         }
@@ -154,7 +155,7 @@ pub(crate) fn claim(
     Ok(wanted)
 }
 
-/// The database that the tier's directory says it belongs to; none where the file is missing or
+/// The database that the tier's directory says it belongs to; `None` if the file is missing or
 /// damaged.
 ///
 /// # Errors
@@ -174,11 +175,11 @@ pub(crate) fn is_missing(tier: &Arc<Tier>) -> Result<bool> {
     read(tier).map(|found| matches!(found, Found::Nothing))
 }
 
-/// Whether the tier's directory is the one that belongs there.
+/// Whether the tier's directory is the one that belongs in this place.
 ///
 /// # Errors
-/// [`Error::WrongTier`] saying what the directory is instead; [`Error::FormatVersion`] for
-/// one of a newer release; I/O errors.
+/// [`Error::WrongTier`], which says what the directory is instead; [`Error::FormatVersion`] for the
+/// identity of a newer release; I/O errors.
 pub(crate) fn check(tier: &Arc<Tier>, database: u128) -> Result<()> {
     let path = tier.tables.path().to_path_buf();
     let wrong = |problem: String| {
@@ -219,8 +220,8 @@ pub(crate) fn check(tier: &Arc<Tier>, database: u128) -> Result<()> {
     }
 }
 
-/// Refuses the directory of another tier, of whatever store. One that does not say what it is
-/// passes.
+/// Refuses the directory of another tier, of whatever store. A directory that does not say what it
+/// is passes.
 ///
 /// # Errors
 /// As [`check`].

@@ -1,4 +1,4 @@
-//! A cursor over one level below L0: its tables one after the other.
+//! A cursor over one level below L0: over its tables, one after the other.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::table::{ScanOptions, TableIter};
 /// The records of neighbouring tables, one table open at a time.
 pub(crate) struct LevelIter {
     tables: Arc<Vec<Arc<TableHandle>>>,
-    /// Which of them it goes over: the others are never opened.
+    /// Positions of the tables that it goes over. The others are never opened.
     within: Range<usize>,
     how: ScanOptions,
     /// The open table's position and cursor.
@@ -28,7 +28,7 @@ impl LevelIter {
         Self::within(tables, all, how)
     }
 
-    /// As [`LevelIter::new`], over those of `tables` alone whose places are `within` this range.
+    /// As [`LevelIter::new`], but only over the `tables` whose positions are `within` this range.
     pub(crate) fn within(
         tables: Arc<Vec<Arc<TableHandle>>>,
         within: Range<usize>,
@@ -56,7 +56,7 @@ impl LevelIter {
         Ok(self.at.as_mut().map(|(_, iter)| iter))
     }
 
-    /// Past the end of a table, goes on to the next one that has a record.
+    /// At the end of a table, moves on to the next table that has a record.
     fn skip_forward(&mut self) -> Result<()> {
         while let Some((index, iter)) = &self.at {
             if iter.valid() {

@@ -1,8 +1,8 @@
 //! The manifest: the store's shape as a log of edits, framed as [`crate::log_format`] says.
 //!
-//! An edit is in force once its append is synced. A crash in the append leaves a torn tail,
-//! which was never acknowledged and is left behind: every open goes on in a new manifest,
-//! begun with a snapshot. `CURRENT` names the one in force.
+//! An edit is in force once its append is synced. A crash during the append leaves a torn tail. The
+//! torn edit was never acknowledged, and the tail is left behind: every open goes on in a new
+//! manifest that begins with a snapshot. `CURRENT` names the manifest in force.
 
 use std::collections::BTreeMap;
 
@@ -18,16 +18,17 @@ use crate::sync::Arc;
 use crate::tier::Tier;
 use crate::wal::{begin_file, log_store, segment_number};
 
-/// Length in bytes at which a manifest is replaced by one that holds the present state, unless that
-/// is half as long already.
+/// Length in bytes at which a manifest is replaced by one that holds only the present state. A
+/// manifest that began with more than half of this is replaced when its length has doubled.
 const ROLL_AT: u64 = 4 << 20;
 
-/// The same, as a part of what its tier is planned for, where that is less: nothing else makes room
-/// for it.
+/// The same limit as a part of the tier's planned bytes, which holds if it is less: nothing else
+/// makes room for a manifest.
 const ROLL_PART: u64 = 64;
 
-/// What a manifest may take at most, unless its state is long, where room is all that is wanting.
-/// That is so for a batch that hardly fits: it is not to depend on how many edits there were.
+/// Most bytes that a manifest may take when nothing but space is missing, unless its state is long.
+/// That is the case of a batch that hardly fits: whether it fits must not depend on how many edits
+/// there were.
 const LEAST_ROLL_AT: u64 = 64 << 10;
 
 /// The manifest in force, open for appends.
@@ -37,7 +38,7 @@ pub(crate) struct Manifest {
     file: Arc<dyn LogFile>,
     number: FileId,
     len: u64,
-    /// How long it was when it was put in force, in bytes.
+    /// Its length in bytes when it was put in force.
     began_with: u64,
     points: Points,
     poison: Option<Arc<str>>,
@@ -49,16 +50,16 @@ pub(crate) struct RecoveredManifest {
     pub(crate) database: u128,
     pub(crate) number: FileId,
     pub(crate) edits: Vec<VersionEdit>,
-    /// Where each of them begins.
+    /// Where each of the edits begins.
     pub(crate) offsets: Vec<u64>,
-    /// Bytes of it that are valid.
+    /// Number of its bytes that are valid.
     pub(crate) len: u64,
-    /// Whether a torn edit, never acknowledged, was left behind.
+    /// Whether a torn edit, which was never acknowledged, was left behind.
     pub(crate) torn: bool,
 }
 
 impl RecoveredManifest {
-    /// Where the edits begin that added tables, or moved them last.
+    /// For each table: where the edit begins that added it or moved it last.
     pub(crate) fn places(&self) -> BTreeMap<FileId, u64> {
         let edits = self.edits.iter().zip(&self.offsets);
         edits
@@ -68,12 +69,12 @@ impl RecoveredManifest {
 }
 
 impl Manifest {
-    /// Writes manifest `number`, beginning with `snapshot`, puts it in force and removes the
-    /// ones before it.
+    /// Writes manifest `number`, which begins with `snapshot`, puts it in force, and removes the
+    /// manifests before it.
     ///
     /// # Errors
-    /// I/O errors of the log store; the manifest that was in force then still is.
-    /// [`Error::Poisoned`] when a sync failed, after which that is unknown (I9).
+    /// I/O errors of the log store: the manifest that was in force still is. [`Error::Poisoned`]
+    /// when a sync failed: then it is unknown which one is in force (I9).
     pub(crate) fn create(
         tier: Arc<Tier>,
         database: u128,
@@ -92,7 +93,8 @@ impl Manifest {
         let mut bytes = header.encode();
         for (index, edit) in snapshot.iter().enumerate() {
             let mut edit = edit.clone();
-            // What was synced before CURRENT named it was cut short by no crash.
+            // The snapshot is synced before CURRENT names the manifest, so a crash cannot have cut
+            // it short.
             edit.snapshot = (index == 0).then_some(snapshot.len() as u64);
             let offset = bytes.len() as u64;
             put_record(&mut bytes, number, offset, |out| edit.encode(out))?;
@@ -107,14 +109,15 @@ impl Manifest {
             .and_then(|()| current::write(&tier, &*store, number, &points));
         if let Err(error) = put_in_force {
             if !matches!(error, Error::Poisoned { .. }) {
-                // Not in force, and counted by nobody (I8): the next attempt has another number.
+                // It is not in force, and nobody counts it (I8): the next attempt has another
+                // number.
                 let _ = store.remove(&name);
             }
             return Err(error);
         }
         point!(points, "manifest.after_current").map_err(poisoned)?;
         remove_superseded(&*store, number);
-        // Counted while it is in force; its successor's creation removes the file.
+        // It is counted while it is in force. The creation of its successor removes the file.
         tier.add_file_bytes(len);
         Ok(Manifest {
             tier,
@@ -127,8 +130,8 @@ impl Manifest {
         })
     }
 
-    /// The manifest in force, its number and length as they were `found`, for a store that is open
-    /// for reading only: `file` refuses every edit.
+    /// The manifest in force, with number and length as `found`, for a store that is open only for
+    /// reading: `file` refuses every edit.
     pub(crate) fn refusing(
         tier: Arc<Tier>,
         (number, len): (FileId, u64),
@@ -147,11 +150,11 @@ impl Manifest {
         }
     }
 
-    /// Reads the manifest in force; `None` where there is no store yet.
+    /// Reads the manifest in force; `None` if there is no store yet.
     ///
     /// # Errors
-    /// [`Error::Corruption`] for damage before the tail, and for a `CURRENT` that is gone
-    /// while files of a store are there; [`Error::FormatVersion`]; I/O errors.
+    /// [`Error::Corruption`] for damage before the tail, and when `CURRENT` is missing although
+    /// there are files of a store; [`Error::FormatVersion`]; I/O errors.
     pub(crate) fn recover(tier: &Arc<Tier>) -> Result<Option<RecoveredManifest>> {
         let store = log_store(tier)?;
         let Some(number) = current::read(&*store)? else {
@@ -161,7 +164,7 @@ impl Manifest {
         Self::read(tier, &*store, number).map(Some)
     }
 
-    /// Reads manifest `number`, which `CURRENT` names, or named before it went.
+    /// Reads manifest `number`, which `CURRENT` names, or named before it was lost.
     ///
     /// # Errors
     /// As [`Manifest::recover`].
@@ -207,7 +210,7 @@ impl Manifest {
                     recovered.torn = true;
                     break;
                 }
-                // Each edit was synced before the next was written: no crash does this.
+                // Each edit was synced before the next was written, so a crash cannot cause this.
                 Found::Damaged { offset, .. } => {
                     let what = "an edit does not match its checksum";
                     return Err(Error::corruption(path, offset, what));
@@ -219,18 +222,18 @@ impl Manifest {
             return Err(Error::corruption(path, recovered.len, what));
         }
         if let Some(first) = recovered.edits.first_mut() {
-            // It is about the file, not about the store.
+            // The count is about the file, not about the store.
             first.snapshot = None;
         }
         Ok(recovered)
     }
 
-    /// Appends `edit` and makes it durable; only then may it be acted upon (I4).
+    /// Appends `edit` and makes it durable. Nobody may act upon the edit before (I4).
     ///
     /// # Errors
     /// I/O errors of the write: the edit is not in force and may be tried again.
-    /// [`Error::Poisoned`], from then on always, when a sync failed or a failed write could
-    /// not be taken back (I9).
+    /// [`Error::Poisoned`] when a sync failed or a failed write could not be undone, and from then
+    /// on always (I9).
     pub(crate) fn append(&mut self, edit: &VersionEdit) -> Result<()> {
         if let Some(cause) = &self.poison {
             return Err(Error::Poisoned {
@@ -244,7 +247,7 @@ impl Manifest {
             let written = point!(self.points, "manifest.before_append")
                 .and_then(|()| self.file.append(&record));
             written.map_err(|error| {
-                // A part of it, followed by later edits, would read as damage.
+                // A part of the edit, followed by later edits, would be read as damage.
                 match self.file.truncate(self.len) {
                     Ok(()) => error,
                     Err(truncation) => self.poison(truncation),
@@ -270,21 +273,21 @@ impl Manifest {
         error
     }
 
-    /// Whether it is time for a new one. One that replaced it at once would be as long where the
-    /// state itself is, and so would the next.
+    /// Whether it is time for a new manifest. If the state itself is long, a new manifest is long
+    /// from the start; it must not be replaced at once, nor the one after it.
     pub(crate) fn is_long(&self) -> bool {
         let most = ROLL_AT.min(self.tier.planned_bytes() / ROLL_PART);
         self.len >= most.max(self.began_with.saturating_mul(2))
     }
 
-    /// What one that began with `began_with` bytes may take on a tier of that capacity when it is
-    /// replaced as soon as it can be.
+    /// Most bytes that a manifest which began with `began_with` bytes takes on a tier of that
+    /// capacity, if it is replaced as soon as it can be.
     pub(crate) fn allotment(began_with: u64, capacity: u64) -> u64 {
         let most = LEAST_ROLL_AT.min(capacity / ROLL_PART);
         most.max(began_with.saturating_mul(2))
     }
 
-    /// How long it was when it was put in force, in bytes.
+    /// Its length in bytes when it was put in force.
     pub(crate) fn began_with(&self) -> u64 {
         self.began_with
     }
@@ -306,14 +309,14 @@ impl Drop for Manifest {
     }
 }
 
-/// Whether some of the edits are missing that the manifest was put in force with.
+/// Whether some of the edits are missing that the manifest held when it was put in force.
 pub(crate) fn lacks_edits(edits: &[VersionEdit]) -> bool {
     let began_with = edits.first().map_or(1, |first| first.snapshot.unwrap_or(0));
     (edits.len() as u64) < began_with
 }
 
-/// Removes manifests that are no longer in force. A failure costs space only and is made
-/// good by the next rollover.
+/// Removes manifests that are no longer in force. A failure costs only space, and the next rollover
+/// makes up for it.
 fn remove_superseded(store: &dyn LogStore, in_force: FileId) {
     let files = store.list().unwrap_or_default();
     let manifests = files.iter().filter_map(|file| manifest_number(&file.name));
@@ -322,8 +325,9 @@ fn remove_superseded(store: &dyn LogStore, in_force: FileId) {
     }
 }
 
-/// Without a `CURRENT` there is no store, or its name is lost. A store that was created has
-/// a log or tables; manifests alone are a creation that a crash cut short, to be repeated.
+/// Without a `CURRENT`, there is no store, or `CURRENT` was lost. A store that was created has a
+/// log or tables. Manifests alone come from a creation that a crash cut short, and which is to be
+/// repeated.
 fn check_nothing_is_there(tier: &Tier, store: &dyn LogStore) -> Result<()> {
     let files = store.list()?;
     let tables = tier.tables.list()?;

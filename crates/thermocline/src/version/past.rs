@@ -1,4 +1,4 @@
-//! Versions that are the present one no more, for as long as readers hold them.
+//! Versions that are no longer the present one, for as long as readers hold them.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -6,25 +6,25 @@ use std::time::Duration;
 use super::set::Version;
 use crate::sync::Arc;
 
-/// Who has held something for so long after it went out of use holds it for a while yet: it is a
-/// scan or a copy, and no read of a key.
+/// A reader that has held something this long after it went out of use will hold it for a while
+/// yet: it is a scan or a copy, not a read of a key.
 pub(super) const LONG_HELD: Duration = Duration::from_secs(1);
 
-/// A keyspace's versions whose place others have taken, and when.
+/// A keyspace's versions that others have replaced, and when.
 #[derive(Debug, Default)]
 pub(crate) struct PastVersions {
     versions: Vec<(Weak<Version>, Duration)>,
 }
 
 impl PastVersions {
-    /// Takes in `version`, whose place another one takes `now`.
+    /// Adds `version`, which another one replaces at time `now`.
     pub(crate) fn push(&mut self, version: &Arc<Version>, now: Duration) {
         self.versions
             .retain(|(version, _)| version.strong_count() > 0);
         self.versions.push((Arc::downgrade(version), now));
     }
 
-    /// Those that readers have held for long by `now`.
+    /// The versions that readers have held for long at time `now`.
     pub(crate) fn long_held(&self, now: Duration) -> Vec<Arc<Version>> {
         let is_long = |since: Duration| now.saturating_sub(since) >= LONG_HELD;
         let long = self.versions.iter().filter(|(_, since)| is_long(*since));

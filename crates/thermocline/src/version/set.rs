@@ -19,17 +19,17 @@ pub(crate) const MAX_LEVELS: usize = 7;
 #[derive(Debug, Clone)]
 pub(crate) struct TableHandle {
     pub(crate) meta: TableMeta,
-    /// Shared with the handles of the same file on other levels.
+    /// Shared with the handles of the same file at other levels.
     pub(crate) lazy: Arc<LazyTable>,
     pub(crate) file: Arc<FileGuard>,
     pub(crate) hot: HotEstimate,
-    /// Of what lies below it, as it was when this table was found to hide little of it; 0 for
-    /// never.
+    /// State of what lies below the table when this table was found to hide little of that; 0 if it
+    /// never was.
     pub(crate) hides_little_of: Arc<AtomicU64>,
 }
 
 impl TableHandle {
-    /// The table, opened at its first use.
+    /// The table; it is opened at its first use.
     ///
     /// # Errors
     /// Those of [`Table::open`].
@@ -51,7 +51,7 @@ impl TableHandle {
     }
 
     /// Whether some of its blocks are compressed, as far as lengths tell: an entry takes 11 bytes
-    /// beside its value and what of its key is not shared.
+    /// besides its value and the part of its key that is not shared.
     pub(crate) fn is_compressed(&self) -> bool {
         let content = self.content();
         let least = self.meta.entries.saturating_mul(11);
@@ -66,18 +66,18 @@ impl TableHandle {
     }
 }
 
-/// The tables of one level: of L0 newest first, of the others in key order without overlap.
+/// The tables of one level: in L0, newest first; in the others, in key order without overlap.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Level {
     /// Shared with the cursors over it.
     pub(crate) tables: Arc<Vec<Arc<TableHandle>>>,
     pub(crate) bytes: u64,
-    /// The same by tier.
+    /// The same, by tier.
     pub(crate) bytes_on: [u64; MAX_TIERS],
 }
 
 impl Level {
-    /// The tables that meet `range`, in a level below L0: they are neighbours.
+    /// The tables that overlap `range`, in a level below L0, where they are neighbours.
     pub(crate) fn overlapping(&self, range: &KeyRange) -> &[Arc<TableHandle>] {
         let first = self
             .tables
@@ -104,7 +104,7 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// This version without the tables `removed` and with those `added`, in search order (I1).
+    /// This version without the tables `removed` and with the tables `added`, in search order (I1).
     pub(crate) fn with(&self, removed: &[FileId], added: Vec<Arc<TableHandle>>) -> Version {
         let mut next = self.clone();
         let mut changed = [false; MAX_LEVELS];
@@ -124,7 +124,7 @@ impl Version {
         for (number, level) in levels.filter(|(number, _)| changed[*number]) {
             let tables = Arc::make_mut(&mut level.tables);
             if number == 0 {
-                // I2: order is by epoch, not by arrival.
+                // I2: the order is by epoch, not by arrival.
                 tables.sort_by_key(|table| Reverse(table.meta.epoch));
             } else {
                 tables.sort_by(|a, b| a.meta.range.first.cmp(&b.meta.range.first));
@@ -156,8 +156,8 @@ mod tests {
     use super::*;
     use crate::testing::scene::Scene;
 
-    /// A count in a manifest may be any number: the sum overflowed, which is a panic of the job or
-    /// a length that is much too short.
+    /// A count in a manifest may be any number. The sum overflowed, which made the job panic, or
+    /// gave a length that was much too short.
     #[test]
     fn a_length_from_counts_that_cannot_be_is_as_long_as_can_be() {
         let scene = Scene::with_old(&["key"]);

@@ -28,7 +28,7 @@ fn recover(store: &Arc<TestStore>) -> Result<Option<RecoveredManifest>> {
 
 const NAME: &str = "MANIFEST-00000001";
 
-/// Length of each of [`three_edits`], and of what the first says beside.
+/// Length of each of [`three_edits`], and of the count that the first one has in addition.
 fn lengths(bytes: &[u8]) -> (usize, usize) {
     let count = VersionEdit {
         snapshot: Some(1),
@@ -128,8 +128,8 @@ fn a_write_that_failed_is_taken_back_and_may_be_repeated() {
     assert_eq!(manifest.len(), store.get(NAME).unwrap().len() as u64);
 }
 
-/// A manifest that was written and not put in force, for want of space perhaps, stayed, and the
-/// next attempt left another: whole manifests that nobody counted (I8).
+/// If a manifest was written but not put in force, for lack of space perhaps, it stayed, and the
+/// next attempt left another one: whole manifests that nobody counted (I8).
 #[test]
 fn a_manifest_that_does_not_come_into_force_is_removed() {
     let store = three_edits();
@@ -164,7 +164,7 @@ fn failures_of_sync_and_of_truncation_are_final() {
     }
 }
 
-/// A manifest was long from the beginning where the state is, and each flush and each
+/// Where the state is long, a manifest was long from the beginning, and each flush and each
 /// compaction wrote it anew.
 #[test]
 fn a_manifest_is_long_when_it_has_grown_to_twice_what_it_began_with() {
