@@ -1,7 +1,7 @@
-//! Which segments are the log's.
+//! Which segments belong to the log.
 //!
-//! A removal of a segment, or of its end, may be undone: a sync fails, the store is opened again on
-//! what the system's cache shows, and later the power goes. So each opening writes down in its
+//! The removal of a segment, or of its end, may be undone: a sync fails, the store is opened again
+//! on what the system's cache shows, and later the power goes. So each opening writes into its
 //! manifest what it has found to be the log.
 
 use super::FoundLog;
@@ -18,21 +18,21 @@ use crate::tier::Tier;
 pub(crate) struct Bounds {
     /// Segments with lower numbers are obsolete.
     pub(crate) start: FileId,
-    /// The highest sequence number that any edit of a flush or a drop names: through it the log was
-    /// synced (I5), and no segment beyond it was removed. A log that starts behind `floor + 1` or
-    /// ends before `floor` is damaged.
+    /// The highest sequence number that any edit of a flush or a drop names. The log was synced
+    /// through it (I5), and no segment beyond it was removed. A log that starts after `floor + 1`
+    /// or ends before `floor` is damaged.
     pub(crate) floor: SeqNo,
     /// What the latest opening took over.
     pub(crate) found: Option<FoundLog>,
 }
 
 impl Bounds {
-    /// How long the segment was when it was taken over; all of that was durable.
+    /// The length of the segment when an opening took it over; all of that was durable.
     pub(super) fn found_len(&self, number: FileId) -> Option<u64> {
         self.found.as_ref()?.len_of(number)
     }
 
-    /// Of the segments that are there those that are the log's, and those that should be there, in
+    /// Those of the segments `there` that belong to the log, and those that should be there, in
     /// their order.
     pub(super) fn segments(&self, there: impl Iterator<Item = FileId>) -> Vec<FileId> {
         let is_own = |number: &FileId| {
@@ -42,8 +42,8 @@ impl Bounds {
         };
         let mut numbers: Vec<FileId> = there.filter(is_own).collect();
         numbers.sort_unstable();
-        // Obsolete ones go oldest first, each for good before the next: none may be missing
-        // between.
+        // Obsolete segments are removed oldest first, and each removal is durable before the next:
+        // none may be missing in between.
         let first = numbers.first().copied().unwrap_or(FileId::MAX);
         let found = self.found.iter().flat_map(|found| &found.segments);
         numbers.extend(found.map(|(number, _)| *number).filter(|n| *n > first));
@@ -53,9 +53,9 @@ impl Bounds {
     }
 }
 
-/// Removes what is no part of the log that was found, as the manifest in force says: segments that
-/// are older, and what segments hold behind their end. They were given up, or their removal did not
-/// last.
+/// Removes what is not part of the log that was found, as the manifest in force says: older
+/// segments, and what segments hold after their end. These were given up, or their removal was
+/// undone.
 ///
 /// # Errors
 /// I/O errors of the log store.

@@ -1,4 +1,4 @@
-//! What a segment says about the durability of what is before it.
+//! What a segment says about the durability of what comes before it.
 
 use super::record::Group;
 use crate::ids::FileId;
@@ -10,7 +10,7 @@ pub(super) struct Evidence {
     pub(super) durable_len: u64,
 }
 
-/// What those of segment `number` say, behind damage too.
+/// What the valid records of segment `number` say, including those after damage.
 pub(super) fn evidence(number: FileId, bytes: &[u8]) -> Evidence {
     let mut evidence = Evidence {
         older_durable: false,

@@ -1,4 +1,4 @@
-//! A record of large batches, which goes to the file without a copy of it in the buffer (I8).
+//! A record of large batches. It goes to the file without being copied into the buffer (I8).
 
 use bytes::Bytes;
 
@@ -10,12 +10,12 @@ use crate::log_format::{RECORD_HEADER_LEN, record_header};
 use crate::metrics::Purpose;
 use crate::points::point;
 
-/// Bytes of batches from which on a record is not buffered.
+/// A record whose batches have at least this many bytes is not buffered.
 pub(super) const LARGE_RECORD: usize = 1 << 20;
 
 impl Shared {
-    /// Hands the record of a group to the file, behind what the buffer holds. It cannot be
-    /// withdrawn any more.
+    /// Hands the record of a group to the file, after what the buffer holds. From then on, the
+    /// record cannot be withdrawn.
     ///
     /// # Errors
     /// As [`Shared::flush`]; the group is then not part of the log.
@@ -27,7 +27,8 @@ impl Shared {
     ) -> Result<()> {
         self.flush(state)?;
         let extent = state.current.extent;
-        // Before each batch what tells of it, before the first that of the record.
+        // In front of each batch goes its length, and in front of the first also the headers of
+        // record and group.
         let mut front = vec![0; RECORD_HEADER_LEN];
         header.encode(&[], &mut front);
         let mut pieces = Vec::with_capacity(2 * batches.len());
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
     use crate::log_format::put_record;
 
-    /// What is written in pieces is read as what is written at once.
+    /// What is written in pieces reads like what is written at once.
     #[test]
     fn the_header_of_pieces_is_that_of_the_whole() {
         let mut whole = Vec::new();

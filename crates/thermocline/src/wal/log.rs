@@ -20,7 +20,7 @@ use crate::storage::{LogFile, LogStore};
 use crate::sync::{Arc, Mutex};
 use crate::tier::Tier;
 
-/// Bytes in the process buffer at which it is handed over unasked.
+/// When the process buffer has this many bytes, it is handed over without a request.
 const BUFFER_LEN: usize = 64 << 10;
 
 /// What appending, syncing and reading threads share. Lock order: `turn`, `state`, `poison`.
@@ -33,16 +33,16 @@ pub(super) struct Shared {
     pub(super) retention: u64,
     pub(super) points: Points,
     pub(super) state: Mutex<State>,
-    /// Held while syncing, so that a later caller never overtakes the sync of an older
-    /// segment, and while segments are removed; appends do not take it.
+    /// Held while syncing, so that a later caller never overtakes the sync of an older segment, and
+    /// while segments are removed. Appends do not take it.
     pub(super) turn: Mutex<Turn>,
     poison: Mutex<Option<Arc<str>>>,
 }
 
-/// What whoever has the turn has to know.
+/// What the holder of the turn has to know.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
-    /// Whether the store is closed: its directory may be another's.
+    /// Whether the store is closed. If so, its directory may belong to another store.
     pub(super) has_ended: bool,
 }
 
@@ -51,9 +51,9 @@ pub(super) struct State {
     pub(super) closed: VecDeque<Segment>,
     pub(super) current: Segment,
     pub(super) current_file: Arc<dyn LogFile>,
-    /// Encoded records that were not handed to the file yet.
+    /// Encoded records that have not been handed to the file yet.
     buffer: Vec<u8>,
-    /// Where in the buffer the newest record starts and its first sequence number, while
+    /// Where the newest record starts in the buffer, and its first sequence number. Present while
     /// that record may still be withdrawn.
     newest: Option<(usize, SeqNo)>,
     pub(super) next_seq: SeqNo,
@@ -67,14 +67,14 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Whether all closed segments are durable. Syncs go oldest first (I5): all are if the newest
-    /// is.
+    /// Whether all closed segments are durable. Syncs go oldest first (I5), so all are if the
+    /// newest is.
     pub(super) fn older_durable(&self) -> bool {
         self.closed.back().is_none_or(Segment::is_durable)
     }
 
-    /// Drops the newest record from the buffer: its writers are told of a failure, so it
-    /// must not come back with a later hand-over.
+    /// Drops the newest record from the buffer. Its writers are told of a failure, so a later
+    /// hand-over must not bring it back.
     fn withdraw_newest(&mut self) {
         if let Some((at, first_seq)) = self.newest.take() {
             self.buffer.truncate(at);
@@ -130,9 +130,9 @@ impl Shared {
         point!(self.points, "wal.after_hand_over").map_err(|error| self.poison(&error))
     }
 
-    /// What to say of an append that failed with `error`. Part of the records may have reached the
-    /// file. Left there they would come back at recovery although their writers were told
-    /// otherwise.
+    /// The error to report for an append that failed with `error`. Part of the records may have
+    /// reached the file and is cut off. If it stayed there, recovery would bring it back, although
+    /// its writers were told otherwise.
     pub(super) fn undo_append(&self, state: &State, error: Error) -> Error {
         match state.current_file.truncate(state.current.extent.len) {
             Ok(()) => error,
@@ -188,16 +188,16 @@ fn start_segment(
 /// The open log. One thread at a time writes to it (the leader of a commit group);
 /// [`WalSync`] works beside it.
 ///
-/// A call that returns [`Error::Poisoned`] is the last one that did anything: so does every
-/// later one (I9). After any other error the log stays usable.
+/// Once a call has returned [`Error::Poisoned`], every later one does nothing but return it, too
+/// (I9). After any other error, the log stays usable.
 #[derive(Debug)]
 pub(crate) struct Wal {
     shared: Arc<Shared>,
 }
 
 impl Wal {
-    /// Starts segment `number` behind what [`super::recover`] found
-    /// ([`Recovered::default`] for a new store). `retention` is in bytes.
+    /// Starts segment `number` after what [`super::recover`] found ([`Recovered::default`] for a
+    /// new store). `retention` is in bytes.
     ///
     /// # Errors
     /// I/O errors of the log store.
@@ -221,8 +221,8 @@ impl Wal {
         Self::behind(tier, database, begun, recovered, retention, points)
     }
 
-    /// The log of a store that is open for reading only: behind what was found there is no segment,
-    /// and `file` refuses whatever would go to the one that would have `number`.
+    /// The log of a store that is open only for reading. There is no segment after what was found;
+    /// segment `number` would be the next, and `file` refuses whatever would be written to it.
     ///
     /// # Errors
     /// A tier without logs.
@@ -249,7 +249,7 @@ impl Wal {
         Self::behind(tier, database, (segment, file), recovered, 0, points)
     }
 
-    /// The log that goes on in `current` behind what was found.
+    /// The log that goes on in `current` after what was found.
     fn behind(
         tier: Arc<Tier>,
         database: u128,
@@ -297,14 +297,14 @@ impl Wal {
     /// Puts a commit group into the process buffer, as one record: recovery has all of its
     /// batches or none. A full buffer is handed over, and large batches are not buffered at all.
     ///
-    /// Until the next append or hand-over the group may be withdrawn: a failed
-    /// [`Wal::hand_over`] or [`Wal::sync`] drops it, and its sequence numbers are to be
-    /// given out again. Groups before it were acknowledged and stay for the next attempt.
+    /// Until the next append or hand-over, the group may be withdrawn: a failed [`Wal::hand_over`]
+    /// or [`Wal::sync`] drops it, and its sequence numbers must be given out again. Groups before
+    /// it were acknowledged, and stay for the next attempt.
     ///
     /// # Errors
-    /// I/O errors of a hand-over; the group is then not part of the log. Also
-    /// [`Error::TooLarge`], and [`Error::Poisoned`] for sequence numbers with a gap, which
-    /// recovery would have to call damage.
+    /// I/O errors of a hand-over; the group is then not part of the log. [`Error::TooLarge`].
+    /// [`Error::Poisoned`] for sequence numbers with a gap, which recovery would have to call
+    /// damage.
     pub(crate) fn append(&mut self, first_seq: SeqNo, batches: &[Bytes]) -> Result<()> {
         self.shared.check()?;
         let mut state = self.shared.state.lock();
@@ -360,7 +360,7 @@ impl Wal {
             .inspect_err(|_| state.withdraw_newest())
     }
 
-    /// As [`Wal::hand_over`] for a caller who appended nothing: no group is withdrawn on failure,
+    /// As [`Wal::hand_over`], for a caller who appended nothing: on failure no group is withdrawn,
     /// because all of them were acknowledged.
     ///
     /// # Errors
@@ -379,7 +379,7 @@ impl Wal {
         self.shared.sync_through(SeqNo::MAX)
     }
 
-    /// As [`Wal::sync`] for a caller who appended nothing, as [`Wal::hand_over_all`].
+    /// As [`Wal::sync`], for a caller who appended nothing, like [`Wal::hand_over_all`].
     ///
     /// # Errors
     /// As [`Wal::sync`].
@@ -387,9 +387,10 @@ impl Wal {
         self.shared.sync_through(SeqNo::MAX)
     }
 
-    /// Hands the buffer over and goes on in segment `number`, higher than every number so
-    /// far. The old segment is closed and not yet synced. One that has no record is not: of all
-    /// memtables that freeze at one point of the log the first ends the segment, for all of them.
+    /// Hands the buffer over and goes on in segment `number`, which must be higher than every
+    /// number so far. The old segment is closed, but not synced yet. If the current segment has no
+    /// record, nothing happens: when several memtables freeze at one point of the log, the first
+    /// one ends the segment for all of them.
     ///
     /// # Errors
     /// I/O errors of the log store; the log then stays in the old segment.
@@ -415,9 +416,9 @@ impl Wal {
             .map_err(|error| self.shared.poison(&error))
     }
 
-    /// Syncs the log and leaves a record that says so: damage found by the next open is then told
-    /// from a crash wherever it is. Not where nothing was written: the manifest says what the
-    /// opening found, and the next one does without a segment that has no record.
+    /// Syncs the log and appends a record that says so. The next open can then tell damage from a
+    /// crash, wherever the damage is. If nothing was written, no record is appended: the manifest
+    /// says what the opening found, and the next opening does without a segment that has no record.
     ///
     /// # Errors
     /// As [`Wal::sync`].
@@ -459,7 +460,7 @@ impl Wal {
         closed + state.current.extent.len + state.buffer.len() as u64
     }
 
-    /// A handle for threads that sync, remove and read beside the appends.
+    /// A handle for threads that sync, remove and read while others append.
     pub(crate) fn handle(&self) -> WalSync {
         WalSync::new(Arc::clone(&self.shared))
     }

@@ -1,4 +1,4 @@
-//! Reading the log from a sequence number on, while it is written.
+//! Reading the log from a sequence number on, while it is being written.
 
 use std::collections::VecDeque;
 
@@ -15,11 +15,11 @@ use crate::storage::LogStore;
 use crate::sync::Arc;
 use crate::tier::Tier;
 
-/// What there is to read of a segment.
+/// The part of a segment that there is to read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stretch {
     pub(super) segment: ClosedSegment,
-    /// Where in it a record begins; those before it are not asked for.
+    /// Where in it a record begins. Nobody asked for the records before.
     pub(super) start: u64,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct LogReader {
 
 impl LogReader {
     pub(super) fn new(tier: Arc<Tier>, stretches: VecDeque<Stretch>, since: SeqNo) -> Result<Self> {
-        // Sequence numbers start at 1: from 0 on is from the beginning.
+        // Sequence numbers start at 1, so a read from 0 on is one from the beginning.
         let since = since.max(1);
         // Writes that recovery gave up are missing between segments.
         if let Some(after) = gapless_after(stretches.iter().map(|stretch| stretch.segment))
@@ -56,19 +56,19 @@ impl LogReader {
         })
     }
 
-    /// The last sequence number that there is to read; none when that is nothing.
+    /// The last sequence number that there is to read; `None` if there is nothing to read.
     pub(crate) fn last_seq(&self) -> Option<SeqNo> {
         self.stretches.back().map(|last| last.segment.last_seq)
     }
 
-    /// Takes in the batches of a stretch.
+    /// Reads the batches of a stretch.
     fn load(&mut self, Stretch { segment, start }: Stretch) -> Result<()> {
         let name = segment_file_name(segment.number);
-        // The file may have grown since; what is beyond was not promised.
+        // The file may have grown since. What is beyond this length was not promised.
         let promised = segment.len.saturating_sub(start);
         let bytes = match self.store.read_range(&name, start, promised) {
             Ok(bytes) => Bytes::from(bytes),
-            // Removed since this reader was made.
+            // The segment was removed after this reader was made.
             Err(Error::NotFound { .. }) => return Err(gone(self.since, segment.last_seq + 1)),
             Err(error) => return Err(error),
         };

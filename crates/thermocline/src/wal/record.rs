@@ -14,9 +14,9 @@ const OLDER_DURABLE: u8 = 1;
 /// The fields in front of a group's batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GroupHeader {
-    /// Whether all older segments were durable: if so, nothing of them may be missing.
+    /// Whether all older segments were durable. If so, nothing of them may be missing.
     pub(crate) older_durable: bool,
-    /// Bytes of this segment that were durable: none of them may be bad.
+    /// Bytes of this segment that were durable. None of them may be bad.
     pub(crate) durable_len: u64,
     /// Number of the first write; the others follow without a gap.
     pub(crate) first_seq: SeqNo,
@@ -49,8 +49,8 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Decodes a payload whose checksum held; `None` if it makes no sense all the same, or
-    /// carries flags of a newer release.
+    /// Decodes a payload whose checksum is valid. `None` if it is malformed nevertheless, or has
+    /// flags of a newer release.
     pub(crate) fn decode(payload: &[u8]) -> Option<Self> {
         let mut decoder = Decoder::new(payload);
         let flags = decoder.u8()?;

@@ -1,9 +1,9 @@
 //! Replaying the log when a store is opened.
 //!
-//! What lies behind a bad or missing place is told apart by evidence. Records say which bytes were
+//! Evidence tells what a bad or missing place in the log means. Records say which bytes were
 //! durable when they were written. If a place that was durable is bad, that is damage. Otherwise a
 //! crash may have taken it, together with everything after it, none of which was acknowledged as
-//! synced: the log is cut there, and what is left is a prefix (I5). What an earlier opening has
+//! synced. The log is then cut there, and what is left is a prefix (I5). What an earlier opening
 //! found ([`Bounds`]) was durable, whatever records say.
 
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ pub(crate) struct Cut {
     pub(crate) bytes: u64,
     /// Whether durable data is missing; otherwise a crash explains it.
     pub(crate) damaged: bool,
-    /// What was found there.
+    /// What is wrong there.
     pub(crate) what: String,
 }
 
@@ -55,7 +55,7 @@ impl Recovered {
         self.cut.as_ref().is_some_and(|cut| cut.damaged)
     }
 
-    /// Whether writes are missing between those that the log holds, or behind them.
+    /// Whether writes are missing between those that the log holds, or after them.
     pub(crate) fn has_gap(&self) -> bool {
         let (first, last) = (self.segments.first(), self.segments.last());
         self.cut.is_some()
@@ -63,7 +63,7 @@ impl Recovered {
             || gapless_after(self.segments.iter().copied()) != first.map(|first| first.base_seq)
     }
 
-    /// What an opening takes over that begins segments of its own with number `next`.
+    /// What an opening takes over of the log, if its own segments begin with number `next`.
     pub(crate) fn found_log(&self, next: FileId) -> FoundLog {
         let segments = self.segments.iter();
         let last = self.segments.last();
@@ -76,11 +76,11 @@ impl Recovered {
     }
 }
 
-/// What receives the writes of the log. Keys and values are slices of their whole segment: what is
-/// to be kept of them is copied (I8).
+/// Receives the writes of the log. Keys and values are slices of a whole segment, so a receiver
+/// copies what it keeps of them (I8).
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(SeqNo, KeyspaceId, Kind, Bytes, Bytes) -> Result<()>;
 
-/// Replays the log: `visit` gets every write in order, those included that tables hold too. On
+/// Replays the log: `visit` gets every write in order, including those that tables hold, too. On
 /// return the segments are durable, as [`Surveyed::settle`] says.
 ///
 /// # Errors
@@ -101,17 +101,17 @@ pub(crate) fn recover(
 #[derive(Debug)]
 pub(crate) struct Surveyed {
     pub(crate) recovered: Recovered,
-    /// Segments that are given up.
+    /// Segments that will be given up.
     pub(crate) doomed: Vec<FileId>,
-    /// Of the segments that stay, how many are proven to be durable.
+    /// How many of the segments that stay are proven to be durable.
     durable: usize,
 }
 
 impl Surveyed {
-    /// Makes the segments that stay durable, and shortens those that a crash left too long; a crash
-    /// on the way changes nothing that a repeated survey would find. Segments that are obsolete or
-    /// given up stay as they are, and so does everything where the log is damaged, for
-    /// [`super::remove_others`].
+    /// Makes the segments that stay durable, and shortens those that a crash left too long. A crash
+    /// on the way changes nothing that a repeated survey would find. Obsolete segments and those
+    /// that are given up stay as they are for [`super::remove_others`], and where the log is
+    /// damaged, everything does.
     ///
     /// # Errors
     /// I/O errors of the log store.

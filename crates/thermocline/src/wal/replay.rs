@@ -51,7 +51,7 @@ pub(super) struct Replay<'a> {
     pub(super) store: &'a dyn LogStore,
     pub(super) database: u128,
     pub(super) bounds: &'a Bounds,
-    /// Segments that should be there and are not.
+    /// Segments that should be there and are missing.
     pub(super) missing: Vec<FileId>,
     pub(super) chain: Vec<ClosedSegment>,
     /// Segments at the start of the chain that are proven to be durable.
@@ -73,14 +73,14 @@ impl Replay<'_> {
         let mut bytes = self.store.read(&segment_file_name(number))?;
         self.tier.count_read(Purpose::Open, bytes.len() as u64);
         if let Some(len) = self.bounds.found_len(number) {
-            // A cut that was undone.
+            // The rest was cut off before, and the cut was undone.
             bytes.truncate(usize::try_from(len).unwrap_or(usize::MAX));
         }
         Ok(Bytes::from(bytes))
     }
 
-    /// Replays one segment and links it to the chain. What an opening has found was durable: if
-    /// anything of it is bad, that is damage.
+    /// Replays one segment and links it to the chain. What an earlier opening found was durable: if
+    /// any of it is bad, that is damage.
     pub(super) fn segment(&mut self, number: FileId, visit: Visit<'_>) -> Result<Option<Trouble>> {
         let trouble = self.content(number, visit)?;
         let Some(len) = self.bounds.found_len(number) else {
@@ -140,7 +140,7 @@ impl Replay<'_> {
                     bytes: bytes.len() as u64,
                     what: why.what.into(),
                     // Durable bytes prove the header and all older segments, as syncs go oldest
-                    // first; the flag proves older segments only, not this header.
+                    // first. The flag proves only the older segments, not this header.
                     proven: why.proven
                         || evidence.durable_len > 0
                         || (header_holds && evidence.older_durable),
@@ -159,10 +159,10 @@ impl Replay<'_> {
         Ok(trouble)
     }
 
-    /// Whether the segment continues the chain, or starts it.
+    /// Checks that the segment continues the chain, or starts it.
     pub(super) fn link(&mut self, header: &FileHeader) -> Result<(), Unlinked> {
-        // Segments without records at the end of the chain may be rotations that were given up; the
-        // one that counts then continues what was before them, or is the first of all.
+        // Segments without records at the end of the chain may be rotations that were given up. The
+        // segment that counts then continues what was before them, or is the first of all.
         let mut at = self.chain.len();
         while let Some(tail) = at.checked_sub(1).and_then(|i| self.chain.get(i)) {
             if header.previous == Some((tail.number, tail.len)) {
@@ -181,7 +181,8 @@ impl Replay<'_> {
         if at == 0 && header.base_seq > self.bounds.floor {
             return Err(Unlinked::because("the start of the log is missing"));
         }
-        // Every record through the floor was durable (I5), and an obsolete segment goes as a whole.
+        // Every record through the floor was durable (I5), and an obsolete segment is removed as a
+        // whole.
         let is_there = |(number, len)| {
             let mut chained = self.chain.iter().map(|segment| segment.number);
             let is_known = self.abandoned.contains(&number) || chained.any(|own| own == number);
@@ -200,8 +201,8 @@ impl Replay<'_> {
     }
 
     /// Whether one of the `later` segments continues segment `number` exactly where its valid
-    /// records end. What is behind them was cut off before that one was begun, because it could not
-    /// be written whole, and a loss of power undid that.
+    /// records end. If so, what comes after them could not be written completely and was cut off
+    /// before the later segment was begun, and a loss of power undid the cut.
     pub(super) fn is_continued(&self, number: FileId, later: &[FileId]) -> Result<bool> {
         let Some(end) = self.chain.last().filter(|last| last.number == number) else {
             return Ok(false);
@@ -271,7 +272,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Through which sequence number nothing is missing but what was given up before.
+    /// The sequence number through which nothing is missing but what was given up before.
     pub(super) fn reached(&self) -> SeqNo {
         let last = self.chain.last().map(|last| (last.number, last.len));
         let found = self.bounds.found.as_ref();
@@ -280,8 +281,8 @@ impl Replay<'_> {
         self.last_seq.max(given_up.unwrap_or(0))
     }
 
-    /// Decides what a bad place in segment `number` means; `later` are the segments that go
-    /// with it.
+    /// Decides what a bad place in segment `number` means. `later` are the segments that would be
+    /// given up with it.
     pub(super) fn judge(
         &self,
         trouble: Trouble,

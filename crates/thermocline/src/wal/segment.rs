@@ -8,20 +8,20 @@ use crate::storage::{LogFile, LogStore};
 use crate::sync::Arc;
 use crate::tier::Tier;
 
-/// Where the first record of a segment stands.
+/// Where the first record of a segment begins.
 const FIRST_RECORD: u64 = FILE_HEADER_LEN as u64;
 
 const SUFFIX: &str = ".wal";
 
-/// Bytes for which a segment counts at least. However short one is, it is a file, takes a block of
-/// the disk, and every trim and opening looks at it.
+/// A segment counts for at least this many bytes. However short it is, it is a file and takes a
+/// block of the disk, and every trim and opening looks at it.
 const LEAST_COUNTED: u64 = 1 << 20;
 
-/// Short segments that stay however few bytes the log may take: where so many times
-/// [`LEAST_COUNTED`] is more, each counts for its part.
+/// This many short segments stay, however few bytes the log may take. If this many times
+/// [`LEAST_COUNTED`] is more than those bytes, each counts only for its part of them.
 const ALWAYS_STAY: u64 = 256;
 
-/// Bytes of a segment from one record whose place is remembered to the next.
+/// Bytes between two records of a segment whose places are remembered.
 const MARK_DISTANCE: u64 = 256 << 10;
 
 /// The name of segment `number`.
@@ -29,7 +29,7 @@ pub(crate) fn segment_file_name(number: FileId) -> String {
     format!("{number:08}{SUFFIX}")
 }
 
-/// The number of the segment called `name`, unless it is no segment's name.
+/// The number of the segment called `name`; `None` if `name` is not a segment's.
 pub(crate) fn segment_number(name: &str) -> Option<FileId> {
     let number = name.strip_suffix(SUFFIX)?.parse().ok()?;
     (number <= MAX_NUMBER && segment_file_name(number) == name).then_some(number)
@@ -47,8 +47,8 @@ pub(crate) fn log_store(tier: &Tier) -> Result<Arc<dyn LogStore>> {
     })
 }
 
-/// Begins the log file `name` with `bytes`. One that cannot be is removed; if that fails too, what
-/// is left has no record, and goes with the next rotation or rollover.
+/// Begins the log file `name` with `bytes`. If that fails, the file is removed. If that fails too,
+/// what is left has no record, and is removed at the next rotation or rollover.
 ///
 /// # Errors
 /// I/O errors of the log store.
@@ -79,8 +79,8 @@ pub(crate) struct ClosedSegment {
     pub(crate) last_seq: SeqNo,
 }
 
-/// Last sequence number before the first from which on `segments` hold every write. A segment that
-/// does not go on from where the one before it ends says that what is between was given up.
+/// The last sequence number after which `segments` hold every write. If a segment does not go on
+/// from where the one before it ends, the writes in between were given up.
 pub(super) fn gapless_after(segments: impl Iterator<Item = ClosedSegment>) -> Option<SeqNo> {
     let (mut after, mut end) = (None, None);
     for segment in segments {
@@ -92,9 +92,8 @@ pub(super) fn gapless_after(segments: impl Iterator<Item = ClosedSegment>) -> Op
     after
 }
 
-/// Of segments that are given newest first, those that are left out where the newest may take
-/// `bytes`. Each counts for [`LEAST_COUNTED`] at least, or for one of [`ALWAYS_STAY`] parts of
-/// `bytes` where that is less.
+/// The segments that must go if the newest ones may take `bytes` in all. Each counts for at least
+/// [`LEAST_COUNTED`], or for one of [`ALWAYS_STAY`] parts of `bytes` if that is less.
 pub(super) fn beyond<'a>(
     newest_first: impl Iterator<Item = &'a Segment>,
     bytes: u64,
@@ -109,8 +108,8 @@ pub(super) fn beyond<'a>(
         })
 }
 
-/// Of segments that are given newest first, those that are not durable. Syncs go oldest first (I5):
-/// behind the first that is durable all are, and none of them is looked at.
+/// The segments that are not durable. Syncs go oldest first (I5): from the first durable one on,
+/// all are durable, and none of them is looked at.
 pub(super) fn unsynced<'a>(
     newest_first: impl Iterator<Item = &'a Segment>,
 ) -> impl Iterator<Item = &'a Segment> {
@@ -121,19 +120,19 @@ pub(super) fn unsynced<'a>(
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) extent: ClosedSegment,
-    /// Bytes of it known to be durable.
+    /// Number of its bytes known to be durable.
     pub(crate) durable_len: u64,
-    /// Where some of its records stand, with the first sequence number of each: for readers that
-    /// want what is behind. None of what an earlier opening wrote.
+    /// Where some of its records begin, with the first sequence number of each, for readers that
+    /// want only later ones. Nothing that an earlier opening wrote is marked.
     pub(crate) marks: Vec<(SeqNo, u64)>,
-    /// Open for appends and syncs; absent once the segment takes no more and is durable.
+    /// Open for appends and syncs; `None` once the segment takes no more records and is durable.
     pub(crate) file: Option<Arc<dyn LogFile>>,
 }
 
 impl Segment {
-    /// Remembers where the record that begins with `first_seq` is to stand, if the last place that
-    /// is remembered is far before it. Where the record is withdrawn the next one has its number
-    /// and its place.
+    /// Remembers that the record that begins with `first_seq` will be at `offset`, if the last
+    /// remembered place is far enough before it. If the record is withdrawn, the next one has the
+    /// same number and place.
     pub(crate) fn mark(&mut self, first_seq: SeqNo, offset: u64) {
         let last = self.marks.last().map_or(FIRST_RECORD, |(_, last)| *last);
         if offset >= last + MARK_DISTANCE {
@@ -141,8 +140,8 @@ impl Segment {
         }
     }
 
-    /// A place in the segment from which on there is every record that has a write at or above
-    /// `seq`.
+    /// A place in the segment. Every record that has a write at or above `seq` begins there or
+    /// later.
     pub(crate) fn start_of(&self, seq: SeqNo) -> u64 {
         let before = self.marks.partition_point(|(first, _)| *first <= seq);
         let mark = before.checked_sub(1).and_then(|at| self.marks.get(at));
@@ -153,8 +152,8 @@ impl Segment {
         self.durable_len == self.extent.len
     }
 
-    /// Closes the file if it has nothing left to be synced, once nothing is appended any more.
-    /// There may be many segments, of many keyspaces or of a log that is kept for followers.
+    /// Closes the file if nothing is left to be synced. To be called once nothing is appended any
+    /// more. There may be many segments, of many keyspaces or of a log that is kept for followers.
     pub(crate) fn let_go(&mut self) {
         if self.is_durable() {
             self.file = None;
@@ -182,14 +181,14 @@ mod tests {
         (0..count).map(segment).collect()
     }
 
-    /// How many of `count` segments of `len` bytes are left out where they may take `bytes`.
+    /// How many of `count` segments of `len` bytes must go if all may take `bytes`.
     fn left_out(count: u64, len: u64, bytes: u64) -> usize {
         beyond(segments(count, len).iter().rev(), bytes).count()
     }
 
-    /// Each segment counted for a 256th of what all may take: so 256 of a memtable's length were
-    /// all that a retention of 64 GiB kept, and a follower that was a sixth of it behind had to
-    /// begin anew.
+    /// Each segment counted for at least a 256th of what all may take. So a retention of 64 GiB
+    /// kept only 256 segments of a memtable's length, and a follower that was a sixth of it behind
+    /// had to begin anew.
     #[test]
     fn segments_that_are_not_short_count_for_what_they_are() {
         assert_eq!(left_out(300, 2 << 20, 1 << 30), 0);
@@ -203,9 +202,9 @@ mod tests {
         assert_eq!(left_out(3, 500, 0), 3);
     }
 
-    /// Each sync looked at every segment of the log, with the lock that appends need: where many
-    /// are kept for followers, short ones, that were tens of thousands for each write that asked
-    /// for a sync.
+    /// Each sync looked at every segment of the log, while it held the lock that appends need.
+    /// Where many short segments are kept for followers, each write that asked for a sync looked at
+    /// tens of thousands of them.
     #[test]
     fn a_sync_looks_no_further_than_at_the_first_durable_segment() {
         let mut log = segments(2002, 500);

@@ -1,11 +1,11 @@
-//! Making what a replay decided durable, before the store goes on.
+//! Making durable what a replay decided, before the store goes on.
 //!
-//! Bytes that a replay has read may still be in the system's cache only, and a cut tail may
-//! come back: a second crash would then show a log that nobody wrote. So segments not
-//! proven durable are copied up to their valid length, synced, and renamed over.
+//! Bytes that a replay has read may still be only in the system's cache, and a tail that was cut
+//! off may come back: a second crash would then show a log that nobody wrote. So segments that are
+//! not proven to be durable are copied up to their valid length, synced, and renamed over.
 //!
-//! Not so where the log is cut because it is damaged: what lies behind a cut may be all that proves
-//! the damage. It stays until a manifest says what is given up.
+//! If the log is cut because it is damaged, they are not cut: what comes after a cut may be all
+//! that proves the damage. It stays until a manifest says what is given up.
 
 use super::segment::{ClosedSegment, segment_file_name};
 use crate::error::{Error, Result};
@@ -17,14 +17,14 @@ use crate::tier::Tier;
 
 const TEMPORARY: &str = ".wal.tmp";
 
-/// Whether a file of this name is a segment that was to be renamed.
+/// Whether a file of this name is a copy of a segment that was to be renamed.
 pub(crate) fn is_temporary(name: &str) -> bool {
     name.ends_with(TEMPORARY)
 }
 
-/// Makes `unproven` segments durable: at their valid length, or, where the log `is_damaged`, as
-/// they are. May be cut short anywhere: a replay then finds the same prefix, and judges alike what
-/// is behind it.
+/// Makes the `unproven` segments durable: at their valid length, or, if the log `is_damaged`, as
+/// they are. May be cut short anywhere: a replay then finds the same prefix, and judges what comes
+/// after it in the same way.
 pub(super) fn settle(
     tier: &Tier,
     store: &dyn LogStore,
@@ -67,7 +67,7 @@ pub(super) fn rewrite(
     };
     let file = store.create(&temporary)?;
     if let Err(error) = file.append(valid) {
-        // What is left of it is removed by the next recovery at the latest.
+        // If it stays, it is removed by the next recovery at the latest.
         let _ = store.remove(&temporary);
         return Err(error);
     }

@@ -1,4 +1,4 @@
-//! What a log says that no manifest vouches for: for repair.
+//! What a log says without a manifest to vouch for it: for repairs.
 
 use super::record::Group;
 use super::segment::{log_store, segment_file_name, segment_number};
@@ -8,7 +8,7 @@ use crate::key::SeqNo;
 use crate::log_format::{FileHeader, FileKind, Found, Records};
 use crate::tier::Tier;
 
-/// The first segment's header that can be read.
+/// The first header of a segment that can be read.
 ///
 /// # Errors
 /// [`crate::Error::FormatVersion`]; I/O errors.
@@ -25,7 +25,7 @@ pub(crate) fn first_header(tier: &Tier) -> Result<Option<FileHeader>> {
     Ok(None)
 }
 
-/// The highest sequence number of any group that can be read, behind damage too.
+/// The highest sequence number of any group that can be read, including groups after damage.
 ///
 /// # Errors
 /// I/O errors.

@@ -1,4 +1,4 @@
-//! Syncing and removing segments beside the thread that appends.
+//! Syncing and removing segments while another thread appends.
 
 use super::log::Shared;
 use super::reader::{LogReader, Stretch};
@@ -26,7 +26,7 @@ impl Shared {
             let target = |s: &Segment| (s.extent, s.file.clone());
             let targets = unsynced(newest_first).filter(wanted).map(target);
             let mut targets: Vec<_> = targets.collect();
-            // Oldest first: when this stops half way, what is durable is a prefix (I5).
+            // Oldest first: if this stops half way, what is durable is a prefix (I5).
             targets.reverse();
             let entries_missing = state.entries_durable < state.entry_changes;
             (targets, entries_missing.then_some(state.entry_changes))
@@ -73,14 +73,14 @@ impl Shared {
         }
         self.check()?;
         let mut removed = 0;
-        // Nobody else removes any: that takes the turn.
+        // Nobody else removes segments meanwhile, because that takes the turn.
         for victim in self.beyond_retention(flushed_through) {
             let unsynced_removal = {
                 let state = self.state.lock();
                 let unsynced = state.removal > state.entries_durable;
                 unsynced.then_some(state.entry_changes)
             };
-            // Removals become durable in order: a hole in the chain would read as damage.
+            // Removals must become durable in order: a hole in the chain would be read as damage.
             if let Some(changes) = unsynced_removal {
                 self.sync_entries(changes)?;
             }
@@ -139,9 +139,9 @@ impl WalSync {
         first.extent.number
     }
 
-    /// Through which sequence number everything has to be in tables, for the closed segments behind
-    /// it to take no more than `bytes`, short ones counted for more than they are; none where all
-    /// of them take no more.
+    /// The sequence number through which everything must be in tables, so that the closed segments
+    /// after it take no more than `bytes`; short segments count for more than their length. `None`
+    /// if all closed segments take no more.
     pub(crate) fn surplus_through(&self, bytes: u64) -> Option<SeqNo> {
         let state = self.shared.state.lock();
         let newest_first = state.closed.iter().rev();
@@ -156,8 +156,8 @@ impl WalSync {
     }
 
     /// Removes closed segments without a record above `flushed_through`, oldest first (I5), as long
-    /// as more than the retention's bytes of such segments are left, short ones counted for more
-    /// than they are. Returns the bytes freed.
+    /// as more such segments are left than the retention's bytes; short segments count for more
+    /// than their length. Returns the bytes freed.
     ///
     /// # Errors
     /// I/O errors of the log store; what was not removed stays for the next call.
@@ -165,17 +165,17 @@ impl WalSync {
         self.shared.remove_obsolete(flushed_through)
     }
 
-    /// Has no segment removed from now on: whoever still is about to, in the middle of a call that
-    /// closing the store has overtaken, would do so without its locks. What is left goes after the
-    /// next opening.
+    /// From now on, no segment is removed. A call that the closing of the store has overtaken may
+    /// still be about to remove one, and would do so without the store's locks. What is left is
+    /// removed after the next opening.
     pub(crate) fn end_removal(&self) {
         self.shared.turn.lock().has_ended = true;
     }
 
-    /// The commit groups from sequence `seq` on, as far as they were handed over by now.
+    /// The commit groups from sequence `seq` on, as far as they have been handed over by now.
     ///
     /// # Errors
-    /// [`crate::Error::LogGone`] when the log starts behind `seq`.
+    /// [`crate::Error::LogGone`] when the log starts after `seq`.
     pub(crate) fn read_since(&self, seq: SeqNo) -> Result<LogReader> {
         let state = self.shared.state.lock();
         let segments = state.closed.iter().chain([&state.current]);

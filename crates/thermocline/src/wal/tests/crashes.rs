@@ -15,7 +15,7 @@ fn what_was_replayed_is_durable_before_the_log_goes_on() {
     put(&mut wal, [3]);
     drop(wal);
     store.syncs.lock().clear();
-    // Segment 2 proves that 1 is durable, and nothing proves it of 2.
+    // Segment 2 proves that segment 1 is durable; nothing proves it of segment 2.
     replay(&store, Strict, 0).unwrap();
     assert_eq!(*store.syncs.lock(), ["00000002.wal.tmp", "dir"]);
     assert_eq!(store.names(), [segment_file_name(1), segment_file_name(2)]);
@@ -44,8 +44,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever a crash does to bytes that were not synced, strict recovery finds a prefix
-    /// that holds everything synced, finds it again, and the log goes on behind it (I5).
+    /// Whatever a crash does to bytes that were not synced, strict recovery finds a prefix that
+    /// holds everything synced, finds it again, and the log goes on after it (I5).
     #[test]
     fn a_crash_leaves_a_prefix_with_everything_synced(
         steps in steps(),
@@ -71,7 +71,7 @@ proptest! {
             }
             if matches!(step, Step::Sync | Step::FlushSync) {
                 synced = seq;
-                // Syncing through a sequence leaves alone a segment that starts behind it.
+                // Syncing through a sequence number does not touch a segment that starts after it.
                 let done = store.syncs.lock().clone();
                 for file in store.names().into_iter().filter(|name| done.contains(name)) {
                     durable.insert(file.clone(), store.get(&file).unwrap().len());

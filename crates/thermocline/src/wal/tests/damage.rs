@@ -1,4 +1,4 @@
-//! What is damage of the log, and what a crash may leave.
+//! What damage of the log is, and what a crash may leave.
 
 use super::*;
 use crate::storage::LogStore;
@@ -61,7 +61,7 @@ fn every_flipped_byte_gives_a_prefix_or_an_error_and_after_a_close_an_error() {
         }
         for number in [1, 2] {
             let len = store.get(&name(number)).unwrap().len();
-            // The record that `close` leaves is beyond what it vouches for.
+            // The record that `close` appends vouches only for what comes before it.
             let vouched = match (closed, number) {
                 (true, 2) => bounds(&store, 2)[2],
                 (closed, _) => len * usize::from(closed),
@@ -152,14 +152,14 @@ fn a_log_shorter_than_the_tables_is_damage() {
     assert!(replay(&short, Strict, 3).unwrap_err().is_corruption());
     let (found, recovered) = replay(&short, Tolerant, 3).unwrap();
     assert_eq!((found.len(), recovered.last_seq), (2, 3));
-    // The gap is written down in the next segment and is no damage from then on.
+    // The next segment records the gap, which is not damage from then on.
     put(&mut start(&short, 2, &recovered), [4]);
     assert_eq!(replay(&short, Strict, 3).unwrap().0, [1, 2, 4]);
 }
 
-/// What is flushed says that the log may begin with a later segment. The first one, cut down to
-/// less than a record, passed for one that was given up, and what it held of keyspaces that were
-/// not flushed was gone.
+/// The flushed sequence numbers allow the log to begin with a later segment. If the first segment
+/// was cut down to less than a record, it was taken for one that had been given up. What it held of
+/// keyspaces that were not flushed was lost.
 #[test]
 fn a_first_segment_that_is_there_in_part_is_damage() {
     for has_newer in [true, false] {
@@ -183,8 +183,7 @@ fn a_first_segment_that_is_there_in_part_is_damage() {
     }
 }
 
-/// The gap is written down in the next segment; until that is begun, what was found says that it is
-/// known.
+/// The next segment records the gap. Until that is begun, the found log says that the gap is known.
 #[test]
 fn a_loss_that_was_given_up_is_no_damage_before_the_next_segment_is_begun() {
     let store = TestStore::new();
@@ -198,7 +197,7 @@ fn a_loss_that_was_given_up_is_no_damage_before_the_next_segment_is_begun() {
     };
     assert_eq!(again(&store.copy(), 3).unwrap(), (vec![1, 2], 3, false));
     assert!(again(&store.copy(), 4).is_err(), "4 was flushed since");
-    // A crash took the header of the segment, and what is behind it was not synced.
+    // A crash takes the header of the new segment, whose records were not synced.
     put(&mut start(&store, 2, &recovered), [4]);
     assert_eq!(again(&store.copy(), 3).unwrap(), (vec![1, 2, 4], 4, false));
     flip(&store, 2, 10);
@@ -209,7 +208,8 @@ fn a_loss_that_was_given_up_is_no_damage_before_the_next_segment_is_begun() {
     assert!(again(&store, 3).is_err());
 }
 
-/// A follower was given what is before and behind the loss as if nothing were between.
+/// A follower was given what comes before and after the loss, as if nothing were missing in
+/// between.
 #[test]
 fn who_reads_from_before_a_gap_is_told_that_it_is_gone() {
     let store = TestStore::new();
@@ -248,10 +248,10 @@ fn a_log_of_another_database_is_refused_in_any_mode() {
     assert!(other.unwrap_err().is_corruption());
 }
 
-/// Found by the simulation: the sync behind the removal of a segment that recovery had given up
-/// failed, the store was opened once more, and later the power went. The segment was back, older
-/// than the log by then, and was called damage: because what followed did not continue it, or
-/// because the log ended with it where all the rest was flushed.
+/// Found by the simulation: recovery gave up a segment, and the sync after its removal failed. The
+/// store was opened once more, and later the power went. The segment was back, older than the log
+/// by then, and was called damage: because what followed did not continue it, or because the log
+/// ended with it when all the rest was flushed.
 #[test]
 fn a_given_up_segment_that_is_back_is_no_part_of_the_log() {
     // With all of its record, with none, and with half a header.
@@ -264,7 +264,7 @@ fn a_given_up_segment_that_is_back_is_no_part_of_the_log() {
         drop(wal);
         let mut given_up = store.get(&name(2)).unwrap();
         given_up.iter_mut().skip(kept).for_each(|byte| *byte = 0xaa);
-        // The first loses its record, so the second cannot be a part of what comes back.
+        // Segment 1 loses its record, so segment 2 cannot be a part of what is recovered.
         cut_file(&store, 1, FILE_HEADER_LEN + 10);
         let recovered = replay(&store, Strict, 0).unwrap().1;
         assert_eq!(recovered.last_seq, 0);
@@ -285,7 +285,7 @@ fn a_given_up_segment_that_is_back_is_no_part_of_the_log() {
             again(0).unwrap(),
             (vec![1, 2, 3, 4], vec![name(3), name(4)])
         );
-        // What it came before has become obsolete.
+        // The segment after it has become obsolete.
         wal.remove_obsolete(2).unwrap();
         assert_eq!(again(2).unwrap(), (vec![3, 4], vec![name(4)]));
         assert!(again(1).is_err(), "2 is missing");
@@ -294,8 +294,8 @@ fn a_given_up_segment_that_is_back_is_no_part_of_the_log() {
     }
 }
 
-/// What an opening has found was durable. A record of it may be the last that there is, and its
-/// loss would pass for a crash's work.
+/// What an opening found was durable. If a record of it is the last one of the log, its loss could
+/// be taken for the work of a crash.
 #[test]
 fn a_loss_in_what_an_opening_found_is_damage() {
     let store = TestStore::new();
@@ -313,7 +313,7 @@ fn a_loss_in_what_an_opening_found_is_damage() {
         replay_found(&store, Strict, 0, Some(found.clone())).map(|(seqs, _)| seqs)
     };
     assert_eq!(again(&|_| {}).unwrap(), [1, 2, 3]);
-    // A cut that was undone is none of it.
+    // Bytes that come back because a cut was undone are not part of it.
     let longer = |store: &TestStore| {
         let bytes = store.get(&name(2)).unwrap();
         store.put(&name(2), [bytes.as_slice(), &[0xaa; 40]].concat());
@@ -335,16 +335,16 @@ fn a_loss_in_what_an_opening_found_is_damage() {
         remove(store, 3);
     };
     assert!(again(&missing).unwrap_err().is_corruption());
-    // Obsolete ones are removed oldest first.
+    // Obsolete segments are removed oldest first.
     let store = store.copy();
     remove(&store, 1);
     let replayed = replay_found(&store, Strict, 1, Some(found)).unwrap();
     assert_eq!(replayed.0, [2, 3]);
 }
 
-/// Found by the simulation: a record that could not be written whole was cut off, its segment
-/// closed, and a loss of power undid the cut. The half record was called damage, because later
-/// segments knew that what was before them was durable.
+/// Found by the simulation: a record that could not be written completely was cut off, its segment
+/// was closed, and a loss of power undid the cut. The half record was called damage, because later
+/// segments said that what came before them was durable.
 #[test]
 fn half_a_record_that_is_back_behind_the_end_of_a_closed_segment_is_no_part_of_the_log() {
     let store = TestStore::new();
@@ -358,7 +358,7 @@ fn half_a_record_that_is_back_behind_the_end_of_a_closed_segment_is_no_part_of_t
     let half = [cut_off.as_slice(), &cut_off[FILE_HEADER_LEN..][..30]].concat();
     store.put(&name(1), half.clone());
     assert_eq!(replay(&store.copy(), Strict, 0).unwrap().0, [1, 2, 3]);
-    // Elsewhere it is damage.
+    // In another place, it is damage.
     let mut torn = half;
     torn.drain(FILE_HEADER_LEN + 5..FILE_HEADER_LEN + 9);
     store.put(&name(1), torn);

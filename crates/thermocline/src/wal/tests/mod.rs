@@ -1,4 +1,4 @@
-//! The log as a whole: what comes back after what.
+//! The log as a whole: what is recovered after which events.
 
 mod crashes;
 mod damage;
@@ -40,8 +40,8 @@ fn put(wal: &mut Wal, seqs: impl IntoIterator<Item = SeqNo>) {
     }
 }
 
-/// Replays as the first opening there ever was, and removes what is no part of the log. Checks that
-/// every record is the one that was written; returns their numbers.
+/// Replays as if no opening had been before, and removes what is not part of the log. Checks that
+/// every record is the one that was written; returns the sequence numbers.
 fn replay(
     store: &Arc<TestStore>,
     mode: RecoveryMode,
@@ -50,7 +50,7 @@ fn replay(
     replay_found(store, mode, from, None)
 }
 
-/// As [`replay`], after an opening that found so much of the log.
+/// As [`replay`], but after an opening that took over `found` of the log.
 fn replay_found(
     store: &Arc<TestStore>,
     mode: RecoveryMode,
@@ -226,8 +226,8 @@ fn obsolete_segments_go_oldest_first_and_the_retention_stays() {
     assert_eq!(store.names(), [name(3), name(4), name(5)]);
 }
 
-/// The retention was counted in bytes alone: of short segments it kept as many as it has bytes for,
-/// each a file.
+/// The retention was counted only in bytes. It kept as many short segments as fit into them, each
+/// of which is a file.
 #[test]
 fn the_retention_keeps_so_many_segments_at_most() {
     let store = TestStore::new();
@@ -241,7 +241,7 @@ fn the_retention_keeps_so_many_segments_at_most() {
     wal.sync().unwrap();
     assert_eq!(wal.handle().surplus_through(retention), Some(300 - 256));
     wal.remove_obsolete(300).unwrap();
-    // And the one that is written to.
+    // One more: the segment that is being written.
     assert_eq!(store.names().len(), 256 + 1);
     assert_eq!(store.names().last(), Some(&name(301)));
     assert_eq!(wal.handle().surplus_through(retention), None);
@@ -277,7 +277,7 @@ fn readers_see_what_was_handed_over_from_their_number_on() {
     assert!(gone(handle.read_since(2).unwrap_err()));
 }
 
-/// Whoever asked for the newest writes had their whole segment read and verified.
+/// For a reader that asked for the newest writes, their whole segment was read and verified.
 #[test]
 fn readers_begin_shortly_before_what_they_are_asked_for() {
     let store = TestStore::new();
@@ -292,7 +292,7 @@ fn readers_begin_shortly_before_what_they_are_asked_for() {
     for seq in 1..=9 {
         wal.append(seq, &[large(seq)]).unwrap();
     }
-    // Withdrawn where its place was remembered: that is the next one's place.
+    // A group is withdrawn after its place was remembered: the next group has the same place.
     store.fail(Failing {
         append: true,
         ..Failing::default()
