@@ -1,4 +1,4 @@
-//! Decoded blocks of tables, kept by recency and frequency within a byte budget.
+//! Decoded blocks of tables, kept by recency and frequency, within a byte budget.
 
 use std::thread;
 
@@ -9,26 +9,27 @@ use quick_cache::{OptionsBuilder, Weighter};
 use super::flash::{Flash, FlashIo};
 use crate::ids::FileId;
 
-/// What an entry costs beside its bytes: slot, key, reference count, allocator.
+/// What an entry costs besides its bytes: slot, key, reference count, allocator.
 const ENTRY_OVERHEAD: u64 = 112;
 
-/// Size that the number of slots is estimated by.
+/// The block size by which the number of slots is estimated.
 const TYPICAL_BLOCK: u64 = 4 << 10;
 
-/// Most slots that are estimated: those of more are made as they are needed, so that a store may
-/// be given all memory there is without taking any of it at once.
+/// The estimate is limited to this many slots. Further ones are made when they are needed, so that
+/// a store may be given all memory there is without taking any of it at once.
 const MOST_SLOTS: u64 = 1 << 22;
 
-/// Shards for each core, so that threads seldom meet.
+/// Shards per core, so that threads seldom meet.
 const SHARDS_PER_CORE: usize = 4;
 
-/// A shard's least size in bytes, and how many blocks of the size that is set it has room for at
-/// least: nothing stays that is longer than its shard, and a long record is a block of its own.
+/// A shard's least size in bytes, and for how many blocks of the configured size it has room at
+/// least. A block that is longer than its shard does not stay, and a long record is a block of its
+/// own.
 const LEAST_SHARD: u64 = 2 << 20;
 const BLOCKS_PER_SHARD: u64 = 16;
 
-/// A block's place. Table numbers are never used twice (I4), so an entry can be stale only
-/// in the sense that nobody asks for it any more.
+/// A block's place. Table numbers are never reused (I4), so the only way for an entry to be stale
+/// is that nobody asks for it any more.
 pub(crate) type Place = (FileId, u64);
 
 #[derive(Debug, Clone)]
@@ -56,7 +57,7 @@ impl BlockCache {
     }
 
     /// A cache of at most `capacity` bytes, overhead included, for blocks of up to about
-    /// `block_size` bytes. Longer ones stay, too, if they are not longer than a shard.
+    /// `block_size` bytes. Longer blocks stay too, unless they are longer than a shard.
     pub(crate) fn for_blocks_of(block_size: u64, capacity: u64) -> Self {
         let slots = (capacity / TYPICAL_BLOCK).clamp(16, MOST_SLOTS) as usize;
         let options = OptionsBuilder::new()
@@ -72,8 +73,8 @@ impl BlockCache {
         }
     }
 
-    /// Puts `flash` below: what is not in memory is looked for there, and what is inserted goes to
-    /// both.
+    /// Puts `flash` below this cache: blocks that are not in memory are looked for there, and
+    /// inserted blocks go to both.
     #[must_use]
     pub(crate) fn above(mut self, flash: Option<Box<dyn Flash>>) -> Self {
         self.flash = flash;
@@ -86,7 +87,8 @@ impl BlockCache {
         self.blocks.get(&(table, offset))
     }
 
-    /// The block of `table` at `offset`, if it is in flash; brings it to memory if `keep`.
+    /// The block of `table` at `offset`, if it is in flash. If `keep`, the block is also put into
+    /// memory.
     #[inline]
     pub(crate) fn get_from_flash(&self, table: FileId, offset: u64, keep: bool) -> Option<Bytes> {
         let block = self.flash.as_ref()?.get((table, offset))?;
@@ -104,7 +106,7 @@ impl BlockCache {
         self.blocks.insert((table, offset), block);
     }
 
-    /// Takes `bytes` less than its capacity until it is told otherwise.
+    /// Reduces the capacity by `bytes` until the next call.
     pub(super) fn do_without(&self, bytes: u64) {
         self.blocks
             .set_capacity(self.capacity.saturating_sub(bytes));
@@ -121,8 +123,8 @@ impl BlockCache {
     }
 }
 
-/// How many shards a cache of `capacity` bytes has, a power of two: as many as the cores are worth,
-/// or as few as leave each large enough for its blocks.
+/// How many shards a cache of `capacity` bytes has, a power of two: as many as suit the number of
+/// cores, but so few that each is large enough for its blocks.
 fn shards(block_size: u64, capacity: u64) -> usize {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let least = LEAST_SHARD.max(BLOCKS_PER_SHARD * block_size);
@@ -148,7 +150,7 @@ pub(crate) mod tests {
         assert_eq!(cache.get(1, 0), None);
     }
 
-    /// Flash that is memory.
+    /// A flash cache whose flash is memory.
     #[derive(Debug, Default)]
     pub(crate) struct Kept(Mutex<HashMap<Place, Bytes>>);
 
@@ -195,9 +197,9 @@ pub(crate) mod tests {
         assert!(cache.used_bytes() <= 64 << 10);
     }
 
-    /// The cache was cut into four shards a core, and no block stayed that was longer than one of
-    /// them. The more cores there were the shorter those were: a tier's blocks of 1 MiB, and
-    /// records of 200 KB, were read again by each lookup.
+    /// The cache was cut into four shards per core, and a block that was longer than a shard did
+    /// not stay. The more cores there were, the shorter the shards were. A tier's blocks of 1 MiB,
+    /// and records of 200 KB, were read again by each lookup.
     #[test]
     fn a_block_of_the_largest_size_stays_whatever_the_number_of_cores() {
         let cache = BlockCache::new(2 << 20);

@@ -18,10 +18,10 @@ pub(crate) struct FlashIo {
     pub(crate) write_bytes: u64,
 }
 
-/// A cache that may forget whatever it likes, and never answers wrong: blocks of tables that are
-/// gone are not asked for again (I4), and age out.
+/// A cache that may forget whatever it likes but never gives a wrong answer: blocks of tables that
+/// are gone are not asked for again (I4), and age out.
 pub(crate) trait Flash: fmt::Debug + Send + Sync {
-    /// The block at `place`. One that cannot be read is one that is not there: the table has it.
+    /// The block at `place`. A block that cannot be read counts as missing: the table has it.
     fn get(&self, place: Place) -> Option<Bytes>;
 
     /// Keeps `block`, if it can be written in time.
@@ -31,7 +31,7 @@ pub(crate) trait Flash: fmt::Debug + Send + Sync {
     fn io(&self) -> FlashIo;
 }
 
-/// What a flash cache is opened with. Sizes in bytes.
+/// The settings of a flash cache. Sizes are in bytes.
 #[derive(Debug)]
 #[cfg_attr(
     not(feature = "flash-cache"),
@@ -41,17 +41,17 @@ pub(crate) struct FlashPlan<'a> {
     /// The fast tier's directory.
     pub(crate) fast: &'a Path,
     pub(crate) capacity: u64,
-    /// One of its write buffers.
+    /// Length of each of its write buffers.
     pub(crate) buffer: u64,
     pub(crate) direct_io: bool,
 }
 
-/// Where a flash cache lies on a fast tier at `fast`.
+/// The directory of a flash cache on a fast tier at `fast`.
 fn flash_dir(fast: &Path) -> PathBuf {
     fast.join("flash-cache")
 }
 
-/// Opens an empty cache, where an earlier one was discarded.
+/// Opens an empty cache. An earlier one must have been discarded.
 ///
 /// # Errors
 /// I/O errors.
@@ -63,7 +63,7 @@ pub(crate) fn open_flash(plan: &FlashPlan<'_>) -> Result<Box<dyn Flash>> {
     Ok(Box::new(foyer))
 }
 
-/// There is none in this build; the options were refused before.
+/// This build has no flash cache; the options that ask for one were refused before.
 ///
 /// # Errors
 /// Always.
@@ -74,11 +74,11 @@ pub(crate) fn open_flash(plan: &FlashPlan<'_>) -> Result<Box<dyn Flash>> {
     Err(Error::io("open the flash cache in", &dir, unsupported))
 }
 
-/// How the names of its files begin, as the crate that writes them has it.
+/// How the names of its files begin; the crate that writes them determines it.
 const FILES: &str = "foyer-storage-direct-fs-";
 
-/// Removes what an earlier opening cached on the fast tier at `fast`, and nothing else that lies
-/// there. Nothing of it is used again: what it knows of its blocks was in memory.
+/// Removes what an earlier opening cached on the fast tier at `fast`, and nothing else that is
+/// there. These files are of no further use: the index of their blocks was in memory.
 ///
 /// # Errors
 /// I/O errors.
@@ -89,7 +89,7 @@ pub(crate) fn discard_flash(fast: &Path) -> Result<()> {
 
 fn remove_files(dir: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(dir) {
-        // There is none, or what is called so is somebody else's file.
+        // There is no such directory, or the name is that of somebody else's file.
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(());
         }
@@ -115,8 +115,8 @@ fn remove_files(dir: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Each opening and each destruction of any store removed the whole directory, whoever's it
-    /// was, and a file of that name kept a store from opening.
+    /// Each opening and each destruction of any store removed the whole directory, whoever owned
+    /// it. And a file of that name kept a store from opening.
     #[test]
     fn what_is_not_the_caches_stays() {
         let fast = tempfile::tempdir().unwrap();

@@ -1,6 +1,7 @@
-//! The flash cache by the crate `foyer`: its block engine, which appends blocks to large regions of
-//! the disk and gives up the oldest region first; what is read shortly before that is written
-//! anew. An index entry in memory per block, a checksum with each, direct I/O.
+//! The flash cache, by the crate `foyer`. Its block engine appends blocks to large regions of the
+//! disk, and gives up the oldest region first; blocks that are read shortly before that are written
+//! anew. There is one index entry in memory per block and a checksum with each block, and I/O is
+//! direct.
 
 use std::io;
 use std::path::Path;
@@ -15,15 +16,16 @@ use tokio::runtime::{Builder, Runtime};
 use super::block_cache::Place;
 use super::flash::{Flash, FlashIo, FlashPlan};
 
-/// Regions are the unit of eviction: so many at least, within these sizes in bytes.
+/// Regions are the unit of eviction. There are at least this many, within these sizes in bytes.
 const REGIONS: u64 = 64;
 const LEAST_REGION: u64 = 64 << 10;
 const LARGEST_REGION: u64 = 16 << 20;
 
-/// Threads that wait for the disk at most: reads of clients, one each, and the writer.
+/// Most threads that wait for the disk: one for each client's read, and one for the writer.
 const IO_THREADS: usize = 32;
 
-/// Entries that its own level in memory may hold. It is left empty: ours is above it.
+/// Entries that its own level in memory may hold. That level stays empty, because our cache is
+/// above it.
 const MEMORY_ENTRIES: usize = 8;
 
 /// A cache on disk and the threads that it runs on.
@@ -59,7 +61,8 @@ impl Foyer {
             .with_recover_mode(RecoverMode::None)
             .with_spawner(Spawner::from(runtime.handle().clone()))
             .build();
-        // Not `Runtime::block_on`, here and below: the caller may be a thread of another runtime.
+        // `Runtime::block_on` is not used, here and below: the caller may be a thread of another
+        // runtime.
         let cache = pollster::block_on(build).map_err(io::Error::other)?;
         Ok(Self {
             cache,
@@ -68,7 +71,7 @@ impl Foyer {
     }
 }
 
-/// Both parts of a place in one number, as the cache encodes numbers.
+/// Both parts of a place in one number, because the cache encodes numbers.
 fn key((table, offset): Place) -> u128 {
     u128::from(table) << 64 | u128::from(offset)
 }
@@ -84,14 +87,14 @@ impl Flash for Foyer {
                 }
                 Some(value)
             }
-            // On its way to the disk.
+            // The block is on its way to the disk.
             Ok(Load::Piece { piece, .. }) => Some(piece.value().clone()),
             Ok(Load::Throttled | Load::Miss) | Err(_) => None,
         }
     }
 
     fn insert(&self, place: Place, block: Bytes) {
-        // The entry that it gives back is for its level in memory.
+        // The entry that this returns is for foyer's level in memory.
         let _ = self.cache.storage_writer(key(place)).insert(block);
     }
 
@@ -108,8 +111,9 @@ impl Flash for Foyer {
 
 impl Drop for Foyer {
     fn drop(&mut self) {
-        // What is not written yet need not be: the next opening begins empty. In the background,
-        // because this may be a thread of another runtime, which must not wait.
+        // What is not written yet need not be, because the next opening begins empty. The shutdown
+        // is in the background, because this may be a thread of another runtime, which must not
+        // wait.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

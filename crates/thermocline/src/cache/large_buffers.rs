@@ -1,9 +1,9 @@
-//! Buffers of large values that background work and cursors have in memory: counted, and paid for
-//! by the block cache (I8).
+//! Buffers of large values that background work and cursors have in memory. They are counted, and
+//! the block cache pays for them (I8).
 //!
-//! A value is as long as its writer likes. The part of the memory budget that is for buffers holds
-//! what usual blocks take; whatever large ones take beyond it the block cache has less for as long
-//! as they are there.
+//! A value is as long as its writer likes. The part of the memory budget that is for buffers covers
+//! usual blocks. What large buffers take beyond it is taken from the block cache for as long as
+//! they exist.
 
 use std::sync::OnceLock;
 
@@ -14,24 +14,24 @@ use crate::sync::{Arc, Mutex};
 /// Buffers from this many bytes on are large.
 pub(crate) const LARGE_BUFFER: usize = 256 << 10;
 
-/// What large buffers of a store take.
+/// Bytes that large buffers of a store take.
 #[derive(Debug, Default)]
 pub(crate) struct LargeBuffers {
     bytes: AtomicU64,
     payer: OnceLock<Payer>,
 }
 
-/// Who has less memory for what large buffers take.
+/// Gives up memory for large buffers.
 #[derive(Debug)]
 struct Payer {
     cache: Arc<BlockCache>,
-    /// Bytes that are theirs in any case.
+    /// Bytes that large buffers may take without the cache giving up any.
     share: u64,
-    /// What the cache does without; locked while that changes.
+    /// Bytes that the cache does without; locked while that changes.
     given: Mutex<u64>,
 }
 
-/// Bytes that count until this is dropped.
+/// Bytes of a large buffer, which count until this is dropped.
 #[derive(Debug)]
 pub(crate) struct HeldBuffer {
     of: Arc<LargeBuffers>,
@@ -39,7 +39,7 @@ pub(crate) struct HeldBuffer {
 }
 
 impl LargeBuffers {
-    /// Has `cache` do without what is held beyond `share` bytes.
+    /// Makes `cache` give up what is held beyond `share` bytes.
     pub(crate) fn take_from(&self, cache: &Arc<BlockCache>, share: u64) {
         self.payer.get_or_init(|| Payer {
             cache: Arc::clone(cache),

@@ -1,5 +1,5 @@
-//! What is kept in memory of the tables: the block cache, with a flash cache below it if there is
-//! one, the record cache, and the budget for what stays pinned.
+//! What is kept of the tables in memory: the block cache (above a flash cache if there is one), the
+//! record cache, and the budget for what stays pinned.
 
 mod block_cache;
 mod flash;

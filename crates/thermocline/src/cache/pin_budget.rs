@@ -1,11 +1,11 @@
-//! How much memory indexes and filters of open tables may hold on to.
+//! How much memory the indexes and filters of open tables may keep.
 
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Bytes that open tables may keep pinned together (I8): their top-level indexes, without which
-/// nothing is read, and as many partitions as there is room for beside those. A table that finds no
-/// room reads its partitions through the block cache instead.
+/// Bytes that all open tables together may keep pinned (I8): their top-level indexes, without which
+/// nothing can be read, and as many partitions as fit besides. A table that finds no room reads its
+/// partitions through the block cache instead.
 #[derive(Debug)]
 pub(crate) struct PinBudget {
     limit: u64,
@@ -13,11 +13,11 @@ pub(crate) struct PinBudget {
     refused: AtomicU64,
 }
 
-/// What one table has and asked for, until it is dropped.
+/// What one table has and has asked for. Dropping it gives everything back.
 #[derive(Debug)]
 pub(crate) struct Pin {
     budget: Arc<PinBudget>,
-    /// Taken whether there was room or not.
+    /// Taken whether there is room or not.
     needed: u64,
     bytes: u64,
     granted: AtomicBool,
@@ -32,7 +32,7 @@ impl PinBudget {
         }
     }
 
-    /// Takes the bytes that are `needed`, and asks for `bytes`, which are granted if there is room
+    /// Takes the `needed` bytes, and asks for another `bytes`, which are granted if there is room
     /// for all of them.
     pub(crate) fn ask(self: Arc<Self>, needed: u64, bytes: u64) -> Pin {
         self.taken.fetch_add(needed, Ordering::Relaxed);
@@ -56,17 +56,17 @@ impl PinBudget {
             .is_ok()
     }
 
-    /// What would be taken with `bytes` more, if there is room for them.
+    /// The total with `bytes` more, if that is within the limit.
     fn with(&self, taken: u64, bytes: u64) -> Option<u64> {
         taken.checked_add(bytes).filter(|sum| *sum <= self.limit)
     }
 
-    /// Bytes that are needed or granted now.
+    /// Bytes that are needed or granted at present.
     pub(crate) fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Bytes that were asked for and found no room, of those who are still there.
+    /// Bytes that existing pins asked for and were refused.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -77,8 +77,8 @@ impl Pin {
         self.granted.load(Ordering::Relaxed)
     }
 
-    /// As [`Pin::is_granted`], after asking again for what was refused. Many threads may do so for
-    /// each lookup: nothing that they share is written to before there is room.
+    /// As [`Pin::is_granted`], but asks again for what was refused. Many threads may do so at each
+    /// lookup, so nothing that they share is written before there is room.
     #[inline]
     pub(crate) fn is_granted_by_now(&self) -> bool {
         let room = self.budget.with(self.budget.taken(), self.bytes);
@@ -98,10 +98,10 @@ impl Pin {
         self.is_granted()
     }
 
-    /// Lets others have what was granted and is not used. It may be asked for again.
+    /// Gives back what was granted and is not used. It may be asked for again.
     pub(crate) fn give_back(&self) {
-        // First, so that whoever asks again at the same moment does not take away what is not there
-        // yet.
+        // This comes first: if somebody asks again at the same moment, they must not subtract what
+        // has not been added yet.
         self.budget.refused.fetch_add(self.bytes, Ordering::Relaxed);
         let counter = match self.granted.swap(false, Ordering::Relaxed) {
             true => &self.budget.taken,
@@ -163,7 +163,7 @@ mod tests {
         assert!(!second.is_granted_by_now());
         drop(first);
         assert!(!second.is_granted(), "nobody has asked");
-        // Threads that have both seen the room.
+        // As two threads that have both seen the room.
         assert!(second.ask_again() && second.ask_again());
         assert_eq!((budget.taken(), budget.refused()), (50, 0));
         assert!(second.is_granted_by_now());

@@ -1,30 +1,32 @@
 //! Accesses that the cache answered, gathered for RALT.
 //!
 //! RALT scores a key once for each time slice in which it was accessed, however often that was, and
-//! counts all accesses (`placement/hotrap`). So the first hit of a slice is logged, together with
-//! the hits since the last log, and RALT's scores are the same as if every hit had been logged.
-//! Within a slice every [`MOST_WAITING`]th is: bytes accessed are RALT's clock, which has to go on.
+//! counts all accesses (`placement/hotrap`). So the first hit in a slice is logged, together with
+//! the hits since the last log. RALT's scores are then the same as if every hit had been logged.
+//! Within a slice, every [`MOST_WAITING`]th hit is logged: bytes accessed are RALT's clock, which
+//! has to go on.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// Hits that may wait before they are logged.
+/// The number of hits that wait at most before they are logged.
 const MOST_WAITING: u64 = 64;
 
 /// Bits of the word that count hits; the others hold the slice.
 const COUNT_BITS: u32 = 16;
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
 
-/// The slice in which accesses to a record were logged last, and those that wait since.
+/// The slice in which accesses to a record were last logged, and the number of accesses that wait
+/// since then.
 #[derive(Debug)]
 pub(super) struct Accesses(AtomicU64);
 
 impl Accesses {
-    /// Of a record whose reader logs its own access, in `slice`.
+    /// For a record that comes in during `slice`, and whose reader logs its own access.
     pub(super) fn logged_in(slice: u64) -> Self {
         Self(AtomicU64::new(slice << COUNT_BITS))
     }
 
-    /// Counts an access in `slice`; how many are to be logged now, which may be none.
+    /// Counts an access in `slice`; returns how many are to be logged now, which may be none.
     #[inline]
     pub(super) fn count(&self, slice: u64) -> u32 {
         let fresh = slice << COUNT_BITS;
@@ -39,7 +41,8 @@ impl Accesses {
             .compare_exchange(before, fresh, Ordering::Relaxed, Ordering::Relaxed);
         match taken {
             Ok(_) => waiting as u32 + 1,
-            // Another reader has logged, or counted, meanwhile: this access waits for the next.
+            // Another reader has logged or counted meanwhile, so this access waits for the next
+            // log.
             Err(_) => {
                 self.0.fetch_add(1, Ordering::Relaxed);
                 0
@@ -47,7 +50,7 @@ impl Accesses {
         }
     }
 
-    /// Takes what still waits, when the record leaves.
+    /// Takes the accesses that still wait, when the record leaves.
     pub(super) fn take(&self) -> u32 {
         (self.0.fetch_and(!COUNT, Ordering::Relaxed) & COUNT) as u32
     }
@@ -67,7 +70,7 @@ mod tests {
         assert_eq!(accesses.take(), 0);
     }
 
-    /// Else a slice whose accesses are all answered here would never end.
+    /// Otherwise, a slice whose accesses are all answered here would never end.
     #[test]
     fn no_access_waits_for_ever_and_none_is_lost() {
         let accesses = Accesses::logged_in(0);

@@ -1,29 +1,30 @@
-//! Who may come in: a record that is asked for twice within a while.
+//! Which records may come in: those that are asked for twice within some time.
 //!
-//! Filling on every miss would copy each record that an even or scanning reader touches once, at
-//! the cost of what others read often.
+//! If every miss filled the cache, each record that an even or scanning reader touches once would
+//! be copied in, at the cost of what others read often.
 
 use crate::sync::atomic::{AtomicU16, Ordering};
 
-/// Fingerprints of the keys missed of late, one a place. A key is forgotten when another takes its
-/// place, so the while is about as many misses as there are places.
+/// Fingerprints of keys that were missed recently, one per place. A key is forgotten when another
+/// one takes its place, so that time is about as many misses as there are places.
 #[derive(Debug)]
 pub(super) struct Doorkeeper(Box<[AtomicU16]>);
 
 impl Doorkeeper {
-    /// One that remembers about `keys`.
+    /// Makes one that remembers about `keys` keys.
     pub(super) fn new(keys: u64) -> Self {
         let places = keys.max(16).next_power_of_two();
         Self((0..places).map(|_| AtomicU16::new(0)).collect())
     }
 
-    /// Whether the key of this hash was here before; it is remembered.
+    /// Whether a key of this hash was here before. Remembers it.
     #[inline]
     pub(super) fn knows(&self, hash: u64) -> bool {
-        // The lower half chooses the place, bits of the upper half are the print: the index of the
-        // cache goes by the upper bits, and neighbours there should not be neighbours here.
+        // The lower half of the hash chooses the place, and bits of the upper half are the print.
+        // The index of the cache goes by the upper bits, and neighbours there should not be
+        // neighbours here.
         let place = (hash as usize) & (self.0.len() - 1);
-        // Never 0, which is nobody's.
+        // Never 0, which marks an empty place.
         let print = (hash >> 40) as u16 | 1;
         let Some(place) = self.0.get(place) else {
             return false;

@@ -1,4 +1,4 @@
-//! What the index holds: keys, and records or the place of one that is on its way.
+//! What the index holds: keys, and for each its record or a place for a record that is on its way.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -12,7 +12,7 @@ use crate::ids::KeyspaceId;
 use crate::key::SeqNo;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-/// A key that is looked for. Its hash is computed once and serves every step of a read.
+/// A key to look for. Its hash is computed once, and serves every step of a read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sought<'a> {
     pub(super) hash: u64,
@@ -74,13 +74,13 @@ impl Equivalent<Key> for Sought<'_> {
     }
 }
 
-/// Hands on the hash that a key brings along.
+/// Returns the hash that a key brings along.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Carried(u64);
 
 impl Hasher for Carried {
     fn write(&mut self, bytes: &[u8]) {
-        // Keys write one number; anything else still has to have a hash.
+        // Keys write one number. Anything else must still get a hash.
         self.0 = xxh3_64_with_seed(bytes, self.0);
     }
 
@@ -104,15 +104,15 @@ impl BuildHasher for Carried {
 /// The place of a key: *pending* until the fill that made it brings its record.
 #[derive(Debug)]
 pub(super) struct Slot {
-    /// The fill's own number: no other fill can complete what this one reserved.
+    /// The number of the fill that made the place: no other fill can complete it.
     pub(super) token: u64,
     pub(super) cached: Option<Cached>,
-    /// Its memory, given back when nothing can reach the slot any more.
+    /// The charge for its memory. It is given back when nothing can reach the slot any more.
     pub(super) charge: Charge,
 }
 
 impl Slot {
-    /// Whether it still waits for the record of the fill `token`.
+    /// Whether it still waits for the record of fill `token`.
     pub(super) fn awaits(&self, token: u64) -> bool {
         self.cached.is_none() && self.token == token
     }
@@ -128,24 +128,26 @@ pub(super) struct Cached {
     pub(super) accesses: Accesses,
 }
 
-/// How much a record was used lately: what the hand of eviction goes by.
+/// How much a record was used recently; the hand of eviction goes by this.
 #[derive(Debug)]
 pub(super) struct Used(AtomicU32);
 
 impl Used {
-    /// Passes of the hand that a record can earn: what was hot once is not kept for ever.
+    /// Most passes of the hand that a record can earn, so that what was hot once is not kept for
+    /// ever.
     const MOST: u32 = 7;
 
-    /// Set by the first access, and never taken back; the bits below it count.
+    /// Set by the first access and never cleared. The bits below count.
     const FOUND: u32 = 1 << 31;
 
-    /// A new record has one pass: it may come in just before the hand.
+    /// A new record has one pass, because it may come in just before the hand arrives.
     pub(super) fn new() -> Self {
         Self(AtomicU32::new(1))
     }
 
-    /// Counts an access. A record that is read all the time is written to no more, so that its
-    /// readers do not pass the line about; of accesses at the same time one may count for all.
+    /// Counts an access. A record that is read all the time is no longer written to, so that its
+    /// cache line does not travel between its readers. Of several accesses at the same time,
+    /// possibly only one counts.
     #[inline]
     pub(super) fn touch(&self) {
         let used = self.0.load(Ordering::Relaxed);
@@ -154,7 +156,7 @@ impl Used {
         }
     }
 
-    /// The hand passes: halves the count; whether there was one.
+    /// The hand passes: halves the count; returns whether it was above 0.
     pub(super) fn halve(&self) -> bool {
         let word = self.0.load(Ordering::Relaxed);
         let (found, used) = (word & Self::FOUND, word & !Self::FOUND);
@@ -162,7 +164,7 @@ impl Used {
         used > 0
     }
 
-    /// Whether there was an access at all.
+    /// Whether there was any access.
     pub(super) fn was_found(&self) -> bool {
         self.0.load(Ordering::Relaxed) & Self::FOUND != 0
     }

@@ -1,25 +1,27 @@
-//! How many of those who may come in do: taking a record in costs a copy, an eviction and some
-//! allocations, and pays where it is found in the cache before it has to go.
+//! How many of the records that may come in do come in. Taking a record in costs a copy, an
+//! eviction and some allocations. It pays only if the record is found in the cache before it has to
+//! leave.
 //!
-//! A hot set far larger than the cache passes the door all the time, and leaves again unused. Of
-//! what leaves, half is to have been found at least once. While less is, half as many come in, down
-//! to one of sixteen: those that stay stay longer, and who is asked for most often still comes in
-//! first. While seven eighths were found, twice as many come in. While readers keep what was taken
-//! out from being freed, who comes in may find no memory, and counts as one that left without
-//! having been found.
+//! A hot set far larger than the cache passes the door all the time, and leaves again unused. At
+//! least half of the records that leave should have been found at least once. While fewer were,
+//! half as many come in, down to one in sixteen: records then stay longer, and the ones that are
+//! asked for most often still come in first. While more than seven eighths were found, twice as
+//! many come in. While readers keep what was taken out from being freed, a record that comes in may
+//! find no memory; it counts as one that left without having been found.
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-/// Records that leave, or find no memory, between two judgements.
+/// Number of records that leave, or find no memory, between two judgements.
 const JUDGED: u32 = 256;
 
-/// One of 2^NARROWEST comes in at least: what is hot may change.
+/// At least one in 2^NARROWEST comes in, because what is hot may change.
 const NARROWEST: u32 = 4;
 
-/// Bits of the tally that count who has left; the others count those of them that were found.
+/// Bits of the tally that count the records that have left. The other bits count those of them that
+/// were found.
 const LEFT_BITS: u32 = 16;
 
-/// One of 2^`narrowness` comes in.
+/// One in 2^`narrowness` comes in.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     narrowness: AtomicU32,
@@ -28,7 +30,7 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// Whether the next one comes in.
+    /// Whether the next record comes in.
     #[inline]
     pub(super) fn lets_in(&self) -> bool {
         let narrowness = self.narrowness.load(Ordering::Relaxed);
@@ -39,19 +41,19 @@ impl Gate {
         asked.trailing_zeros() >= narrowness
     }
 
-    /// A record was evicted, and had been found in the cache or not.
+    /// Notes that a record was evicted, and whether it had been found in the cache.
     pub(super) fn has_left(&self, was_found: bool) {
         let one = 1 | u32::from(was_found) << LEFT_BITS;
         let tally = self.tally.fetch_add(one, Ordering::Relaxed) + one;
-        // The one that completes the number judges. Those counted until it begins anew are not
-        // missed.
+        // The record that completes the number judges. Records counted until the tally begins anew
+        // are not needed.
         if tally & ((1 << LEFT_BITS) - 1) == JUDGED {
             self.tally.store(0, Ordering::Relaxed);
             self.judge(tally >> LEFT_BITS);
         }
     }
 
-    /// Somebody who was let in has been turned away, for want of memory.
+    /// Notes that a record was let in and then turned away for lack of memory.
     pub(super) fn found_no_memory(&self) {
         self.has_left(false);
     }

@@ -1,26 +1,26 @@
-//! Eviction: a hand goes round the entries, as that of CLOCK does, and takes out what was not used
-//! since it came by last.
+//! Eviction: a hand goes round the entries, like that of CLOCK, and takes out those that were not
+//! used since its last visit.
 //!
 //! The index is the clock's face: its entries come in the order of their hashes, and the hand is a
-//! hash. The counts are the entries' own ([`super::entry::Used`]) and not those HotRing keeps: it
-//! counts only in the rounds that turn a ring, of which there are none where the head serves the
-//! hottest item already.
+//! hash. The counts are the entries' own ([`super::entry::Used`]), not those that HotRing keeps:
+//! HotRing counts only in the rounds that turn a ring, and there are none where the head already
+//! serves the hottest item.
 
 use super::{Left, RecordCache};
 use crate::sync::atomic::Ordering;
 
-/// Entries that the hand passes for one fill at most.
+/// Most entries that the hand passes for one fill.
 const MOST_STEPS: usize = 128;
 
 impl RecordCache {
-    /// Takes entries out until `bytes` find room, or the hand has gone as far as one fill pays for.
-    /// `left` hears of each, with the accesses that were not logged yet.
+    /// Takes entries out until there is room for `bytes`, or the hand has gone as far as one fill
+    /// pays for. `left` is told of each entry, with the accesses that were not logged yet.
     pub(super) fn make_room(&self, bytes: u64, left: &mut Left<'_>) {
         let ring = self.index.pin();
         let room = self.room_for_entries();
         let has_room = || self.live.load(Ordering::Relaxed).saturating_add(bytes) <= room;
         let mut steps = 0;
-        // Over the end of the hashes once.
+        // Goes past the last hash at most once.
         for _ in 0..2 {
             let hand = self.hand.load(Ordering::Relaxed);
             for entry in ring.entries_from(hand) {
@@ -28,11 +28,11 @@ impl RecordCache {
                     return;
                 }
                 steps += 1;
-                // Hashes count without their lowest bit.
+                // The lowest bit of a hash does not count.
                 let next = (entry.hash() | 1).wrapping_add(1);
                 self.hand.store(next, Ordering::Relaxed);
                 let (key, slot) = (entry.key(), entry.value());
-                // What is pending is about to be something.
+                // A pending place is about to hold a record.
                 let Some(cached) = &slot.cached else { continue };
                 if cached.used.halve() {
                     continue;

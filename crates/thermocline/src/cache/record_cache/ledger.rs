@@ -1,18 +1,18 @@
-//! What the cache's memory comes to.
+//! The memory that the cache takes.
 //!
 //! The atomics are always the standard ones: entries are freed whenever the epochs let go of them,
-//! which is in no schedule of a model.
+//! which is not part of any schedule of a model.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Memory of tables and of entries that exist, those included that were taken out and may still be
-/// read.
+/// Memory of tables and of all existing entries, including entries that were taken out and may
+/// still be read.
 #[derive(Debug, Default)]
 pub(super) struct Ledger(AtomicU64);
 
 impl Ledger {
-    /// Takes `bytes`, if no more than `most` are taken with them.
+    /// Takes `bytes`, if the total with them is at most `most`.
     pub(super) fn charge(self: &Arc<Self>, bytes: u64, most: u64) -> Option<Charge> {
         let grown = |held: u64| held.checked_add(bytes).filter(|sum| *sum <= most);
         let taken = self
@@ -24,13 +24,13 @@ impl Ledger {
         })
     }
 
-    /// Bytes taken now.
+    /// Bytes taken at present.
     pub(super) fn held(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Bytes that an entry takes, or tables, for as long as this lives.
+/// Bytes that an entry or the tables take, for as long as this lives.
 #[derive(Debug)]
 pub(super) struct Charge {
     bytes: u64,
@@ -42,12 +42,12 @@ impl Charge {
         self.bytes
     }
 
-    /// Takes `other` in.
+    /// Merges `other` into this.
     pub(super) fn add(&mut self, mut other: Self) {
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    /// Gives back what is more than `bytes`.
+    /// Gives back what exceeds `bytes`.
     pub(super) fn shrink_to(&mut self, bytes: u64) {
         let more = self.bytes.saturating_sub(bytes);
         self.ledger.0.fetch_sub(more, Ordering::Relaxed);

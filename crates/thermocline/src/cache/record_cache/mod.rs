@@ -1,9 +1,9 @@
 //! The record cache: newest versions below the memtables, record by record.
 //!
-//! A block holds a dozen records, of which often one is hot. The record cache keeps that one, in an
-//! allocation of its own that readers share, in an index that finds the hottest first
-//! ([`hotring`]). What may be in it, and why, is told in [`crate::api`]'s `record_cache`; this
-//! module keeps the entries, their memory, and the accesses that RALT has to hear of.
+//! A block holds a dozen records, and often only one of them is hot. The record cache keeps that
+//! one, in an allocation of its own that readers share, in an index that finds the hottest first
+//! ([`hotring`]). [`crate::api`]'s `record_cache` says what may be in the cache, and why. This
+//! module keeps the entries, their memory, and the accesses that RALT has to be told of.
 
 mod accesses;
 mod doorkeeper;
@@ -34,7 +34,7 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 use crate::value::Value;
 
-/// Bytes of a node of the index: its own header, the key and the slot.
+/// Bytes of a node of the index: its header, the key and the slot.
 const NODE: u64 = (24 + size_of::<Key>() + size_of::<Slot>()) as u64;
 
 /// What the allocator adds to an allocation, on average.
@@ -43,51 +43,52 @@ const ALLOCATION: u64 = 16;
 /// What sharing a value costs: its reference count, allocated with the first reader.
 const SHARED: u64 = 24 + ALLOCATION;
 
-/// Size by which the numbers of buckets and of places at the door are estimated, in bytes.
+/// The record size in bytes by which the numbers of buckets and of places at the door are
+/// estimated.
 const TYPICAL_RECORD: u64 = 1 << 10;
 
-/// Most buckets to begin with: the index grows by itself, and a store may be given all memory there
-/// is without taking any of it at once.
+/// Most buckets to begin with. The index grows when that is worth it, and a store may be given all
+/// memory there is without taking any of it at once.
 const MOST_BUCKETS: u64 = 1 << 16;
 
-/// Places at the door for each record that fits, and at most.
+/// Places at the door per record that fits, and the most places.
 const PLACES: u64 = 4;
 const MOST_PLACES: u64 = 1 << 22;
 
-/// The part of the capacity, as a divisor, that is left to entries that were taken out and can
-/// still be read: they go when the readers of their moment have.
+/// The part of the capacity, as a divisor, that is left to dead entries: those that were taken out
+/// and can still be read. They are freed when the readers of their time have left.
 const DEAD: u64 = 16;
 
-/// The part of the capacity, as a divisor, up to which a thread that fills may keep what it took
-/// out in hands of its own: half of what is left to the dead, so that idle threads never take all
-/// of that.
+/// The part of the capacity, as a divisor, up to which a thread that fills may keep to itself what
+/// it took out. It is half of what is left to the dead, so that idle threads never take all of
+/// that.
 const KEPT: u64 = 2 * DEAD;
 
-/// The part of the capacity, as a divisor, that may be free in a full cache: more than is left to
-/// the dead.
+/// The part of the capacity, as a divisor, that may be free in a full cache. It is more than what
+/// is left to the dead.
 const SPARE: u64 = 8;
 
-/// Turns of the epochs after which what was handed over is freed, if no reader is in the way.
+/// Turns of the epochs after which what was handed over is freed, unless a reader is in the way.
 const EPOCHS: usize = 3;
 
-/// How often it is looked whether the index is to grow.
+/// Number of fills between two checks whether the index should grow.
 const FILLS_BETWEEN: u64 = 256;
 
-/// The part of the capacity, as a divisor, that one record may take.
+/// The part of the capacity, as a divisor, that one record may take at most.
 const LARGEST: u64 = 16;
 
-/// What is done with an entry that leaves, or whose accesses are taken: its keyspace and key, its
-/// value's length, and the accesses that were not logged yet.
+/// Called for an entry that leaves, or whose accesses are taken, with its keyspace and key, its
+/// value's length, and the number of accesses that were not logged yet.
 pub(crate) type Left<'a> = dyn FnMut(KeyspaceId, &[u8], usize, u32) + 'a;
 
-/// A record found, and how many accesses to it are to be logged now.
+/// A record that was found, and how many accesses to it are to be logged now.
 #[derive(Debug)]
 pub(crate) struct Hit {
     pub(crate) record: Record,
     pub(crate) to_log: u32,
 }
 
-/// Records by keyspace and key, within a bound of bytes.
+/// Records by keyspace and key, within a byte budget.
 #[derive(Debug)]
 pub(crate) struct RecordCache {
     index: HotRing<Key, Slot, Carried>,
@@ -96,7 +97,7 @@ pub(crate) struct RecordCache {
     door: Doorkeeper,
     gate: Gate,
     ledger: Arc<Ledger>,
-    /// What the door and the index's tables take.
+    /// Charge for the memory of the door and of the index's tables.
     tables: Mutex<Charge>,
     /// Bytes of the entries in the index.
     live: AtomicU64,
@@ -110,8 +111,8 @@ pub(crate) struct RecordCache {
 }
 
 impl RecordCache {
-    /// An empty cache of at most `capacity` bytes, everything counted; none where that is too
-    /// little to begin with.
+    /// An empty cache of at most `capacity` bytes, everything counted. `None` if that is too little
+    /// to begin with.
     pub(crate) fn new(capacity: u64, seed: u64) -> Option<Self> {
         let buckets = (capacity / TYPICAL_RECORD).clamp(1, MOST_BUCKETS);
         Self::with_buckets(capacity, seed, buckets as usize)
@@ -120,7 +121,7 @@ impl RecordCache {
     fn with_buckets(capacity: u64, seed: u64, buckets: usize) -> Option<Self> {
         let options = hotring::Options::default()
             .buckets(buckets)
-            // Not by itself: see `tables`.
+            // It does not grow by itself: see `tables`.
             .grow_above(f64::INFINITY);
         let index = HotRing::with_options_and_hasher(options, Carried::default()).ok()?;
         let door = Doorkeeper::new((capacity / TYPICAL_RECORD * PLACES).min(MOST_PLACES));
@@ -145,20 +146,20 @@ impl RecordCache {
         (cache.room_for_entries() > 0).then_some(cache)
     }
 
-    /// The least capacity with which a record comes in whose key and value have these lengths.
+    /// The least capacity with which a record of these lengths of key and value comes in.
     #[cfg(test)]
     pub(crate) fn least_capacity(key: usize, value: usize) -> u64 {
         LARGEST * sizes(key, value).1
     }
 
-    /// What is looked for under `key` of `keyspace`.
+    /// What to look for to find `key` of `keyspace`.
     #[inline]
     pub(crate) fn sought<'a>(&self, keyspace: KeyspaceId, key: &'a [u8]) -> Sought<'a> {
         Sought::new(self.seed, keyspace, key)
     }
 
-    /// The record of a key for a reader at `seq`: never one that is newer. `slice` tells RALT's
-    /// time, if it is to hear of accesses.
+    /// The record of a key for a reader at `seq`; never a newer one. `slice` gives RALT's time, if
+    /// RALT is to be told of accesses.
     #[inline]
     pub(crate) fn get(
         &self,
@@ -182,21 +183,22 @@ impl RecordCache {
         })
     }
 
-    /// Whether a key that was missed is to be taken in: it has been missed before, not long ago,
-    /// and there is room, or what was taken in of late was of use.
+    /// Whether to take in a key that was missed: it was also missed not long ago, and there is
+    /// room, or the records taken in recently were of use.
     #[inline]
     pub(crate) fn is_wanted(&self, sought: &Sought<'_>) -> bool {
         self.door.knows(sought.hash) && (self.has_room() || self.gate.lets_in())
     }
 
-    /// Whether a fill evicts nobody. What is dead and not freed yet takes room too.
+    /// Whether a fill evicts nothing. Dead entries that are not freed yet take room, too.
     fn has_room(&self) -> bool {
         self.used_bytes() < self.capacity - self.capacity / SPARE
     }
 
-    /// Copies `record` in, if `is_current` says, once a place is reserved, that nothing newer can
-    /// be below the memtables but what will be invalidated from then on. `slice` is RALT's time;
-    /// `left` hears of what has to go.
+    /// Copies `record` in, if `is_current` allows it. `is_current` is called once a place is
+    /// reserved. It says whether there can be nothing newer below the memtables, apart from what
+    /// will be invalidated from then on. `slice` is RALT's time; `left` is told of what has to
+    /// leave.
     pub(crate) fn fill(
         &self,
         sought: &Sought<'_>,
@@ -213,8 +215,8 @@ impl RecordCache {
         if counter.fetch_add(1, Ordering::Relaxed) % FILLS_BETWEEN == 0 {
             self.tend_tables(left);
         }
-        // It may be long before this thread fills again. The last one to end sees what all have
-        // taken out.
+        // It may be long before this thread fills again. The last thread that finishes a fill sees
+        // what all have taken out.
         if self.dead_bytes() > self.capacity / KEPT {
             self.hand_over();
         }
@@ -239,8 +241,8 @@ impl RecordCache {
             return None;
         };
         let token = self.reserve(sought, reserved)?;
-        // The place is seen by every invalidation that follows a superversion that `is_current`
-        // does not.
+        // If an invalidation follows a superversion that `is_current` does not see, it sees the
+        // place.
         fence(Ordering::SeqCst);
         if !is_current() {
             self.give_up(sought, token);
@@ -259,7 +261,7 @@ impl RecordCache {
         self.complete(sought, token, slot)
     }
 
-    /// Puts a pending place into the index; none when the key has an entry.
+    /// Puts a pending place into the index; `None` if the key has an entry.
     fn reserve(&self, sought: &Sought<'_>, charge: Charge) -> Option<u64> {
         let token = self.tokens.fetch_add(1, Ordering::Relaxed);
         let bytes = charge.bytes();
@@ -269,7 +271,7 @@ impl RecordCache {
             charge,
         };
         let ring = self.index.pin();
-        // Counted before it can be taken out by others.
+        // Counted before another thread can take it out.
         self.live.fetch_add(bytes, Ordering::Relaxed);
         if ring.try_insert(sought.to_key(), slot).is_err() {
             self.live.fetch_sub(bytes, Ordering::Relaxed);
@@ -278,7 +280,7 @@ impl RecordCache {
         Some(token)
     }
 
-    /// Puts the record of fill `token` where its place is; none when that was invalidated, even if
+    /// Puts the record of fill `token` into its place. `None` if the place was invalidated, even if
     /// another fill has a place there by now.
     fn complete(&self, sought: &Sought<'_>, token: u64, slot: Slot) -> Option<()> {
         let bytes = slot.charge.bytes();
@@ -293,7 +295,7 @@ impl RecordCache {
         done
     }
 
-    /// Takes the pending place of fill `token` back.
+    /// Removes the pending place of fill `token`.
     fn give_up(&self, sought: &Sought<'_>, token: u64) {
         let ring = self.index.pin();
         if let Some(slot) = ring.remove_if(sought, |place| place.awaits(token)) {
@@ -301,11 +303,12 @@ impl RecordCache {
         }
     }
 
-    /// Takes out what there is of a key, a pending place too. Of a record that leaves, its value's
-    /// length and the accesses that were not logged yet. After the last of its keys a caller
-    /// [hands over](Self::hand_over) what it took out.
+    /// Takes out what there is of a key, including a pending place. For a record, returns the
+    /// length of its value and the number of accesses that were not logged yet. After the last of
+    /// its keys, the caller must [hand over](Self::hand_over) what it took out.
     pub(crate) fn invalidate(&self, sought: &Sought<'_>) -> Option<(usize, u32)> {
-        // Whoever reserves a place that is not seen here sees the superversions published before.
+        // Whoever reserves a place that is not seen here sees the superversions that were published
+        // before.
         fence(Ordering::SeqCst);
         let ring = self.index.pin();
         let slot = ring.remove(sought)?;
@@ -315,7 +318,7 @@ impl RecordCache {
         Some((cached.value.len(), cached.accesses.take()))
     }
 
-    /// Takes out everything of `keyspace`, which was dropped.
+    /// Takes out everything of `keyspace`, which has been dropped.
     pub(crate) fn forget(&self, keyspace: KeyspaceId) {
         self.take_out(keyspace);
         self.hand_over();
@@ -334,7 +337,7 @@ impl RecordCache {
         }
     }
 
-    /// Tells `left` of all accesses that were not logged yet. The entries stay.
+    /// Tells `left` of all accesses that have not been logged yet. The entries stay.
     pub(crate) fn take_accesses(&self, left: &mut Left<'_>) {
         let ring = self.index.pin();
         for entry in ring.entries() {
@@ -345,46 +348,46 @@ impl RecordCache {
         }
     }
 
-    /// Hands what this thread took out to all threads, any of which can then free it. By themselves
-    /// the epochs leave it to the thread until it has taken some dozens out: one that takes nothing
-    /// out any more would keep it from being freed for ever. Not under a handle, which would keep
-    /// it too.
+    /// Hands what this thread took out to all threads, any of which can then free it. On their own,
+    /// the epochs leave these entries to the thread until it has taken out some dozens: a thread
+    /// that takes out nothing more would keep them from being freed for ever. Must not be called
+    /// under a handle, which would keep them, too.
     pub(crate) fn hand_over(&self) {
         self.index.pin().flush();
     }
 
-    /// What the entries in the index may take, beside tables and what is dead.
+    /// Bytes that the entries in the index may take, besides tables and dead entries.
     fn room_for_entries(&self) -> u64 {
         self.capacity
             .saturating_sub(self.fixed_bytes())
             .saturating_sub(self.capacity / DEAD)
     }
 
-    /// Memory for an entry, if there is some left.
+    /// Charges memory for an entry, if there is enough left.
     fn charge(&self, bytes: u64) -> Option<Charge> {
         for _ in 0..EPOCHS {
             if let Some(charge) = self.ledger.charge(bytes, self.capacity) {
                 return Some(charge);
             }
-            // The dead take the room, and some of them may be in this thread's hands.
+            // Dead entries take the room, and this thread may hold some of them.
             self.hand_over();
         }
         self.ledger.charge(bytes, self.capacity)
     }
 
-    /// Bytes of what was taken out and is not freed yet.
+    /// Bytes of entries that were taken out and are not freed yet.
     fn dead_bytes(&self) -> u64 {
         self.used_bytes()
             .saturating_sub(self.fixed_bytes())
             .saturating_sub(self.live.load(Ordering::Relaxed))
     }
 
-    /// Bytes of everything: entries, those that are dead and not yet freed, and tables.
+    /// Bytes of everything: entries, dead entries that are not freed yet, and tables.
     pub(crate) fn used_bytes(&self) -> u64 {
         self.ledger.held()
     }
 
-    /// What it counts, but the hits and misses, which the reads count.
+    /// Its counts, except for hits and misses, which the reads count.
     pub(crate) fn metrics(&self) -> RecordCacheMetrics {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         RecordCacheMetrics {
@@ -401,7 +404,7 @@ impl RecordCache {
     }
 }
 
-/// Bytes of a pending place, and of an entry, by the lengths of key and value.
+/// Bytes of a pending place and of an entry, for keys and values of these lengths.
 fn sizes(key: usize, value: usize) -> (u64, u64) {
     let place = NODE + key as u64 + 2 * ALLOCATION;
     (place, place + value as u64 + ALLOCATION + SHARED)

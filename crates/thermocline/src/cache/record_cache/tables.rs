@@ -1,11 +1,12 @@
-//! Memory that is no entry's: the door, and the index's table, which grows with what searches cost.
+//! Memory that does not belong to entries: the door, and the index's table, which grows with the
+//! cost of searches.
 //!
-//! The index would grow by itself, whatever the memory. So that the cache keeps its bound, growth
-//! is paid for before it begins, and what an old table took comes back when it is gone.
+//! Left alone, the index would grow whatever the memory. So that the cache keeps its bound, growth
+//! is paid for before it begins, and what an old table took is given back when the table is gone.
 
 use super::{Left, RecordCache};
 
-/// Items that a search may visit on average; more are worth a larger table.
+/// Items that a search may visit on average. If they are more, a larger table is worth its cost.
 pub(super) const VISITS: f64 = 2.0;
 
 impl RecordCache {
@@ -14,17 +15,17 @@ impl RecordCache {
         self.door.bytes() + self.index.table_memory() as u64
     }
 
-    /// Doubles the index's table if its searches are long and there is room for the new one; makes
-    /// some if there is not, for the next time.
+    /// Doubles the index's table if its searches are long and there is room for the new one. If
+    /// there is no room, makes some for the next time.
     pub(super) fn tend_tables(&self, left: &mut Left<'_>) {
         let mut tables = self.tables.lock();
         tables.shrink_to(self.fixed_bytes());
-        // No other change begins before this one is over: nobody is to leave for it.
+        // No other change can begin before this one is over, so no entry is to leave for it.
         if self.index.is_resizing() {
             return;
         }
         let buckets = self.index.buckets();
-        // More than two buckets an entry: then it is keys of one hash that are searched for long.
+        // With more than two buckets per entry, long searches come from keys with the same hash.
         if self.index.mean_visits() <= VISITS || buckets >= 2 * self.index.len() {
             return;
         }

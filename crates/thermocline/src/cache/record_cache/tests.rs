@@ -1,5 +1,5 @@
-//! Places, tokens and bytes of the record cache by itself. What may be in it is tested in the
-//! engine.
+//! Places, tokens and bytes of the record cache by itself. The engine's tests cover what may be in
+//! the cache.
 
 use std::sync::mpsc::channel;
 
@@ -34,7 +34,7 @@ fn get(cache: &RecordCache, key: &[u8], seq: SeqNo) -> Option<(SeqNo, Bytes)> {
     Some((hit.record.seq, hit.record.value.into_bytes()))
 }
 
-/// Runs `work` on a thread that then stays and does nothing more, and `beside` meanwhile.
+/// Runs `work` on a thread that then stays idle, and meanwhile runs `beside`.
 fn beside_an_idle_thread(work: impl FnOnce() + Send, beside: impl FnOnce()) {
     std::thread::scope(|scope| {
         let (has_worked, worked) = channel();
@@ -42,7 +42,7 @@ fn beside_an_idle_thread(work: impl FnOnce() + Send, beside: impl FnOnce()) {
         scope.spawn(move || {
             work();
             has_worked.send(()).unwrap();
-            // Fails when the other end is gone.
+            // Fails when the other end is dropped.
             let _ = is_over.recv();
         });
         worked.recv().unwrap();
@@ -63,7 +63,7 @@ fn a_record_is_found_under_its_keyspace_and_key_by_readers_not_before_it() {
 }
 
 /// Two fills of one key, the first of which was invalidated: it must not complete the place that
-/// the second has reserved, for what the second brings is newer.
+/// the second has reserved, because the second brings a newer record.
 #[test]
 fn a_fill_does_not_complete_the_place_of_another() {
     let cache = cache(1 << 20);
@@ -122,7 +122,7 @@ fn the_cache_keeps_its_bound_and_what_is_used() {
         let cache = cache(capacity);
         fill(&cache, b"hot", 1, &vec![1; len]);
         let (mut evicted, mut i) = (0u64, 0u32);
-        // Fills are refused while other tests' threads keep what was taken out from being freed.
+        // Fills are refused while threads of other tests keep what was taken out from being freed.
         while cache.metrics().fills < 10_000 {
             i += 1;
             assert!(i < 10_000_000, "{:?}", cache.metrics());
@@ -150,8 +150,8 @@ fn the_cache_keeps_its_bound_and_what_is_used() {
     }
 }
 
-/// Regression: the index grew by itself, and the cache was over its bound until entries had gone
-/// for that.
+/// Regression: the index grew by itself, and the cache exceeded its bound until enough entries had
+/// left.
 #[test]
 fn the_index_grows_with_what_searches_cost_and_growth_is_paid_for() {
     let capacity = 1 << 20;
@@ -171,14 +171,15 @@ fn the_index_grows_with_what_searches_cost_and_growth_is_paid_for() {
     assert!(cache.index.buckets() >= 1024);
 }
 
-/// How many entries a full cache takes out for a larger table, with long searches, and with a
-/// change of the table that was `begun` before.
+/// How many entries a full cache takes out for a larger table when searches are long; `begun` says
+/// whether a change of the table was begun before.
 fn taken_out_for_a_table(begun: bool) -> u64 {
     const LEN: usize = 2500;
     let cache = RecordCache::with_buckets(128 << 10, 7, 64).unwrap();
     let (place, whole) = sizes(4, LEN);
     let mut keys = (0..u32::MAX).map(u32::to_le_bytes);
-    // Nothing has to be freed for that, so it does not matter what other tests' threads keep.
+    // Nothing has to be freed for these fills, so it does not matter what threads of other tests
+    // keep.
     while cache.live.load(Ordering::Relaxed) + place + whole <= cache.room_for_entries() {
         let key = keys.next().unwrap();
         fill_sought(&cache, &colliding(&cache, 1 << 63, &key), 1, &[0; LEN]);
@@ -187,7 +188,8 @@ fn taken_out_for_a_table(begun: bool) -> u64 {
     for _ in 0..200 {
         cache.get(&colliding(&cache, 1 << 63, &absent), 1, || None);
     }
-    // Enough entries for a larger table, searches that are worth one, and nobody has left yet.
+    // There are enough entries for a larger table, searches are long enough to justify one, and no
+    // entry has left yet.
     assert!(cache.index.len() > 32 && cache.index.mean_visits() > VISITS);
     assert_eq!(cache.metrics().evictions, 0);
     if begun {
@@ -198,15 +200,15 @@ fn taken_out_for_a_table(begun: bool) -> u64 {
 }
 
 /// Regression: while the index grew, every look at it made room for another table, which cannot be
-/// begun before that is over.
+/// begun before the growth is over.
 #[test]
 fn nobody_leaves_for_a_larger_table_while_the_index_changes() {
     assert!(taken_out_for_a_table(false) > 0);
     assert_eq!(taken_out_for_a_table(true), 0);
 }
 
-/// Reads keys of which each is as hot as the others, and fills what is missed and wanted; what
-/// share of the reads was found, and was wanted.
+/// Reads keys that are all equally hot, and fills those that are missed and wanted. Returns the
+/// share of the reads that found their record, and the share of those that were wanted.
 fn read_evenly(cache: &RecordCache, keys: u32, reads: u32) -> (f64, f64) {
     let (mut found, mut wanted) = (0, 0);
     for i in 0..reads {
@@ -222,8 +224,8 @@ fn read_evenly(cache: &RecordCache, keys: u32, reads: u32) -> (f64, f64) {
     (share(found), share(wanted))
 }
 
-/// Once each miss of a hot set four times as large as the cache was a fill, most of which were gone
-/// before they were read.
+/// With a hot set four times as large as the cache, each miss was a fill, and most of the records
+/// were gone before they were read.
 #[test]
 fn a_hot_set_that_does_not_fit_is_taken_in_slowly_and_found_as_often() {
     let cache = cache(1 << 20);
@@ -243,8 +245,8 @@ fn a_hot_set_that_does_not_fit_is_taken_in_slowly_and_found_as_often() {
     assert_eq!(let_in(20_000..20_100), 100, "there is room for all");
 }
 
-/// Regression: while nothing is freed nobody leaves, and those that stay are found. So all who had
-/// been missed twice came in, to be turned away for want of memory.
+/// Regression: while nothing is freed, no record leaves, and those that stay are found. So all that
+/// had been missed twice came in, only to be turned away for lack of memory.
 #[test]
 fn while_a_reader_keeps_the_dead_from_being_freed_few_try_to_come_in() {
     let cache = cache(1 << 20);
@@ -288,7 +290,7 @@ fn a_capacity_a_byte_short_of_a_record_takes_none_of_it_in() {
     }
 }
 
-/// Down to a capacity in which not even tables find room.
+/// Goes down to capacities in which not even the tables find room.
 #[test]
 fn every_small_capacity_is_kept_or_is_no_cache() {
     let caches = (0..4096).map(|capacity| RecordCache::new(capacity, 7));
@@ -310,7 +312,7 @@ fn every_small_capacity_is_kept_or_is_no_cache() {
     assert!((1..4096).contains(&begun), "{begun}");
 }
 
-/// A key of this hash.
+/// A key with this hash.
 fn colliding<'a>(cache: &RecordCache, hash: u64, key: &'a [u8]) -> Sought<'a> {
     Sought {
         hash,
@@ -318,8 +320,8 @@ fn colliding<'a>(cache: &RecordCache, hash: u64, key: &'a [u8]) -> Sought<'a> {
     }
 }
 
-/// As keys of somebody who knows the seed might. The first and the last hash are the ends of the
-/// hand's round.
+/// Somebody who knows the seed might make such keys. The first and the last hash are the ends of
+/// the hand's round.
 #[test]
 fn keys_that_all_collide_are_kept_apart_and_within_the_bound() {
     let capacity = 64 << 10;
@@ -345,9 +347,9 @@ fn keys_that_all_collide_are_kept_apart_and_within_the_bound() {
             assert_eq!(find(1, key), None);
         }
         let (mut i, mut most) = (50u32, 0);
-        // Fills are refused while other tests' threads keep what was taken out from being freed,
-        // and what waits for that takes room: there may be fewer entries at last than when the
-        // index grew.
+        // Fills are refused while threads of other tests keep what was taken out from being freed,
+        // and what waits for that takes room. So there may be fewer entries in the end than when
+        // the index grew.
         while cache.metrics().evictions < 1000 {
             i += 1;
             most = most.max(cache.metrics().entries as usize);
@@ -380,8 +382,8 @@ fn what_was_not_logged_yet_is_told_when_a_record_is_evicted() {
     let hits = [3, 3].map(|slice| cache.get(&sought, 9, || Some(slice)).unwrap().to_log);
     assert_eq!(hits, [0, 0]);
     let (mut told, mut i) = (None::<u32>, 0u32);
-    // The hand comes by until none of its uses is left. Fills are refused while other tests'
-    // threads keep what was taken out from being freed.
+    // The hand comes by until the record has no uses left. Fills are refused while threads of other
+    // tests keep what was taken out from being freed.
     while told.is_none() {
         i += 1;
         assert!(i < 10_000_000, "{:?}", cache.metrics());
@@ -413,9 +415,9 @@ fn a_keyspace_that_is_forgotten_leaves_the_others_alone() {
     assert!(cache.get(&cache.sought(2, b"a"), 9, || None).is_some());
 }
 
-/// Regression: what a thread had taken out came back only when it took some dozens more out, or
-/// ended. A keyspace with thirty large records that was dropped left a cache that took nothing in
-/// any more.
+/// Regression: what a thread had taken out was freed only when the thread took out some dozens
+/// more, or ended. After a keyspace with thirty large records was dropped, the cache took nothing
+/// in any more.
 #[test]
 fn what_was_forgotten_makes_room_though_its_thread_does_nothing_more() {
     let cache = cache(1 << 20);
@@ -425,7 +427,7 @@ fn what_was_forgotten_makes_room_though_its_thread_does_nothing_more() {
     let forget = || cache.forget(0);
     beside_an_idle_thread(forget, || {
         assert_eq!(cache.metrics().entries, 0);
-        // Other tests' threads may keep memory from being freed for a while; then fills are
+        // Threads of other tests may keep memory from being freed for a while; fills are then
         // refused.
         let mut rounds = 0;
         while cache.metrics().entries < 28 {
@@ -438,8 +440,8 @@ fn what_was_forgotten_makes_room_though_its_thread_does_nothing_more() {
 }
 
 /// Regression: a thread that had evicted large records and filled no more kept them from being
-/// freed, and could keep more than is left to the dead: then the fills of all others were refused
-/// for ever.
+/// freed. It could keep more than is left to the dead: then the fills of all other threads were
+/// refused for ever.
 #[test]
 fn a_thread_that_fills_no_more_keeps_little_from_being_freed() {
     let cache = cache(1 << 20);
@@ -451,7 +453,7 @@ fn a_thread_that_fills_no_more_keeps_little_from_being_freed() {
             }
         };
         beside_an_idle_thread(fill_some, || {
-            // Other tests' threads may keep it for a while.
+            // Threads of other tests may keep it for a while.
             let mut turns = 0;
             while cache.dead_bytes() > cache.capacity / KEPT {
                 turns += 1;
