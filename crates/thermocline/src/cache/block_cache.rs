@@ -106,7 +106,7 @@ impl BlockCache {
         self.blocks.insert((table, offset), block);
     }
 
-    /// Reduces the capacity by `bytes` until the next call.
+    /// Uses `bytes` less than its full capacity until the next call.
     pub(super) fn do_without(&self, bytes: u64) {
         self.blocks
             .set_capacity(self.capacity.saturating_sub(bytes));

@@ -83,8 +83,7 @@ impl Filter {
             (|| Some((field(8)?, field(12)?, field(16)?)))().ok_or(WRONG)?;
         let (descriptor, prints) = payload.split_at_checked(DESCRIPTOR_LEN).ok_or(WRONG)?;
         // A hash picks h0 < segments. h1 and h2 lie one and two segments further, each moved within
-        // its segment by masked bits. If segments are aligned, all are below segments + 2 *
-        // segment.
+        // its segment by masked bits. All are below segments + 2 * segment if segments are aligned.
         let sound = segment.is_power_of_two()
             && mask == segment - 1
             && segments > 0

@@ -42,8 +42,8 @@ impl fmt::Display for PlacedBy {
 pub(crate) struct Learned {
     /// The part of their input from Lf that crossings brought down.
     pub(crate) cold: u16,
-    /// The part of the input that jobs brought from the level above of which Lf had no version, and
-    /// which was not hot.
+    /// Of the input of jobs from the level above: the part that Lf had no version of, and that was
+    /// not hot.
     pub(crate) fresh: u16,
 }
 

@@ -61,7 +61,7 @@ impl Shared {
         state.next_seq += header.count;
         state.current.extent.len += len;
         state.current.extent.last_seq = state.next_seq - 1;
-        // The record is in the file: an error now cannot be taken for "not written".
+        // The record is in the file: an error must no longer mean "not written".
         point!(self.points, "wal.after_hand_over").map_err(|error| self.poison(&error))
     }
 }

@@ -126,7 +126,7 @@ impl Shared {
         state.buffer.clear();
         state.buffer.shrink_to(2 * BUFFER_LEN);
         state.newest = None;
-        // The records are in the file: an error now cannot be taken for "not written".
+        // The records are in the file: an error must no longer mean "not written".
         point!(self.points, "wal.after_hand_over").map_err(|error| self.poison(&error))
     }
 
@@ -388,9 +388,9 @@ impl Wal {
     }
 
     /// Hands the buffer over and goes on in segment `number`, which must be higher than every
-    /// number so far. The old segment is closed, but not synced yet. If the current segment has no
-    /// record, nothing happens: when several memtables freeze at one point of the log, the first
-    /// one ends the segment for all of them.
+    /// number so far. The old segment is closed, but not synced yet. A segment without a record is
+    /// kept: when several memtables freeze at one point of the log, the first one ends the segment
+    /// for all of them.
     ///
     /// # Errors
     /// I/O errors of the log store; the log then stays in the old segment.

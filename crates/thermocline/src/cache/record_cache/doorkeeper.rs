@@ -6,7 +6,7 @@
 use crate::sync::atomic::{AtomicU16, Ordering};
 
 /// Fingerprints of keys that were missed recently, one per place. A key is forgotten when another
-/// one takes its place, so that time is about as many misses as there are places.
+/// one takes its place: after about as many misses as there are places.
 #[derive(Debug)]
 pub(super) struct Doorkeeper(Box<[AtomicU16]>);
 

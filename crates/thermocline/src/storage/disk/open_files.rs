@@ -13,7 +13,7 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::sync::Arc;
 
-/// Tables may take one in so many of the files that the process may have open. The rest is for
+/// Tables may take one in this many of the files that the process may have open. The rest is for
 /// logs, for tables being written, and for whatever else the process does.
 const PART: u64 = 2;
 
