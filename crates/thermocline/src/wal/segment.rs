@@ -92,8 +92,9 @@ pub(super) fn gapless_after(segments: impl Iterator<Item = ClosedSegment>) -> Op
     after
 }
 
-/// The segments that must go if the newest ones may take `bytes` in all. Each counts for at least
-/// [`LEAST_COUNTED`], or for one of [`ALWAYS_STAY`] parts of `bytes` if that is less.
+/// The segments that are left out if the newest ones may take `bytes` in all; segments are given
+/// and returned newest first. Each counts for at least [`LEAST_COUNTED`], or for one of
+/// [`ALWAYS_STAY`] parts of `bytes` if that is less.
 pub(super) fn beyond<'a>(
     newest_first: impl Iterator<Item = &'a Segment>,
     bytes: u64,
@@ -108,8 +109,8 @@ pub(super) fn beyond<'a>(
         })
 }
 
-/// The segments that are not durable. Syncs go oldest first (I5): from the first durable one on,
-/// all are durable, and none of them is looked at.
+/// The segments that are not durable; segments are given and returned newest first. Syncs go oldest
+/// first (I5): from the first durable one on, all are durable, and no further one is looked at.
 pub(super) fn unsynced<'a>(
     newest_first: impl Iterator<Item = &'a Segment>,
 ) -> impl Iterator<Item = &'a Segment> {
@@ -181,7 +182,7 @@ mod tests {
         (0..count).map(segment).collect()
     }
 
-    /// How many of `count` segments of `len` bytes must go if all may take `bytes`.
+    /// How many of `count` segments of `len` bytes are left out if the newest may take `bytes`.
     fn left_out(count: u64, len: u64, bytes: u64) -> usize {
         beyond(segments(count, len).iter().rev(), bytes).count()
     }
