@@ -11,6 +11,15 @@ use crate::sync::Arc;
 use crate::tier::{Reservation, Tier};
 use crate::version::TableHandle;
 
+/// What a look for compactions asks of each keyspace's picker.
+type Round = fn(&Picker<'_>) -> Vec<(f64, Plan)>;
+
+/// What brings records to where they belong.
+const DUE: Round = |picker| picker.due().collect();
+
+/// What gives back hidden records and merges small tables: only when nothing is due.
+const TIDYING: Round = |picker| picker.tidying().collect();
+
 impl Engine {
     /// Frozen memtables that the memory budget allows (I8).
     pub(crate) fn max_immutables(&self) -> usize {
@@ -43,35 +52,50 @@ impl Engine {
         }
     }
 
+    /// As [`Engine::schedule`], where targets may have changed but no table has: nothing new can
+    /// be hidden, or small, and that look at every table is left out.
+    pub(crate) fn schedule_due(&self) {
+        self.schedule_flushes();
+        self.start_compactions(&[DUE]);
+    }
+
+    /// Queues every compaction that can start.
     pub(crate) fn schedule_compactions(&self) {
+        self.start_compactions(&[DUE, TIDYING]);
+    }
+
+    fn start_compactions(&self, rounds: &[Round]) {
         while self.background.compactions.look().running() < self.options.compaction_threads
             && !self.background.writes_nothing()
             && self.check_open().is_ok()
         {
-            if !self.start_one_compaction() && !self.start_of_spilled() {
+            if !self.start_one_compaction(rounds) && !self.start_of_spilled() {
                 return;
             }
         }
     }
 
-    /// Starts the most urgent compaction that has room for its output. When none has, the most
-    /// urgent one moves what it can as it is, or a table of the last fast level goes down to make
-    /// some room; where that cannot be and nothing runs that could, the most urgent compaction
+    /// Starts the most urgent compaction of `rounds` that has room for its output. A later round is
+    /// asked only when nothing of the earlier ones can start. When none has room, the most urgent
+    /// one moves what it can as it is, or a table of the last fast level goes down to make some
+    /// room. If that cannot be, and no running job could make room, the most urgent compaction
     /// writes to the last tier (I8).
-    fn start_one_compaction(&self) -> bool {
-        let mut candidates = self.most_urgent_first(|picker| picker.candidates().collect());
-        if self.leave_to_run_alone(&mut candidates) {
-            return false;
-        }
+    fn start_one_compaction(&self, rounds: &[Round]) -> bool {
         let started = |(tree, plan): &(Arc<Tree>, Plan)| self.start(tree, plan.clone()).is_ok();
-        if candidates.iter().any(started) {
-            return true;
+        let mut refused = Vec::new();
+        for round in rounds {
+            let mut candidates = self.most_urgent_first(round);
+            if self.leave_to_run_alone(&mut candidates) {
+                break;
+            }
+            if candidates.iter().any(started) {
+                return true;
+            }
+            refused.append(&mut candidates);
         }
-        // What can wait for room has none made.
-        let candidates: Vec<_> = candidates
-            .into_iter()
-            .filter(|(_, plan)| !plan.can_wait())
-            .collect();
+        // No room is made for a plan that can wait for it.
+        let candidates = refused.into_iter().filter(|(_, plan)| !plan.can_wait());
+        let candidates: Vec<_> = candidates.collect();
         // One that lacks room on the slow tier must not keep room from being made on the fast one,
         // nor one that wants more there than can be, as all of a large L0 does.
         let helped = |(_, plan): &(Arc<Tree>, Plan)| self.is_helped_by_crossing(plan);

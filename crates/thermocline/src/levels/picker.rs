@@ -58,12 +58,16 @@ pub(crate) trait Hotness {
 }
 
 impl Picker<'_> {
-    /// Compactions that could start now with how urgent each is, the most urgent first, one for
-    /// each level. Of L0 also a smaller one, for when the large one has no room; of the level above
-    /// f one that passes level f by before the ordinary one, where that pays. Last, where there is
-    /// no more urgent one to start, what gives back what deletes and newer records hide, and merges
-    /// small tables.
+    /// All compactions that could start now, with how urgent each is: [`Picker::due`], then
+    /// [`Picker::tidying`].
     pub(crate) fn candidates(&self) -> impl Iterator<Item = (f64, Plan)> {
+        self.due().chain(self.tidying())
+    }
+
+    /// Compactions that bring records to where they belong, the most urgent first, one for each
+    /// level. Of L0 there is also a smaller one, for when the large one has no room; of the level
+    /// above f there is first one that passes level f by, where that pays.
+    pub(crate) fn due(&self) -> impl Iterator<Item = (f64, Plan)> {
         let mut scores: Vec<(f64, usize)> = (0..MAX_LEVELS - 1)
             .map(|level| (self.score(level), level))
             .filter(|(score, _)| *score >= 1.0)
@@ -80,10 +84,15 @@ impl Picker<'_> {
             plans.into_iter().flatten().map(move |plan| (score, plan))
         });
         let outgrown = self.pick_outgrown().map(|plan| (1.0, plan));
-        let of_levels = of_levels.chain(outgrown);
-        let tidying = [Self::pick_for_hidden, Self::pick_small].into_iter();
-        let tidying = tidying.zip([TIDYING * 2.0, TIDYING]);
-        of_levels.chain(tidying.filter_map(|(pick, score)| Some((score, pick(self)?))))
+        of_levels.chain(outgrown)
+    }
+
+    /// Compactions that give back what deletes and newer records hide, or merge small tables. To
+    /// find one takes a look at every table, so this is asked only when nothing else can start.
+    pub(crate) fn tidying(&self) -> impl Iterator<Item = (f64, Plan)> {
+        let picks = [Self::pick_for_hidden, Self::pick_small].into_iter();
+        let picks = picks.zip([TIDYING * 2.0, TIDYING]);
+        picks.filter_map(|(pick, score)| Some((score, pick(self)?)))
     }
 
     /// How far a level is over its target; from 1 on it is compacted.

@@ -171,7 +171,7 @@ impl Job for TrackingJob {
             self.hotrap.update_hot_bytes(&self.engine);
             // What it has reserved or removed is room that writers may have been slowed for.
             self.engine.update_pressure();
-            self.engine.schedule();
+            self.engine.schedule_due();
         }
         self.engine.executor.notify();
         Step::Done
