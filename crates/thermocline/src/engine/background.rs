@@ -6,8 +6,8 @@ use super::compactions::Compactions;
 use crate::error::{Error, Result};
 use crate::sync::{Arc, Mutex};
 
-/// Background work whose failure may pass. Each kind has failures of its own: a slow tier that is
-/// full refuses crossings, and has nothing to do with who waits for a flush.
+/// Background work whose failure may pass. Each kind has failures of its own: a full slow tier
+/// refuses crossings, which is no failure of a flush that somebody waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     Flush,
@@ -21,7 +21,8 @@ pub(crate) struct Background {
     reads_only: bool,
     /// The sync failure that ended writing (I9). Never cleared.
     poison: OnceLock<Arc<str>>,
-    /// By [`Work`], the last failure that may pass, until such work succeeds or is tried again.
+    /// For each [`Work`], the last failure that may pass, until such work succeeds or is tried
+    /// again.
     failures: [Mutex<Option<Error>>; 2],
     pub(crate) compactions: Compactions,
 }
@@ -79,7 +80,8 @@ impl Background {
         }
     }
 
-    /// Remembers a failed sync (I9), and nothing else: for work whose caller hears of the rest.
+    /// Remembers a failed sync (I9), and no other error: for work whose caller is told of the
+    /// others.
     pub(crate) fn note_poison(&self, error: &Error) {
         if let Error::Poisoned { cause } = error {
             let _ = self.poison.set(Arc::clone(cause));
@@ -91,7 +93,7 @@ impl Background {
         *self.failures[work as usize].lock() = None;
     }
 
-    /// Forgets all that may pass: everything that is due is about to be tried again.
+    /// Forgets all passing failures: everything that is due is about to be tried again.
     pub(crate) fn clear_all(&self) {
         self.clear(Work::Flush);
         self.clear(Work::Compaction);

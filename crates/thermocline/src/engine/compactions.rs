@@ -2,10 +2,10 @@
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// Both counts over all keyspaces, in one word: the lower half counts those that are queued or run,
-/// the upper half those that began. As two words they could be read between a compaction's being
-/// counted in one and in the other; whoever read them then held a running compaction for none, and
-/// want of space, which that compaction was about to end, for an error.
+/// Both counts over all keyspaces, in one word: the lower half counts the compactions that are
+/// queued or run, the upper half those that ever began. With two words, one could look when a
+/// compaction was counted in one of them and not yet in the other. One would then believe that no
+/// compaction runs, and take a lack of space, which that compaction is about to end, for an error.
 #[derive(Debug, Default)]
 pub(crate) struct Compactions(AtomicU64);
 
@@ -17,12 +17,12 @@ const RUNNING: u64 = 1;
 const BEGUN: u64 = 1 << 32;
 
 impl Compactions {
-    /// Counts one that is queued.
+    /// Counts a compaction that is queued.
     pub(crate) fn begin(&self) {
         self.0.fetch_add(BEGUN + RUNNING, Ordering::SeqCst);
     }
 
-    /// Takes one off that has ended.
+    /// Takes off a compaction that has ended.
     pub(crate) fn end(&self) {
         self.0.fetch_sub(RUNNING, Ordering::SeqCst);
     }
@@ -33,18 +33,18 @@ impl Compactions {
 }
 
 impl Seen {
-    /// How many were queued or ran.
+    /// How many compactions were queued or ran.
     pub(crate) fn running(self) -> usize {
         (self.0 % BEGUN) as usize
     }
 
-    /// Whether one ended between this look and a `later` one, or none was left to end.
+    /// Whether a compaction ended between this look and a `later` one, or none was left to end.
     pub(crate) fn may_have_ended_by(self, later: Self) -> bool {
         let ended = |seen: Self| (seen.0 / BEGUN).wrapping_sub(seen.0 % BEGUN) % BEGUN;
         later.running() == 0 || ended(self) != ended(later)
     }
 
-    /// Whether one began between this look and a `later` one.
+    /// Whether a compaction began between this look and a `later` one.
     pub(crate) fn has_begun_by(self, later: Self) -> bool {
         self.0 / BEGUN != later.0 / BEGUN
     }
@@ -89,9 +89,9 @@ mod model {
     use super::*;
     use crate::sync::Arc;
 
-    /// Regression: a flush and a compaction by hand gave `NoSpace` while a compaction that made
-    /// room was under way. That had begun by one count and did not run yet by the other when they
-    /// looked first, and ran when they looked again: neither look had seen it begin.
+    /// Regression: a flush and a compaction by hand failed with `NoSpace` while another compaction
+    /// was making room. When they looked first, one count said that it had begun, and the other did
+    /// not say yet that it ran. When they looked again, it ran. So neither look had seen it begin.
     fn one_looks_twice_while_another_begins() {
         let compactions = Arc::new(Compactions::default());
         let begins = Arc::clone(&compactions);

@@ -29,8 +29,7 @@ use crate::version::{FileGuard, Graveyard, HotEstimate, Manifest, TableHandle};
 use crate::wal::FoundLog;
 use crate::write::{Commit, Refusals, Stall};
 
-/// An open store: what its parts share. Each wing adds methods of its own, beside what they are
-/// about.
+/// An open store: what its parts share. Each part adds its own methods, in its own files.
 pub(crate) struct Engine {
     /// For jobs, which keep the engine alive while they run.
     pub(crate) me: Weak<Engine>,
@@ -65,16 +64,16 @@ pub(crate) struct Engine {
 pub(crate) struct Identity {
     /// The store; a checkpoint or a restored backup of it is the same one.
     pub(crate) database: u128,
-    /// The opening, of those of all stores in this process.
+    /// Which opening it is, among those of all stores in this process.
     pub(crate) opening: u64,
     /// When that was, by the store's clock.
     pub(crate) opened: Duration,
 }
 
-/// What is in memory of tables.
+/// What is kept in memory of the tables.
 pub(crate) struct Caches {
     pub(crate) blocks: Arc<BlockCache>,
-    /// Newest versions below the memtables, record by record, if that is wanted.
+    /// The record cache, if one is wanted: newest versions below the memtables, record by record.
     pub(crate) records: Option<RecordCache>,
     pub(crate) pins: Arc<PinBudget>,
 }
@@ -82,9 +81,9 @@ pub(crate) struct Caches {
 /// The keyspaces of a store.
 pub(crate) struct Keyspaces {
     pub(crate) trees: ArcSwap<BTreeMap<KeyspaceId, Arc<Tree>>>,
-    /// Those that were dropped and that somebody holds still.
+    /// Keyspaces that were dropped and that somebody still holds.
     pub(crate) dropped: Mutex<Dropped>,
-    /// What all of them come to.
+    /// Counts over all keyspaces.
     pub(crate) tally: Arc<Tally>,
 }
 
@@ -95,7 +94,7 @@ pub(crate) struct Sequence {
     /// The highest that any flush or drop named: the log is never trimmed beyond it, and recovery
     /// expects the log to reach it (I5).
     pub(crate) log_floor: AtomicU64,
-    /// What the opening took over of the log.
+    /// What the opening took over from the log.
     pub(crate) found_log: FoundLog,
 }
 
@@ -109,7 +108,7 @@ pub(crate) struct Files {
 /// How the store ends.
 pub(crate) struct Closing {
     pub(crate) is_closed: AtomicBool,
-    /// Held by whoever closes the store; then what came of it.
+    /// Whoever closes the store holds this lock, and leaves the result here.
     pub(crate) outcome: Mutex<Option<Result<()>>>,
     /// Held until the store is closed; dropped last.
     pub(crate) locks: Mutex<Vec<Box<dyn StoreLock>>>,
@@ -144,7 +143,8 @@ impl Engine {
         &self.tiers[0]
     }
 
-    /// Where new tables of the levels up to f belong, and those of the levels below.
+    /// The tiers where new tables belong: those of the levels down to f, and those of the levels
+    /// below.
     pub(crate) fn level_tiers(&self) -> [u8; 2] {
         self.placement.level_tiers(self.tiers.len())
     }
@@ -158,7 +158,7 @@ impl Engine {
         }
     }
 
-    /// Refuses what a store cannot do that is closed, poisoned (I9), or open for reading only.
+    /// Refuses what a store cannot do when it is closed, poisoned (I9), or open for reading only.
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.check_open()?;
         self.background.check_writable()
@@ -175,8 +175,8 @@ impl Engine {
         }
     }
 
-    /// Opens a table that was just written. Its filters and index are looked at before anything
-    /// goes whose place it takes.
+    /// Opens a table that was just written. Its filters and index are looked at before the tables
+    /// that it replaces go.
     pub(crate) fn open_table(&self, meta: TableMeta) -> Result<Arc<TableHandle>> {
         let tier = &self.tiers[usize::from(meta.tier)];
         let (cache, pins) = (

@@ -1,4 +1,4 @@
-//! Keyspaces that were dropped, for those who hold one still.
+//! Keyspaces that were dropped, for those who still hold one.
 
 use std::collections::BTreeMap;
 use std::sync::Weak;
@@ -7,21 +7,21 @@ use super::Tree;
 use crate::ids::KeyspaceId;
 use crate::sync::Arc;
 
-/// Up to so many are not worth a look at who holds them.
+/// Up to this many, it is not worth looking who still holds them.
 const FEW: usize = 64;
 
-/// What was dropped since the store was opened, as long as somebody has a handle of it.
+/// Keyspaces dropped since the store was opened, each for as long as somebody has a handle of it.
 #[derive(Debug, Default)]
 pub(crate) struct Dropped {
     trees: BTreeMap<KeyspaceId, Weak<Tree>>,
-    /// How many there are when those that nobody holds any more are next looked for.
+    /// The number of entries at which to look again for those that nobody holds any more.
     due: usize,
 }
 
 impl Dropped {
-    /// Adds `tree`. Those that nobody holds go each time that there are twice as many as were held
-    /// before: where keyspaces come and go they would take memory without end, in nobody's count
-    /// (I8).
+    /// Adds `tree`. Whenever there are twice as many entries as were held at the last look, those
+    /// that nobody holds go. Otherwise a store where keyspaces come and go would take memory
+    /// without end, in nobody's count (I8).
     pub(crate) fn insert(&mut self, tree: &Arc<Tree>) {
         if self.trees.len() >= self.due.max(FEW) {
             self.trees.retain(|_, tree| tree.strong_count() > 0);
@@ -30,8 +30,7 @@ impl Dropped {
         self.trees.insert(tree.id, Arc::downgrade(tree));
     }
 
-    /// The name of the keyspace numbered `id`, or its number where only a batch knows of it any
-    /// more.
+    /// The name of the keyspace numbered `id`, or its number if only a batch still knows of it.
     pub(crate) fn name_of(&self, id: KeyspaceId) -> String {
         match self.trees.get(&id).and_then(Weak::upgrade) {
             Some(tree) => String::from_utf8_lossy(&tree.name).into_owned(),
@@ -80,8 +79,8 @@ mod tests {
         );
     }
 
-    /// Handles of many that were dropped may be kept for long: to look at all of them at each drop
-    /// would be quadratic.
+    /// A program may keep the handles of many dropped keyspaces for long. Looking at all of them at
+    /// each drop would be quadratic.
     #[test]
     fn those_that_are_held_are_looked_at_when_they_have_doubled() {
         let db = open();
@@ -98,8 +97,8 @@ mod tests {
         assert_eq!(known, 1, "all but the last");
     }
 
-    /// A batch holds no keyspace, only numbers: what it has for one that is forgotten takes no
-    /// effect, as for any that was dropped.
+    /// A batch holds only the numbers of keyspaces. Its records for a keyspace that is forgotten
+    /// take no effect, as for any that was dropped.
     #[test]
     fn a_batch_may_name_a_keyspace_that_nobody_holds() {
         let db = open();

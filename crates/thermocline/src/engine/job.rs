@@ -19,8 +19,8 @@ impl Engine {
     }
 }
 
-/// A job whose panic poisons the store: what it left half done is not known, and who waits for it
-/// must hear of it.
+/// A job whose panic poisons the store: nobody knows what the job left half done, and those who
+/// wait for it must hear of it.
 struct Guarded<J> {
     engine: Weak<Engine>,
     job: J,
@@ -39,7 +39,7 @@ impl<J: Job> Job for Guarded<J> {
     }
 }
 
-/// What `panic` says of itself.
+/// The message of `panic`.
 pub(crate) fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -23,7 +23,8 @@ impl Engine {
     pub(crate) fn snapshot_edits(&self) -> Vec<VersionEdit> {
         let mut edits = vec![VersionEdit {
             next_file: Some(self.files.next.load(Ordering::Relaxed)),
-            // What is visible may be in no table yet, and its log be lost or left behind (I5).
+            // Not the last visible one: what is visible may be in no table yet, and its log may be
+            // lost or left behind (I5).
             last_seq: Some(self.sequence.log_floor.load(Ordering::Acquire)),
             log_floor: Some(self.sequence.log_floor.load(Ordering::Acquire)),
             log_start: Some(self.commit.log_sync.first_segment()),
@@ -40,11 +41,11 @@ impl Engine {
         self.roll_manifest_if(Manifest::is_long)
     }
 
-    /// As [`Engine::roll_manifest`], if the present one is as it says.
+    /// As [`Engine::roll_manifest`], when `is_due` says so of the present one.
     pub(crate) fn roll_manifest_if(&self, is_due: impl Fn(&Manifest) -> bool) -> Result<()> {
         let mut manifest = self.files.manifest.lock();
-        // Once the store is closed another process may have begun a manifest of its own, and of a
-        // poisoned one it is unknown which edits are in force (I9).
+        // Once the store is closed, another process may have begun a manifest of its own. Once it
+        // is poisoned, it is unknown which edits are in force (I9).
         if !is_due(&manifest) || self.check_writable().is_err() {
             return Ok(());
         }
@@ -62,8 +63,8 @@ impl Engine {
             points,
         ) {
             Ok(created) => *manifest = created,
-            // Which of the two is in force is unknown: an edit of the old one could be lost (I9),
-            // and jobs that wait for the lock would act on theirs.
+            // It is unknown which of the two is in force. An edit of the old one could be lost
+            // (I9), and the jobs that wait for the lock would act on their edits.
             Err(error @ Error::Poisoned { .. }) => return Err(manifest.poison(error)),
             Err(error) => return Err(error),
         }
@@ -81,13 +82,14 @@ impl Engine {
         }
         point!(self.points, "keyspace.create")?;
         let mut manifest = self.files.manifest.lock();
-        // Again: once the store is closed another process may have begun a manifest of its own.
+        // Checked again: once the store is closed, another process may have begun a manifest of its
+        // own.
         self.check_writable()?;
         let trees = self.all_trees();
         if let Some(tree) = trees.into_iter().find(|tree| tree.name == name.as_bytes()) {
             return Ok(tree);
         }
-        // A file number serves as the keyspace's: neither is ever used twice.
+        // The keyspace's number is a file number: neither is ever used twice.
         let id = KeyspaceId::try_from(self.new_file()).map_err(|_| Error::TooLarge {
             what: "number of keyspaces and files",
             len: usize::MAX,
@@ -133,13 +135,13 @@ impl Engine {
                 reason: "the default keyspace cannot be dropped".into(),
             });
         }
-        // The log's lock: no group is half way into the keyspace's memtable. And not during a
-        // checkpoint: what was written before would be missing from the copy, where the keyspace
-        // would be gone.
+        // Under the log's lock, no group is half way into the keyspace's memtable. And not during a
+        // checkpoint: the keyspace would be gone from the copy, and with it what was written
+        // before.
         let mut log = self.lock_unheld_log()?;
         let through = log.last_seq;
-        // I5: the edit must not be ahead of what was acknowledged before it, whichever keyspace
-        // that is in.
+        // I5: the edit must not get ahead of writes that were acknowledged before it, in whichever
+        // keyspace.
         self.commit
             .log_sync
             .sync_through(through)
@@ -150,8 +152,8 @@ impl Engine {
         }
         let edit = VersionEdit {
             dropped: vec![tree.id],
-            // What it has in the log is never flushed: no other edit lets that go. What others have
-            // there stays for as long as they need it (`trim_log`).
+            // The keyspace's records in the log are never flushed, so no other edit lets them go.
+            // Records of other keyspaces stay there for as long as they are needed (`trim_log`).
             log_floor: Some(through),
             ..VersionEdit::default()
         };
@@ -175,27 +177,27 @@ impl Engine {
             table.file.mark_obsolete();
         }
         drop(manifest);
-        // From here on the keyspace is gone, whatever fails: what stays of its log goes with the
+        // From here on the keyspace is gone, whatever fails. What remains of its log goes with the
         // next flush or drop, or when a writer finds no room.
         let _: Result<()> = self.end_unowned_log(&mut log);
         drop(log);
         let _: Result<()> = point!(self.points, "keyspace.emptied");
-        // Without the locks: the whole index is walked. After the tree is empty, when no fill is
-        // current any more and no read asks; the number is never another keyspace's, so what stays
-        // until then is found by nobody.
+        // Without the locks, as the whole index is walked. After the tree is empty, when no fill is
+        // current any more and no read asks. What stays in the cache until then is found by nobody:
+        // the number is never given to another keyspace.
         if let Some(records) = &self.caches.records {
             records.forget(tree.id);
         }
         if let Err(error) = self.trim_log() {
             self.background.note_poison(&error);
         }
-        // Beside keyspaces that are idle no flush and no compaction does. What fails is tried again
-        // by the next that comes.
+        // While the other keyspaces are idle, no flush and no compaction does this. If it fails,
+        // the next of them, or the next drop, tries again.
         if let Err(error) = self.roll_manifest() {
             self.background.note_poison(&error);
         }
         self.placement.forget(tree.id);
-        // Writers may have been slowed for what it had waiting, and others may have room now.
+        // Writers may have been slowed because of what waited here, and others may have room now.
         self.after_change();
         Ok(())
     }
@@ -231,9 +233,9 @@ mod tests {
         db
     }
 
-    /// Flushes and compactions alone replaced a manifest that had grown long. Where keyspaces came
-    /// and went beside idle ones there are none: it took ever more of the fast tier (I8), and an
-    /// opening read all of it.
+    /// Only flushes and compactions replaced a manifest that had grown long. Where keyspaces came
+    /// and went beside idle ones, there were none. The manifest took ever more of the fast tier
+    /// (I8), and an opening read all of it.
     #[test]
     fn a_drop_replaces_a_long_manifest() {
         let db = open_long(&Faulty::new(1));
@@ -245,26 +247,27 @@ mod tests {
         assert!(!manifest.is_long(), "{} bytes", manifest.len());
     }
 
-    /// A drop may end when the store is closed, and its directories another's who has opened it
-    /// since. A manifest that it began then would be in force, and that one's edits lost.
+    /// A drop may end after the store is closed, when somebody else has opened its directories. If
+    /// the drop began a manifest then, that manifest would be in force, and the edits of the other
+    /// manifest would be lost.
     #[test]
     fn nobody_replaces_the_manifest_of_a_closed_store() {
         let disk = Faulty::new(1);
         let db = open_long(&disk);
         db.close().unwrap();
         let before = disk.list_raw("/fast".as_ref());
-        // As a drop does that closing has overtaken.
+        // As a drop does when closing has overtaken it.
         db.engine().roll_manifest().unwrap();
         assert_eq!(disk.list_raw("/fast".as_ref()), before);
     }
 
-    /// From the moment at which `CURRENT` names another manifest, an edit of the one before is in
-    /// force no more. A rollover that failed after that left the old one open: a compaction that
-    /// was about to end wrote its edit there, and removed its inputs. The store did not open again,
-    /// its manifest named tables that were gone.
+    /// Once `CURRENT` names another manifest, an edit of the one before is no longer in force. A
+    /// rollover that failed after that point left the old manifest open. A compaction that was
+    /// about to end wrote its edit there, and removed its inputs. The store did not open again: its
+    /// manifest named tables that were gone.
     #[test]
     fn a_rollover_that_failed_too_late_lets_no_edit_go_to_the_old_manifest() {
-        // A manifest counts as well.
+        // The manifest takes room on the fast tier as well.
         let mut options = options();
         options.tiers[0].capacity = 64 << 20;
         let medium: Arc<dyn Medium> = Arc::new(Memory::new());
@@ -300,9 +303,9 @@ mod tests {
         assert_eq!(scene.get(KEYS[0]).as_deref(), Some("new"));
     }
 
-    /// That a job looks whether its keyspace is still there was held by no test: without it a
-    /// keyspace that was dropped between a job's table and its edit made that edit one that cannot
-    /// follow, and the store did not open again.
+    /// No test checked that a job looks whether its keyspace is still there. Without that look, a
+    /// job whose keyspace was dropped between its table and its edit wrote an edit that cannot
+    /// follow the drop, and the store did not open again.
     #[test]
     fn a_keyspace_may_be_dropped_while_a_job_of_it_is_about_to_be_installed() {
         for point in [

@@ -1,4 +1,4 @@
-//! Compactions of large values, of which memory for one at a time is enough (I8).
+//! Compactions of large values: there is memory for one of them at a time (I8).
 
 use super::{Engine, Tree};
 use crate::levels::{Plan, TableSizes};
@@ -8,9 +8,9 @@ use crate::sync::Arc;
 const COPIES: u64 = 3;
 
 impl Engine {
-    /// Takes out of `candidates`, the most urgent first, those that have to wait for the
-    /// compactions which run now. Whether all have to: as the most urgent does, which would wait
-    /// for ever if others began before it.
+    /// Takes those out of `candidates` that have to wait for the compactions that run now. The most
+    /// urgent candidate comes first. Returns whether all of them have to wait: they do if the most
+    /// urgent one does, which would wait for ever if others began before it.
     pub(crate) fn leave_to_run_alone(&self, candidates: &mut Vec<(Arc<Tree>, Plan)>) -> bool {
         if !self.is_compacting() {
             return false;
@@ -25,8 +25,8 @@ impl Engine {
         false
     }
 
-    /// Whether `plan` takes more memory than two jobs at once may. A table is longer than tables of
-    /// its level are to be by the last of its values.
+    /// Whether `plan` takes more memory than each of two jobs at once may take. Only the last value
+    /// of a table makes it longer than tables of its level are to be.
     fn runs_alone(&self, tree: &Tree, plan: &Plan) -> bool {
         let sizes = TableSizes::new(
             &self.options,

@@ -7,12 +7,12 @@ use super::Engine;
 use crate::table::{KeySample, SampledKey};
 use crate::version::Version;
 
-/// Keys that are looked at in a keyspace, about: more would hardly tell more.
+/// About how many keys of a keyspace are looked at. More would hardly tell more.
 const MOST_KEYS: u64 = 8192;
 
 impl Engine {
-    /// Bytes of keys and values in all tables that are live: of each key the newest version, if
-    /// that is no delete.
+    /// Live bytes of keys and values in all tables. Of each key the newest version is live, unless
+    /// it is a delete.
     pub(crate) fn live_raw_bytes(&self) -> u64 {
         let trees = self.all_trees();
         let live = trees.iter().map(|tree| live_of(&tree.pin().version));
@@ -25,7 +25,7 @@ fn live_of(version: &Version) -> u64 {
     let mut bound = u64::MAX;
     let mut samples = Vec::new();
     for table in version.tables() {
-        // One whose end cannot be read is an error of whoever reads it.
+        // If the end of a table cannot be read, that is an error of whoever reads the table.
         let sample = table.table().ok();
         let sample = sample.and_then(|table| table.properties().key_sample.as_ref());
         match sample.and_then(|sample| Some((sample, sample.bound()?))) {
@@ -45,8 +45,8 @@ fn live_of(version: &Version) -> u64 {
     unsampled.saturating_add((sampled as f64 * share) as u64)
 }
 
-/// The part of what `samples` stand for that is live, 0 to 1, as those of their keys have it whose
-/// hash is at most `bound`.
+/// The live part of what `samples` stand for, 0 to 1, estimated from those of their keys whose hash
+/// is at most `bound`.
 fn live_share(samples: &[&KeySample], bound: u64) -> f64 {
     let mut keys: HashMap<u64, SampledKey> = HashMap::new();
     for (hash, found) in samples.iter().flat_map(|sample| sample.keys(bound)) {
@@ -57,7 +57,7 @@ fn live_share(samples: &[&KeySample], bound: u64) -> f64 {
             Entry::Occupied(mut place) => {
                 let (newer, older) = match place.get().seq >= found.seq {
                     true => (*place.get(), found),
-                    // What was promoted has the sequence number that it had before: one of the two
+                    // A promoted record has the same sequence number as before: one of the two
                     // counts.
                     false => (found, *place.get()),
                 };
@@ -96,7 +96,7 @@ mod tests {
         builder.medium(1, Arc::new(Memory::new())).open().unwrap()
     }
 
-    /// Writes 10,000 records of 500 bytes in an order of their own.
+    /// Writes 10,000 records of 500 bytes in a scrambled order.
     fn write(db: &Db) {
         for number in 0..10_000u64 {
             let key = format!("key{:016x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -110,8 +110,8 @@ mod tests {
         db.metrics()
     }
 
-    /// Of data that had just been loaded 36 was told, as the last level was compressed and the
-    /// others were not.
+    /// Data that had just been loaded was reported with a space amplification of 36: the last level
+    /// was compressed and the others were not.
     #[test]
     fn what_was_only_loaded_is_live_however_it_is_compressed() {
         let db = store();
@@ -123,7 +123,7 @@ mod tests {
         assert!(metrics.compression_ratio() > 2.0);
     }
 
-    /// What is told against what there is: all records have one size.
+    /// Compares what is reported with what there is. All records have the same size.
     fn check(db: &Db, live: f64) {
         let metrics = settled(db);
         let records: u64 = db
@@ -132,7 +132,7 @@ mod tests {
             .map(|keyspace| keyspace.records)
             .sum();
         let (told, is) = (metrics.space_amplification(), records as f64 / live);
-        // By a sample of some 150 keys.
+        // It is estimated from a sample of some 150 keys.
         assert!((told / is - 1.0).abs() < 0.25, "{told} of {is}");
     }
 
@@ -141,7 +141,7 @@ mod tests {
         let db = store();
         write(&db);
         check(&db, 10_000.0);
-        // Readers of this moment keep what the next versions supersede.
+        // The snapshot keeps what the next versions supersede.
         let snapshot = db.snapshot();
         write(&db);
         check(&db, 10_000.0);

@@ -13,8 +13,8 @@ use crate::sync::atomic::Ordering;
 use crate::version::MAX_LEVELS;
 
 impl Engine {
-    /// Freezes and flushes everything written so far; the sequence number through which
-    /// everything is in tables comes back.
+    /// Freezes and flushes everything written so far. Returns the sequence number through which
+    /// everything is in tables.
     pub(crate) fn flush_all(&self) -> Result<SeqNo> {
         let through = self.freeze_all()?;
         self.flush_frozen(through)?;
@@ -66,7 +66,7 @@ impl Engine {
         self.schedule();
         let mut is_idle = || {
             self.is_idle() || {
-                // Room may have come back without any job, as from a reader.
+                // Room may have come back without any job, for example from a reader.
                 if !self.is_compacting() {
                     self.schedule_compactions();
                 }
@@ -87,9 +87,9 @@ impl Engine {
         synced
     }
 
-    /// Brings everything in the range that was written before down to level f, and on the slow tier
-    /// to the last level, deletes and newer records of level f to what they hide, and drops what
-    /// nobody sees of it there. What is small then is merged.
+    /// Brings everything in the range that was written before the call down to level f, and what is
+    /// on the slow tier down to the last level. Takes deletes and newer records of level f to what
+    /// they hide. Drops at these ends what nobody sees any more. Then merges small tables.
     pub(crate) fn compact_range(
         &self,
         tree: &Arc<Tree>,
@@ -98,9 +98,10 @@ impl Engine {
         self.flush_all()?;
         let range = inclusive(bounds);
         let (last, last_fast) = {
-            // Let go before the work starts: a version held through it holds the files it replaces.
+            // Let go before the work starts: a version that is held meanwhile holds the files that
+            // the work replaces.
             let version = &tree.pin().version;
-            // L0 alone is brought down too: its tables overlap.
+            // If there is only L0, it is brought down too: its tables overlap.
             let last = version.last_level().unwrap_or(0).max(1);
             (last, tree.targets(self, version).last_fast())
         };
@@ -113,7 +114,8 @@ impl Engine {
             self.compact_level(tree, level, meant(), |picker, meant| {
                 let mut picked = picker.pick_range(level, meant);
                 if let Manual::Start(plan) = &mut picked {
-                    // On the way a table may move: it is written anew at the end, or merged before.
+                    // On the way down a table may move: it is written anew at the end, or merged
+                    // before.
                     plan.is_move &= !is_end(plan.to);
                 }
                 picked
@@ -125,7 +127,7 @@ impl Engine {
                 })?;
             }
         }
-        // Snapshots may have needed deletes when they came to lie there.
+        // When the deletes came to lie there, snapshots may still have needed them.
         for level in (0..=last).filter(|level| is_end(*level)) {
             self.compact_level(tree, level, meant(), |picker, meant| {
                 picker.pick_rewrite(level, meant)
@@ -139,8 +141,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Opens tables whose samples tell what is superseded. What cannot be read is an error of
-    /// whoever needs its records.
+    /// Opens the tables whose samples tell what is superseded. If one cannot be read, that is an
+    /// error of whoever needs its records.
     fn open_samples(&self, tree: &Tree, meant: &Meant) {
         let tables = {
             let state = tree.state.lock();
@@ -151,7 +153,7 @@ impl Engine {
         }
     }
 
-    /// Runs what `pick` finds for what is `meant` of `level`, in one sweep over its keys.
+    /// Runs the jobs that `pick` finds for what is `meant` of `level`, in one sweep over its keys.
     fn compact_level(
         &self,
         tree: &Arc<Tree>,
@@ -179,7 +181,8 @@ impl Engine {
                     let is_in_place = plan.is_in_place();
                     self.background.clear(Work::Compaction);
                     match self.start_manual(tree, *plan) {
-                        // It would only get shorter: without room for that it stays as it is.
+                        // The table would only get shorter: without room for that it stays as it
+                        // is.
                         Err(error) if is_in_place && error.is_no_space() => {
                             if let Some(passed) = &passed {
                                 meant.pass(passed);
@@ -189,7 +192,7 @@ impl Engine {
                         started => started?,
                     }
                     self.wait_compaction_ends(seen)?;
-                    // What has failed would be picked again, without end.
+                    // A job that has failed would be picked again, without end.
                     let version = &tree.pin().version;
                     let is_undone = version
                         .tables()
@@ -208,10 +211,11 @@ impl Engine {
         }
     }
 
-    /// Waits until one of the compactions that were `seen` may have ended. Not for all: under
-    /// writes there is always one.
+    /// Waits until one of the compactions that were `seen` may have ended. It does not wait for all
+    /// of them: under writes there is always one.
     fn wait_compaction_ends(&self, seen: Seen) -> Result<()> {
-        // Older records that are being installed keep L0 above it in place for a moment.
+        // While older records are being installed into L0, the tables above them stay in place for
+        // a moment.
         let is_installing = |tree: &Arc<Tree>| tree.state.lock().l0_places.is_installing();
         let mut ended = || {
             seen.may_have_ended_by(self.background.compactions.look())
@@ -259,7 +263,7 @@ mod tests {
         db
     }
 
-    /// Tables of L0, and of all levels below.
+    /// How many tables are in L0, and in all levels below.
     fn tables(db: &Db) -> (usize, usize) {
         let version = &db.tree().pin().version;
         let below = version.levels[1..].iter().map(|level| level.tables.len());
@@ -267,7 +271,7 @@ mod tests {
     }
 
     /// Regression: `compact_range` waited until no compaction ran in any keyspace. While others
-    /// were written to there was always one, and it never came back.
+    /// were written to there was always one, and the call never returned.
     #[test]
     fn compacting_a_range_does_not_wait_for_other_compactions() {
         let db = with_two_tables(&Points::default());
@@ -277,7 +281,8 @@ mod tests {
         db.engine().background.compactions.end();
     }
 
-    /// Regression: what was written meanwhile was brought down too, and more was written meanwhile.
+    /// Regression: `compact_range` also brought down what was written meanwhile, and during that
+    /// more was written, without end.
     #[test]
     fn compacting_a_range_ends_while_it_is_written_to() {
         let points = Points::default();
@@ -294,8 +299,8 @@ mod tests {
         assert_eq!(tables(&db), (1, 1));
     }
 
-    /// Regression: what is promoted meanwhile is old. L0 was brought down again for each table of
-    /// it, for as long as a hot set was being learnt.
+    /// Regression: promoted records are old. L0 was brought down again for each table of records
+    /// that were promoted meanwhile, for as long as a hot set was being learnt.
     #[test]
     fn compacting_a_range_leaves_alone_what_is_promoted_meanwhile() {
         let scene = Scene::with_old(&KEYS);
@@ -315,8 +320,9 @@ mod tests {
         assert_eq!(levels[F].tables.len(), 1, "the other");
     }
 
-    /// Regression: so is what crosses meanwhile. A level of the slow tier was never empty while the
-    /// fast one's records went down, each of which the writes that came after had to replace first.
+    /// Regression: records that cross meanwhile are old, too. While records of the fast tier went
+    /// down, a level of the slow tier was never empty. It could become empty only once later writes
+    /// had replaced each of those records.
     #[test]
     fn compacting_a_range_passes_each_key_of_a_level_once() {
         const LOW: usize = SLOW - 1;
@@ -365,8 +371,8 @@ mod tests {
         (metrics.records, metrics.deletes)
     }
 
-    /// A table that met nothing moved down as it was, also by `compact_range`: what nobody saw any
-    /// more came to the last level, where a second call did nothing.
+    /// A table that met nothing moved down as it was, even for `compact_range`. So what nobody saw
+    /// any more came to the last level, where a second call did nothing about it.
     #[test]
     fn compacting_a_range_drops_what_nobody_sees_of_tables_that_meet_nothing() {
         let db = of_one_tier(8);
@@ -400,8 +406,9 @@ mod tests {
         assert_eq!(records(&db), (0, 0));
     }
 
-    /// Beside an open snapshot tables were written anew for the sake of deletes that it needs, and
-    /// kept them all: at each hop on their way down, and in the last level by each call.
+    /// While a snapshot was open, tables were written anew for the sake of deletes that it needed,
+    /// and kept all of them. That happened at each hop on their way down, and in the last level by
+    /// each call.
     #[test]
     fn tables_whose_deletes_a_snapshot_needs_are_not_written_anew() {
         let db = of_one_tier(1);
@@ -425,7 +432,7 @@ mod tests {
         let before = work();
         assert!(before.0 > 0, "L0 is compacted");
         assert_eq!((before.1, before.2), (before.0, 0));
-        // They are small, and merged once.
+        // The tables are small, and are merged once.
         db.compact_range::<&[u8]>(..).unwrap();
         let before = work();
         for _ in 0..2 {
@@ -437,8 +444,8 @@ mod tests {
         assert_eq!(records(&db), (0, 0));
     }
 
-    /// A delete stayed on level f for as long as what it hid lay on the slow tier, which was until
-    /// other keys pushed it down.
+    /// A delete stayed on level f while what it hid lay on the slow tier, until other keys pushed
+    /// it down.
     #[test]
     fn compacting_a_range_takes_deletes_to_what_they_hide_on_the_slow_tier() {
         let scene = Scene::with_old(&KEYS);

@@ -12,26 +12,31 @@ use crate::sync::Arc;
 use crate::version::TableHandle;
 
 impl Engine {
-    /// Sends a table down to make room on the fast tier, however full its level is; whether there
-    /// was one. Levels above f give one first of a keyspace whose part of the tier they exceed;
-    /// else a last fast level does, the fullest of those over their targets, or the one with the
-    /// coldest; and where none of these has any, the levels above. One that readers hold gives no
-    /// room until they let go: it goes only where there is no other.
+    /// Sends a table down to make room on the fast tier, however full its level is. Returns whether
+    /// there was one. It is taken from the first of these that has any:
+    ///
+    /// 1. the levels above f of a keyspace, where they exceed the keyspace's part of the tier;
+    /// 2. a last fast level, the fullest of those over their targets, or else the one with the
+    ///    coldest table;
+    /// 3. the levels above f.
+    ///
+    /// A table that readers hold gives no room until they let go: it goes only if there is no
+    /// other.
     pub(crate) fn start_crossing(&self) -> bool {
         self.start_crossing_among(true, &[])
     }
 
     /// As [`Engine::start_crossing`], to have `wanted` bytes free there while the tables `kept`
-    /// stay; nothing goes where these cannot be. Where obsolete files that readers have held for
-    /// long are all that is wanting (I8), no table goes that such readers hold: it would give no
-    /// room, and what stays of it takes some.
+    /// stay. Nothing goes if so many bytes cannot be free. If all the missing room is in obsolete
+    /// files that readers have held for long (I8), no table that such readers hold goes: it would
+    /// give no room, and what stays of it would take some.
     pub(crate) fn start_crossing_for(&self, wanted: u64, kept: &[Arc<TableHandle>]) -> bool {
         self.could_be_free(wanted, kept)
             && self.start_crossing_among(!self.is_room_held(wanted), kept)
     }
 
-    /// Whether `wanted` bytes could be free on the fast tier, were all levels down to f gone but
-    /// for `kept`, and all that jobs and readers hold.
+    /// Whether `wanted` bytes would be free on the fast tier if all levels down to f were gone,
+    /// except `kept`, and if all that jobs and readers hold were gone, too.
     pub(super) fn could_be_free(&self, wanted: u64, kept: &[Arc<TableHandle>]) -> bool {
         let fast = self.fast();
         let trees = self.all_trees();
@@ -43,11 +48,11 @@ impl Engine {
         wanted <= fast.free_for_jobs().saturating_add(could_go)
     }
 
-    /// As [`Engine::start_crossing`], of none of `kept`; a table that readers hold goes only if
-    /// they `may_be_held`.
+    /// As [`Engine::start_crossing`], but none of `kept` goes. A table that readers hold goes only
+    /// with `may_be_held`.
     fn start_crossing_among(&self, may_be_held: bool, kept: &[Arc<TableHandle>]) -> bool {
         if self.level_tiers()[0] != self.fast().index {
-            // No table is there to go.
+            // There is no table that could go.
             return false;
         }
         let held = self.long_held_tables();
@@ -76,8 +81,8 @@ impl Engine {
         })
     }
 
-    /// Brings a table that was spilled to the last tier to where placement wants it. Whether there
-    /// was one.
+    /// Brings a table that was spilled to the last tier to where placement wants it. Returns
+    /// whether there was one.
     pub(super) fn start_of_spilled(&self) -> bool {
         let Some(go) = self.placement.spilled_go() else {
             return false;
@@ -93,10 +98,10 @@ impl Engine {
         plans.any(|(tree, plan)| self.start(&tree, plan).is_ok())
     }
 
-    /// Numbers of the tables on the fast tier that readers have held for long by a past version.
-    /// Who holds obsolete files of one keyspace need not hold anything of another, and holds
-    /// nothing that was written since. A reader of the present version comes to light when that has
-    /// become a past one.
+    /// Numbers of the tables on the fast tier that readers have held for long through a past
+    /// version. A reader that holds obsolete files of one keyspace need not hold anything of
+    /// another, and holds nothing that was written since it began. A reader of the present version
+    /// is noticed only when that has become a past one.
     pub(super) fn long_held_tables(&self) -> BTreeSet<FileId> {
         let (now, fast) = (self.clock.now(), self.fast().index);
         let mut held = BTreeSet::new();
@@ -109,17 +114,18 @@ impl Engine {
         held
     }
 
-    /// Whether all that is wanting of `wanted` bytes on the fast tier is in obsolete files that
-    /// readers have held for long (I8).
+    /// Whether all the room that is missing for `wanted` bytes on the fast tier is in obsolete
+    /// files that readers have held for long (I8).
     pub(super) fn is_room_held(&self, wanted: u64) -> bool {
         let fast = self.fast();
         let wanting = wanted.saturating_sub(fast.free_for_jobs());
         wanting > 0 && self.graveyard.long_held(fast.index) >= wanting
     }
 
-    /// Whether `plan` may start once a table of a last fast level has gone down: it wants room on
-    /// the fast tier, or is due to make some there, as another table may in its place. What lacks
-    /// room on the slow tier would lack more.
+    /// Whether `plan` may start once a table of a last fast level has gone down. It may if it wants
+    /// room on the fast tier. It may also if it is a crossing, which is due to make room there:
+    /// another table may do so in its place. A plan that lacks room on the slow tier would lack
+    /// even more.
     pub(super) fn is_helped_by_crossing(&self, plan: &Plan) -> bool {
         let first = plan.outputs.first();
         plan.is_crossing || first.is_some_and(|output| output.tier == self.fast().index)
@@ -133,27 +139,28 @@ impl Engine {
                 expected_len(plan.inputs(), fast).saturating_add(self.compaction_margin())
             }
             (_, Some(_)) => expected_len(plan.upper.tables().iter(), fast),
-            // Where none is free, nothing of it stays there.
+            // If no room is free there, nothing of the output stays there.
             _ => 0,
         }
     }
 
-    /// What to do about a compaction that has no room; whether something was started.
+    /// Does what can be done for a compaction that has no room. Returns whether something was
+    /// started.
     pub(super) fn start_without_room(&self, tree: &Arc<Tree>, mut plan: Plan) -> bool {
         // Files that nobody holds any more may be all that is in the way.
         if self.sweep() && self.start(tree, plan.clone()).is_ok() {
             return true;
         }
-        // What was to be dropped of the table stays in it until it is written the next time.
+        // What was to be dropped from the table stays in it until it is next written.
         if let Some(moved) = plan.as_move() {
             return self.start(tree, moved).is_ok();
         }
-        // For a table to get shorter where it lies, no table changes its tier.
+        // No table changes its tier only so that another can get shorter where it lies.
         if plan.is_in_place() {
             return false;
         }
-        // What it brings down stays until it has ended; what it meets may go, and it is smaller
-        // then.
+        // The tables that the plan brings down stay until it has ended. Those that it meets may go,
+        // and then the plan is smaller.
         let wanted = self.wanted_on_fast(&plan);
         if self.is_helped_by_crossing(&plan) && self.start_crossing_for(wanted, plan.upper.tables())
         {
@@ -167,8 +174,8 @@ impl Engine {
             Ok(()) => true,
             Err(error) => {
                 self.background.note(Work::Compaction, &error);
-                // No job ends that would tell it: who waits may have looked when another had
-                // forgotten the last failure.
+                // No job ends that would wake those who wait. They may have looked when another
+                // thread had just forgotten the last failure.
                 self.executor.notify();
                 false
             }
@@ -182,7 +189,7 @@ impl Engine {
         }
     }
 
-    /// Whether a compaction makes room, or has made some since the counts were `seen`: a
+    /// Whether a compaction makes room, or has made some since the counts were `seen`. If so, a
     /// reservation that was refused meanwhile may be tried again.
     pub(crate) fn makes_room(&self, seen: Seen) -> bool {
         seen.running() > 0 || seen.has_begun_by(self.background.compactions.look())
@@ -193,7 +200,7 @@ impl Engine {
         self.background.failure(Work::Compaction).is_none() && self.makes_room(seen)
     }
 
-    /// Whether nothing runs, waits or wants to run that could make room.
+    /// Whether nothing that could make room runs, waits or wants to run.
     pub(crate) fn makes_no_room(&self) -> bool {
         let seen = self.background.compactions.look();
         let rooms = self.fast_rooms();
@@ -204,7 +211,8 @@ impl Engine {
                     && !tree.wants_compaction(&rooms, self)
             })
             && !self.placement.is_moving(self);
-        // What began between these looks is wanted no more, and may have run in none of them.
+        // A compaction that began between these looks is no longer wanted, and none of them may
+        // have seen it run.
         is_idle && self.background.compactions.look() == seen
     }
 }

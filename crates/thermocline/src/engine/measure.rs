@@ -18,13 +18,13 @@ fn seconds(nanos: &AtomicU64) -> f64 {
     Duration::from_nanos(nanos.load(Ordering::Relaxed)).as_secs_f64()
 }
 
-/// What the levels of all keyspaces are to hold together, in bytes.
+/// The targets of all keyspaces' levels, summed up by level, in bytes.
 #[derive(Default)]
 struct TargetSums {
-    /// Those that are the last fast ones of their keyspaces: not all keyspaces have as many fast
-    /// levels.
+    /// Levels that are the last fast one of their keyspace. Keyspaces differ in how many fast
+    /// levels they have.
     last_fast: [u64; MAX_LEVELS],
-    /// All others.
+    /// All other levels.
     others: [u64; MAX_LEVELS],
 }
 
@@ -40,8 +40,8 @@ impl TargetSums {
         }
     }
 
-    /// The sums, those of last fast levels no more than `most`: what one keyspace leaves empty
-    /// there is in the targets of all others.
+    /// The sums, with those of last fast levels cut to `most`: the room that one keyspace leaves
+    /// empty there is in the targets of all others.
     fn capped(&self, most: u64) -> [u64; MAX_LEVELS] {
         std::array::from_fn(|number| {
             let last_fast = self.last_fast[number].min(most);
@@ -102,7 +102,7 @@ impl Engine {
         for table in pinned.version.tables() {
             metrics.tables += 1;
             metrics.table_bytes[usize::from(table.meta.tier)] += table.meta.len;
-            // Opening holds the length against the file, and these counts against nothing.
+            // An opening checks the length against the file, and these counts against nothing.
             metrics.records = metrics.records.saturating_add(table.meta.entries);
             metrics.deletes = metrics.deletes.saturating_add(table.meta.deletes);
         }
@@ -125,11 +125,11 @@ impl Engine {
             here.map(|table| table.meta.len).sum::<u64>()
         };
         let mut io = Purpose::ALL.map(|purpose| tier.io(purpose));
-        // Access records have a tier of their own over a directory of the fast one.
+        // Access records have a tier of their own, over a directory of the fast one.
         if let Some(of_records) = self.placement.io().filter(|_| tier.index == 0) {
             io[Purpose::Hotness as usize].add(&of_records);
         }
-        // The flash cache counts by itself.
+        // The flash cache counts its own I/O.
         if let Some(flash) = self.caches.blocks.flash_io().filter(|_| tier.index == 0) {
             io[Purpose::FlashCache as usize].add(&IoMetrics {
                 purpose: Purpose::FlashCache,
@@ -213,8 +213,8 @@ impl Engine {
     }
 
     fn memory_metrics(&self) -> MemoryMetrics {
-        // Looked at before and after what is present: a memtable that freezes in between, or is
-        // flushed, is in one of the two only.
+        // Read both before and after the present memtables are looked at: one that freezes or is
+        // flushed in between is in only one of the two readings.
         let before = self.keyspaces.tally.retired_bytes();
         let (mut active, mut frozen) = (0, 0);
         for tree in self.all_trees() {
@@ -249,10 +249,10 @@ mod tests {
     use crate::testing::scene::Scene;
     use crate::{Db, Options};
 
-    /// The target of a level was cut to the room of the fast tier where it is the last fast one of
-    /// any keyspace, those of keyspaces included that have it on the slow tier: with one made
-    /// before the capacity was raised and one made since, what the first one had there was far over
-    /// the target that metrics told.
+    /// Where a level was the last fast one of any keyspace, its whole target was cut to the room of
+    /// the fast tier, including the targets of keyspaces that have this level on the slow tier.
+    /// With one keyspace made before the capacity was raised and one made since, what the first one
+    /// had there was far over the target that metrics reported.
     #[test]
     fn the_fast_tiers_room_is_no_bound_for_levels_that_are_slow() {
         let mut sums = TargetSums::default();
@@ -291,9 +291,9 @@ mod tests {
         assert_eq!(short.pinned + short.unpinned, ample.pinned);
     }
 
-    /// An iterator holds the memtables of its beginning. Once they were flushed no metric knew of
-    /// them: ten iterators that were kept for some minutes each held as many memtables beside the
-    /// budget, and nothing said who did.
+    /// An iterator holds the memtables that were there when it began. Once they were flushed, no
+    /// metric counted them. Ten iterators, kept for some minutes each, held as many memtables
+    /// outside the budget, and nothing said who did.
     #[test]
     fn memtables_that_iterators_hold_are_counted_until_they_let_go() {
         let scene = Scene::new();

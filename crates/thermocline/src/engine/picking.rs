@@ -13,7 +13,7 @@ impl Tree {
         self.targets_in(&engine.fast_rooms(), engine, version)
     }
 
-    /// As [`Tree::targets`], with the room that was worked out for all keyspaces.
+    /// As [`Tree::targets`], with `rooms` as worked out for all keyspaces.
     pub(crate) fn targets_in(
         &self,
         rooms: &FastRooms,
@@ -29,8 +29,8 @@ impl Tree {
         )
     }
 
-    /// Runs `choose` with a picker for the present version. The caller holds `state`. What is
-    /// `urgent` does not wait for older records on their way to L0.
+    /// Runs `choose` with a picker for the present version. The caller holds `state`. An `urgent`
+    /// choice does not wait for older records on their way to L0.
     pub(crate) fn with_picker<T>(
         &self,
         engine: &Engine,
@@ -41,7 +41,7 @@ impl Tree {
         self.with_picker_in(&engine.fast_rooms(), engine, state, urgent, choose)
     }
 
-    /// As [`Tree::with_picker`], with the room that was worked out for all keyspaces.
+    /// As [`Tree::with_picker`], with `rooms` as worked out for all keyspaces.
     pub(crate) fn with_picker_in<T>(
         &self,
         rooms: &FastRooms,
@@ -78,7 +78,7 @@ impl Tree {
         })
     }
 
-    /// Whether a compaction could start now that brings records to where they belong.
+    /// Whether a compaction that brings records to where they belong could start now.
     pub(crate) fn wants_compaction(&self, rooms: &FastRooms, engine: &Engine) -> bool {
         let state = self.state.lock();
         self.with_picker_in(rooms, engine, &state, false, |picker| {
@@ -86,7 +86,7 @@ impl Tree {
         })
     }
 
-    /// Enters a compaction that begins; the number given back ends it.
+    /// Enters a compaction that begins. Returns the number with which to end it.
     pub(crate) fn start_compaction(state: &mut TreeState, plan: &Plan) -> u64 {
         if let Some(newest) = plan.newest_of_l0() {
             state.l0_places.picked(newest);

@@ -96,8 +96,9 @@ impl Engine {
         // No room is made for a plan that can wait for it.
         let candidates = refused.into_iter().filter(|(_, plan)| !plan.can_wait());
         let candidates: Vec<_> = candidates.collect();
-        // One that lacks room on the slow tier must not keep room from being made on the fast one,
-        // nor one that wants more there than can be, as all of a large L0 does.
+        // A compaction that lacks room on the slow tier must not keep room from being made on the
+        // fast one. Nor must one that wants more there than can be free, as one of all of a large
+        // L0 does.
         let helped = |(_, plan): &(Arc<Tree>, Plan)| self.is_helped_by_crossing(plan);
         let can_be = |(_, plan): &(Arc<Tree>, Plan)| {
             self.is_helped_by_crossing(plan)
@@ -110,8 +111,8 @@ impl Engine {
         refused.is_some_and(|(tree, plan)| self.start_without_room(&tree, plan))
     }
 
-    /// What `pick` gives for each keyspace, by how urgent it is: one keyspace's debt must not keep
-    /// the others' writers waiting.
+    /// What `pick` gives for each keyspace, the most urgent first: one keyspace's debt must not
+    /// keep the others' writers waiting.
     pub(super) fn most_urgent_first(
         &self,
         pick: impl Fn(&Picker<'_>) -> Vec<(f64, Plan)>,
@@ -125,15 +126,16 @@ impl Engine {
             let of_tree = picked.into_iter();
             found.extend(of_tree.map(|(score, plan)| (score, Arc::clone(&tree), plan)));
         }
-        // Stable: of one level the first of its plans stays before the others.
+        // The sort is stable: the first plan of a level stays before the level's others.
         found.sort_by(|a, b| b.0.total_cmp(&a.0));
         let plans = found.into_iter();
         plans.map(|(_, tree, plan)| (tree, plan)).collect()
     }
 
-    /// Starts `plan` if there is room for it. One that was overtaken since it was picked, by a job
-    /// that it meets, by an edit or by older records that come to L0 (I2), is dropped: what it
-    /// names may not be there any more, and who overtook it has the next picked.
+    /// Starts `plan` if there is room for it. The plan is dropped if something has overtaken it
+    /// since it was picked: a job that it meets, an edit, or older records that come to L0 (I2).
+    /// The tables that it names may be gone by then, and whoever overtook it has the next plan
+    /// picked.
     pub(crate) fn start(&self, tree: &Arc<Tree>, mut plan: Plan) -> Result<()> {
         let space = self.reserve_for(&mut plan)?;
         let mut state = tree.state.lock();
@@ -145,7 +147,8 @@ impl Engine {
         }
         let engine = self.me().ok_or(Error::Closed)?;
         let number = Tree::start_compaction(&mut state, &plan);
-        // With the state locked: who finds the inputs claimed finds the job counted.
+        // Counted while the state is locked: whoever finds the inputs claimed finds the job
+        // counted.
         self.background.compactions.begin();
         drop(state);
         let job = CompactionJob::new(engine, Arc::clone(tree), plan, number, space);
@@ -153,8 +156,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Space for what `plan` writes, for each of its outputs. A crossing that finds none on the
-    /// fast tier keeps nothing there: it makes room instead.
+    /// Reserves space for what `plan` writes, for each of its outputs. A crossing that finds no
+    /// space on the fast tier keeps nothing there: it makes room instead.
     pub(crate) fn reserve_for(&self, plan: &mut Plan) -> Result<Vec<Reservation>> {
         let mut space = Vec::new();
         let mut outputs = std::mem::take(&mut plan.outputs).into_iter();
@@ -174,11 +177,11 @@ impl Engine {
             space.push(tier.reserve_leaving(expected, margin)?);
         }
         // What stays on the fast tier takes no more than what comes from there, so that a crossing
-        // makes room: the job's router has no more to give.
+        // makes room. The job's router has no more than that to give.
         let stays: u64 = plan.upper.bytes();
         for output in outputs.filter(|_| !plan.is_move) {
             let tier = &self.tiers[usize::from(output.tier)];
-            // Of a bypass it may be all, and cannot be less for want of room.
+            // With a bypass all of it may stay, and a lack of room cannot make it less.
             let stays = match plan.bypass {
                 Some(_) => expected_len(plan.upper.tables().iter(), tier),
                 None => stays,
@@ -188,7 +191,7 @@ impl Engine {
                     plan.outputs.push(output);
                     space.push(reserved);
                 }
-                // What level f may have a version of has nowhere else to go.
+                // Records of which level f may have a version have nowhere else to go.
                 Err(error) if plan.bypass.is_some() => return Err(error),
                 Err(_) => {}
             }
@@ -196,8 +199,8 @@ impl Engine {
         Ok(space)
     }
 
-    /// What compactions, and what comes up beside them, leave free on the fast tier, whatever is
-    /// planned for it: it is room for writers, who would be slowed down for the lack of it.
+    /// Bytes that compactions, and what comes up beside them, leave free on the fast tier, whatever
+    /// is planned for it. They are for writers, who would be slowed down without them.
     pub(crate) fn compaction_margin(&self) -> u64 {
         SpacePlan::new(&self.options, &self.sizes, self.fast().capacity()).margin
     }
@@ -209,7 +212,8 @@ impl Engine {
         let Err(error) = self.start(tree, plan.clone()) else {
             return Ok(());
         };
-        // The second look: another thread may have begun one that kept this plan from starting.
+        // The second look: another thread may have begun a compaction that kept this plan from
+        // starting.
         if self.makes_room(seen) || self.start_without_room(tree, plan) || self.makes_room(seen) {
             return Ok(());
         }
@@ -240,13 +244,13 @@ impl Engine {
 /// More bytes than any device has.
 const MOST_EXPECTED: u64 = 1 << 56;
 
-/// What a table takes beside its records and in part for each, in bytes, which of few records is
-/// more than of the tables that they come from: its sample of keys.
+/// Bytes that a table takes beside its records, and in part for each of them: its sample of keys. A
+/// table of few records may take more for it than the tables that they come from.
 const BESIDE_RECORDS: u64 = 256;
 
-/// How long what is made of `tables` on `tier` may get: as long as they are but for the ends of
-/// blocks, unless they were compressed. It may be longer then, unless the tier itself compresses,
-/// which is taken to do so as it did before.
+/// How long the output made of `tables` on `tier` may get. It gets as long as they are, but for the
+/// ends of blocks, unless they were compressed. Then it may get longer, unless they lie on `tier`
+/// and that compresses: it is taken to compress as well as it did before.
 pub(super) fn expected_len<'a>(
     tables: impl Iterator<Item = &'a Arc<TableHandle>>,
     tier: &Tier,
@@ -261,7 +265,7 @@ pub(super) fn expected_len<'a>(
             table.raw_len().max(as_before)
         }
     });
-    // Counts of a damaged or crafted table may come to anything; what is reserved is added up.
+    // The counts of a damaged or crafted table may come to anything, and reservations are added up.
     let expected = expected.fold(BESIDE_RECORDS, u64::saturating_add);
     expected.min(MOST_EXPECTED)
 }

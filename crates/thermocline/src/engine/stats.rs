@@ -135,7 +135,7 @@ impl Stats {
         self.flushes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts what an iterator passed without giving it.
+    /// Counts entries that an iterator passed without returning them.
     pub(crate) fn count_passed(&self, entries: u64) {
         let passed = &self.reads[shard()].passed;
         passed.fetch_add(entries, Ordering::Relaxed);

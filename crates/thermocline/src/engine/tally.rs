@@ -1,5 +1,5 @@
-//! What every write asks about all keyspaces: counted as it changes, for a look at each of
-//! thousands would cost a write more than the write itself.
+//! What every write asks about all keyspaces. It is counted as it changes: a look at each of
+//! thousands of keyspaces would cost more than the write itself.
 
 use crate::read::Superversion;
 use crate::sync::Arc;
@@ -11,7 +11,7 @@ pub(crate) struct Tally {
     l0_stop: usize,
     frozen: AtomicUsize,
     full: AtomicUsize,
-    /// Held by the memtables that count in it, too.
+    /// The memtables that count in it hold it, too.
     retired: Arc<AtomicU64>,
 }
 
@@ -42,8 +42,8 @@ impl Tally {
         self.retired.load(Ordering::Relaxed)
     }
 
-    /// Counts a keyspace in that is now as `after`, and out as what it was `before`, if it was
-    /// there.
+    /// Counts a keyspace as it is `after` a change, and takes off what it counted `before`, if it
+    /// was there.
     pub(crate) fn count(&self, before: Option<&Superversion>, after: &Superversion) {
         let of = |superversion: &Superversion| {
             let tables = superversion.version.levels[0].tables.len();
@@ -53,7 +53,7 @@ impl Tally {
         let (was, is) = (before.map_or([0; 2], of), of(after));
         let counters = [&self.frozen, &self.full].into_iter();
         for (counter, (was, is)) in counters.zip(was.into_iter().zip(is)) {
-            // In one step, whose sum wraps to what is right.
+            // In one step: the sum wraps to the right value.
             counter.fetch_add(is.wrapping_sub(was), Ordering::Relaxed);
         }
         if let Some(before) = before

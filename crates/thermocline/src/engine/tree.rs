@@ -24,11 +24,11 @@ pub(crate) struct Tree {
     pub(crate) name: Bytes,
     /// *f*: the last level of the fast tier.
     pub(crate) last_fast_level: u8,
-    /// What placement keeps of it.
+    /// What placement keeps about the keyspace.
     pub(crate) placed: OfKeyspace,
     /// What its jobs found of late.
     pub(crate) averages: Averages,
-    /// What iterators passed of late without giving it.
+    /// What iterators lately passed without returning it.
     pub(crate) passed: LastPassed,
     /// Whether a freeze is queued because of that.
     pub(crate) freezes_soon: AtomicBool,
@@ -95,8 +95,8 @@ impl Tree {
         self.superversion.load_full()
     }
 
-    /// The tables of the present state, whose files stay for as long as the result lives. For what
-    /// takes long and reads nothing else.
+    /// The tables of the present state. Their files stay for as long as the result lives. For work
+    /// that takes long and reads nothing but tables.
     pub(crate) fn version(&self) -> Arc<Version> {
         Arc::clone(&self.peek().version)
     }
@@ -112,15 +112,15 @@ impl Tree {
         self.superversion.store(Arc::new(next));
     }
 
-    /// Whether `seen` is the present state. Of two that are pinned no two are one.
+    /// Whether `seen` is the present state. Two states that are pinned never have the same address.
     pub(crate) fn is_current(&self, seen: &Superversion) -> bool {
         std::ptr::eq(Arc::as_ptr(&self.peek()), seen)
     }
 
     /// Sequence number of the oldest record that is only in memory and the log; none when
-    /// everything is in tables. Without the log's lock one that is just being inserted may be
-    /// missed. It is newer than what was visible before the call (I10), so that the log through
-    /// that can go all the same (I5). What is frozen is complete.
+    /// everything is in tables. Without the log's lock, a record that is just being inserted may be
+    /// missed. It is newer than what was visible before the call (I10), so the log through that can
+    /// go all the same (I5). Frozen memtables are complete.
     pub(crate) fn oldest_unflushed(&self) -> Option<SeqNo> {
         let superversion = self.peek();
         let frozen = superversion.immutables.last();
@@ -143,11 +143,11 @@ impl Tree {
         Ok(())
     }
 
-    /// Reserves the next place in L0 for older records, and pins the present state, in one step: by
+    /// Reserves the next place in L0 for older records, and pins the present state, in one step. By
     /// I10 every version of a key is then in what was pinned, or in the active memtable, whose
-    /// epoch will be higher than the one reserved. `freeze` is given what publishes a change of
-    /// what readers see beside the levels; what comes of it comes back, with the epoch and what was
-    /// pinned.
+    /// epoch will be higher than the one reserved. `freeze` is given a function that publishes a
+    /// change of what readers see beside the levels. Returns the result of `freeze`, the epoch, and
+    /// what was pinned.
     pub(crate) fn reserve_place<T>(
         &self,
         freeze: impl FnOnce(&dyn Fn(PromotionView)) -> T,
@@ -161,17 +161,17 @@ impl Tree {
         (frozen, epoch, now)
     }
 
-    /// Gives the place of `epoch` back, to which nothing came; readers see what `view` gives from
-    /// then on.
+    /// Gives back the place of `epoch`, to which nothing came. From then on readers see what `view`
+    /// gives.
     pub(crate) fn give_up_place(&self, epoch: u64, view: impl FnOnce() -> PromotionView) {
         let mut state = self.state.lock();
         state.l0_places.release(epoch);
         self.publish(self.pin().with_view(view()));
     }
 
-    /// Replaces tables, and what became tables. The edit that says so is durable (I4). Called with
-    /// the manifest's lock held, so that versions follow the manifest's order. Records that a
-    /// crossing takes out of readers' sight come back, to be counted as read.
+    /// Replaces tables, and what became tables. The edit that says so is durable already (I4). The
+    /// caller holds the manifest's lock, so that versions follow the manifest's order. Returns the
+    /// records that a crossing takes out of readers' sight, to be counted as read.
     pub(crate) fn install(
         &self,
         engine: &Engine,
@@ -222,7 +222,7 @@ impl Tree {
         }
     }
 
-    /// Lets go of everything, for a keyspace that was dropped; gives back its last version.
+    /// Lets go of everything that a dropped keyspace holds. Returns its last version.
     pub(crate) fn empty(&self) -> Arc<Version> {
         let _state = self.state.lock();
         let before = self.pin();

@@ -39,7 +39,8 @@ impl Engine {
     pub(crate) fn verify(&self, progress: &mut dyn FnMut(VerifyProgress)) -> Result<VerifyReport> {
         self.check_open()?;
         let mut report = VerifyReport::default();
-        // Not what readers pin: memtables would stay in memory for as long as tables are read (I8).
+        // The version alone, not all that readers pin: memtables would stay in memory for as long
+        // as tables are read (I8).
         let versions = self.all_trees().into_iter().map(|tree| tree.version());
         let versions: Vec<_> = versions.collect();
         let tables = || versions.iter().flat_map(|version| version.tables());
@@ -47,7 +48,7 @@ impl Engine {
         for table in tables() {
             let tier = &self.tiers[usize::from(table.meta.tier)];
             progress(VerifyProgress {
-                // As errors name it: the options may say a relative path.
+                // The path as errors name it: the options may have a relative one.
                 file: tier.tables.path().join(table.meta.file_name()),
                 tier: usize::from(table.meta.tier),
                 bytes: table.meta.len,

@@ -34,8 +34,8 @@ fn plan_of_l0(db: &Db) -> Plan {
     }
 }
 
-/// Output was taken to become no longer than its input from the same tier. After an opening that
-/// had turned compression off it became several times as long, and so did what was in use of a
+/// Output was expected to become no longer than its input from the same tier. After an opening that
+/// had turned compression off it became several times as long, and so did the part in use of a
 /// capacity that is a promise (I8).
 #[test]
 fn what_is_reserved_does_not_rest_on_how_the_input_was_compressed() {
@@ -70,8 +70,8 @@ fn what_is_reserved_does_not_rest_on_how_the_input_was_compressed() {
     );
 }
 
-/// A bound that holds whatever was compressed, and that counts 24 bytes a record, refused jobs that
-/// fitted where nothing is compressed and records are small.
+/// The bound that holds whatever was compressed counts 24 bytes a record. Where nothing is
+/// compressed and records are small, it refused jobs that would have fitted.
 #[test]
 fn what_is_reserved_for_small_records_is_about_their_length() {
     let mut options = Options::with_tiers(vec![TierOptions::fast("/fast")]);
@@ -95,11 +95,11 @@ fn what_is_reserved_for_small_records_is_about_their_length() {
     );
 }
 
-/// Regression: `compact_range` gave `NoSpace` on a fast tier that was full only for a moment.
-/// Its plan found no room while none ran; before a table of the last fast level was to make
-/// some, another thread had begun a compaction. That one makes room, or makes the plan
-/// obsolete: the plan has to wait for it, not to fail. Threads that read, write and compact the
-/// same keys came upon it within a second.
+/// Regression: `compact_range` failed with `NoSpace` on a fast tier that was full only for a
+/// moment. Its plan found no room while no compaction ran. Before a table of the last fast level
+/// could be sent down to make some, another thread had begun a compaction. That one makes room, or
+/// makes the plan obsolete, so the plan has to wait for it instead of failing. Threads that read,
+/// write and compact the same keys came upon this within a second.
 #[test]
 fn a_plan_that_another_threads_compaction_kept_from_starting_has_not_failed() {
     let points = Points::default();
@@ -136,9 +136,9 @@ fn a_plan_that_another_threads_compaction_kept_from_starting_has_not_failed() {
     engine.background.compactions.end();
 }
 
-/// A writer that is stopped forgets the last failure and queues what is due. One that came when a
-/// compaction had failed and still held its inputs queued nothing, and the job did not either:
-/// the writer waited for ever.
+/// A stopped writer forgets the last failure and queues what is due. If it did so when a compaction
+/// had failed and still held its inputs, it queued nothing. The job queued nothing either, and the
+/// writer waited for ever.
 #[test]
 fn a_failure_that_is_forgotten_while_its_job_still_ends_is_made_good() {
     let mut options = Options::with_tiers(vec![TierOptions::fast("/fast")]);
@@ -202,9 +202,9 @@ fn slow_is_full() -> Result<()> {
     })
 }
 
-/// All background work had one failure: where a full slow tier refused a crossing, a flush on the
-/// fast tier, a checkpoint and the closing of the store reported it, though each of them had done
-/// its work.
+/// All background work shared one failure. When a full slow tier refused a crossing, that was
+/// reported by a flush on the fast tier, a checkpoint and the closing of the store, though each of
+/// them had done its work.
 #[test]
 fn a_compaction_that_fails_keeps_nobody_from_flushing() {
     let points = Points::default();
@@ -224,8 +224,8 @@ fn a_compaction_that_fails_keeps_nobody_from_flushing() {
     db.close().unwrap();
 }
 
-/// A compaction by hand that failed was picked again at once, and for ever where it failed for
-/// good.
+/// A compaction by hand that failed was picked again at once. If it failed each time, that went on
+/// for ever.
 #[test]
 fn a_compaction_by_hand_reports_its_failure_and_is_not_begun_again() {
     let points = Points::default();
@@ -263,9 +263,9 @@ fn fill_fast_tier_at_flushes(db: &Db, points: &Points) -> Arc<Mutex<Vec<Reservat
     held
 }
 
-/// A flush that found no room waits for a compaction to make some. When that failed, nobody told
-/// who waited for the flush: it has to be tried again and to fail by itself, and not to wait for
-/// the same compaction without end. What is told is why the compaction failed.
+/// A flush that finds no room waits for a compaction to make some. When that failed, nobody told
+/// those who waited for the flush. The flush has to be tried again and to fail by itself, instead
+/// of waiting for the same compaction without end. It reports why the compaction failed.
 #[test]
 fn a_flush_that_waits_for_a_compaction_hears_why_that_failed() {
     // Which of the two comes first is the seed's choice.
@@ -284,8 +284,8 @@ fn a_flush_that_waits_for_a_compaction_hears_why_that_failed() {
                 _ => Ok(()),
             }
         });
-        // The space for the first is the last there is; what compacts the two has its space on the
-        // slow tier.
+        // The first flush takes the last space there is. The compaction of the two tables has its
+        // space on the slow tier.
         points.clear("flush.start");
         db.put("key", "new").unwrap();
         db.flush().unwrap();
@@ -296,8 +296,8 @@ fn a_flush_that_waits_for_a_compaction_hears_why_that_failed() {
     }
 }
 
-/// The doomed compaction was begun by each try of the flush, and as long as it ran the slow tier
-/// was not tried.
+/// Each try of the flush began the doomed compaction, and as long as that ran the slow tier was not
+/// tried.
 #[test]
 fn a_flush_goes_to_the_slow_tier_where_the_compaction_that_should_make_room_fails() {
     for seed in 1..=8 {
@@ -342,8 +342,8 @@ impl Executor for Counting {
     }
 }
 
-/// A failure to begin a compaction is no job's end, so nobody was woken who had looked while
-/// another thread had just forgotten the last one.
+/// When a compaction cannot begin, no job ends. So nobody woke those who had looked just after
+/// another thread had forgotten the last failure.
 #[test]
 fn a_compaction_that_cannot_begin_is_told_to_those_who_wait_already() {
     let points = Points::default();
@@ -370,8 +370,8 @@ fn a_compaction_that_cannot_begin_is_told_to_those_who_wait_already() {
     assert!(woken > 0, "nobody is woken");
 }
 
-/// The first keyspace's compactions went before every other one's, however urgent those were: while
-/// it had any, another one's L0 filled until all writers were stopped.
+/// The first keyspace's compactions went before those of all others, however urgent these were.
+/// While it had any, another keyspace's L0 filled until all writers were stopped.
 #[test]
 fn the_most_urgent_compaction_of_all_keyspaces_comes_first() {
     let db = small_store(2, &Points::default(), Arc::new(Stepped::new(1)));
@@ -401,9 +401,9 @@ fn the_most_urgent_compaction_of_all_keyspaces_comes_first() {
     assert!(of_l0(db.tree()).is_empty() && of_l0(side.tree()).is_empty());
 }
 
-/// Its files waited for their removal, in the lane of the flushes: the next compaction found their
-/// room taken, and was refused (`NoSpace`), or had a table of the last fast level sent down to make
-/// some.
+/// The files of its input waited in the lane of the flushes to be removed. The next compaction
+/// found their room taken. It was refused (`NoSpace`), or had a table of the last fast level sent
+/// down to make some.
 #[test]
 fn a_compaction_that_has_ended_has_given_back_what_its_input_took() {
     let stepped = Arc::new(Stepped::new(1));
@@ -428,9 +428,9 @@ fn a_compaction_that_has_ended_has_given_back_what_its_input_took() {
     assert!(engine.fast().file_bytes() < 2 * held + (64 << 10));
 }
 
-/// No test held that such a plan does not start. It was picked, the lock let go, and another job of
-/// the same tables began and ended: an edit that takes them out once more is one that no opening
-/// accepts.
+/// No test checked that such a plan does not start. After it was picked the lock was let go, and
+/// another job of the same tables began and ended. No opening accepts an edit that takes the same
+/// tables out once more.
 #[test]
 fn a_plan_that_was_overtaken_by_a_job_of_its_tables_does_not_start() {
     let scene = Scene::new();
@@ -446,9 +446,10 @@ fn a_plan_that_was_overtaken_by_a_job_of_its_tables_does_not_start() {
     scene.check(&model(&KEYS, "new"), &KEYS, "opened again");
 }
 
-/// A job held the version that it was picked from until it ended, and with it every file that
-/// others replaced meanwhile: beside a crossing on a slow disk the next compactions found the room
-/// of what was compacted taken, and sent tables of the last fast level down to make some.
+/// Until it ended, a job held the version that it was picked from, and with it every file that
+/// others replaced meanwhile. While a crossing ran on a slow disk, the next compactions found the
+/// room of tables taken that were already compacted, and sent tables of the last fast level down to
+/// make some.
 #[test]
 fn a_running_job_does_not_hold_what_others_replace() {
     let scene = Scene::new();
@@ -479,8 +480,8 @@ fn on_last_fast(scene: &Scene) -> Vec<FileId> {
     on_fast.map(|table| table.meta.id).collect()
 }
 
-/// Has L0 compacted a minute later, when there is room for its tables and none for the output: less
-/// is wanting than readers hold in obsolete files. On which tier the output is.
+/// Has L0 compacted a minute later, when there is room for its tables and none for the output. Less
+/// room is missing than readers hold in obsolete files. Returns the tier of the output.
 fn compact_l0_without_room(scene: &Scene) -> u8 {
     let engine = scene.engine();
     engine.clock.sleep(Duration::from_secs(60));
@@ -501,10 +502,10 @@ fn compact_l0_without_room(scene: &Scene) -> u8 {
     output.meta.tier
 }
 
-/// A backup held all tables for minutes, and so the room of those that were replaced meanwhile. A
-/// compaction that found none had a table of the last fast level sent down to make some, which made
-/// none, as the backup held that one too: so it went on until the level was empty, and what was
-/// refused went to the slow tier then, as it could have at once.
+/// For minutes a backup held all tables, and so the room of those that were replaced meanwhile. A
+/// compaction that found no room had a table of the last fast level sent down. That made none, as
+/// the backup held this table too. So it went on until the level was empty. Then the output of the
+/// refused compaction went to the slow tier, as it could have at once.
 #[test]
 fn room_that_a_reader_holds_for_long_empties_no_level() {
     let scene = Scene::new();
@@ -522,9 +523,9 @@ fn room_that_a_reader_holds_for_long_empties_no_level() {
     drop(reader);
 }
 
-/// Readers that held enough in obsolete files were taken to hold every table. An iterator held none
-/// of what had been rewritten since: the level could have made room, and all that was compacted
-/// went to the slow tier for as long as the iterator was there.
+/// Readers that held enough in obsolete files were taken to hold every table. But an iterator held
+/// nothing that had been rewritten since it began, so the level could have made room. Instead all
+/// that was compacted went to the slow tier, for as long as the iterator was there.
 #[test]
 fn what_was_written_since_a_reader_began_gives_the_room_that_it_holds() {
     let scene = Scene::new();
@@ -541,9 +542,9 @@ fn what_was_written_since_a_reader_began_gives_the_room_that_it_holds() {
     drop(reader);
 }
 
-/// Readers that held enough in obsolete files were taken to hold the tables of all keyspaces: while
-/// an iterator was open over one that was rewritten, the others' tables did not go down, and all
-/// that was compacted went to the slow tier.
+/// Readers that held enough in obsolete files were taken to hold the tables of all keyspaces. While
+/// an iterator was open over a keyspace that was rewritten, the others' tables did not go down, and
+/// all that was compacted went to the slow tier.
 #[test]
 fn a_reader_of_one_keyspace_does_not_keep_the_others_from_making_room() {
     let scene = Scene::new();

@@ -4,7 +4,7 @@ use super::*;
 use crate::Keyspace;
 use crate::version::MAX_LEVELS;
 
-/// Three tables of L0 of about 90 KiB together in a new keyspace, one over another.
+/// A new keyspace with three overlapping tables in L0, of about 90 KiB together.
 fn idle_keyspace(scene: &Scene, name: &str) -> Keyspace {
     let keyspace = scene.db.create_keyspace(name).unwrap();
     for _ in 0..3 {
@@ -23,9 +23,9 @@ fn on_fast(keyspace: &Keyspace) -> u64 {
     keyspace.tree().bytes_down_to_f()
 }
 
-/// Each keyspace may keep a few tables of L0 for ever, and nothing that makes room touched those:
-/// of some forty that nobody wrote to any more the fast tier was full, and nothing was promoted
-/// again.
+/// Each keyspace may keep a few tables in L0 for ever, and nothing that makes room touched them.
+/// Some forty keyspaces that nobody wrote to any more filled the fast tier, and nothing was
+/// promoted again.
 #[test]
 fn idle_keyspaces_give_way_to_what_is_hot() {
     let scene = Scene::with_old(&KEYS);
@@ -76,8 +76,8 @@ fn idle_keyspaces_give_way_before_hot_tables_do() {
     assert_eq!(on_last_fast(&scene), hot);
 }
 
-/// All that was on the fast tier lay above the last fast level, each in a level within its target:
-/// nothing could go down, and a writer was told of a tier without room.
+/// Everything on the fast tier lay above the last fast level, in levels within their targets.
+/// Nothing could go down, and a writer was told that the tier had no room.
 #[test]
 fn all_levels_give_way_to_a_writer() {
     let scene = Scene::new();
@@ -90,8 +90,8 @@ fn all_levels_give_way_to_a_writer() {
     assert_eq!(idle.get([7]).unwrap().map(|value| value.len()), Some(500));
 }
 
-/// It goes to the slow tier with what it meets there, where nothing can move and the fast one has
-/// no room.
+/// When nothing can move and the fast tier has no room, the table goes to the slow tier with what
+/// it meets there.
 #[test]
 fn a_table_over_what_was_spilled_gives_way_without_room() {
     let scene = Scene::new();
@@ -110,9 +110,9 @@ fn a_table_over_what_was_spilled_gives_way_without_room() {
     assert_eq!(scene.get("k07").as_deref(), Some("newer"));
 }
 
-/// What a compaction brings down stays until it has ended. It was counted as what could go for it:
-/// so a compaction of all of a large L0 had all of the last fast level sent down, and then no room
-/// all the same.
+/// The tables that a compaction brings down stay until it has ended. They were counted among those
+/// that could go to make room for it. So a compaction of all of a large L0 had all of the last fast
+/// level sent down, and then still had no room.
 #[test]
 fn nothing_goes_down_for_a_compaction_that_can_never_have_room() {
     let scene = Scene::new();
@@ -137,8 +137,8 @@ fn nothing_goes_down_for_a_compaction_that_can_never_have_room() {
     assert!(scene.tree().version().levels[0].tables.is_empty());
 }
 
-/// All of a large L0 was to be compacted first; as that could never have room it went to the slow
-/// tier whole, where a part of it only wanted a table of the last fast level to go.
+/// All of a large L0 was to be compacted first. As that could never have room, all of it went to
+/// the slow tier, though for a part of it only a table of the last fast level had to go.
 #[test]
 fn a_large_l0_that_can_have_no_room_does_not_stand_for_its_part() {
     let scene = Scene::new();
@@ -160,8 +160,8 @@ fn a_large_l0_that_can_have_no_room_does_not_stand_for_its_part() {
     assert!(on_last_fast(&scene).len() < before.len());
 }
 
-/// What was written to the slow tier for want of room stayed there until its keys were written
-/// again: of levels down to f nothing is promoted, however often it is read.
+/// Tables that were written to the slow tier for lack of room stayed there until their keys were
+/// written again: records of levels down to f are not promoted, however often they are read.
 #[test]
 fn what_was_spilled_comes_up_once_there_is_room() {
     for level in [0, 1, F] {
@@ -176,8 +176,8 @@ fn what_was_spilled_comes_up_once_there_is_room() {
     }
 }
 
-/// It waited there for room to spare, which where much is hot there is none of, and no read of it
-/// promoted anything.
+/// A spilled table waited there for room to spare. Where much is hot there is none, and no read of
+/// the table promoted anything.
 #[test]
 fn what_was_spilled_is_promoted_where_there_is_no_room_to_spare() {
     for level in [1, F] {

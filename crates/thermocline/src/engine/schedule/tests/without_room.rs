@@ -9,8 +9,8 @@ use crate::version::MAX_LEVELS;
 /// A level of the slow tier that is not in use.
 const LOW: usize = SLOW - 1;
 
-/// Brings a table of ten records down to `level`, with a delete among them that hides nothing: a
-/// snapshot needed it on the way.
+/// Brings a table of ten records down to `level`. One of them is a delete that hides nothing, but
+/// that a snapshot needed on the way.
 fn with_a_delete_on(level: usize, scene: &Scene) -> FileId {
     let snapshot = scene.db.snapshot();
     scene.put_all(&KEYS, "new");
@@ -24,9 +24,9 @@ fn with_a_delete_on(level: usize, scene: &Scene) -> FileId {
     table.expect("it has moved").meta.id
 }
 
-/// A table whose deletes hide nothing any more is written anew on its way down. Where there was no
-/// room for that, tables of the last fast level were sent to the slow disk for it, or it went there
-/// itself, though it could move for nothing.
+/// A table whose deletes hide nothing any more is written anew on its way down. When there was no
+/// room for that, tables of the last fast level were sent to the slow disk to make some, or the
+/// table went there itself, though it could have moved at no cost.
 #[test]
 fn a_table_moves_as_it_is_where_there_is_no_room_to_drop_its_deletes() {
     let scene = Scene::new();
@@ -44,7 +44,7 @@ fn a_table_moves_as_it_is_where_there_is_no_room_to_drop_its_deletes() {
     assert_eq!(scene.tree().bytes_on(1), [0; MAX_LEVELS], "the slow tier");
 }
 
-/// Of L0 with deletes all went down together, where before its oldest table had moved.
+/// Where L0 had deletes, all of it went down together, while before its oldest table had moved.
 #[test]
 fn the_oldest_table_of_l0_moves_as_it_is_where_there_is_no_room_for_all() {
     let scene = Scene::new();
@@ -65,8 +65,8 @@ fn the_oldest_table_of_l0_moves_as_it_is_where_there_is_no_room_for_all() {
     assert_eq!(scene.tree().bytes_on(1), [0; MAX_LEVELS], "the slow tier");
 }
 
-/// A table of the last fast level was written to the slow disk, of which it never came up again,
-/// only for its delete to go: a reader held the room that it would have taken on the fast one.
+/// A reader held the room that a table of the last fast level needed to be written anew. So the
+/// table was written to the slow disk, only for its delete to go, and never came up again.
 #[test]
 fn compacting_a_range_leaves_what_has_no_room_to_be_written_anew() {
     let scene = Scene::new();
@@ -94,9 +94,9 @@ fn compacting_a_range_leaves_what_has_no_room_to_be_written_anew() {
     assert_eq!(scene.tree().bytes_on(1)[F], 0, "on the slow tier");
 }
 
-/// A store with a table of [`LOW`] that is to go down, a table on the last fast level that meets
-/// nothing, and less room on the slow tier than the compaction of the former wants, but enough for
-/// the latter.
+/// A store with a table of [`LOW`] that is to go down, and a table on the last fast level that
+/// meets nothing. The slow tier has less room than the compaction of the former wants, but enough
+/// for the latter.
 fn with_full_slow_tier() -> (Scene, Reservation) {
     let mut options = options();
     options.tiers[1].capacity = 64 << 20;
@@ -122,8 +122,8 @@ fn with_full_slow_tier() -> (Scene, Reservation) {
 }
 
 /// A compaction below f that lacked room on the slow tier had tables of the last fast level sent
-/// down, onto the tier that was full: one after the other, until not even those had room, or none
-/// was left.
+/// down, onto the very tier that was full. They went one after the other, until not even they had
+/// room, or none was left.
 #[test]
 fn a_compaction_without_room_on_the_slow_tier_sends_nothing_there() {
     let (scene, _taken) = with_full_slow_tier();
@@ -143,8 +143,8 @@ fn a_compaction_without_room_on_the_slow_tier_sends_nothing_there() {
     assert_eq!(on_last_fast(&scene), before);
 }
 
-/// Only the most urgent of those without room had any made. One that no crossing helps would have
-/// kept the others from it.
+/// Room was made only for the most urgent of the compactions that had none. One that no crossing
+/// helps would have kept the others from getting any.
 #[test]
 fn a_compaction_without_room_on_the_slow_tier_keeps_none_from_making_room_on_the_fast_one() {
     let (scene, _taken) = with_full_slow_tier();
