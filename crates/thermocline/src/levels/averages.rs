@@ -3,15 +3,15 @@
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::version::edit::Learned;
 
-/// Averages over the last jobs at and above level f: the sizes of levels and the ways of records
-/// follow from them. The manifest remembers them: begun anew at each opening, they would have the
-/// slow levels take one shape before it and another after.
+/// Averages over the last jobs at level f and above it. The sizes of levels and the ways of records
+/// follow from them. The manifest remembers them: if they began anew at each opening, the slow
+/// levels would take one shape before it and another after it.
 #[derive(Debug)]
 pub(crate) struct Averages {
     /// p: the part of its input from Lf that a crossing brings down, 0 to 1 (HotRAP, §3.6). The
     /// bits of an `f64`.
     cold: AtomicU64,
-    /// The part of what came down from the level above f that level f had no version of, and that
+    /// Of what came down from the level above f, the part that level f had no version of and that
     /// was not hot, 0 to 1. The bits of an `f64`.
     fresh: AtomicU64,
 }
@@ -36,8 +36,8 @@ impl Averages {
         }
     }
 
-    /// p, and at least a quarter: below, the first slow level would be too small to be worth its
-    /// own rewriting.
+    /// p, but at least a quarter: with less, the first slow level would be too small to be worth
+    /// its own rewriting.
     pub(crate) fn cold(&self) -> f64 {
         get(&self.cold).max(0.25)
     }
@@ -47,16 +47,16 @@ impl Averages {
         get(&self.fresh)
     }
 
-    /// Notes a crossing that kept `kept` of `input` bytes of Lf. The average moves with the
-    /// crossings, and so do the sizes that follow from it: with no crossings nothing is to be
-    /// gained.
+    /// Notes a crossing that kept `kept` of `input` bytes of Lf. The average changes with the
+    /// crossings, and so do the sizes that follow from it: without crossings there is nothing to
+    /// gain.
     pub(crate) fn note_crossing(&self, kept: u64, input: u64) {
         follow(&self.cold, kept, input, 32.0);
     }
 
     /// Notes a job that found `held` of `input` bytes from the level above f unable to pass level f
-    /// by. The jobs that pass it by and those that do not tell of the same: where one kind finds
-    /// little fresh, the other has its turn.
+    /// by. Both kinds of jobs, those that pass level f by and those that do not, measure the same
+    /// thing: when one kind finds little that is fresh, the other has its turn.
     pub(crate) fn note_fresh(&self, held: u64, input: u64) {
         follow(&self.fresh, held, input, 8.0);
     }
@@ -66,8 +66,7 @@ fn get(average: &AtomicU64) -> f64 {
     f64::from_bits(average.load(Ordering::Relaxed))
 }
 
-/// Moves `average` toward what is left of `input` without `held`, as a part of it, by one of
-/// `inertia` parts.
+/// Moves `average` by one part in `inertia` toward the part of `input` that is not `held`.
 fn follow(average: &AtomicU64, held: u64, input: u64, inertia: f64) {
     let measured = 1.0 - (held as f64 / input.max(1) as f64).min(1.0);
     let before = get(average);
@@ -91,7 +90,7 @@ mod tests {
         Shape::from_edits(found.edits).unwrap().learned[&0]
     }
 
-    /// Regression: p began with 1 at every opening. Until some crossings had told otherwise, the
+    /// Regression: p began with 1 at every opening. Until some crossings had shown otherwise, the
     /// slow levels were brought into a shape of which nothing was to stay.
     #[test]
     fn an_opening_goes_on_with_what_was_learned() {

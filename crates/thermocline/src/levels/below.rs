@@ -12,13 +12,13 @@ pub(crate) struct TableBelow {
     pub(crate) len: u64,
 }
 
-/// Level by level the tables that meet a job's keys, as of when it was picked. Ranges and lengths,
-/// not the tables: a version that is held for as long as a job runs holds every file that other
-/// jobs replace meanwhile (I8).
+/// The tables that meet a job's keys, level by level, as of when the job was picked. Only their
+/// ranges and lengths are kept: a version that is held for as long as a job runs holds every file
+/// that other jobs replace meanwhile (I8).
 ///
-/// Which keys lie below stays true until the job is installed: others move them between the levels
-/// below, and bring none down to there, as the job has locked its own where it writes, and whoever
-/// passes there locks what passes (I11).
+/// Until the job is installed it stays true which keys lie below. Other jobs may move keys between
+/// the levels below, but bring none of the job's keys down to there: the job has locked its keys
+/// where it writes, and whoever passes there locks what passes (I11).
 #[derive(Debug, Default)]
 pub(crate) struct Below {
     /// None for a level without tables.

@@ -1,4 +1,4 @@
-//! Past level f: what of the level above goes straight to the slow tier.
+//! Past level f: which records of the level above go straight to the slow tier.
 
 use crate::key::MAX_SEQ;
 use crate::metrics::Purpose;
@@ -6,15 +6,15 @@ use crate::sync::Arc;
 use crate::table::{Located, ReadTrace};
 use crate::version::TableHandle;
 
-/// The part of level f that a *bypass* passes by: a crossing whose input comes from the level above
-/// f.
+/// The part of level f that a *bypass* passes by. A bypass is a crossing whose input comes from the
+/// level above f.
 ///
-/// Nearly all of a well filled level f is hot. What comes into it by the ordinary way makes as much
-/// leave it again, and each time what is hot of it is written anew. Most of what is new is cold,
-/// and has no older version there: that may go below f at once. What level f may have a version of
-/// stays where it is, or an older version would lie above a newer one (I1). The job's locks keep
-/// others from writing to level f within its keys, so that what is true when it begins is true when
-/// it is installed (I11).
+/// Nearly all of a well filled level f is hot. What comes into it in the ordinary way makes as much
+/// leave it again, and each time the hot part of that is written anew. Most new records are cold
+/// and have no older version there: these may go below f at once. Records of which level f may have
+/// a version stay where they are, or an older version would lie above a newer one (I1). The job's
+/// locks keep others from writing to level f within its keys, so what is true when it begins is
+/// still true when it is installed (I11).
 #[derive(Debug, Clone)]
 pub(crate) struct Bypass {
     /// Level f's tables that meet the hull, in key order.
@@ -42,15 +42,15 @@ impl Bypass {
 /// What speaks for passing level f by, and against it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BypassWorth {
-    /// The part of what the level above f holds that could pass of late, 0 to 1.
+    /// Of what the level above f holds, the part that could pass of late, 0 to 1.
     pub(crate) fresh: f64,
     /// p: the part of level f's tables that crossings bring down.
     pub(crate) cold: f64,
 }
 
 /// Bytes that a job of `input` bytes meets on level f and on the first slow level, and what these
-/// hold in all. Of level f that is what it is to hold: a backlog above takes room from it, and were
-/// what is left of it the measure, all that is new would go past it, and it would stay as small.
+/// hold in all. For level f that is what it is to hold. A backlog above takes room from level f:
+/// measured by what is left of it, all that is new would go past it, and it would stay that small.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Met {
     pub(crate) input: u64,
@@ -63,11 +63,11 @@ pub(crate) struct Met {
 }
 
 impl BypassWorth {
-    /// Whether a bypass writes less than what it saves. By the ordinary way each byte comes into
-    /// level f with what it meets there, has a byte leave it with what is hot beside that, and that
-    /// with what it meets below. A bypass saves that for the fresh part of its input, and writes
-    /// all of it with what it meets below. While level f has room it is to be filled, whatever that
-    /// costs.
+    /// Whether a bypass writes less than it saves. In the ordinary way, each byte is written into
+    /// level f with what it meets there. It makes another byte leave level f, which is written with
+    /// what is hot beside it, and with what it meets below. A bypass saves that for the fresh part
+    /// of its input, and writes all of its input with what that meets below. While level f has room
+    /// it is to be filled, whatever that costs.
     pub(crate) fn pays(&self, met: Met) -> bool {
         let per = |bytes: u64, of: u64| bytes as f64 / of.max(1) as f64;
         let ordinary =

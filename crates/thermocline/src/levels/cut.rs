@@ -3,8 +3,8 @@
 use super::below::{Below, TableBelow};
 use crate::sync::Arc;
 
-/// Places the ends of output tables at those of the tables one level further down: a table that
-/// ends where theirs do meets fewer of them, and less is rewritten when it moves on.
+/// Ends output tables where the tables one level further down end. A table that ends where they do
+/// meets fewer of them, so less is rewritten when it moves on.
 #[derive(Debug)]
 pub(crate) struct Cutter {
     /// The tables of the next level in use below the output, as far as they meet the job's keys;
@@ -13,14 +13,16 @@ pub(crate) struct Cutter {
     /// The first of them that does not end before the last key looked at.
     at: usize,
     size: u64,
-    /// Bytes of tables below that end within the present table, and how many it may meet so.
+    /// Bytes of tables below that end within the present table, and how many such bytes it may
+    /// meet.
     met: u64,
     most_met: u64,
 }
 
 impl Cutter {
-    /// For output of level `level` in tables of about `size` bytes, each of which meets about
-    /// `most_met` bytes of tables below at most: what a later compaction of it has to rewrite.
+    /// For output of level `level` in tables of about `size` bytes. Each of them meets about
+    /// `most_met` bytes of tables below at most: a later compaction of the table has to rewrite
+    /// those.
     pub(crate) fn new(below: &Below, level: usize, size: u64, most_met: u64) -> Self {
         Self {
             below: below.next(level),
@@ -77,7 +79,7 @@ mod tests {
     use crate::version::Version;
     use crate::{Db, Options};
 
-    /// The tables a to m and r to z of L2, both of the length given back.
+    /// The tables a to m and r to z of L2, and the length that each of them has.
     fn below() -> (Below, u64) {
         let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(Memory::new()));
         let db = builder.open().unwrap();

@@ -20,7 +20,7 @@ use crate::version::edit::VersionEdit;
 pub(crate) struct FlushJob {
     engine: Arc<Engine>,
     tree: Arc<Tree>,
-    /// Set once the flag is another job's.
+    /// Set once this job has given up the flag: from then on it is another job's.
     has_ended: bool,
 }
 
@@ -56,7 +56,8 @@ impl Job for FlushJob {
             let given_up = self.engine.fast().copies_given_up();
             let flushed = self.engine.flush_memtable(&self.tree, &memtable);
             if flushed.is_err() && !self.is_oldest(&memtable) {
-                // What failed came behind the table: L0 has it, and may have work for compactions.
+                // What failed came after the table: L0 has the table, and may have work for
+                // compactions.
                 self.engine.after_change();
             }
             match flushed {
@@ -66,17 +67,19 @@ impl Job for FlushJob {
                     self.engine.placement.room_was_made(&self.engine);
                     return Step::Again;
                 }
-                // Copies had the device's room, and are gone.
+                // Copies took the device's room, and are gone now.
                 Err(error)
                     if error.is_no_space() && self.engine.fast().copies_given_up() != given_up =>
                 {
                     return Step::Again;
                 }
                 // Not a failure: a compaction is making room, and queues this flush again when it
-                // ends. Where one has failed they may try for ever.
+                // ends. If a compaction has failed, this does not count: the two might try for
+                // ever.
                 Err(error) if error.is_no_space() && self.engine.may_make_room(seen) => {
                     self.end();
-                    // One that ended between the look and the flag has found the flag set.
+                    // A compaction that ended between the look and the release of the flag found it
+                    // set.
                     if !self.engine.is_compacting() {
                         self.engine.schedule_flush(&self.tree);
                     }
@@ -84,7 +87,7 @@ impl Job for FlushJob {
                     return Step::Done;
                 }
                 Err(error) => {
-                    // What keeps a compaction from making room says more than that there is none.
+                    // Why a compaction cannot make room says more than that there is none.
                     let failed = self.engine.background.failure(Work::Compaction);
                     let cause =
                         failed.filter(|_| error.is_no_space() && self.engine.makes_room(seen));
@@ -94,7 +97,7 @@ impl Job for FlushJob {
             }
         }
         self.end();
-        // A memtable that froze between the look and the flag has found the flag set.
+        // A memtable that froze between the look and the release of the flag found it set.
         if self.engine.background.failure(Work::Flush).is_none() {
             self.engine.schedule_flush(&self.tree);
         }
@@ -150,7 +153,7 @@ impl Engine {
         }
         self.stats.count_flush();
         point!(self.points, "flush.installed")?;
-        // First, as it needs no space and gives some.
+        // Trimmed first, as this needs no space and gives some.
         self.trim_log()?;
         point!(self.points, "flush.trimmed")?;
         self.roll_manifest()
@@ -179,8 +182,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Space for an L0 table: on the fast tier, else, when nothing runs that could make room
-    /// there, or what runs has failed before, on the last one (I8).
+    /// Reserves space for an L0 table on the fast tier. If there is none, and nothing runs that
+    /// could make room there, or what runs has failed before, reserves it on the last tier (I8).
     fn reserve_for_flush(&self, bytes: u64) -> Result<(Arc<Tier>, Reservation)> {
         let first = &self.tiers[usize::from(self.level_tiers()[0])];
         if first.index > 0 {
@@ -191,7 +194,7 @@ impl Engine {
             Err(error) => error,
         };
         self.schedule();
-        // One that was begun again because it had failed makes none.
+        // A compaction that was begun again after it had failed makes no room.
         let has_failed = self.background.failure(Work::Compaction).is_some();
         match self.tiers.last() {
             Some(last) if self.tiers.len() > 1 && (has_failed || !self.is_compacting()) => {
@@ -204,7 +207,7 @@ impl Engine {
         }
     }
 
-    /// A table of what somebody may still see of `memtable`; none where that is nothing.
+    /// Writes a table of what somebody may still see of `memtable`; none if that is nothing.
     fn write_l0_table(
         &self,
         tree: &Tree,
@@ -237,8 +240,8 @@ impl Engine {
         Ok((flushed.table, pass.into_space()))
     }
 
-    /// Removes tables that were written but are not going to be installed. When the edit's sync
-    /// failed the device may or may not name them, so they stay (I4, I9).
+    /// Removes tables that were written but are not going to be installed. If the edit's sync
+    /// failed, the manifest on the device may or may not name them, so they stay (I4, I9).
     pub(crate) fn discard_outputs(&self, outputs: &[TableMeta], why: &Error) {
         if matches!(why, Error::Poisoned { .. }) {
             return;
@@ -268,7 +271,8 @@ impl Engine {
         Ok(())
     }
 
-    /// What follows a change of a tree: writers' speed, further work, and those who wait.
+    /// Does what follows a change of a tree: adapts writers' speed, starts further work, and wakes
+    /// those who wait.
     pub(crate) fn after_change(&self) {
         self.update_pressure();
         self.placement.after_change(self);
@@ -276,7 +280,7 @@ impl Engine {
         self.executor.notify();
     }
 
-    /// Removes obsolete files that nobody holds any more; whether there were any.
+    /// Removes obsolete files that nobody holds any more. Returns whether there were any.
     pub(crate) fn sweep(&self) -> bool {
         let has_removed = self.graveyard.sweep() > 0;
         if has_removed {
@@ -287,10 +291,10 @@ impl Engine {
 }
 
 impl AfterRemoval for Engine {
-    /// What follows the removal of files when no job's end does: writers may be slowed, and
-    /// compactions have been refused, for the room that they took. Room that settles slowly
+    /// What follows the removal of files when no job's end does. Because of the room that the files
+    /// took, writers may be slowed, and compactions have been refused. Room that settles slowly
     /// ([`PlacementPolicy::after_change`](crate::placement::PlacementPolicy::after_change)) is
-    /// measured at changes of a tree alone.
+    /// measured only at changes of a tree.
     fn after_removal(&self) {
         if self.check_open().is_ok() {
             self.update_pressure();
@@ -309,10 +313,10 @@ mod tests {
     use crate::storage::{Fault, Faulty, Memory, Operation};
     use crate::wal::FoundLog;
 
-    /// A flush that had ended took the next one's flag away when it was dropped, and while that one
-    /// waited or ran a third could be queued. The store's own threads flush one after the other. An
-    /// executor that has two for flushes would have written one memtable twice, and installed what
-    /// was frozen later first (I2).
+    /// A flush that had ended took the flag of the next one away when it was dropped. While the
+    /// next one waited or ran, a third could then be queued. The store's own threads flush one
+    /// after the other. An executor that has two threads for flushes would have written one
+    /// memtable twice, and installed first what was frozen later (I2).
     #[test]
     fn a_flush_that_has_ended_leaves_the_flag_to_the_next() {
         let stepped = Arc::new(Stepped::new(1));
@@ -323,7 +327,7 @@ mod tests {
             .unwrap();
         let (engine, tree) = (db.engine(), db.tree());
         let is_flushing = || tree.state.lock().flushing;
-        // As one that is queued.
+        // As if a flush were queued.
         tree.state.lock().flushing = true;
         let mut first = FlushJob::new(Arc::clone(engine), Arc::clone(tree));
         assert_eq!(first.step(), Step::Done);
@@ -338,8 +342,8 @@ mod tests {
         assert!(!is_flushing() && engine.keyspaces.tally.frozen() == 0);
     }
 
-    /// A manifest that had grown long could not be replaced for want of space, and the log that
-    /// would have given some stayed: flush after flush.
+    /// A manifest that had grown long could not be replaced for lack of space. So flush after flush
+    /// the log stayed, which would have given some.
     #[test]
     fn a_flush_trims_the_log_before_it_wants_space_for_a_manifest() {
         let disk = Faulty::new(1);
@@ -357,7 +361,7 @@ mod tests {
         let is_new =
             |operation, name: &str| operation == Operation::Create && name.starts_with("MANIFEST");
         disk.fail_where(is_new, Fault::NoSpace);
-        // The table is in force; what failed after that is tried again behind the next one.
+        // The table is in force. What failed after it is tried again after the next one.
         db.flush().unwrap();
         assert!(disk.triggered() > 0);
         let files = disk.list_raw("/fast".as_ref()).into_iter();
@@ -368,9 +372,8 @@ mod tests {
         db.flush().unwrap();
     }
 
-    /// A flush whose table was in force, and that failed behind it, told nobody of the table: where
-    /// the log could not be trimmed L0 grew until writers were stopped, and no compaction had
-    /// begun.
+    /// When a flush failed after its table was in force, nobody was told of the table. Where the
+    /// log could not be trimmed, L0 grew until writers were stopped, and no compaction had begun.
     #[test]
     fn a_flush_that_fails_behind_its_table_has_l0_compacted() {
         let disk = Faulty::new(1);
@@ -392,9 +395,9 @@ mod tests {
         assert!(tables < 4, "{tables} tables in L0");
     }
 
-    /// Keys as long as a block stand in the data and in both levels of the index: a table of them
-    /// was three times as long as what was set aside for it, and a full fast tier held more than
-    /// its capacity (I8).
+    /// Keys as long as a block are in the data and in both levels of the index. A table of them was
+    /// three times as long as the room reserved for it, and a full fast tier held more than its
+    /// capacity (I8).
     #[test]
     fn what_is_set_aside_for_a_flush_is_enough_for_long_keys() {
         let mut options = Options::one_tier("/fast");

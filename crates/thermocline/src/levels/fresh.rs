@@ -2,12 +2,12 @@
 
 use crate::placement::{Source, UP};
 
-/// Counts, in a merge of tables of the level above f, what could not pass level f by: an ordinary
-/// job finds that out record by record, and a bypass by what it had to leave. In bytes of keys and
-/// values.
+/// Counts what could not pass level f by, in a merge of tables of the level above f, in bytes of
+/// keys and values. An ordinary job finds that out record by record, and a bypass by what it had to
+/// leave.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    /// Of records from above of the present key, unless they count already.
+    /// Bytes of the present key's records from above, unless they count already.
     of_key: u64,
     bytes: u64,
 }
@@ -18,8 +18,8 @@ impl Held {
         self.bytes
     }
 
-    /// A record of an ordinary job: what comes from above is held if it is hot, for a bypass would
-    /// leave it there, or if level f has a version of its key.
+    /// Meets a record of an ordinary job. A record from above is held if it is hot, as a bypass
+    /// would leave it there, or if level f has a version of its key.
     pub(super) fn meet(
         &mut self,
         is_new_key: bool,

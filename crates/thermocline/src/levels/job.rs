@@ -25,8 +25,8 @@ use crate::tier::Reservation;
 use crate::version::LevelIter;
 use crate::version::edit::VersionEdit;
 
-/// Tables of the next level that a table of a fast level meets about at most. Room for what a job
-/// writes is set aside on the fast tier while one is near, and kept from hot records for as long.
+/// About how many tables of the next level a table of a fast level meets at most. While a job is
+/// near, room for what it writes is reserved on the fast tier, and hot records cannot have it.
 pub(crate) const MOST_MET: u64 = 2;
 
 /// A running compaction. A step merges about one output table.
@@ -35,7 +35,7 @@ pub(crate) struct CompactionJob {
     tree: Arc<Tree>,
     plan: Plan,
     number: u64,
-    /// For each output of the plan; the pass has it while it is under way.
+    /// The reservation for each output of the plan. While the pass is under way, the pass has them.
     space: Vec<Reservation>,
     /// How long the tables of each output get, in bytes.
     table_sizes: Vec<u64>,
@@ -53,7 +53,7 @@ struct Notes {
     to: usize,
     below: Below,
     bypass: Option<Bypass>,
-    /// Where it tells of what might have passed level f by.
+    /// What could not pass level f by, if the job tells anything about that.
     held: Option<Held>,
     /// Tables written so far; emptied when an edit begins to name them.
     written: Vec<TableMeta>,
@@ -94,7 +94,8 @@ impl CompactionJob {
         number: u64,
         space: Vec<Reservation>,
     ) -> Self {
-        // Let go before the work starts: it holds the files that other jobs replace meanwhile.
+        // The version is let go before the work starts: it holds the files that other jobs replace
+        // meanwhile.
         let version = std::mem::take(&mut plan.version);
         let below = plan.range().map(|range| Below::new(&version, &range));
         let comes = plan.upper.bytes();
@@ -138,8 +139,8 @@ impl CompactionJob {
     fn advance(&mut self) -> Result<bool> {
         self.engine.check_writable()?;
         if self.plan.is_move {
-            // The records are on their way down as they are: what lies beside the levels of their
-            // keys may be older.
+            // The records go down as they are: what lies beside the levels of their keys may be
+            // older.
             self.claim();
             self.install_move()?;
             return Ok(true);
@@ -190,7 +191,8 @@ impl CompactionJob {
         Pass::new(children, uppers, filter, router, sinks)
     }
 
-    /// What a crossing does before it reads (I6); records that join the merge come back.
+    /// Does what a crossing has to do before it reads (I6). Returns the records that join the
+    /// merge.
     fn claim(&self) -> Option<Joining> {
         let (engine, plan) = (&self.engine, &self.plan);
         let claim = || {
@@ -226,11 +228,11 @@ impl CompactionJob {
 
     fn cutter(&self, output: Output, size: u64) -> Cutter {
         if self.plan.cause == Cause::SmallTables {
-            // They make one table, or there would be no fewer.
+            // They become one table: otherwise there would be no fewer of them.
             return Cutter::never();
         }
         let is_above_lf = output.level < self.tree.last_fast_level;
-        // On the fast tier the room for the output of a job is what is scarce.
+        // On the fast tier, the room for the output of a job is scarce.
         let most_met = if is_above_lf && self.engine.tiers.len() > 1 {
             MOST_MET * size
         } else {
@@ -251,7 +253,7 @@ impl CompactionJob {
     fn install_outputs(&mut self) -> Result<()> {
         self.install()?;
         let (retained, brought) = self.moved;
-        // Before compression, as what was retained is counted.
+        // Counted before compression, as what was retained is.
         let input = self.plan.upper.raw_bytes();
         let f = usize::from(self.tree.last_fast_level);
         let mut moved = Moved {
@@ -298,8 +300,8 @@ impl CompactionJob {
         point!(engine.points, "compaction.before_edit")?;
         let mut manifest = engine.files.manifest.lock();
         engine.check_not_dropped(&self.tree)?;
-        // Not this job's to remove from here on: whatever comes next, a panic too, the manifest may
-        // name them (I4).
+        // From here on these tables are not the job's to remove: whatever comes next, even a panic,
+        // the manifest may name them (I4).
         let written = std::mem::take(&mut self.notes.written);
         manifest.append(&edit).inspect_err(|error| {
             if !matches!(error, Error::Poisoned { .. }) {
@@ -343,7 +345,7 @@ impl CompactionJob {
         Ok(())
     }
 
-    /// What the outcome means for the store; the job ends in any case.
+    /// Tells the store what the outcome means for it. The job ends in any case.
     fn report(&self, outcome: Result<bool>) {
         match outcome {
             Ok(_) => {
@@ -363,7 +365,7 @@ impl CompactionJob {
     }
 }
 
-/// What is counted of a job of `plan`, in a store of so many `tiers`, before it has done anything.
+/// What is counted for a job of `plan` before it has done anything, in a store of `tiers` tiers.
 fn metrics_of(plan: &Plan, tiers: usize) -> CompactionMetrics {
     let mut read_bytes = vec![0; tiers];
     for table in plan.inputs().filter(|_| !plan.is_move) {
@@ -401,13 +403,13 @@ impl Job for CompactionJob {
         self.end();
         self.engine.update_pressure();
         self.engine.placement.after_change(&self.engine);
-        // After a failure the next change or a stopped writer tries again: no spinning. One that
-        // has come since, and forgotten the failure, has found the job's inputs taken.
+        // After a failure the next change or a stopped writer tries again: no spinning. A writer
+        // that has come meanwhile, and has forgotten the failure, found the job's inputs taken.
         if !failed || self.engine.background.failure(Work::Compaction).is_none() {
             self.engine.schedule();
             self.engine.placement.room_was_made(&self.engine);
         } else {
-            // Who has waited for this job to make room has to find out that it made none.
+            // Whoever waited for this job to make room has to find out that it made none.
             if self.engine.background.failure(Work::Flush).is_none() {
                 self.engine.schedule_flushes();
             }

@@ -18,7 +18,7 @@ pub(crate) trait Watch {
     /// Whether nothing older of `key` lies below: a delete that hides nothing goes.
     fn is_bottom(&self, key: &[u8]) -> bool;
 
-    /// A record of `size` bytes was met, the first of its key perhaps.
+    /// A record of `size` bytes was met; `is_first` tells whether it is the first of its key.
     fn meet(&mut self, key: &[u8], is_first: bool, source: Source, size: u64) {
         let _ = (key, is_first, source, size);
     }
@@ -38,7 +38,7 @@ pub(crate) trait Watch {
 /// A pass while it is under way.
 pub(crate) struct Pass {
     input: MergingIter,
-    /// How many of its children, the first ones, are from above.
+    /// How many of its children are from above. These are the first ones.
     uppers: usize,
     filter: VersionFilter,
     router: Box<dyn Router>,
@@ -72,7 +72,7 @@ impl Pass {
         })
     }
 
-    /// Goes on until a table is full; `false` when the input is used up, and all tables are
+    /// Goes on until a table is full. Returns `false` when the input is used up and all tables are
     /// written.
     ///
     /// # Errors
@@ -134,8 +134,8 @@ impl Pass {
         self.router.moved()
     }
 
-    /// What is set aside for its outputs, to be held until they are installed: until then it is
-    /// counted as in flight. The inputs are let go of.
+    /// The reservations for its outputs. They are to be held until the outputs are installed: until
+    /// then they count as in flight. The inputs are let go.
     pub(crate) fn into_space(self) -> Vec<Reservation> {
         self.sinks.into_iter().map(Sink::into_space).collect()
     }
@@ -146,7 +146,8 @@ impl Pass {
     }
 }
 
-/// The sink whose table should end before `key`, if there is one. Each is asked: they count keys.
+/// The sink whose table should end before `key`, if there is one. Each sink is asked, as each
+/// counts the keys.
 fn take_full<'a>(sinks: &'a mut [Sink], key: &[u8]) -> Option<&'a mut Sink> {
     let mut full = None;
     for sink in sinks {

@@ -22,7 +22,7 @@ use crate::read::Passed;
 use crate::sync::Arc;
 use crate::version::{MAX_LEVELS, TableHandle, Version};
 
-/// How urgent it is to merge small tables, where a level at its target has 1.
+/// How urgent it is to merge small tables. For comparison, a level at its target has 1.
 const TIDYING: f64 = 0.25;
 
 /// Chooses compactions for one keyspace at one moment.
@@ -36,14 +36,14 @@ pub(crate) struct Picker<'a> {
     /// L0 tables of this epoch and above are left alone: older records are about to come in
     /// below them (I2).
     pub(crate) l0_limit: u64,
-    /// The sequence number of the oldest snapshot or iterator: deletes above it are needed. The
-    /// highest number without any.
+    /// The sequence number of the oldest snapshot or iterator: deletes above it are needed. If
+    /// there is none, the highest number.
     pub(crate) oldest_reader: SeqNo,
     /// Which part of a table is hot, when records live by hotness.
     pub(crate) hotness: Option<&'a dyn Hotness>,
     /// What passing level f by is worth, when it may be done.
     pub(crate) bypass: Option<BypassWorth>,
-    /// What all levels above f are to take of the fast tier in the long run, in bytes.
+    /// How much of the fast tier all levels above f are to take in the long run, in bytes.
     pub(crate) part_above_f: u64,
     /// How long full tables are.
     pub(crate) table_sizes: TableSizes,
@@ -65,8 +65,8 @@ impl Picker<'_> {
     }
 
     /// Compactions that bring records to where they belong, the most urgent first, one for each
-    /// level. Of L0 there is also a smaller one, for when the large one has no room; of the level
-    /// above f there is first one that passes level f by, where that pays.
+    /// level. For L0 there is also a smaller one, for when the large one has no room. For the level
+    /// above f there is first one that passes level f by, if that pays.
     pub(crate) fn due(&self) -> impl Iterator<Item = (f64, Plan)> {
         let mut scores: Vec<(f64, usize)> = (0..MAX_LEVELS - 1)
             .map(|level| (self.score(level), level))
@@ -115,8 +115,8 @@ impl Picker<'_> {
         &tables[newer..]
     }
 
-    /// A contiguous oldest run of L0 (I2) of at most `most` tables, or its oldest table alone where
-    /// that one meets nothing and can simply move.
+    /// A contiguous oldest run of L0 (I2) of at most `most` tables, or only its oldest table if
+    /// that meets nothing and can simply move.
     fn pick_l0(&self, most: usize) -> Option<Plan> {
         let tables = self.l0();
         // While an L0 job runs, its inputs are the oldest run; the rest must wait for it.
@@ -142,11 +142,11 @@ impl Picker<'_> {
         Some(plan)
     }
 
-    /// As [`Picker::pick_level`], of its tables that `may` go, with what it brings for its cost: 0
-    /// to 1.
+    /// As [`Picker::pick_level`], among the tables that `may` go. Also returns what the move brings
+    /// for its cost, 0 to 1.
     fn pick_of(&self, level: usize, may: impl Fn(&TableHandle) -> bool) -> Option<(f64, Plan)> {
         let is_crossing = level == self.targets.last_fast();
-        // Among thousands of tables: only what is chosen is planned.
+        // There may be thousands of tables: only those that are chosen are planned.
         let mut candidates: Vec<(f64, &Arc<TableHandle>)> = self.version.levels[level]
             .tables
             .iter()
@@ -170,22 +170,24 @@ impl Picker<'_> {
         })
     }
 
-    /// Levels from `to` on that what comes to `to` goes through: that one, or, where it is out of
-    /// use, also those down to the first that is in use. By what a level out of use holds itself,
-    /// coming to it would cost next to nothing, and whatever meets its tables would go there first.
+    /// The levels that records which come to `to` go through: `to`, and if that is out of use, also
+    /// those below it down to the first that is in use. Measured by what a level out of use holds
+    /// itself, coming to it would cost next to nothing, and whatever meets its tables would go
+    /// there first.
     fn way(&self, to: usize) -> RangeInclusive<usize> {
         to..=self.targets.in_use(to)
     }
 
-    /// Bytes of tables that what comes to `to` within `range` meets until it is on a level in use.
+    /// Bytes of the tables that records within `range` meet from `to` on until they are on a level
+    /// in use.
     fn met_on_way(&self, to: usize, range: &KeyRange) -> u64 {
         let levels = &self.version.levels[self.way(to)];
         let met = levels.iter().flat_map(|level| level.overlapping(range));
         met.map(|table| table.meta.len).sum()
     }
 
-    /// The next compaction that brings a table of `from` that is `meant` down a level: all of L0,
-    /// or the first in key order.
+    /// The next compaction that brings a table of `from` that is `meant` a level down: of L0 all of
+    /// it, of other levels the first such table in key order.
     pub(crate) fn pick_range(&self, from: usize, meant: &Meant) -> Manual {
         let here = &self.version.levels[from].tables;
         let mut tables = here.iter().filter(|table| meant.holds(from, table));
@@ -195,8 +197,8 @@ impl Picker<'_> {
         }))
     }
 
-    /// The next rewrite of a table of `level` that is `meant`, where it lies: of one whose deletes,
-    /// or older versions, go by that.
+    /// The next rewrite in place of a table of `level` that is `meant`, and whose deletes or older
+    /// versions go by that.
     pub(crate) fn pick_rewrite(&self, level: usize, meant: &Meant) -> Manual {
         let here = &self.version.levels[level].tables;
         let is_due = |table: &TableHandle| {
@@ -207,7 +209,7 @@ impl Picker<'_> {
         self.manual(table.map(|table| Some(self.rewrite(level, table))))
     }
 
-    /// What came of looking for a table that is meant, and planning its way.
+    /// The outcome of looking for a table that is meant, and of planning its way.
     fn manual(&self, found: Option<Option<Plan>>) -> Manual {
         let Some(plan) = found else {
             return Manual::Done;
@@ -243,9 +245,9 @@ impl Picker<'_> {
         self.table_sizes.of(level, self.version.levels[level].bytes)
     }
 
-    /// Whether `table`, written anew at `level`, would be rid of its deletes, but for those that
-    /// snapshots need: below it nothing lies that they hide. Where all of it is newer than the
-    /// oldest of those, they need them all.
+    /// Whether `table`, written anew at `level`, would be rid of its deletes, except for those that
+    /// snapshots need. It would if nothing lies below that the deletes hide. If all of the table is
+    /// newer than the oldest snapshot, snapshots need all of its deletes.
     fn drops(&self, table: &TableHandle, level: usize) -> bool {
         let mut below = self.version.levels.iter().skip(level + 1);
         let range = &table.meta.range;
@@ -288,7 +290,7 @@ impl Picker<'_> {
         })
     }
 
-    /// Tables of `level`, on the tier where they belong.
+    /// Output in tables of `level`, on the tier where they belong.
     fn output(&self, level: usize) -> Output {
         let is_fast = level <= self.targets.last_fast();
         Output {
@@ -298,18 +300,18 @@ impl Picker<'_> {
     }
 }
 
-/// What a compaction by hand is to bring down of a level.
+/// What a compaction by hand is to bring down from a level.
 #[derive(Debug)]
 pub(crate) struct Meant {
     pub(crate) range: KeyRange,
-    /// Tables of L0 from this number on are not meant: what is written, or promoted, meanwhile may
-    /// come for ever.
+    /// Tables of L0 from this number on are not meant: tables may be written or promoted meanwhile
+    /// without end.
     pub(crate) before: FileId,
 }
 
 impl Meant {
-    /// Leaves out the keys up to `last`: what comes to lie there from now on has moved meanwhile,
-    /// and more may.
+    /// Leaves out the keys up to `last`. What comes to lie there from now on has moved there
+    /// meanwhile, and more may come.
     pub(crate) fn pass(&mut self, last: &[u8]) {
         let mut first = BytesMut::with_capacity(last.len() + 1);
         first.extend_from_slice(last);
@@ -374,7 +376,7 @@ mod tests {
     /// oldest.
     pub(super) type Drawn = (usize, &'static str, u64, u8);
 
-    /// What `choose` finds among `tables` with level f having room for `room` bytes now.
+    /// What `choose` finds among `tables` when level f has room for `room` bytes now.
     pub(super) fn with_picker<T>(
         tables: Vec<Drawn>,
         room: u64,
@@ -429,7 +431,7 @@ mod tests {
         })
     }
 
-    /// Tables of a level out of use drew all that came down, as long as there were any.
+    /// As long as there were any tables on a level out of use, they drew all that came down.
     #[test]
     fn a_level_out_of_use_gets_what_meets_its_tables_and_nothing_else() {
         let to = |unused: &'static str| {
@@ -452,8 +454,8 @@ mod tests {
         assert_eq!(to("beside"), [SLOW; 2]);
     }
 
-    /// By what a level out of use holds, what meets its tables seems to go down for nothing, and
-    /// went there before all else.
+    /// Measured by what a level out of use holds, a table that meets its tables seems to go down
+    /// for nothing. Such tables went there before all others.
     #[test]
     fn what_comes_to_a_level_out_of_use_costs_what_it_meets_in_the_end() {
         let tables = [
@@ -470,9 +472,9 @@ mod tests {
         assert_eq!(first, "cheap");
     }
 
-    /// A table that met nothing moved down as it was, whatever it held. Of keys that rise, and were
-    /// written and deleted within one memtable each, the deletes came to the last level so, and
-    /// stayed there for good.
+    /// A table that met nothing moved down as it was, whatever it held. Where keys rose, and each
+    /// was written and deleted within one memtable, the deletes came to the last level that way,
+    /// and stayed there for good.
     #[test]
     fn deletes_that_hide_nothing_are_not_moved_to_the_last_level() {
         let mut options = Options::one_tier("/fast");

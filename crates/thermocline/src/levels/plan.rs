@@ -15,7 +15,7 @@ pub(crate) type Locks = Vec<(usize, KeyRange)>;
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) from: usize,
-    /// The level below, or `from` itself of a table that is written anew where it lies.
+    /// The level below, or `from` itself if tables are written anew where they lie.
     pub(crate) to: usize,
     /// What comes from `from`.
     pub(crate) upper: Upper,
@@ -23,11 +23,11 @@ pub(crate) struct Plan {
     pub(crate) lower: Vec<Arc<TableHandle>>,
     /// Where records may go, the level `to` first; the job's router chooses among these.
     pub(crate) outputs: Vec<Output>,
-    /// Whether it goes to a level below f from f, or from the level above.
+    /// Whether it goes from f, or from the level above f, to a level below f.
     pub(crate) is_crossing: bool,
-    /// What of level f it passes by, if it comes from the level above.
+    /// The part of level f that it passes by, if it comes from the level above and does so.
     pub(crate) bypass: Option<Bypass>,
-    /// The version it was picked from, until the job begins: it has to be the present one still.
+    /// The version it was picked from, until the job begins: this has to be the present one still.
     pub(crate) version: Arc<Version>,
     /// Give the table its new level without rewriting it.
     pub(crate) is_move: bool,
@@ -75,15 +75,15 @@ impl Plan {
         union(self.inputs())
     }
 
-    /// The range of user keys of its inputs of level `from`: of that level it may write to no more
+    /// The range of user keys of its inputs of level `from`. On that level it may write to no more
     /// than this (I11).
     pub(crate) fn hull(&self) -> Option<KeyRange> {
         self.upper.hull()
     }
 
-    /// What of it needs no room: the way down of its last table, of L0 the oldest (I2), by an edit
-    /// alone. None where that meets another input or changes its tier, of what passes level f by,
-    /// and of what is written anew where it lies.
+    /// The part of the plan that needs no room: its last table, of L0 the oldest (I2), goes down by
+    /// an edit alone. None if that table meets another input or changes its tier. None either for a
+    /// plan that passes level f by, or that writes tables anew where they lie.
     pub(crate) fn as_move(&self) -> Option<Plan> {
         let table = self.upper.tables().last()?;
         let mut others = self.inputs().filter(|other| !Arc::ptr_eq(other, table));
@@ -108,12 +108,12 @@ impl Plan {
     /// level between `from` and `to`.
     ///
     /// Only keys of the hull pass these levels, downwards or up to `from`. When the job is picked,
-    /// none of them lies there, or a bypass knows which do. Neither may one come there until it is
-    /// installed, or what has passed would lie below what is older (I1). As locks exclude each
-    /// other both ways, it does not begin beside a job that is about to bring one either, of which
-    /// the version says nothing yet. What leaves such a level for `to` is kept out by the lock of
-    /// that. A level that is empty and out of use counts too: a job that was picked when it was in
-    /// use may be writing to it.
+    /// none of them lies there, or a bypass knows which do. None may come there until the job is
+    /// installed, or what has passed would lie below what is older (I1). Locks exclude each other
+    /// both ways, so the job does not begin either beside one that is about to bring such a key, of
+    /// which the version says nothing yet. A job that takes keys from such a level to `to` is kept
+    /// out by the lock on `to`. A level that is empty and out of use counts too: a job that was
+    /// picked when it was in use may be writing to it.
     pub(crate) fn locks(&self) -> Locks {
         let hull = self.hull();
         let lock = |output: &Output| {
@@ -167,7 +167,7 @@ impl Running {
         !plan.inputs().any(|table| self.has_input(table)) && !plan.locks().iter().any(meets)
     }
 
-    /// Enters `plan`; the number given back ends it.
+    /// Enters `plan`. Returns the number with which to end it.
     pub(crate) fn start(&mut self, plan: &Plan) -> u64 {
         self.next += 1;
         self.inputs.extend(plan.inputs().map(|table| table.meta.id));
@@ -250,8 +250,8 @@ mod tests {
         assert!(running.admits(&plan(&version, 1, 1)) && running.admits(&first));
     }
 
-    /// What came to lie there meanwhile would be older than what has passed, and lie above it (I1).
-    /// Who came first makes no difference.
+    /// What came to lie there meanwhile would be older than what has passed, and would lie above it
+    /// (I1). It makes no difference which job came first.
     #[test]
     fn nobody_writes_to_a_level_within_the_hull_of_a_job_that_passes_it() {
         let (_db, version) = version();
@@ -278,7 +278,7 @@ mod tests {
         assert!(admits(&passes, &into(1, 4)), "below it");
     }
 
-    /// Of what it joins, nothing passes: others need not wait for that.
+    /// Nothing of what the job joins passes these levels, so others need not wait for it.
     #[test]
     fn a_job_locks_no_more_of_a_level_that_it_passes_than_what_it_brings() {
         let (_db, version) = version();

@@ -6,14 +6,14 @@ use crate::storage::operation::MAX_OPERATION;
 /// reads, and every small one delays a reader.
 const MOST: usize = MAX_OPERATION as usize;
 
-/// What many inputs share: those are tables of L0, and hence on the fast tier.
+/// Bytes that many inputs share. Many inputs are tables of L0, and hence on the fast tier.
 const TOGETHER: usize = 4 << 20;
 
-/// But each has so much.
+/// Bytes that each input has at least.
 const LEAST: usize = 128 << 10;
 
-/// Bytes read in one I/O from each of so many inputs, all of which are open at once: there is one
-/// such window that is gone through, and one that is on its way.
+/// Bytes read in one I/O from each of `inputs` inputs, all of which are open at once. Each has two
+/// such windows: one that the job goes through, and one that is on its way.
 pub(super) fn readahead(inputs: usize) -> usize {
     (TOGETHER / (2 * inputs.max(1))).clamp(LEAST, MOST)
 }

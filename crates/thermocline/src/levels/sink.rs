@@ -24,7 +24,7 @@ pub(crate) struct Origin {
 pub(crate) struct Sink {
     output: Output,
     origin: Origin,
-    /// What is set aside for all that it takes.
+    /// The room reserved for all that it takes.
     space: Reservation,
     /// How long its tables get, in bytes.
     size: u64,
@@ -57,7 +57,7 @@ impl Sink {
         Self::new(output, origin, space, size, Cutter::never())
     }
 
-    /// Takes a record in, of `tree`, in key order.
+    /// Takes in a record of `tree`. Records come in key order.
     ///
     /// # Errors
     /// Those of the medium.
@@ -71,8 +71,8 @@ impl Sink {
         let table = match &mut self.table {
             Some(table) => table,
             none => {
-                // A disk with room for what was reserved must not refuse a small job a whole
-                // table's.
+                // Ask the disk for no more than the job has left: a disk that has room for the
+                // reservation must not refuse a small job because it asked for a whole table.
                 let expected = self.size.min(self.space.left());
                 let table = begin(engine, tree, self.output, &self.origin, expected)?;
                 none.insert(table)
@@ -106,12 +106,12 @@ impl Sink {
         Ok(Some(meta))
     }
 
-    /// What is set aside, to be held until what was written is installed.
+    /// The reservation, to be held until what was written is installed.
     pub(crate) fn into_space(self) -> Reservation {
         self.space
     }
 
-    /// Bytes of what is set aside that are left (I8). Something is kept for the ends of tables.
+    /// Bytes of the reservation that are left (I8). Something is kept for the ends of tables.
     pub(crate) fn room(&self) -> u64 {
         let left = self.space.left();
         let begun = self.table.as_ref().map_or(0, TableBuilder::estimated_len);
@@ -145,8 +145,8 @@ fn begin(
 mod tests {
     use crate::testing::scene::{KEYS, Scene, everything};
 
-    /// It was given back once the tables were written. Until they were installed they counted as
-    /// room that nothing would give back, and their inputs did, too.
+    /// A job used to give its reservation back once its tables were written. Until they were
+    /// installed, both they and the job's inputs then counted as used space that no job would free.
     #[test]
     fn what_is_set_aside_is_held_until_the_output_is_installed() {
         let scene = Scene::new();

@@ -1,39 +1,39 @@
 //! How long the tables of a level get.
 //!
-//! On the fast tier what is written lies beside what it replaces, so tables are a small part of its
-//! capacity, and the smaller it is the shorter they are. Below, that would make of a large store a
-//! million of them, each a file to open, an entry of the manifest and a top-level index in memory.
-//! So there they grow with what lies there.
+//! On the fast tier, what is written lies beside what it replaces. So tables are a small part of
+//! its capacity: the smaller the tier, the shorter they are. On the slow tier, tables of that
+//! length would come to a million in a large store, each a file to open, an entry of the manifest
+//! and a top-level index in memory. So there they grow with what lies there.
 //!
-//! As the square root of it. A compaction takes a table of one level and all that it meets on the
-//! next, which is larger by a ratio of r at most, so it meets r tables' worth of bytes and what
-//! sticks out at both ends. Tables of the next level are longer by √r, and one covers a part of
-//! √r/r of the keys of a table above it. For r = 8 that is a third, and what sticks out is a sixth
-//! more than is met at most, and mostly nothing: tables above end where those below do (`cut.rs`),
-//! which needs ends that are not further apart than half a table. Tables that grow in proportion
+//! They grow as its square root. A compaction takes a table of one level and all that it meets on
+//! the next, which is larger by a ratio of r at most. So it meets r tables' worth of bytes, and
+//! what sticks out at both ends. Tables of the next level are longer by √r, and one covers a part
+//! of √r/r of the keys of a table above it. For r = 8 that is a third. What sticks out is at most a
+//! sixth more than is met, and mostly nothing, as tables above end where those below do (`cut.rs`).
+//! That needs ends that are not further apart than half a table. Tables that grow in proportion
 //! would stick out by as much as they meet.
 
 use crate::options::{Options, Resolved};
 use crate::placement::SpacePlan;
 
-/// Tables do not grow beyond this: from here on their number costs nothing any more, and a
+/// Tables do not grow beyond this. From here on their number costs nothing any more, and a
 /// compaction merges, keeps and reads no more at once than it has to.
 const MOST: u64 = 64 << 20;
 
 /// How long the tables of a keyspace get.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TableSizes {
-    /// On the levels down to f, and anywhere where the size is set: on one tier these are all there
-    /// are.
+    /// On the levels down to f, and on all levels if the size is set. With one tier all levels are
+    /// levels down to f.
     pub(crate) least: u64,
     last_fast_level: usize,
-    /// What the levels down to f are to hold together where tables below grow.
+    /// What the levels down to f are to hold together, if tables below grow.
     above: Option<u64>,
 }
 
 impl TableSizes {
-    /// On a fast tier of that `capacity`: tables are not to change their length with what is
-    /// planned for it.
+    /// For a fast tier of this `capacity`: tables are not to change their length with what is
+    /// planned for the tier.
     pub(crate) fn new(
         options: &Options,
         sizes: &Resolved,
@@ -48,7 +48,7 @@ impl TableSizes {
         }
     }
 
-    /// About how long a full table of `level` is, in bytes, where that is to hold `bytes`.
+    /// About how long a full table of `level` is, in bytes, if that level is to hold `bytes`.
     pub(crate) fn of(&self, level: usize, bytes: u64) -> u64 {
         let above = self.above.filter(|_| level > self.last_fast_level);
         let Some(above) = above else {
@@ -71,8 +71,8 @@ mod tests {
         TableSizes::new(options, &sizes, options.tiers[0].capacity, F as u8).of(level, bytes)
     }
 
-    /// With a fast tier of 16 MiB each table had 128 KiB at most, wherever it was: of a terabyte
-    /// there were eight millions.
+    /// With a fast tier of 16 MiB each table had at most 128 KiB, wherever it was: a terabyte made
+    /// eight million tables.
     #[test]
     fn a_large_store_with_a_small_fast_tier_has_no_million_of_tables() {
         let options = Options::two_tiers("/fast", 16 << 20, "/slow");
@@ -84,8 +84,8 @@ mod tests {
         assert_eq!(size_of(&options, F, 1 << 40), 128 << 10, "on the fast tier");
     }
 
-    /// What a compaction rewrites is its own table and what that meets, not more for tables that
-    /// are longer.
+    /// A compaction rewrites its own table and what that meets, and no more because tables are
+    /// longer.
     #[test]
     fn tables_below_are_a_small_part_of_what_a_table_above_meets() {
         let options = Options::two_tiers("/fast", 16 << 20, "/slow");

@@ -6,19 +6,19 @@ use crate::version::{MAX_LEVELS, Version};
 
 const LAST: usize = MAX_LEVELS - 1;
 
-/// How many times what one L0 job brings the last level of one tier holds before a level between
-/// them pays. At that size updates of keys at random write about as much either way; where keys
-/// repeat, a level between takes up the duplicates.
+/// With one tier, a level between L0 and the last one pays once the last one holds this many times
+/// what one L0 job brings. At that size, updates of keys at random write about as much either way.
+/// Where keys repeat, a level between takes up the duplicates.
 const WORTH_A_LEVEL: f64 = 2.0;
 
-/// The least ratio of neighbouring levels of one tier: what lies outside the last takes about a
-/// third of it at most.
+/// The least ratio of neighbouring levels of one tier: what lies outside the last level takes at
+/// most about a third of what that one takes.
 const LEAST_STEP: f64 = 4.0;
 
 /// What the fast tier has for one keyspace's levels L1 to Lf.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct FastRoom {
-    /// For L1 to Lf in the long run, in bytes: what the shape of the levels follows from.
+    /// For L1 to Lf in the long run, in bytes. The shape of the levels follows from this.
     pub(crate) planned: u64,
     /// For Lf now, in bytes.
     pub(crate) last: u64,
@@ -28,9 +28,9 @@ pub(crate) struct FastRoom {
 
 /// Target sizes of a keyspace's levels, and which levels are in use.
 ///
-/// The fast tier's levels L1..Lf divide a fixed share of its capacity. Sizes on the slow tier, or
-/// of one tier, follow from the bottom up from what the last level really holds, in even steps of
-/// about the ratio at most; levels above the first one that is worth having stay empty.
+/// The fast tier's levels L1..Lf divide a fixed share of its capacity. On the slow tier, or with
+/// one tier, sizes follow from what the last level really holds, from the bottom up, in even steps
+/// of about the ratio at most. Levels above the first one that is worth having stay empty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LevelTargets {
     /// In bytes; 0 for L0 and unused levels, `u64::MAX` for the last.
@@ -72,7 +72,7 @@ impl LevelTargets {
             growth /= ratio;
             levels += 1;
         }
-        // The sizes from what an L0 job brings to the last level rise evenly: a byte is rewritten
+        // Sizes rise evenly from what an L0 job brings to the last level: so a byte is rewritten
         // least.
         let even = (last / l0_job).powf(1.0 / levels as f64);
         let step = even.max(LEAST_STEP).min(ratio);
@@ -94,10 +94,11 @@ impl LevelTargets {
         }
     }
 
-    /// What L1 to Lf are to hold in the long run, of `planned` bytes together: each `level_ratio`
-    /// times the one above. Where hot records want the room, the level above Lf is half as large if
-    /// all of Lf comes down: what it holds is held twice while it is compacted. The less does
-    /// (`cold`: p), the more goes past Lf, and the larger that level is, the less it meets there.
+    /// What each of L1 to Lf is to hold in the long run, of `planned` bytes together: `level_ratio`
+    /// times as much as the level above it. Where hot records want the room, the level above Lf is
+    /// half as large if all of Lf comes down: what it holds is held twice while it is compacted.
+    /// The less of Lf comes down (`cold`: p), the more goes past Lf, and the larger the level above
+    /// is, the less it meets there.
     pub(crate) fn planned(
         options: &Options,
         sizes: &Resolved,
@@ -126,11 +127,11 @@ impl LevelTargets {
     ) -> Self {
         let mut bytes = Self::planned(options, sizes, room.planned, last_fast, room.cold);
         let planned = std::mem::replace(&mut bytes[last_fast], room.last.max(sizes.table_size));
-        // As few slow levels as keep neighbouring sizes within half more than the ratio, or, where
-        // little of Lf comes down, within less: a level for that little takes little space, and
-        // saves rewriting the larger ones for it. One that holds tables stays in use until it is
-        // clearly not worth having: at the edge, data would else be moved into it and out of it in
-        // turn.
+        // As few slow levels as keep neighbouring sizes within one and a half times the ratio, or
+        // within less if little of Lf comes down: a level for that little takes little space, and
+        // saves rewriting the larger ones for it. A level that holds tables stays in use until it
+        // is clearly not worth having: at the edge, data would else be moved into it and out of it
+        // in turn.
         let below: u64 = version.levels[last_fast + 1..]
             .iter()
             .map(|l| l.bytes)
@@ -163,10 +164,10 @@ impl LevelTargets {
         }
     }
 
-    /// The level that what goes down from `from` within `hull` comes to; none for the last. A level
-    /// out of use is passed over where none of its tables meets `hull`, so that it empties. Where
-    /// one does, what lies there may be older than `from` and newer than what is below (I1). What
-    /// is on its way there the job's locks know of (I11).
+    /// The level to which what lies within `hull` goes down from `from`; none for the last. A level
+    /// out of use is passed over if none of its tables meets `hull`, so that it empties. If one
+    /// does, the level is not passed over: what lies there may be older than `from` and newer than
+    /// what is below (I1). The job's locks know of what is on its way there (I11).
     pub(crate) fn next(&self, from: usize, version: &Version, hull: &KeyRange) -> Option<usize> {
         if from >= LAST {
             return None;
@@ -176,8 +177,8 @@ impl LevelTargets {
         Some((from + 1..wanted).find(is_met).unwrap_or(wanted))
     }
 
-    /// The first level in use from `level` on, of those below L0: what comes to one out of use goes
-    /// on to there.
+    /// The first level in use from `level` on, among those below L0. What comes to a level out of
+    /// use goes on to this one.
     pub(crate) fn in_use(&self, level: usize) -> usize {
         match self.slow_base {
             Some(slow_base) if level > self.last_fast => level.max(slow_base),
@@ -230,8 +231,8 @@ mod tests {
         Version::default().with(&[], vec![Arc::new(table)])
     }
 
-    /// Targets with 15 times as much below level f as there, of which crossings bring down `cold`;
-    /// f with them.
+    /// Targets, and f. There is 15 times as much below level f as on it, and crossings bring down
+    /// `cold` of what is on it.
     fn targets_where_comes_down(cold: f64) -> (LevelTargets, usize) {
         let medium = Arc::new(Memory::new());
         let builder = Db::builder(Options::two_tiers("/fast", 8 << 20, "/slow"));
@@ -316,8 +317,8 @@ mod tests {
         }
     }
 
-    /// Of two tiers with level f 2, and of one tier; the first level in use below f, and below L0,
-    /// is `first`.
+    /// Targets of two tiers with level f 2, and of one tier. The first level in use below f, or
+    /// below L0 with one tier, is `first`.
     fn targets_in_use_from(first: usize) -> [LevelTargets; 2] {
         let two_tiers = LevelTargets {
             bytes: [0; MAX_LEVELS],
@@ -354,8 +355,8 @@ mod tests {
         }
     }
 
-    /// All that came down went into a level out of use for as long as it held any table, and was
-    /// written once more on its way: it never emptied.
+    /// As long as a level out of use held any table, all that came down went into it, and was
+    /// written once more on its way. So it never emptied.
     #[test]
     fn a_level_out_of_use_is_passed_over_where_nothing_meets() {
         let [two_tiers, _] = targets_in_use_from(LAST);

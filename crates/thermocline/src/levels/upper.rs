@@ -11,9 +11,9 @@ use crate::version::{LevelIter, TableHandle};
 /// What comes from above.
 #[derive(Debug, Clone)]
 pub(crate) enum Upper {
-    /// Tables of one level, of L0 newest first. They go once what comes of them is installed.
+    /// Tables of one level; those of L0 newest first. They go once what comes of them is installed.
     Tables(Vec<Arc<TableHandle>>),
-    /// A frozen memtable. Who flushes it lets it go.
+    /// A frozen memtable. Whoever flushes it lets it go.
     Memtable(Arc<Memtable>),
 }
 

@@ -10,22 +10,23 @@ use crate::version::{MAX_LEVELS, TableHandle};
 
 const LAST: usize = MAX_LEVELS - 1;
 
-/// Deletes are due where they are at least one in so many of the records in their range, from their
-/// level down. Each hides one record at most below it: so hidden records are never much more than a
-/// third of what is seen, and for each delete no more than so many records are written anew, level
-/// by level.
+/// Deletes are due if they are at least one in this many of the records in their range, from their
+/// level down. Each delete hides at most one record below it. So hidden records are never much more
+/// than a third of those that are seen, and for each delete at most this many records are written
+/// anew, level by level.
 const DUE: u64 = 4;
 
-/// The same of bytes that are superseded, where somebody asks for a compaction.
+/// The same for superseded bytes, when somebody asks for a compaction.
 pub(super) const DUE_BY_HAND: u64 = 16;
 
-/// Not for less than this part of a full table, if each hides a record of average length.
+/// A job has to give back at least one in this many bytes of a full table, if each delete hides a
+/// record of average length.
 pub(super) const WORTH_A_JOB: u64 = 16;
 
 impl Picker<'_> {
-    /// The compaction of a table, or of all L0, whose deletes or other records are due, the upper
-    /// levels first: it brings them a level down, or writes the table anew where its deletes hide
-    /// nothing further down, or it keeps older versions of its own records.
+    /// The compaction of a table, or of all of L0, whose deletes or other records are due, upper
+    /// levels first. It brings them a level down. It writes the table anew in place if the deletes
+    /// hide nothing further down, or if the table keeps older versions of its own records.
     pub(super) fn pick_for_hidden(&self) -> Option<Plan> {
         (0..MAX_LEVELS)
             .find_map(|level| match level {
@@ -57,8 +58,9 @@ impl Picker<'_> {
         })
     }
 
-    /// Whether `tables` of `level`, which lie within `range`, are due for what they hide. Not while
-    /// a reader may need some of it: it would stay, and they be due again at once.
+    /// Whether `tables` of `level`, which lie within `range`, are due for what they hide. They are
+    /// not while a reader may need some of it: that would stay, and they would be due again at
+    /// once.
     fn are_due(&self, level: usize, tables: &[Arc<TableHandle>], range: &KeyRange) -> bool {
         let is_free = |table: &Arc<TableHandle>| table.meta.max_seq <= self.oldest_reader;
         tables.iter().all(is_free)
@@ -82,7 +84,7 @@ impl Picker<'_> {
         deletes > 0 && deletes.saturating_mul(DUE) >= records && freed >= least
     }
 
-    /// Whether `table` has deletes since before an iterator passed many where it lies.
+    /// Whether `table` has deletes, and an iterator has since passed many where the table lies.
     fn was_passed(&self, table: &TableHandle) -> bool {
         let is_meant = |passed: &Passed| {
             table.meta.deletes > 0

@@ -1,4 +1,4 @@
-//! Which table gives way where the fast tier is full, and which comes back where it is not.
+//! Which table gives way when the fast tier is full, and which comes back when it is not.
 
 use super::Picker;
 use crate::levels::plan::{Cause, Plan};
@@ -7,11 +7,11 @@ use crate::version::{MAX_LEVELS, TableHandle};
 
 impl Picker<'_> {
     /// The move of a table that `may` go from the last fast level to a slower tier, however full
-    /// the level is, and how urgent that is: of a level over its target how full it is, and of
-    /// others, where records live by hotness, how cold the table.
+    /// the level is, with how urgent it is. For a level over its target that is how full the level
+    /// is. For others, where records live by hotness, it is how cold the table is.
     pub(crate) fn pick_crossing(&self, may: impl Fn(&TableHandle) -> bool) -> Option<(f64, Plan)> {
         let f = self.targets.last_fast();
-        // What was spilled into the level lies on the slower tier: to move it makes no room.
+        // What was spilled into the level lies on the slower tier: moving it makes no room.
         let (worth, plan) = self.pick_of(f, |table| self.is_on_fast(table) && may(table))?;
         let fullness = self.score(f);
         let urgency = if fullness > 1.0 || self.hotness.is_none() {
@@ -22,8 +22,8 @@ impl Picker<'_> {
         (plan.is_crossing && plan.outputs[0].tier > 0).then_some((urgency, plan))
     }
 
-    /// As [`Picker::pick_descent`], where nothing above level f is due and all that lies there
-    /// takes more of the fast tier than is this keyspace's part.
+    /// As [`Picker::pick_descent`], if nothing above level f is due, and what lies there takes more
+    /// of the fast tier than this keyspace's part.
     pub(crate) fn pick_excess(&self, may: impl Fn(&TableHandle) -> bool) -> Option<(f64, Plan)> {
         let above_f = 0..self.targets.last_fast();
         let is_due = above_f.clone().any(|level| self.score(level) >= 1.0);
@@ -35,10 +35,10 @@ impl Picker<'_> {
             .flatten()
     }
 
-    /// The way a level down of a table above level f that `may` go, as what it meets may, by an
-    /// edit alone where it can: the oldest, of the deepest level that has any on the fast tier, so
-    /// that it meets nothing there. The older, the more urgent: what nobody writes to goes first,
-    /// and goes all the way.
+    /// The way one level down for a table above level f, by an edit alone if it can be. The table
+    /// and what it meets `may` go. It is the oldest table of the deepest level that has any on the
+    /// fast tier, so that it meets nothing there. The older it is, the more urgent is its going:
+    /// what nobody writes to goes first, and goes all the way.
     pub(crate) fn pick_descent(&self, may: impl Fn(&TableHandle) -> bool) -> Option<(f64, Plan)> {
         if self.tiers[0] == self.tiers[1] {
             return None;
@@ -66,8 +66,8 @@ impl Picker<'_> {
         })
     }
 
-    /// What brings a table to the slow tier, of a level below f, that lies on the fast one: as of a
-    /// store of one tier that was given another. The last levels, which hold most, go first.
+    /// Brings a table of a level below f that lies on the fast tier to the slow one. There are some
+    /// after a store of one tier was given another. The last levels, which hold most, go first.
     pub(super) fn pick_outgrown(&self) -> Option<Plan> {
         let [fast, slow] = self.tiers;
         let below_f = (self.targets.last_fast() + 1..MAX_LEVELS).rev();
@@ -83,18 +83,18 @@ impl Picker<'_> {
         })
     }
 
-    /// What brings a table to the tier of its level that lies on the slower one, as there was no
-    /// room when it was written: without a write to its keys nothing else would.
+    /// Brings a table to the tier of its level that lies on the slower one, because there was no
+    /// room when it was written. Until its keys are written again, nothing else would.
     pub(crate) fn pick_rise(&self) -> Option<Plan> {
         self.pick_spilled(|level, table| match level {
-            // All of one table of L0 has one epoch (I2): there is no way but down.
+            // A table of L0 has one epoch (I2): there is no way but down.
             0 => self.pick_l0(usize::MAX),
             _ => Some(self.rewrite(level, table)),
         })
     }
 
-    /// What brings such a table a level down where it lies: of what is below level f, what is hot
-    /// is promoted.
+    /// Brings such a table a level down on the tier where it lies: once it is below level f, what
+    /// is hot of it is promoted.
     pub(crate) fn pick_sinking(&self) -> Option<Plan> {
         self.pick_spilled(|level, table| {
             let mut plan = self.plan(level, vec![Arc::clone(table)])?;
@@ -106,8 +106,8 @@ impl Picker<'_> {
         })
     }
 
-    /// The first of `plan`'s plans that can start, for tables of the levels up to f that do not lie
-    /// on the tier of their level. Of L0 the oldest alone (I2).
+    /// The first plan of `plan` that can start, for a table of the levels down to f that does not
+    /// lie on the tier of its level. Of L0 only the oldest table comes into question (I2).
     fn pick_spilled(
         &self,
         plan: impl Fn(usize, &Arc<TableHandle>) -> Option<Plan>,
@@ -144,8 +144,8 @@ mod tests {
         ABOVE, Drawn, F, MIB, PART_ABOVE_F, PLANNED, SLOW, with_picker,
     };
 
-    /// Of tables on level f, one that was spilled to the slow tier was sent down to make room on
-    /// the fast one, where it took none.
+    /// To make room on the fast tier, a table of level f was sent down that had been spilled to the
+    /// slow tier, and took no room on the fast one.
     #[test]
     fn a_crossing_that_makes_room_is_of_a_table_on_the_fast_tier() {
         let crossing = |tier_of_cheap: u8| {
@@ -173,8 +173,8 @@ mod tests {
         })
     }
 
-    /// Among keyspaces that have no more than their parts the fullest gave, all hot as it was,
-    /// before one that holds next to nothing.
+    /// Among keyspaces that had no more than their parts the fullest gave way first. Even if all of
+    /// it was hot, it gave way before one that held next to nothing.
     #[test]
     fn of_levels_within_their_targets_the_coldest_table_gives_way() {
         let tables = [(F, "a", 4 * MIB, 0)];
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(urgency(&too_much, &[("a", 2 * PLANNED)]), 2.0);
     }
 
-    /// Whether what lies above level f there exceeds the keyspace's part.
+    /// Whether those of `tables` that lie above level f exceed the keyspace's part.
     fn is_excess(tables: &[Drawn]) -> bool {
         with_picker(tables.to_vec(), PLANNED, |picker| {
             picker.pick_excess(|_| true).is_some()
@@ -224,8 +224,8 @@ mod tests {
         assert!(merges.is_some_and(|(_, is_move)| !is_move));
     }
 
-    /// What readers hold gives no room, and would be written to the slow tier with what comes onto
-    /// it.
+    /// A table that readers hold gives no room. It would be written to the slow tier together with
+    /// what comes down onto it.
     #[test]
     fn nothing_goes_down_onto_what_may_not_go() {
         let tables = vec![(ABOVE, "met", MIB, 0), (F, "met", MIB, 0)];

@@ -8,7 +8,7 @@ use crate::sync::Arc;
 use crate::version::TableHandle;
 
 impl Picker<'_> {
-    /// Of the tables of `level`, which is the one above f, one that had better pass level f by.
+    /// The way past level f for a table of `level`, the one above f, if one had better go there.
     pub(super) fn pick_bypass(&self, level: usize) -> Option<Plan> {
         let worth = self.bypass?;
         let f = self.targets.last_fast();
@@ -16,7 +16,7 @@ impl Picker<'_> {
         let here = |level: usize| self.version.levels[level].bytes;
         let planned = self.targets.planned_last();
         let room = planned.min(self.targets.bytes[f]);
-        // Among hundreds of tables: only what is chosen is planned.
+        // There may be hundreds of tables: only those that are chosen are planned.
         let mut candidates: Vec<(f64, &Arc<TableHandle>)> = self.version.levels[level]
             .tables
             .iter()
@@ -30,7 +30,7 @@ impl Picker<'_> {
                     below: self.met_on_way(to, range),
                     all_of_f: here(f).max(planned),
                     all_below: self.way(to).map(here).sum(),
-                    // Its room comes and goes with what waits above.
+                    // The room of level f comes and goes with what waits above.
                     is_full: here(f) > room / 4 * 3,
                 };
                 let cost = met.below as f64 / met.input.max(1) as f64;
@@ -43,7 +43,7 @@ impl Picker<'_> {
             .find_map(|(_, table)| self.admit(self.plan_bypass(level, table)?))
     }
 
-    /// The way of `table` from `from`, the level above f, past level f.
+    /// The plan that takes `table` from `from`, the level above f, past level f.
     pub(crate) fn plan_bypass(&self, from: usize, table: &Arc<TableHandle>) -> Option<Plan> {
         let f = self.targets.last_fast();
         // Past no table below f that it meets (I1).
@@ -70,7 +70,7 @@ impl Picker<'_> {
 mod tests {
     use crate::levels::picker::tests::{ABOVE, F, MIB, PLANNED, SLOW, UNUSED, with_picker};
 
-    /// Through a level out of use a byte goes down into all that the next one holds.
+    /// A byte that goes down through a level out of use comes into all that the next level holds.
     #[test]
     fn a_bypass_by_a_level_out_of_use_costs_what_it_meets_in_the_end() {
         let by_unused = |on_unused: &'static str, met: u64| {
@@ -91,9 +91,10 @@ mod tests {
         }
     }
 
-    /// Whether of a table of 1 MiB above f the picker sends what can be past f, which is all of it
-    /// but for three tenths. Level f has room for `room` bytes now and holds `on_f`, all in one
-    /// table that the job meets; the level below meets it with 3 MiB, and has `below` beside.
+    /// Whether the picker sends what it can of a table of 1 MiB above f past f, which is all of it
+    /// but three tenths. Level f has room for `room` bytes now and holds `on_f`, all in one table
+    /// that the job meets. On the level below the job meets 3 MiB, and `below` bytes lie beside
+    /// them.
     fn bypasses(room: u64, on_f: u64, below: u64) -> bool {
         let tables = [
             (ABOVE, "met", MIB, 0),
@@ -121,8 +122,8 @@ mod tests {
         assert!(!bypasses(little, full(little), 8 * MIB));
     }
 
-    /// A backlog takes level f's room. Measured by the little that it holds then, all would go past
-    /// it, and it would stay as small.
+    /// A backlog takes level f's room. Measured by the little that level f holds then, all would go
+    /// past it, and it would stay that small.
     #[test]
     fn a_level_f_without_room_counts_as_what_it_is_to_hold() {
         let little = 2 * MIB;

@@ -6,16 +6,16 @@ use crate::levels::plan::{Cause, Plan, union};
 use crate::sync::Arc;
 use crate::version::{MAX_LEVELS, TableHandle};
 
-/// Tables that one such job merges at most: it begins reading each of them.
+/// How many tables one such job merges at most: it begins reading each of them.
 const MOST_MERGED: usize = 256;
 
-/// Tables that a level of `bytes` may have, with tables of `size` bytes where they are full.
+/// How many tables a level of `bytes` may have, if a full table has `size` bytes.
 fn most_tables(bytes: u64, size: u64) -> u64 {
     bytes.saturating_mul(2) / size.max(1) + 8
 }
 
 impl Picker<'_> {
-    /// The merge of neighbours of a level that has more tables than its bytes need. Keys that rise
+    /// The merge of neighbours of a level that has more tables than its bytes need. Rising keys
     /// bring tables that meet nothing and move down as they are: no other compaction would ever
     /// merge those.
     pub(super) fn pick_small(&self) -> Option<Plan> {
@@ -41,9 +41,9 @@ impl Picker<'_> {
         self.manual(run.map(|run| Some(self.merge(level, run))))
     }
 
-    /// Of the runs on `level` that may become one table, the one that takes the fewest bytes for
-    /// each table that goes. So tables of like size are merged, and a byte is written anew as often
-    /// as its table doubles, or less.
+    /// Among the runs on `level` that may become one table, merges the one that takes the fewest
+    /// bytes for each table that goes. So tables of like size are merged, and a byte is written
+    /// anew at most as often as its table doubles.
     fn cheapest_merge(&self, level: usize) -> Option<Plan> {
         let starts = 0..self.version.levels[level].tables.len();
         let runs = starts.flat_map(|start| self.runs_from(level, start, &|_| true));
@@ -79,8 +79,8 @@ impl Picker<'_> {
         runs.take_while(move |run| !self.meets_too_much(level, run))
     }
 
-    /// Whether a table in place of `run` would meet more of the next level than one of a fast level
-    /// above f should: room for what its move down writes is kept from hot records.
+    /// Whether a table in place of `run` would meet more of the next level than a table of a fast
+    /// level above f should: the room for what its move down writes is kept from hot records.
     fn meets_too_much(&self, level: usize, run: &[Arc<TableHandle>]) -> bool {
         let Some(hull) = union(run.iter()).filter(|_| level < self.targets.last_fast()) else {
             return false;

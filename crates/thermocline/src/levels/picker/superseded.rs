@@ -12,20 +12,20 @@ use crate::sync::atomic::Ordering;
 use crate::table::KeySample;
 use crate::version::TableHandle;
 
-/// What is superseded is more than so many times what supersedes it: otherwise there is less of it
-/// than the upper levels may hold, and it goes as they fill.
+/// Superseded bytes are at least this many times those that supersede them. Otherwise there are
+/// fewer of them than the upper levels may hold, and they go as these fill.
 const TIMES_ITS_OWN: u64 = 2;
 
-/// Records that supersede so much are at least one for so many below them.
+/// To supersede that much, there has to be at least one record for this many below.
 const ONE_FOR: u64 = 8;
 
-/// Keys below that have to be in a sample.
+/// How many keys of the tables below have to be in samples.
 const LEAST_KEYS: usize = 8;
 
 impl Picker<'_> {
-    /// Whether what `tables` of `level`, which lie within `range`, supersede below them is one in
-    /// `due` of the bytes there, as the samples tell of tables that are open: so each byte that
-    /// goes costs `due` that are written anew, at most.
+    /// Whether `tables` of `level`, which lie within `range`, supersede at least one in `due` of
+    /// the bytes below them, as the samples of open tables tell. So for each byte that goes at most
+    /// `due` are written anew.
     pub(super) fn supersede_much(
         &self,
         level: usize,
@@ -36,8 +36,8 @@ impl Picker<'_> {
         let Some(below) = self.below_if_many(level, tables, range) else {
             return false;
         };
-        // Nearly always it is what it was at the last look, and thousands of tables are looked at
-        // with writers to L0 waiting.
+        // The answer is nearly always the same as at the last look, and thousands of tables are
+        // looked at while writers to L0 wait.
         let as_it_is = state_of(tables, &below, due);
         let found = |table: &Arc<TableHandle>| table.hides_little_of.load(Ordering::Relaxed);
         if let [one] = tables
@@ -74,8 +74,8 @@ impl Picker<'_> {
             && hidden.saturating_mul(due) >= all
     }
 
-    /// Whether one in `due` of the bytes of `table` is of older versions of its own records, which
-    /// a reader that is gone needed.
+    /// Whether at least one in `due` of the bytes of `table` belongs to older versions of its own
+    /// records, which a reader that is gone needed.
     pub(super) fn keeps_much(&self, table: &TableHandle, due: u64) -> bool {
         older_of(table).is_some_and(|(older, keys)| {
             table.meta.max_seq <= self.oldest_reader
@@ -85,15 +85,15 @@ impl Picker<'_> {
         })
     }
 
-    /// What lies below `tables` and they come to, where they have records enough to hide much of
-    /// it.
+    /// The tables below that `tables` come to, if `tables` have enough records to hide much of
+    /// them.
     fn below_if_many(
         &self,
         level: usize,
         tables: &[Arc<TableHandle>],
         range: &KeyRange,
     ) -> Option<Vec<Arc<TableHandle>>> {
-        // Hot records come no further than what level f's tables are merged with.
+        // Hot records of level f come no further than to what its tables are merged with.
         let to = self.targets.next(level, self.version, range)?;
         let levels = match level == self.targets.last_fast() {
             true => to..=to,
@@ -103,14 +103,14 @@ impl Picker<'_> {
             let levels = self.version.levels[levels.clone()].iter();
             levels.flat_map(|level| level.overlapping(range))
         };
-        // Counted before anything is done for it: this is asked of every table.
+        // Counted before anything else is done, as this is asked of every table.
         let records: u64 = tables.iter().map(|table| table.meta.entries).sum();
         let below: u64 = met().map(|table| table.meta.entries).sum();
         (below > 0 && records.saturating_mul(ONE_FOR) >= below).then(|| met().cloned().collect())
     }
 
-    /// The tables of level f that are `meant`, and what those may hide that may hide much: their
-    /// samples tell it once they are open.
+    /// The tables of level f that are `meant`, and for each that may hide much, the tables that it
+    /// may hide. Their samples tell whether it does, once they are open.
     pub(crate) fn to_sample(&self, meant: &Meant) -> Vec<Arc<TableHandle>> {
         let f = self.targets.last_fast();
         let mut found = Vec::new();
@@ -127,8 +127,8 @@ impl Picker<'_> {
     }
 }
 
-/// Tells apart which tables lie below `tables`, how many of all are open, and what is asked of
-/// them. Never 0.
+/// A number that tells apart which tables lie below `tables`, how many of all of them are open, and
+/// what is asked about them. Never 0.
 fn state_of(tables: &[Arc<TableHandle>], below: &[Arc<TableHandle>], due: u64) -> u64 {
     let all = tables.iter().chain(below);
     let open = all.filter(|table| table.lazy.opened().is_some());
@@ -144,8 +144,8 @@ fn sample_of(table: &TableHandle) -> Option<&KeySample> {
     table.lazy.opened()?.properties().key_sample.as_ref()
 }
 
-/// The sampled keys of `tables` by their hashes, with the sequence number of the newest version,
-/// and up to which hash all are there.
+/// The sampled keys of `tables` by their hashes, each with the sequence number of its newest
+/// version, and the hash up to which all are there.
 fn newest(tables: &[Arc<TableHandle>]) -> (HashMap<u64, SeqNo>, u64) {
     let samples = || tables.iter().filter_map(|table| sample_of(table));
     let bounds = samples().map(|sample| sample.bound().unwrap_or(0));
@@ -159,7 +159,7 @@ fn newest(tables: &[Arc<TableHandle>]) -> (HashMap<u64, SeqNo>, u64) {
 }
 
 /// About how many bytes of `table` are superseded by what is `newer`, and how many of its keys tell
-/// that. `None` where none does.
+/// that. `None` if none does.
 fn superseded_of(
     table: &TableHandle,
     (newer, bound): &(HashMap<u64, SeqNo>, u64),
@@ -167,7 +167,7 @@ fn superseded_of(
     let sample = sample_of(table)?;
     let (mut hidden, mut all, mut keys) = (0_u64, 0_u64, 0);
     for (hash, key) in sample.keys(sample.bound()?.min(*bound)) {
-        // What was promoted, or copied, has the sequence number that it had before.
+        // A record that was promoted or copied has the same sequence number as before.
         let is_hidden = newer.get(&hash).is_some_and(|seq| *seq > key.seq);
         hidden = hidden.saturating_add(if is_hidden { key.live } else { 0 });
         all = all.saturating_add(key.live).saturating_add(key.dead);
@@ -177,13 +177,13 @@ fn superseded_of(
 }
 
 /// About how many bytes of `table` are older versions of its own records, and how many of its keys
-/// tell that. `None` where none does.
+/// tell that. `None` if none does.
 fn older_of(table: &TableHandle) -> Option<(u64, usize)> {
     let older = sample_of(table)?.older();
     (older.keys > 0).then(|| (scaled(table, older.bytes, older.of), older.keys))
 }
 
-/// What `part` of `all` bytes of a sample is of all of `table`'s.
+/// Scales `part` of the `all` bytes of a sample up to all bytes of `table`.
 fn scaled(table: &TableHandle, part: u64, all: u64) -> u64 {
     let scaled = u128::from(table.raw_bytes()) * u128::from(part) / u128::from(all.max(1));
     u64::try_from(scaled).unwrap_or(u64::MAX)

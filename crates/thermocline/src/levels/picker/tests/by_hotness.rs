@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// How many bytes of tables are hot, by their keys; of others none are.
+/// How many bytes of tables are hot, by their keys. Of other tables none are.
 pub(in super::super) type HotKeys<'a> = &'a [(&'static str, u64)];
 
 pub(in super::super) struct Hot<'a>(pub(in super::super) HotKeys<'a>);
@@ -52,7 +52,7 @@ fn of_equally_cold_tables_that_which_meets_less_goes_down() {
     }
 }
 
-/// What goes down of a table is set against all that is read for it.
+/// What goes down from a table is weighed against all that is read for it.
 #[test]
 fn a_hot_table_goes_down_before_a_cold_one_that_meets_much() {
     let met = |by_cold: u64| {
@@ -68,8 +68,8 @@ fn a_hot_table_goes_down_before_a_cold_one_that_meets_much() {
     assert_eq!(picked(F, &met(4 * MIB), hot), "hot");
 }
 
-/// Estimates of what is hot may come to more than the table: that makes none worse than one that is
-/// hot as a whole.
+/// The estimate of what is hot may come to more than the table. That makes a table no worse than
+/// one that is hot as a whole.
 #[test]
 fn where_all_is_hot_the_oldest_table_goes_down() {
     let [a, b] = [(F, "a", MIB, 0), (F, "b", MIB, 0)];
@@ -79,7 +79,7 @@ fn where_all_is_hot_the_oldest_table_goes_down() {
     assert_eq!(picked(F, &[b, a, met], hot), "b");
 }
 
-/// Only what leaves level f parts with what is hot of it.
+/// Only a table that leaves level f parts with its hot records.
 #[test]
 fn hotness_plays_no_part_on_other_levels_than_f() {
     for (level, below, tiers) in [
