@@ -4,24 +4,25 @@
 //! # What holds
 //!
 //! An entry stands for the newest version of its key *below the memtables*. Write N(S) for the
-//! newest version of a key, deletes included, in the tables of a superversion S; it never gets
-//! older from one superversion to the next, since flushes add versions, and compactions and
-//! promotions drop or bring up only what is shadowed, or a delete together with all that it
-//! shadows. The cache keeps this:
+//! newest version of a key, deletes included, in the tables of a superversion S. N(S) never gets
+//! older from one superversion to the next: flushes add versions, and compactions and promotions
+//! drop or bring up only what is shadowed, or a delete together with all that it shadows. The cache
+//! keeps this:
 //!
 //! > A reader that has pinned S and finds an entry e has e ≥ N(S) (I1).
 //!
-//! From which follow both uses. A read at the *latest* moment has seen that the memtables of S hold
-//! no version that it may see, so what was written before it began is in tables, and e is not
-//! older; e was published before the read took its sequence number, or it is a miss: so e was the
-//! newest version at some time during the read. A read of a *snapshot* s wants the newest version ≤
-//! s, all of which S holds, and those in memtables were ruled out. An entry > s is a miss and the
-//! search goes on below. An entry e ≤ s is a version that the snapshot sees, and not older than
-//! N(S); so e = N(S), which is the answer.
+//! Both uses follow from that. A read at the *latest* moment has seen that the memtables of S hold
+//! no version that it may see. So what was written before it began is in tables, and e is not
+//! older. And e was published before the read took its sequence number, or it is a miss. So e was
+//! the newest version at some time during the read.
+//!
+//! A read of a *snapshot* s wants the newest version ≤ s. S holds all versions ≤ s, and those in
+//! memtables were ruled out. An entry > s is a miss, and the search goes on below. An entry e ≤ s
+//! is a version that the snapshot sees, and not older than N(S). So e = N(S), which is the answer.
 //!
 //! # Filling
 //!
-//! Only a read at the latest moment fills: its sequence number is taken after S was pinned, so it
+//! Only a read at the latest moment fills. Its sequence number is taken after S was pinned, so it
 //! sees every version in the tables of S and in S's frozen memtables (I10), and what it found below
 //! the memtables is N(S). It then
 //!
@@ -29,37 +30,38 @@
 //! 2. *checks* that S is still the present superversion,
 //! 3. *completes* the place by an exchange that compares the token.
 //!
-//! A flush of memtable M goes: M is frozen, by a superversion S_f in which it is immutable; every
-//! key of M is *invalidated*, which removes records and pending places alike; S_p, without M and
-//! with its table, is *published*. What may go wrong is an entry e < N(S_p) when a reader of S_p
-//! looks. Say M holds the key.
+//! A flush of memtable M has three steps. M is frozen, by a superversion S_f in which it is
+//! immutable. Every key of M is *invalidated*, which removes records and pending places alike. S_p,
+//! without M and with its table, is *published*. What may go wrong is that a reader of S_p looks
+//! and finds an entry e < N(S_p). Say M holds the key.
 //!
 //! - The check came before S_f was published. Then the place was reserved before the invalidation
-//!   began: that finds it pending, and the completion fails; or finds the record, and removes it. A
-//!   place that another fill has reserved since has another token.
+//!   began. The invalidation finds it pending, and the completion fails; or it finds the record,
+//!   and removes it. A place that another fill has reserved since has another token.
 //! - The check came after S_f. Then it succeeds only for S = S_f or a later superversion, whose
-//!   reader has searched M, or M's table. In M it found the key, and was through before it came
-//!   here; in the table it found N(S_p) or newer.
+//!   reader has searched M, or M's table. If it found the key in M, it was through before it came
+//!   here. If it searched the table, it found N(S_p) or newer.
 //!
 //! So the invalidation may be done at any time between freeze and publication, without any lock.
-//! After the publication would be too late: a reader of S_p would find what M supersedes. That the
-//! check is no part of the exchange does no harm, as the first case shows; that the place is seen
-//! before the check is what matters, and two fences see to that (`cache/record_cache`). The place
-//! need not be there while the tables are read, so a key that is not found costs no place.
+//! After the publication would be too late: a reader of S_p would find what M supersedes. It does
+//! no harm that the check is not part of the exchange, as the first case shows. What matters is
+//! that the place is seen before the check, and two fences see to that (`cache/record_cache`). The
+//! place need not be there while the tables are read, so a key that is not found costs no place.
 //!
-//! Compactions, crossings and promotions by flush change the superversion and not N, and invalidate
-//! nothing; a fill that they overtake is refused without need, and made by a later read. A keyspace
-//! that is dropped gets an empty superversion, whose readers do not ask the cache, and then its
-//! entries go; identities of keyspaces are not used again. Iterators do not ask the cache. It is
-//! memory only: after a crash there is nothing to recover, and replayed records are in memtables.
+//! Compactions, crossings and promotions by flush change the superversion but not N, so they
+//! invalidate nothing. A fill that they overtake is refused without need, and a later read makes
+//! it. A dropped keyspace gets an empty superversion, whose readers do not ask the cache, and then
+//! its entries go. Identities of keyspaces are not used again. Iterators do not ask the cache. The
+//! cache is in memory only: after a crash there is nothing to recover, and replayed records are in
+//! memtables.
 //!
 //! Absent keys have no entries: filters answer for them without a block.
 //!
 //! # Hotness
 //!
-//! What the cache answers is read all the same, and placement has to know, or the hottest records
-//! would lose their place on the fast tier. `cache/record_cache/accesses.rs` gathers hits by time
-//! slices; here they are logged.
+//! A record that the cache answers is read all the same. Placement has to know of it, or the
+//! hottest records would lose their place on the fast tier. `cache/record_cache/accesses.rs`
+//! gathers hits by time slices; here they are logged.
 
 use crate::cache::{RecordCache, Sought};
 use crate::engine::{Engine, Found, Tree};
@@ -91,8 +93,8 @@ impl Moment {
 }
 
 impl Engine {
-    /// The record of `key`, which no memtable of `from` holds at `moment`: from the cache, else by
-    /// what `below` finds, which is taken in if it is asked for often.
+    /// The record of `key`, which no memtable of `from` holds at `moment`. It comes from the cache,
+    /// or else from `below`; what that finds is taken into the cache if it is asked for often.
     #[inline]
     pub(crate) fn get_cached(
         &self,
@@ -107,7 +109,7 @@ impl Engine {
         if let Some(record) = self.look_up(cache, from, &sought, moment.seq()) {
             return Ok((Found::RecordCache, Some(record)));
         }
-        // Asked in any case: the door counts what is missed.
+        // Asked whatever `below` finds: the door counts what is missed.
         let is_wanted = matches!(moment, Moment::Latest(_)) && cache.is_wanted(&sought);
         let (found, record) = below()?;
         if let Some(record) = record.as_ref().filter(|r| is_wanted && r.kind == Kind::Put) {
@@ -169,7 +171,7 @@ impl Engine {
         sought: &Sought<'_>,
         record: &Record,
     ) {
-        // A point that fails stands for nothing here: a read does not fail for want of a cache.
+        // A point that fails means nothing here: a read does not fail for lack of a cache.
         let _: Result<()> = point!(self.points, "record_cache.found");
         let is_current = || {
             let _: Result<()> = point!(self.points, "record_cache.reserved");

@@ -68,8 +68,7 @@ impl Engine {
         let seq = moment.seq();
         let below = |trace: &mut ReadTrace| search(from, key, seq, PromotionView::get, trace);
         // I1: along the search order versions of a key never get newer, so the first hit wins.
-        // Where the record cache comes in between, [`record_cache`](super::record_cache) says why
-        // it may.
+        // [`record_cache`](super::record_cache) says why the record cache may come in between.
         let (found, record) = match (from.find_in_memtables(key, seq), &self.caches.records) {
             (Some(record), _) => (Found::Memtable, Some(record)),
             (None, None) => below(&mut trace)?,
@@ -91,8 +90,8 @@ impl Engine {
         Ok(visible_value(record))
     }
 
-    /// As [`Engine::get`], where that has just been asked for the same: what it counts, logs,
-    /// offers and fills is not done a second time.
+    /// As [`Engine::get`], for a key that it has just been asked for: nothing is counted, logged,
+    /// offered or filled a second time.
     pub(crate) fn get_again(&self, tree: &Tree, key: &[u8]) -> Result<Option<Value>> {
         let from = tree.peek();
         let seq = self.visible();
@@ -188,8 +187,8 @@ impl Engine {
                 let count = read_together(here.iter().map(|block| block.handle.len));
                 let (batch, rest) = here.split_at(count);
                 point!(self.points, "multi_get.batch")?;
-                // Not before, and not longer than these reads take: a copy whose room is claimed
-                // stays as long as it is held (I8).
+                // The sources are taken only here, and held no longer than these reads take: a copy
+                // whose room is claimed stays for as long as it is held (I8).
                 let mut reads = Vec::with_capacity(count);
                 for block in batch {
                     match block.source_on(tier.index) {
@@ -214,7 +213,7 @@ impl Engine {
 
 /// A key of a round that needs a block which is not in memory.
 struct Waiting<'v> {
-    /// Of its lookup.
+    /// The index of its lookup.
     index: usize,
     table: &'v Arc<TableHandle>,
     opened: &'v Arc<Table>,
@@ -256,9 +255,9 @@ impl<'a, 'v> SharedBlock<'a, 'v> {
         self.opened.read_request(source, self.handle)
     }
 
-    /// Searches what was `read` from `source` for each of the keys. It counts for the first of
-    /// them; to the others it is what it would have been had they come one by one, a block in the
-    /// cache.
+    /// Searches what was `read` from `source` for each of the keys. The read counts for the first
+    /// of them. For the others it counts as a block in the cache, which it would have been had they
+    /// come one by one.
     fn finish(
         &self,
         source: &BlockSource,
@@ -287,7 +286,7 @@ impl<'a, 'v> SharedBlock<'a, 'v> {
     }
 }
 
-/// How many blocks of these lengths, from the first on, are read at once; always one.
+/// How many blocks of these lengths, from the first on, are read at once: at least one.
 fn read_together(lens: impl Iterator<Item = u32>) -> usize {
     let mut bytes = 0;
     let fits = |len: &u32| {

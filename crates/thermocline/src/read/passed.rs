@@ -1,8 +1,9 @@
-//! What iterators pass without giving it: deletes, and versions that newer ones hide.
+//! What iterators pass without returning it: deletes, and versions that newer ones hide.
 //!
-//! A queue whose head is read and deleted, again and again, passes all that was deleted since the
-//! last flush, or the last compaction, for each record. So who passes many of them has them taken
-//! away: the memtable is frozen, which leaves one version of a key, and tables that have deletes
+//! If the head of a queue is read and deleted, again and again, each read passes all that was
+//! deleted since the last flush, or the last compaction. So an iterator that passes many such
+//! entries has them taken away. The memtable is frozen, which leaves one version of a key. Tables
+//! that have deletes there are compacted, for as long as these hide anything.
 //! there are compacted, for as long as these hide anything.
 
 use std::sync::Weak;
@@ -23,15 +24,15 @@ use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Mutex};
 use crate::version::Version;
 
-/// An iterator that passes so many entries on its way to one record has them taken away. To pass
-/// them takes about as long as one read of a disk, and to flush them about as long as a few.
+/// An iterator that passes this many entries on its way to one record has them taken away. Passing
+/// them takes about as long as one read of a disk, and flushing them about as long as a few.
 pub(crate) const MANY: u64 = 1024;
 
-/// What an end of an iterator has passed since the record it gave last.
+/// What an end of an iterator has passed since the last record that it returned.
 #[derive(Debug, Default)]
 pub(crate) struct Passing {
     entries: u64,
-    /// Those of them that came from the first source of the merge: the active memtable, unless that
+    /// How many of them came from the first source of the merge: the active memtable, unless that
     /// was empty.
     of_first: u64,
     /// The key it passed first.
@@ -49,12 +50,12 @@ impl Passing {
         self.of_first += u64::from(cursor.source() == 0);
     }
 
-    /// Takes one off that was given after all.
+    /// Takes off an entry that was returned after all.
     pub(crate) fn give_one(&mut self) {
         self.entries = self.entries.saturating_sub(1);
     }
 
-    /// Tells `engine` of them, the last of which has the key `last`, and begins anew.
+    /// Tells `engine` of the entries, the last of which has the key `last`, and begins anew.
     pub(crate) fn end(
         &mut self,
         engine: &Engine,
@@ -74,19 +75,19 @@ impl Passing {
     }
 }
 
-/// Where an iterator has passed many entries in tables: deletes that lay there then are taken to
+/// Where an iterator has passed many entries in tables. Deletes that lay there then are taken to
 /// what they hide.
 #[derive(Debug, Clone)]
 pub(crate) struct Passed {
     pub(crate) range: KeyRange,
-    /// The last sequence number there was: what is newer is not meant, or each delete to come would
-    /// be.
+    /// The last sequence number at that time. What is newer is not meant, or each delete to come
+    /// would be.
     pub(crate) seq: SeqNo,
-    /// The version that it was passed in. Not held, for its files' sake.
+    /// The version in which they were passed. It is not held, for its files' sake.
     version: Weak<Version>,
 }
 
-/// What was told last of a keyspace.
+/// What was last told about a keyspace.
 #[derive(Debug, Default)]
 pub(crate) struct LastPassed(Mutex<Option<Passed>>);
 
@@ -95,7 +96,7 @@ impl LastPassed {
         self.0.lock().clone()
     }
 
-    /// Takes in `passed`; whether it says more than what was told before.
+    /// Takes in `passed`. Returns whether it says more than what was told before.
     fn tell(&self, passed: Passed) -> bool {
         let mut last = self.0.lock();
         let is_known = last.as_ref().is_some_and(|last| {
@@ -109,7 +110,8 @@ impl LastPassed {
 }
 
 impl Engine {
-    /// Has taken away what an iterator passed in `pinned` between two keys, in whichever order.
+    /// Has the entries taken away that an iterator passed in `pinned` between two keys, in
+    /// whichever order the keys are.
     fn take_away(
         &self,
         keyspace: KeyspaceId,
@@ -140,8 +142,8 @@ impl Engine {
         }
     }
 
-    /// Queues the freeze of `memtable`, if it is the active one of `tree` still: a reader does not
-    /// wait for the log.
+    /// Queues the freeze of `memtable`, if it is still the active one of `tree`. It is queued
+    /// because a reader does not wait for the log.
     fn freeze_soon(&self, tree: &Arc<Tree>, memtable: &Arc<Memtable>) {
         let is_active =
             |tree: &Tree, memtable: &Arc<Memtable>| Arc::ptr_eq(&tree.peek().active, memtable);
@@ -158,7 +160,8 @@ impl Engine {
             let has_room = engine.keyspaces.tally.frozen() < engine.max_immutables();
             let may = has_room && !engine.commit.freezes_held() && engine.check_writable().is_ok();
             if may && is_active(&tree, &memtable) {
-                // What fails here a writer or a flush meets too, and the next read asks again.
+                // If this fails, a writer or a flush meets the failure too, and the next read asks
+                // again.
                 let _: Result<()> = engine.freeze(&mut log, &tree);
             }
             Step::Done

@@ -24,9 +24,9 @@ const READAHEAD: usize = 256 << 10;
 
 /// The records of a range of keys, as they were when the iterator was made.
 ///
-/// Holding it keeps the files and the memtables alive that it reads, and old versions of records;
-/// what that costs is in [`crate::metrics::TierMetrics::pinned_obsolete_bytes`] and
-/// [`crate::metrics::MemoryMetrics::pinned_memtables`].
+/// Holding it keeps the files and memtables alive that it reads, and old versions of records.
+/// [`crate::metrics::TierMetrics::pinned_obsolete_bytes`] and
+/// [`crate::metrics::MemoryMetrics::pinned_memtables`] tell what that costs.
 pub struct Range {
     pub(crate) engine: Arc<Engine>,
     keyspace: KeyspaceId,
@@ -71,7 +71,7 @@ impl Bounds {
         !self.is_below(&range.last) && !self.is_above(&range.first)
     }
 
-    /// Which of `tables`, of a level below L0, may hold a key within the bounds: they are
+    /// Which of `tables`, of a level below L0, may hold a key within the bounds. They are
     /// neighbours.
     fn met(&self, tables: &[Arc<TableHandle>]) -> std::ops::Range<usize> {
         let first = tables.partition_point(|table| self.is_below(&table.meta.range.last));
@@ -109,9 +109,9 @@ impl Range {
         }
     }
 
-    /// Whether blocks that are read from a disk stay in the block cache; without this they do. A
-    /// scan of much that is not wanted again soon, for an export say, leaves the cache to other
-    /// readers with `false`; what is cached already it uses all the same. Counts for an end that
+    /// Whether blocks that are read from a disk stay in the block cache; by default they do. With
+    /// `false`, a scan of much that is not wanted again soon, for an export say, leaves the cache
+    /// to other readers. It still uses what is cached already. The setting counts for an end that
     /// was not begun yet.
     ///
     /// ```
@@ -132,7 +132,7 @@ impl Range {
         self
     }
 
-    /// Has the iterator give `error`, and nothing else.
+    /// Makes the iterator return `error`, and nothing else.
     pub(crate) fn refuse(&mut self, error: Error) {
         self.refused = Some(error);
     }
@@ -150,10 +150,9 @@ impl Range {
         for memtable in memtables.filter(|memtable| !memtable.is_empty()) {
             children.push(Box::new(MemtableIter::new(Arc::clone(memtable))));
         }
-        // What waits beside the levels lies below them, too (I6).
+        // What waits beside the levels is left out: it lies below them, too (I6).
         for run in self.superversion.runs() {
-            // A table outside the bounds is not even opened at an end: its damage is none of
-            // theirs.
+            // A table outside the bounds is not even opened: its damage is no concern of this scan.
             match run {
                 Run::Table(table) if self.bounds.meets(table) => {
                     children.push(Box::new(table.table()?.iter(how)));
@@ -307,8 +306,8 @@ impl Front {
                 (Bytes::copy_from_slice(key.user_key), value)
             });
             if record.is_some() {
-                // The cursor moves on when more is wanted: into the next block perhaps, whose
-                // damage is none of this record's, and which nobody may ask for.
+                // The cursor moves on only when more is wanted. The next record may be in another
+                // block: its damage is not this record's, and perhaps nobody asks for it.
                 self.is_on_given = true;
                 return Ok(record);
             }

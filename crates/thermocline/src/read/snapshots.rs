@@ -12,9 +12,9 @@ pub(crate) struct Snapshots {
 }
 
 impl Snapshots {
-    /// Registers a reader at the sequence number that `visible` gives. It is asked under the
-    /// lock: a compaction that looks at the list later sees the reader, one that looked
-    /// before had a boundary at or below what `visible` gives now.
+    /// Registers a reader at the sequence number that `visible` gives. `visible` is asked under the
+    /// lock: a compaction that looks at the list later sees the reader, and one that looked before
+    /// had a boundary at or below what `visible` gives now.
     pub(crate) fn register(&self, visible: impl FnOnce() -> SeqNo) -> SeqNo {
         let mut open = self.open.lock();
         let seq = visible();
@@ -22,7 +22,7 @@ impl Snapshots {
         seq
     }
 
-    /// As [`Snapshots::register`], for the time of one read: whatever ends it, a panic too.
+    /// As [`Snapshots::register`], until one read has ended, in whatever way, even by a panic.
     pub(crate) fn hold(&self, visible: impl FnOnce() -> SeqNo) -> Held<'_> {
         Held {
             seq: self.register(visible),

@@ -30,8 +30,8 @@ pub(crate) struct Superversion {
     last_fast_level: usize,
     /// No record below level f has a higher sequence number.
     pub(crate) newest_below: SeqNo,
-    /// Whether there are tables. Where there are none the record cache knows nothing: what it still
-    /// may hold is of a keyspace that was dropped.
+    /// Whether there are tables. If there are none, the record cache knows nothing: what it may
+    /// still hold is of a keyspace that was dropped.
     pub(crate) has_tables: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum Place<'a> {
     Promoted(&'a PromotionView),
 }
 
-/// Tables of which one at most may hold a key.
+/// Tables of which at most one may hold a given key.
 #[derive(Clone, Copy)]
 pub(crate) enum Run<'a> {
     /// One of L0.
@@ -156,7 +156,7 @@ impl Superversion {
 /// The promotion caches of a keyspace as a reader sees them: between level f and what lies below.
 #[derive(Debug, Clone)]
 pub(crate) struct PromotionView {
-    /// The mutable one first; what it lies before is no newer (I6).
+    /// The mutable one first. What lies behind another one is no newer (I6).
     pub(crate) caches: Vec<Arc<PromotionCache>>,
     /// Crossings installed when the view was published.
     pub(crate) crossings: u64,

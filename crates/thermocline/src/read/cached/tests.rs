@@ -69,7 +69,8 @@ fn newest(is_delete: bool) -> Option<String> {
     (!is_delete).then(|| "new".to_owned())
 }
 
-/// Whatever way it is read, the store holds the new version, once the cache had its chances.
+/// Checks that the store gives the new version, in whatever way it is read, once the cache has had
+/// its chances.
 fn check_superseded(scene: &Scene, is_delete: bool, at: &str) {
     let mut wanted = model(&KEYS, "old");
     match newest(is_delete) {
@@ -116,8 +117,8 @@ fn readers_share_a_copy_that_is_the_records_own() {
     assert_eq!(first.len(), VALUE);
 }
 
-/// A fill that has read the old version and comes late: the new one is in a table by now. At each
-/// of the steps that a fill takes, and for an overwrite as for a delete.
+/// A fill that has read the old version comes late: the new one is in a table by now. That may
+/// happen at each of the steps of a fill, for an overwrite as for a delete.
 #[test]
 fn a_fill_that_a_flush_overtook_fails() {
     for point in [
@@ -187,9 +188,9 @@ fn a_reader_of_old_does_not_fill_between_invalidation_and_publication() {
     }
 }
 
-/// Regression: what a flush had invalidated came back only when the next flushes on the same thread
-/// had taken some dozens more out. Two dozen large records, all overwritten, left a cache that took
-/// next to nothing in any more.
+/// Regression: the room of what a flush had invalidated came back only when the next flushes on the
+/// same thread had taken out some dozens more. Two dozen large records, all overwritten, left a
+/// cache that took in next to nothing any more.
 #[test]
 fn what_a_flush_invalidates_makes_room_though_its_thread_does_nothing_more() {
     let mut options = with_cache();
@@ -233,8 +234,8 @@ fn what_a_flush_invalidates_makes_room_though_its_thread_does_nothing_more() {
     });
 }
 
-/// As soon as the table is published nothing that it supersedes is found, and the old reader finds
-/// it too late to fill.
+/// As soon as the table is published, nothing that it supersedes is found, and the old reader comes
+/// too late to fill.
 #[test]
 fn nothing_superseded_is_found_once_the_table_is_published() {
     for is_delete in [false, true] {
@@ -357,8 +358,8 @@ fn a_key_of_another_keyspace_is_another_key() {
     assert_eq!(metrics(&scene).entries, 1);
 }
 
-/// Whatever moment of a fill a drop of its keyspace meets, handles to it find nothing from then on,
-/// nor does the keyspace that is created under its name.
+/// At whatever moment of a fill its keyspace is dropped, handles to the keyspace find nothing from
+/// then on. Nor does the keyspace that is created under its name.
 #[test]
 fn a_dropped_keyspace_leaves_nothing_in_the_cache() {
     for point in [
@@ -405,8 +406,7 @@ fn a_keyspace_that_is_empty_does_not_ask_the_cache() {
     drop(hook);
 }
 
-/// The whole index is walked for what a dropped keyspace has in it: writers and flushes waited for
-/// that.
+/// To forget a dropped keyspace, the whole index is walked. Writers and flushes waited for that.
 #[test]
 fn nobody_waits_for_the_cache_to_forget_a_keyspace() {
     let scene = scene();
@@ -484,8 +484,8 @@ fn after_a_reopening_the_cache_is_empty_and_right() {
     check_superseded(&scene, false, "reopened");
 }
 
-/// Those that waited to be logged with the first of the next slice were lost, and RALT's clock with
-/// them.
+/// Accesses that waited to be logged with the first one of the next slice were lost, and RALT's
+/// clock with them.
 #[test]
 fn what_the_cache_answered_is_logged_when_the_store_is_closed() {
     let scene = filled();
@@ -499,8 +499,8 @@ fn what_the_cache_answered_is_logged_when_the_store_is_closed() {
     assert_eq!(accesses(), 3 + 20);
 }
 
-/// Background work has ended by then, and nobody flushed what was logged: what was more than RALT's
-/// buffers hold was dropped, of a large cache nearly all of it.
+/// When the store is closed, background work has ended, and nobody flushed what was logged. What
+/// was more than RALT's buffers hold was dropped: of a large cache nearly all of it.
 #[test]
 fn all_that_a_large_cache_answered_is_logged_when_the_store_is_closed() {
     const RECORDS: u64 = 2000;
@@ -513,7 +513,7 @@ fn all_that_a_large_cache_answered_is_logged_when_the_store_is_closed() {
     }
     scene.db.flush().unwrap();
     for key in &keys {
-        // Two go by the cache, of which the second fills it, and two wait.
+        // Two go past the cache, of which the second fills it, and two wait to be logged.
         for _ in 0..4 {
             scene.db.get(key).unwrap();
         }
@@ -532,7 +532,7 @@ fn all_that_a_large_cache_answered_is_logged_when_the_store_is_closed() {
 }
 
 /// Reads [`KEY`], which lies on level f, three times in each of many time slices, in which much
-/// else is accessed too. Its score by RALT afterwards, and the scene.
+/// else is accessed too. Returns its score by RALT afterwards, and the scene.
 fn read_for_long(record_cache: u64) -> (f64, Scene) {
     let mut options = options();
     options.record_cache = Some(record_cache);
@@ -560,7 +560,7 @@ fn read_for_long(record_cache: u64) -> (f64, Scene) {
     }
     let last = scene.levels_of(KEY);
     assert_eq!(last, [(F as u8, "old".into())]);
-    // What waits in buffers until they are full.
+    // Accesses wait in buffers until these are full.
     while !ralt.log(scene.tree().id, b"zzz", 1, 1) {}
     while ralt.work() {}
     let heat = scene.db.heat(2000).unwrap();
@@ -568,7 +568,7 @@ fn read_for_long(record_cache: u64) -> (f64, Scene) {
     (found.map_or(0.0, |hot| hot.score), scene)
 }
 
-/// Else the hottest records of all would be the first to lose their place on the fast tier.
+/// Otherwise the hottest records of all would be the first to lose their place on the fast tier.
 #[test]
 fn a_record_read_from_the_cache_only_stays_hot_and_on_the_fast_tier() {
     let (wanted, _) = read_for_long(0);

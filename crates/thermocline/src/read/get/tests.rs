@@ -14,10 +14,10 @@ fn reads(db: &Db) -> u64 {
     db.metrics().tiers[0].io[Purpose::UserRead as usize].read_ops
 }
 
-/// All keys of a `multi_get` were looked up before the first block came into the cache, and each
-/// then read, decoded and kept the block that it needed for itself: a thousand neighbours were a
-/// thousand reads of eight blocks, where as many single reads would have been eight. What counts
-/// reads, to copy the tables that are read most, was misled alike.
+/// All keys of a `multi_get` were looked up before the first block came into the cache. Then each
+/// of them read, decoded and kept the block that it needed for itself. A thousand neighbours were a
+/// thousand reads of eight blocks, where a thousand single gets would have been eight reads. The
+/// counts of reads, by which the tables that are read most are copied, were misled alike.
 #[test]
 fn keys_of_one_block_share_its_read() {
     let medium = Arc::new(Memory::new());
@@ -55,7 +55,7 @@ fn keys_of_one_block_share_its_read() {
     assert_eq!(end(&values[50]), end(&values[100]));
 }
 
-/// The buffers of all blocks that a round needed were there at once, outside of every budget: of a
+/// The buffers of all blocks that a round needed were there at once, outside of every budget: for a
 /// hundred thousand keys some three GB.
 #[test]
 fn blocks_are_read_a_few_megabytes_at_a_time() {

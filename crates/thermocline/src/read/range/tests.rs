@@ -21,10 +21,10 @@ fn a_prefix_ends_before_its_successor() {
     assert_eq!(prefix_end(b""), Bound::Unbounded);
 }
 
-/// Before a record was given the cursor went on to the next one. A damaged block took the last
-/// record of the block before it along, for good: whoever went on behind the last key that had come
-/// met the error again. And a scan for so many records that ended with a block read the next one
-/// for nobody.
+/// Before it returned a record, the cursor went on to the next one. So a damaged block cost the
+/// last record of the block before it, too, for good: whoever went on behind the last key that had
+/// come met the error again. And a scan for a given number of records that ended with a block read
+/// the next block for nobody.
 #[test]
 fn a_damaged_block_costs_a_scan_no_record_before_it() {
     let disk = Faulty::new(1);
@@ -65,9 +65,10 @@ fn a_damaged_block_costs_a_scan_no_record_before_it() {
     assert!(records.next().is_none());
 }
 
-/// Below L0 a scan went on to the next table of a level at the end of the one before, also behind
-/// its last key, and one whose bounds met no table looked into the next: where that was damaged,
-/// both failed for what they had not asked for. Sound, it was read from the slow disk for nobody.
+/// Below L0, a scan went on to the next table of a level at the end of the one before, even behind
+/// the last key of its bounds. A scan whose bounds met no table looked into the next one. If that
+/// table was damaged, both failed for what they had not asked for. If it was sound, it was read
+/// from the slow disk for nobody.
 #[test]
 fn tables_outside_its_bounds_are_nothing_to_a_scan() {
     const TABLES: [[&str; 2]; 2] = [["a", "f"], ["m", "z"]];
