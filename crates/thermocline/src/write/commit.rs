@@ -1,12 +1,12 @@
 //! The write path: group commit into one log, then the memtables, then publication.
 //!
-//! Writers queue; whoever finds no leader leads: it takes all that wait as one group, appends
-//! the group to the log as one record, hands it over or syncs it once as the most demanding
-//! member asks, inserts it into the memtables and publishes its last sequence number. What
-//! arrives meanwhile is the next group.
+//! Writers queue, and whoever finds no leader leads. The leader takes all that wait as one group
+//! and appends it to the log as one record. It hands the record over or syncs it once, as the most
+//! demanding member asks. Then it inserts the group into the memtables and publishes its last
+//! sequence number. What arrives meanwhile is the next group.
 //!
-//! The leader inserts for its whole group. With members inserting for themselves each would be
-//! woken twice; a group's inserts are a few microseconds, less than one wake-up.
+//! The leader inserts for its whole group. If members inserted for themselves, each would be woken
+//! twice. A group's inserts take a few microseconds, less than one wake-up.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::OnceLock;
@@ -26,8 +26,9 @@ use crate::sync::{Arc, Mutex};
 use crate::value::Value;
 use crate::wal::{Wal, WalSync};
 
-/// Bytes of batches in one record of the log, but for a single batch that is longer: nobody is to
-/// be refused for the size of their group, and the log's buffer grows to that of a record.
+/// Most bytes of batches in one record of the log, except for a single batch that is longer. Nobody
+/// is to be refused for the size of their group, and the log's buffer grows to the size of a
+/// record.
 const MAX_RUN_LEN: usize = 64 << 20;
 
 /// The queue of writers, and the log that the leader of each group writes.
@@ -113,8 +114,8 @@ impl Commit {
 }
 
 impl Engine {
-    /// Commits `batch`; the sequence number of its last record comes back once readers see
-    /// it and it is as durable as asked (I5).
+    /// Commits `batch`. Returns the sequence number of its last record once readers see it and it
+    /// is as durable as asked (I5).
     pub(crate) fn write(&self, batch: Batch, durability: Durability) -> Result<SeqNo> {
         batch.validate()?;
         self.check_keyspaces(&batch)?;
@@ -131,9 +132,9 @@ impl Engine {
         let bytes = batch.byte_len() as u64;
         self.make_room(bytes)
             .inspect_err(|error| self.refusals.note(error, Some(bytes)))?;
-        // The leader looks while all writers wait for it: what has to be read from a disk for that
-        // is read, and counted, here. Whether the conditions hold is for the leader to say, who
-        // sees what comes before the batch.
+        // The leader looks the conditions' keys up while all writers wait for it. So anything that
+        // this needs from a disk is read, and counted, here. Only the leader can say whether the
+        // conditions hold: it sees what comes before the batch.
         let _ = self.check_conditions(batch.conditions(), |tree, key| self.get(tree, key));
         let pending = Arc::new(Pending::new(batch, durability));
         let mut more = self.commit.gathering.wait_for_more(&*self.clock);
@@ -149,10 +150,10 @@ impl Engine {
         result
     }
 
-    /// Refuses a batch that names a keyspace which is none of this store's: what it wrote would be
+    /// Refuses a batch that names a keyspace which is not this store's. What it wrote would be
     /// acknowledged and nowhere (I5), and a log that writes to a keyspace without an edit reads as
-    /// damage. A batch has its keyspaces from handles alone: one that a handle of this opening
-    /// named is the store's, or was and is dropped.
+    /// damage. A batch gets its keyspaces only from handles. If a handle of this opening named one,
+    /// it is the store's, or was until it was dropped.
     fn check_keyspaces(&self, batch: &Batch) -> Result<()> {
         match batch.foreign_to(self.identity.opening) {
             Some(number) => Err(Error::ForeignKeyspace { number }),
@@ -160,7 +161,7 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::commit_group`]. A panic poisons the store: what is half done is not known, and
+    /// As [`Engine::commit_group`]. A panic poisons the store: nobody knows what is half done, and
     /// everybody in the group has to hear of it.
     fn commit_group_whatever_comes(&self, group: &[Arc<Pending>]) {
         let led = catch_unwind(AssertUnwindSafe(|| self.commit_group(group)));
@@ -175,8 +176,8 @@ impl Engine {
         resume_unwind(panic)
     }
 
-    /// Writes one group: runs of batches without conditions as one record each, a batch with
-    /// conditions first in its run, so that it sees what came before it.
+    /// Writes one group, run by run, each run as one record. A batch with conditions comes first in
+    /// its run, so that it sees what came before it.
     fn commit_group(&self, group: &[Arc<Pending>]) {
         self.commit_runs(group, MAX_RUN_LEN);
     }
@@ -197,7 +198,8 @@ impl Engine {
             }
             let written = self.commit_run(&mut log, run);
             if let Err(error) = &written {
-                // What may pass its writers hear of, and nobody else is kept from anything by it.
+                // Its writers hear of an error that may pass, and it keeps nobody else from
+                // anything.
                 self.background.note_poison(error);
                 self.refusals.note(error, None);
             }
@@ -211,8 +213,8 @@ impl Engine {
         }
     }
 
-    /// How many batches of `group` are one run: up to one that may be refused, and to `most` bytes;
-    /// one at least.
+    /// How many batches of `group` make one run: at least one, and then those before the next that
+    /// may be refused, up to `most` bytes.
     fn run_len(&self, group: &[Arc<Pending>], most: usize) -> usize {
         let may_be_refused =
             |p: &Arc<Pending>| !p.conditions.is_empty() || self.check_owned(p).is_err();
@@ -278,8 +280,8 @@ impl Engine {
         Ok(last_seq)
     }
 
-    /// What a batch that writes nothing asks for: that which it comes after is as durable as it
-    /// wants to be itself (I5).
+    /// Does what a batch that writes nothing asks for: makes what comes before it as durable as the
+    /// batch wants to be itself (I5).
     fn keep_what_is_written(&self, log: &mut Log, durability: Durability) -> Result<()> {
         match durability {
             Durability::None => Ok(()),
@@ -288,8 +290,8 @@ impl Engine {
         }
     }
 
-    /// Inserts a group's records; gives back the memory they take, and the bytes of those that are
-    /// nobody's.
+    /// Inserts a group's records. Returns the memory that they take, and the bytes of those whose
+    /// keyspace is gone.
     fn apply(&self, first_seq: SeqNo, run: &[Arc<Pending>]) -> Result<(u64, u64)> {
         let trees = self.keyspaces.trees.load();
         let mut current: Option<(&Arc<Tree>, Arc<crate::read::Superversion>)> = None;
@@ -309,8 +311,8 @@ impl Engine {
                     current = trees.get(&op.keyspace).map(|tree| (tree, tree.pin()));
                 }
                 if let Some((_, superversion)) = &current {
-                    // Memtables go at different times: with slices each would keep what was written
-                    // to the others, which it does not count (I8).
+                    // Memtables go at different times. If each held slices of the batch, it would
+                    // keep what was written to the others, without counting it (I8).
                     let (key, value) = match pending.is_spread {
                         true => detached(&op.key, &op.value),
                         false => (op.key, op.value),
@@ -326,8 +328,8 @@ impl Engine {
         Ok((bytes, unowned))
     }
 
-    /// Refuses a batch all of whose writes go to keyspaces that are gone: they would do nothing but
-    /// make the log longer, and nothing that is flushed would ever let that go. Checked under the
+    /// Refuses a batch if all of its writes go to keyspaces that are gone. They would do nothing
+    /// but make the log longer, and no flush would ever let that part of it go. Checked under the
     /// log's lock, which a drop takes.
     fn check_owned(&self, pending: &Pending) -> Result<()> {
         if !pending.names_keyspaces {
@@ -348,8 +350,9 @@ impl Engine {
         Err(Error::UnknownKeyspace { name })
     }
 
-    /// Whether `conditions` hold by what `look` finds, in their order up to the first that does
-    /// not. What counts is what the leader finds: everything before this batch.
+    /// Whether `conditions` hold by what `look` finds. They are checked in their order, up to the
+    /// first that does not hold. What counts is what the leader finds: everything before this
+    /// batch.
     fn check_conditions(
         &self,
         conditions: &[Condition],
@@ -381,8 +384,8 @@ mod tests {
     use crate::points::Points;
     use crate::storage::{Fault, Faulty, Memory, Operation};
 
-    /// A group was one record however much its writers brought together, and beyond 4 GiB all of
-    /// them were refused, none of whom was over a limit.
+    /// A group was one record, however much its writers brought together. Beyond 4 GiB all of them
+    /// were refused, though none of them was over a limit.
     #[test]
     fn a_group_is_cut_into_records_of_a_bounded_length() {
         let points = Points::default();
@@ -410,9 +413,9 @@ mod tests {
         assert_eq!(db.iter().count(), lens.len());
     }
 
-    /// Memtables held slices of whole batches: the short records of an index kept the long values
-    /// that were written with them, though these had been flushed long since. The index counted its
-    /// own bytes, was never the largest, and so it grew to gigabytes (I8).
+    /// Memtables held slices of whole batches. So the short records of an index kept the long
+    /// values that were written with them, though these had long been flushed. The index counted
+    /// only its own bytes, so its memtable was never the largest, and grew to gigabytes (I8).
     #[test]
     fn a_batch_for_several_keyspaces_is_kept_by_none_of_them() {
         let builder = Db::builder(Options::one_tier("/fast")).medium(0, Arc::new(Memory::new()));
@@ -436,8 +439,8 @@ mod tests {
         assert_eq!(db.get("key").unwrap().unwrap().len(), 64 << 10);
     }
 
-    /// The leader read what conditions are about with the log's lock held: on a slow disk the
-    /// writers of all keyspaces waited for one such read after the other.
+    /// The leader read the keys of conditions with the log's lock held. On a slow disk, the writers
+    /// of all keyspaces waited for one such read after the other.
     #[test]
     fn no_writer_waits_for_the_disk_that_has_a_conditions_key() {
         let disk = Faulty::new(1);
@@ -452,7 +455,7 @@ mod tests {
         let db = open();
         let (engine, looks) = (Arc::clone(db.engine()), Arc::new(Mutex::new(Vec::new())));
         let seen = Arc::clone(&looks);
-        // Called at each operation, and lets all of them be.
+        // Called at each operation, and lets all of them succeed.
         let look = move |operation, name: &str| {
             if operation == Operation::Read && name.ends_with(".sst") {
                 seen.lock().push(engine.commit.log.try_lock().is_some());

@@ -1,9 +1,9 @@
 //! Which batches the fast tier can never hold, and the least capacity with which it can (I8).
 //!
 //! A batch is in the log before it is anywhere else, and the log is on the fast tier. All tables
-//! there can give way: a flush, and a compaction, that finds no room there writes to the last tier.
-//! What stays is what is counted here; the rest of the capacity has to hold the batch, and beside
-//! it a memtable's worth for other writers ([`Engine::needed_for`]). With one tier the table that
+//! there can give way: a flush or a compaction that finds no room there writes to the last tier.
+//! What cannot give way is counted here. The rest of the capacity has to hold the batch, and beside
+//! it a memtable's worth for other writers ([`Engine::needed_for`]). With one tier, the table that
 //! the batch becomes lies beside the log, too.
 
 use crate::engine::Engine;
@@ -16,7 +16,7 @@ use crate::version::Manifest;
 /// of the capacity.
 const MOST_ROUNDS: u32 = 64;
 
-/// What is on the fast tier whatever leaves it.
+/// What stays on the fast tier, whatever leaves it.
 struct Staying {
     /// What the manifest began with, in bytes.
     manifest: u64,
@@ -61,7 +61,7 @@ impl Engine {
     /// `memtable` bytes.
     fn needed_with(&self, capacity: u64, memtable: u64, bytes: u64, stays: &Staying) -> u64 {
         let batch = match self.tiers.len() {
-            // As much of other writers' is in the log, and in the table, with it.
+            // Other writers' records, a memtable's worth, are with it in the log and in the table.
             1 => bytes.saturating_mul(2).saturating_add(memtable),
             _ => bytes,
         };
@@ -76,7 +76,7 @@ impl Engine {
     }
 
     /// The least capacity of the fast tier with which a batch of `bytes` can be written. Defaults
-    /// that follow from the capacity are those that come with it.
+    /// that follow from the capacity are taken to be those that come with it.
     fn least_capacity(&self, bytes: u64, stays: &Staying) -> u64 {
         let mut options = self.options.clone();
         let mut capacity = bytes;
@@ -96,15 +96,15 @@ impl Engine {
             && let Some(first) = options.tiers.first_mut()
         {
             first.capacity = capacity;
-            // What is too little for any memtable is too little for this batch.
+            // A capacity that is too little for any memtable is too little for this batch.
             let resolved = options.resolve();
             return resolved.map_or(self.sizes.memtable_size, |sizes| sizes.memtable_size);
         }
         self.sizes.memtable_size
     }
 
-    /// Begins a new manifest if the present one is longer than what is kept free for it where room
-    /// is all that is wanting.
+    /// For when room is all that is missing: begins a new manifest if the present one is longer
+    /// than what is kept free for it.
     pub(crate) fn shorten_manifest(&self) -> Result<()> {
         let capacity = self.fast().capacity();
         self.roll_manifest_if(|manifest| {
@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    /// The length of the batch, what it would take, and the capacity there is.
+    /// The length of the batch, the capacity that it would take, and the capacity there is.
     fn refusal(db: &Db, key: &str, value: usize) -> (u64, u64, u64) {
         match db.put(key, vec![1; value]) {
             Err(Error::DoesNotFit {
@@ -169,8 +169,8 @@ mod tests {
         batch.byte_len() as u64
     }
 
-    /// What could never fit was refused as if space had to be freed, and at the boundary for ever:
-    /// the room that manifest and access records take was not counted.
+    /// A batch that could never fit was refused as if space had to be freed. At the boundary that
+    /// went on for ever: the room that the manifest and access records take was not counted.
     #[test]
     fn the_longest_value_that_fits_is_written_again_and_again_and_one_byte_more_is_refused() {
         let store = Store(Arc::default(), Arc::default());
@@ -228,7 +228,7 @@ mod tests {
         db.close().unwrap();
     }
 
-    /// With one tier it was logged, and every flush failed from then on.
+    /// With one tier, a batch that did not fit was logged, and every flush failed from then on.
     #[test]
     fn with_one_tier_there_is_room_for_log_and_table() {
         let mut options = Options::one_tier("/fast");

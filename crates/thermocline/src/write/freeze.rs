@@ -1,5 +1,4 @@
-//! Freezing: memtables become immutable, and the log's segment that their newest records are in
-//! ends.
+//! Freezing: memtables become immutable, and the log segment that holds their newest records ends.
 
 use super::{Commit, Log};
 use crate::engine::{Engine, Tree};
@@ -10,8 +9,8 @@ use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, MutexGuard};
 
 impl Engine {
-    /// Freezes the largest memtable when all of them together are over the limit, after those that
-    /// keep too much of the log.
+    /// When all memtables together are over the limit, freezes those that keep too much of the log,
+    /// and then the largest.
     pub(crate) fn freeze_if_full(&self, log: &mut Log) -> Result<()> {
         let full = self.commit.active_bytes.load(Ordering::Relaxed) >= self.sizes.memtable_size;
         let has_room = || self.keyspaces.tally.frozen() < self.max_immutables();
@@ -29,8 +28,8 @@ impl Engine {
         largest.map_or(Ok(()), |tree| self.freeze(log, &tree))
     }
 
-    /// Freezes memtables, the oldest first, whose records keep more of the log than there is room
-    /// planned for (I8). That of a keyspace which is seldom written to is never the largest.
+    /// Freezes memtables whose records keep more of the log than there is room planned for (I8),
+    /// the oldest first. The memtable of a keyspace that is seldom written to is never the largest.
     fn freeze_what_keeps_the_log(&self, log: &mut Log) -> Result<()> {
         let planned = planned_log(&self.sizes).saturating_add(self.options.log_retention);
         let Some(through) = self.commit.log_sync.surplus_through(planned) else {
@@ -52,8 +51,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends the current segment of the log if nobody will flush some of it, so that it can go once
-    /// nobody else needs it.
+    /// Ends the current segment of the log if nobody will flush some of its records, so that the
+    /// segment can go once nobody else needs it.
     ///
     /// # Errors
     /// As [`Wal::rotate`]; what is left counts until the next freeze.
@@ -61,7 +60,7 @@ impl Engine {
         if log.unowned > 0 {
             self.rotate(log)?;
         }
-        // No memtable may get full where keyspaces come and go.
+        // Where keyspaces come and go, it may be that no memtable ever gets full.
         self.freeze_what_keeps_the_log(log)
     }
 
@@ -148,9 +147,9 @@ mod tests {
     use crate::storage::{Fault, Faulty, Medium, Memory, Operation};
     use crate::sync::atomic::AtomicUsize;
 
-    /// To freeze the memtables of many keyspaces began a segment for each, all but the first of
-    /// them empty: with a thousand keyspaces a process had no file left to open, and the next write
-    /// that asked for a sync synced each of them, with the log held.
+    /// Freezing the memtables of many keyspaces began a segment for each of them, all but the first
+    /// empty. With a thousand keyspaces a process had no file left to open, and the next write that
+    /// asked for a sync synced each of the segments, with the log held.
     #[test]
     fn freezing_many_keyspaces_begins_one_segment() {
         let disk = Faulty::new(1);
@@ -177,9 +176,9 @@ mod tests {
         assert_eq!(syncs.load(Ordering::Relaxed), 2);
     }
 
-    /// Segments that one quiet record kept were counted by their bytes alone: where keyspaces came
-    /// and went there were hundreds of thousands, each a file of a few hundred bytes, before it was
-    /// frozen.
+    /// Segments that one quiet record kept were counted only by their bytes. Where keyspaces came
+    /// and went there were hundreds of thousands of them, each a file of a few hundred bytes,
+    /// before the record's memtable was frozen.
     #[test]
     fn short_segments_do_not_heap_up_behind_a_quiet_record() {
         let memory = Memory::new();

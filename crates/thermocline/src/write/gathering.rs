@@ -13,9 +13,9 @@ const MOST_LOOKS: u32 = 256;
 
 /// What the last synced group was like.
 ///
-/// After a sync all its writers come back at about the same time; a leader that began with the
-/// first of them would leave the others to the next sync, and groups would be half as large as
-/// they could be.
+/// After a sync all its writers come back at about the same time. If a leader began with the first
+/// of them, it would leave the others to the next sync, and groups would be half as large as they
+/// could be.
 #[derive(Debug, Default)]
 pub(crate) struct Gathering {
     writers: AtomicUsize,
@@ -30,8 +30,8 @@ impl Gathering {
             .store(duration.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// Says of a number of waiting writers whether more are worth waiting for. The time that it
-    /// allows begins with the first look.
+    /// Gives a function that says of a number of waiting writers whether more are worth waiting
+    /// for. The time that it allows begins with the first look.
     pub(crate) fn wait_for_more<'a>(
         &'a self,
         clock: &'a dyn Clock,

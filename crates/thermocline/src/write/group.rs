@@ -41,9 +41,9 @@ impl<M> Default for Groups<M> {
 
 impl<M: Member> Groups<M> {
     /// Queues `member` and returns its outcome. Whoever finds no leader calls `lead` for all that
-    /// wait, in their order, itself among them; `lead` sets the outcome of each, even where it
-    /// panics. One group is led at a time. Before it begins the leader lets others run for as long
-    /// as `gather` says so of the number that waits.
+    /// wait, in their order, itself among them. `lead` sets the outcome of each, even if it panics.
+    /// One group is led at a time. Before it begins, the leader lets others run for as long as
+    /// `gather` is true for the number that waits.
     pub(crate) fn join(
         &self,
         member: Arc<M>,
@@ -137,8 +137,9 @@ mod model {
         }
     }
 
-    /// Every writer gets an outcome (a lost wake-up would be a deadlock, which the checker sees),
-    /// numbers are given out once and in the order of one's own writes, groups stay whole.
+    /// Every writer gets an outcome (a lost wake-up would be a deadlock, which the checker sees).
+    /// Numbers are given out once, and each writer's are in the order of its writes. Groups stay
+    /// whole.
     fn writers_come_and_go() {
         let log = Arc::new(Log::default());
         let writers: Vec<_> = (0..THREADS)

@@ -1,8 +1,8 @@
-//! What writers were refused for last, until writes are accepted again: for the metrics.
+//! Why writers were last refused, until writes are accepted again: for the metrics.
 //!
-//! Background work forgets its failures when it tries again (`engine/background.rs`), and what the
-//! log fails for only its writers hear of. Whoever watches the store has to see both for as long as
-//! they hold.
+//! Background work forgets its failures when it tries again (`engine/background.rs`), and only its
+//! writers hear why the log fails. Whoever watches the store has to see both for as long as they
+//! hold.
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -25,8 +25,9 @@ struct Refusal {
 }
 
 impl Refusals {
-    /// Remembers that a write was refused with `error`, `wanted` bytes of it for want of room. What
-    /// concerns that write alone, or a store that takes no writes any more, is none.
+    /// Remembers that a write was refused with `error`, and how many bytes it `wanted` if that was
+    /// for lack of room. An error that concerns only that write, or a store that takes no writes
+    /// any more, does not count.
     pub(crate) fn note(&self, error: &Error, wanted: Option<u64>) {
         if error.may_pass() || matches!(error, Error::Io { .. }) {
             let error = error.clone();
@@ -51,8 +52,8 @@ impl Engine {
         self.background.error().or_else(|| self.refusal())
     }
 
-    /// What the last write was refused for, if the next one would be too, as far as is known
-    /// without trying.
+    /// Why the last write was refused, if the next one would be too, as far as is known without
+    /// trying.
     fn refusal(&self) -> Option<Error> {
         let refusal = self.refusals.last.lock().clone()?;
         match refusal.wanted {
@@ -74,7 +75,7 @@ mod tests {
     use crate::testing::scene::Scene;
     use crate::{Db, Options};
 
-    /// Every write was refused for want of room, and the metrics knew of no trouble.
+    /// Every write was refused for lack of room, and the metrics knew of no trouble.
     #[test]
     fn want_of_room_is_trouble_until_there_is_some() {
         let scene = Scene::new();
@@ -94,8 +95,8 @@ mod tests {
         assert_eq!(trouble(), None);
     }
 
-    /// What the log failed for only the writers heard of: for want of open files each write was
-    /// refused, and the metrics knew of no trouble.
+    /// Only the writers heard why the log failed. For lack of open files each write was refused,
+    /// and the metrics knew of no trouble.
     #[test]
     fn a_log_that_fails_is_trouble_until_a_write_is_accepted() {
         let disk = Faulty::new(1);

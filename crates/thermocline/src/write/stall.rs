@@ -98,7 +98,7 @@ impl Default for Stall {
 }
 
 /// Bytes that writers have booked while there was a limit, and those that time has paid for. What
-/// is owed is kept in bytes: it costs what the speed of the day says, and nothing once there is no
+/// is owed is kept in bytes: it costs what the present speed says, and nothing once there is no
 /// limit.
 #[derive(Debug, Default)]
 struct Account {
@@ -108,7 +108,7 @@ struct Account {
 }
 
 impl Account {
-    /// Pays for what may pass from the last time on until `now` at `rate` bytes per second.
+    /// Pays for what may pass between the last payment and `now`, at `rate` bytes per second.
     fn pay(&mut self, rate: u64, now: Duration) {
         let passed = now.saturating_sub(self.as_of).as_secs_f64() * rate as f64;
         self.paid = match rate {
@@ -153,8 +153,8 @@ impl Stall {
         self.reason.store(reason, Ordering::Relaxed);
     }
 
-    /// Books `bytes`; gives back the place in the account up to which has to be paid before they
-    /// are written. There is none without a limit.
+    /// Books `bytes`. Returns the place in the account up to which has to be paid before they are
+    /// written; none without a limit.
     fn book(&self, bytes: u64, now: Duration) -> Option<f64> {
         let rate = self.rate()?;
         let mut account = self.account.lock();
@@ -193,10 +193,11 @@ impl Engine {
     /// Holds a writer back for as long as `bytes` more would outrun the background work.
     ///
     /// # Errors
-    /// [`Error::DoesNotFit`] where no room could ever be enough; what keeps the background work
-    /// from making room, when it does; [`Error::NoSpace`] where none could be made.
+    /// [`Error::DoesNotFit`] if no room could ever be enough; the error that keeps the background
+    /// work from making room, if one does; [`Error::NoSpace`] if none could be made.
     pub(crate) fn make_room(&self, bytes: u64) -> Result<()> {
-        // Before anything gives way for what does not fit into an empty tier either.
+        // Checked first: nothing is to give way for a batch that does not fit into an empty tier
+        // either.
         self.check_fits(bytes)?;
         if self.is_large(bytes) {
             self.freeze_if_full(&mut self.commit.log.lock())?;
@@ -232,7 +233,7 @@ impl Engine {
         self.background.clear_all();
         self.sweep();
         self.schedule();
-        // What began by then is counted before each wait: who began meanwhile is seen.
+        // The counts are read before each wait, so that a compaction that begins meanwhile is seen.
         let wait = || {
             (
                 self.background.compactions.look(),
@@ -250,8 +251,8 @@ impl Engine {
                 .inspect_err(|error| self.background.note_poison(error))?;
             (seen, ended) = wait();
         }
-        // Nothing is due, every level is within its target, and there is no room all the same:
-        // the last fast level gives way. What another writer sends down serves this one too.
+        // Nothing is due, every level is within its target, and still there is no room: the last
+        // fast level gives way. What another writer sends down serves this one too.
         let pinned = || self.graveyard.pinned(self.fast().index).0;
         let at_first = pinned();
         let mut is_held = false;
@@ -265,9 +266,9 @@ impl Engine {
                 break;
             }
             (seen, ended) = wait();
-            // Readers hold what has gone down, and it would be enough. They hold what would go
-            // next, too. A read of a key lets go at once, and what others have held since before
-            // says nothing of what goes down now.
+            // Readers hold what has gone down, and it would be enough. Then they hold what would go
+            // next, too. A read of a key lets go at once. What others have held since before says
+            // nothing about what goes down now.
             let wanting = self
                 .needed_for(bytes)
                 .saturating_sub(self.fast().free_bytes());
@@ -305,7 +306,7 @@ impl Engine {
         outcome
     }
 
-    /// What keeps the work from being done that a writer is stopped for.
+    /// The failure of the work that a writer is stopped for.
     fn failure_behind(&self, reason: Reason) -> Option<Error> {
         match reason {
             Reason::Memtables => self.background.failure(Work::Flush),
@@ -313,16 +314,16 @@ impl Engine {
         }
     }
 
-    /// Waits a little for readers to let go of removed files, whose space is still taken; `false`
-    /// when there are none, or the writer has waited for them since `started` for too long: whoever
-    /// holds an iterator may be who writes.
+    /// Waits a little for readers to let go of removed files, whose space is still taken. Returns
+    /// `false` if there are none, or if the writer has waited for them too long since `started`:
+    /// the one that writes may be the one that holds an iterator.
     fn wait_for_readers(&self, started: Duration) -> Result<bool> {
         let waited = self.clock.now().saturating_sub(started);
         if self.graveyard.pinned(self.fast().index).0 == 0 || waited > LONGEST_HELD {
             return Ok(false);
         }
         point!(self.points, "stall.held")?;
-        // The longer it was, the longer it may yet be.
+        // The longer it has taken, the longer it may still take.
         let next = (waited / 8).clamp(SHORTEST_WAIT, LONGEST_WAIT);
         self.clock.sleep(next);
         Ok(true)
@@ -352,8 +353,8 @@ impl Engine {
         {
             return Some(Reason::Memtables);
         }
-        // One batch that is larger than a memtable comes on top of the others' part of the budget,
-        // and no second one (I8).
+        // One batch that is larger than a memtable may come on top of the others' part of the
+        // budget, but no second one (I8).
         if self.is_large(bytes) && active + self.frozen_bytes() > MEMTABLES * memtable {
             return Some(Reason::Memtables);
         }
@@ -377,8 +378,8 @@ impl Engine {
         frozen.map(|memtable| memtable.bytes()).sum()
     }
 
-    /// What must be free for a write of `bytes`: a memtable's worth beside, for the other writers,
-    /// and for what goes around each record.
+    /// What must be free for a write of `bytes`: a memtable's worth more, for the other writers and
+    /// for what goes around each record.
     pub(crate) fn needed_for(&self, bytes: u64) -> u64 {
         self.sizes.memtable_size.saturating_add(bytes)
     }
@@ -443,7 +444,7 @@ impl Engine {
             return 0.0;
         }
         let stop = self.sizes.memtable_size as f64;
-        // Within what compactions leave free, and not before.
+        // It begins only within what compactions leave free.
         let start = (self.compaction_margin() as f64).max(1.5 * stop);
         ramp(-(tier.free_bytes() as f64), -start, -stop)
     }

@@ -33,8 +33,8 @@ fn bytes_are_let_through_at_the_rate_set() {
     );
 }
 
-/// What was owed was kept as a moment, at the speed of when it was booked: after large batches at a
-/// low speed small writes waited for a minute at one at which they cost nothing.
+/// What was owed was kept as a moment, at the speed at which it was booked. After large batches at
+/// a low speed, small writes waited for a minute at a speed at which they cost nothing.
 #[test]
 fn what_is_owed_costs_what_the_speed_of_the_day_says() {
     let stall = Stall::default();
@@ -55,8 +55,8 @@ fn what_is_owed_costs_what_the_speed_of_the_day_says() {
     assert!(stall.wait_for(third, start) < SHORTEST_WAIT, "it is paid");
 }
 
-/// A write went on after a quarter of a second, however much of the speed was taken by those before
-/// it: batches, and many writers, were not slowed but stopped by what comes after the limit.
+/// A write went on after a quarter of a second, however much the writes before it had taken of the
+/// speed. Batches, and many writers, were not slowed, but stopped by what comes after the limit.
 #[test]
 fn a_write_waits_for_all_that_was_booked_before_it() {
     let mut options = scene::options();
@@ -72,8 +72,8 @@ fn a_write_waits_for_all_that_was_booked_before_it() {
     assert!((took / 12.0 - 1.0).abs() < 0.02, "{took} s");
 }
 
-/// No test held that writers stop at `l0_stop`. The work that they wait for may fail: then they are
-/// told, as nothing else would end their wait.
+/// No test checked that writers stop at `l0_stop`. The work that they wait for may fail: then they
+/// are told, as nothing else would end their wait.
 #[test]
 fn writers_stop_while_l0_is_full_and_hear_why_it_stays_so() {
     let mut options = scene::options();
@@ -106,8 +106,8 @@ fn writers_stop_while_l0_is_full_and_hear_why_it_stays_so() {
     assert_eq!(scene.get("key").as_deref(), Some("4"));
 }
 
-/// Nor did any hold that they are slowed for what waits to be compacted, long before L0 has many
-/// tables.
+/// Nor did any test check that writers are slowed for what waits to be compacted, long before L0
+/// has many tables.
 #[test]
 fn writers_are_slowed_for_compaction_debt() {
     let mut options = scene::options();
@@ -157,7 +157,7 @@ fn nobody_is_slowed_for_a_keyspace_that_is_gone() {
     assert_eq!(engine.stall.reason(), None);
 }
 
-/// Takes so much of the fast tier that writers are slowed for it; how much.
+/// Takes so much of the fast tier that writers are slowed for it. Returns how much.
 fn fill_fast_tier(engine: &Engine) -> u64 {
     let tier = engine.fast();
     let taken = tier.free_bytes() - engine.sizes.memtable_size / 2 * 3;
@@ -185,8 +185,8 @@ fn nobody_is_slowed_for_files_that_a_reader_has_let_go() {
     engine.fast().remove_file_bytes(taken);
 }
 
-/// So they did for a keyspace that was dropped: how far behind the store was had been found before
-/// its files were gone.
+/// Writers stayed slowed for a dropped keyspace, too: how far behind the store was had been found
+/// before the keyspace's files were gone.
 #[test]
 fn nobody_is_slowed_for_the_files_of_a_keyspace_that_is_gone() {
     let scene = Scene::new();
@@ -205,8 +205,8 @@ fn nobody_is_slowed_for_the_files_of_a_keyspace_that_is_gone() {
     engine.fast().remove_file_bytes(taken);
 }
 
-/// RALT's files, and what its merges reserve, count for the fast tier. Who was slowed for them
-/// stayed so when they were gone, until the next memtable was full.
+/// RALT's files, and what its merges reserve, count for the fast tier. Writers that were slowed for
+/// them stayed slowed when they were gone, until the next memtable was full.
 #[test]
 fn nobody_is_slowed_for_what_access_records_have_given_back() {
     let scene = Scene::new();
@@ -220,8 +220,8 @@ fn nobody_is_slowed_for_what_access_records_have_given_back() {
     assert_eq!(engine.stall.reason(), None);
 }
 
-/// Who was slowed slept through all of its turn before it heard that no write would be taken any
-/// more: for minutes behind large batches.
+/// A slowed writer slept until its turn before it heard that no write would be taken any more:
+/// behind large batches, for minutes.
 #[test]
 fn who_is_slowed_hears_at_once_that_the_store_is_poisoned() {
     let scene = Scene::new();
@@ -240,8 +240,8 @@ fn who_is_slowed_hears_at_once_that_the_store_is_poisoned() {
     assert!(engine.clock.now() - before <= LONGEST_WAIT);
 }
 
-/// Every table of the last fast level was sent down for a batch that does not fit into an empty
-/// tier either, before it was refused.
+/// A batch that does not fit into an empty tier either had every table of the last fast level sent
+/// down before it was refused.
 #[test]
 fn a_batch_that_can_never_fit_evicts_nothing() {
     let scene = Scene::new();
