@@ -1,4 +1,4 @@
-//! Opening with parts of one's own: settings are data, components come by builder.
+//! Opening with components of the caller's own: settings are data, components come by builder.
 
 use std::time::Duration;
 
@@ -66,8 +66,8 @@ impl DbBuilder {
         self
     }
 
-    /// Waits for a store that is open elsewhere, so long at most for the lock of each tier, instead
-    /// of giving [`crate::Error::Locked`] at once. The time is the clock's.
+    /// Waits for a store that is open elsewhere, at most this long for the lock of each tier,
+    /// instead of failing with [`crate::Error::Locked`] at once. The time is the clock's.
     ///
     /// ```
     /// # fn main() -> thermocline::Result<()> {
@@ -88,8 +88,8 @@ impl DbBuilder {
         self
     }
 
-    /// Whether reads tell what is hot, as they do by default. Without, hotness stays as it was, and
-    /// so do records where they are: for a program that looks at the store of another.
+    /// Whether reads tell what is hot, as they do by default. With `false`, hotness stays as it
+    /// was, and records stay where they are: for a program that looks at the store of another.
     ///
     /// ```
     /// # fn main() -> thermocline::Result<()> {
@@ -111,9 +111,9 @@ impl DbBuilder {
 
     /// Lets [`DbBuilder::repair`] and [`DbBuilder::destroy`] go on though nothing is in the
     /// directory of tier `tier`: the device is lost, and not merely absent. All that it held is
-    /// lost then, and the report of a repair has an entry that says so; should it turn up again,
-    /// its tables are no part of the store any more, and opening the store with it removes them.
-    /// After a destruction, another one that gives up the others does.
+    /// then lost, and the report of a repair has an entry that says so. If the device turns up
+    /// again, its tables are no longer part of the store, and opening the store with it removes
+    /// them. After a destruction, another destruction that gives up the other tiers removes them.
     #[must_use]
     pub fn give_up_tier(mut self, tier: usize) -> Self {
         self.0.named = self.0.named.max(tier);
@@ -121,7 +121,7 @@ impl DbBuilder {
         self
     }
 
-    /// Opens a store that is there for reading only: no file of it changes, and what would write is
+    /// Opens an existing store for reading only: none of its files changes, and what would write is
     /// refused with [`crate::Error::ReadOnly`]. For the command's own use as yet: the store is
     /// locked as by any other opening.
     #[doc(hidden)]
@@ -168,7 +168,7 @@ mod tests {
     use crate::storage::Memory;
     use crate::sync::Mutex;
 
-    /// Time that closes a store once so much of it was slept through.
+    /// A clock that closes a store once sleeping has brought it to `at`.
     #[derive(Debug)]
     struct Closing {
         time: ManualClock,
@@ -191,8 +191,8 @@ mod tests {
         }
     }
 
-    /// Two commands on one store, one behind the other in a pipe, met: the second was told that the
-    /// store is open elsewhere, whatever it would have waited.
+    /// When two commands on one store met, one behind the other in a pipe, the second was told that
+    /// the store is open elsewhere, however long it would have waited.
     #[test]
     fn a_store_that_is_open_elsewhere_is_waited_for_so_long() {
         let medium = Arc::new(Memory::new());

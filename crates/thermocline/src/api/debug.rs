@@ -1,6 +1,6 @@
-//! What `{:?}` of a handle says: which store, and which number. A program prints its handles in
-//! logs and in the messages of `unwrap`, where neither the records of its users belong nor all that
-//! the store has in memory.
+//! What `{:?}` of a handle says: which store, and which number. Programs print their handles in
+//! logs and in the messages of `unwrap`. Neither the records of their users belong there, nor all
+//! that the store has in memory.
 
 use std::fmt::{Debug, Formatter, Result};
 use std::path::Path;
@@ -101,9 +101,9 @@ mod tests {
         text.contains(&secret[..4]) || text.contains(bytes.trim_matches(['[', ']']))
     }
 
-    /// A `Db`, a `Keyspace` and a `Snapshot` printed the whole engine, 2 MB with keys of records,
-    /// of memtables and of tables; a range printed its bounds, a batch and a reader of the log the
-    /// records in them, a medium in memory all its files.
+    /// A `Db`, a `Keyspace` and a `Snapshot` printed the whole engine: 2 MB, with keys of records,
+    /// of memtables and of tables. A range printed its bounds, a batch and a reader of the log
+    /// printed the records in them, and a medium in memory printed all its files.
     #[test]
     fn no_handle_prints_what_users_have_stored() {
         let media: [Arc<dyn Medium>; 2] = [Arc::new(Memory::new()), Arc::new(Faulty::new(1))];

@@ -178,17 +178,17 @@ impl Keyspace {
         Range::new(Arc::clone(self.engine()), &self.tree, bounds, None)
     }
 
-    /// Merges the tables that meet `range` down, within each tier to its last level, and small
-    /// neighbours there into one: versions that nobody sees any more go, and so do deletes. A table
-    /// of the fast tier's last level with deletes goes down to what they hide on the slow one, all
-    /// but its hot records; so what is deleted gives its room back everywhere. What a snapshot or
-    /// iterator needs stays, and old versions that one needed when they came to the last level stay
-    /// until their keys are written again. Where a tier's capacity has no room to write a table
-    /// anew that meets nothing, it stays as it is. What is written, or moves between tiers,
-    /// meanwhile may stay above.
+    /// Merges the tables that meet `range` down to the last level of their tier, and small
+    /// neighbours there into one. Versions that nobody sees any more go, and so do deletes. A table
+    /// with deletes on the fast tier's last level goes down to what they hide on the slow tier,
+    /// except for its hot records. So what is deleted gives its room back everywhere. What a
+    /// snapshot or iterator needs stays, and old versions that one needed when they came to the
+    /// last level stay until their keys are written again. A table that meets nothing stays as it
+    /// is if its tier's capacity has no room to write it anew. What is written meanwhile, or moves
+    /// between tiers, may stay above.
     ///
-    /// Deletes go down without it too, once they are a quarter of the records in their range, and
-    /// where iterators pass many of them.
+    /// Deletes go down without this call, too, once they are a quarter of the records in their
+    /// range, and where iterators pass many of them.
     ///
     /// # Errors
     /// [`crate::Error::NoSpace`], [`crate::Error::Poisoned`], and I/O errors.
@@ -217,8 +217,8 @@ impl Batch {
 
     /// Makes the whole batch depend on what `key` of `keyspace` is when the batch is written:
     /// compare-and-write. The key is looked up before the batch is queued, and again when its turn
-    /// comes. The writers of all keyspaces wait for the second look, and not for a disk, as long as
-    /// the block cache keeps what the first has read.
+    /// comes. The writers of all keyspaces wait for the second look. They do not wait for a disk,
+    /// as long as the block cache keeps what the first look has read.
     ///
     /// ```
     /// # fn main() -> thermocline::Result<()> {
@@ -242,7 +242,7 @@ impl Batch {
         self.require_in(id, key.as_ref(), expect);
     }
 
-    /// The number of `keyspace`, with a note of whose it is.
+    /// The number of `keyspace`. Notes whose keyspace it is.
     fn named(&mut self, keyspace: &Keyspace) -> KeyspaceId {
         let id = keyspace.tree.id;
         self.note_store(keyspace.engine().identity.opening, id);
@@ -267,9 +267,9 @@ mod tests {
         }
     }
 
-    /// How a key becomes bytes is the caller's code, which may panic. The sequence number that the
-    /// read had registered was released by a line behind it, which was then never reached:
-    /// compactions kept every later version until the store was closed.
+    /// The caller's code makes bytes of a key, and may panic. A line after that released the
+    /// sequence number that the read had registered, and was then never reached. So compactions
+    /// kept every later version until the store was closed.
     #[test]
     fn a_panic_within_a_read_of_many_keys_keeps_no_versions() {
         let builder = Db::builder(Options::one_tier("/db")).medium(0, Arc::new(Memory::new()));

@@ -14,7 +14,7 @@ use crate::sync::Arc;
 use crate::value::Value;
 
 /// A consistent view of all keyspaces at one sequence number. While it lives, the versions it sees
-/// are kept; writes go on beside it. But of a keyspace that is dropped meanwhile it finds nothing.
+/// are kept; writes go on beside it. But it finds nothing of a keyspace that is dropped meanwhile.
 ///
 /// ```
 /// # fn main() -> thermocline::Result<()> {
@@ -104,7 +104,7 @@ impl Snapshot {
         self.range_in(&self.default, range)
     }
 
-    /// The records of `keyspace` in `range`. Of a keyspace of another store it gives
+    /// The records of `keyspace` in `range`. For a keyspace of another store the iterator gives
     /// [`Error::ForeignKeyspace`], and nothing else.
     pub fn range_in<K: AsRef<[u8]>>(
         &self,
@@ -119,7 +119,7 @@ impl Snapshot {
         self.prefix_in(&self.default, prefix)
     }
 
-    /// The records of `keyspace` whose keys start with `prefix`; of a keyspace of another store as
+    /// The records of `keyspace` whose keys start with `prefix`; for a keyspace of another store as
     /// [`Snapshot::range_in`].
     pub fn prefix_in(&self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Range {
         self.range_within(keyspace, prefix_bounds(prefix.as_ref()))
@@ -130,7 +130,7 @@ impl Snapshot {
         self.iter_in(&self.default)
     }
 
-    /// All records of `keyspace`; of a keyspace of another store as [`Snapshot::range_in`].
+    /// All records of `keyspace`; for a keyspace of another store as [`Snapshot::range_in`].
     pub fn iter_in(&self, keyspace: &Keyspace) -> Range {
         self.range_within(keyspace, (Bound::Unbounded, Bound::Unbounded))
     }
@@ -144,7 +144,7 @@ impl Snapshot {
         records
     }
 
-    /// The engine that both belong to: to another one the snapshot's number means nothing.
+    /// The engine that both belong to. To another engine the snapshot's number means nothing.
     fn engine_of<'a>(&self, keyspace: &'a Keyspace) -> Result<&'a Arc<Engine>> {
         let engine = keyspace.engine();
         if !Arc::ptr_eq(engine, self.default.engine()) {
@@ -172,7 +172,7 @@ mod tests {
         range.map(|record| record.unwrap().0).collect()
     }
 
-    /// All that a keyspace can be asked, a snapshot can, of each keyspace as it was.
+    /// A snapshot can be asked all that a keyspace can, for each keyspace as it was.
     #[test]
     fn a_snapshot_answers_for_each_keyspace() {
         let builder = Db::builder(Options::one_tier("/db")).medium(0, Arc::new(Memory::new()));
