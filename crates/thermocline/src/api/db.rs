@@ -17,9 +17,10 @@ use crate::options::{Durability, Options};
 use crate::sync::Arc;
 
 /// An open store. Cheap to clone. Clones, [keyspaces](Keyspace) and [snapshots](Snapshot) share the
-/// store, which closes with the last of them; iterators do not keep it open: once it is closed, an
-/// end that was not begun before gives [`Error::Closed`], and one that was may go on with what it
-/// has pinned. Nobody hears what goes wrong then: who wants to know calls [`Db::close`].
+/// store, which closes with the last of them. Nobody hears what goes wrong then: to know, call
+/// [`Db::close`]. Iterators do not keep the store open. Once it is closed, an end of an iterator
+/// that was not begun before gives [`Error::Closed`], and one that was may go on with what it has
+/// pinned.
 ///
 /// A `Db` is also its default keyspace: `db.put`, `db.get`, `db.range` and the other methods of
 /// [`Keyspace`] work on it directly.
@@ -48,7 +49,7 @@ pub(crate) struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Errors cannot be told from here; `Db::close` tells them.
+        // Errors cannot be reported from here; `Db::close` reports them.
         let _ = self.engine.close();
     }
 }
@@ -72,7 +73,7 @@ impl Db {
         DbBuilder::new(options).open()
     }
 
-    /// For opening with storage, clock or executor of one's own.
+    /// For opening with storage, clock or executor of the caller's own.
     pub fn builder(options: Options) -> DbBuilder {
         DbBuilder::new(options)
     }
@@ -140,10 +141,10 @@ impl Db {
         Ok(Keyspace::new(Arc::clone(self.default.handle()), tree))
     }
 
-    /// Removes a keyspace and everything in it; handles to it, and snapshots, find nothing in it
-    /// from then on, and what a batch has for it takes no effect. Iterators that have it go on. All
-    /// that was written before, to whichever keyspace, is durable then. Waits for a checkpoint or a
-    /// backup to have all of its tables.
+    /// Removes a keyspace and everything in it. From then on handles to it, and snapshots, find
+    /// nothing in it, and what a batch has for it takes no effect. Iterators that have it go on.
+    /// All that was written before, to whichever keyspace, is then durable. Waits until a
+    /// checkpoint or a backup has all of its tables.
     ///
     /// # Errors
     /// [`Error::UnknownKeyspace`], [`Error::InvalidOption`] for the default keyspace,
@@ -184,20 +185,19 @@ impl Db {
         self.engine().wait_idle()
     }
 
-    /// Makes a store of its own in `paths`, one directory for each tier, with the state of one
-    /// moment during the call. Tables are linked where the media can, else copied, while everything
-    /// else goes on: of what is replaced meanwhile the files stay until the end. What is known of
-    /// hotness comes along, unless the store is closed meanwhile.
+    /// Makes a separate store in `paths`, one directory for each tier, with the state of one moment
+    /// during the call. Tables are linked where the media can, and copied otherwise, while
+    /// everything else goes on. Files that are replaced meanwhile stay until the end. What is known
+    /// of hotness comes along, unless the store is closed meanwhile.
     ///
-    /// Until it is written to, the last sequence number of the new store, `snapshot().seq()`, is
-    /// that of the last write in it: what came after that moment, [`Db::log_since`] has from the
-    /// next number on.
+    /// Until the new store is written to, its last sequence number, `snapshot().seq()`, is that of
+    /// the last write in it. [`Db::log_since`] has what came after that moment, from the next
+    /// number on.
     ///
-    /// # Errors
-    /// [`Error::InvalidOption`] when the number of paths is not that of the tiers, two are the
-    /// same, one is for the access records of the first, or one of them holds files;
+    /// # Errors [`Error::InvalidOption`] when the number of paths is not that of the tiers, two are
+    /// the same, one is for the access records of the first, or one of them holds files;
     /// [`Error::Locked`] when somebody else makes a store there; I/O errors. What is left then, or
-    /// after a crash, is marked: to open or to repair it is [`Error::Unfinished`], the next
+    /// after a crash, is marked. Opening or repairing it gives [`Error::Unfinished`]. The next
     /// checkpoint to the same paths removes it first, and so does [`Db::destroy`].
     pub fn checkpoint(&self, paths: &[PathBuf]) -> Result<()> {
         self.engine().checkpoint(paths)
@@ -205,24 +205,24 @@ impl Db {
 
     /// Reads every table whole and checks it: checksums, order, filters, and agreement with the
     /// manifest. `progress` is called before each table. Access records are left out: what is wrong
-    /// with them costs no data, and [`crate::metrics::RaltMetrics::trouble`] tells it.
+    /// with them costs no data, and [`crate::metrics::RaltMetrics::trouble`] reports it.
     ///
     /// # Errors
-    /// [`Error::Closed`]. Of each table the first thing that is damaged, or cannot be read, is in
+    /// [`Error::Closed`]. For each table, the first thing that is damaged or cannot be read is in
     /// the report.
     pub fn verify(&self, progress: &mut dyn FnMut(VerifyProgress)) -> Result<VerifyReport> {
         self.engine().verify(progress)
     }
 
     /// The log from sequence number `seq` on, batch by batch: for incremental backup and for
-    /// followers. Reaches back as far as the log that recovery needs and
-    /// [`Options::log_retention`] keep.
+    /// followers. It reaches back as far as recovery needs the log, and as
+    /// [`Options::log_retention`] keeps it.
     ///
-    /// What comes back is durable here, whatever durability it was written with: a follower is
+    /// What it returns is durable here, whatever durability it was written with: a follower is
     /// never ahead of what a loss of power leaves. So the call syncs the log, unless nothing is new
     /// since the last sync or nothing is there to read. Writes go on meanwhile, but those that ask
-    /// for a sync of their own wait for this one. Ask for many batches at a time where syncs are
-    /// dear.
+    /// for a sync of their own wait for this one. Where syncs are expensive, ask for many batches
+    /// at a time.
     ///
     /// # Errors
     /// [`Error::LogGone`] when the log no longer holds `seq`; [`Error::LogAhead`] when there is a
@@ -282,45 +282,45 @@ impl Db {
     /// holds are removed by the next opening.
     ///
     /// # Errors
-    /// What kept the last writes from getting durable, or else what kept them from getting into
-    /// tables, as want of room ([`Error::NoSpace`]) may: the log has them all then, and the next
-    /// opening replays it. Where the path of that error is a file of the log (`.wal`), writes that
-    /// were in the process only ([`Durability::None`]) may be lost. The store is closed in any
-    /// case, and whoever closes it again hears the same.
+    /// What kept the last writes from becoming durable, or else what kept them from getting into
+    /// tables, for example lack of room ([`Error::NoSpace`]). In the second case the log has them
+    /// all, and the next opening replays it. If the path of that error is a file of the log
+    /// (`.wal`), writes that were only in the process ([`Durability::None`]) may be lost. The store
+    /// is closed in any case, and whoever closes it again hears the same.
     pub fn close(&self) -> Result<()> {
         self.engine().close()
     }
 
-    /// Makes a store that no longer opens one that does: a new manifest, from what is left of the
-    /// old one, the tables and the log. What cannot be saved is in the report, file by file; what
-    /// is not used any more is copied to the directory `lost` of its tier first. A store that is
-    /// sound is not changed, nor is any with `dry_run`. Every file is read.
+    /// Makes a store that no longer opens one that does: it gets a new manifest, from what is left
+    /// of the old one, the tables and the log. What cannot be saved is in the report, file by file.
+    /// What is no longer used is first copied to the directory `lost` of its tier. A sound store is
+    /// not changed, and with `dry_run` none is. Every file is read.
     ///
-    /// Where the manifest is whole, so is what it promises, but for the losses reported. Where it
-    /// is not, that is a loss by itself, as is a tier that was given up; tables and log decide, and
-    /// `docs/format.md` says what that can and cannot promise. What is no use any more and cannot
-    /// be removed is a problem in the report, and no error: the next opening removes it.
+    /// If the manifest is whole, so is what it promises, except for the losses reported. If it is
+    /// not, that is a loss by itself, as is a tier that was given up. Then tables and log decide,
+    /// and `docs/format.md` says what that can and cannot promise. A file that is of no more use
+    /// and cannot be removed is a problem in the report, and no error: the next opening removes it.
     ///
     /// # Errors
     /// [`Error::InvalidOption`] when a tier is left out, as far as what is left tells;
-    /// [`Error::NotFound`] when there is nothing of a store, [`Error::Corruption`] when nothing of
-    /// it says which one it is, [`Error::Locked`] when it is open, [`Error::WrongTier`] for a
+    /// [`Error::NotFound`] when there is nothing of a store; [`Error::Corruption`] when nothing of
+    /// it says which one it is; [`Error::Locked`] when it is open; [`Error::WrongTier`] for a
     /// directory of another store, and for one without a file of the store, whose device may not be
     /// mounted ([`DbBuilder::give_up_tier`] if it is lost); [`Error::Unfinished`] for what a
-    /// restore or a checkpoint left that was cut short; [`Error::FormatVersion`] for a file of a
-    /// newer release, [`Error::NoSpace`], and I/O errors.
+    /// restore or a checkpoint that was cut short has left; [`Error::FormatVersion`] for a file of
+    /// a newer release; [`Error::NoSpace`], and I/O errors.
     pub fn repair(options: &Options, dry_run: bool) -> Result<RepairReport> {
         DbBuilder::new(options.clone()).repair(dry_run)
     }
 
     /// Removes the store that `options` describes: its own files, nothing else. What a repair set
     /// aside in `lost/` stays, and so do the empty files that are locked while a store is open. If
-    /// it is cut short, the next call goes on. What a restore or a checkpoint left that was cut
-    /// short is removed, too. Damage is no obstacle, as long as the file `TIER` of each tier is
-    /// whole.
+    /// the call is cut short, the next one goes on. What a restore or a checkpoint that was cut
+    /// short has left is removed, too. Damage is no obstacle, as long as the file `TIER` of each
+    /// tier is whole.
     ///
     /// # Errors
-    /// [`Error::InvalidOption`] when a tier is left out that has tables, as far as what can be read
+    /// [`Error::InvalidOption`] when a tier that has tables is left out, as far as what can be read
     /// tells; [`Error::WrongTier`] for a directory of another store, and for one without a file of
     /// the store, whose device may not be mounted ([`DbBuilder::give_up_tier`] if it is lost);
     /// [`Error::NotFound`] when there is none, [`Error::Locked`] when it is open,
