@@ -1,5 +1,5 @@
-//! What an opening writes: the log settled, a new manifest, a new segment, and what is left over
-//! gone.
+//! What an opening writes: it settles the log, begins a new manifest and a new segment, and removes
+//! what is left over.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub(crate) struct Begun {
     pub(crate) wal: Wal,
     /// Files that no edit names and that were removed.
     pub(crate) orphans: u64,
-    /// Those that were kept all the same.
+    /// Those of them that were kept all the same.
     pub(crate) set_aside: Vec<PathBuf>,
 }
 
@@ -63,7 +63,7 @@ impl Parts<'_> {
         }
         let recovered = surveyed.settle(&self.tiers[0], &request.points)?;
         point!(request.points, "recovery.replayed")?;
-        // A manifest of its own for each opening: a torn tail of the old one is left behind.
+        // Each opening begins a manifest of its own, so a torn tail of the old one is left behind.
         // It comes before the first log segment, which would be foreign without it.
         let (manifest_file, log_file) = (new_file(), new_file());
         let log_start = recovered.segments.first().map_or(log_file, |s| s.number);
@@ -71,10 +71,10 @@ impl Parts<'_> {
         let placement = self.open_placement();
         point!(request.points, "recovery.hotness_opened")?;
         let found_log = recovered.found_log(log_file);
-        // Before the manifest, whose end does not tell any more that an edit may be lost.
+        // Before the manifest: the end of the new one no longer tells that an edit may be lost.
         let set_aside = set_aside::set_aside(request, &self.tiers, aside)?;
-        // A repair that was killed, or whose sync failed, has left its `TIER` to the system's cache
-        // (I4).
+        // A repair that was killed, or whose sync failed, has left its `TIER` in the system's cache
+        // only (I4).
         for (index, tier) in self.tiers.iter().enumerate() {
             if identity::is_unsynced(tier)? {
                 let store = request.medium_of(index);
@@ -82,8 +82,8 @@ impl Parts<'_> {
                 identity::replace(tier, &*store, self.database)?;
             }
         }
-        // Before the manifest, which divides the levels among the tiers: from then on one without
-        // its mark is not mounted.
+        // Before the manifest, which divides the levels among the tiers: from then on a tier
+        // without its mark counts as not mounted.
         for tier in &self.new_tiers {
             identity::write(tier, self.database)?;
         }
@@ -101,11 +101,13 @@ impl Parts<'_> {
             request.points.clone(),
         )?;
         point!(request.points, "recovery.manifest_begun")?;
-        // The sync of the `CURRENT` before may have failed, that of this one has not. Before a
-        // write is taken that a restore into the same directories would remove.
+        // The sync of the previous `CURRENT` may have failed, that of this one has not. The marks
+        // go before any write is taken: a restore into the same directories would remove that
+        // write.
         unfinished::finish(&self.tiers)?;
         // Only now: the edits that were read may be in the system's cache only, even where an
-        // earlier sync of them failed. Without them, what they call obsolete would be needed (I4).
+        // earlier sync of them failed. If they were lost, the files that they call obsolete would
+        // be needed (I4).
         wal::remove_others(&self.tiers[0], &found_log, &request.points)?;
         let orphans = std::mem::take(&mut self.orphans).sweep(&self.tiers)?;
         point!(request.points, "recovery.swept")?;
@@ -118,7 +120,7 @@ impl Parts<'_> {
             request.points.clone(),
         )?;
         point!(request.points, "recovery.log_begun")?;
-        // After the manifest, which no longer says that what is not kept is there.
+        // After the manifest: the new one no longer says that what is not kept is there.
         let hotness = placement.begun(&*request.medium_of(0), &self.tiers[0]);
         Ok(Begun {
             recovered,

@@ -9,8 +9,8 @@ use crate::version::edit::VersionEdit;
 impl Engine {
     /// Flushes, stops background work, and lets go of the tiers.
     pub(crate) fn close(&self) -> Result<()> {
-        // One at a time: whoever comes second finds the store closed, and not only about to be, and
-        // hears what the first heard.
+        // One caller at a time: the second one waits until the store is closed, and gets the
+        // outcome that the first one got.
         let mut closing = self.closing.outcome.lock();
         if let Some(outcome) = &*closing {
             return outcome.clone();
@@ -27,11 +27,11 @@ impl Engine {
         let flushed = self.flush_all();
         let flushed = flushed.and_then(|_| point!(self.points, "close.flushed"));
         let ended = {
-            // No writer gets between the log's end and the flag: its write would be acknowledged
-            // and, when it asked for no durability, lost.
+            // Under this lock no writer gets between the end of the log and the flag. Its write
+            // would be acknowledged and, if it asked for no durability, lost.
             let mut log = self.commit.log.lock();
-            // Even when the flush failed, for want of space on a tier perhaps: the log may still
-            // keep what was only in the process buffer.
+            // The log is closed even if the flush failed, perhaps for want of space on a tier: it
+            // may still keep what was only in the process buffer.
             let ended = log.wal.close();
             let ended = ended.and_then(|()| point!(self.points, "close.log_ended"));
             self.closing.is_closed.store(true, Ordering::Release);
@@ -41,10 +41,11 @@ impl Engine {
         self.executor.shutdown();
         let _: Result<()> = point!(self.points, "close.work_ended");
         let ended = ended.and_then(|()| self.end_manifest());
-        // What the log lacks is lost; where it lacks nothing, it has all that was not flushed.
+        // An error of the log comes first: what the log lacks is lost. If it lacks nothing, it has
+        // all that was not flushed.
         let outcome = ended.and(flushed);
         *closing = Some(outcome.clone());
-        // While the tiers are locked: the next that opens them may have copies of its own.
+        // While the tiers are locked: the next store that opens them may have copies of its own.
         self.fast().remove_all_copies();
         self.fast().end_copies();
         self.placement.close(self);
@@ -57,9 +58,10 @@ impl Engine {
         outcome
     }
 
-    /// Writes an edit that changes no table: behind it, damage of the last one that does is no torn
-    /// end. So it has to be the manifest's last: the caller has waited for the jobs, each of which
-    /// may end with an edit of its own, and once the flag is set nobody else begins one.
+    /// Writes an edit that changes no table. Once it is there, damage of the last edit that does
+    /// change one does not look like a torn end. So it has to be the manifest's last edit: the
+    /// caller has waited for the jobs, each of which may end with an edit of its own, and once the
+    /// flag is set nobody begins another job.
     fn end_manifest(&self) -> Result<()> {
         let mut manifest = self.files.manifest.lock();
         let trees = self.all_trees();
@@ -87,9 +89,9 @@ mod tests {
     use crate::testing::scene::{Scene, options};
     use crate::version::{Manifest, manifest_file_name};
 
-    /// To wait until a closed store is idle was well, and removed what its readers had let go of.
-    /// The directories were nobody's by then, or another store's: of one that a backup had been
-    /// restored to, tables of the same numbers went (I4).
+    /// Waiting until a closed store was idle succeeded, and removed the files that its readers had
+    /// let go of. By then the directories were nobody's, or another store's: if a backup had been
+    /// restored to them, its tables of the same numbers were removed (I4).
     #[test]
     fn a_store_that_is_closed_removes_no_file() {
         let disk = Faulty::new(1);
@@ -111,14 +113,14 @@ mod tests {
         let waited = db.wait_idle();
         assert!(matches!(waited, Err(Error::Closed)), "{waited:?}");
         assert_eq!(disk.list_raw("/fast".as_ref()), before);
-        // As a writer does that found no room, and that closing has overtaken.
+        // As does a writer that found no room and that closing has overtaken.
         assert_eq!(db.engine().graveyard.sweep(), 0);
         assert_eq!(disk.list_raw("/fast".as_ref()), before);
     }
 
-    /// A keyspace was being dropped when another thread closed the store. What of the log nobody
-    /// needed any more was removed then, without the locks: of another store in the same directory
-    /// segments of the same numbers went.
+    /// A keyspace was being dropped when another thread closed the store. The drop then removed log
+    /// segments that nobody needed any more, without the locks: if another store was in the
+    /// directory, its segments of the same numbers were removed.
     #[test]
     fn a_call_that_closing_overtakes_removes_no_segment() {
         let disk = Faulty::new(1);
@@ -139,8 +141,8 @@ mod tests {
     }
 
     /// A compaction that was in its last step when the store was closed wrote its edit behind the
-    /// closing one. Damage of that passed for a torn end, and the tables that the compaction had
-    /// replaced were said to be missing.
+    /// closing one. Damage of the compaction's edit passed for a torn end, and the tables that it
+    /// had replaced were said to be missing.
     #[test]
     fn no_edit_of_a_job_comes_behind_the_closing_one() {
         let (disk, points) = (Faulty::new(1), Points::default());
@@ -196,8 +198,8 @@ mod tests {
         }
     }
 
-    /// Who closed the store for the second time, another thread or a hook that shuts a program
-    /// down, was told that all was well: what the first had not got durable passed for kept.
+    /// A second caller that closed the store, another thread or a hook that shuts a program down,
+    /// was told that all was well. What the first call had not made durable passed for kept.
     #[test]
     fn who_closes_a_store_again_hears_the_same() {
         let disk = Faulty::new(1);
@@ -217,9 +219,9 @@ mod tests {
         }
     }
 
-    /// Where the last flush found no room, and then the log could not be synced, closing told of
-    /// the want of room alone, after which the log has everything: what the sync had lost passed
-    /// for kept.
+    /// The last flush found no room, and then the log could not be synced. Closing told only of the
+    /// want of room, after which the log has everything: what the failed sync had lost passed for
+    /// kept.
     #[test]
     fn what_the_log_lacks_is_told_before_what_tables_lack() {
         let (disk, points) = (Faulty::new(1), Points::default());
@@ -241,8 +243,8 @@ mod tests {
         assert!(matches!(closed, Err(Error::Poisoned { .. })), "{closed:?}");
     }
 
-    /// Want of room was said to leave everything in the log. Where it is the log that has none,
-    /// what was in the process only is gone: the error's path tells the two apart.
+    /// Want of room was said to leave everything in the log. If the log itself has no room, what
+    /// was only in the process is gone. The error's path tells the two apart.
     #[test]
     fn want_of_room_in_the_log_is_told_with_its_path() {
         let disk = Faulty::new(1);

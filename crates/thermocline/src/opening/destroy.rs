@@ -17,12 +17,15 @@ use crate::version::{
 };
 use crate::wal::{is_temporary, log_store, segment_number};
 
-/// Removes the store's own files, `CURRENT` first: a crash on the way leaves no store that names
-/// files that are gone. The manifests go behind the tables of all tiers but the first, and before
-/// any `TIER`: as long as one is there, it tells which tiers have to be named, and one of them
-/// without a `TIER` is a device that is not mounted. `TIER` goes last from each tier, so that what
-/// is left can be told and removed, and from the first tier when no other has one any more: without
-/// that a device that is not mounted would look like a tier that a destruction has come to.
+/// Removes the store's own files, in this order:
+///
+/// - `CURRENT` goes first, so a crash on the way leaves no store that names files that are gone.
+/// - The manifests go after the tables of all tiers but the first, and before any `TIER`. As long
+///   as a manifest is there, it tells which tiers have to be named, and one of them without a
+///   `TIER` is a device that is not mounted.
+/// - `TIER` goes last from each tier, so that what is left can be told and removed. From the first
+///   tier it goes when no other has one any more: without it a device that is not mounted would
+///   look like a tier that a destruction has come to.
 pub(crate) fn destroy(request: &Request) -> Result<()> {
     request.options.validate()?;
     let (tiers, locks) = open_tiers(request, false)?;
@@ -38,7 +41,7 @@ pub(crate) fn destroy(request: &Request) -> Result<()> {
     }
     let log = log_store(first)?;
     let was_begun = match current_manifest(&*log) {
-        // What is damaged is there.
+        // A damaged `CURRENT` is there all the same.
         Err(Error::Corruption { .. }) => false,
         current => current?.is_none(),
     };
@@ -55,11 +58,13 @@ pub(crate) fn destroy(request: &Request) -> Result<()> {
         }
         identity::check(tier, database)?;
     }
-    // Before `CURRENT`, without which they would say that there is nothing but a part of a store.
+    // The marks go before `CURRENT`: without it they would say that only a part of a store is
+    // there.
     unfinished::finish(&tiers)?;
     remove_log(&*log)?;
     for tier in &tiers[1..] {
-        // Else a destruction has come to it, and what is there is not the store's.
+        // A tier without a `TIER` is one that a destruction has come to: what is there is not the
+        // store's.
         if !identity::is_missing(tier)? {
             remove_tables(tier)?;
         }
@@ -67,7 +72,8 @@ pub(crate) fn destroy(request: &Request) -> Result<()> {
     for number in manifests {
         log.remove(&manifest_file_name(number))?;
     }
-    // In any case: whoever has removed one may have been cut short here.
+    // Synced in any case: an earlier destruction may have removed manifests and been cut short
+    // here.
     log.sync_dir()?;
     for tier in &tiers[1..] {
         tier.tables.remove(identity::NAME)?;
@@ -101,8 +107,8 @@ fn manifests(log: &dyn LogStore) -> Result<Vec<FileId>> {
     Ok(numbers.collect())
 }
 
-/// Which store it is: where the manifest is damaged, the first tier says so. Refuses where tiers
-/// are left out, as far as anything tells.
+/// Which store it is; if the manifest is damaged, the first tier says so. Refuses if tiers are left
+/// out, as far as anything tells.
 fn database(request: &Request, tiers: &[Arc<Tier>]) -> Result<u128> {
     match Manifest::recover(&tiers[0]) {
         Ok(Some(found)) => {
@@ -125,8 +131,8 @@ fn database(request: &Request, tiers: &[Arc<Tier>]) -> Result<u128> {
     }
 }
 
-/// As [`database`], where a destruction was begun, or `CURRENT` is lost: the tiers that none has
-/// come to say so.
+/// As [`database`], where a destruction was begun or `CURRENT` is lost: the tiers that no
+/// destruction has come to say which store it is.
 fn database_of_the_rest(
     request: &Request,
     tiers: &[Arc<Tier>],
@@ -157,7 +163,7 @@ fn database_of_the_rest(
     database(request, tiers)
 }
 
-/// Removes `CURRENT`, durably, then the segments and what was to be renamed.
+/// Removes `CURRENT`, durably, then the segments and the temporary files.
 fn remove_log(log: &dyn LogStore) -> Result<()> {
     log.remove(CURRENT)?;
     log.sync_dir()?;

@@ -1,4 +1,4 @@
-//! Numbers in the names of a store's files, against those that it has come to.
+//! Checks the numbers in the names of a store's files against those that the store has reached.
 
 use crate::error::{Error, Result};
 use crate::ids::{FileId, table_number};
@@ -7,12 +7,12 @@ use crate::tier::{Tier, copy_number};
 use crate::version::manifest_number;
 use crate::wal::segment_number;
 
-/// A store draws far fewer numbers than this between two edits that say so.
+/// A store draws far fewer numbers than this between two edits that record them.
 const MOST_AHEAD: u64 = 1 << 31;
 
-/// Refuses a file whose number a store cannot have come to, `known` being the next that its
-/// manifest names. To count on from it would use up the numbers of keyspaces, or those that a name
-/// may have: the store could not be opened again.
+/// Refuses a file whose number the store cannot have reached; `known` is the next number that its
+/// manifest names. Counting on from such a number would use up the numbers of keyspaces, or those
+/// that a name may have: the store could not be opened again.
 ///
 /// # Errors
 /// [`Error::WrongTier`] that names the file; I/O errors.

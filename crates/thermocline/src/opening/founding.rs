@@ -22,10 +22,11 @@ pub(crate) const DEFAULT_KEYSPACE: &str = "default";
 /// File numbers start here; 0 would be a keyspace's.
 pub(crate) const FIRST_FILE: u64 = 1;
 
-/// Founds a store: its number, and the identity of each tier. A crash on the way leaves
+/// Founds a store: draws its number and gives each tier its identity. A crash on the way leaves
 /// identities without a manifest; the next attempt takes them up again.
 pub(crate) fn found_new_store(request: &Request, tiers: &[Arc<Tier>]) -> Result<u128> {
-    // Tiers of stores are told apart by it: on disks that must hold for stores of one seed, too.
+    // The number tells tiers of different stores apart. On disks that must hold even for stores of
+    // one seed.
     let drawn: u128 = match request.options.seed {
         Some(seed) if !request.is_on_disks() => SmallRng::seed_from_u64(seed).random(),
         _ => rand::random(),
@@ -44,12 +45,14 @@ pub(crate) fn found_new_store(request: &Request, tiers: &[Arc<Tier>]) -> Result<
     Ok(database.unwrap_or(drawn))
 }
 
-/// Refuses directories of which a later one has files of a store and the first has none: that is
-/// what its device looks like while it is not mounted. A founding, a restore or a checkpoint that
-/// was cut short does not: it marks the first tier, durably, before any other, and a founding
-/// writes no table before the manifest. Nor does a destruction of all tiers: it comes to the first
-/// one's mark last. Only marks of others may be left behind it, of tiers that were not there or not
-/// named when it was gone on with, and what a failed sync had lost the removal of.
+/// Refuses directories if a later one has files of a store and the first has none: the first tier
+/// looks like that while its device is not mounted.
+///
+/// A founding, a restore or a checkpoint that was cut short does not look like that: it marks the
+/// first tier, durably, before any other, and a founding writes no table before the manifest. Nor
+/// does a destruction of all tiers: it removes the first tier's mark last. It may leave only marks
+/// of other tiers behind: those of tiers that were missing or not named when it was resumed, and
+/// those whose removal a failed sync has lost.
 ///
 /// # Errors
 /// [`Error::WrongTier`] naming the first tier; I/O errors.
@@ -84,7 +87,7 @@ fn has_tables(tier: &Tier) -> Result<bool> {
     Ok(files.iter().any(|file| table_number(&file.name).is_some()))
 }
 
-/// Refuses a directory that holds tables, as one that becomes a store's.
+/// Refuses a directory that is to become a store's but holds tables.
 ///
 /// # Errors
 /// [`Error::WrongTier`]; I/O errors.

@@ -13,17 +13,17 @@ use crate::tier::Tier;
 use crate::version::edit::{KeyspaceMeta, VersionEdit};
 use crate::version::{MAX_LEVELS, identity};
 
-/// Where a keyspace was made with one tier, and there are more now, the level f that it gets: as of
-/// a new keyspace.
+/// The level f that a keyspace gets if it was made with one tier and there are more now: that of a
+/// new keyspace.
 fn new_f(keyspace: &KeyspaceMeta, options: &Options, sizes: &Resolved) -> Option<u8> {
-    // Only of a keyspace that is made on a single tier all levels are on it.
+    // Only a keyspace that was made on a single tier has all its levels there.
     let is_of_one = usize::from(keyspace.last_fast_level) == MAX_LEVELS - 1;
     (is_of_one && options.tiers.len() > 1)
         .then(|| last_fast_level(options, sizes, options.tiers[0].capacity))
 }
 
-/// Whether tiers that are not marked as the store's can become so: it had one so far, and they hold
-/// no tables.
+/// Checks that tiers that are not marked as the store's can become so: the store has had one tier
+/// so far, and the new ones hold no tables.
 ///
 /// # Errors
 /// [`Error::WrongTier`] for the first that cannot: a device that is not mounted looks like a new
@@ -68,8 +68,8 @@ pub(crate) fn divide_levels<'a>(
     }
 }
 
-/// Names the tiers in `edits`, which add up to a store that is copied, on which the tables' levels
-/// belong then.
+/// Divides the levels in `edits`, which add up to a store that is copied, and names for each table
+/// the tier that its level belongs on then.
 pub(crate) fn place(edits: &mut [VersionEdit], options: &Options, sizes: &Resolved) {
     let created = edits.iter().flat_map(|edit| &edit.created);
     let divided = created.filter_map(|of| Some((of.id, new_f(of, options, sizes)?)));

@@ -46,8 +46,8 @@ pub(crate) fn open(request: &Request) -> Result<(Arc<Engine>, RecoveryReport)> {
     let (tiers, locks) = open_tiers(request, creates)?;
     let found = Manifest::recover(&tiers[0]);
     if matches!(found, Ok(None) | Err(Error::Corruption { .. })) {
-        // A later tier in the first one's place has no manifest either: nothing is damaged then, or
-        // missing.
+        // A later tier that was put in the first one's place has no manifest either. Nothing is
+        // damaged or missing then.
         identity::check_place(&tiers[0])?;
         unfinished::refuse(&tiers[0], &tiers[..1])?;
     }
@@ -57,7 +57,7 @@ pub(crate) fn open(request: &Request) -> Result<(Arc<Engine>, RecoveryReport)> {
             point!(request.points, "recovery.begun")?;
             let mut unmarked = Vec::new();
             for tier in &tiers {
-                // That of a new tier is missing.
+                // A new tier has no identity yet.
                 if tier.index > 0 && identity::is_missing(tier)? {
                     unmarked.push(Arc::clone(tier));
                 } else {
@@ -103,7 +103,7 @@ pub(crate) fn open(request: &Request) -> Result<(Arc<Engine>, RecoveryReport)> {
             (database, new_shape(request, &sizes), manifest)
         }
         None => {
-            // Else who reads that there is no store may allow for one to be made.
+            // Otherwise a user who reads that there is no store may allow one to be made.
             check_first_is_there(&tiers)?;
             return Err(Error::NotFound {
                 path: tiers[0].options.path.clone(),
@@ -139,14 +139,14 @@ pub(crate) fn open(request: &Request) -> Result<(Arc<Engine>, RecoveryReport)> {
     Ok((engine, report))
 }
 
-/// A number that no other opening in this process has. What is on disk does not tell a store from
-/// its checkpoint, which may be open beside it.
+/// A number that no other opening in this process has. The files alone do not tell a store from its
+/// checkpoint, which may be open beside it.
 fn next_opening() -> u64 {
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
 }
 
-/// Held while the store is open: each tier's, and the log's.
+/// The locks held while the store is open: one for each tier, and the log's.
 pub(crate) type Locks = Vec<Box<dyn StoreLock>>;
 
 /// Everything needed to bring a store up.
@@ -158,7 +158,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) database: u128,
     pub(crate) shape: Shape,
     pub(crate) manifest: FoundManifest,
-    /// What the store is given beside the one tier that it had.
+    /// Tiers that the store is given in addition to the one that it had.
     pub(crate) new_tiers: Vec<Arc<Tier>>,
     pub(crate) orphans: Orphans,
     next_file: u64,
@@ -168,7 +168,8 @@ pub(crate) struct Parts<'a> {
 type Replayed = (SeqNo, KeyspaceId, Kind, Bytes, Bytes);
 
 impl Parts<'_> {
-    /// Reads the log: what it holds, and the records of it that are not in tables. Changes nothing.
+    /// Reads the log. Returns what it holds, and those of its records that are not in tables.
+    /// Changes nothing.
     fn survey_log(&self) -> Result<(Surveyed, Vec<Replayed>)> {
         let mut replayed = Vec::new();
         let flushed = &self.shape.flushed_through;
@@ -187,7 +188,8 @@ impl Parts<'_> {
                         let (key, value) = detached(&key, &value);
                         replayed.push((seq, keyspace, kind, key, value));
                     }
-                    // The edit that makes a keyspace says that numbers through its own are taken.
+                    // The edit that makes a keyspace says that all numbers up to the keyspace's own
+                    // are taken.
                     None if u64::from(keyspace) >= self.shape.next_file => {
                         let what = format!(
                             "the log writes to keyspace {keyspace}, the edit that made it is gone"
@@ -203,7 +205,7 @@ impl Parts<'_> {
     }
 
     /// Replays the log and begins what the store goes on with. Tables are opened when they are
-    /// needed, or after a crash now.
+    /// needed; after a crash they are opened now.
     fn start(mut self) -> Result<(Arc<Engine>, RecoveryReport)> {
         let request = self.request;
         let next_file = AtomicU64::new(self.next_file);
@@ -224,9 +226,10 @@ impl Parts<'_> {
         let buffers = self.sizes.buffers(request.options.memory);
         self.tiers[0].large.take_from(&cache, buffers);
         let pins = Arc::new(PinBudget::new(self.sizes.pinned));
-        // After a crash: what is removed next may be all that is left of what a table held that did
-        // not get to the device, whatever the device said. Of a store that was closed nothing is
-        // removed that its tables are not known to hold.
+        // After a crash the tables are opened before anything is removed: the files removed next
+        // may be all that is left of records whose table did not get to the device, whatever the
+        // device said. After a clean close nothing is removed but what the tables are known to
+        // hold.
         let removes = !self.manifest.is_closed || !self.orphans.is_empty();
         let ends = removes && !request.reads_only;
         let opened = open_tables(
@@ -251,9 +254,10 @@ impl Parts<'_> {
             true => self.begin_nothing(surveyed, &new_file)?,
             false => self.begin(surveyed, &aside, &new_file)?,
         };
-        // Not what the manifest names: that may be a write which no log holds, of before a loss of
-        // power, or of the store that this one is a copy of. Nothing has its number (I5), and the
-        // log has to go on without a gap.
+        // Numbers go on from the log, not from the manifest. The number that the manifest names may
+        // be that of a write which no log holds: one from before a loss of power, or one of the
+        // store that this one is a copy of. No record has that number (I5), and the log has to go
+        // on without a gap.
         let last_seq = recovered.last_seq;
         let executor = request.make_executor()?;
         let clock = Arc::clone(&request.clock);
@@ -356,8 +360,8 @@ pub(crate) fn open_tiers(request: &Request, create: bool) -> Result<(Vec<Arc<Tie
         }
         let tables = medium.table_store(&options.path, create)?;
         let before = request.options.tiers[..index].iter().map(|t| &t.path);
-        // Under another name it is told only now. The lock of the tier that has it would be taken
-        // for another process's.
+        // A directory that was given under two names can be recognised only now. Otherwise the lock
+        // of the tier that has it already would be taken for another process's.
         if let Some(reason) = dir_conflict(&options.path, before, is_one_dir) {
             return Err(Error::InvalidOption {
                 option: "tiers",
@@ -374,8 +378,9 @@ pub(crate) fn open_tiers(request: &Request, create: bool) -> Result<(Vec<Arc<Tie
     Ok((tiers, locks))
 }
 
-/// Refuses fewer tiers than there are tables on, and a single one of several also where the others
-/// hold none: what is on them, and the access records, belongs to the store all the same.
+/// Refuses fewer tiers than there are tables on. Of a store of several tiers it refuses a single
+/// one even if the others hold no tables: what is on them, and the access records, still belongs to
+/// the store.
 ///
 /// # Errors
 /// [`Error::InvalidOption`].
@@ -391,7 +396,7 @@ pub(crate) fn check_tier_count(shape: &Shape, tiers: usize) -> Result<()> {
             reason: format!("the store has tables on {needed} tiers, {tiers} given; name them all"),
         });
     }
-    // Only of a keyspace that is made on a single tier all levels are on it.
+    // Only a keyspace that was made on a single tier has all its levels there.
     let has_slow_levels =
         |keyspace: &KeyspaceMeta| usize::from(keyspace.last_fast_level) < MAX_LEVELS - 1;
     if tiers == 1 && shape.keyspaces.values().any(has_slow_levels) {
@@ -422,9 +427,9 @@ mod tests {
     use crate::executor::Stepped;
     use crate::storage::Faulty;
 
-    /// What was replayed were slices of segments: after a crash one short record that no flush had
-    /// reached kept all of its segment in memory, until its keyspace was flushed. A keyspace that
-    /// is seldom written to leaves one in each (I8).
+    /// Replayed records were slices of their segments. After a crash, one short record that no
+    /// flush had reached kept all of its segment in memory until its keyspace was flushed. A
+    /// keyspace that is seldom written to leaves such a record in each segment (I8).
     #[test]
     fn a_replayed_record_does_not_keep_its_segment() {
         let open = |disk: &Faulty| {
@@ -445,7 +450,7 @@ mod tests {
         assert_eq!(db.recovery().replayed, 1);
         let value = db.keyspace("index").unwrap().get("key").unwrap();
         let value = value.unwrap().into_bytes();
-        // Whoever else has a part of the memory is gone then.
+        // After this nothing else holds a part of the memory.
         db.close().unwrap();
         drop(db);
         let memory = value.try_into_mut().unwrap();

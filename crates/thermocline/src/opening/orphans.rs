@@ -1,4 +1,4 @@
-//! The tables that lie on the tiers against those that edits name.
+//! Compares the tables that lie on the tiers with those that edits name.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -25,8 +25,8 @@ pub(crate) struct FoundManifest {
     pub(crate) is_closed: bool,
 }
 
-/// How far ahead of the store's next number a table that cannot be read may be for a crash to have
-/// left it: no job writes more tables before the edit that says so.
+/// How far the number of an unreadable table may be ahead of the store's next number if a crash has
+/// left the table: no job writes more tables before the edit that names them.
 const MOST_AHEAD: u64 = 10_000;
 
 /// A table that no edit names.
@@ -38,9 +38,9 @@ struct Orphan {
     is_stray: bool,
 }
 
-/// Whether no job of store `database`, whose next number is about `next`, has left table `id`: it
-/// says that it is another store's, or it says nothing and its number is far ahead. Somebody has
-/// put it there.
+/// Whether somebody has put table `id` there, and no job of store `database`, whose next number is
+/// about `next`, has left it. That is so if the table says that it is another store's, or if it
+/// says nothing and its number is far ahead.
 pub(crate) fn is_stray(
     described: Option<&SelfDescribed>,
     id: FileId,
@@ -53,8 +53,8 @@ pub(crate) fn is_stray(
     }
 }
 
-/// Tables that no edit names: outputs that a crash cut short, tables whose removal did, and
-/// [strays](is_stray).
+/// Tables that no edit names: outputs that a crash cut short, tables whose removal a crash cut
+/// short, and [strays](is_stray).
 #[derive(Debug, Default)]
 pub(crate) struct Orphans {
     tables: Vec<Orphan>,
@@ -65,8 +65,8 @@ impl Orphans {
         self.tables.is_empty()
     }
 
-    /// Reads what tables, each behind the number of its tier, say of themselves. One with the
-    /// number of another is a stray, too, whosever it is.
+    /// Reads what the tables say of themselves. Each comes with the number of its tier. A table
+    /// under the number of another is a stray too, whichever store it belongs to.
     ///
     /// # Errors
     /// As [`SelfDescribed::read`], but for damage.
@@ -94,17 +94,17 @@ impl Orphans {
         Ok(orphans)
     }
 
-    /// The highest number that the store has drawn for one of them (I4). A stray's is not counted
-    /// on from: its name is free before the store draws a number for a table, and after the
-    /// [sweep](Self::sweep) no loss of power brings it back.
+    /// The highest number that the store has drawn for one of them (I4). Numbers of strays do not
+    /// count: a stray's name is free before the store draws a number for a table, and after the
+    /// [sweep](Self::sweep) no loss of power brings the stray back.
     fn highest(&self) -> FileId {
         let own = self.tables.iter().filter(|orphan| !orphan.is_stray);
         own.map(|orphan| orphan.id).max().unwrap_or(0)
     }
 
-    /// Refuses where one of them [was named](was_named) by an edit that is lost: it was in
-    /// `manifest`. Gives back what is to be set aside: strays, and those that cannot be read and
-    /// [may have been named](may_have_been_named).
+    /// Refuses the store if one of them [was named](was_named) by an edit of `manifest` that is
+    /// lost. Returns the tables to be set aside: strays, and unreadable ones that [may have been
+    /// named](may_have_been_named).
     pub(crate) fn check(
         &self,
         shape: &Shape,
@@ -130,8 +130,9 @@ impl Orphans {
         Ok(aside)
     }
 
-    /// Removes the tables and gives back how many there were. Called once the log agrees with the
-    /// manifest: under a damaged one, tables that belong to the store would look like orphans.
+    /// Removes the tables and returns how many there were. Called once the log agrees with the
+    /// manifest: if the manifest were damaged, tables that belong to the store would look like
+    /// orphans.
     pub(crate) fn sweep(self, tiers: &[Arc<Tier>]) -> Result<u64> {
         let mut with_strays = BTreeSet::new();
         for orphan in &self.tables {
@@ -142,7 +143,8 @@ impl Orphans {
                 with_strays.insert(orphan.tier);
             }
         }
-        // Back after a loss of power, its number could be a table's of the store by then (I4).
+        // If a stray came back after a loss of power, a table of the store could have its number by
+        // then (I4).
         for tier in with_strays.into_iter().map(|index| &tiers[index]) {
             tier.sync_names(|| tier.tables.sync_dir())?;
         }
@@ -156,14 +158,14 @@ pub(crate) fn log_begins(log: &Recovered) -> SeqNo {
     first.map_or(log.last_seq, |first| first.base_seq)
 }
 
-/// Whether a table that no edit names was once named by one: what it holds is neither in the tables
-/// that are named nor in the log. An edit at the end of the manifest is lost then, and by the
-/// manifest's bytes alone that looks like one which a crash cut short.
+/// Whether a table that no edit names was once named by one. It was if its records are neither in
+/// the tables that are named nor in the log. Then an edit at the end of the manifest is lost, and
+/// the manifest's bytes alone look as if a crash had cut that edit short.
 ///
-/// A flush writes its table once the log is synced through it (I5), and the log goes only behind
-/// the edit: that of a drop lets nothing go that is in memory only. A compaction takes over tables
-/// that are named: one that took over others proves that their edits are lost. `shape` is what
-/// manifest number `manifest` says.
+/// A flush writes its table once the log is synced up to it (I5), and the log is removed only after
+/// the edit of the flush. The edit of a drop lets nothing go that is only in memory. A compaction
+/// takes over tables that are named, so one that took over other tables proves that their edits are
+/// lost. `shape` is what manifest number `manifest` says.
 pub(crate) fn was_named(
     table: &SelfDescribed,
     shape: &Shape,
@@ -172,12 +174,13 @@ pub(crate) fn was_named(
 ) -> bool {
     let meta = &table.meta;
     let Some(through) = shape.flushed_through.get(&meta.keyspace) else {
-        // Of a keyspace that was dropped, or of one whose making is lost.
+        // The table's keyspace was dropped, or the edit that made it is lost.
         return u64::from(meta.keyspace) >= shape.next_file;
     };
-    // Begun under this manifest: what it was to replace was named when it began, by the edits that
-    // the manifest was put in force with or by later ones, and stayed so until one removed it. What
-    // lies there from before may have replaced tables that were gone when the manifest was begun.
+    // The table was begun under this manifest. The tables that it was to replace were named when it
+    // began, by the edits that the manifest was put in force with or by later ones, and stayed
+    // named until an edit removed them. A table from before may have replaced tables that were gone
+    // when the manifest was begun.
     if meta.id > manifest && !table.identity.replaces.iter().all(|id| shape.knows(*id)) {
         return true;
     }
@@ -189,18 +192,18 @@ pub(crate) fn was_named(
     meta.max_seq > *through && !is_logged
 }
 
-/// Whether a table that no edit names and that cannot be read may have been named, the edit of its
-/// flush be lost and what it held not be in the log: that has lost records, or it begins behind
-/// what was flushed of a keyspace and the manifest is `torn`. Else it is what a crash leaves of a
-/// job: half a table.
+/// Whether an unreadable table that no edit names may have been named: the edit of its flush may be
+/// lost, and its records may not be in the log. That is possible if the log has lost records, or if
+/// it begins after what was flushed of a keyspace and the manifest is `torn`. Otherwise the table
+/// is what a crash leaves of a job: half a table.
 pub(crate) fn may_have_been_named(shape: &Shape, torn: bool, log: &Recovered) -> bool {
     let mut flushed = shape.flushed_through.values();
     log.is_damaged() || torn && flushed.any(|through| *through < log_begins(log))
 }
 
-/// Checks that the tables that edits name are there and counts their bytes; gives back the orphans
-/// and the highest number that the store `database` has given to a file, as far as their names tell
-/// (I4). Its next is about `next`.
+/// Checks that the tables that edits name are there, and counts their bytes. Returns the orphans,
+/// and the highest number that the store `database` has given to a file, as far as the names of
+/// files tell (I4). The store's next number is about `next`.
 pub(crate) fn survey_tables(
     tiers: &[Arc<Tier>],
     shape: &Shape,
@@ -213,7 +216,7 @@ pub(crate) fn survey_tables(
     for tier in tiers {
         for file in tier.tables.list()? {
             let Some(id) = table_number(&file.name) else {
-                // Its number has been used.
+                // The number of a copy has been used.
                 highest = highest.max(copy_number(&file.name).unwrap_or(0));
                 continue;
             };

@@ -1,8 +1,8 @@
 //! A store that is opened for reading only: nothing in its directories changes.
 //!
 //! The log is replayed into memtables, which stay in memory. Log and manifest are left as they
-//! were, a torn tail included; orphans stay where they are, since no number is given out that could
-//! be theirs (I4); what was not flushed is in the log as before (I5). Nothing runs in the
+//! were, a torn tail included. Orphans stay where they are: no number is given out that could be
+//! theirs (I4). Records that were not flushed are in the log as before (I5). Nothing runs in the
 //! background, and accesses are not logged.
 
 use super::begin::Begun;
@@ -15,7 +15,7 @@ use crate::version::Manifest;
 use crate::wal::{Surveyed, Wal};
 
 impl Parts<'_> {
-    /// As [`Parts::begin`], and begins nothing.
+    /// As [`Parts::begin`], but begins nothing.
     pub(crate) fn begin_nothing(
         &mut self,
         surveyed: Surveyed,
@@ -110,7 +110,7 @@ mod tests {
         }
     }
 
-    /// What a crash leaves: tables, one of which no edit names, a log with records that are in no
+    /// What a crash leaves: tables, one of them named by no edit, a log with records that are in no
     /// table, and a torn edit.
     fn left_by_a_crash() -> Faulty {
         let disk = Faulty::new(1);
@@ -141,8 +141,9 @@ mod tests {
         image
     }
 
-    /// A command that read one key rewrote the manifest, began a segment of the log and a state of
-    /// the access records, and removed what a crash had left: all that a repair could have gone by.
+    /// A command that only read one key rewrote the manifest, began a segment of the log and a
+    /// state of the access records, and removed what a crash had left, which is all that a repair
+    /// could have gone by.
     #[test]
     fn whoever_only_reads_changes_no_file() {
         let disk = left_by_a_crash();

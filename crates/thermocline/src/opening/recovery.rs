@@ -22,20 +22,20 @@ use crate::wal::{Cut, Recovered};
 pub struct RecoveryReport {
     /// Records of the log that were not yet in tables.
     pub replayed: u64,
-    /// Where the log ended early, if it did: `(file, offset, bytes given up)`. In strict mode
-    /// only a tail torn by a crash is.
+    /// Where the log ended early, if it did: `(file, offset, bytes given up)`. In strict mode only
+    /// a tail torn by a crash is given up.
     pub cut: Option<(PathBuf, u64, u64)>,
     /// Whether what was given up had been durable (tolerant mode only).
     pub damaged: bool,
     /// Files that no edit names, left by a crash and removed.
     pub orphans: u64,
-    /// Those of them that are in the directory `lost` of their tier now: they are tables of another
-    /// store, or cannot be read and have a number that is far ahead of the store's, or cannot be
-    /// read where an edit that is lost may have named them and the log may lack what they held. To
-    /// be removed once nothing is missed.
+    /// Those of them that are in the directory `lost` of their tier now: tables of another store,
+    /// unreadable tables whose number is far ahead of the store's, and unreadable tables that a
+    /// lost edit may have named and whose records the log may lack. To be removed once nothing is
+    /// missed.
     pub set_aside: Vec<PathBuf>,
     /// Why the table of recent accesses could not be used as it was left, if so: the store then
-    /// learns anew what is hot. Or why it could not be removed, where records live by level now.
+    /// learns anew what is hot. Where records live by level now: why it could not be removed.
     pub hotness: Option<String>,
 }
 
@@ -54,14 +54,14 @@ impl RecoveryReport {
 }
 
 /// The tables that `shape` names. Their ends are read at their first use, or now if `ends` says so.
-/// Filters and index hold no record: damage of them is an error of the reads that meet it, and
-/// keeps no store from opening.
+/// Filters and index hold no records: damage of them is an error of the reads that meet it, and
+/// does not keep the store from opening.
 ///
-/// What a manifest of version 0.1.0 does not say of a table is asked of the table, and `shape` says
-/// it from then on.
+/// What a manifest of version 0.1.0 does not say of a table is read from the table and added to
+/// `shape`.
 ///
 /// # Errors
-/// Of the ends that are read, those of [`crate::table::Table::open`].
+/// Those of [`crate::table::Table::open`] for the ends that are read.
 pub(crate) fn open_tables(
     shape: &mut Shape,
     tiers: &[Arc<Tier>],

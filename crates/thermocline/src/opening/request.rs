@@ -12,10 +12,10 @@ use crate::points::Points;
 use crate::storage::{Disk, Medium, StoreLock};
 use crate::sync::Arc;
 
-/// How often it is tried whether a store is open elsewhere still.
+/// The time between two attempts to lock a store that is open elsewhere.
 const LOCK_POLL: Duration = Duration::from_millis(50);
 
-/// What whoever opens, repairs or removes a store asks for.
+/// What the caller that opens, repairs or removes a store asks for.
 pub(crate) struct Request {
     pub(crate) options: Options,
     pub(crate) media: Vec<Option<Arc<dyn Medium>>>,
@@ -28,7 +28,7 @@ pub(crate) struct Request {
     /// The greatest number of a tier that was named.
     pub(crate) named: usize,
     pub(crate) reads_only: bool,
-    /// Instead of what the options ask for.
+    /// Used instead of the one that the options ask for.
     #[cfg(test)]
     pub(crate) placement: Option<Arc<dyn PlacementPolicy>>,
 }
@@ -51,7 +51,7 @@ impl Request {
         }
     }
 
-    /// Takes the lock that `take` tries to take, waiting for it as long as was asked for.
+    /// Takes the lock that `take` tries to take, and waits for it as long as was asked for.
     pub(crate) fn lock_by(
         &self,
         take: impl Fn() -> Result<Box<dyn StoreLock>>,

@@ -1,4 +1,4 @@
-//! Where files go that are not used any more and may be all that is left of something.
+//! Sets files aside that are no longer used but may be all that is left of something.
 
 use std::path::PathBuf;
 
@@ -8,14 +8,14 @@ use crate::storage::{Medium, TableFile, TableStore};
 use crate::sync::Arc;
 use crate::tier::Tier;
 
-/// In the directory of their tier.
+/// The directory for them, in the directory of their tier.
 pub(crate) const LOST: &str = "lost";
 
 /// Bytes that are compared at once.
 const READ: usize = 1 << 20;
 
-/// Gives `tables`, each with the number of its tier, a second name, or a copy, in the directory
-/// [`LOST`]; durable on return. The names that they have there come back.
+/// Gives each of `tables` a second name, or a copy, in the directory [`LOST`]; durable on return.
+/// Each table comes with the number of its tier. Returns the paths that they have there.
 ///
 /// # Errors
 /// I/O errors.
@@ -45,23 +45,23 @@ pub(crate) fn set_aside(
 struct Places<'a> {
     medium: Arc<dyn Medium>,
     tier: &'a Tier,
-    /// Those that were needed so far: [`LOST`], then it with a number.
+    /// The directories needed so far: [`LOST`], then the same name with a number.
     made: Vec<(PathBuf, Arc<dyn TableStore>)>,
 }
 
 impl Places<'_> {
-    /// Puts a table into the first directory where nothing else has its name: an earlier repair may
-    /// have set another one aside, of a store that was destroyed since, and that may be all that is
-    /// left of it.
+    /// Puts a table into the first directory where nothing else has its name. An earlier repair may
+    /// have set aside another table of that name, from a store that was destroyed since, and that
+    /// table may be all that is left of that store.
     fn take_in(&mut self, name: &str) -> Result<PathBuf> {
         let mut number = 0;
         loop {
             let (dir, store) = self.place(number)?;
             match store.open(name) {
                 Err(Error::NotFound { .. }) => {}
-                // One that was cut short has put it there, and its sync may have failed: named
-                // anew, since no later sync makes the name durable that it lost (I9). Until a
-                // manifest is in force the table is where it was, too.
+                // An attempt that was cut short has put the table there, and its sync may have
+                // failed. No later sync makes a name durable that a failed one lost (I9), so the
+                // table is named anew. Until a manifest is in force it is in its old place, too.
                 Ok(there) if is_same(&*there, &*self.tier.tables.open(name)?)? => {
                     store.remove(name)?;
                 }

@@ -40,16 +40,16 @@ pub(crate) struct Shape {
     pub(crate) log_floor: SeqNo,
     /// Log segments with lower numbers are obsolete.
     pub(crate) log_start: FileId,
-    /// What the latest opening took over of the log; unknown where none was yet, or one of an older
-    /// build.
+    /// What the latest opening took over of the log. Unknown if there was no opening yet, or if it
+    /// was one of an older build.
     pub(crate) found_log: Option<FoundLog>,
     /// How records were placed when the store was opened last, if that is known.
     pub(crate) placed_by: Option<PlacedBy>,
 }
 
 impl Shape {
-    /// Adds up `edits`, all that a store has; `Err` says which of them cannot follow from those
-    /// before it, or cannot be the last.
+    /// Adds up `edits`, which are all that a store has. `Err` says which of them cannot follow from
+    /// those before it, or cannot be the last.
     pub(crate) fn from_edits(edits: Vec<VersionEdit>) -> Result<Self, Misfit> {
         let mut shape = Shape::default();
         let last = edits.len().saturating_sub(1);
@@ -141,7 +141,7 @@ impl Shape {
                 let id = keyspace.id;
                 return Err(format!("keyspace {id} has L{f} as its last fast level"));
             }
-            // An entry from the start: replay takes a keyspace without one for a dropped one.
+            // Made from the start: replay takes a keyspace without an entry for a dropped one.
             self.flushed_through.entry(keyspace.id).or_insert(0);
             self.keyspaces.insert(keyspace.id, keyspace);
         }
@@ -163,7 +163,7 @@ impl Shape {
             }
             self.next_file = self.next_file.max(table.id + 1);
             self.last_seq = self.last_seq.max(table.max_seq);
-            // A move takes it out and puts it in at another level.
+            // A move removes the table and adds it at another level.
             self.removed.remove(&table.id);
             self.tables.insert(table.id, table);
         }
@@ -250,8 +250,8 @@ mod tests {
         builder.medium(1, memory.clone())
     }
 
-    /// Ends the manifest of `scene` with `edit`, and the store's life; the manifest, and where the
-    /// edit stands in it.
+    /// Ends the manifest of `scene` with `edit`, and closes the store. Returns the manifest's path,
+    /// and where the edit stands in it.
     fn end_with(scene: Scene, edit: &VersionEdit) -> (PathBuf, u64) {
         let engine = scene.engine();
         let mut manifest = engine.files.manifest.lock();
@@ -263,7 +263,7 @@ mod tests {
         (options().tiers[0].path.join(name), at)
     }
 
-    /// The damage that an opening of what is on `memory` tells: file, offset, and what it is.
+    /// The damage that opening the store on `memory` reports: file, offset, and what it is.
     fn refused(memory: &Arc<Memory>) -> (PathBuf, u64, String) {
         match builder(memory).open().map(|_| ()) {
             Err(Error::Corruption {
@@ -273,8 +273,8 @@ mod tests {
         }
     }
 
-    /// It passed for damage: the opening advised a repair, and that made one run on the slow tier
-    /// of a store that was sound.
+    /// Such an edit passed for damage: the opening advised a repair, and the repair turned a sound
+    /// store into one run on the slow tier.
     #[test]
     fn a_manifest_with_an_edit_of_a_newer_release_is_refused_as_one() {
         let memory = Arc::new(Memory::new());
@@ -313,9 +313,9 @@ mod tests {
         assert!(found.contains(&said), "{found:?}");
     }
 
-    /// No test held that such a manifest is refused. Of tables that overlap, or have one epoch,
-    /// nothing tells which holds the newer versions: reads, and the compactions that follow, would
-    /// take either (I2).
+    /// No test held that such a manifest is refused. If tables overlap, or have the same epoch,
+    /// nothing tells which of them holds the newer versions: reads, and the compactions that
+    /// follow, would take either (I2).
     #[test]
     fn tables_that_cannot_lie_on_one_level_are_refused() {
         for is_l0 in [true, false] {
@@ -352,7 +352,7 @@ mod tests {
     }
 
     /// Counts of an edit may be any numbers. The sums of two tables overflowed in the metrics of
-    /// their keyspace, which is a panic or a number that is much too small.
+    /// their keyspace, which gave a panic or a number that was much too small.
     #[test]
     fn counts_that_cannot_be_add_up_to_the_most_that_can() {
         let memory = Arc::new(Memory::new());
@@ -396,9 +396,9 @@ mod tests {
         }
     }
 
-    /// That the default keyspace is missing came out when the store was open: by then a new
-    /// manifest was in force, and files that the old one did not name were gone. An opening that
-    /// refuses changes nothing.
+    /// A missing default keyspace was noticed only when the store was open. By then a new manifest
+    /// was in force, and files that the old one did not name were gone. An opening that refuses
+    /// changes nothing.
     #[test]
     fn a_manifest_without_the_default_keyspace_is_refused_before_anything_changes() {
         let disk = Faulty::new(1);
@@ -437,7 +437,7 @@ mod tests {
             "{refused:?}"
         );
         assert_eq!(disk.list_raw("/fast".as_ref()), before);
-        // And not called sound by what is there to mend it.
+        // Nor does a repair call it sound.
         let found = builder().repair(true).unwrap().problems;
         assert!(
             found.iter().any(|problem| problem.contains("default")),

@@ -1,10 +1,11 @@
 //! The mark of a store that a restore or a checkpoint is making.
 //!
-//! It is in every tier's directory before anything else is, durably, the first tier's before all
-//! others, and goes when `CURRENT` is durable, the first tier's last. So where a tier is marked and
-//! there is no `CURRENT`, what is there is a part of a store, and not all that is left of one:
-//! nobody repairs it, and whoever begins anew may remove it. Where there is a `CURRENT` all that it
-//! names was durable before, and the mark says nothing any more. `docs/format.md` has the argument.
+//! The mark is put into every tier's directory, durably, before anything else is, and into the
+//! first tier's before all others. It is removed once `CURRENT` is durable, from the first tier
+//! last. So where a tier is marked and there is no `CURRENT`, the files are a part of a store that
+//! was being made, not the rest of one that was whole: nobody repairs it, and a new attempt may
+//! remove it. Where there is a `CURRENT`, everything that it names was durable before it, and the
+//! mark no longer says anything. `docs/format.md` has the argument.
 
 use std::path::Path;
 
@@ -56,7 +57,8 @@ pub(crate) fn begin(tiers: &[Arc<Tier>], making: Making) -> Result<()> {
 /// # Errors
 /// I/O errors; [`Error::Poisoned`].
 pub(crate) fn finish(tiers: &[Arc<Tier>]) -> Result<()> {
-    // The first tier's last: one that is marked while the first is not is no tier of its store.
+    // The first tier's mark goes last: a tier that is marked while the first is not does not belong
+    // to the first one's store.
     for tier in tiers.iter().rev() {
         if is_marked(tier)? {
             tier.tables.remove(NAME)?;
@@ -66,8 +68,8 @@ pub(crate) fn finish(tiers: &[Arc<Tier>]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a store that is being made, which one of `marked` says: its first tier, or any tier of
-/// it.
+/// Refuses a store that is being made, as a mark on one of the tiers `marked` tells: the store's
+/// first tier, or all its tiers.
 ///
 /// # Errors
 /// [`Error::Unfinished`]; I/O errors.
@@ -86,7 +88,8 @@ pub(crate) fn refuse(first: &Tier, marked: &[Arc<Tier>]) -> Result<()> {
     Ok(())
 }
 
-/// Whether what is there is a part of a store that was to be made, which one of `marked` says.
+/// Whether the files are a part of a store that was being made, as a mark on one of the tiers
+/// `marked` tells.
 ///
 /// # Errors
 /// I/O errors.
@@ -97,8 +100,8 @@ pub(crate) fn is_there(first: &Tier, marked: &[Arc<Tier>]) -> Result<bool> {
     }
 }
 
-/// Refuses a later tier that is not marked, unless it `is_given_up`, where the first one has come
-/// further than to its mark: all tiers are marked before that.
+/// Refuses a later tier that is not marked, unless it `is_given_up`. That is checked only if the
+/// first tier has more than its mark: by then all tiers are marked.
 ///
 /// # Errors
 /// [`Error::WrongTier`]; I/O errors.
@@ -124,10 +127,10 @@ pub(crate) fn check_all_are_marked(
     Ok(())
 }
 
-/// Removes what a restore or a checkpoint that did not come to its end has made of a store, from
-/// the tiers that are marked. `fast` is the medium of the first.
+/// Removes from the marked tiers what an unfinished restore or checkpoint has made of a store.
+/// `fast` is the medium of the first tier.
 ///
-/// Where it is cut short the first tier's mark is there until everything else is gone.
+/// The first tier's mark stays until everything else is gone, even if the removal is cut short.
 ///
 /// # Errors
 /// I/O errors; [`Error::Poisoned`].
@@ -158,8 +161,8 @@ pub(crate) fn clear(fast: &dyn Medium, tiers: &[Arc<Tier>]) -> Result<()> {
     finish(tiers)
 }
 
-/// Makes the tiers empty where they hold a part of a store, and refuses them where they hold
-/// anything else. `option` is what named them.
+/// Empties the tiers if they hold a part of a store, and refuses them if they hold anything else.
+/// `option` is the option that named them.
 ///
 /// # Errors
 /// [`Error::InvalidOption`] naming a file; I/O errors.
@@ -170,8 +173,8 @@ pub(crate) fn make_way(fast: &dyn Medium, tiers: &[Arc<Tier>], option: &'static 
     tiers.iter().try_for_each(|tier| check_empty(tier, option))
 }
 
-/// A store's own files, or those of another, must not be mixed with what is made. A store that was
-/// destroyed leaves its locks.
+/// Refuses a tier that is not empty: a store's own files, or those of another, must not be mixed
+/// with what is made. The locks that a destroyed store leaves do not count.
 ///
 /// # Errors
 /// As [`make_way`].
@@ -186,7 +189,7 @@ pub(crate) fn check_empty(tier: &Tier, option: &'static str) -> Result<()> {
     }
 }
 
-/// The error of a directory that is to be empty and holds `file`.
+/// The error for a directory that should be empty but holds `file`.
 pub(crate) fn not_empty(dir: &Path, file: &str, option: &'static str) -> Error {
     Error::InvalidOption {
         option,
@@ -197,7 +200,7 @@ pub(crate) fn not_empty(dir: &Path, file: &str, option: &'static str) -> Error {
     }
 }
 
-/// Whether the tier is marked. What the mark says does not matter: a crash may have taken that.
+/// Whether the tier is marked. The content of the mark does not matter: a crash may have taken it.
 ///
 /// # Errors
 /// I/O errors.
@@ -219,9 +222,9 @@ fn what(tier: &Tier) -> Result<&'static str> {
     Ok(known.unwrap_or("restore or checkpoint"))
 }
 
-/// Whether there is a `CURRENT`, or was one: only an opening begins a log, behind that and without
-/// marks. So a mark that is back after a failed sync takes nothing from a store that has lost its
-/// `CURRENT` since.
+/// Whether there is a `CURRENT`, or was one. A log tells that there was: only an opening begins a
+/// log, after `CURRENT` is there and the marks are gone. So a mark that is back after a failed sync
+/// does no harm to a store that has lost its `CURRENT` since.
 fn was_finished(first: &Tier) -> Result<bool> {
     let files = log_store(first)?.list()?;
     let is_of_store = |name: &str| name == CURRENT || segment_number(name).is_some();

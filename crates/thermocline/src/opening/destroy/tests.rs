@@ -94,9 +94,9 @@ fn names(disk: &Faulty) -> Vec<String> {
     files.into_iter().flatten().map(|file| file.name).collect()
 }
 
-/// Without `CURRENT`, which goes first, a destruction that had been cut short was refused as
-/// damage, as was opening: the tables, all of the space, were for people to remove. Temporary files
-/// stayed in any case.
+/// A destruction removes `CURRENT` first. Where one had been cut short, the next destruction was
+/// refused as damage, as was opening: people had to remove the tables, which take all of the space,
+/// by hand. Temporary files stayed in any case.
 #[test]
 fn a_destruction_that_is_cut_short_is_finished_by_the_next() {
     let store = Faulty::new(1);
@@ -123,7 +123,7 @@ fn a_destruction_that_is_cut_short_is_finished_by_the_next() {
             if disk.triggered() == 0 {
                 done.unwrap();
                 assert_eq!(names(&disk), ["notes.txt"]);
-                // Else the first tier's `TIER` may be gone and another's be back.
+                // Otherwise the first tier's `TIER` may be gone and another's be back.
                 let slow = Some(Path::new("/slow"));
                 let mut unsynced = disk.unsynced().into_iter();
                 assert!(unsynced.all(|piece| piece.directory.as_deref() != slow));
@@ -191,8 +191,8 @@ fn a_first_tier_that_is_not_mounted_is_no_destruction_that_was_begun() {
     assert!(store.list_raw(slow).len() > 1, "tables, and whose they are");
 }
 
-/// Of a store of two tiers, with one of them named, that one was removed, and all went well. The
-/// other's tables stayed, which were nobody's then.
+/// When only one tier of a store of two was named, that tier was removed and the call succeeded.
+/// The other tier's tables stayed and were nobody's.
 #[test]
 fn a_store_is_not_removed_without_all_of_its_tiers() {
     let store = with_slow_tables();
@@ -209,7 +209,8 @@ fn a_store_is_not_removed_without_all_of_its_tiers() {
     let damaged = store.image(|_| true);
     damaged.corrupt("/fast".as_ref(), "CURRENT", 20, 1).unwrap();
     is_refused(&damaged);
-    // Nor without a `CURRENT`: whoever had lost it, or begun a destruction, was asked for nothing.
+    // Nor without a `CURRENT`: where it was lost, or a destruction had begun, no tier was asked
+    // for.
     let lost = store.image(|_| true);
     let log = lost.log_store("/fast".as_ref(), false).unwrap();
     log.remove(CURRENT).unwrap();
@@ -218,8 +219,8 @@ fn a_store_is_not_removed_without_all_of_its_tiers() {
     assert!(KEYS.iter().all(|key| scene.get(key).is_some()));
 }
 
-/// What tells of the slow tier goes after it: access records went before, so that whoever took up a
-/// destruction with the first tier alone was left with the tables of the other.
+/// What tells of the slow tier is removed after it. Access records went before, so a caller who
+/// resumed a destruction with the first tier alone was left with the tables of the other.
 #[test]
 fn a_destruction_that_is_cut_short_misses_a_tier_as_long_as_there_is_one() {
     let store = with_slow_tables();
@@ -247,9 +248,9 @@ fn a_destruction_that_is_cut_short_misses_a_tier_as_long_as_there_is_one() {
     assert!(refused > 10, "{refused}");
 }
 
-/// Access records tell of one tier that is left out of two. Of three, with two of them named, those
-/// two were removed where a destruction had been cut short, and of two without access records the
-/// one that was named: nothing took the tables of the other any more.
+/// Access records tell that one tier of two is left out. After a destruction that was cut short,
+/// with two tiers of three named, those two were removed; with one tier of two named and no access
+/// records, that one was. Then nothing could remove the tables of the tier that was left out.
 #[test]
 fn a_destruction_that_is_cut_short_misses_any_tier_with_tables() {
     let by_level = Faulty::new(1);
@@ -293,10 +294,10 @@ fn a_destruction_that_is_cut_short_misses_any_tier_with_tables() {
     }
 }
 
-/// A destruction was cut short, and the slow tier was not mounted when it was gone on with: an
-/// empty mount point passed for a tier that it had come to, and the first tier was removed, its
-/// mark, too. With the device back its tables were refused by every destruction, opening and
-/// repair.
+/// A destruction was cut short, and the slow tier was not mounted when it was resumed. The empty
+/// mount point passed for a tier that the destruction had come to, and the first tier was removed
+/// together with its mark. With the device back, its tables were refused by every destruction,
+/// opening and repair.
 #[test]
 fn a_later_tier_that_is_not_mounted_is_none_that_a_destruction_has_come_to() {
     let store = with_slow_tables();
@@ -329,11 +330,11 @@ fn a_later_tier_that_is_not_mounted_is_none_that_a_destruction_has_come_to() {
             given_up += usize::from(is_given_up);
         }
     }
-    // Of what has only its `TIER` left nothing tells any more.
+    // Once a tier has only its `TIER` left, nothing tells of it any more.
     assert!(refused > 10 && given_up > 0, "{refused}, {given_up}");
 }
 
-/// Of a store that had lost a device nothing removed what the others held.
+/// If a store had lost a device, nothing removed what the others held.
 #[test]
 fn a_store_without_a_tier_is_removed_on_demand() {
     let store = with_slow_tables();
@@ -352,9 +353,9 @@ fn a_store_without_a_tier_is_removed_on_demand() {
     }
 }
 
-/// The sync behind the removal of a slow tier's `TIER` failed. The next destruction saw none, its
-/// own sync brought nothing about, and it removed the first tier's: after a loss of power the slow
-/// one's was back, which nothing removed.
+/// The sync after the removal of a slow tier's `TIER` failed. The next destruction saw no `TIER`
+/// there, its own sync had no effect, and it removed the first tier's. After a loss of power the
+/// slow tier's `TIER` was back, and nothing removed it.
 #[test]
 fn what_a_failed_sync_brings_back_is_removed_on_demand() {
     let store = with_slow_tables();

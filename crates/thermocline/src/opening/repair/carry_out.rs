@@ -1,7 +1,9 @@
-//! The changes of a repair. Up to the rename of `CURRENT` nothing that was there is gone, and a
-//! repair that is cut short may be repeated: tables that it wrote name their sources as replaced,
-//! all of which are still there, so they do not count. One that fails removes them. From then on
-//! the store is sound: what the new manifest does not name an opening removes, too.
+//! The changes of a repair.
+//!
+//! Up to the rename of `CURRENT` nothing that was there is gone, and a repair that is cut short may
+//! be repeated: the tables that it wrote name their sources as replaced, and as all sources are
+//! still there, these tables do not count. A repair that fails removes them. After the rename the
+//! store is sound: an opening, too, removes what the new manifest does not name.
 
 use super::merge;
 use super::plan::Plan;
@@ -27,7 +29,8 @@ pub(super) fn carry_out(request: &Request, tiers: &[Arc<Tier>], plan: &mut Plan)
     for tier in tiers {
         tier.remove_left_copies()?;
     }
-    // Before the tables: what finds no room for a little should not write as much as the store has.
+    // Before the tables: a repair that finds no room for this little should not write as much as
+    // the store has.
     set_aside(request, tiers, plan)?;
     let (mut next, taken) = (plan.shape.next_file, plan.taken.clone());
     let mut new_file = || {
@@ -42,13 +45,13 @@ pub(super) fn carry_out(request: &Request, tiers: &[Arc<Tier>], plan: &mut Plan)
         .inspect_err(|_| merge::remove(tiers, &written))?;
     let found_log = put_in_force(request, tiers, plan, &written, &recovered, &mut new_file)
         .inspect_err(|error| {
-            // Else the manifest that names them may be in force.
+            // With a poisoning error the manifest that names them may be in force.
             if !matches!(error, Error::Poisoned { .. }) {
                 merge::remove(tiers, &written);
             }
         })?;
-    // No failure: the store is sound from here on, so that the next repair would find nothing, and
-    // nothing else tells of the losses.
+    // From here on the store is sound, so an error is no failure of the repair: the next repair
+    // would find nothing, and nothing else tells of the losses.
     let mut cleared = wal::remove_others(&tiers[0], &found_log, &request.points);
     for tier in tiers {
         cleared = cleared.and(remove_unnamed(tier, &plan.shape));
@@ -64,7 +67,7 @@ pub(super) fn carry_out(request: &Request, tiers: &[Arc<Tier>], plan: &mut Plan)
 /// Removes the tables of `tier` that `shape` does not name; durable on return.
 ///
 /// # Errors
-/// The first I/O error; it is tried with all of them.
+/// The first I/O error; the removal is tried for all of them.
 fn remove_unnamed(tier: &Tier, shape: &Shape) -> Result<()> {
     let mut removed = Ok(());
     for file in tier.tables.list()? {
@@ -83,7 +86,7 @@ fn remove_unnamed(tier: &Tier, shape: &Shape) -> Result<()> {
 ///
 /// # Errors
 /// I/O errors; what was written is then removed. Only an opening sweeps, and the store may not
-/// open: each attempt would leave as much.
+/// open: otherwise each attempt would leave as much behind.
 fn write_tables(
     plan: &Plan,
     tiers: &[Arc<Tier>],
@@ -98,9 +101,9 @@ fn write_tables(
     Ok(written)
 }
 
-/// Writes `TIER` where it is missing or damaged, and changes of the log what an opening would
-/// change. Behind the tables, which may find no room: a torn end is cut off here, and the next
-/// attempt would not report it.
+/// Writes `TIER` where it is missing or damaged, and changes the log as an opening would. This
+/// comes after the tables, which may find no room: it cuts off a torn end, which the next attempt
+/// would not report.
 fn identify_and_settle(request: &Request, tiers: &[Arc<Tier>], plan: &Plan) -> Result<Recovered> {
     for tier in &plan.nameless_tiers {
         let medium = request.medium_of(*tier);
@@ -118,8 +121,8 @@ fn identify_and_settle(request: &Request, tiers: &[Arc<Tier>], plan: &Plan) -> R
     )
 }
 
-/// Begins the manifest that names what stays and the tables `written`; gives back what it says of
-/// the log.
+/// Begins the manifest that names what stays and the tables `written`. Returns what it says of the
+/// log.
 ///
 /// # Errors
 /// As [`Manifest::create`]; [`Error::Corruption`] where no opening would accept it.
@@ -140,7 +143,7 @@ fn put_in_force(
     let edits = plan
         .shape
         .to_edits(last_seq, log_start, plan.shape.placed_by, &found_log);
-    // What an opening would refuse must not get in force.
+    // A manifest that an opening would refuse must not get in force.
     Shape::from_edits(edits.clone()).map_err(|misfit| {
         let path = tiers[0].options.path.join(manifest_file_name(number));
         let what = format!("the manifest of the repaired store would be refused: {misfit}");
@@ -178,14 +181,14 @@ fn set_aside(request: &Request, tiers: &[Arc<Tier>], plan: &mut Plan) -> Result<
     Ok(())
 }
 
-/// Copies `bytes` to `name`, or to another where something else is there: an earlier repair,
-/// perhaps cut short, has set it aside, and it may be all that is left of it. The name that they
-/// have comes back.
+/// Copies `bytes` to `name`, or to another name if something else is there: an earlier repair,
+/// perhaps one that was cut short, has set that aside, and it may be all that is left. Returns the
+/// name used.
 fn copy(to: &dyn LogStore, name: &str, bytes: &[u8]) -> Result<String> {
     let mut free = name.to_owned();
     for number in 2.. {
         match to.read(&free) {
-            // Written once more: whether it is durable nobody knows.
+            // It is written once more, since nobody knows whether it is durable.
             Ok(there) if there == bytes => break,
             Ok(_) => free = format!("{name}.{number}"),
             Err(Error::NotFound { .. }) => break,
@@ -207,8 +210,9 @@ mod tests {
     use super::*;
     use crate::storage::{Medium, Memory};
 
-    /// A repair that was cut short had set a damaged segment aside and shortened it. Repeated, it
-    /// set the short one aside in its place: what lay behind the damage was gone.
+    /// A repair that was cut short had set a damaged segment aside and shortened it. The next
+    /// attempt set the shortened segment aside in the place of the first copy: what lay behind the
+    /// damage was gone.
     #[test]
     fn what_was_set_aside_before_is_not_replaced() {
         let lost = Memory::new().log_store("/lost".as_ref(), true).unwrap();

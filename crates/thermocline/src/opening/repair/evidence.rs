@@ -26,20 +26,20 @@ pub(super) struct Evidence {
     pub(super) database: u128,
     /// The manifest that knows most; none where no edit of any can be read.
     pub(super) manifest: Option<ReadManifest>,
-    /// Where there is none, the file that would have been it: the one that `CURRENT` names, or else
-    /// the last of those that are there.
+    /// Without such a manifest, the file that should have been it: the one that `CURRENT` names, or
+    /// else the last of those that are there.
     pub(super) lost_manifest: Option<PathBuf>,
     /// What is wrong with `CURRENT` and the manifests.
     pub(super) problems: Vec<String>,
-    /// Every table file, by number. Of several of one number the one that is the store's.
+    /// Every table file, by number. If several have one number, the store's own.
     pub(super) tables: BTreeMap<FileId, FoundTable>,
-    /// Tables that [somebody has put there](is_stray), each behind the number of its tier.
+    /// Tables that [somebody has put there](is_stray), each with the number of its tier.
     pub(super) strays: Vec<(usize, FileId)>,
     /// Tiers whose `TIER` is missing or damaged.
     pub(super) nameless_tiers: Vec<usize>,
-    /// Those of them of which nothing is there, and that were given up.
+    /// Those of them that hold nothing and were given up.
     pub(super) given_up: Vec<usize>,
-    /// Above every number in the name of a file (I4), but for those of strays.
+    /// Above every number in the name of a file (I4), except those of strays.
     pub(super) next_file: FileId,
 }
 
@@ -52,21 +52,21 @@ pub(super) struct ReadManifest {
     pub(super) number: FileId,
     database: Option<u128>,
     pub(super) edits: Vec<VersionEdit>,
-    /// Where the first place is that cannot be read.
+    /// The offset of the first place that cannot be read.
     damaged: Option<u64>,
     /// Whether it ends in bytes that are no edit.
     pub(super) torn: bool,
-    /// What they add up to, if none is missing.
+    /// What the edits add up to, if none is missing.
     pub(super) shape: Option<Shape>,
 }
 
 impl ReadManifest {
-    /// `what` is missing behind its last edit, in words.
+    /// The message that says `what` of the place behind the last edit.
     pub(super) fn lacks(&self, what: &str) -> String {
         format!("{} at offset {}: {what}", self.path.display(), self.end)
     }
 
-    /// Where the first edit is that is missing or cannot be read.
+    /// The offset of the first edit that is missing or cannot be read.
     pub(super) fn lost_from(&self) -> u64 {
         self.damaged.unwrap_or(self.end)
     }
@@ -165,8 +165,8 @@ impl Evidence {
     }
 }
 
-/// A device that is not mounted looks just so, and giving up all that lies on it is not for a
-/// repair to decide.
+/// A device that is not mounted looks just like that, and it is not for a repair to decide that all
+/// that lies on it is given up.
 fn nothing_there(tier: &Tier) -> Error {
     Error::WrongTier {
         tier: usize::from(tier.index),
@@ -218,8 +218,8 @@ fn sort_out(
     database: u128,
     next_file: &mut FileId,
 ) -> (BTreeMap<FileId, FoundTable>, Vec<(usize, FileId)>) {
-    // A number stands for one table; of two files the one that is whole counts, and another store's
-    // last.
+    // A number stands for one table. Of two files with one number the store's own whole table comes
+    // first, and another store's comes last.
     let rank = |table: &FoundTable| match &table.described {
         Ok(described) if described.identity.database == database => 2,
         Err(_) => 1,
@@ -247,13 +247,13 @@ fn sort_out(
 struct ReadManifests {
     /// None where no edit of any can be read.
     best: Option<ReadManifest>,
-    /// The one that was to be read last, whether it is there or not.
+    /// The last manifest that was to be read, whether it is there or not.
     last: Option<PathBuf>,
     problems: Vec<String>,
 }
 
-/// The manifest in force. Where `CURRENT` does not say which that is, the one that got furthest:
-/// one that was begun and never put in force is no further than the one before it.
+/// The manifest in force. Where `CURRENT` does not say which that is, the one that got furthest: a
+/// manifest that was begun but never put in force is no further than the one before it.
 fn read_manifests(store: &dyn LogStore) -> Result<ReadManifests> {
     let mut problems = Vec::new();
     let current = match current_manifest(store) {
@@ -336,7 +336,7 @@ fn read_manifest(
                         edits.push(edit);
                         offsets.push(offset);
                     }
-                    // A sound store, which a repair would lay on one tier.
+                    // The store is sound, and a repair would lay it on one tier.
                     Err(bad @ BadEdit::Newer { .. }) => return Err(bad.at(&path, offset)),
                     Err(bad) => damaged(offset, &bad.to_string()),
                 }

@@ -1,17 +1,16 @@
 //! Which tables belong to a store whose manifest is lost or has gaps.
 //!
-//! A table says which ones it took over. From that follows what a crash may have left beside the
-//! tables of the store: outputs of a compaction that was never put in force, and inputs of one that
-//! was.
+//! A table says which tables it took over. That shows what a crash may have left beside the tables
+//! of the store: outputs of a compaction that was never put in force, and inputs of one that was.
 //!
 //! A compaction is proven to have been in force if an edit that can be read says so, if one of its
 //! inputs is gone (inputs go only after the edit is durable, I4), or if another compaction took
-//! over one of its outputs. Then its inputs do not count: without the deletes among them that are
-//! gone, they would bring back what was deleted. One that is not proven has all its inputs beside
-//! it, which hold everything that its outputs hold: those do not count.
+//! over one of its outputs. Then its inputs do not count: some of them may be gone, with deletes in
+//! them, and the others would bring back what was deleted. A compaction that is not proven has all
+//! its inputs beside it. They hold everything that its outputs hold, so the outputs do not count.
 //!
-//! A table also says which others had been replaced when it was written and were still there. Those
-//! do not count even where all that replaced them is gone by now.
+//! A table also says which replaced tables were still there when it was written. Those do not
+//! count, even if everything that replaced them is gone by now.
 
 use std::collections::{BTreeMap, BTreeSet};
 

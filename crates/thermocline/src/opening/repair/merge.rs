@@ -1,5 +1,5 @@
-//! Tables written anew from what can be read of others: of each user key the newest version, by
-//! sequence number. So the order in which the sources lay does not matter (I1).
+//! Writes tables anew from what can be read of others. Of each user key the newest version is kept,
+//! by sequence number, so the order in which the sources lay does not matter (I1).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,7 +16,7 @@ use crate::tier::Tier;
 /// A source stands at this record: user key, then the newest first, then the source's place.
 type Head = Reverse<(Vec<u8>, Reverse<u64>, usize)>;
 
-/// Writes the tables of `merge` and gives back what the manifest is to name. What cannot be read is
+/// Writes the tables of `merge` and returns what the manifest is to name. What cannot be read is
 /// among the losses of `plan` already.
 ///
 /// # Errors
@@ -65,7 +65,7 @@ pub(super) fn write(
     Ok(writer.written)
 }
 
-/// Removes tables that a repair wrote which has failed.
+/// Removes the tables that a failed repair wrote.
 pub(super) fn remove(tiers: &[Arc<Tier>], written: &[TableMeta]) {
     for meta in written {
         let tier = &tiers[usize::from(meta.tier)];

@@ -33,7 +33,8 @@ use crate::opening::request::Request;
 pub(crate) fn repair(request: &Request, dry_run: bool) -> Result<RepairReport> {
     let sizes = request.options.resolve()?;
     let (tiers, _locks) = open_tiers(request, false)?;
-    // What it lacks was never there: all that is left would be called the store.
+    // An unfinished store never had what it lacks: a repair would call what little is there the
+    // store.
     unfinished::refuse(&tiers[0], &tiers)?;
     let evidence = Evidence::gather(request, &tiers)?;
     let mut plan = Plan::new(request, &sizes, &tiers, evidence)?;

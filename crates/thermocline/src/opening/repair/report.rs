@@ -18,7 +18,7 @@ pub struct RepairReport {
     pub repaired: bool,
     /// Whether the manifest could not be used, so that all records are merged anew.
     pub rebuilt: bool,
-    /// Names of the keyspaces, those with a new name for want of the old one among them.
+    /// Names of the keyspaces, including new names given for want of the old ones.
     pub keyspaces: Vec<String>,
     /// Tables that stay as they are.
     pub kept: u64,
@@ -26,11 +26,12 @@ pub struct RepairReport {
     pub rewritten: u64,
     /// Writes that the log holds; opening the store replays those that tables lack.
     pub logged: u64,
-    /// What cannot be saved. Empty only where nothing may be missing: what nothing tells of, since
-    /// a tier was given up or the manifest cannot be read to its end, is an entry by itself.
+    /// What cannot be saved. Empty only if nothing can be missing: where a tier was given up, or
+    /// the manifest cannot be read to its end, an entry of its own stands for losses that nothing
+    /// tells of.
     pub losses: Vec<Loss>,
-    /// Files that the repaired store does not use, or not as they are: copies of them are in the
-    /// directory `lost` of their tier. To be removed once nothing is missed.
+    /// Files that the repaired store does not use, or not as they are. Copies of them are in the
+    /// directory `lost` of their tier, to be removed once nothing is missed.
     pub set_aside: Vec<PathBuf>,
 }
 
@@ -39,7 +40,7 @@ pub struct RepairReport {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loss {
-    /// The file that held it; of a tier that was given up its directory.
+    /// The file that held it; for a tier that was given up, its directory.
     pub file: PathBuf,
     /// Where in the file, in bytes; none where all of it is lost.
     pub offset: Option<u64>,

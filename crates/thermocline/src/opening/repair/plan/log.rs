@@ -18,7 +18,8 @@ use crate::tier::Tier;
 use crate::wal::{self, Cut, Recovered};
 
 impl Plan {
-    /// Replays the log without keeping anything: where it ends, and which keyspaces it writes to.
+    /// Replays the log without keeping anything, to learn where it ends and which keyspaces it
+    /// writes to.
     pub(super) fn read_the_log(
         &mut self,
         request: &Request,
@@ -33,7 +34,7 @@ impl Plan {
             .filter_map(|merge| Some((merge.keyspace, newest(merge)?)))
             .collect();
         self.log.floor = match self.rebuilt {
-            // No manifest says where the log may begin: where it does, then.
+            // No manifest says where the log may begin, so it may begin where it does.
             true => {
                 let tables = newest.values().copied().max().unwrap_or(0);
                 tables.max(wal::first_header(&tiers[0])?.map_or(0, |header| header.base_seq))
@@ -63,7 +64,7 @@ impl Plan {
         if !self.rebuilt {
             self.give_up_unreadable_tables(evidence, &recovered);
         }
-        // A keyspace that only the log knows: the edit that made it is lost.
+        // Only the log knows this keyspace: the edit that made it is lost.
         let next = self.shape.next_file;
         for keyspace in writes.keys() {
             let was_dropped = match self.rebuilt {
@@ -79,8 +80,8 @@ impl Plan {
                 self.add_keyspace(request, sizes, *keyspace, Bytes::new());
             }
         }
-        // What a crash has cut off is told by the opening, but for one behind a repair: that finds
-        // no end any more. So it is by a repair that has anything to do.
+        // The opening reports what a crash has cut off. After a repair it cannot: the torn end is
+        // gone by then. So a repair that has anything to do reports it.
         if let Some(cut) = &recovered.cut
             && (self.rebuilt || !self.problems.is_empty())
         {
@@ -90,8 +91,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Writes behind the `cut`, the last before it having number `last_seq`, are a loss, and the
-    /// segments with them are set aside.
+    /// Counts the writes after `cut` as a loss, and sets the segments that hold them aside. The
+    /// last write before the cut has number `last_seq`.
     fn lose_the_end_of_the_log(
         &mut self,
         tier: &Tier,
@@ -119,15 +120,15 @@ impl Plan {
         Ok(())
     }
 
-    /// A log without a gap holds every write from its beginning on: replayed as a whole it is
-    /// right, and gives back what damaged tables lost. One that is cut, now or by an earlier
-    /// recovery, must not put an older version on top of what tables hold (I1): of a keyspace, what
-    /// is older than its newest table is skipped.
+    /// A log without a gap holds every write from its beginning on: replaying all of it is right,
+    /// and gives back what damaged tables lost. A log that is cut, now or by an earlier recovery,
+    /// must not put an older version on top of what tables hold (I1). So of each keyspace
+    /// everything older than its newest table is skipped.
     ///
-    /// The whole of it is what comes behind its beginning. A keyspace said to be flushed through
-    /// less than that would have tables for which neither this number nor the log accounts, and any
-    /// output of a later job that a crash cuts short would pass for a table that an edit had named
-    /// (`was_named`).
+    /// All of the log is what comes after its beginning. If a keyspace were said to be flushed
+    /// through less than that, neither this number nor the log would account for its tables. Any
+    /// output of a later job that a crash cuts short would then pass for a table that an edit had
+    /// named (`was_named`).
     fn decide_what_is_replayed(
         &mut self,
         newest: &BTreeMap<KeyspaceId, SeqNo>,

@@ -59,7 +59,8 @@ pub(super) struct Plan {
     /// Copies made of files that are going to be removed or replaced.
     pub(super) set_aside: Vec<PathBuf>,
     pub(super) losses: Vec<Loss>,
-    /// Numbers that are not counted on from, and that files have until the end of the repair (I4).
+    /// Numbers that strays have until the end of the repair. New files skip them, and numbering
+    /// does not go on from them (I4).
     pub(super) taken: BTreeSet<FileId>,
 }
 
@@ -190,7 +191,7 @@ impl Plan {
                 self.tables_aside.push((usize::from(meta.tier), meta.id));
             }
         }
-        // What condemned a table is met again where the rest of it is read.
+        // The damage that condemned a table is met again when the rest of the table is read.
         let mut seen = BTreeSet::new();
         self.problems.retain(|problem| seen.insert(problem.clone()));
         Ok(())
@@ -236,8 +237,7 @@ impl Plan {
         self.shape.next_file = self.shape.next_file.max(u64::from(id) + 1);
     }
 
-    /// `name`, or where there is none, or another keyspace has it, one that is made up for keyspace
-    /// `id`.
+    /// `name`, or a name made up for keyspace `id` if it is empty or another keyspace has it.
     fn free_name(&self, id: KeyspaceId, name: Bytes) -> Bytes {
         let is_taken = |name: &[u8]| {
             let mut others = self.shape.keyspaces.values();

@@ -1,4 +1,5 @@
-//! Where it cannot: the tables decide, with what can be read of edits.
+//! The plan where the manifest cannot be read to its end: the tables decide, with the edits that
+//! can be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ use crate::version::MAX_LEVELS;
 use crate::version::edit::KeyspaceMeta;
 
 impl Plan {
-    /// The tables decide, with what can be read of edits: each keyspace becomes one run.
+    /// The tables decide, with the edits that can be read: each keyspace becomes one run.
     ///
     /// # Errors
     /// [`Error::InvalidOption`] where a tier is missing among `tiers`, as far as anything tells;
@@ -35,8 +36,8 @@ impl Plan {
         tiers: &[Arc<Tier>],
         evidence: &Evidence,
     ) -> Result<()> {
-        // Edits that are lost may have named tables of a tier that was left out. Without them the
-        // next opening would take those for orphans.
+        // Edits that are lost may have named tables of a tier that was left out. The next opening
+        // would take those tables for orphans.
         check_not_alone(&request.options, &*request.medium_of(0))?;
         if evidence.manifest.is_none() {
             self.problems
@@ -72,8 +73,8 @@ impl Plan {
                 Err(_) => {}
             }
         }
-        // Another table under the number of an input that is gone would keep that one's outputs
-        // from counting.
+        // Another table under the number of a missing input would make that input seem to be there,
+        // and keep the input's outputs from counting.
         let is_own = |id: &&FileId| !foreign.contains(id) && !misnamed.contains(id);
         let own = evidence.tables.keys().filter(is_own);
         let there: BTreeSet<FileId> = own.copied().collect();
@@ -167,8 +168,8 @@ impl Plan {
             self.shape.last_seq = self.shape.last_seq.max(edit.last_seq.unwrap_or(0));
             self.shape.placed_by = edit.placed_by.or(self.shape.placed_by);
         }
-        // A name is given anew only once the keyspace that had it is dropped, by an edit that
-        // cannot be read then: the newest has it.
+        // A name is given anew only once the keyspace that had it is dropped. If two keyspaces have
+        // one name, the edit of that drop cannot be read, and the newest keyspace keeps the name.
         for (id, keyspace) in std::mem::take(&mut self.shape.keyspaces).into_iter().rev() {
             let name = self.free_name(id, keyspace.name);
             let keyspace = KeyspaceMeta { name, ..keyspace };
@@ -200,7 +201,7 @@ pub(super) fn whole_file(file: PathBuf, what: &str) -> Loss {
     }
 }
 
-/// What a damage is, without the file.
+/// Describes a damage without naming the file.
 pub(super) fn words(error: &Error) -> String {
     match error {
         Error::Corruption { offset, what, .. } => format!("at offset {offset}: {what}"),

@@ -1,5 +1,5 @@
-//! Where the manifest can be read to its end: it decides, and tables that are not whole are written
-//! anew in their place.
+//! The plan where the manifest can be read to its end: the manifest decides, and tables that are
+//! not whole are written anew in their place.
 
 use super::rebuilt::{whole_file, words};
 use super::{Merge, Plan, open};
@@ -34,7 +34,7 @@ impl Plan {
                 Err(error @ Error::Corruption { .. }) => {
                     let problem = format!("{} {}", file.display(), words(&error));
                     self.problems.push(problem);
-                    // A whole one may have been put into another tier's directory.
+                    // A whole copy may have been put into another tier's directory.
                     let whole = tiers.iter().find(|other| {
                         let found = open(other, meta, self.database);
                         other.index != meta.tier && found.is_ok_and(|table| table.verify().is_ok())
@@ -64,7 +64,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Puts what can be read of the file on tier `found_on` in the place of table `meta`.
+    /// Replaces table `meta` by what can be read of its file on tier `found_on`.
     fn write_anew(&mut self, meta: &TableMeta, found_on: u8) {
         let source = TableMeta {
             tier: found_on,
@@ -82,7 +82,7 @@ impl Plan {
         self.tables_aside.push((usize::from(found_on), meta.id));
     }
 
-    /// Counts tables as lost that cannot be read and that no edit names, where one [may have named
+    /// Counts unreadable tables that no edit names as lost, if a lost edit [may have named
     /// them](may_have_been_named).
     pub(super) fn give_up_unreadable_tables(&mut self, evidence: &Evidence, log: &Recovered) {
         let Some(manifest) = &evidence.manifest else {
@@ -108,8 +108,8 @@ impl Plan {
     }
 }
 
-/// Whether edits are missing at the end of a manifest that reads as a whole: it ends early, and so
-/// does one that a crash cut short.
+/// Whether edits are missing at the end of a manifest that can be read to its end. Such a manifest
+/// ends early, and so does one that a crash cut short.
 pub(super) fn lost_an_edit(
     manifest: &ReadManifest,
     evidence: &Evidence,
@@ -118,7 +118,7 @@ pub(super) fn lost_an_edit(
     let Some(shape) = &manifest.shape else {
         return Ok(true);
     };
-    // The log goes away only behind a flush that an edit tells of.
+    // The log is removed only after a flush that an edit tells of.
     if wal::first_header(first)?.is_some_and(|header| header.base_seq > shape.log_floor) {
         return Ok(true);
     }

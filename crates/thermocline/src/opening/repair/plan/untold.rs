@@ -1,5 +1,5 @@
-//! Losses that cannot be told one by one: what would name them is lost as well. Each is an entry by
-//! itself, since a report without one says that nothing is lost.
+//! Losses that cannot be told one by one, because what would name them is lost as well. Each gets
+//! an entry of its own, since a report without one says that nothing is lost.
 
 use super::Plan;
 use super::rebuilt::whole_file;
@@ -9,8 +9,8 @@ use crate::sync::Arc;
 use crate::tier::Tier;
 
 impl Plan {
-    /// Counts tiers that were given up as lost. Of a table on one that the manifest names there is
-    /// an entry of its own beside it.
+    /// Counts tiers that were given up as lost. A table on such a tier that the manifest names has
+    /// an entry of its own besides.
     pub(super) fn lose_tiers(&mut self, tiers: &[Arc<Tier>], evidence: &Evidence) {
         for tier in evidence.given_up.iter().map(|index| &tiers[*index]) {
             let what = match tier.index {
@@ -29,10 +29,10 @@ impl Plan {
         }
     }
 
-    /// Counts what of the manifest cannot be read as lost: whether a table is missing that only it
-    /// named nothing else tells.
+    /// Counts the unreadable part of the manifest as lost: nothing else tells whether a table is
+    /// missing that only this part named.
     pub(super) fn lose_manifest(&mut self, tiers: &[Arc<Tier>], evidence: &Evidence) {
-        // It lay there, and that is said.
+        // The manifest lay on that tier, and the tier has its entry.
         if evidence.given_up.contains(&0) {
             return;
         }
