@@ -20,8 +20,8 @@ use crate::version::{Manifest, Version, identity};
 struct HoldFreezes<'a>(&'a Engine);
 
 impl<'a> HoldFreezes<'a> {
-    /// Freezes all memtables at one sequence number, and lets none freeze after that: not even for
-    /// a flush that a user asks for, which could bring one keyspace's part of a later batch
+    /// Freezes all memtables at one sequence number, and lets none freeze after that, not even for
+    /// a flush that a user asks for. Such a flush could bring one keyspace's part of a later batch
     /// into tables and not another's.
     fn after_freezing_all(engine: &'a Engine) -> Result<(Self, SeqNo)> {
         let holds = &engine.commit.freeze_holds;
@@ -39,16 +39,16 @@ impl Drop for HoldFreezes<'_> {
     }
 }
 
-/// The writes through a sequence number, as edits and the versions that hold their tables. Nothing
-/// beside: what is in memory only would stay there for as long as tables are copied (I8).
+/// The writes through a sequence number, as edits and the versions that hold their tables. It pins
+/// nothing else: what is only in memory would stay there for as long as tables are copied (I8).
 pub(crate) type Pinned = (SeqNo, Vec<VersionEdit>, Vec<Arc<Version>>);
 
 impl Engine {
-    /// Brings everything through one sequence number into tables. These stay while what comes back
-    /// is held.
+    /// Brings everything through one sequence number into tables, which stay as long as the caller
+    /// holds what is returned.
     ///
-    /// All memtables freeze at that number and are flushed; none freezes until the versions are
-    /// pinned. So what the tables hold is all keyspaces through it, and no log is needed beside
+    /// All memtables freeze at that number and are flushed, and none freezes until the versions are
+    /// pinned. So the tables hold all keyspaces through that number, and no log is needed beside
     /// them.
     pub(crate) fn pin_all(&self) -> Result<Pinned> {
         self.check_writable()?;
@@ -66,8 +66,8 @@ impl Engine {
         Ok((through, edits, pinned))
     }
 
-    /// Links the tables of one moment into a second store, or copies them. Nobody waits for that:
-    /// to copy them to another file system may take long.
+    /// Links the tables of one moment into a second store, or copies them. Copying to another file
+    /// system may take long, but neither readers nor writers wait for it.
     pub(crate) fn checkpoint(&self, paths: &[PathBuf]) -> Result<()> {
         self.check_writable()?;
         let (targets, _locks) = self.open_targets(paths)?;
@@ -102,8 +102,8 @@ impl Engine {
         unfinished::finish(&targets)
     }
 
-    /// The tiers of the copy, empty and locked: whoever else begins anew there removes what is
-    /// being made.
+    /// The tiers of the copy, empty and locked. Without the lock another caller that begins there
+    /// would remove what is being made.
     fn open_targets(&self, paths: &[PathBuf]) -> Result<(Vec<Arc<Tier>>, Locks)> {
         let invalid = |reason| Error::InvalidOption {
             option: OPTION,
@@ -129,7 +129,7 @@ impl Engine {
                 _ => None,
             };
             let tables = medium.table_store(path, true)?;
-            // Under another name it is told only where it is there.
+            // Another name for a directory can be recognised only once the directory is there.
             if let Some(reason) = dir_conflict(path, &paths[..index], is_one_dir) {
                 return Err(invalid(reason));
             }
@@ -137,7 +137,8 @@ impl Engine {
         }
         let fast = &*self.media[0];
         if !unfinished::is_there(&targets[0], &targets[..1])? {
-            // What holds another store, or this one, is refused as that, and not as locked.
+            // A directory that holds another store, or this one, is refused as such, and not as
+            // locked.
             check_empty(fast, &targets)?;
         }
         let mut locks = Vec::new();
@@ -153,7 +154,7 @@ impl Engine {
     }
 }
 
-/// What names the directories.
+/// The option that names the directories.
 const OPTION: &str = "checkpoint paths";
 
 /// Refuses targets that hold files, and a first one that holds access records.

@@ -69,14 +69,15 @@ pub struct LoggedBatch {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoggedOp {
-    /// Name of its keyspace; none when that was dropped before the log was asked for.
+    /// Name of its keyspace; none if the keyspace was dropped before the log was asked for.
     pub keyspace: Option<Arc<str>>,
-    /// What the keyspace is to the store that is followed. One that was dropped and made again
-    /// under its name has another number: a follower that has one of that name drops its own first.
+    /// The keyspace's number in the store that is followed. A keyspace that was dropped and made
+    /// again under its name has another number: a follower that already has one of that name drops
+    /// its own first.
     pub keyspace_number: u32,
     /// [`Kind::Put`] or [`Kind::Delete`].
     pub kind: Kind,
-    /// The key; whoever keeps it keeps the value in memory, and nothing else of the log.
+    /// The key. A caller that keeps it keeps the value in memory, too, and nothing else of the log.
     pub key: Bytes,
     /// The value; empty for a delete.
     pub value: Bytes,
@@ -93,8 +94,8 @@ impl Engine {
     pub(crate) fn log_since(&self, seq: SeqNo) -> Result<LogReader> {
         self.check_open()?;
         let log = {
-            // The log's lock until it is known how far to read: a group whose writers have not been
-            // answered yet is nothing to follow.
+            // The log is locked until it is known how far to read: a group whose writers have not
+            // been answered yet is nothing to follow.
             let mut log = self.commit.log.lock();
             if seq > log.last_seq + 1 {
                 let newest = log.last_seq;
@@ -103,17 +104,17 @@ impl Engine {
             log.wal.hand_over_all()?;
             self.commit.log_sync.read_since(seq)?
         };
-        // Without the lock, which would hold writers up. A power cut must not take what a follower
-        // has: the numbers would go to other writes, which the follower would take for those that
-        // it knows.
+        // Synced without the lock, which would hold writers up. A power cut must not take what a
+        // follower has: its numbers would go to other writes, and the follower would take those for
+        // the ones that it knows.
         if let Some(through) = log.last_seq() {
             self.commit
                 .log_sync
                 .sync_through(through)
                 .inspect_err(|error| self.background.note_poison(error))?;
         }
-        // Taken after the log, so that no keyspace is missing that the log writes into, but
-        // for those that were dropped.
+        // Taken after the log, so that only dropped keyspaces are missing of those that the log
+        // writes into.
         let name = |name: &Bytes| String::from_utf8_lossy(name).into();
         let trees = self.all_trees();
         Ok(LogReader {
@@ -135,7 +136,7 @@ impl LogReader {
         let mut ops = Vec::new();
         for op in Ops::new(bytes).map_err(|bad| refused(bad.at))? {
             let op = op.map_err(|bad| refused(bad.at))?;
-            // As slices, one that is kept would keep all that was read of its segment (I8).
+            // Kept as a slice, one key would keep all that was read of its segment (I8).
             let (key, value) = detached(&op.key, &op.value);
             ops.push(LoggedOp {
                 keyspace: self.names.get(&op.keyspace).cloned(),
@@ -187,9 +188,9 @@ mod tests {
         builder.executor(Arc::new(Stepped::new(1))).open().unwrap()
     }
 
-    /// Each call read and verified the segment that is written to from its beginning: a follower
-    /// that asked once a second read thirty times what was written, and one that asked more often
-    /// so much more.
+    /// Each call read and verified the segment that is being written, from its beginning. A
+    /// follower that asked once a second read thirty times what was written, and one that asked
+    /// more often read correspondingly more.
     #[test]
     fn a_follower_that_is_close_reads_little() {
         let db = open();
@@ -214,7 +215,7 @@ mod tests {
         db.put("large", vec![7u8; 1 << 20]).unwrap();
         let mut batches = db.log_since(1).unwrap();
         let key = batches.next().unwrap().unwrap().ops[0].key.clone();
-        // Whoever else has a part of the memory is gone then.
+        // After this nothing else holds a part of the memory.
         drop(batches);
         let memory = key.try_into_mut().unwrap();
         assert_eq!(&memory[..], b"key");

@@ -1,4 +1,4 @@
-//! Bytes from one place to another, summed on the way.
+//! Copies bytes from one place to another, and sums them on the way.
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -9,7 +9,7 @@ use crate::storage::{TableFile, TableStore};
 /// Bytes read in one I/O.
 const PIECE: u64 = 1 << 20;
 
-/// Hands the whole of `file` to `write`, piece by piece; XXH3 of it comes back.
+/// Hands the whole of `file` to `write`, piece by piece. Returns its XXH3.
 ///
 /// # Errors
 /// I/O errors, and those of `write`.
@@ -29,7 +29,7 @@ pub(super) fn pieces(
     Ok(sum.digest())
 }
 
-/// Opens a table of a backup, in its length.
+/// Opens a table of a backup and checks its length.
 ///
 /// # Errors
 /// [`Error::Corruption`] where it is missing or of another length; I/O errors.

@@ -26,7 +26,7 @@ pub(super) struct BackedUp {
     pub(super) len: u64,
     /// XXH3 of the file.
     pub(super) checksum: u64,
-    /// Tells its content from that of every other table of its number: two stores that were
+    /// Tells the table's content from that of every other table of its number: two stores that were
     /// restored from one backup give the same number to different tables.
     pub(super) content: u64,
 }
@@ -59,8 +59,8 @@ pub(super) fn file_name(number: u64) -> String {
     format!("{PREFIX}{number:08}")
 }
 
-/// The number of the generation called `name`, unless it is no generation's name: one behind it can
-/// be counted.
+/// The number of the generation called `name`, if that is a generation's name and its number leaves
+/// room to count one more.
 pub(super) fn number(name: &str) -> Option<u64> {
     let number = name.strip_prefix(PREFIX)?.parse().ok()?;
     (number <= MAX_NUMBER && file_name(number) == name).then_some(number)
@@ -83,7 +83,7 @@ impl Generation {
         Ok(generation)
     }
 
-    /// Puts the generation in force: everything that it names is durable (I4).
+    /// Puts the generation in force. Everything that it names has to be durable before (I4).
     ///
     /// # Errors
     /// I/O errors.
@@ -155,7 +155,7 @@ impl Generation {
         })
     }
 
-    /// All but the edits, and those as bytes.
+    /// All fields but the edits, and the edits as bytes.
     fn fields<'a>(decoder: &mut Decoder<'a>) -> Option<(Self, Vec<&'a [u8]>)> {
         let database = decoder.u128()?;
         let (number, through) = (decoder.varint()?, decoder.varint()?);
@@ -236,8 +236,8 @@ mod tests {
         assert!(matches!(refused, Error::FormatVersion { found: 2, .. }));
     }
 
-    /// It was called damaged, and its file to be removed: whoever went back to an older build lost
-    /// the newest backup by that.
+    /// Such a generation was called damaged, and the advice was to remove its file: a user who went
+    /// back to an older build lost the newest backup by that.
     #[test]
     fn a_generation_with_an_edit_of_a_newer_release_is_refused_as_one() {
         let whole = Generation {
@@ -257,7 +257,7 @@ mod tests {
         assert!(is_newer, "{refused}");
     }
 
-    /// The next would have been counted from it.
+    /// Otherwise the next generation would have been counted from it.
     #[test]
     fn a_number_that_cannot_be_counted_on_from_is_no_generations() {
         assert_eq!(number(&file_name(7)), Some(7));

@@ -8,9 +8,9 @@
 //! | `copy` | bytes from one place to another, summed on the way |
 //! | `work` | who works on the files, and whether a sync of them has failed |
 //!
-//! A generation counts once its file has been renamed to its name, with everything that it names
-//! durable before (I4 holds for backups as it does for stores). So whatever is cut short, the
-//! generations before it stay whole; what it left is removed by the next backup.
+//! A generation counts once its file has been renamed to its name. Everything that it names is
+//! durable before that (I4 holds for backups as it does for stores). So if a backup is cut short,
+//! the generations before it stay whole, and the next backup removes what it left.
 
 mod copy;
 mod generation;
@@ -34,8 +34,8 @@ use crate::sync::{Arc, Mutex};
 /// The directory of the tables, in that of the backup.
 const TABLES: &str = "tables";
 
-/// A directory of backups of one store. Locked while this lives. Of several threads that work on
-/// the files, one does so at a time; the others wait.
+/// A directory of backups of one store. Locked while this lives. If several threads work on the
+/// files, they do so one at a time.
 ///
 /// ```
 /// # fn main() -> thermocline::Result<()> {
@@ -61,7 +61,7 @@ pub struct Backups {
     log: Arc<dyn LogStore>,
     tables: Arc<dyn TableStore>,
     work: Mutex<Work>,
-    /// None where nobody can write.
+    /// None if nobody can write there.
     _lock: Option<Box<dyn StoreLock>>,
 }
 
@@ -131,8 +131,8 @@ impl Backups {
         Ok(Self::of(path, log, tables, Some(lock)))
     }
 
-    /// The backups that there are in the directory `path` of the disk: to list, verify, restore or
-    /// prune them. Nothing is made there but the file that is locked, and not even that on a file
+    /// Opens the backups that are in the directory `path` of the disk, to list, verify, restore or
+    /// prune them. Makes nothing there but the file that is locked, and not even that on a file
     /// system that cannot be written to.
     ///
     /// ```
@@ -142,7 +142,7 @@ impl Backups {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NoBackup`] when the directory is missing or is none of backups; [`Error::Locked`]
+    /// [`Error::NoBackup`] when the directory is missing or holds no backups; [`Error::Locked`]
     /// when somebody else works on it; I/O errors.
     pub fn open_existing(path: impl Into<PathBuf>) -> Result<Self> {
         Self::open_existing_on(&Disk::default(), path)
@@ -159,7 +159,7 @@ impl Backups {
             other => other,
         };
         let log = medium.log_store(&path, false).map_err(no_backup)?;
-        // Before the lock, whose file would be left where there is no backup.
+        // Before the lock: taking it would leave its file behind where there is no backup.
         let tables = medium.table_store(&path.join(TABLES), false);
         let tables = tables.map_err(no_backup)?;
         let lock = match log.lock() {
@@ -223,7 +223,7 @@ impl Backups {
         self.take_from(engine, &mut work)
     }
 
-    /// Makes a store of a generation where `request` says.
+    /// Makes a store of a generation, in the place that `request` names.
     pub(crate) fn restore_by(
         &self,
         generation: Option<u64>,
@@ -235,8 +235,8 @@ impl Backups {
         Ok(GenerationInfo::of(&generation))
     }
 
-    /// Reads every byte of a generation, the newest one unless another is asked for. Gives back
-    /// what is damaged, or cannot be read ([`Error::Io`]), one error for each table.
+    /// Reads every byte of a generation, the newest one unless another is asked for. Returns one
+    /// error for each table that is damaged or cannot be read ([`Error::Io`]).
     ///
     /// # Errors
     /// [`Error::NoBackup`] without such a generation; [`Error::Corruption`] where its own file is
@@ -256,22 +256,22 @@ impl Backups {
     }
 
     /// Removes all generations but the newest `keep`, or the newest one where that is 0, and the
-    /// tables that no other has. Gives back the numbers of the generations that are gone.
+    /// tables that no other generation has. Returns the numbers of the removed generations.
     ///
     /// # Errors
-    /// [`Error::Corruption`] where the file of a generation is damaged: which tables it needs is
-    /// not known then, and none is removed; I/O errors; [`Error::Poisoned`] as from
+    /// [`Error::Corruption`] where the file of a generation is damaged: then it is not known which
+    /// tables it needs, and none is removed; I/O errors; [`Error::Poisoned`] as from
     /// [`Backups::take`].
     pub fn prune(&self, keep: usize) -> Result<Vec<u64>> {
         let mut work = self.work.lock();
         work.check()?;
         let all = self.read_all()?;
         let (old, kept) = all.split_at(all.len().saturating_sub(keep.max(1)));
-        // First: what a backup has left that found no room may be all of it.
+        // First: a backup that found no room may have left files that take all of it.
         self.remove_unnamed(&all, &mut work)?;
         if !old.is_empty() {
-            // Those that go must not go for any that only the system's cache has: a sync of another
-            // handle may have failed (I9).
+            // No generation may be removed while those that are kept are only in the system's
+            // cache: a sync of another handle may have failed (I9).
             for generation in kept {
                 work.synced(generation.write(&*self.log))?;
             }
@@ -286,7 +286,7 @@ impl Backups {
     fn read_all(&self) -> Result<Vec<Generation>> {
         let read = self.numbers()?.into_iter().filter_map(|number| {
             match Generation::read(&*self.log, number) {
-                // Pruned since the look.
+                // It was pruned since the listing.
                 Err(Error::NotFound { .. }) => None,
                 read => Some(read),
             }
@@ -311,8 +311,8 @@ impl Backups {
         }
     }
 
-    /// Removes tables that none of `generations` names, which are all that there are: of pruned
-    /// ones, and of a backup that was cut short.
+    /// Removes tables that none of `generations`, which are all that there are, names: those of
+    /// pruned generations, and of a backup that was cut short.
     fn remove_unnamed(&self, generations: &[Generation], work: &mut Work) -> Result<()> {
         // Those that are gone must not come back with the power, now or after a prune that was cut
         // short (I4).
@@ -333,8 +333,8 @@ mod tests {
     use super::*;
     use crate::storage::Memory;
 
-    /// The lengths of a crafted generation were added up as they were: to list two tables of 2^63
-    /// bytes panicked, or said 0 bytes.
+    /// The lengths of a crafted generation were added up without a bound: listing two tables of
+    /// 2^63 bytes panicked, or said 0 bytes.
     #[test]
     fn lengths_that_no_number_holds_are_listed() {
         let backups = Backups::open_on(&Memory::new(), "/backups").unwrap();

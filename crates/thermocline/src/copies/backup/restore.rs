@@ -32,7 +32,7 @@ pub(super) fn restore(backups: &Backups, generation: &Generation, request: &Requ
         let error = Error::corruption(path, 0, misfit.what);
         error.of(Damaged::Backup)
     })?;
-    // Else nothing would open what is restored.
+    // Otherwise nothing would open what is restored.
     check_tier_count(&shape, request.options.tiers.len())?;
     let (tiers, _locks) = open_tiers(request, true)?;
     let fast = request.medium_of(0);
@@ -48,7 +48,7 @@ pub(super) fn restore(backups: &Backups, generation: &Generation, request: &Requ
         request.points.clone(),
     )
     .inspect_err(|error| {
-        // Else it may be in force.
+        // With a poisoning error the manifest may be in force.
         if !matches!(error, Error::Poisoned { .. }) {
             let _ = unfinished::clear(&*fast, &tiers);
         }
@@ -69,7 +69,7 @@ fn placed(generation: &Generation, options: &Options, sizes: &Resolved) -> Gener
     generation
 }
 
-/// Refuses a restore that could not be finished before it has begun.
+/// Refuses a restore that could not be finished, before it begins.
 fn check_tiers(generation: &Generation, tiers: usize) -> Result<()> {
     let needed = generation.tables.iter().map(|table| table.tier);
     let needed = needed.max().map_or(0, |tier| usize::from(tier) + 1);
@@ -82,7 +82,7 @@ fn check_tiers(generation: &Generation, tiers: usize) -> Result<()> {
     Ok(())
 }
 
-/// Fills the tiers, marked before as a part of a store.
+/// Fills the tiers, after marking them as a part of a store.
 fn copy_tables(backups: &Backups, generation: &Generation, tiers: &[Arc<Tier>]) -> Result<()> {
     unfinished::begin(tiers, Making::Restore)?;
     for tier in tiers {
@@ -92,7 +92,8 @@ fn copy_tables(backups: &Backups, generation: &Generation, tiers: &[Arc<Tier>]) 
         let tier = &tiers[usize::from(table.tier)];
         let name = table_file_name(table.id);
         let mut writer = tier.create(&name, table.len, Purpose::Maintenance)?;
-        // A table that turns out not to be what was backed up is not finished, and so removed.
+        // A table that turns out not to be what was backed up is not finished, and so it is
+        // removed.
         copy::checked(&*backups.tables, table, &mut |piece| writer.append(piece))?;
         writer.finish()?;
     }

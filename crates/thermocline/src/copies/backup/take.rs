@@ -32,8 +32,8 @@ impl Backups {
         // Tables stay where they are while they are pinned, whatever compactions do meanwhile.
         let (through, mut edits, pinned) = engine.pin_all()?;
         if let Some(first) = edits.first_mut() {
-            // Hotness stays behind (I7), and no opening may miss it. That there is none is not to
-            // be forgotten.
+            // Hotness stays behind (I7), and no opening may miss it. If the store has none, the
+            // backup keeps saying so.
             first.placed_by = first.placed_by.filter(|by| *by == PlacedBy::Level);
         }
         let known: BTreeMap<String, &BackedUp> = earlier
@@ -41,8 +41,8 @@ impl Backups {
             .flat_map(|generation| &generation.tables)
             .map(|table| (table.file_name(), table))
             .collect();
-        // What earlier generations name may be gone or cut short, whoever did that. The store has
-        // it still.
+        // Somebody may have removed or shortened tables that earlier generations name. The store
+        // still has them.
         let files = self.tables.list()?.into_iter();
         let present: BTreeMap<String, u64> = files.map(|file| (file.name, file.len)).collect();
         let mut report = BackupReport {
@@ -58,8 +58,8 @@ impl Backups {
             let mut backed_up = describe(table)?;
             let before = known.get(&backed_up.file_name());
             if before.is_some_and(|known| known.len != backed_up.len) {
-                // Of another store that was restored from here: the same data, and another filter,
-                // say.
+                // The known table is that of another store that was restored from here: the same
+                // data with, say, another filter.
                 backed_up.content = sum_of_file(table)?;
             }
             let name = backed_up.file_name();
@@ -95,9 +95,9 @@ impl Backups {
         Ok(report)
     }
 
-    /// Copies a table, which is durable on return (I4); the checksum of its file comes back.
+    /// Copies a table, which is durable on return (I4). Returns the checksum of its file.
     fn copy_table(&self, table: &Arc<TableHandle>, target: &BackedUp) -> Result<u64> {
-        // What is damaged must not pass for a backup.
+        // A damaged table must not pass for a backup.
         table.table()?.verify()?;
         let source = table.lazy.tier().tables.open(&table.meta.file_name())?;
         let mut writer = self.tables.create(&target.file_name(), target.len)?;
@@ -115,7 +115,7 @@ fn sum_of_file(table: &TableHandle) -> Result<u64> {
 /// The table as a backup names it, its file's checksum not yet known.
 fn describe(table: &Arc<TableHandle>) -> Result<BackedUp> {
     let content = match table.table()?.properties().data_checksum {
-        // Records do not say which keyspace they are of, and an opening asks the file.
+        // Records do not say which keyspace they belong to, and an opening asks the file.
         Some(content) => content ^ u64::from(table.meta.keyspace),
         None => sum_of_file(table)?,
     };
@@ -134,9 +134,9 @@ mod tests {
     use crate::storage::Memory;
     use crate::testing::scene::{self, Scene};
 
-    /// Backups, checkpoints and verifications pinned what was in memory together with the tables.
-    /// What was flushed while they copied or read, for hours perhaps, stayed in memory until they
-    /// ended, in nobody's count (I8).
+    /// Backups, checkpoints and verifications pinned the memtables together with the tables. What
+    /// was flushed while they copied or read, for hours perhaps, stayed in memory until they ended,
+    /// and nobody counted it (I8).
     #[test]
     fn a_backup_keeps_no_memtable() {
         let memory = Memory::new();

@@ -1,10 +1,11 @@
-//! Who works on the files of a directory of backups, and whether what they show is to be relied on.
+//! Who works on the files of a directory of backups, and whether what the files show can be relied
+//! on.
 
 use crate::error::{Error, Result};
 use crate::sync::Arc;
 
-/// Held by whoever works on the files: tables that are copied are not named yet, and those that are
-/// read must stay.
+/// Held by whoever works on the files: tables that are being copied are not named yet, and tables
+/// that are being read must stay.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// Why a sync of the files has failed, once one has.
@@ -24,8 +25,8 @@ impl Work {
         }
     }
 
-    /// Remembers what syncing the backup's files came to, and passes it on. A failed sync of the
-    /// store is none of them.
+    /// Remembers the result of syncing the backup's files, and passes it on. A failed sync of the
+    /// store is not passed here.
     pub(super) fn synced<T>(&mut self, done: Result<T>) -> Result<T> {
         if let Err(Error::Poisoned { cause }) = &done {
             self.failed = Some(Arc::clone(cause));
