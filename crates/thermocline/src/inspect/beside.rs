@@ -9,7 +9,8 @@ use crate::storage::{
 };
 use crate::sync::Arc;
 
-/// What happens before a file is opened or read, or a directory is listed, which has no name.
+/// What happens before a file is opened or read, or a directory is listed. It is given the file's
+/// name, or an empty one for a directory.
 type Before = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The medium, as the inspection has it.
@@ -138,8 +139,8 @@ mod tests {
     }
 
     fn open(medium: &Arc<dyn Medium>) -> Db {
-        // On one thread: what a compaction has replaced is gone when that has ended, and not when
-        // the last thread that knew of it lets go.
+        // On one thread: then the tables that a compaction has replaced are gone when it has ended,
+        // and not only when the last thread that knew of them lets go.
         let builder = Db::builder(options()).executor(Arc::new(Stepped::new(1)));
         builder.medium(0, Arc::clone(medium)).open().unwrap()
     }
@@ -156,9 +157,8 @@ mod tests {
         vec![Arc::new(Tier::new(0, tier, tables, Some(log)))]
     }
 
-    /// `inspect tables` beside a running program said of one run in four that tables are damaged:
-    /// those that a compaction had replaced between the look at the manifest and the one at the
-    /// table.
+    /// In one run of four, `inspect tables` beside a running program called tables damaged that a
+    /// compaction had replaced between the look at the manifest and the one at the table.
     #[test]
     fn a_table_that_was_replaced_meanwhile_is_not_damaged() {
         let medium: Arc<dyn Medium> = Arc::new(Memory::new());
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(report.damaged(), 0, "{report:?}");
         assert_eq!(numbers(&report).len(), 1, "{report:?}");
         assert_eq!(report, tables::look(&tiers).unwrap());
-        // One that the manifest names still is lost.
+        // A missing table that the manifest still names is lost.
         let lost = tiers[0].tables.list().unwrap();
         let lost = lost.iter().filter(|file| file.name.ends_with(".sst"));
         for file in lost {
@@ -198,8 +198,8 @@ mod tests {
         numbers.collect()
     }
 
-    /// The manifest that `CURRENT` had named was called damaged, when an opening had put another in
-    /// its place.
+    /// A manifest was called damaged if an opening had put another in its place after `CURRENT` had
+    /// named it.
     #[test]
     fn a_manifest_that_was_replaced_meanwhile_is_not_damaged() {
         let medium: Arc<dyn Medium> = Arc::new(Memory::new());

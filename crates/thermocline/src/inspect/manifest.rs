@@ -25,7 +25,8 @@ pub struct ManifestReport {
     pub bytes: u64,
     /// The database it belongs to; none when the file's header is damaged.
     pub database: Option<u128>,
-    /// Who decides where records live, by its edits that are intact; none where no opening said so.
+    /// Who decides where records live, by those of its edits that are intact; none if no opening
+    /// said so.
     pub placed_by: Option<PlacedBy>,
     /// Its edits, oldest first. What is damaged is among them.
     pub edits: Vec<Entry<Edit>>,
@@ -39,7 +40,7 @@ impl ManifestReport {
     }
 }
 
-/// What one edit changes; all of it takes effect at once. The one that a clean close leaves says
+/// What one edit changes; all of it takes effect at once. The edit that a clean close leaves says
 /// what compactions learned, and nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
@@ -95,9 +96,10 @@ pub enum Change {
     Learned {
         /// Number of the keyspace.
         keyspace: u32,
-        /// What crossings brought down of their input from the last fast level.
+        /// The part of their input from the last fast level that crossings brought down.
         cold: u16,
-        /// What could pass the last fast level by, of what came from the level above it.
+        /// The part of what came from the level above the last fast one that could pass that one
+        /// by.
         fresh: u16,
     },
     /// A keyspace and all its tables are gone.
@@ -123,9 +125,9 @@ pub enum Change {
         /// Segments that were begun since have this number or a higher one.
         next: u64,
     },
-    /// What the log that was found lacks through this sequence number was given up.
+    /// Records through this sequence number that the found log lacks were given up.
     LogGivenUp(SeqNo),
-    /// The manifest was put in force with so many edits.
+    /// The manifest was put in force with this many edits.
     BeganWith(u64),
 }
 
@@ -185,7 +187,7 @@ fn percent(part: u16) -> f64 {
 
 impl Edit {
     fn new(edit: &VersionEdit) -> Self {
-        // All fields by name: one that is new must not be left out here.
+        // All fields by name, so that a new one cannot be left out here.
         let VersionEdit {
             created,
             dropped,
@@ -276,7 +278,7 @@ pub(super) fn read(tier: &Arc<Tier>) -> Result<(ManifestReport, Vec<Entry<Versio
     let mut edits = Vec::new();
     let header = match FileHeader::decode(&file, FileKind::Manifest, &bytes) {
         Ok(header) => header.filter(|header| header.number == number),
-        // Of a newer format: that is said, and the rest is not guessed at.
+        // The manifest is of a newer format: say that, and do not guess at the rest.
         Err(error) => {
             let (offset, what) = damage(error, &file)?;
             let content = Content::Damaged(what);
@@ -302,8 +304,8 @@ pub(super) fn read(tier: &Arc<Tier>) -> Result<(ManifestReport, Vec<Entry<Versio
     Ok((report, edits))
 }
 
-/// The manifest that `CURRENT` names, which is there before it is named, and goes once another is
-/// (I4): one that is missing, and still named by then, is lost.
+/// The manifest that `CURRENT` names. A manifest is there before it is named, and goes only once
+/// another is named (I4). So if it is missing and still named afterwards, it is lost.
 fn read_current(store: &dyn LogStore, path: &Path) -> Result<(u64, Vec<u8>)> {
     let mut missing = None;
     loop {

@@ -1,9 +1,9 @@
 //! What the files of a store say, in readable form: manifest, tables, log, access records.
 //!
-//! Inspection changes nothing: it takes no lock, replays nothing and creates no file. Damage is an
-//! entry of what it gives back, not an error, as far as anything can still be read. A store may be
-//! open meanwhile, in this process or another: what is shown is then of a moment ago, and a file
-//! that was replaced since is told from one that is lost.
+//! Inspection changes nothing: it takes no lock, replays nothing and creates no file. As far as
+//! anything can still be read, damage is an entry of the result and not an error. The store may be
+//! open meanwhile, in this process or another. Then the result shows it as it was a moment ago, and
+//! tells a file that was replaced since from one that is lost.
 //!
 //! ```
 //! # fn main() -> thermocline::Result<()> {
@@ -136,8 +136,8 @@ fn open_tiers(options: &Options) -> Result<Vec<Arc<Tier>>> {
         .collect()
 }
 
-/// `error` in words if it says that `path` is damaged or of another format: the path is known
-/// to whoever asked for it. Other errors stay errors.
+/// `error` in words if it tells of damage or of another format. Damage of `path` is told without
+/// the path, which the caller knows. Other errors stay errors.
 fn damage(error: Error, path: &Path) -> Result<(u64, String)> {
     match error {
         Error::Corruption {

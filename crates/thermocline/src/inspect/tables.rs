@@ -115,12 +115,12 @@ pub fn tables(options: &Options) -> Result<TablesReport> {
     look(&open_tiers(options)?)
 }
 
-/// How often the manifest is read anew at most, while a program replaces tables that it named.
+/// The most times that the manifest is read anew while a program replaces tables that it named.
 const LOOKS: usize = 100;
 
-/// Looks again where files are missing, at what the manifest names by then. The edit that takes a
-/// table out is there before its file goes (I4): of a table that is missing, and that the manifest
-/// read since still names, the file is lost.
+/// Where files are missing, looks again at what the manifest names by then. The edit that takes a
+/// table out is there before the table's file goes (I4). So if a file is missing and the manifest
+/// read since still names its table, the file is lost.
 pub(super) fn look(tiers: &[Arc<Tier>]) -> Result<TablesReport> {
     let mut found = BTreeMap::new();
     let mut missing = BTreeSet::new();
@@ -134,8 +134,8 @@ pub(super) fn look(tiers: &[Arc<Tier>]) -> Result<TablesReport> {
     Ok(look_once(tiers, &mut found)?.0)
 }
 
-/// The report, and the numbers of tables whose files are missing. What tables say of themselves is
-/// taken from `found`, and added to it: a table is never changed.
+/// The report, and the numbers of tables whose files are missing. What a table says of itself is
+/// taken from `found`, or else read and added to it: a table is never changed.
 fn look_once(
     tiers: &[Arc<Tier>],
     found: &mut BTreeMap<FileId, Content<Contents>>,

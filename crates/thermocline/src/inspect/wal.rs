@@ -24,8 +24,8 @@ pub struct SegmentReport {
     pub file: PathBuf,
     /// Its length in bytes.
     pub bytes: u64,
-    /// The header of the file. Without one the groups are read all the same: each says by its
-    /// checksum that it belongs there.
+    /// The header of the file. Without one the groups are still read: the checksum of each says
+    /// that it belongs there.
     pub header: Content<SegmentHeader>,
     /// Its groups, oldest first. What is damaged is among them.
     pub groups: Vec<Entry<Group>>,
@@ -47,7 +47,8 @@ pub struct SegmentHeader {
     pub number: u64,
     /// The database it belongs to.
     pub database: u128,
-    /// The segment that it continues, and the length in bytes which that one ended with.
+    /// The segment that it continues, and the length in bytes that the continued segment ended
+    /// with.
     pub previous: Option<(u64, u64)>,
     /// Every group of it has higher sequence numbers than this.
     pub base_seq: SeqNo,
@@ -146,8 +147,8 @@ pub struct Segments {
 /// The log of the store that `options` describe. Only the first tier is looked at.
 ///
 /// # Errors
-/// [`Error::NotFound`] when the directory is not there; I/O errors. Those of a segment come
-/// with the segment.
+/// [`Error::NotFound`] when the directory is not there; I/O errors. Errors of a segment come with
+/// the segment.
 pub fn wal(options: &Options) -> Result<Segments> {
     options.validate()?;
     let tier = open_tier(0, &options.tiers[0])?;
