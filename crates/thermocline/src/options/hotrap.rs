@@ -23,8 +23,8 @@ impl Default for Placement {
     }
 }
 
-/// How hotness is tracked and how much of the fast tier hot records may take. The defaults are the
-/// paper's but where it is said. Fractions are of the fast tier's capacity, but where it is said.
+/// How hotness is tracked and how much of the fast tier hot records may take. Unless said
+/// otherwise, the defaults are the paper's, and fractions are of the fast tier's capacity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HotRapOptions {
     /// α: what is left of a score after one time slice (§3.2).
@@ -38,10 +38,10 @@ pub struct HotRapOptions {
     /// R_hs: the most that the hot set may be limited to, and the bytes accessed after which every
     /// counter loses 1 (§3.7).
     pub hot_set_max: f64,
-    /// D_hs: how many bytes of records may be tracked that are not stable yet, as a fraction of
-    /// `hot_set_max` (§3.7). The paper has 0.1. Under a zipfian distribution most of what is worth
-    /// the fast tier is read too seldom to be stable: there 0.3 answers more reads from the fast
-    /// tier.
+    /// D_hs: how many bytes of records that are not stable yet may be tracked, as a fraction of
+    /// `hot_set_max` (§3.7). The paper has 0.1. Under a zipfian distribution most records that are
+    /// worth the fast tier are read too seldom to be stable: there 0.3 answers more reads from the
+    /// fast tier.
     pub unstable: f64,
     /// Δc: what an access adds to a record's counter (§3.7).
     pub counter_step: f64,
@@ -80,12 +80,12 @@ impl Default for HotRapOptions {
 /// The least slice, and the most.
 const SLICE: (f64, f64) = (0.0001, 10.0);
 
-/// How far off a slice may be that was divided by one number and multiplied by another, as a part
-/// of it.
+/// How far off a slice may be after it was divided by one number and multiplied by another, as a
+/// part of the slice.
 const ROUNDING: f64 = 1e-12;
 
-/// `slice`, or the end of what is allowed if no more than rounding has taken it past that. What is
-/// out of range, or no number, stays it.
+/// `slice`, or the nearest end of the allowed range if no more than rounding has taken it past that
+/// end. Any other value that is out of range, or no number, is returned as it is.
 fn unrounded(slice: f64) -> f64 {
     let nearest = slice.clamp(SLICE.0, SLICE.1);
     if (slice - nearest).abs() <= ROUNDING * nearest {
@@ -128,7 +128,7 @@ pub struct Switches {
     pub promotion_by_flush: bool,
     /// Cold records that level f has no version of go past it (not in the paper).
     pub bypass: bool,
-    /// What is read most of the slow tier is copied into room that the fast tier has no use for
+    /// What is read most on the slow tier is copied into room that the fast tier has no use for
     /// (not in the paper).
     pub copies: bool,
     /// The limits follow the workload (§3.7).
@@ -161,8 +161,8 @@ impl HotRapOptions {
         Switches::default()
     }
 
-    /// The defaults, but for what scores and counters depend on: −ln α, how many epochs a slice
-    /// has, and the scoring. None where no settings that are valid have these.
+    /// The defaults, except for what scores and counters depend on: −ln α, how many epochs a slice
+    /// has, and the scoring. None if no valid settings have these.
     pub(crate) fn scored_by(decay: f64, epochs_per_slice: f64, scoring: Scoring) -> Option<Self> {
         let usual = Self::default();
         let (least, most) = (SLICE.0 / epochs_per_slice, SLICE.1 / epochs_per_slice);
@@ -195,8 +195,8 @@ impl HotRapOptions {
         ]
     }
 
-    /// These with other [bounds](HotRapOptions::bounds), and as many epochs in a slice. None where
-    /// that is not valid.
+    /// These settings with other [bounds](HotRapOptions::bounds), and as many epochs in a slice as
+    /// before. None if that is not valid.
     pub(crate) fn bounded_by(&self, bounds: [f64; 4]) -> Option<Self> {
         let [hot_set_min, hot_set_max, hot_set_initial, ralt_initial] = bounds;
         let options = Self {
@@ -224,7 +224,7 @@ impl HotRapOptions {
             ("hotrap.hot_set_initial", self.hot_set_initial, 0.01, 0.95),
             ("hotrap.ralt_initial", self.ralt_initial, 0.01, 0.5),
         ] {
-            // Not a number is in no range.
+            // NaN is in no range.
             if !(least..=most).contains(&value) {
                 return Err(Error::InvalidOption {
                     option,
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn each_range_ends_where_it_says() {
         type Set = fn(&mut HotRapOptions, f64);
-        // Where one is bounded by another, that one is set out of its way.
+        // A setting that bounds another one is set out of its way.
         let ranges: [(&str, f64, f64, Set); 10] = [
             ("decay", 0.5, 1.0, |o, value| o.decay = value),
             ("slice", 0.0001, 10.0, |o, value| o.slice = value),
@@ -329,9 +329,9 @@ mod tests {
         }
     }
 
-    /// What a state of RALT keeps is how many epochs a slice has. Of slices at the ends of what is
-    /// allowed some came out of that a little past them, by rounding, and were refused: then the
-    /// command line opened the store with defaults, and RALT began anew.
+    /// A state of RALT keeps how many epochs a slice has. Computed back from that, some slices at
+    /// the ends of the allowed range came out a little past them, by rounding, and were refused.
+    /// Then the command line opened the store with defaults, and RALT began anew.
     #[test]
     fn the_shortest_and_the_longest_slice_are_read_back() {
         let usual = HotRapOptions::default();
@@ -348,7 +348,7 @@ mod tests {
                 assert!(found.is_some_and(|found| (found / slice - 1.0).abs() < 1e-9));
             }
         }
-        // With no `hot_set_max` that is allowed, and with the one that is given.
+        // Either no allowed `hot_set_max` makes the slice valid, or the given one does not.
         assert_eq!(read(SLICE.1 / 0.0099), None);
         let longest = HotRapOptions {
             slice: SLICE.1,

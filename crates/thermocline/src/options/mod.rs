@@ -46,23 +46,24 @@ pub struct Options {
     /// to leave it.
     pub tiers: Vec<TierOptions>,
     /// Create the store when the directories hold none; the default. Once there is a store, open it
-    /// without: a device that is not mounted looks like an empty directory. Where a slower tier
-    /// still has its files that is told; where there is none, or all of them are on that device,
-    /// nothing else keeps an empty store from taking the place of the one that is missing.
+    /// without this: a device that is not mounted looks like an empty directory. If a slower tier
+    /// still has its files, opening reports that. If there is no slower tier, or all of them are on
+    /// that device, nothing else keeps an empty store from taking the place of the missing one.
     pub create_if_missing: bool,
     /// The memory of the store in bytes: memtables, caches of blocks and records, pinned index and
-    /// filter blocks, and buffers. What placement by hotness knows comes on top, some three bytes
-    /// for each record that is hot or would be with one more read, and what waits for promotion,
-    /// five quarters of `table_size` at most; both are in the metrics
+    /// filter blocks, and buffers. Placement by hotness takes memory on top: some three bytes for
+    /// each record that is hot or would be with one more read, and at most five quarters of
+    /// `table_size` for records that wait for promotion. Both are in the metrics
     /// ([`RaltMetrics::memory_bytes`](crate::metrics::RaltMetrics::memory_bytes),
-    /// [`HotRapMetrics::promotion_cache_bytes`](crate::metrics::HotRapMetrics::promotion_cache_bytes)).
+    /// [`HotRapMetrics::promotion_cache_bytes`](
+    /// crate::metrics::HotRapMetrics::promotion_cache_bytes)).
     pub memory: u64,
-    /// Bytes of it for the block cache; by default what the other parts leave. What a smaller one
-    /// leaves is for index and filter blocks.
+    /// Bytes of `memory` for the block cache; by default what the other parts leave. If it is
+    /// smaller than that, index and filter blocks get what it leaves.
     pub block_cache: Option<u64>,
-    /// Bytes of the block cache's that a cache of single records takes instead, everything counted:
-    /// 0 for none, else at least 64 KiB. By default half of them, if that is enough. Scans do not
-    /// use it: a store that is mostly scanned is better off without.
+    /// Bytes that a cache of single records takes from those of the block cache, everything
+    /// counted: 0 for none, else at least 64 KiB. By default half of them, if that is enough. Scans
+    /// do not use it: a store that is mostly scanned is better off without.
     ///
     /// ```
     /// let mut options = thermocline::Options::one_tier("/db");
@@ -75,14 +76,15 @@ pub struct Options {
     /// Size in bytes at which a memtable is frozen; by default derived from `memory` and
     /// the fast tier's capacity, at most 64 MiB. A quarter of `memory` and 1 TiB are the most.
     pub memtable_size: Option<u64>,
-    /// Size in bytes at which a table is closed and the next one begun; by default the memtable's
-    /// size, or a 128th of the first tier's capacity where that is less, and 16 KiB at least; below
-    /// the first tier then the longer the more lies there, up to 64 MiB. At most 1 TiB.
+    /// Size in bytes at which a table is closed and the next one begun, at most 1 TiB. The default
+    /// is the memtable's size, or a 128th of the first tier's capacity if that is less, and 16 KiB
+    /// at least. With the default, tables below the first tier are the longer the more lies there,
+    /// up to 64 MiB.
     pub table_size: Option<u64>,
-    /// L0 tables at which they are compacted into the next level. Placement by hotness has L0 take
-    /// a 24th of the first tier's capacity at most: where so many memtables are more, fewer tables
-    /// do, but two at least. With default sizes that is five on a first tier of 2 MiB to less than
-    /// 6 GiB.
+    /// L0 tables at which they are compacted into the next level. With placement by hotness L0
+    /// takes a 24th of the first tier's capacity at most: if this many memtables are more than
+    /// that, fewer tables suffice, but two at least. With default sizes that is five on a first
+    /// tier of 2 MiB to less than 6 GiB.
     pub l0_trigger: usize,
     /// L0 tables at which writers begin to be slowed.
     pub l0_slowdown: usize,
@@ -102,15 +104,15 @@ pub struct Options {
     /// What to do with a damaged log.
     pub recovery: RecoveryMode,
     /// Bytes of flushed log kept for [`crate::Db::log_since`] at most, beyond what recovery needs.
-    /// It is kept in whole segments, each about as long as a memtable is large: with less than that
-    /// nothing may be kept. So ask for what a follower may be behind, and a segment more. A segment
-    /// counts for 1 MiB at least, or for a 256th of this where that is less: where each is short,
-    /// because keyspaces come and go, fewer bytes are kept. They count for the first tier's
-    /// capacity like everything on it.
+    /// The log is kept in whole segments, each about as long as a memtable is large: with less than
+    /// that nothing may be kept. So ask for as much as a follower may be behind, and a segment
+    /// more. A segment counts for 1 MiB at least, or for a 256th of this setting if that is less.
+    /// So fewer bytes are kept if segments are short because keyspaces come and go. What is kept
+    /// counts for the first tier's capacity like everything on it.
     pub log_retention: u64,
-    /// Seed of everything random; by default drawn from the operating system. From there comes in
-    /// any case what a store on disks is told from others by; only where all media are [one's
-    /// own](crate::DbBuilder::medium) does that follow from the seed.
+    /// Seed of everything random; by default drawn from the operating system. The number that a
+    /// store on disks is told from others by comes from the operating system in any case. It
+    /// follows from the seed only if all media are [the caller's own](crate::DbBuilder::medium).
     pub seed: Option<u64>,
 }
 

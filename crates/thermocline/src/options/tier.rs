@@ -31,8 +31,8 @@ pub enum FilterPolicy {
 /// are built.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TierOptions {
-    /// Its directory; no two tiers share one, and none is at `ralt` in that of the first, which is
-    /// for access records.
+    /// Its directory. No two tiers share one, and none is at `ralt` in the first tier's directory,
+    /// which is for access records.
     pub path: PathBuf,
     /// Bytes that the store may occupy there, everything counted (I8).
     pub capacity: u64,

@@ -14,7 +14,7 @@ const MAX_DEFAULT_MEMTABLE: u64 = 64 << 20;
 const MAX_TABLE: u64 = 1 << 40;
 const MAX_L0_TABLES: usize = 1 << 16;
 
-/// Smallest record cache: below it, what the index takes without any entry counts.
+/// Smallest record cache: below it, the bytes of an empty index matter.
 const MIN_RECORD_CACHE: u64 = 64 << 10;
 
 /// The fast tier must hold this many memtables: log, L0 and one job's output in flight
@@ -107,10 +107,10 @@ impl Options {
         self.check_fast_capacity(memtable_size, table_size)?;
         let flash = self.flash_memory(memtable_size);
         let rest = self.memory - memtable_size * MEMTABLES - flash.total();
-        // An eighth of what memtables leave is for compaction and read buffers, a quarter for
-        // index and filter blocks, and with it whatever a small block cache leaves: a table whose
-        // blocks find no room costs a lookup up to two more reads of its tier. A large block cache
-        // takes from the buffers first.
+        // Of what memtables leave, an eighth is for compaction and read buffers, and a quarter for
+        // index and filter blocks, together with whatever a small block cache leaves. A table whose
+        // index and filter blocks find no room costs a lookup up to two more reads of its tier. A
+        // large block cache takes from the buffers first.
         let (buffers, pinned) = (rest / 8, rest / 4);
         let block_cache = self.block_cache.unwrap_or(rest - pinned - buffers);
         if block_cache > rest {
@@ -139,7 +139,7 @@ impl Options {
         })
     }
 
-    /// Bytes of a block cache of `block_cache` bytes that go to the record cache where
+    /// How many bytes of a block cache of `block_cache` bytes go to the record cache if
     /// [`Options::record_cache`] does not say.
     ///
     /// ```
@@ -151,7 +151,8 @@ impl Options {
         if half < MIN_RECORD_CACHE { 0 } else { half }
     }
 
-    /// The record cache takes its bytes from the block cache's, which are `available`.
+    /// The bytes of the record cache. It takes them from those of the block cache, which are
+    /// `available`.
     fn check_record_cache(&self, available: u64) -> Result<u64> {
         let Some(bytes) = self.record_cache else {
             return Ok(Self::default_record_cache(available));
@@ -167,7 +168,7 @@ impl Options {
     }
 
     /// Where hot records want the fast tier's room, L0 and as much output of its compaction take a
-    /// twelfth of it at most: what is left is worth more in L1.
+    /// twelfth of it at most: the rest of the room is worth more in L1.
     fn resolve_l0_trigger(&self, memtable_size: u64) -> usize {
         if self.hotrap().is_none() {
             return self.l0_trigger;
@@ -195,7 +196,7 @@ impl Options {
                 .min(share)
                 .clamp(MIN_MEMTABLE, MAX_DEFAULT_MEMTABLE)
                 .min(most);
-            // A default is never what makes a tier too small.
+            // A default must not make a tier too small.
             let tables = self.table_size.unwrap_or(size);
             if fast < self.least_capacity(size, tables) {
                 MIN_MEMTABLE
@@ -284,8 +285,8 @@ impl Options {
         Err(invalid("placement", reason))
     }
 
-    /// An index entry for every block that the fast tier may hold, at most a quarter of the memory
-    /// beside memtables, and buffers of a thirty-second of that.
+    /// The index has an entry for every block that the fast tier may hold, but takes at most a
+    /// quarter of the memory beside memtables. A buffer takes a thirty-second of that memory.
     fn flash_memory(&self, memtable_size: u64) -> FlashMemory {
         let Some(last) = self.tiers.last().filter(|_| self.has_flash_cache()) else {
             return FlashMemory::default();

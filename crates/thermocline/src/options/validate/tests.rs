@@ -17,9 +17,9 @@ fn the_least_memory_holds_a_flash_cache_too() {
     assert!(ample.pinned < without.pinned && ample.block_cache < without.block_cache);
 }
 
-/// Regression: index and filter blocks had a quarter at most, and what a small block cache left
-/// was nobody's. With 56 million small records and 256 MiB about every other lookup read them
-/// from the slow tier.
+/// Regression: index and filter blocks had a quarter at most, and nothing used what a small block
+/// cache left. With 56 million small records and 256 MiB about every other lookup read them from
+/// the slow tier.
 #[test]
 fn what_a_small_block_cache_leaves_is_for_index_and_filter_blocks() {
     let mut options = Options::two_tiers("/f", 1 << 30, "/s");
@@ -36,8 +36,8 @@ fn what_a_small_block_cache_leaves_is_for_index_and_filter_blocks() {
     assert_eq!(pinned(&options), 0, "all was given away");
 }
 
-/// Found by the fuzz target `options`: what was planned for a job of so large tables was more
-/// than 64 bits hold.
+/// Found by the fuzz target `options`: the size planned for a job of such large tables did not fit
+/// into 64 bits.
 #[test]
 fn sizes_that_cannot_be_multiplied_are_refused() {
     let mut options = Options::two_tiers("/f", u64::MAX - 1, "/s");
@@ -90,8 +90,8 @@ fn hot_records_leave_l0_a_small_part_of_the_fast_tier() {
     assert_eq!(by_level, 6);
 }
 
-/// Access records removed whatever they did not know in their directory: of a tier that lay there,
-/// all tables.
+/// Access records removed whatever they did not know in their directory: if a tier lay there, all
+/// its tables.
 #[test]
 fn no_tier_lies_where_access_records_do() {
     let refused = |paths: &[&str]| {
@@ -126,7 +126,8 @@ fn least(options: &Options) -> u64 {
     last.and_then(|number| number.parse().ok()).unwrap()
 }
 
-/// A fast tier that is too small is refused with the least capacity that works, and that works.
+/// A fast tier that is too small is refused with the least capacity that works, and that capacity
+/// does work.
 #[test]
 fn the_least_capacity_that_is_named_is_the_least_that_works() {
     let hotrap = |ralt_initial| {
@@ -163,7 +164,7 @@ fn the_least_capacity_that_is_named_is_the_least_that_works() {
     }
 }
 
-/// A fast tier smaller than the log that it was to keep filled up with that, and took no more
+/// A fast tier that was smaller than the log to be kept on it filled up with log, and took no more
 /// writes until the store was opened with other options.
 #[test]
 fn the_fast_tier_has_room_for_the_log_that_is_to_be_kept() {
