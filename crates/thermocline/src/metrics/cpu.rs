@@ -56,8 +56,8 @@ pub(crate) struct CpuTimes {
 }
 
 impl CpuTimes {
-    /// Does `work` for `activity`, the processor time of this thread and of those that help it
-    /// counted. What is counted inside of it is counted twice: only whole pieces of background work
+    /// Does `work` for `activity`, and counts the processor time of this thread and of those that
+    /// help it. A call inside of `work` would count twice, so only whole pieces of background work
     /// are measured.
     pub(crate) fn measured<T>(&self, activity: Activity, work: impl FnOnce() -> T) -> T {
         let before = thread_time::used();

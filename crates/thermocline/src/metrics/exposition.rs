@@ -41,7 +41,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// As [`Writer::counter`], for what also falls.
+    /// As [`Writer::counter`], for values that can also fall.
     pub(super) fn gauge<V: EncodeGaugeValue>(
         &mut self,
         name: &str,

@@ -44,20 +44,21 @@ pub struct RaltMetrics {
     pub physical_bytes: u64,
     /// What `physical_bytes` is kept below.
     pub physical_limit_bytes: u64,
-    /// Filters, indexes, and what is used of buffers in memory, in bytes.
+    /// Filters, indexes, and the used part of buffers in memory, in bytes.
     pub memory_bytes: u64,
-    /// Access records in tables; of a key that lies in several, each.
+    /// Access records in tables. A key that lies in several counts once for each.
     pub records: u64,
-    /// The score, as of now, from which on a record is hot, in the class of records that the limit
-    /// goes through; others are hot or not as a whole.
+    /// The score, as of now, from which on a record is hot. It holds for the class of records that
+    /// the limit divides; every other class is hot or not as a whole.
     pub hot_threshold: f64,
-    /// The score, as of now, below which the last eviction forgot records, in the class of records
-    /// that it went through; others it forgot or left as a whole.
+    /// The score, as of now, below which the last eviction forgot records. It holds for the class
+    /// of records that the eviction divided; it forgot or left every other class as a whole.
     pub evicted_threshold: f64,
     /// Whether nothing was ever evicted: RALT has had room for every record read so far.
     pub is_young: bool,
-    /// Whether every record that is read counts as hot: RALT is young, and has not seen yet that
-    /// all are read alike; or what is read was read before so often that a hotspot is being learnt.
+    /// Whether every record that is read counts as hot. That is so while RALT is young and has not
+    /// seen yet that all are read alike, or while what is read was read before so often that a
+    /// hotspot is being learnt.
     pub is_generous: bool,
     /// The time slice: bytes accessed so far by the slice's size.
     pub tick: u64,
@@ -94,8 +95,8 @@ pub struct HotRapMetrics {
     /// Bytes of records that compactions to a slower tier kept on the fast one: in the last fast
     /// level, or in the one above while they sent others past it.
     pub retained_bytes: u64,
-    /// Bytes of records that a compaction of the level above the last fast one sent past that, to a
-    /// slower tier.
+    /// Bytes of records that a compaction of the level above the last fast one sent past the last
+    /// fast one, to a slower tier.
     pub bypassed_bytes: u64,
     /// Records that a read from the slow tier offered to the promotion cache.
     pub admission_attempts: u64,
@@ -133,12 +134,12 @@ pub struct HotKey {
     pub is_hot: bool,
 }
 
-/// How large the set of all records is that score at least so much.
+/// The size of the set of all records that have at least a given score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HeatPoint {
     /// The score, as of now.
     pub score: f64,
-    /// Records that score at least so much.
+    /// Records that have at least this score.
     pub records: u64,
     /// Their keys and values, in bytes.
     pub bytes: u64,
@@ -149,8 +150,8 @@ pub struct HeatPoint {
 pub struct HeatReport {
     /// The hottest keys, hottest first.
     pub hottest: Vec<HotKey>,
-    /// From the highest score to the lowest: each point holds all before it. Records that are not
-    /// tracked are colder than the last.
+    /// Points from the highest score to the lowest; each includes all before it. Records that are
+    /// not tracked are colder than the last point.
     pub curve: Vec<HeatPoint>,
     /// Keys and values in all tables of the store, in bytes before compression: what `curve` is a
     /// part of. Versions that compactions have yet to drop count too.

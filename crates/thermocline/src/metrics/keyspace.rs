@@ -1,7 +1,7 @@
 //! What one keyspace consists of.
 
 /// A keyspace at one moment, in counts that cost no read. Versions that newer ones replace, and
-/// deletes, count until compactions have come by them.
+/// deletes, count until compactions have reached them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyspaceMetrics {
@@ -17,6 +17,6 @@ pub struct KeyspaceMetrics {
     pub records: u64,
     /// The deletes.
     pub deletes: u64,
-    /// Bytes of keys and values that are hot of it, about. None where records live by level.
+    /// Bytes of its keys and values that are hot, about. None where records live by level.
     pub hot_bytes: Option<u64>,
 }

@@ -52,7 +52,7 @@ pub struct TierMetrics {
     pub price_per_gb_month: f64,
     /// Bytes of all files: tables, log, manifest, copies, and files that only a reader still holds.
     pub file_bytes: u64,
-    /// Bytes set aside for output in flight.
+    /// Bytes reserved for output in flight.
     pub reserved_bytes: u64,
     /// Bytes of tables that are part of the store.
     pub table_bytes: u64,
@@ -124,9 +124,9 @@ pub struct HitMetrics {
     pub block_cache_misses: u64,
     /// Tables skipped because their filter excluded the key.
     pub filter_skips: u64,
-    /// Tables whose filter let a key pass that they do not hold.
+    /// Tables whose filter let a key pass although they do not hold it.
     pub filter_false_positives: u64,
-    /// Deletes, and versions that newer ones hide, that iterators passed on their way.
+    /// Deletes, and versions hidden by newer ones, that iterators passed on their way.
     pub passed: u64,
 }
 
@@ -141,8 +141,8 @@ pub struct CompactionMetrics {
     pub jobs: u64,
     /// Tables moved without rewriting.
     pub moves: u64,
-    /// Those of the jobs that were begun for what deletes and newer records hide: to bring them
-    /// down to it, or to be rid of deletes.
+    /// Those of the jobs that were begun because records are hidden: to bring deletes and newer
+    /// records down to what they hide, or to be rid of deletes.
     pub for_hidden: u64,
     /// Those of the jobs that merged small tables of one level.
     pub for_small_tables: u64,
@@ -200,17 +200,19 @@ pub struct MemoryMetrics {
     pub pinned_memtables: u64,
     /// Block cache.
     pub block_cache: u64,
-    /// Record cache, with its index and what it let go of and readers may still see.
+    /// Record cache, with its index and the records that it let go of and that readers may still
+    /// see.
     pub record_cache: u64,
-    /// Large values, and blocks of them, that compactions, flushes and cursors have in memory. What
-    /// they take beyond the budget's part for buffers the block cache does without meanwhile.
+    /// Large values, and blocks of them, that compactions, flushes and cursors have in memory. If
+    /// they take more than the budget's part for buffers, the block cache does without the
+    /// difference meanwhile.
     pub large_buffers: u64,
     /// Index and filter blocks held outside the cache, top-level indexes of all open tables among
     /// them.
     pub pinned: u64,
     /// Index and filter blocks of open tables that found no room outside the cache when they were
-    /// last wanted, and those of tables of which one cannot be read. A lookup that misses them
-    /// there reads them first: more memory, or a smaller block cache, saves these reads.
+    /// last wanted, and all of a table's if one of them cannot be read. A lookup that misses them
+    /// in the cache reads them first: more memory, or a smaller block cache, saves these reads.
     pub unpinned: u64,
 }
 
@@ -225,14 +227,14 @@ pub struct RecordCacheMetrics {
     pub entries: u64,
     /// Point reads that it answered.
     pub hits: u64,
-    /// Point reads that no memtable answered, nor it.
+    /// Point reads that neither a memtable nor the record cache answered.
     pub misses: u64,
     /// Records taken in.
     pub fills: u64,
     /// Records that were to be taken in and were not: for want of room, because they may have been
     /// out of date, or because another read brought them at the same time.
     pub refused_fills: u64,
-    /// Records taken out for others.
+    /// Records taken out to make room for others.
     pub evictions: u64,
     /// Records taken out because a newer version left the memtables, or with their keyspace.
     pub invalidations: u64,
@@ -245,16 +247,16 @@ pub struct Metrics {
     pub tiers: Vec<TierMetrics>,
     /// Per level, L0 first.
     pub levels: Vec<LevelMetrics>,
-    /// Per keyspace. [`crate::Db::metrics`] leaves it empty, as there may be thousands: who wants
-    /// the keyspaces in the exposition puts [`crate::Db::keyspace_metrics`], or a part of it, here.
+    /// Per keyspace. [`crate::Db::metrics`] leaves it empty, as there may be thousands. To have the
+    /// keyspaces in the exposition, put [`crate::Db::keyspace_metrics`], or a part of it, here.
     pub keyspaces: Vec<KeyspaceMetrics>,
     /// Where reads were answered.
     pub hits: HitMetrics,
     /// Per pair of levels that compacted.
     pub compactions: Vec<CompactionMetrics>,
-    /// How many of the levels' [`raw_bytes`](LevelMetrics::raw_bytes) are live, as a sample of keys
-    /// in each table has it, to some percent: of each key the newest version, if that is no delete.
-    /// Tables of builds that took no sample count in full. Memtables do not count.
+    /// How many of the levels' [`raw_bytes`](LevelMetrics::raw_bytes) are live: those of the newest
+    /// version of each key, unless it is a delete. Estimated from a sample of keys in each table,
+    /// to some percent. Tables of builds that took no sample count in full. Memtables do not count.
     pub live_raw_bytes: u64,
     /// Bytes that compaction must still move to bring every level to its target.
     pub compaction_debt_bytes: u64,
@@ -268,11 +270,11 @@ pub struct Metrics {
     pub latencies: Vec<LatencyMetrics>,
     /// Memory in use.
     pub memory: MemoryMetrics,
-    /// Keys and values of what writers handed in and was committed, in bytes.
+    /// Keys and values that writers handed in and that were committed, in bytes.
     pub user_write_bytes: u64,
     /// Records committed.
     pub user_writes: u64,
-    /// The record cache; none when there is none.
+    /// The record cache; none if the store has none.
     pub record_cache: Option<RecordCacheMetrics>,
     /// Placement by hotness; none when records live by level.
     pub hotrap: Option<HotRapMetrics>,
@@ -283,11 +285,11 @@ pub struct Metrics {
     pub oldest_snapshot: Option<u64>,
     /// Last committed sequence number.
     pub last_seq: u64,
-    /// Time since the oldest obsolete file that is still held became obsolete: whoever reads it has
-    /// done so for longer.
+    /// Time since the oldest obsolete file that is still held became obsolete: its reader has held
+    /// it for longer.
     pub oldest_pin: Option<Duration>,
-    /// Why writes are refused or background work is held up, if so. It goes once writes are
-    /// accepted again.
+    /// Why writes are refused or background work is held up, if so. None again once writes are
+    /// accepted.
     pub background_error: Option<String>,
     /// Time since the store was opened.
     pub uptime: Duration,
@@ -300,10 +302,10 @@ impl Metrics {
         ratio(written, self.user_write_bytes)
     }
 
-    /// Bytes of all tables per byte that the live records among them take, all stored alike: what
-    /// superseded records and deletes cost. About 1 of data that was only loaded, and infinite
-    /// where nothing in the tables is live. It is the same whatever is compressed on which tier:
-    /// [`Metrics::compression_ratio`] has that.
+    /// Bytes of all tables per byte of the live records in them, both before compression: what
+    /// superseded records and deletes cost. About 1 for data that was only loaded, and infinite if
+    /// nothing in the tables is live. Compression does not change it: that is in
+    /// [`Metrics::compression_ratio`].
     pub fn space_amplification(&self) -> f64 {
         match (self.raw_bytes(), self.live_raw_bytes) {
             (0, _) => 1.0,
@@ -312,8 +314,8 @@ impl Metrics {
         }
     }
 
-    /// Bytes of keys and values in all tables per byte of these. Indexes and filters count, so that
-    /// it may be below 1 without compression.
+    /// Bytes of keys and values in all tables per byte of the tables. Indexes and filters count as
+    /// bytes of the tables, so it may be below 1 without compression.
     pub fn compression_ratio(&self) -> f64 {
         match self.levels.iter().map(|level| level.bytes).sum() {
             0 => 1.0,

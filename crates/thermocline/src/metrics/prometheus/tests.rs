@@ -1,4 +1,5 @@
-//! Every field has its sample, and no sample is without a field. Of keyspaces only some have.
+//! Every field has its sample, and no sample is without a field. Of a keyspace's fields only some
+//! have samples.
 
 use std::collections::{HashMap, HashSet};
 
@@ -246,8 +247,8 @@ fn every_field_appears_with_its_labels_and_nothing_else() {
     assert!(check.0.is_empty(), "not a field: {:?}", check.0);
 }
 
-/// The directories of tiers were of the type `info`, which only OpenMetrics has: whoever reads the
-/// text format 0.0.4 refused every metric of the store, not that one alone.
+/// The directories of tiers were of the type `info`, which only OpenMetrics has: a reader of the
+/// text format 0.0.4 refused every metric of the store, not only that one.
 #[test]
 fn every_type_is_one_of_the_older_text_format() {
     let text = fixture::metrics().to_prometheus();

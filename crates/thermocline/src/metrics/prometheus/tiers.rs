@@ -10,8 +10,7 @@ use crate::metrics::{IoMetrics, Metrics, TierMetrics};
 impl Writer<'_> {
     pub(super) fn tiers(&mut self, metrics: &Metrics) -> fmt::Result {
         let tiers = &metrics.tiers;
-        // Not of the type `info`: whoever reads the older text format refuses all that comes with
-        // it.
+        // Not of the type `info`: a reader of the older text format refuses all that comes with it.
         let info = tiers.iter().enumerate().map(|(i, t)| {
             let path = t.path.display().to_string();
             (vec![tier(i), ("path", path)], 1u64)

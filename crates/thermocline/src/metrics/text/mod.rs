@@ -210,7 +210,7 @@ impl Metrics {
                 percent(hits.block_cache_hits, lookups)
             ),
         );
-        // Of the tables that do not hold the key, those that the filter still let pass.
+        // The percentage is that of false positives among the tables that do not hold the key.
         let negatives = hits.filter_skips + hits.filter_false_positives;
         section.pair(
             "filter",
@@ -343,6 +343,6 @@ fn text_record_cache(cache: &RecordCacheMetrics) -> Section {
 }
 
 fn seconds(seconds: f64) -> String {
-    // Refuses what is no duration (NaN, negative) by showing nothing spent.
+    // What is no duration (NaN, negative) is shown as nothing spent.
     time(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }

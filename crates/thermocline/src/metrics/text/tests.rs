@@ -86,8 +86,8 @@ fn memtables_that_only_iterators_hold_are_shown_where_there_are_any() {
     check(&text, "Memory", "buffers of large values", &["1.08 KiB"]);
 }
 
-/// A RALT that had stopped while it was young was said to have seen that all records are read
-/// alike: it is generous no more.
+/// A RALT that had stopped while it was young is generous no more. Therefore it was said to have
+/// seen that all records are read alike.
 #[test]
 fn placement_by_hotness_shows_what_is_hot_and_what_moved() {
     let text = fixture::metrics().to_text();
