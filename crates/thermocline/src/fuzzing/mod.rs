@@ -61,7 +61,7 @@ pub fn batch_ops(bytes: &[u8]) {
     }
 }
 
-/// A store is opened whose manifest has these bytes.
+/// Opens a store whose manifest has these bytes.
 pub fn manifest(bytes: &[u8]) {
     let _ = open_with_manifest(bytes);
 }
@@ -72,7 +72,7 @@ fn open_with_manifest(bytes: &[u8]) -> crate::Result<()> {
     tiers.open_and_read()
 }
 
-/// A store is opened whose manifest has edits of these bytes, sealed as if they were right.
+/// Opens a store whose manifest has edits of these bytes, sealed as if they were right.
 pub fn manifest_edits(bytes: &[u8]) {
     if let Ok(edit) = VersionEdit::decode(bytes) {
         let mut again = Vec::new();
@@ -82,7 +82,7 @@ pub fn manifest_edits(bytes: &[u8]) {
     manifest(&sealed(FileKind::Manifest, bytes));
 }
 
-/// A store is opened whose log is a segment of these bytes.
+/// Opens a store whose log is a segment of these bytes.
 pub fn wal_segment(bytes: &[u8]) {
     let _ = open_with_segment(bytes);
 }
@@ -93,7 +93,7 @@ fn open_with_segment(bytes: &[u8]) -> crate::Result<()> {
     tiers.open_and_read()
 }
 
-/// A store is opened whose log has groups of these bytes, sealed as if they were right.
+/// Opens a store whose log has groups of these bytes, sealed as if they were right.
 pub fn wal_groups(bytes: &[u8]) {
     wal_segment(&sealed(FileKind::Wal, bytes));
 }
@@ -147,7 +147,7 @@ fn table_meta(len: u64) -> TableMeta {
     }
 }
 
-/// A table with these bytes is opened, verified, searched and scanned both ways.
+/// Opens a table with these bytes, verifies it, searches it and scans it both ways.
 pub fn table(bytes: &[u8]) {
     let tiers = TestTiers::new();
     tiers.put_table(&table_file_name(NUMBER), bytes);
@@ -195,12 +195,12 @@ pub fn table_block(bytes: &[u8]) {
     crate::table::fuzz::fuzz_block(bytes);
 }
 
-/// The table of RALT's whose records are these, opened and used.
+/// Opens and uses a table of RALT's with these records.
 pub fn ralt_records(bytes: &[u8]) {
     crate::placement::ralt::fuzz::fuzz_records(bytes);
 }
 
-/// What RALT's state says behind its header: opened and used.
+/// Opens and uses a state of RALT's with these bytes behind its header.
 pub fn ralt_state(bytes: &[u8]) {
     crate::placement::ralt::fuzz::fuzz_state(bytes);
 }

@@ -15,8 +15,8 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 /// Most operations of a script; longer ones find nothing that shorter ones do not.
 const MOST: usize = 2000;
 
-/// Does what `bytes` say: three bytes an operation, the first naming it, the others its key and
-/// its size.
+/// Does what `bytes` say. Each operation takes three bytes: the first names it, the others are its
+/// key and its size.
 ///
 /// # Panics
 /// When the store answers other than an ordered map, or fails.

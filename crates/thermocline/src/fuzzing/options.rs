@@ -9,11 +9,11 @@ use crate::storage::{Medium, Memory};
 use crate::sync::Arc;
 use crate::{Durability, Error, RecoveryMode};
 
-/// Settings drawn from `bytes`, any of them out of range, are refused with a name and a reason; a
-/// store with those that are not opens and does what is asked of it.
+/// Draws settings from `bytes`. If any of them is out of range, they are refused with a name and a
+/// reason; otherwise a store with them opens and does what is asked of it.
 ///
 /// # Panics
-/// When it does not.
+/// When that does not hold.
 pub fn options(bytes: &[u8]) {
     let options = Draw(bytes).options();
     let resolved = options.validate();
@@ -59,7 +59,7 @@ fn live(options: &Options) -> crate::Result<()> {
     db.close()
 }
 
-/// Takes settings from bytes; when they have come to their end, everything is 0.
+/// Takes settings from bytes; once these are used up, everything is 0.
 struct Draw<'a>(&'a [u8]);
 
 impl Draw<'_> {
@@ -128,7 +128,7 @@ impl Draw<'_> {
     fn options(&mut self) -> Options {
         let usual = tiny_options();
         let mut tiers: Vec<TierOptions> = Vec::new();
-        // Two mostly; none and more than there may be, too.
+        // Mostly two; sometimes none, or more than there may be.
         let count = match self.byte() {
             0..=199 => 2,
             count => count % 11,

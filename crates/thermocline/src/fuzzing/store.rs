@@ -88,8 +88,8 @@ impl TestTiers {
         expect(object.finish());
     }
 
-    /// Opens the store as it is, strictly and else tolerantly; what opens must be readable
-    /// and writable without a panic.
+    /// Opens the store as it is: strictly, and if that fails, tolerantly. A store that opens must
+    /// be readable and writable without a panic.
     ///
     /// # Errors
     /// What kept it from opening tolerantly.
