@@ -1,4 +1,4 @@
-//! A small store whose every move the test makes: what the tests of races play in.
+//! A small store in which the test makes every move. The tests of races play in it.
 
 use std::collections::BTreeMap;
 
@@ -208,7 +208,7 @@ impl Scene {
         (0..F).for_each(|level| self.lower(level));
     }
 
-    /// A crossing of what lies on level f first.
+    /// A crossing of what comes first on level f.
     pub(crate) fn crossing(&self) -> Plan {
         self.pick(F, &everything(), true).expect("a table to cross")
     }
@@ -223,7 +223,7 @@ impl Scene {
         }
     }
 
-    /// Crosses what lies on level f first to level `to`, where nothing lies below the keys.
+    /// Crosses what comes first on level f to level `to`, where nothing lies below the keys.
     pub(crate) fn cross_to(&self, to: usize) {
         self.cross_as(self.crossing(), to);
     }
@@ -277,8 +277,8 @@ impl Scene {
         }
     }
 
-    /// From now on only what was made hot is, as where the fast tier is full and more was read than
-    /// is tracked.
+    /// From now on only what was made hot counts as hot, as it does once the fast tier is full and
+    /// more was read than is tracked.
     pub(crate) fn be_selective(&self) {
         let engine = self.engine();
         engine
@@ -357,7 +357,7 @@ impl Scene {
         self.engine().hotrap().promotions.refused[why as usize].load(Ordering::Relaxed)
     }
 
-    /// A read that takes what it pins now, and its time.
+    /// A read that pins the store's state and takes its time now.
     pub(crate) fn reader(&self) -> Reader {
         Reader {
             scene: self.clone(),
@@ -366,7 +366,7 @@ impl Scene {
         }
     }
 
-    /// A read of `snapshot` that takes what it pins now, and its time.
+    /// A read of `snapshot` that pins the store's state now.
     pub(crate) fn reader_of(&self, snapshot: &Snapshot) -> Reader {
         Reader {
             moment: Moment::Past(snapshot.seq()),
@@ -393,7 +393,7 @@ impl Scene {
         Hook { point, has_run }
     }
 
-    /// Whatever reads this store finds exactly `model` among `keys`.
+    /// Checks that every way of reading finds exactly `model` among `keys`.
     pub(crate) fn check(&self, model: &Model, keys: &[&str], at: &str) {
         let wanted: Vec<_> = keys.iter().map(|key| model.get(*key).cloned()).collect();
         let single: Vec<_> = keys.iter().map(|key| self.get(key)).collect();
@@ -471,7 +471,7 @@ impl Reader {
     }
 }
 
-/// Sees to it that what was to happen at a point did.
+/// Makes sure that what was to happen at a point did happen.
 #[must_use]
 pub(crate) struct Hook {
     point: &'static str,
