@@ -56,7 +56,7 @@ pub trait Executor: Send + Sync + std::fmt::Debug {
     /// Makes those who wait look again.
     fn notify(&self);
 
-    /// Lets running jobs finish their step and waits for that, drops the others, and ends the
+    /// Waits until running jobs have finished their step, drops the other jobs, and ends the
     /// threads.
     fn shutdown(&self);
 }

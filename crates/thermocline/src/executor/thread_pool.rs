@@ -27,7 +27,7 @@ struct State {
     compaction: VecDeque<Box<dyn Job>>,
     hotness: VecDeque<Box<dyn Job>>,
     stopped: bool,
-    /// Counts what those who wait should look at.
+    /// Counts the changes that waiters should look at.
     changes: u64,
 }
 
@@ -101,8 +101,8 @@ fn run(shared: &Shared, lane: Lane) {
             }
         };
         drop(state);
-        // A job that panicked has said so on standard error. The others still need this thread, and
-        // who waits has to look.
+        // A job that panicked has said so on standard error. Other jobs still need this thread, and
+        // waiters have to look.
         match catch_unwind(AssertUnwindSafe(|| job.step())) {
             Ok(Step::Again) => current = Some(job),
             Ok(Step::Done) | Err(_) => {
@@ -115,7 +115,8 @@ fn run(shared: &Shared, lane: Lane) {
 
 impl Shared {
     fn changed(&self) {
-        // Counted under the lock: who has looked before does not go to sleep on it.
+        // Counted under the lock, so that a waiter that looked before the change does not sleep
+        // through it.
         self.state.lock().changes += 1;
         self.changed.notify_all();
     }
@@ -170,7 +171,7 @@ impl Executor for ThreadPool {
         drop(dropped);
         let threads = std::mem::take(&mut *self.threads.lock());
         for thread in threads {
-            // Its panic would be this file's own; it has said so on standard error.
+            // Only a bug of this file makes the thread panic, and it has said so on standard error.
             let _ = thread.join();
         }
     }
@@ -189,9 +190,9 @@ mod tests {
 
     use super::*;
 
-    /// Once, those who waited looked under the executor's lock. Looking at a tree may drop the
-    /// last hold on a superversion with obsolete tables, and their removal is a job: the waiter
-    /// stood still for ever on the lock that it held itself.
+    /// Waiters once looked while they held the executor's lock. Looking at a tree may drop the last
+    /// hold on a superversion with obsolete tables, and their removal is a job: the waiter stood
+    /// still for ever at the lock that it held itself.
     #[test]
     fn looking_may_spawn_a_job() {
         let pool = Arc::new(ThreadPool::new(1).unwrap());
