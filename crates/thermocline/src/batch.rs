@@ -1,8 +1,8 @@
 //! Writes that take effect together.
 //!
-//! A batch *is* its encoding: a count and the operations as the log stores them. Writing it
-//! to the log copies its bytes once, and the memtable of its keyspace holds slices of them. Where
-//! there are several, each holds copies of its own.
+//! A batch *is* its encoding: a count and the operations as the log stores them. Writing it to the
+//! log copies its bytes once, and the memtable of its keyspace holds slices of them. If the batch
+//! writes to several keyspaces, each memtable holds copies of its own.
 
 use bytes::Bytes;
 
@@ -17,7 +17,7 @@ pub(crate) const MAX_BATCH_LEN: usize = 1 << 30;
 /// The count in front of the operations.
 const COUNT_LEN: usize = 4;
 
-/// Bytes that a batch may be too large by, whatever its length: to give back so few is not worth an
+/// Unused bytes that a batch may keep, whatever its length: giving back so few is not worth an
 /// allocation.
 const SPARE_LEN: usize = 64;
 
@@ -59,10 +59,11 @@ pub struct Batch {
     first_keyspace: Option<KeyspaceId>,
     is_spread: bool,
     conditions: Vec<Condition>,
-    /// The keyspace that was named last, and those before it: one is no allocation.
+    /// The keyspace that was named last, and those named before it. A single keyspace needs no
+    /// allocation.
     keyspace: KeyspaceId,
     other_keyspaces: Vec<KeyspaceId>,
-    /// The opening of a store whose keyspaces it names, if it names any.
+    /// The opening of the store whose keyspaces the batch names, if it names any.
     store: Option<u64>,
     /// A keyspace of yet another store.
     stray: Option<KeyspaceId>,
@@ -70,7 +71,7 @@ pub struct Batch {
     too_large: Option<(&'static str, usize, usize)>,
 }
 
-/// Without keys and values, which are its users'.
+/// Leaves out keys and values, which are the users'.
 impl std::fmt::Debug for Batch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Batch")
@@ -210,15 +211,15 @@ impl Batch {
         others.chain([self.keyspace]).filter(|id| *id != 0)
     }
 
-    /// Notes that `keyspace` is meant as one of the store of that opening: another one's may have
-    /// the same number.
+    /// Notes that `keyspace` belongs to the store of that opening: a keyspace of another store may
+    /// have the same number.
     pub(crate) fn note_store(&mut self, opening: u64, keyspace: KeyspaceId) {
         if *self.store.get_or_insert(opening) != opening {
             self.stray.get_or_insert(keyspace);
         }
     }
 
-    /// A keyspace that it names and that is none of the store of that opening.
+    /// A keyspace that the batch names and that does not belong to the store of that opening.
     pub(crate) fn foreign_to(&self, opening: u64) -> Option<KeyspaceId> {
         let is_other = self.store.is_some_and(|store| store != opening);
         self.stray.or(is_other.then_some(self.keyspace))
@@ -241,7 +242,7 @@ impl Batch {
         self.bytes[..COUNT_LEN].copy_from_slice(&self.count.to_le_bytes());
         let len = self.bytes.len();
         if self.bytes.capacity() > len + len / 4 + SPARE_LEN {
-            // A memtable keeps all of it, and counts its records (I8).
+            // A memtable keeps the whole allocation, but counts only its records (I8).
             self.bytes.shrink_to_fit();
         }
         Bytes::from(self.bytes)
@@ -263,8 +264,8 @@ pub(crate) fn count(batch: &[u8]) -> Option<u32> {
     Decoder::new(batch).u32()
 }
 
-/// `key` and `value` in memory of their own: what is kept of a larger buffer must not keep all of
-/// that (I8).
+/// `key` and `value` in memory of their own: a record that is kept must not keep all of a larger
+/// buffer (I8).
 pub(crate) fn detached(key: &[u8], value: &[u8]) -> (Bytes, Bytes) {
     let mut both = Vec::with_capacity(key.len() + value.len());
     both.extend_from_slice(key);
@@ -428,7 +429,7 @@ mod tests {
     }
 
     /// Room that a batch had asked for, or had grown by, was kept as long as its records were in
-    /// memory, and counted by nobody: up to as much as the records themselves (I8).
+    /// memory, and nobody counted it. It could be as much as the records themselves (I8).
     #[test]
     fn room_that_a_batch_did_not_need_is_given_back() {
         let mut batch = Batch::with_capacity(1 << 20);

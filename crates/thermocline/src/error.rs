@@ -68,8 +68,8 @@ pub enum Error {
         /// The file or tier directory that is full.
         path: PathBuf,
     },
-    /// A value or a batch that the fast tier could not hold were it empty. Nothing of it was
-    /// written, and other writes are accepted.
+    /// A value or a batch that not even an empty fast tier could hold. Nothing of it was written,
+    /// and other writes are accepted.
     #[error(
         "a batch of {len} bytes does not fit into {path}, whose capacity is {capacity} bytes: it takes {least_capacity} at least; raise the \
          tier's capacity to that, or write less at once",
@@ -82,14 +82,14 @@ pub enum Error {
         len: u64,
         /// The tier's capacity in bytes.
         capacity: u64,
-        /// The least capacity with which it fits, in bytes, as long as what else has to be on the
-        /// tier (the table of recent accesses, the manifest, log that is kept) takes what it takes
-        /// now.
+        /// The least capacity with which it fits, in bytes, if everything else that has to be on
+        /// the tier (the table of recent accesses, the manifest, log that is kept) goes on taking
+        /// what it takes now.
         least_capacity: u64,
     },
-    /// The process has used up something that the operating system limits. With the limit of a
-    /// file's size comes the signal SIGXFSZ, which ends a process that neither ignores nor handles
-    /// it.
+    /// The process has used up something that the operating system limits. Reaching the limit of a
+    /// file's size also raises the signal SIGXFSZ, which ends a process that neither ignores nor
+    /// handles it.
     #[error(
         "cannot {operation} {path}: {source}; raise the limit on {what} or free some, work goes on \
          without a restart",
@@ -100,7 +100,7 @@ pub enum Error {
         operation: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What there is no more of, and how its limit is called.
+        /// What has run out, and how its limit is called.
         what: &'static str,
         /// The system's own words.
         source: Arc<io::Error>,
@@ -150,8 +150,8 @@ pub enum Error {
         /// The tier directory whose lock is held.
         path: PathBuf,
     },
-    /// The file system is read-only, or the directory another user's: not even the lock can be
-    /// taken.
+    /// The file system is read-only, or the directory belongs to another user: not even the lock
+    /// can be taken.
     #[error(
         "{path} cannot be written to ({source}), and who opens a store locks files there, if only to read it; {advice}",
         path = path.display(),
@@ -160,8 +160,8 @@ pub enum Error {
     NotWritable {
         /// The tier's directory, or the file in it that another user has made.
         path: PathBuf,
-        /// Number of the user whom it belongs to, where that is the cause; none where the file
-        /// system is read-only.
+        /// Number of the user to whom it belongs, if that is the cause; none if the file system is
+        /// read-only.
         owner: Option<u32>,
         /// The system's own words.
         source: Arc<io::Error>,
@@ -215,7 +215,7 @@ pub enum Error {
     /// A key, a value or a batch is larger than the engine takes.
     #[error("{what} of {len} bytes is over the limit of {limit} bytes")]
     TooLarge {
-        /// "key", "value", "batch", "keyspace name", or what of a file grew too long.
+        /// "key", "value", "batch", "keyspace name", or the part of a file that grew too long.
         what: &'static str,
         /// Its size in bytes.
         len: usize,
@@ -225,18 +225,17 @@ pub enum Error {
     /// No keyspace has this name.
     #[error("there is no keyspace named {name:?}; look whether the name is right, or create it")]
     UnknownKeyspace {
-        /// The name asked for; of one that was dropped, and of which nobody has a handle, its
-        /// number.
+        /// The name asked for. For a dropped keyspace that nobody has a handle of, its number.
         name: String,
     },
-    /// A batch, or a read of a snapshot, names a keyspace that is none of the store's, so nothing
-    /// was written or read.
+    /// A batch, or a read of a snapshot, names a keyspace that does not belong to the store, so
+    /// nothing was written or read.
     #[error(
         "keyspace number {number} is none of this store's; take keyspaces from the open store that is \
          written to, or that the snapshot is of"
     )]
     ForeignKeyspace {
-        /// What the keyspace is to the store it was taken from.
+        /// The keyspace's number in the store that it was taken from.
         number: u32,
     },
     /// A condition of a batch does not hold, so nothing of the batch was written.
@@ -311,8 +310,8 @@ impl Error {
         }
     }
 
-    /// Damage, if it is that, of a file that is a part of `whole`: who reads a table does not know
-    /// whose it is.
+    /// If this is damage, says that the file is a part of `whole`: the reader of a table does not
+    /// know what the table belongs to.
     pub(crate) fn of(self, whole: Damaged) -> Self {
         match self {
             Error::Corruption {
@@ -353,7 +352,7 @@ fn how_to_write(owner: Option<u32>) -> String {
     }
 }
 
-/// What there is no more of, if `error` says so.
+/// What has run out, if `error` says so.
 fn limit(error: &io::Error) -> Option<&'static str> {
     match Errno::from_io_error(error)? {
         Errno::MFILE => Some("open files (`ulimit -n`)"),

@@ -7,7 +7,7 @@ pub(crate) type KeyspaceId = u32;
 pub(crate) type FileId = u64;
 
 /// Largest number of a file or an epoch: more than any store gets to use. A file whose name has a
-/// larger one is not the store's; counting on from it would come to an end.
+/// larger one is not the store's: counting on from there would run out of numbers.
 pub(crate) const MAX_NUMBER: u64 = u64::MAX >> 8;
 
 /// The name of table `id` on its tier.

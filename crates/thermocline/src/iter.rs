@@ -45,11 +45,12 @@ pub(crate) trait InternalIterator: Send {
         self.value().len()
     }
 
-    /// Lets go of the record's value if it is large and can be read again: others come first. The
-    /// cursor stays on the record; who wants the value calls [`InternalIterator::load`] first.
+    /// Lets go of the record's value if it is large and can be read again, because records of other
+    /// cursors come first. The cursor stays on the record. A caller that wants the value calls
+    /// [`InternalIterator::load`] first.
     fn let_go(&mut self) {}
 
-    /// Has the value in memory that the cursor may have let go of. Only on a valid cursor.
+    /// Brings the value back into memory if the cursor has let go of it. Only on a valid cursor.
     fn load(&mut self) -> Result<()> {
         Ok(())
     }

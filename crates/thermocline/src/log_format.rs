@@ -124,8 +124,8 @@ impl FileHeader {
     }
 }
 
-/// Where a record belongs and how long it is, in one number: its low half guards the length
-/// on its own, so that a search hashes payloads of real records only.
+/// Where a record belongs and how long it is, in one number. Its low half guards the length on its
+/// own, so that a search hashes only payloads of real records.
 fn place(number: FileId, offset: u64, len: u32) -> u64 {
     let mut bytes = [0; 20];
     bytes[..8].copy_from_slice(&number.to_le_bytes());
@@ -161,8 +161,8 @@ pub(crate) fn put_record(
     }
 }
 
-/// What comes before a payload that consists of `pieces`, where its record will stand at `offset`
-/// of file `number`.
+/// The header of a record whose payload consists of `pieces` and which will stand at `offset` of
+/// file `number`.
 ///
 /// # Errors
 /// [`Error::TooLarge`] when the payload does not fit its length field.
@@ -227,8 +227,8 @@ impl<'a> Records<'a> {
         Self::with_least_budget(number, bytes, LEAST_SCAN_BUDGET)
     }
 
-    /// Over what file `number` has from `base` on, where a record begins: each says of itself where
-    /// it belongs, and none what is before it.
+    /// Over what file `number` has from `base` on, where a record begins. That works since each
+    /// record says where it belongs, and none says what is before it.
     pub(crate) fn from_offset(number: FileId, base: u64, bytes: &'a [u8]) -> Self {
         Self {
             base,
@@ -237,8 +237,8 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Records that were written do not overlap: as many bytes as the file has are enough for all
-    /// of them.
+    /// The budget is at least the file's length: records that were written do not overlap, so that
+    /// is enough for all of them.
     fn with_least_budget(number: FileId, bytes: &'a [u8], least: u64) -> Self {
         Self {
             number,
@@ -266,8 +266,8 @@ impl<'a> Records<'a> {
         self.search(at)
     }
 
-    /// Looks behind the bad bytes at `bad` for a valid record. The header's own check makes
-    /// a step cost a few nanoseconds; the budget bounds what crafted values can make of it.
+    /// Looks behind the bad bytes at `bad` for a valid record. The header's own check makes a step
+    /// cost a few nanoseconds; the budget bounds what crafted values can make it cost.
     fn search(&mut self, bad: usize) -> Found {
         let offset = self.offset(bad);
         for at in bad + 1..self.bytes.len() {

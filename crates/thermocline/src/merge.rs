@@ -90,7 +90,7 @@ impl InternalIterator for MergingIter {
     fn seek_to_first(&mut self) -> Result<()> {
         for child in &mut self.children {
             child.seek_to_first()?;
-            // Of many inputs one large value is in memory at a time (I8).
+            // Only one large value of all inputs is in memory at a time (I8).
             child.let_go();
         }
         self.rebuild(Direction::Forward);

@@ -41,8 +41,8 @@ impl Points {
         actions.insert(name, Arc::new(action));
     }
 
-    /// Points whose every reaching is told to `watch`, beside what hangs on them: for tests that
-    /// count points, or end the process at one of them.
+    /// Points that tell `watch` each time one is reached, besides running the actions hung on them:
+    /// for tests that count points, or end the process at one of them.
     pub fn watched(watch: impl Fn(&'static str) + Send + Sync + 'static) -> Self {
         Self {
             watch: Some(Arc::new(watch)),

@@ -1,13 +1,13 @@
-//! The processor time of a thread, with what others did for it.
+//! The processor time of a thread, with what other threads used for it.
 
 use std::cell::Cell;
 
 thread_local! {
-    /// What other threads have done for this one.
+    /// What other threads have used for this one.
     static FROM_OTHERS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Nanoseconds of processor time that this thread has used, and others in its place.
+/// Nanoseconds of processor time that this thread has used, and that others have used for it.
 pub(crate) fn used() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     let nanos = time
@@ -19,7 +19,7 @@ pub(crate) fn used() -> u64 {
         .saturating_add(FROM_OTHERS.get())
 }
 
-/// Another thread used so many nanoseconds for this one.
+/// Counts nanoseconds that another thread used for this one.
 pub(crate) fn add(nanos: u64) {
     FROM_OTHERS.set(FROM_OTHERS.get().saturating_add(nanos));
 }
