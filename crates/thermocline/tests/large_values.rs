@@ -1,5 +1,5 @@
-//! Large values do not take more memory than the budget and what callers hold: what lives on the
-//! heap is counted by this binary's allocator.
+//! Large values do not take more memory than the budget and what callers hold. This binary's
+//! allocator counts what lives on the heap.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 #![allow(unsafe_code, reason = "an allocator is unsafe to be one")]
 
@@ -41,7 +41,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, len: usize) -> *mut u8 {
-        // Both may be there while what is in one is copied to the other.
+        // The old and the new memory may both be there while one is copied to the other.
         count(len);
         // Safety: passed on as it is.
         let moved = unsafe { System.realloc(memory, layout, len) };
@@ -69,8 +69,8 @@ fn noise(state: &mut u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// A turnover of values up to a third of the memory took several times the budget: compactions had
-/// each of their inputs' values in memory twice, two at once, and three memtables a large value
+/// A turnover of values up to a third of the memory took several times the budget: compactions, two
+/// at once, had each of their inputs' values in memory twice, and three memtables had a large value
 /// each.
 #[test]
 fn large_values_stay_within_the_budget_and_what_callers_hold() {

@@ -17,10 +17,10 @@ fn open_segments(dir: &Path) -> usize {
         .count()
 }
 
-/// Each drop of a keyspace begins a segment, and as long as another keyspace has something in an
-/// older one they stay. Every one of them stayed open: after a thousand the process had no file
-/// left to open, no segment could be begun, and with that no memtable frozen whose flush would have
-/// let them go.
+/// Each drop of a keyspace begins a segment, and older segments stay as long as another keyspace
+/// has something in one of them. Every one of them stayed open. After a thousand the process had no
+/// file left to open: no segment could be begun, so no memtable could be frozen whose flush would
+/// have let the segments go.
 #[test]
 fn segments_that_take_no_more_are_not_open() {
     let home = tempfile::tempdir().unwrap();
@@ -43,8 +43,8 @@ fn segments_that_take_no_more_are_not_open() {
     db.flush().unwrap();
 }
 
-/// Whoever only reads began a segment, and closing wrote into it that it was closed. So it stayed
-/// until something was flushed: each look at a store left a file.
+/// Opening a store only to read it began a segment, and closing wrote into the segment that it was
+/// closed. So the segment stayed until something was flushed: each look at a store left a file.
 #[test]
 fn a_look_at_a_store_leaves_no_segment() {
     const DIR: &str = "/fast";

@@ -1,5 +1,5 @@
-//! A store of more tables than the process may have files open. A process of its own: the limit is
-//! the process'.
+//! A store of more tables than the process may have files open. It has a process of its own, since
+//! the limit is one of the whole process.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::fs::{self, File};
@@ -10,7 +10,7 @@ use thermocline::{Db, Options};
 /// Files that the process may have open.
 const LIMIT: u64 = 96;
 
-/// Of a table each: those of one keyspace would be merged.
+/// Keyspaces of one table each: several tables of one keyspace would be merged.
 const KEYSPACES: usize = 120;
 
 fn name(number: usize) -> String {
@@ -25,9 +25,9 @@ fn read_all(db: &Db) {
     }
 }
 
-/// A store had as many files open as it had tables. With some thousand of them, which is what a
-/// small fast tier makes of a large load, it could neither be written to nor opened within the
-/// limit that Linux sets by default.
+/// A store had as many files open as it had tables. A small fast tier makes some thousand tables of
+/// a large load. Such a store could neither be written to nor opened within the limit that Linux
+/// sets by default.
 #[test]
 fn a_store_has_more_tables_than_files_open() {
     let home = tempfile::tempdir().unwrap();
@@ -53,7 +53,7 @@ fn a_store_has_more_tables_than_files_open() {
     let tables: u64 = db.metrics().levels.iter().map(|level| level.tables).sum();
     assert!(tables >= KEYSPACES as u64, "{tables} tables");
     read_all(&db);
-    // What others leave of the limit is enough, too: somebody else's sockets, say.
+    // The store also gets by with what others, somebody else's sockets, say, leave of the limit.
     let mut others = Vec::new();
     while let Ok(file) = File::open("/dev/null") {
         others.push(file);

@@ -1,4 +1,5 @@
-//! A store at a relative path, in a process that changes its directory. A process of its own.
+//! A store at a relative path, in a process that changes its directory. It has a process of its
+//! own.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::{env, fs};
@@ -6,7 +7,7 @@ use std::{env, fs};
 use thermocline::{Db, Options};
 
 /// Names of files were looked up from the directory that the process was in by then, while the lock
-/// and what was open stayed where the store had been opened: a daemon that changed to `/` could not
+/// and open files stayed where the store had been opened. A daemon that changed to `/` could not
 /// flush, or wrote its tables into another store's directory.
 #[test]
 fn a_store_stays_where_it_was_opened() {
