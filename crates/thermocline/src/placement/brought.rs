@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The keys of records that a crossing brought up to level f. By their hashes: they may be many,
-/// and it is enough to know which keys were certainly not among them.
+/// The keys of records that a crossing brought up to level f. It keeps their hashes: the keys may
+/// be many, and it is enough to know which keys were certainly not among them.
 #[derive(Debug, Default)]
 pub(crate) struct Brought(HashSet<u64>);
 
@@ -14,7 +14,7 @@ impl Brought {
         self.0.insert(xxh3_64(key));
     }
 
-    /// Whether `key` is one of them; true now and then where it is not.
+    /// Whether `key` may be one of them. Now and then this is true although it is not.
     pub(crate) fn may_contain(&self, key: &[u8]) -> bool {
         self.0.contains(&xxh3_64(key))
     }

@@ -4,10 +4,10 @@ use super::{Brought, PlacementPolicy, Router, Source};
 use crate::key::InternalKey;
 use crate::version::edit::PlacedBy;
 
-/// Every level has its tier. Of one tier, too, where there is nothing to decide.
+/// Every level has its tier. Also for a store of one tier, where there is nothing to decide.
 pub(crate) struct ByLevel {
-    /// What the manifest is to say: nothing where another policy was asked for, which one tier does
-    /// not need.
+    /// What the manifest has to say; nothing if the options ask for another policy, which a store
+    /// of one tier does not need.
     pub(super) placed_by: Option<PlacedBy>,
 }
 
@@ -17,7 +17,7 @@ impl PlacementPolicy for ByLevel {
     }
 }
 
-/// Everything to the one output.
+/// Sends everything to the one output.
 #[derive(Debug)]
 pub(crate) struct NoChoice;
 

@@ -4,8 +4,8 @@ use super::SpacePlan;
 use crate::options::{Options, Resolved};
 use crate::version::MAX_LEVELS;
 
-/// *f* for a new keyspace: the last level of the fast tier, of that capacity. With one tier, the
-/// last level.
+/// *f* for a new keyspace: the last level of a fast tier of `capacity` bytes. With one tier, the
+/// last level of all.
 ///
 /// L1 should hold several memtables, or each flush would rewrite levels that are hardly larger
 /// than it.

@@ -15,13 +15,13 @@ impl PlacementPolicy for FlashCache {
         [tiers as u8 - 1; 2]
     }
 
-    /// The cache is gone with the store's closing; the tables lie by level, on one tier.
+    /// The cache is gone once the store is closed. The tables then lie by level, on one tier.
     fn placed_by(&self) -> Option<PlacedBy> {
         Some(PlacedBy::Level)
     }
 }
 
-/// Refuses a flash cache where `tables` lie on the fast tier: it takes the room that they need.
+/// Refuses a flash cache if `tables` lie on the fast tier: the cache takes the room that they need.
 ///
 /// # Errors
 /// [`Error::InvalidOption`].
@@ -38,8 +38,8 @@ pub(crate) fn check_flash_cache(options: &Options, tables: usize) -> Result<()> 
     })
 }
 
-/// The flash cache on `fast`, empty, if there is to be one. It counts in full from the beginning
-/// (I8).
+/// Opens the flash cache on `fast`, empty, if there is to be one. Its whole capacity counts as used
+/// from the beginning (I8).
 ///
 /// # Errors
 /// Those of the cache; I/O errors.

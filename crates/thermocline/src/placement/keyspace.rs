@@ -1,4 +1,4 @@
-//! What placement keeps of a keyspace, and how that changes with the tables.
+//! What placement keeps for each keyspace, and how it changes with the tables.
 
 use super::Brought;
 use super::hotrap::{FrozenPromotion, PromotionGate, Taken};
@@ -8,15 +8,15 @@ use crate::read::PromotionView;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, AtomicU64};
 
-/// What an edit that is installed came from.
+/// What the edit that is being installed came from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Installed<'a> {
     /// This memtable became a table.
     Flush(&'a Arc<Memtable>),
     /// A compaction on one side of level f.
     Compaction,
-    /// The compaction of this number, to a level below f from f or the one above, which brought
-    /// these up.
+    /// The compaction of this number, from level f or the one above it to a level below f. It
+    /// brought these records up.
     Crossing(u64, &'a Brought),
     /// This promotion cache became a table.
     Promotion(&'a FrozenPromotion),
@@ -32,14 +32,16 @@ impl Installed<'_> {
     }
 }
 
-/// What placement keeps of a keyspace.
+/// What placement keeps for a keyspace.
 #[derive(Debug, Default)]
 pub(crate) struct OfKeyspace {
-    /// What of the slow tier waits for its promotion.
+    /// Records of the slow tier that wait for their promotion.
     pub(crate) gate: PromotionGate,
-    /// Its part of the memory for promotion caches, 0 to 1: that of the fast tier, as of late.
+    /// Its part of the memory for promotion caches, 0 to 1. It is the same as its part of the fast
+    /// tier when that was last worked out.
     pub(super) promotion_share: Share,
-    /// What its hot records take of the fast tier, or would, as of late, in bytes.
+    /// Bytes that its hot records take of the fast tier, or would take, when that was last worked
+    /// out.
     pub(crate) hot_bytes: AtomicU64,
     /// Whether a promotion by flush is queued or runs; there is never more than one.
     pub(super) promoting: AtomicBool,
@@ -51,8 +53,9 @@ impl OfKeyspace {
         self.gate.view()
     }
 
-    /// Has what came of `what` published, by `publish`, with what readers are to see of it from now
-    /// on; so far they saw `now`. Records that a crossing takes out of readers' sight come back.
+    /// Publishes the result of `what`: calls `publish` with what readers are to see of placement
+    /// from now on. So far they saw `now`. Returns the records that a crossing takes out of
+    /// readers' sight.
     pub(crate) fn install(
         &self,
         what: Installed<'_>,

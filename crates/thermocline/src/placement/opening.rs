@@ -43,8 +43,8 @@ pub(crate) fn open(with: Opening<'_>) -> Arc<dyn PlacementPolicy> {
     }
 }
 
-/// Removes what a policy has left on the fast tier: nobody keeps it up to date from now on. What
-/// cannot be removed counts as used (I8).
+/// Removes what a policy has left on the fast tier, since nobody keeps it up to date from now on.
+/// What cannot be removed counts as used (I8).
 ///
 /// # Errors
 /// I/O errors.
@@ -52,9 +52,9 @@ pub(crate) fn discard(medium: &dyn Medium, fast: &Tier) -> Result<()> {
     hotrap::discard(medium, fast)
 }
 
-/// Refuses a single tier where a policy of several has left a state: the store had others to place
-/// records on. For where no manifest says which tiers hold tables; of a store that places records
-/// by level nothing else does.
+/// Refuses a single tier if a policy for several tiers has left its state there: the store had
+/// other tiers to place records on. This is for stores without a manifest that says which tiers
+/// hold tables. If a store places records by level, nothing else says so.
 ///
 /// # Errors
 /// [`Error::InvalidOption`]; I/O errors.

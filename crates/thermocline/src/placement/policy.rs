@@ -1,8 +1,8 @@
 //! The seam for placement: what the engine asks whoever decides where records live.
 //!
-//! The engine knows one policy, by this trait. Each question has the answer of placement by level,
-//! so that a policy says only what it does otherwise. A policy gets the engine with each call and
-//! keeps none: its jobs hold one for as long as they run.
+//! The engine knows its one policy by this trait. Each method's default is the answer of placement
+//! by level, so that a policy says only what it does differently. A policy gets the engine with
+//! each call and does not keep it: its jobs hold the engine for as long as they run.
 
 use super::{Joining, Moved, Router, Shares, Taken};
 use crate::engine::{Engine, Found, Tree};
@@ -32,8 +32,8 @@ pub(crate) struct Read<'a> {
     pub(crate) trace: &'a ReadTrace,
 }
 
-/// Where a table goes that lies on the last tier though its level belongs on the first: there was
-/// no room when it was written.
+/// Where to move a table that lies on the last tier although its level belongs on the first,
+/// because there was no room when it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spilled {
     /// To the first tier, written anew.
@@ -46,46 +46,47 @@ pub(crate) enum Spilled {
 pub(crate) trait PlacementPolicy: Send + Sync {
     // Where tables and records go.
 
-    /// The tiers on which new tables of the levels up to f belong, and those of the levels below,
-    /// of a store with so many `tiers`.
+    /// The tier for new tables of the levels up to f, and the tier for those of the levels below,
+    /// in a store with so many `tiers`.
     fn level_tiers(&self, tiers: usize) -> [u8; 2] {
         [0, tiers as u8 - 1]
     }
 
-    /// How much of the tables of `tree`, as `version` has them, is hot; none where nothing is. With
-    /// an answer, each crossing may leave records on the fast tier ([`PlacementPolicy::router`]).
+    /// How much of the tables of `tree`, as `version` has them, is hot; none if nothing is. With an
+    /// answer, each crossing may leave records on the fast tier ([`PlacementPolicy::router`]).
     fn hotness<'a>(&'a self, tree: &'a Tree, version: &Version) -> Option<Box<dyn Hotness + 'a>> {
         let _ = (tree, version);
         None
     }
 
-    /// What passing level f by is worth, if it may be done.
+    /// What a bypass of level f is worth, if one may be done.
     fn bypass_worth(&self, tree: &Tree) -> Option<BypassWorth> {
         let _ = tree;
         None
     }
 
-    /// Whether a record of `key` that lies above f would stay there on a way past level f.
+    /// Whether a bypass would leave a record of `key` that lies above level f where it is.
     fn would_stay(&self, tree: &Tree, key: &[u8]) -> bool {
         let _ = (tree, key);
         false
     }
 
-    /// What the last fast levels of all keyspaces may take now, in bytes; none where that is what
-    /// is planned for them.
+    /// Bytes that the last fast levels of all keyspaces may take now; none if that is what is
+    /// planned for them.
     fn room_of_last_levels(&self, engine: &Engine, shares: &Shares) -> Option<u64> {
         let _ = (engine, shares);
         None
     }
 
-    /// Where spilled tables go; none where they stay until what is written takes them along.
+    /// Where to move spilled tables; none if they stay until a compaction of what is written takes
+    /// them along.
     fn spilled_go(&self) -> Option<Spilled> {
         None
     }
 
     // Reads.
 
-    /// Takes note of a point read. On the way of every one of them.
+    /// Takes note of a point read. Every point read passes through here.
     fn on_read(&self, engine: &Engine, read: &Read<'_>) {
         let _ = (engine, read);
     }
@@ -102,8 +103,8 @@ pub(crate) trait PlacementPolicy: Send + Sync {
         let _ = (engine, keyspace, key, value_len, times);
     }
 
-    /// The time by which a cache of records gathers its reads; none where nobody wants to hear of
-    /// them.
+    /// The time slice by which a cache of records gathers its reads; none if nobody wants to hear
+    /// of them.
     fn slice(&self) -> Option<u64> {
         None
     }
@@ -111,15 +112,15 @@ pub(crate) trait PlacementPolicy: Send + Sync {
     // Crossings: from their start to their installation.
 
     /// Begins the crossing `plan`, whose number is `job`, before it reads or moves anything (I6).
-    /// Records of its keys that lay beside the levels come back, to join the merge.
+    /// Returns the records of its keys that lay beside the levels, so that they join the merge.
     fn claim(&self, engine: &Engine, tree: &Tree, plan: &Plan, job: u64) -> Option<Joining> {
         let _ = (engine, tree, plan, job);
         None
     }
 
-    /// Who chooses among the outputs of the crossing `plan`, in which `joining` take part; none
-    /// where there is no choice. Of what comes from above some part has to go down, whatever is
-    /// hot: a crossing may be what makes room on a tier that is full.
+    /// The router that chooses among the outputs of the crossing `plan`, in which `joining` take
+    /// part; none if there is no choice. It has to send some part of the input from above down,
+    /// however much of it is hot: a crossing may be what makes room on a tier that is full.
     fn router(
         &self,
         tree: &Tree,
@@ -135,7 +136,8 @@ pub(crate) trait PlacementPolicy: Send + Sync {
         let _ = (engine, moved);
     }
 
-    /// Takes back what came beside the levels while a crossing ran, and that it has brought up.
+    /// Takes over the records that came to lie beside the levels while a crossing ran and that the
+    /// crossing has itself brought up.
     fn taken(&self, engine: &Engine, tree: &Tree, taken: &Taken) {
         let _ = (engine, tree, taken);
     }
@@ -147,7 +149,7 @@ pub(crate) trait PlacementPolicy: Send + Sync {
         let _ = engine;
     }
 
-    /// Room may have been made on the fast tier, by a flush or a compaction that has ended.
+    /// A flush or a compaction has ended, and may have made room on the fast tier.
     fn room_was_made(&self, engine: &Engine) {
         let _ = engine;
     }
@@ -157,19 +159,19 @@ pub(crate) trait PlacementPolicy: Send + Sync {
         let _ = engine;
     }
 
-    /// How much what waits to be written costs, from 0 to 1, at which writers are all but stopped.
+    /// How much the backlog of writes costs, from 0 to 1. At 1 writers are all but stopped.
     fn pressure(&self, engine: &Engine) -> f64 {
         let _ = engine;
         0.0
     }
 
-    /// Whether work of its own is queued or runs that may change tables.
+    /// Whether work of the policy's own that may change tables is queued or runs.
     fn is_moving(&self, engine: &Engine) -> bool {
         let _ = engine;
         false
     }
 
-    /// Whether other work of its own is queued or runs.
+    /// Whether other work of the policy's own is queued or runs.
     fn is_copying(&self) -> bool {
         false
     }
@@ -186,11 +188,11 @@ pub(crate) trait PlacementPolicy: Send + Sync {
         let _ = keyspace;
     }
 
-    /// What a manifest that is begun now is to say of placement.
+    /// What a manifest that begins now has to say about placement.
     fn placed_by(&self) -> Option<PlacedBy>;
 
-    /// The manifest is begun: what another policy has left on the fast tier may go. What is wrong
-    /// comes back.
+    /// The manifest has begun, so what another policy has left on the fast tier may go. Returns
+    /// what is wrong, if anything.
     fn begun(&self, medium: &dyn Medium, fast: &Tier) -> Option<String> {
         super::discard(medium, fast).err().map(|e| e.to_string())
     }
@@ -205,8 +207,8 @@ pub(crate) trait PlacementPolicy: Send + Sync {
         let _ = engine;
     }
 
-    /// Copies what it keeps on disk to the fast tier `target` of a checkpoint; gives back what the
-    /// copy's manifest is to say of placement.
+    /// Copies what it keeps on disk to the fast tier `target` of a checkpoint. Returns what the
+    /// copy's manifest has to say about placement.
     fn copy_to(&self, engine: &Engine, target: &Tier) -> Option<PlacedBy> {
         let _ = (engine, target);
         self.placed_by()

@@ -6,17 +6,17 @@ use crate::levels::{FastRoom, LevelTargets};
 use crate::placement::SpacePlan;
 use crate::version::MAX_LEVELS;
 
-/// The room of all keyspaces' levels on the fast tier at one moment: to work it out takes a look at
-/// all of them.
+/// The room of all keyspaces' levels on the fast tier at one moment. To work it out takes a look at
+/// all keyspaces.
 pub(crate) struct FastRooms {
     pub(crate) shares: Shares,
     /// For L1 to Lf in the long run, in bytes.
     planned: u64,
     /// For all levels above f in the long run, in bytes.
     above_f: u64,
-    /// For the last fast levels now, in bytes, where records live by hotness.
+    /// For the last fast levels now, in bytes, if records are placed by hotness.
     hot: Option<u64>,
-    /// The same, where they live by level.
+    /// The same, if they are placed by level.
     by_level: u64,
     /// What the last fast levels hold there, in bytes.
     held: u64,
@@ -28,7 +28,7 @@ impl FastRooms {
         self.hot.unwrap_or(self.by_level)
     }
 
-    /// What the last fast levels' targets come to at most, in bytes.
+    /// The most that the last fast levels' targets may come to together, in bytes.
     pub(crate) fn most(&self) -> u64 {
         self.hot.unwrap_or(u64::MAX)
     }
@@ -38,10 +38,11 @@ impl FastRooms {
         (self.above_f as f64 * self.shares.of(tree)) as u64
     }
 
-    /// The part that is `tree`'s. Where records live by hotness its level f may also have what the
-    /// others leave empty: room that was nobody's would be filled with whatever is read, which
-    /// would go down again for being over a share, without end. While there is such room nobody is
-    /// over its target, and when there is none whoever is over its share gives way to the others.
+    /// The part that is `tree`'s. If records are placed by hotness, its level f may also have what
+    /// the other keyspaces leave empty. If such room were nobody's, it would be filled with
+    /// whatever is read, which would go down again because its keyspace is over its share, without
+    /// end. While there is such room, no keyspace is over its target. When there is none, those
+    /// over their share give way to the others.
     pub(crate) fn of(&self, tree: &Tree) -> FastRoom {
         let share = |room: u64| (room as f64 * self.shares.in_room(room).of(tree)) as u64;
         // Compactions may have come between the two counts.
@@ -169,7 +170,7 @@ mod tests {
         let largest = jobs.max().unwrap();
         let table = db.engine().sizes.table_size;
         assert!(levels[f].tables.len() as u64 > 4 * JOB_TABLES);
-        // The ends of tables do not match any more where others were compacted since.
+        // The ends of tables no longer match where other tables were compacted since.
         assert!(
             largest <= (JOB_TABLES + 1) * table,
             "{largest} bytes in tables of {table}"
@@ -193,22 +194,23 @@ mod tests {
         assert_eq!(room(&db), before);
     }
 
-    /// A job's output counts where it lies and with the job for a moment. Added to what is free of
-    /// a tier without a capacity that is more than a number can be: whoever asked for a compaction
-    /// just then panicked, or found no room.
+    /// For a moment a job's output counts twice: where it lies, and with the job. On a tier without
+    /// a capacity, adding it to the free space overflowed: whoever asked for a compaction at that
+    /// moment panicked, or found no room.
     #[test]
     fn a_tier_without_a_capacity_has_room_whatever_jobs_have_written() {
         let db = open_without_capacity();
         let fast = db.engine().fast();
         let mut output = fast.reserve(4 << 20).unwrap();
         output.use_for_file(4 << 20);
-        // As where its files are the last level's already.
+        // As if its files belonged to the last level already.
         fast.remove_file_bytes(4 << 20);
         assert!(room(&db) > 1 << 60, "{}", room(&db));
     }
 
-    /// What the levels of each may hold is nearly all that a number can be: where overflows are
-    /// checked their sum panicked, in a flush, or in the commit that filled a memtable.
+    /// The levels of each keyspace may hold nearly as many bytes as a number can say. Where
+    /// overflows are checked, the sum for two keyspaces panicked: in a flush, or in the commit that
+    /// filled a memtable.
     #[test]
     fn two_keyspaces_find_room_on_a_tier_without_a_capacity() {
         let db = open_without_capacity();
@@ -221,8 +223,8 @@ mod tests {
         assert!(room(&db) > 1 << 60, "{}", room(&db));
     }
 
-    /// Each keyspace had a promotion cache as large as the only one's, beside all memory that was
-    /// set.
+    /// Each keyspace had a promotion cache as large as that of an only keyspace. All but one came
+    /// on top of the memory that was set.
     #[test]
     fn promotion_caches_are_together_as_large_as_the_only_one() {
         let db = open(Placement::default());
@@ -254,8 +256,8 @@ mod tests {
         assert!(all <= whole && all > whole / 10 * 9, "{all} of {whole}");
     }
 
-    /// Each was measured against what all were planned to hold together, and never seen to be
-    /// close.
+    /// Each keyspace's levels were measured against what all keyspaces were planned to hold
+    /// together, and so were never seen to be close to it.
     #[test]
     fn a_keyspaces_levels_are_full_at_its_share() {
         let db = open(Placement::default());

@@ -1,4 +1,4 @@
-//! Where a record goes that a compaction writes.
+//! Where a compaction writes each of its records.
 
 use super::Brought;
 use crate::key::InternalKey;
@@ -13,12 +13,12 @@ pub(crate) struct Output {
 /// Decides, record by record, which of a job's outputs a record goes to. Called in key
 /// order, all versions of a user key one after the other, newest first.
 pub(crate) trait Router: Send {
-    /// The index in the job's list of outputs. The one on the fast tier beside the first has `room`
-    /// bytes left of what is reserved for it (I8).
+    /// The index of the record's output in the job's list. The output on the fast tier, if it is
+    /// not the first, has `room` bytes left of what is reserved for it (I8).
     fn route(&mut self, key: InternalKey<'_>, value_len: usize, source: Source, room: u64)
     -> usize;
 
-    /// Bytes of records so far that stayed on the fast tier, and that came up to it.
+    /// Bytes of the records so far that stayed on the fast tier, and of those that came up to it.
     fn moved(&self) -> (u64, u64);
 
     /// The records that came up to it; asked for once, at the end.
@@ -35,19 +35,19 @@ pub(super) const DOWN: usize = 0;
 /// Which of a job's inputs a record came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The level that the compaction is of.
+    /// The level that is being compacted.
     Upper,
-    /// The level below it, or what joins it from before that.
+    /// The level below it, or the promotion cache, whose records join the merge.
     Lower,
 }
 
 /// What a job has moved, in bytes of keys and values.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Moved {
-    /// What stayed on the fast tier of what was to go down.
+    /// Records that were to go down and stayed on the fast tier.
     pub(crate) retained: u64,
-    /// What came up to it.
+    /// Records that came up to it.
     pub(crate) brought: u64,
-    /// What went past level f.
+    /// Records that went past level f.
     pub(crate) bypassed: u64,
 }

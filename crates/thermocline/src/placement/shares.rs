@@ -3,27 +3,29 @@
 use crate::engine::{Engine, Tree};
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// The part of what is divided evenly that a keyspace has at least, were it empty: a little room to
-/// grow into.
+/// The least share of a keyspace, even of an empty one, as a part of an even share: a little room
+/// to grow into.
 const LEAST: f64 = 0.05;
 
-/// How the fast tier is divided between keyspaces: each has room for what is hot of it, and what is
-/// left goes by their data. By data alone a small keyspace that all reads go to had next to nothing
-/// beside a large one that nobody reads, and its hot records went down and came up without end.
+/// How the fast tier is divided between keyspaces: each has room for its hot data, and what is left
+/// is divided in proportion to their data. If all of it were divided by data, a small keyspace that
+/// gets all reads would have next to nothing beside a large one that nobody reads, and its hot
+/// records would go down and come up without end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shares {
     /// Bytes of all keyspaces' tables; 0 if there is nothing to divide.
     data: u64,
-    /// Bytes that the hot records of all take.
+    /// Bytes that the hot records of all keyspaces take.
     hot: u64,
     /// Bytes that are divided.
     room: u64,
-    /// The share of one that has neither.
+    /// The share of a keyspace that has neither data nor hot records.
     least: f64,
 }
 
 impl Shares {
-    /// The same of `room` bytes. What is hot takes as much of less, and what is left is less.
+    /// The shares of `room` bytes instead. In less room hot data takes as many bytes as before, and
+    /// what is left to divide is less.
     pub(crate) fn in_room(&self, room: u64) -> Self {
         Self { room, ..*self }
     }
@@ -55,13 +57,13 @@ impl Wants {
     fn of(tree: &Tree) -> Self {
         let levels = &tree.peek().version.levels;
         let data = levels.iter().map(|level| level.bytes).sum();
-        // What was deleted since is known as hot for a while.
+        // Records that were deleted since count as hot for a while.
         let hot = tree.placed.hot_bytes.load(Ordering::Relaxed).min(data);
         Self { data, hot }
     }
 }
 
-/// A share that others read while it is worked out anew. Everything until then.
+/// A share that others read while it is worked out anew. It is the whole until it is first set.
 #[derive(Debug)]
 pub(crate) struct Share(AtomicU64);
 
@@ -83,7 +85,7 @@ impl Share {
 }
 
 impl Engine {
-    /// How the fast tier is divided now. A look at all keyspaces.
+    /// How the fast tier is divided now. Takes a look at all keyspaces.
     pub(crate) fn shares(&self) -> Shares {
         let trees = self.keyspaces.trees.load();
         let (mut data, mut hot) = (0, 0);
@@ -140,9 +142,9 @@ mod tests {
         }
     }
 
-    /// The fast tier was divided by data alone. A small keyspace that all reads went to had a
-    /// twentieth of it beside one that nobody read and that was twenty times as large: five of six
-    /// of its reads went to the slow tier, however often they came.
+    /// The fast tier was divided by data alone. A small keyspace that got all reads had a twentieth
+    /// of it beside one that was twenty times as large and that nobody read: five of six of its
+    /// reads went to the slow tier, however often they came.
     #[test]
     fn a_small_hot_keyspace_stays_on_the_fast_tier_beside_a_large_cold_one() {
         const HOT: u32 = 1000;
@@ -166,7 +168,7 @@ mod tests {
             db.wait_idle().unwrap();
             slow_reads() - before
         };
-        // How many come up in one round is a matter of how quick the threads are.
+        // How many records come up in one round depends on how quick the threads are.
         let mut slow = u64::MAX;
         let mut rounds = 0..200;
         while slow >= u64::from(HOT) / 10 && rounds.next().is_some() {
@@ -175,9 +177,9 @@ mod tests {
         assert!(slow < u64::from(HOT) / 10, "{slow} of {HOT} reads");
     }
 
-    /// Shares were worked out of the room in the long run, and taken of what there was: where
-    /// something else had taken most of that, hot records had room for a part of what they take,
-    /// and cold ones for their part of what was not left.
+    /// Shares were worked out from the planned room, and then applied to the room there was. If
+    /// something else had taken most of that, hot records had room for only a part of what they
+    /// take, while cold ones were given a part although nothing was left.
     #[test]
     fn what_is_hot_has_room_however_little_there_is() {
         let scene = Scene::new();
@@ -199,9 +201,9 @@ mod tests {
         assert!(has >= hot, "{has} for {hot}");
     }
 
-    /// Room that a keyspace left empty was nobody's, and spare: all that was read of another one
-    /// was promoted into it, went down for being over that one's share, and was read and promoted
-    /// again, without end.
+    /// Room that a keyspace left empty was nobody's, and so it was spare. Whatever was read of
+    /// another keyspace was promoted into it, went down because that keyspace was over its share,
+    /// and was read and promoted again, without end.
     #[test]
     fn what_a_keyspace_leaves_empty_is_anothers_until_it_is_wanted() {
         let scene = Scene::new();
@@ -220,8 +222,8 @@ mod tests {
         assert!(has > share + (100 << 10), "{has} over a share of {share}");
         assert_eq!(busy.bytes_on(1).iter().sum::<u64>(), 0, "nothing went down");
 
-        // As little as there is of the other one, it is within its share; and something takes all
-        // that is free.
+        // The idle keyspace holds so little that it is within its share; and something else takes
+        // all that is free.
         fill(&idle, 100);
         idle.compact_range::<&str>(..).unwrap();
         let taken = engine.fast().free_for_jobs();
@@ -233,7 +235,7 @@ mod tests {
         engine.fast().remove_file_bytes(taken);
     }
 
-    /// RALT knows what is hot before anything is read of a store that was opened again.
+    /// After a store was opened again, RALT knows what is hot before anything is read.
     #[test]
     fn what_is_hot_is_known_at_opening() {
         let memory = Arc::new(Memory::new());

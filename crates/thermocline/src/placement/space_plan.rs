@@ -9,8 +9,8 @@ pub(crate) struct SpacePlan {
     pub(crate) levels: u64,
     /// For the tables of L0 until they are compacted.
     pub(crate) l0: u64,
-    /// For a flash cache, where there is one: all but the log's part and as much free space as
-    /// keeps writers at full speed.
+    /// For a flash cache, if there is one: all but the log's part and enough free space to keep
+    /// writers at full speed.
     pub(crate) flash_cache: u64,
     /// What compactions leave free for the log and for flushes, so that writers need not wait
     /// for a compaction to end.
@@ -18,17 +18,18 @@ pub(crate) struct SpacePlan {
 }
 
 impl SpacePlan {
-    /// How `room` bytes of it are spent.
+    /// How `room` bytes of the fast tier are spent.
     pub(crate) fn new(options: &Options, sizes: &Resolved, room: u64) -> Self {
         let log = planned_log(sizes);
         let l0 = sizes.l0_trigger as u64 * sizes.memtable_size;
-        // The output of one job from level to level, whose inputs stay until it is installed. A
-        // larger one, such as L0's, makes room first by moving tables of Lf down.
+        // The output of one compaction from level to level, whose inputs stay until it is
+        // installed. A larger job, such as L0's, first makes room by moving tables of Lf down.
         let job = (options.level_ratio + 2) * sizes.table_size;
-        // All that may exceed a tiny tier: half of it goes to the levels then, and jobs that find
-        // no room write to the last tier.
+        // On a tiny tier all of that may be more than there is. Then half of the tier goes to the
+        // levels, and jobs that find no room write to the last tier.
         let levels = room.saturating_sub(log + l0 + job).max(room / 2);
-        // Placement by hotness wants every byte for hot records, and is content with less.
+        // Placement by hotness wants every byte for hot records, and makes do with a smaller
+        // margin.
         let memtables = MEMTABLES - u64::from(options.hotrap().is_some());
         let margin = (memtables * sizes.memtable_size).min((room - levels) / 4);
         let flash_cache = if options.has_flash_cache() {

@@ -1,4 +1,4 @@
-//! A placement in some fifty lines: what the seam asks of one at least.
+//! A placement policy in some fifty lines: the least that the seam asks of one.
 
 use super::{Brought, DOWN, Joining, PlacementPolicy, Router, Source, UP};
 use crate::api::Db;
@@ -17,7 +17,7 @@ struct Keeper;
 
 /// Its choice in one crossing.
 struct Keeping {
-    /// Bytes that may stay: something of each crossing goes down.
+    /// Bytes that may stay, so that something of each crossing goes down.
     may_stay: u64,
 }
 
@@ -68,7 +68,7 @@ impl Router for Keeping {
     }
 }
 
-/// Another placement needs nothing but the seam: records stay where it says, all are there, and the
+/// Another policy needs nothing but the seam: records stay where it says, all are there, and the
 /// next opening, by level, goes on with them.
 #[test]
 fn a_placement_of_ones_own_decides_where_records_live() {
