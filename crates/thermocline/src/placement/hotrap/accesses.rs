@@ -24,7 +24,7 @@ impl HotRap {
         }
         let tree = read.tree;
         match read.found {
-            // Counted by the caches, and logged by and by.
+            // The caches count these, and they are logged later.
             Found::PromotionCache | Found::RecordCache | Found::Nowhere => {}
             Found::Table { level, .. } if level > tree.last_fast_level => {
                 self.offer(engine, tree, read.seen, read.seq, read.key, record);
@@ -47,7 +47,7 @@ impl HotRap {
     ) {
         self.promotions.attempts.fetch_add(1, Ordering::Relaxed);
         let full = self.promotion_capacity(engine, tree);
-        // A point that fails stands for nothing here: a read does not fail for want of promotion.
+        // If this point fails, nothing happens: a read does not fail for want of promotion.
         let _: Result<()> = point!(engine.points, "promotion.before_admission");
         let most = full.saturating_add(full / 4);
         match tree.placed.gate.admit(seen, seq, (key, record), most) {
@@ -68,8 +68,9 @@ impl HotRap {
     }
 
     /// Has a promotion cache flushed that takes nothing more. Its share may have fallen since it
-    /// took in a record last, and nobody else would come. Where a compaction runs its end does, and
-    /// who waits for the room that it makes is not to try at each read.
+    /// last took in a record, and then nobody else would have it flushed. While a compaction runs,
+    /// its end does so, and a promotion that waits for the room it makes is not to try again at
+    /// each read.
     fn look_after_full_cache(&self, engine: &Engine, tree: &Tree) {
         let is_left = self.is_to_be_flushed(engine, tree) && !engine.is_compacting();
         if is_left
@@ -94,8 +95,8 @@ impl HotRap {
         }
     }
 
-    /// Logs the reads that caches have answered and would have told of later. For closing: it
-    /// empties the promotion caches, and nobody else works for RALT any more.
+    /// Logs the reads that caches have answered and would have reported later. This is for closing:
+    /// it empties the promotion caches, and nobody else works for RALT any more.
     pub(super) fn log_waiting_accesses(&self, engine: &Engine) {
         if !self.counts_accesses {
             return;
@@ -103,9 +104,9 @@ impl HotRap {
         let ralt = &self.ralt;
         let mut log = |keyspace: KeyspaceId, key: &[u8], value_len: usize, times: u32| {
             if times > 0 && ralt.log(keyspace, key, value_len, times) {
-                // A flush, or else what makes room for one, or a slice of the merges that take
-                // turns with flushes. Those that are due after the last one are left to the next
-                // opening: whoever closes waits.
+                // This is a flush, or else what makes room for one, or a slice of the merges that
+                // take turns with flushes. Merges that are due after the last flush are left to the
+                // next opening, since whoever closes the store is waiting.
                 let _: bool = engine.cpu.measured(Activity::Ralt, || ralt.work());
             }
         };
@@ -142,11 +143,11 @@ impl HotRap {
     }
 }
 
-/// RALT's background work, a part a step.
+/// RALT's background work, one part a step.
 struct TrackingJob {
     engine: Arc<Engine>,
     hotrap: Arc<HotRap>,
-    /// Set once the flag is another job's.
+    /// Set once the flag may be another job's.
     has_ended: bool,
 }
 
@@ -155,21 +156,22 @@ impl Job for TrackingJob {
         if self.engine.check_open().is_ok() && self.hotrap.ralt.work() {
             return Step::Again;
         }
-        // Due all the same: there is no room for it. The next full buffer, or the end of a
-        // compaction, tries again.
+        // If a flush is due all the same, there is no room for it. The next full buffer, or the end
+        // of a compaction, tries again.
         let has_no_room = self.hotrap.ralt.is_flush_due();
         self.has_ended = true;
         self.hotrap.tracking.store(false, Ordering::Release);
-        // Work that came due between the look and the flag has found the flag set.
+        // If work came due between the look and the clearing of the flag, whoever came with it has
+        // found the flag set.
         if !has_no_room && self.hotrap.ralt.has_work() && self.engine.check_open().is_ok() {
             self.hotrap.schedule_tracking(&self.engine);
         }
-        // RALT may have grown: what it takes is no longer the last fast levels', and what is hot
-        // may be another keyspace's. So a crossing may be due that no compaction's end will find.
-        // Whoever waited for the store to come to rest waited on.
+        // RALT may have grown, which takes room from the last fast levels, and another keyspace's
+        // data may be hot now. So a crossing may be due that no compaction's end will find. Without
+        // this, whoever waits for the store to come to rest would wait on.
         if self.engine.check_open().is_ok() {
             self.hotrap.update_hot_bytes(&self.engine);
-            // What it has reserved or removed is room that writers may have been slowed for.
+            // Writers may have been slowed for room that RALT has reserved or given back.
             self.engine.update_pressure();
             self.engine.schedule_due();
         }

@@ -1,28 +1,27 @@
 //! What waits above the last fast levels, and what it costs them.
 //!
-//! Lf has the room that is left on the fast tier. A backlog above it takes twice its size of that:
-//! once as it is, and once as the output of the compaction that brings it down. Without more, hot
-//! records would go to the slow disk to make room for writes that follow them anyway, which makes
-//! the compactions behind still more to do. So writers are slowed while there is such a backlog and
-//! hot records have less room than they are worth.
+//! Lf has the room that is left on the fast tier. A backlog above Lf takes twice its size of that
+//! room: once as it is, and once as the output of the compaction that brings it down. If nothing
+//! else were done, hot records would go to the slow disk to make room for writes that will follow
+//! them anyway, and the compactions behind would have still more to do. So writers are slowed while
+//! there is such a backlog and hot records have less room than they are worth.
 
 use super::HotRap;
 use crate::engine::Engine;
 use crate::version::MAX_LEVELS;
 
-/// The part of what hot records are worth that a backlog may take before writers are all but
-/// stopped.
+/// Writers are all but stopped once a backlog takes this part of what hot records are worth.
 const MOST_LOST: f64 = 0.25;
 
 impl HotRap {
-    /// How much a backlog costs the hot records: 0 for nothing, 1 for as much as may be.
+    /// How much a backlog costs the hot records: 0 for nothing, 1 for as much as it may cost.
     pub(crate) fn hot_set_pressure(&self, engine: &Engine) -> f64 {
         let shares = engine.shares();
         let (mut waits, mut last) = (0, 0);
         for tree in engine.all_trees() {
             let f = usize::from(tree.last_fast_level);
             let planned = engine.planned_levels(&tree, &shares);
-            // L0 when it is due, and as much again, which is what it has brought down last.
+            // L0 when its compaction is due, and as much again for what it brought down last.
             let l0 = 2 * engine.sizes.l0_trigger as u64 * engine.sizes.memtable_size;
             waits += backlog(&tree.bytes_on(0), &planned, f, l0);
             last = planned[f].saturating_add(last);
@@ -30,7 +29,7 @@ impl HotRap {
         if waits == 0 {
             return 0.0;
         }
-        // Counted as keys and values before compression.
+        // RALT counts keys and values before compression.
         let worth = (self.ralt.worth() as f64 / self.expansion(engine)) as u64;
         pressure(
             waits,
@@ -40,8 +39,8 @@ impl HotRap {
     }
 }
 
-/// Bytes above Lf beyond what lies there between one compaction and the next: what levels are
-/// `planned` to hold, and `l0`.
+/// Bytes above Lf beyond those that always lie there between one compaction and the next, which are
+/// what levels are `planned` to hold, and `l0`.
 fn backlog(bytes: &[u64; MAX_LEVELS], planned: &[u64; MAX_LEVELS], f: usize, l0: u64) -> u64 {
     let above = |levels: &[u64; MAX_LEVELS]| levels[..f].iter().sum::<u64>();
     above(bytes).saturating_sub(above(planned) + l0)
@@ -68,12 +67,12 @@ mod tests {
     /// bytes are hot.
     fn slowed_by_a_backlog(hot: usize, compression: Compression) -> Option<Reason> {
         let mut options = scene::options();
-        // What waits is no debt for its own sake.
+        // What waits is not yet a compaction debt that slows writers by itself.
         options.memtable_size = Some(64 << 10);
         options.l0_trigger = 4;
         options.tiers[0].compression = compression;
         let scene = Scene::with(options);
-        // It has hardly a share, and counts for no more than that.
+        // This keyspace has hardly a share, and counts for no more than that.
         let beside = scene.db.create_keyspace("beside").unwrap();
         beside.put("key", "value").unwrap();
         scene.put_all(&scene::KEYS, "old");

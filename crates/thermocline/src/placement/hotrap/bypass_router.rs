@@ -1,27 +1,27 @@
-//! Placement on the way past level f.
+//! Placement by a bypass of level f.
 
 use super::router::HotRouter;
 use crate::key::InternalKey;
 use crate::levels::Bypass;
 use crate::placement::{Brought, DOWN, Router, Source, UP};
 
-/// Decides for the records of a bypass. What level f may have a version of stays in the level
-/// above, every version of it, and nothing of such a key comes up from below: what lies on level f
-/// belongs between the two (I1). With all other keys there is nothing between, and they go where a
-/// crossing would send them.
+/// Decides for the records of a bypass. If level f may have a version of a key, all its versions
+/// stay in the level above, and none comes up from below: what lies on level f belongs between the
+/// two (I1). Nothing lies between the versions of any other key, and they go where a crossing would
+/// send them.
 pub(crate) struct BypassRouter {
     bypass: Bypass,
     crossing: HotRouter,
     key: Option<Vec<u8>>,
     /// Whether level f may have a version of `key`.
     is_held: bool,
-    /// Bytes of keys and values of its input from above that are to come yet.
+    /// Bytes of keys and values of its input from above that are still to come.
     to_come: u64,
 }
 
 impl BypassRouter {
-    /// A router that passes `bypass` by with `input` bytes of keys and values from above, and
-    /// otherwise decides as `crossing`.
+    /// A router for `bypass` that has `input` bytes of keys and values from above. Where it has a
+    /// choice, it decides as `crossing` does.
     pub(crate) fn new(bypass: Bypass, input: u64, crossing: HotRouter) -> Self {
         Self {
             bypass,
@@ -47,8 +47,8 @@ impl Router for BypassRouter {
             last.extend_from_slice(key.user_key);
             self.is_held = self.bypass.may_hold(key.user_key);
         }
-        // What comes up may take the place of what has gone down, and not that of what has to stay
-        // (I8).
+        // Records that come up may take the place of those that have gone down, but not of those
+        // that have to stay (I8).
         let room = match source {
             Source::Upper => {
                 let size = (key.user_key.len() + value_len) as u64;

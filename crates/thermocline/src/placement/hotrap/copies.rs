@@ -1,8 +1,8 @@
 //! Copying slow tables into room of the fast tier that nothing uses.
 //!
-//! What placement by hotness leaves free for flushes and compactions is a sixth of a fast tier of 1
-//! GB, and where nobody writes it stays empty. A table that is read from the slow tier most is
-//! copied there: byte by byte, in one sweep, so that it costs the slow tier a few large reads.
+//! Placement by hotness leaves room free for flushes and compactions: a sixth of a fast tier of 1
+//! GB. While nobody writes, it stays empty. The tables that are read most from the slow tier are
+//! copied there: byte by byte, in one sweep, so that a copy costs the slow tier a few large reads.
 //! Whoever needs the room has it at once ([`crate::tier`]).
 
 use super::HotRap;
@@ -20,12 +20,12 @@ use crate::version::TableHandle;
 /// Bytes copied in a step.
 const PART: u64 = 1 << 20;
 
-/// Looks in a span of time. What was free all through one is free for copies.
+/// Looks in a span of time. Room that was free all through a span is free for copies.
 const LOOKS: u64 = 32;
 
-/// In a span as many reads come from the slow tier as this part of the blocks that lie there, one
-/// in so many. To copy a table takes a slow disk about the time of that part of its blocks, read
-/// one by one: a table is read in a span for about what its copy costs.
+/// The length of a span: the slow tier is read once for every so many of the blocks that lie there.
+/// A slow disk needs about as long to copy a table as to read that part of its blocks one by one.
+/// So in a span, reads of a table cost about what its copy costs.
 const PART_READ: u64 = 8;
 
 /// How far copying is. Time is counted in reads of the slow tier, for that is what copies save.
@@ -42,7 +42,7 @@ pub(crate) struct Copying {
 }
 
 impl Copying {
-    /// Counts reads; whether a look is due, which is then the caller's, and which one it is.
+    /// Counts reads. If a look is due, it is the caller's to make, and its number is returned.
     fn count(&self, reads: u64) -> Option<u64> {
         let now = self.reads.fetch_add(reads, Ordering::Relaxed) + reads;
         let due = self.due.load(Ordering::Relaxed);
@@ -88,7 +88,7 @@ impl HotRap {
         engine.fast().begin_span();
         let mut data = 0;
         for_each_slow_table(engine, |table| {
-            // One that nobody has opened yet was not read.
+            // A table that nobody has opened yet was not read.
             if let Some(table) = table.lazy.opened() {
                 table.age_reads();
             }
@@ -126,7 +126,7 @@ fn for_each_slow_table(engine: &Engine, mut act: impl FnMut(&Arc<TableHandle>)) 
     }
 }
 
-/// The table without a copy that is read most for its size, of those for which there is room.
+/// Of the tables without a copy for which there is room, the one that is read most for its size.
 fn worth_a_copy(engine: &Engine) -> Option<(Arc<TableHandle>, Arc<Table>)> {
     let room = engine.fast().free_for_copies();
     let mut best = None;
@@ -160,7 +160,7 @@ struct CopyJob {
 }
 
 impl CopyJob {
-    /// Copies a part, or begins with the next table; whether there is more to do.
+    /// Copies a part, or begins with the next table. Returns whether there is more to do.
     fn copy(&mut self) -> Result<bool> {
         self.engine.check_writable()?;
         let Some(mut copied) = self.current.take() else {
@@ -171,7 +171,8 @@ impl CopyJob {
         let len = PART.min(whole - copied.offset);
         let part = table
             .read_raw(Purpose::Copy, copied.offset, len as usize)
-            // Else it would stay the one that is worth a copy most, and no other would get one.
+            // Else this table would stay the one that is most worth a copy, and no other would get
+            // one.
             .inspect_err(|_| table.copy().close())?;
         if !copied.writer.append(&part)? {
             return Ok(false);
@@ -209,8 +210,8 @@ impl Job for CopyJob {
         match self.copy() {
             Ok(true) => return Step::Again,
             Ok(false) => {}
-            // Copies are advice (I7): what goes wrong here costs the next reads what they would
-            // have cost.
+            // Copies are advice (I7): if one fails, the next reads cost what they would have cost
+            // without it.
             Err(Error::Closed) => {}
             Err(_) => self.engine.fast().refuse_copies(),
         }

@@ -1,4 +1,4 @@
-//! What of the fast tier the last fast levels have, and with them the hot set.
+//! How much of the fast tier the last fast levels have, and with them the hot set.
 
 use super::HotRap;
 use crate::engine::{Engine, Tree};
@@ -7,37 +7,37 @@ use crate::placement::Shares;
 use crate::sync::atomic::Ordering;
 use crate::version::MAX_LEVELS;
 
-/// How much of the room for the last fast level the hot set may take. Nearly all: a record that is
-/// hot and does not fit costs a read of the slow tier each time, and the picker finds the tables
-/// that have most cold records, however few there are on average.
+/// The part of the last fast level's room that the hot set may take. Nearly all: a hot record that
+/// does not fit costs a read of the slow tier each time it is read, and the picker finds the tables
+/// with most cold records, however few there are on average.
 const HOT_SHARE: f64 = 0.97;
 
-/// Tables by which the levels down to Lf must stay below Lf's target while everything that is read
-/// is promoted: an empty fast tier helps nobody.
+/// While the levels down to Lf are more than so many tables below Lf's target, everything that is
+/// read is promoted: an empty fast tier helps nobody.
 const SPARE_TABLES: u64 = 2;
 
-/// Tables that a compaction from one fast level to the next writes, but for that of L0: its input,
-/// the tables it meets, and what these are larger than usual. A few are a little larger still: the
-/// tables below are not cut any more where they were when their input was.
+/// Tables that a compaction from one fast level to the next writes, unless it is L0's: its input,
+/// the tables it meets, and what these are larger than usual. A few compactions are a little larger
+/// still, because the tables below are no longer cut where they were when the input was written.
 pub(crate) const JOB_TABLES: u64 = MOST_MET + 2;
 
 impl HotRap {
-    /// Takes stock of the last fast levels: how large the hot set may be, which RALT is told, and
+    /// Takes stock of the last fast levels: tells RALT how large the hot set may be, and notes
     /// whether there is room that nothing is due to fill.
     pub(crate) fn update_hot_room(&self, engine: &Engine) {
         let ralt = &self.ralt;
         let mut used = 0;
         let mut data = 0u64;
         let rooms = engine.fast_rooms();
-        // Of the tier as a whole: each keyspace is given room for a table at least, and of very
-        // many that is more than there is.
+        // The room of the tier as a whole. Each keyspace is given room for a table at least, and
+        // for very many keyspaces that adds up to more than there is.
         let room = rooms.last_levels();
         for tree in engine.all_trees() {
             tree.placed.promotion_share.set(rooms.shares.of(&tree));
             let pinned = tree.pin();
             used += tree.bytes_down_to_f();
-            // Each tier has a compression of its own. A look at every table, as a new version
-            // takes, too.
+            // Before compression, since each tier has its own. This looks at every table, but so
+            // does a new version.
             let tables = pinned.version.tables().map(|table| table.raw_bytes());
             data = tables.fold(data, u64::saturating_add);
         }
@@ -46,8 +46,8 @@ impl HotRap {
         let room_now = (room as f64 * HOT_SHARE * expansion) as u64;
         ralt.set_room(self.hot_room.settle(room_now));
         ralt.set_data(data);
-        // Of late: right after a compaction there is always some, and it does not last. All that
-        // lies above Lf will be part of it.
+        // The least room of late: right after a compaction there is always some, and it does not
+        // last. All that lies above Lf counts as used, since it will be part of Lf.
         let spare = self.least_room.settle_low(room).saturating_sub(used);
         let was = self.has_spare_room.load(Ordering::Relaxed);
         let spare = is_spare(spare / engine.sizes.table_size, was);
@@ -75,7 +75,7 @@ impl HotRap {
         }
     }
 
-    /// Asks RALT how much of each keyspace is hot, which it is to have room for.
+    /// Asks RALT how much of each keyspace is hot: each keyspace is to have room for that.
     pub(crate) fn update_hot_bytes(&self, engine: &Engine) {
         // RALT counts keys and values before compression.
         let expansion = self.expansion(engine);
@@ -96,19 +96,19 @@ impl HotRap {
             job = job.max(next_job(engine, &tree, &bytes, shares));
         }
         let headroom = engine.compaction_margin() + job;
-        // What jobs have written, and inputs that are about to go, are headroom in use.
+        // Headroom in use: what jobs have written, and inputs that are about to go.
         let in_use = tier.in_flight() + engine.graveyard.pinned(tier.index).0;
-        // Of a tier without a capacity nearly all that a number can be is free, and output counts
-        // twice for a moment.
+        // The sum may not overflow: on a tier without a capacity nearly as many bytes are free as a
+        // number can say, and output counts twice for a moment.
         let room = last.saturating_add(tier.free_for_jobs());
         let room = room.saturating_add(in_use.min(headroom));
         room.saturating_sub(headroom.saturating_add(tier.unplanned_bytes()))
     }
 }
 
-/// What the largest compaction between fast levels writes that `tree` is close to, when its
-/// levels hold `bytes` there; a crossing's part at least. Close to, and not only due: what is
-/// due must find room, which crossings take a while to make.
+/// Bytes that the largest compaction between fast levels writes that `tree` is close to, when its
+/// levels hold `bytes` there; at least a crossing's part. Close to, and not only due: a compaction
+/// that is due must find room, and crossings take a while to make it.
 pub(in crate::placement) fn next_job(
     engine: &Engine,
     tree: &Tree,
@@ -129,9 +129,9 @@ pub(in crate::placement) fn next_job(
 }
 
 /// Whether room for so many whole `tables` is to be filled with whatever is read; `was` says
-/// whether it was being filled. What fills it comes down through the levels above Lf, and room for
-/// their next compaction is set aside and given back with that: begun for so little, filling would
-/// never end, and each turn of it rewrites the levels.
+/// whether it was being filled. What fills it comes down through the levels above Lf, and the room
+/// for their next compaction is set aside and given back meanwhile. If filling began for as little
+/// as that, it would never end, and each turn of it rewrites the levels.
 fn is_spare(tables: u64, was: bool) -> bool {
     tables > SPARE_TABLES + if was { 0 } else { JOB_TABLES }
 }
@@ -150,15 +150,15 @@ mod tests {
         scene
     }
 
-    /// Takes so much of the fast tier that Lf has room for `tables` more, and looks until that has
-    /// settled.
+    /// Takes so much of the fast tier that Lf has room for `tables` more, then takes stock until
+    /// that room has settled.
     fn leave_room_for(scene: &Scene, tables: u64) -> Option<Reservation> {
         let (engine, tree) = (scene.engine(), scene.tree());
         let room = || engine.fast_rooms().of(tree).last;
         let used = tree.bytes_on(0).iter().sum::<u64>();
         let step = engine.sizes.table_size / 4;
         let wanted = used + tables * engine.sizes.table_size + step;
-        // What is set aside for jobs goes first.
+        // The room that is set aside for jobs goes first.
         let mut taken = 0;
         let mut held = None;
         while room() > wanted {
@@ -170,7 +170,7 @@ mod tests {
         held
     }
 
-    /// Under uniform reads the room for the next compaction, which comes and goes, was filled with
+    /// The room for the next compaction comes and goes. Under uniform reads it was filled with
     /// promoted records each time it came: their compactions took it away again, and gave it back.
     #[test]
     fn room_for_the_next_compaction_is_not_filled_when_it_comes() {
@@ -192,8 +192,9 @@ mod tests {
         assert!(is_filled(), "emptied");
     }
 
-    /// Each keyspace was counted with room for a table, were it empty. With a dozen of them there
-    /// was always spare room: whatever was read was promoted, hot or not, and sent down again.
+    /// Each keyspace, even an empty one, was counted with room for a table. With a dozen of them
+    /// there was always spare room: whatever was read was promoted, hot or not, and sent down
+    /// again.
     #[test]
     fn keyspaces_that_hold_nothing_leave_no_room_to_be_filled() {
         let scene = scene_with_much_in_lf();
@@ -210,7 +211,7 @@ mod tests {
         );
     }
 
-    /// What a store has no use for when it is opened stayed empty, if it was no more than a
+    /// Room that was unused when a store was opened stayed empty, if it was no more than a
     /// compaction takes.
     #[test]
     fn little_room_is_filled_once_after_opening() {
@@ -233,13 +234,13 @@ mod tests {
         assert!(!is_filled(), "full");
     }
 
-    /// What lay on the slow tier, compressed by default, was taken for as much as it would have
-    /// been by the fast tier's compression, by default none. Of values that compress well RALT knew
-    /// of a fraction of the data, took what it does not track for less by that much, and told hot
-    /// classes from others by several times too many reads.
+    /// Data on the slow tier, compressed by default, was counted as if it had the fast tier's
+    /// compression, by default none. If values compressed well, RALT was told of a fraction of the
+    /// data, took the data that it does not track for that much less, and needed several times too
+    /// many reads to tell a hot class from the others.
     ///
-    /// So was what `heat` gave for the whole of its curve: a part of the records was said to be
-    /// all, and nothing to be cold.
+    /// The total that `heat` gave for its curve was wrong in the same way: a part of the records
+    /// was said to be all, and nothing to be cold.
     #[test]
     fn data_is_counted_before_the_compression_of_the_tier_that_it_lies_on() {
         const VALUE: usize = 700;
@@ -250,7 +251,7 @@ mod tests {
             }
             scene.to_last_fast();
         };
-        // The slow tier's part below, and a little of the rest on Lf.
+        // The first part goes to the slow tier, and a little more to Lf.
         put(0..80);
         scene.lower(F);
         put(80..100);

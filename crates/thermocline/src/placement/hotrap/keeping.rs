@@ -38,16 +38,16 @@ impl HotRap {
             promotions: Default::default(),
             hot_room: Default::default(),
             least_room: Default::default(),
-            // Room that is there from the start comes from no compaction: it is worth filling down
-            // to little.
+            // Room that is there at opening does not come from a compaction: even little of it is
+            // worth filling.
             has_spare_room: AtomicBool::new(true),
             copying: Default::default(),
         })
     }
 
-    /// Copies what is known of hotness to the fast tier `target` of a checkpoint; gives back what
-    /// the copy's manifest is to say of placement. Hotness is advice (I7): where it cannot be
-    /// copied, the checkpoint goes without.
+    /// Copies what is known of hotness to the fast tier `target` of a checkpoint. Returns what the
+    /// copy's manifest has to say about placement. Hotness is advice (I7): if it cannot be copied,
+    /// the checkpoint goes without.
     pub(super) fn copy_hotness(&self, engine: &Engine, target: &Tier) -> Option<PlacedBy> {
         let (medium, dir) = (&*engine.media[0], ralt_dir(&target.options.path));
         let store = medium.log_store(&dir, true);
@@ -61,7 +61,7 @@ impl HotRap {
         if let Ok(true) = copied {
             return Some(PlacedBy::Hotness);
         }
-        // Half a copy would be taken for damage. If it stays, that is all it costs.
+        // Half a copy would be taken for damage. If it cannot be removed, that is all it costs.
         let _ = ralt::discard(medium, &dir, target);
         None
     }
@@ -120,9 +120,9 @@ mod tests {
         );
     }
 
-    /// It waited for RALT's work to be done, and for a copy of its tables, which to another file
-    /// system takes as long as there are bytes. No flush and no compaction could end meanwhile, and
-    /// writers stopped.
+    /// Beginning a manifest waited for RALT's work to be done, and for its tables to be copied,
+    /// which to another file system takes time by their bytes. No flush and no compaction could end
+    /// meanwhile, and writers stopped.
     #[test]
     fn a_manifest_is_begun_while_hotness_is_copied() {
         let scene = Scene::new();
@@ -143,8 +143,8 @@ mod tests {
         drop(hook);
     }
 
-    /// And RALT itself waited, until all was copied: no access was written, those that came were
-    /// dropped, and whoever promoted waited for its work.
+    /// RALT itself waited, too, until all was copied: no access was written, those that came were
+    /// dropped, and promotions waited for its work.
     #[test]
     fn access_records_are_worked_on_while_they_are_copied() {
         let scene = Scene::new();
@@ -170,9 +170,10 @@ mod tests {
         (disk.list_raw(&dir), disk.read_raw(&dir, "RALT").unwrap())
     }
 
-    /// The copy began with a flush of what reads had logged, those too that closing had overtaken.
-    /// A table and a state came into a directory that was nobody's by then, or another process's:
-    /// that found the number of its next table taken, and learnt nothing more.
+    /// The copy began with a flush of the accesses that reads had logged, even if closing had
+    /// overtaken them. So a table and a state came into a directory that by then was nobody's, or
+    /// another process's. That process found the number of its next table taken, and learnt nothing
+    /// more.
     #[test]
     fn a_checkpoint_that_closing_has_overtaken_writes_no_access_records() {
         let disk = Faulty::new(1);
@@ -194,7 +195,7 @@ mod tests {
         assert_eq!(left_by_ralt(&disk), receiver.recv().unwrap());
     }
 
-    /// Else the next opening would miss what never was.
+    /// Else the next opening would miss a state that never was.
     #[test]
     fn where_no_state_could_be_written_none_is_expected() {
         let disk = Faulty::new(1);

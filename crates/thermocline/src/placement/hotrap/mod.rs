@@ -40,7 +40,7 @@ pub(crate) struct HotRap {
     me: Weak<HotRap>,
     /// Which keys are hot.
     pub(crate) ralt: Arc<Ralt>,
-    /// Whether reads tell it so.
+    /// Whether reads are logged to it.
     counts_accesses: bool,
     /// Which techniques are in use.
     switches: Switches,

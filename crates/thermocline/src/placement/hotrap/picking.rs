@@ -1,4 +1,4 @@
-//! What the picker of compactions is told of hotness.
+//! What the compaction picker is told about hotness.
 
 use super::HotRap;
 use super::ralt::Ralt;
@@ -23,7 +23,7 @@ impl HotRap {
         })
     }
 
-    /// What passing level f by is worth, if no room on the fast tier waits to be filled.
+    /// What a bypass of level f is worth, if no room on the fast tier waits to be filled.
     pub(super) fn worth_of_bypass(&self, tree: &Tree) -> Option<BypassWorth> {
         let fresh = self.fresh(tree);
         let may = fresh > 0.0 && !self.has_spare_room.load(Ordering::Relaxed);
@@ -33,7 +33,7 @@ impl HotRap {
         })
     }
 
-    /// The part of what comes down from the level above f that may pass level f by.
+    /// The part of the bytes coming down from the level above f that may bypass level f.
     pub(crate) fn fresh(&self, tree: &Tree) -> f64 {
         match self.switches.bypass {
             true => tree.averages.fresh(),
@@ -42,25 +42,25 @@ impl HotRap {
     }
 }
 
-/// For about so many of level f's tables at most it is found anew how much of them is hot, each
-/// time that RALT has changed.
+/// Each time RALT has changed, about so many of level f's tables at most have their hot bytes
+/// estimated anew.
 const ESTIMATES_A_CHANGE: u64 = 64;
 
 /// Hotness of one keyspace's tables, by RALT.
 struct HotTables<'a> {
     ralt: &'a Ralt,
     keyspace: KeyspaceId,
-    /// After how many changes of RALT at least it is found anew.
+    /// Changes of RALT, at least, after which a table's hot bytes are estimated anew.
     stale: u64,
 }
 
 impl Hotness for HotTables<'_> {
     fn hot_bytes(&self, table: &TableHandle) -> u64 {
-        // RALT counts keys and values as they are, the picker bytes of files.
+        // RALT counts keys and values before compression, the picker bytes of files.
         let raw = table.raw_bytes().max(1);
         let find = || self.ralt.hot_bytes(self.keyspace, &table.meta.range);
-        // Each has a patience of its own: estimates that were made together would all be made anew
-        // together.
+        // Each table waits for a different number of changes: estimates that were made together
+        // would otherwise all be made anew together.
         let stale = self.stale + table.meta.id % (self.stale + 1);
         let hot = table.hot.bytes(self.ralt.changes(), stale, find);
         (table.meta.len as f64 * (hot.min(raw) as f64 / raw as f64)) as u64

@@ -32,8 +32,8 @@ impl PlacementPolicy for HotRap {
         Some(self.room_of_last_fast_levels(engine, shares))
     }
 
-    /// Up where the fast tier has had room to spare of late, else down, out of which their hot
-    /// records come up.
+    /// Up if the fast tier has had room to spare of late. Else down, from where their hot records
+    /// come up.
     fn spilled_go(&self) -> Option<Spilled> {
         Some(match self.has_spare_room.load(Ordering::Relaxed) {
             true => Spilled::Up,
@@ -99,8 +99,8 @@ impl PlacementPolicy for HotRap {
         self.update_hot_room(engine);
     }
 
-    /// What another keyspace has grown by, a promotion cache may have too much of, and one that
-    /// found no room may find some now.
+    /// If another keyspace has grown, a promotion cache may now hold more than its share. And one
+    /// that found no room may find some now.
     fn room_was_made(&self, engine: &Engine) {
         self.schedule_promotions(engine);
     }
@@ -129,7 +129,8 @@ impl PlacementPolicy for HotRap {
         self.ralt.forget(keyspace);
     }
 
-    /// By hotness only if RALT has a state on disk: the next opening takes a missing one for lost.
+    /// By hotness only if RALT has a state on disk: the next opening takes a missing state for
+    /// lost.
     fn placed_by(&self) -> Option<PlacedBy> {
         self.ralt.has_state().then_some(PlacedBy::Hotness)
     }

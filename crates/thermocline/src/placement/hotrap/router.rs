@@ -10,17 +10,17 @@ use crate::key::{InternalKey, KeyRange, Kind};
 use crate::options::Switches;
 use crate::placement::{Brought, DOWN, Router, Source, UP};
 
-/// The part of its input from level f that a crossing leaves on the fast tier, or brings there, at
-/// most, whatever is hot: so that it makes room even where all is hot. Not less, for beside a
-/// stream of new records a hotspot may be more than three quarters of level f: what is sent down
-/// for room's sake is read back at once.
+/// The most that a crossing leaves on the fast tier, or brings there, as a part of its input from
+/// level f. The limit holds whatever is hot, so that the crossing makes room even if all is hot. It
+/// is not lower, since beside a stream of new records a hotspot may be more than three quarters of
+/// level f: hot records that are sent down only to make room are read back at once.
 const MOST_UP: f64 = 0.9;
 
-/// Decides for the records of one crossing. Of each key the newest version may go to level f, if
-/// the key is hot; every older one goes down, and so does all of a key whose newest version is
-/// a delete. That keeps I1: once one version of a key has gone down, no older one goes up.
+/// Decides for the records of one crossing. The newest version of a key may go to level f, if the
+/// key is hot; every older version goes down. If the newest version is a delete, all of the key
+/// goes down. That keeps I1: once one version of a key has gone down, no older one goes up.
 pub(crate) struct HotRouter {
-    /// Nothing outside may be written to level f (I11).
+    /// Nothing outside this range may be written to level f (I11).
     hull: KeyRange,
     hot: HotKeys,
     /// Keys of records that came out of the promotion cache: they are hot.
@@ -28,8 +28,8 @@ pub(crate) struct HotRouter {
     switches: Switches,
     key: Vec<u8>,
     has_key: bool,
-    /// Bytes sent to level f, and how many may be. A share of the whole input, not of what was seen
-    /// so far: hot records come in runs.
+    /// Bytes sent to level f, and how many may be. The limit is a share of the whole input, not of
+    /// what was seen so far: hot records come in runs.
     up: u64,
     most_up: u64,
     retained: u64,
@@ -38,7 +38,7 @@ pub(crate) struct HotRouter {
 }
 
 impl HotRouter {
-    /// A router of a crossing of `input` bytes of keys and values from level f.
+    /// A router for a crossing of `input` bytes of keys and values from level f.
     pub(crate) fn new(
         hull: KeyRange,
         input: u64,
@@ -100,8 +100,8 @@ impl Router for HotRouter {
             || !may_go_up
             || key.kind != Kind::Put
             || self.up + size > self.most_up
-            // Records are counted before compression, and what is reserved is counted after: where
-            // the input compressed better than what is hot, this is the limit.
+            // Records are counted before compression, and the reservation is counted after it. This
+            // is the limit if the input compressed better than its hot records do.
             || size > room
             || !self.hull.contains(key.user_key)
             || !self.is_hot(key.user_key)

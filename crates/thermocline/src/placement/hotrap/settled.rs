@@ -8,7 +8,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Settled(AtomicU64);
 
 impl Settled {
-    /// Takes a measurement in; what has settled comes back.
+    /// Takes in a measurement; returns the settled size.
     pub(super) fn settle(&self, now: u64) -> u64 {
         let before = self.0.load(Ordering::Relaxed);
         let after = match before {

@@ -9,8 +9,8 @@ use crate::tier::copy_number;
 
 const RECORDS: usize = 600;
 
-/// A store with all of its records in tables of the slow tier, whose reads come from the device,
-/// and of which nothing is promoted.
+/// A store with all of its records in tables of the slow tier. Its reads come from the device, and
+/// nothing of it is promoted.
 struct Cold {
     scene: Scene,
     disk: Faulty,
@@ -42,7 +42,7 @@ impl Cold {
         Self { scene, disk, model }
     }
 
-    /// One whose slow tables are copied as far as there is room.
+    /// A store whose slow tables are copied as far as there is room.
     fn with_copies() -> Self {
         let cold = Self::new();
         cold.read_for(3);
@@ -50,7 +50,7 @@ impl Cold {
         cold
     }
 
-    /// Reads every record, in both ways; all that is due is done in between.
+    /// Reads every record, in both ways, then does all that is due.
     fn read_all(&self) {
         for (key, value) in &self.model {
             let found = self.scene.db.get(key).unwrap();
@@ -156,7 +156,8 @@ fn whoever_claims_room_has_it_at_once() {
     drop((held, rest));
 }
 
-/// While each of many is being read, taking room back must not go on until the first has ended.
+/// The file of a copy stays until the last read of it has ended. While each of many copies is being
+/// read, taking back room must not go on to the next copy until the first of these reads has ended.
 #[test]
 fn a_copy_that_is_being_read_goes_with_the_end_of_that_read() {
     let cold = Cold::with_copies();
@@ -179,13 +180,14 @@ fn a_copy_that_is_being_read_goes_with_the_end_of_that_read() {
     drop(held);
 }
 
-/// All blocks of a round took the copies that they were to be read from before the first was read,
-/// and kept them until the last had come from the slow tier, of many keys for half a minute.
-/// Whoever claimed the room meanwhile was given it, and the copies lay in it all the same (I8).
+/// Before it read the first block, a round took the copies for all of its blocks, and kept them
+/// until the last block had come from the slow tier. With many keys that took half a minute.
+/// Whoever claimed the room meanwhile was given it, although the copies still lay in it (I8).
 #[test]
 fn many_keys_keep_no_copies_but_those_that_are_being_read() {
-    // The last two batches are of the level that has copies: those on the fast tier, and the rest.
-    // Before the former, which is the slow tier's then, and behind it.
+    // The last two batches read the level that has copies: first the blocks on the fast tier, then
+    // the rest. The room is taken before the first of these, which then reads from the slow tier,
+    // and after it.
     for from_end in [2, 1] {
         let cold = Cold::with_copies();
         let table = Arc::clone(&cold.scene.tree().pin().version.levels[SLOW].tables[7]);
@@ -212,7 +214,7 @@ fn many_keys_keep_no_copies_but_those_that_are_being_read() {
             Ok(())
         });
         let found = cold.scene.db.multi_get(&keys).unwrap();
-        // It holds the store, too.
+        // The hook holds the store, too.
         cold.scene.points.clear("multi_get.batch");
         assert_eq!(batches.load(Ordering::Relaxed), all);
         let found = found.iter().map(|value| value.as_deref());
@@ -242,8 +244,8 @@ fn room_that_is_claimed_now_and_then_holds_no_copies() {
     assert!(cold.copied() > 0);
 }
 
-/// The room that a copy is written into is not the copy's: it was given back with the next part of
-/// it only, and with its file on the device until then.
+/// The room that a copy is written into is not the copy's own. Once claimed, it was given back only
+/// with the copy's next part, and until then the copy's file was on the device.
 #[test]
 fn room_that_is_claimed_while_a_copy_is_written_is_left() {
     let cold = Cold::new();
@@ -277,7 +279,8 @@ fn the_table_that_is_read_most_is_copied_first() {
         .filter(|key| table.meta.range.contains(key.as_bytes()))
         .collect();
     for _ in 0..3 {
-        // The first that are read stay in the promotion cache: those of another table.
+        // The records that are read first stay in the promotion cache, so these are another
+        // table's.
         for key in cold.model.keys().chain(keys.repeat(5)) {
             cold.scene.db.get(key).unwrap();
         }
@@ -340,9 +343,9 @@ fn closing_leaves_no_copies() {
     assert_eq!(cold.files().len(), 0);
 }
 
-/// A copy that was being read when the store was closed was removed with the end of that read,
-/// without the locks: the directory was nobody's by then, or another store's, whose copy of the
-/// same number went (I4).
+/// If a copy was being read when the store was closed, it was removed when that read ended, without
+/// the locks. By then the directory was nobody's, or another store's, which lost its copy of the
+/// same number (I4).
 #[test]
 fn a_copy_that_is_being_read_at_the_closing_is_left_to_the_next_opening() {
     let cold = Cold::with_copies();
@@ -416,8 +419,8 @@ fn a_disk_that_takes_no_copy_is_asked_again_a_span_later() {
     assert!(cold.copied() > 0);
 }
 
-/// A copy was synced like a table: a device on which that failed ended writing, though nobody would
-/// have missed the copy.
+/// A copy was synced like a table. On a device on which that failed, the store ended writing,
+/// though nobody would have missed the copy.
 #[test]
 fn nothing_of_a_copy_is_synced() {
     let cold = Cold::new();
@@ -431,18 +434,18 @@ fn nothing_of_a_copy_is_synced() {
     cold.read_all();
 }
 
-/// Leaves the device of the fast tier as much room as its files take now, and `spare` bytes.
+/// Gives the fast tier's device as much room as its files take now, and `spare` bytes more.
 fn fill_device(disk: &Faulty, spare: u64) {
     let used = disk.list_raw(Path::new("/fast"));
     disk.capacity(Path::new("/fast"), bytes_of(&used) + spare);
 }
 
-/// A capacity says what may be used, not what the device has. Where it had less, copies filled it,
-/// and nobody who found no room had them taken away: flushes failed for ever.
+/// A capacity says what may be used, not what the device has. If the device had less, copies filled
+/// it, and a writer that found no room did not have them removed: flushes failed for ever.
 #[test]
 fn copies_go_where_the_device_has_less_room_than_the_capacity() {
     type Write = fn(&Cold);
-    // What is spare is enough for the log's and the manifest's part of a flush.
+    // The spare bytes are enough for the log's and the manifest's part of a flush.
     let writes: [(&str, u64, Write); 3] = [
         ("the log", 0, |cold| {
             cold.scene.db.put("key", [0; VALUE]).unwrap();
@@ -468,8 +471,8 @@ fn copies_go_where_the_device_has_less_room_than_the_capacity() {
     }
 }
 
-/// Access records lie on a tier of their own with no copies. While a store was only read, and
-/// copies filled the device, nothing was learnt of its reads any more.
+/// Access records lie on a tier of their own, which has no copies. If a store was only read, and
+/// copies filled the device, nothing more was learnt of its reads.
 #[test]
 fn copies_go_where_access_records_find_no_room() {
     let cold = Cold::with_copies();
@@ -482,8 +485,8 @@ fn copies_go_where_access_records_find_no_room() {
     assert_eq!((cold.copied(), cold.files().len()), (0, 0));
 }
 
-/// A flush is tried again as long as copies go for it: with one that could not be removed that was
-/// for ever, and nobody heard that the device was full.
+/// A flush is tried again as long as copies are given up for it. If a copy could not be removed, it
+/// was tried for ever, and nobody heard that the device was full.
 #[test]
 fn copies_that_cannot_be_removed_are_given_up_in_vain_once() {
     let cold = Cold::with_copies();
@@ -501,8 +504,8 @@ fn copies_that_cannot_be_removed_are_given_up_in_vain_once() {
     cold.scene.db.flush().unwrap();
 }
 
-/// The manifest that an opening begins found no room on a device that copies had filled, and they
-/// were to be removed only behind it.
+/// An opening begins a manifest. On a device that copies had filled there was no room for it, since
+/// the copies were to be removed only later.
 #[test]
 fn an_opening_has_the_room_of_the_copies_that_a_crash_left() {
     let cold = Cold::with_copies();
@@ -515,7 +518,7 @@ fn an_opening_has_the_room_of_the_copies_that_a_crash_left() {
     );
 }
 
-/// Nor had a repair.
+/// A repair did not have that room, either.
 #[test]
 fn a_repair_has_the_room_of_the_copies_that_a_crash_left() {
     let cold = Cold::with_copies();
@@ -533,7 +536,7 @@ fn a_repair_has_the_room_of_the_copies_that_a_crash_left() {
     assert!(scene.db.get("key00007").unwrap().is_some());
 }
 
-/// What the device holds is not known then.
+/// Without a capacity it is not known what the device holds.
 #[test]
 fn nothing_is_copied_to_a_tier_without_a_capacity() {
     let mut options = without_caches();
@@ -545,7 +548,7 @@ fn nothing_is_copied_to_a_tier_without_a_capacity() {
     assert_eq!((cold.copied(), cold.files().len()), (0, 0));
 }
 
-/// It stayed the one that was worth a copy most, and no other got one.
+/// Such a table stayed the one that was most worth a copy, and no other got one.
 #[test]
 fn a_table_that_cannot_be_read_as_a_whole_keeps_no_other_from_being_copied() {
     let cold = Cold::new();
@@ -573,7 +576,8 @@ fn a_table_that_cannot_be_read_as_a_whole_keeps_no_other_from_being_copied() {
     assert_eq!(cold.copied(), slow - table.meta.len);
 }
 
-/// Each read of it gave the copy up, which is as good as the table, and one was made again.
+/// Each read of such a table gave up the copy, which is as good as the table, and another copy was
+/// made.
 #[test]
 fn a_table_that_is_damaged_itself_keeps_its_copy() {
     let cold = Cold::new();
@@ -601,7 +605,7 @@ fn a_table_that_is_damaged_itself_keeps_its_copy() {
     assert_eq!(cold.files(), before);
 }
 
-/// A writer who found no room waited for a copy to end, which makes none.
+/// A writer that found no room waited for the end of a copy, which makes none.
 #[test]
 fn nobody_waits_for_a_copy_to_make_room() {
     let cold = Cold::new();
