@@ -21,8 +21,8 @@ const RECORD_OVERHEAD: u64 = 128;
 pub(crate) struct Promoted {
     pub(crate) seq: SeqNo,
     pub(crate) value: Bytes,
-    /// Reads that it answered from here, the one that brought it counted: RALT hears of them when
-    /// it leaves, with the closing of the store at last.
+    /// Reads that it answered from here, including the one that brought it. RALT hears of them when
+    /// the record leaves, at the latest when the store is closed.
     reads: AtomicU64,
 }
 
@@ -35,13 +35,13 @@ impl Promoted {
 
 /// Records read from below level f. Each equals the newest version there (I6).
 ///
-/// A lock-free ordered map: reads never wait, and taking a range of keys out stalls nobody. What
-/// may enter, and when, is the gate's to say.
+/// A lock-free ordered map: reads never wait, and taking a range of keys out stalls nobody. The
+/// gate decides what may enter, and when.
 #[derive(Debug, Default)]
 pub(crate) struct PromotionCache {
-    /// A record that is taken out leaves its place at once. The place itself the map frees when it
-    /// comes to it, after some dozens of others: of large values that would be more memory than all
-    /// else takes (I8).
+    /// A record that is taken out leaves its place at once. The map frees the place itself later,
+    /// after some dozens of others. If the record stayed there until then, large values would take
+    /// more memory than everything else (I8).
     records: SkipMap<Bytes, ArcSwapOption<Promoted>>,
     bytes: AtomicU64,
 }
@@ -52,7 +52,8 @@ impl PromotionCache {
         self.find(key, seq, 1)
     }
 
-    /// As [`PromotionCache::get`], for a look that is no read of its own: RALT does not hear of it.
+    /// As [`PromotionCache::get`], for a look that does not count as a read: RALT does not hear of
+    /// it.
     pub(crate) fn peek(&self, key: &[u8], seq: SeqNo) -> Option<Record> {
         self.find(key, seq, 0)
     }
@@ -75,13 +76,13 @@ impl PromotionCache {
         })
     }
 
-    /// Takes a record in. Copies it: the bytes of a read share a whole block. Called by the gate
-    /// alone, under its lock.
+    /// Takes in a copy of a record, since the bytes of a read share a whole block. Only the gate
+    /// calls this, under its lock.
     pub(super) fn insert(&self, key: &[u8], seq: SeqNo, value: &[u8]) {
         if let Some(entry) = self.records.get(key)
             && let Some(present) = &*entry.value().load()
         {
-            // The same version, which another reader has brought meanwhile: I6 leaves no other.
+            // Another reader has brought the same version meanwhile: I6 leaves no other.
             present.reads.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -97,10 +98,11 @@ impl PromotionCache {
         );
     }
 
-    /// Removes the record of `key`, if it is still there. Of several who remove one, one gets it.
+    /// Removes the record of `key`, if it is still there. If several remove it, only one of them
+    /// gets it.
     pub(crate) fn remove(&self, key: &[u8]) -> Option<Arc<Promoted>> {
         // Not by the map's `remove`: that (crossbeam-skiplist 0.1.3) gives the entry to each of
-        // several.
+        // several callers.
         let entry = self.records.get(key)?;
         if !entry.remove() {
             return None;
@@ -111,7 +113,7 @@ impl PromotionCache {
         Some(promoted)
     }
 
-    /// Removes and gives back every record with a `wanted` key in `range`, in key order.
+    /// Removes and returns every record with a `wanted` key in `range`, in key order.
     pub(super) fn take(&self, range: &KeyRange, wanted: impl Fn(&[u8]) -> bool) -> Taken {
         let mut taken = Taken::new();
         // Entry by entry, not by the map's `range`: that (crossbeam-skiplist 0.1.3) keeps a
@@ -138,8 +140,8 @@ impl PromotionCache {
             .collect()
     }
 
-    /// Takes every record out, and tells `left` of each: its key, its value's length, and the reads
-    /// that it answered.
+    /// Takes every record out, and calls `left` with the key of each, the length of its value, and
+    /// the reads that it answered.
     pub(crate) fn take_all(&self, mut left: impl FnMut(&[u8], usize, u32)) {
         for (key, _) in self.all() {
             if let Some(promoted) = self.remove(&key) {
@@ -169,8 +171,8 @@ mod tests {
         }
     }
 
-    /// A promotion and a crossing that took a record out at the same moment both got it. Its bytes
-    /// were taken off twice, and where the cache was nearly empty then, it counted as full from
+    /// If a promotion and a crossing took a record out at the same moment, both got it, and its
+    /// bytes were subtracted twice. If the cache was nearly empty then, it counted as full from
     /// there on: nothing was promoted any more, and the last fast level was sent down table by
     /// table.
     #[test]
@@ -194,8 +196,8 @@ mod tests {
         assert_eq!((removed, cache.bytes()), (RECORDS as usize, 0));
     }
 
-    /// Of readers who found a record below level f at the same time the first was counted, and none
-    /// of the others.
+    /// If several readers found a record below level f at the same time, only the first was
+    /// counted.
     #[test]
     fn every_reader_who_brings_a_record_counts() {
         let cache = PromotionCache::default();
@@ -239,8 +241,8 @@ mod tests {
     }
 
     /// Regression: records that a crossing took along stayed in memory for good; a soak grew by 13
-    /// MiB a minute. Then they stayed until some dozens of others had come and gone, which of
-    /// values of 20 MiB took hours.
+    /// MiB a minute. Later they stayed until some dozens of others had come and gone, which took
+    /// hours with values of 20 MiB.
     #[test]
     fn records_that_are_taken_out_are_freed_at_once() {
         let cache = PromotionCache::default();

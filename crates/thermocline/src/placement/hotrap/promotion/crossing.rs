@@ -16,7 +16,7 @@ use crate::sync::atomic::Ordering;
 
 impl HotRap {
     /// Claims the keys of the crossing `plan`, whose number is `job`, and takes their records out
-    /// of the promotion caches (I6). The hot ones come back, to join the merge; the others are
+    /// of the promotion caches (I6). Returns the hot ones, to join the merge; the others are
     /// dropped.
     pub(crate) fn claim_crossing(
         &self,
@@ -46,8 +46,8 @@ impl HotRap {
                 self.promotions.dropped_cold.fetch_add(1, Ordering::Relaxed);
             }
             self.log_access(engine, tree.id, key, promoted.value.len(), promoted.reads());
-            // Where nothing of the crossing stays on the fast tier the hot ones are dropped, too,
-            // for want of room.
+            // If nothing of the crossing stays on the fast tier, the hot ones are dropped, too, for
+            // want of room.
             hot && joins
         });
         Joining::new(hot.collect::<Vec<(Bytes, Arc<Promoted>)>>())
@@ -60,9 +60,9 @@ impl HotRap {
         }
     }
 
-    /// Whether a record that was read from the slow tier is worth promoting. To be asked before
-    /// what the promotion cache has counted is logged: the read that brought the record is taken
-    /// for one that RALT does not know of.
+    /// Whether a record that was read from the slow tier is worth promoting. Ask before the reads
+    /// that the promotion cache has counted are logged: the answer assumes that RALT does not know
+    /// of the read that brought the record.
     pub(super) fn is_hot(&self, tree: &Tree, key: &[u8]) -> bool {
         // An empty fast tier helps nobody: while it has room, or nothing was ever forgotten, what
         // was read is as good as hot.
@@ -70,7 +70,7 @@ impl HotRap {
         is_generous || !self.switches.hotness_check || self.ralt.is_hot_with_a_read(tree.id, key)
     }
 
-    /// The router of a crossing that the records of `promoted` take part in; none when there is no
+    /// The router of a crossing that the records of `promoted` take part in; none if there is no
     /// choice.
     pub(crate) fn crossing_router(
         &self,

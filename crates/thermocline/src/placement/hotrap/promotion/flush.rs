@@ -34,14 +34,14 @@ struct PromotionJob {
     engine: Arc<Engine>,
     hotrap: Arc<HotRap>,
     tree: Arc<Tree>,
-    /// Set once the flag is another job's.
+    /// Set once the flag may be another job's.
     has_ended: bool,
 }
 
 impl Job for PromotionJob {
     fn step(&mut self) -> Step {
-        // Hotness is advice (I7): what goes wrong here leaves the records where they were. Only a
-        // failed sync is the store's business (I9).
+        // Hotness is advice (I7): if something goes wrong here, the records stay where they were.
+        // Only a failed sync is the store's business (I9).
         let before = self.tree.placed.gate.mutable();
         let promoted = self.hotrap.promote(&self.engine, &self.tree);
         if let Err(error) = &promoted {
@@ -52,9 +52,10 @@ impl Job for PromotionJob {
         self.has_ended = true;
         self.tree.placed.promoting.store(false, Ordering::Release);
         self.engine.after_change();
-        // This cache, rid of what is cold, or the next one may have filled meanwhile, or the
-        // compaction may have ended that this one waits for. Who filled it, and that compaction,
-        // found the flag set; and it takes nothing more, so nobody would come who finds it unset.
+        // Meanwhile this cache, rid of what is cold, or the next one may have filled, or the
+        // compaction that this one waits for may have ended. Whoever filled it, and that
+        // compaction, found the flag set. A full cache takes nothing more, so nobody else would
+        // come and find the flag unset.
         let has_ended = waits && !self.engine.is_compacting();
         let is_full = matches!(promoted, Ok(Promotion::Done))
             && self.hotrap.is_to_be_flushed(&self.engine, &self.tree);
@@ -93,10 +94,10 @@ impl HotRap {
         engine.spawn(Lane::Hotness, Activity::Promotion, job);
     }
 
-    /// Bytes at which the promotion cache of `tree` is full: its part of half a table's. There are
-    /// two caches at times, a frozen one and the next, and L0 is content with small tables.
+    /// Bytes at which the promotion cache of `tree` is full: its part of half a table's. At times
+    /// there are two caches, a frozen one and the next, and small tables are good enough for L0.
     pub(crate) fn promotion_capacity(&self, engine: &Engine, tree: &Tree) -> u64 {
-        // What holds nothing is not full: of very many keyspaces the share of a small one comes to
+        // An empty cache is not full, though the share of a small keyspace among very many comes to
         // nothing.
         tree.placed
             .promotion_share
@@ -119,7 +120,7 @@ impl HotRap {
         }
     }
 
-    /// Drops what is not hot of a full cache, and flushes what is left if that is worth a table.
+    /// Drops the cold records of a full cache, and flushes what is left if that is worth a table.
     pub(crate) fn promote(&self, engine: &Engine, tree: &Arc<Tree>) -> Result<Promotion> {
         engine.check_writable()?;
         point!(engine.points, "promotion.start")?;
@@ -133,7 +134,7 @@ impl HotRap {
         let expected = expected_len(&tree.placed.gate.mutable());
         let margin = engine.compaction_margin();
         let Ok(space) = engine.fast().reserve_leaving(expected, margin) else {
-            // The end of a compaction, which may have made room, tries again. Where none will come
+            // The end of a compaction, which may have made room, tries again. If none will come,
             // the records stay on the slow tier: promotion never waits for space.
             let wanted = expected.saturating_add(margin);
             if !engine.is_compacting() && !engine.start_crossing_for(wanted, &[]) {
@@ -145,7 +146,8 @@ impl HotRap {
         };
         point!(engine.points, "promotion.purged")?;
         let frozen = FrozenPromotion::freeze(tree);
-        // What readers put in since the first look: where they are quick, that was most of it.
+        // Look at what readers put in since the first look, too. If they are quick, that is most of
+        // it.
         self.purge_cold(engine, tree, &frozen.cache);
         let records = frozen.cache.all();
         let flushed = self.flush_promotion(engine, tree, &frozen, &records, space);
@@ -153,8 +155,8 @@ impl HotRap {
             frozen.abandon(tree);
         }
         for (key, _) in &records {
-            // What a crossing took out meanwhile, it has logged. Who still reads by an earlier
-            // superversion finds the record on the slow tier that it pins (I6).
+            // If a crossing took the record out meanwhile, it has logged the reads. Whoever still
+            // reads by an earlier superversion finds the record on the slow tier that it pins (I6).
             if let Some(promoted) = frozen.cache.remove(key) {
                 self.log_access(engine, tree.id, key, promoted.value.len(), promoted.reads());
             }
@@ -162,14 +164,14 @@ impl HotRap {
         flushed.map(|_| Promotion::Done)
     }
 
-    /// Takes out of `cache` what is not hot, and logs its reads.
+    /// Takes the cold records out of `cache`, and logs their reads.
     fn purge_cold(&self, engine: &Engine, tree: &Tree, cache: &PromotionCache) {
         for (key, _) in cache.all() {
             if self.is_hot(tree, &key) {
                 continue;
             }
-            // An access is counted when its record leaves: one that was only just read is not hot
-            // by that alone.
+            // An access is counted when its record leaves: a record is not hot merely because it
+            // was only just read.
             if let Some(promoted) = cache.remove(&key) {
                 self.promotions.dropped_cold.fetch_add(1, Ordering::Relaxed);
                 self.log_access(
@@ -183,8 +185,8 @@ impl HotRap {
         }
     }
 
-    /// Empties every full cache that no promotion is under way for: the room that it waits for was
-    /// not made, nobody else will come, and as long as it is full it takes nothing.
+    /// Empties every full cache for which no promotion is under way. The room that such a cache
+    /// waits for was not made, nobody else will come, and as long as it is full it takes nothing.
     pub(crate) fn give_up_promotions(&self, engine: &Engine) {
         for tree in engine.all_trees() {
             let is_full =
@@ -195,7 +197,7 @@ impl HotRap {
         }
     }
 
-    /// Takes everything out of `cache`, one of `tree`'s, and logs its reads.
+    /// Takes everything out of `cache`, one of `tree`'s, and logs the reads.
     fn empty_promotion_cache(&self, engine: &Engine, tree: &Tree, cache: &PromotionCache) {
         cache.take_all(|key, value_len, reads| {
             self.log_access(engine, tree.id, key, value_len, reads)
@@ -236,8 +238,8 @@ impl HotRap {
     }
 }
 
-/// A table of those records that no version exists of in what was pinned at the freeze, from the
-/// immutable memtables down to level f; none when nothing is left.
+/// Writes a table of those records whose keys have no version in what was pinned at the freeze,
+/// from the immutable memtables down to level f; none if nothing is left.
 fn write_promoted(
     engine: &Engine,
     tree: &Tree,

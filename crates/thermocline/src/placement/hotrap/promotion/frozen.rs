@@ -26,7 +26,7 @@ impl FrozenPromotion {
         }
     }
 
-    /// Lets it go, having come to nothing, and its place.
+    /// Lets go of the cache, whose promotion came to nothing, and of its place.
     pub(super) fn abandon(&self, tree: &Tree) {
         tree.give_up_place(self.epoch, || {
             tree.placed.gate.drop_frozen(&self.cache);

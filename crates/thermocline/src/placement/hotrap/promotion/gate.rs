@@ -1,4 +1,4 @@
-//! Who may enter the promotion cache, and when: what keeps I6.
+//! Which records may enter the promotion cache, and when. This keeps I6.
 
 use bytes::Bytes;
 
@@ -21,16 +21,17 @@ pub(crate) struct Claim {
     pub(crate) job: u64,
     /// The keys that it may bring down: the hull of `inputs`.
     pub(crate) range: KeyRange,
-    /// The level that these come from: f, or the one above (a bypass).
+    /// The level that the inputs come from: f, or the one above (a bypass).
     pub(crate) level: usize,
-    /// What it brings down.
+    /// The tables that it brings down.
     pub(crate) inputs: Vec<FileId>,
 }
 
 impl Claim {
     /// Whether the crossing may bring down a version of `key` that the reader at `seq` over `seen`
-    /// does not know. One that saw the very table that goes down, and nothing in it is
-    /// newer than its moment, has found no version of the key there: nothing newer can come.
+    /// does not know. It cannot if the reader saw the very table that goes down, and nothing in
+    /// that is newer than the reader's moment: the reader has found no version of the key there,
+    /// and nothing newer can come.
     fn concerns(&self, key: &[u8], seen: &Superversion, seq: SeqNo) -> bool {
         if !self.range.contains(key) {
             return false;
@@ -47,11 +48,11 @@ pub(crate) type Taken = Vec<(Bytes, Arc<Promoted>)>;
 
 /// The promotion caches of a keyspace, and the rule of who may add to them.
 ///
-/// A record that a read found below level f may be superseded there by a crossing before the read
-/// gets to add it. So a crossing takes a claim on its keys, and takes their records out of every
-/// cache, before it reads; and it counts as installed in the same step as its claim ends. A read
-/// adds its record only if neither a claim nor an installation since its superversion stands
-/// against it (I6).
+/// A read may find a record below level f, and a crossing may supersede it there before the read
+/// gets to add it. So before a crossing reads, it takes a claim on its keys, and takes their
+/// records out of every cache. Its claim ends in the same step in which it counts as installed. A
+/// read adds its record only if no claim stands against it and no crossing was installed since its
+/// superversion (I6).
 #[derive(Debug)]
 pub(crate) struct PromotionGate {
     state: Mutex<State>,
@@ -106,7 +107,8 @@ impl PromotionGate {
 
     /// Takes in `record`, which a reader at `seq` over `seen` found below level f, unless the cache
     /// holds `most` bytes or the record may be out of date by now. A large value that alone is more
-    /// is none for memory (I8): it comes up by compactions. The cache's bytes come back.
+    /// than that does not belong in memory (I8): it comes up by compactions. Returns the cache's
+    /// bytes.
     pub(crate) fn admit(
         &self,
         seen: &Superversion,
@@ -114,7 +116,8 @@ impl PromotionGate {
         (key, record): (&[u8], &Record),
         most: u64,
     ) -> Result<u64, Refusal> {
-        // A newer version that the reader was too early for may lie below level f already.
+        // A newer version may lie below level f already, which the reader's moment is too early
+        // for.
         if seq < seen.newest_below {
             return Err(Refusal::OldSnapshot);
         }
@@ -152,9 +155,10 @@ impl PromotionGate {
     /// superversion are refused. `publish` stores the new superversion before anyone can be
     /// admitted.
     ///
-    /// What was admitted meanwhile and `brought` up to level f comes back, out of every cache. Left
-    /// there it would lie nowhere below, so that a deletion that reaches level f would find nothing
-    /// to delete there, be dropped, and leave the record to be found (I1, I6).
+    /// Records that were admitted meanwhile and that were `brought` up to level f are taken out of
+    /// every cache and returned. A record left there would have no copy below. A deletion that
+    /// reaches level f would find nothing to delete there, be dropped, and leave the record to be
+    /// found (I1, I6).
     #[must_use]
     pub(crate) fn install(
         &self,
@@ -173,8 +177,8 @@ impl PromotionGate {
         taken
     }
 
-    /// Freezes the mutable cache and begins an empty one; the frozen one comes back. `publish`
-    /// as for [`PromotionGate::install`].
+    /// Freezes the mutable cache, begins an empty one, and returns the frozen one. `publish` is as
+    /// for [`PromotionGate::install`].
     pub(crate) fn freeze(&self, publish: impl FnOnce(PromotionView)) -> Arc<PromotionCache> {
         let mut state = self.state.lock();
         let frozen = std::mem::take(&mut state.mutable);
@@ -190,8 +194,8 @@ impl PromotionGate {
         state.frozen.retain(|cache| !Arc::ptr_eq(cache, frozen));
     }
 
-    /// Lets go of everything, for a keyspace that was dropped. `publish` as for
-    /// [`PromotionGate::install`], and so are readers of an earlier superversion refused.
+    /// Lets go of everything, for a keyspace that was dropped. `publish` is as for
+    /// [`PromotionGate::install`], and readers of an earlier superversion are refused as there.
     pub(crate) fn empty(&self, publish: impl FnOnce(PromotionView)) {
         let mut state = self.state.lock();
         state.mutable = Arc::default();

@@ -16,8 +16,8 @@ pub(crate) struct Joining {
 }
 
 impl Joining {
-    /// A cursor over `records`, in any order; of a key that comes twice either will do, since both
-    /// are its newest version below level f (I6).
+    /// A cursor over `records`, which may come in any order. If a key comes twice, either record
+    /// will do, since both are its newest version below level f (I6).
     pub(crate) fn new(mut records: Vec<(Bytes, Arc<Promoted>)>) -> Self {
         records.sort_by(|a, b| a.0.cmp(&b.0));
         records.dedup_by(|a, b| a.0 == b.0);

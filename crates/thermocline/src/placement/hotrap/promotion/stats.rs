@@ -3,7 +3,7 @@
 use crate::metrics::Refusal;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters of a store since it was opened, in bytes where it is not said.
+/// Counters of a store since it was opened, in bytes unless they say otherwise.
 #[derive(Debug, Default)]
 pub(crate) struct PromotionStats {
     /// Records offered to promotion caches.

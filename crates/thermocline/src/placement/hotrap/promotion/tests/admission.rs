@@ -19,7 +19,7 @@ fn newest(is_delete: bool) -> Option<String> {
     (!is_delete).then(|| "new".to_owned())
 }
 
-/// A read finds the old version, and before it gets to add that, the new one goes all the way down,
+/// A read finds the old version. Before it gets to add that, the new version goes all the way down,
 /// into the very table that the read has looked at.
 #[test]
 fn a_version_that_was_overtaken_by_a_crossing_is_not_admitted() {
@@ -38,8 +38,8 @@ fn a_version_that_was_overtaken_by_a_crossing_is_not_admitted() {
     }
 }
 
-/// As above, with a new version that lands on a level where the read had found no table to look at:
-/// a check of the tables that a read has consulted, as in HotRAP's §3.3, does not see it.
+/// As above, but the new version lands on a level where the read had found no table to look at. A
+/// check of the tables that a read has consulted, as in HotRAP's §3.3, does not see it.
 #[test]
 fn a_version_that_was_overtaken_in_a_gap_between_tables_is_not_admitted() {
     let scene = Scene::with_old(&KEYS);
@@ -76,7 +76,7 @@ fn a_version_that_a_running_crossing_is_about_to_supersede_is_not_admitted() {
     }
 }
 
-/// A claim does not stand against what the table that goes down says nothing of.
+/// A claim does not stand against a record if the table that goes down says nothing of its key.
 #[test]
 fn a_read_that_has_seen_the_table_that_goes_down_is_admitted() {
     let scene = Scene::with_old(&KEYS);
@@ -93,9 +93,9 @@ fn a_read_that_has_seen_the_table_that_goes_down_is_admitted() {
     assert_eq!(scene.get("k05").as_deref(), Some("old"));
 }
 
-/// A reader of a snapshot looks at the very table that goes down and finds nothing in it: the
-/// version there is newer than the snapshot. Admitted, its record would hide that version as soon
-/// as the crossing is installed.
+/// A reader of a snapshot looks at the very table that goes down and finds nothing in it, since the
+/// version there is newer than the snapshot. If the reader's record were admitted, it would hide
+/// that version as soon as the crossing is installed.
 #[test]
 fn an_old_snapshot_that_has_seen_the_table_that_goes_down_is_not_admitted() {
     for is_delete in [false, true] {
@@ -167,8 +167,8 @@ fn a_crossing_takes_records_out_of_a_frozen_cache_too() {
     assert_eq!(scene.get("k05").as_deref(), Some("new"));
 }
 
-/// A crossing that is a move reads nothing, and is one all the same: a table of level f that lies
-/// on the slow tier only changes its level.
+/// A move reads nothing, but it is a crossing all the same: a table of level f that lies on the
+/// slow tier only changes its level.
 #[test]
 fn a_table_that_moves_across_supersedes_what_is_cached() {
     for is_admitted_before in [true, false] {
@@ -265,10 +265,10 @@ fn a_cached_record_hides_nothing_of_what_is_above_it() {
     assert_eq!(scene.levels_of("k05").last().unwrap().0, SLOW as u8);
 }
 
-/// A crossing may bring up the very record that a read admits while it runs: afterwards the cache
-/// held a record that lies nowhere below level f. When it was deleted, and the deletion had come to
-/// level f, nothing below was left to delete: both were dropped, and reads found the record in the
-/// cache again. A promotion then made that last.
+/// A crossing may bring up the very record that a read admits while it runs. Afterwards the cache
+/// held a record that lies nowhere below level f. When the record was deleted and the deletion came
+/// to level f, nothing was left below to delete: both were dropped, and reads found the record in
+/// the cache again. A promotion then made that last.
 #[test]
 fn a_record_that_a_crossing_brings_up_is_not_left_in_the_cache() {
     let scene = Scene::with_old(&["k05"]);
@@ -289,8 +289,8 @@ fn a_record_that_a_crossing_brings_up_is_not_left_in_the_cache() {
     assert_eq!(scene.get("k05"), None);
 }
 
-/// What a record in the cache is good for: until it goes up it is read without the slow device, in
-/// whichever way it is asked for.
+/// What a record in the cache is good for: until it goes up, it is read without the slow device,
+/// whichever way one asks for it.
 #[test]
 fn what_is_admitted_is_read_again_without_the_slow_device() {
     let mut options = options();

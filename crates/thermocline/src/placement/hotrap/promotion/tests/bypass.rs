@@ -7,10 +7,10 @@ use crate::options::Compression;
 use crate::placement::UP;
 use crate::testing::scene::{F, KEYS, Model, SLOW, Scene, VALUE, everything, model, options};
 
-/// Keys that lie around the others: with them in L1 its table's range holds all of them.
+/// Keys that lie around the others: a table of L1 with both of them has all others in its range.
 pub(super) const AROUND: [&str; 2] = ["k", "l"];
 
-/// The level that a bypass is of.
+/// The level that a bypass starts from.
 const ABOVE: usize = F - 1;
 
 pub(super) fn all_keys() -> Vec<&'static str> {
@@ -23,7 +23,7 @@ pub(super) fn to_above(scene: &Scene) {
     scene.lower(0);
 }
 
-/// The way of the first table of L1 past level f.
+/// A bypass of level f with the first table of L1.
 pub(super) fn bypass(scene: &Scene) -> Plan {
     let state = scene.tree().state.lock();
     let table = scene.tree().pin().version.levels[ABOVE].tables[0].clone();
@@ -40,8 +40,8 @@ pub(super) fn run(scene: &Scene, plan: Plan) {
     scene.drain();
 }
 
-/// Runs a bypass; the bytes that it writes to L1, and those that it reserves for that, with what a
-/// table has beside its records, which is a sixteenth of tables as small as these.
+/// Runs a bypass. Returns the bytes that it writes to L1 and those that it reserves for that. The
+/// latter include what a table has beside its records: a sixteenth, for tables as small as these.
 fn written_above(scene: &Scene, plan: Plan) -> (u64, u64) {
     let on_above = || scene.tree().bytes_on(0)[ABOVE];
     let others = on_above() - plan.upper.tables()[0].meta.len;
@@ -93,7 +93,8 @@ fn what_is_cold_and_unknown_to_level_f_goes_past_it() {
     scene.check(&wanted, &all_keys(), "all below");
 }
 
-/// A hot record of the slow tier whose newer version lies on level f would come to lie above that.
+/// If a hot record of the slow tier has a newer version on level f, it would come to lie above
+/// that.
 #[test]
 fn nothing_comes_up_that_level_f_has_a_newer_version_of() {
     let scene = Scene::with_old(&all_keys());
@@ -131,7 +132,7 @@ fn a_deletion_stays_above_what_it_hides() {
     scene.check(&model(&AROUND, "old"), &all_keys(), "past level f");
 }
 
-/// Of a key that level f has, all versions stay; of others all but the newest go down.
+/// All versions of a key that level f has stay. Of other keys all versions but the newest go down.
 #[test]
 fn snapshots_see_the_same_past_level_f() {
     let scene = Scene::new();
@@ -167,7 +168,7 @@ fn snapshots_see_the_same_past_level_f() {
     }
 }
 
-/// A version that came to level f meanwhile would lie above a newer one: nobody writes there.
+/// A version that came to level f meanwhile would lie above a newer one, so no job writes there.
 #[test]
 fn no_job_writes_to_level_f_beside_a_bypass_of_its_keys() {
     let scene = Scene::with_old(&all_keys());
@@ -181,7 +182,7 @@ fn no_job_writes_to_level_f_beside_a_bypass_of_its_keys() {
     let hook = scene.at("compaction.claimed", move |scene| {
         assert!(scene.pick(ABOVE, &everything(), true).is_none());
         assert!(scene.pick(F, &everything(), true).is_none());
-        // Nor does one that was picked before.
+        // A job that was picked before does not start either.
         let state = scene.tree().state.lock();
         assert!(!state.running.admits(&into_f));
         assert!(!state.running.admits(&crossing));
@@ -201,7 +202,7 @@ fn no_job_writes_to_level_f_beside_a_bypass_of_its_keys() {
     scene.check(&with_new(&AROUND), &all_keys(), "past level f");
 }
 
-/// The other way round: it does not begin beside one that writes there.
+/// The other way round: a bypass does not begin beside a job that writes to level f.
 #[test]
 fn a_bypass_waits_for_a_job_on_level_f() {
     let scene = Scene::with_old(&all_keys());
@@ -224,8 +225,8 @@ fn a_bypass_waits_for_a_job_on_level_f() {
     scene.check(&with_new(&AROUND), &all_keys(), "crossed");
 }
 
-/// A read that began before has found the old version, and before it adds that, the new one is
-/// below, or about to be.
+/// A read that began before has found the old version. Before it adds that version, the new one is
+/// below level f, or about to be.
 #[test]
 fn what_a_bypass_supersedes_is_not_admitted() {
     for (point, why) in [
@@ -233,7 +234,7 @@ fn what_a_bypass_supersedes_is_not_admitted() {
         ("compaction.installed", Refusal::Overtaken),
     ] {
         let scene = Scene::with_old(&all_keys());
-        // What is on level f says nothing of keys in L1.
+        // The table on level f has none of the keys in L1.
         scene.put_all(&AROUND, "old");
         scene.to_last_fast();
         let reader = scene.reader();
@@ -252,8 +253,8 @@ fn what_a_bypass_supersedes_is_not_admitted() {
     }
 }
 
-/// A claim does not stand against what the table that goes down says nothing of. Such a record may
-/// be brought up meanwhile: it leaves the cache then.
+/// A claim does not stand against a record if the table that goes down says nothing of its key.
+/// Such a record may be brought up meanwhile; then it leaves the cache.
 #[test]
 fn a_read_that_has_seen_the_table_that_passes_is_admitted() {
     let scene = Scene::with_old(&all_keys());
@@ -284,9 +285,9 @@ fn a_read_that_has_seen_the_table_that_passes_is_admitted() {
     scene.check(&wanted, &all_keys(), "deleted below");
 }
 
-/// What one job from the level above f, of either kind, finds to be fresh of ten records, three of
-/// which level f has a version of and `hot` of which are hot; as a part of the average over some
-/// eight jobs.
+/// The part of its input that one job from the level above f, of either kind, finds to be fresh.
+/// Its input is ten records: level f has a version of three of them, and those of `hot` are hot.
+/// The average is over some eight jobs, and this is one of them.
 fn fresh_by_one_job(is_bypass: bool, hot: &[&str]) -> f64 {
     let scene = Scene::new();
     scene.put_all(&KEYS[..3], "old");
@@ -304,7 +305,7 @@ fn fresh_by_one_job(is_bypass: bool, hot: &[&str]) -> f64 {
     fresh() * 8.0
 }
 
-/// Ordinary jobs and those that pass level f by find the same part of their input to be fresh.
+/// Ordinary jobs and bypasses find the same part of their input to be fresh.
 #[test]
 fn what_is_fresh_is_measured_by_jobs_of_either_kind() {
     for is_bypass in [false, true] {
@@ -313,9 +314,9 @@ fn what_is_fresh_is_measured_by_jobs_of_either_kind() {
     }
 }
 
-/// An ordinary job took what is hot for fresh, and a bypass, which leaves it where it is, did not.
-/// Where most that is new was hot each kind had its turn, and those that passed level f by wrote
-/// again what they met below for a few records.
+/// An ordinary job took hot records for fresh ones, and a bypass, which leaves them where they are,
+/// did not. If most new records were hot, the two kinds took turns, and the bypasses rewrote what
+/// they met below for the sake of a few records.
 #[test]
 fn what_is_hot_is_not_fresh_to_jobs_of_either_kind() {
     for is_bypass in [false, true] {
@@ -324,8 +325,8 @@ fn what_is_hot_is_not_fresh_to_jobs_of_either_kind() {
     }
 }
 
-/// Records of the promotion cache come up with it, as all that was read counts as hot while little
-/// is known.
+/// Records of the promotion cache come up with a bypass, since everything that was read counts as
+/// hot while little is known.
 #[test]
 fn promotion_joins_a_bypass() {
     let scene = Scene::with_old(&all_keys());
@@ -369,9 +370,9 @@ fn what_comes_up_takes_no_room_from_what_has_to_stay() {
     assert!(written <= reserved, "{written} bytes, {reserved} reserved");
 }
 
-/// What has to stay was taken to become as long as it was. Where the tables had been compressed and
-/// are so no longer it became several times as long, beyond what was reserved of a capacity that is
-/// a promise (I8).
+/// What has to stay was expected to remain as long as it was. If the tables had been compressed and
+/// are no longer, it became several times as long, beyond what was reserved of a capacity that is a
+/// promise (I8).
 #[test]
 fn what_has_to_stay_has_room_however_it_was_compressed() {
     let mut options = options();
@@ -391,7 +392,7 @@ fn what_has_to_stay_has_room_however_it_was_compressed() {
     assert!(written <= reserved, "{written} bytes, {reserved} reserved");
 }
 
-/// Without room for what has to stay it does not begin.
+/// A bypass does not begin without room for what has to stay.
 #[test]
 fn a_bypass_without_room_on_the_fast_tier_is_refused() -> Result<()> {
     let scene = Scene::with_old(&all_keys());

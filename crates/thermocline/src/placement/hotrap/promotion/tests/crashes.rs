@@ -1,6 +1,6 @@
-//! The power goes at each named point of the ways up, of what keeps records up, and of the way past
-//! level f: what comes back has every record, with its newest version that was acknowledged (I4,
-//! I5).
+//! The power goes at each named point of a promotion, of a crossing that retains records, and of a
+//! bypass of level f. What comes back has every record, with its newest version that was
+//! acknowledged (I4, I5).
 
 use super::bypass::{AROUND, all_keys, bypass, run, to_above};
 use crate::metrics::HotRapMetrics;
@@ -51,9 +51,9 @@ fn durable() -> Options {
     options
 }
 
-/// Takes a `pathway` in a store that `prepare` has filled, and opens what a loss of power at each
-/// of `points` leaves of it, with and without what was not synced. What the store counted in the
-/// end comes back.
+/// Runs a `pathway` in a store that `prepare` has filled. Then opens what a loss of power at each
+/// of `points` leaves of the store, with and without what was not synced. Returns what the store
+/// counted in the end.
 fn check_losses(
     points: &[&'static str],
     prepare: impl FnOnce(&Scene) -> Model,
@@ -62,7 +62,7 @@ fn check_losses(
     let disk = Faulty::new(1);
     let scene = Scene::on(Arc::new(disk.clone()), durable());
     let mut wanted = prepare(&scene);
-    // Newer than what is on its way, and in memory and the log only.
+    // These are newer than what is on its way, and only in memory and the log.
     scene.put("k03", "newest");
     wanted.insert("k03".into(), "newest".into());
     scene.delete("k04");
@@ -96,7 +96,7 @@ fn check_losses(
     scene.db.metrics().hotrap.unwrap()
 }
 
-/// Takes the crossing of what lies on level f.
+/// Runs the crossing of what lies on level f.
 fn cross_one(scene: &Scene) {
     run(scene, scene.crossing());
 }
@@ -154,7 +154,7 @@ fn a_loss_of_power_while_a_table_moves_across_loses_nothing() {
         to_above(scene);
         let mut plan = scene.pick(F - 1, &everything(), true).unwrap();
         (plan.outputs[0].tier, plan.is_move) = (1, false);
-        // It would come up at once.
+        // With compactions the table would come up at once.
         scene.without_compactions(|| run(scene, plan));
         model(&KEYS, "old")
     };

@@ -45,7 +45,7 @@ fn no_space() -> Error {
     Error::io("write", "/fast", full)
 }
 
-/// What goes wrong after the edit does not undo it: the table is part of the store.
+/// A failure after the edit does not undo it: the table is part of the store.
 #[test]
 fn a_failure_after_the_installation_leaves_the_table_in_place() {
     let scene = with_full_cache();
@@ -102,8 +102,8 @@ fn promotions_without_room_start_one_crossing_between_them() {
     scene.check(&model(&all, "old"), &all, "drained");
 }
 
-/// Promotes a full cache a minute later, when there is no room, and less is wanting than readers
-/// hold in obsolete files. Whether a table goes down for it.
+/// Promotes a full cache a minute later, when there is no room and the promotion wants less than
+/// readers hold in obsolete files. Returns whether a table goes down for it.
 fn promotion_makes_room(scene: &Scene) -> bool {
     let engine = scene.engine();
     engine.clock.sleep(Duration::from_secs(60));
@@ -120,8 +120,8 @@ fn promotion_makes_room(scene: &Scene) -> bool {
     makes_room
 }
 
-/// A promotion that found no room had a table of level f sent down for it, though readers held more
-/// than it wanted, and that table too.
+/// A promotion that found no room had a table of level f sent down for it, although readers held
+/// more room than it wanted, and held that table, too.
 #[test]
 fn a_promotion_sends_nothing_down_where_readers_hold_the_room() {
     let scene = with_full_cache();
@@ -137,8 +137,8 @@ fn a_promotion_sends_nothing_down_where_readers_hold_the_room() {
     drop(reader);
 }
 
-/// A promotion that found no room was given up where readers held more than it wanted, though none
-/// of them held a table of level f that had come since.
+/// A promotion that found no room was given up if readers held more room than it wanted, although
+/// level f had a table that had come since and that none of them held.
 #[test]
 fn a_promotion_sends_down_what_no_reader_holds() {
     let scene = with_full_cache();
@@ -152,7 +152,7 @@ fn a_promotion_sends_down_what_no_reader_holds() {
     drop(reader);
 }
 
-/// Of more records than a promotion cache takes.
+/// Keys of more records than a promotion cache takes.
 fn keys_of_a_full_cache() -> Vec<String> {
     (0..40).map(|n| format!("m{n:02}")).collect()
 }
@@ -192,9 +192,9 @@ fn a_full_cache_is_promoted_when_a_compaction_has_made_room() {
     scene.check(&model(&all, "old"), &all, "promoted");
 }
 
-/// A compaction could end just when a promotion had found no room, and before it let go of its
-/// place: it found the promotion under way, nobody tried again, and of a store that was only read
-/// nothing was promoted any more.
+/// A compaction could end just when a promotion had found no room, and before the promotion was
+/// over. The compaction found it under way, so nobody tried again, and in a store that was only
+/// read nothing was promoted any more.
 #[test]
 fn a_full_cache_is_promoted_when_the_compaction_it_waits_for_has_just_ended() {
     let keys = keys_of_a_full_cache();
@@ -211,8 +211,8 @@ fn a_full_cache_is_promoted_when_the_compaction_it_waits_for_has_just_ended() {
     assert!(promoted_bytes(&scene) > 0);
 }
 
-/// The crossing that was to make the room failed: nobody came for the full cache any more, which
-/// admits nothing. In a store that was only read from then on nothing was promoted.
+/// The crossing that was to make the room failed. Nobody came for the full cache any more, and a
+/// full cache admits nothing. If the store was only read from then on, nothing was promoted.
 #[test]
 fn a_full_cache_whose_crossing_fails_is_given_up_and_fills_again() {
     let keys = keys_of_a_full_cache();
@@ -231,8 +231,8 @@ fn a_full_cache_whose_crossing_fails_is_given_up_and_fills_again() {
     scene.check(&model(&all, "old"), &all, "promoted");
 }
 
-/// A keyspace's share of the promotion cache came to no byte where there were very many: an empty
-/// cache was full, and its promotion, which found nothing, was begun again for ever.
+/// Among very many keyspaces, a keyspace's share of the promotion caches came to no byte. Its empty
+/// cache counted as full, and its promotion, which found nothing, was begun again for ever.
 #[test]
 fn an_empty_cache_is_never_full() {
     let scene = Scene::new();
@@ -243,8 +243,8 @@ fn an_empty_cache_is_never_full() {
     assert!(!tree.placed.promoting.load(Ordering::Acquire));
 }
 
-/// Another keyspace grew, and with it shrank the share of this one, whose cache was over it then:
-/// it admitted nothing, so nobody came who would have promoted it.
+/// When another keyspace grew, the share of this one shrank, and its cache was over that share. It
+/// admitted nothing, so nobody came who would have promoted it.
 #[test]
 fn a_cache_that_is_full_since_its_share_shrank_is_promoted() {
     let keys = [&KEYS[..], &["extra"]].concat();
@@ -264,8 +264,8 @@ fn a_cache_that_is_full_since_its_share_shrank_is_promoted() {
     assert!(promoted_bytes(&scene) > 0);
 }
 
-/// So did what another keyspace's promotion had measured, where no flush and no compaction came: in
-/// a store that was only read nothing of this one was promoted any more.
+/// The share also shrank by what another keyspace's promotion had measured, without a flush or a
+/// compaction. In a store that was only read nothing of this keyspace was promoted any more.
 #[test]
 fn a_cache_that_its_share_has_made_too_full_is_promoted_by_whoever_is_refused() {
     let keys = [&KEYS[..], &["extra"]].concat();
@@ -276,7 +276,7 @@ fn a_cache_that_its_share_has_made_too_full_is_promoted_by_whoever_is_refused() 
     let (engine, tree) = (scene.engine(), scene.tree());
     let in_cache = || tree.placed.gate.mutable().bytes();
     assert!(in_cache() > 0 && in_cache() < engine.hotrap().promotion_capacity(&engine, tree));
-    // As it is measured behind a promotion of another keyspace that froze nothing.
+    // As it is measured after a promotion of another keyspace that froze nothing.
     tree.placed.promotion_share.set(0.25);
     assert!(in_cache() > engine.hotrap().promotion_capacity(&engine, tree) / 4 * 5);
     assert_eq!(scene.get("extra").as_deref(), Some("old"));
@@ -287,7 +287,7 @@ fn a_cache_that_its_share_has_made_too_full_is_promoted_by_whoever_is_refused() 
     scene.check(&model(&keys, "old"), &keys, "promoted");
 }
 
-/// Records that a crossing took out of the cache and had no room for were counted as cold ones.
+/// If a crossing took records out of the cache and had no room for them, they were counted as cold.
 #[test]
 fn a_hot_record_that_a_crossing_has_no_room_for_is_not_counted_as_cold() {
     let scene = with_full_cache();
@@ -304,7 +304,7 @@ fn a_hot_record_that_a_crossing_has_no_room_for_is_not_counted_as_cold() {
     assert_eq!(dropped(&scene), before);
 }
 
-/// Who filled the next cache while one was being flushed found a promotion under way; and a full
+/// Whoever filled the next cache while one was being flushed found a promotion under way. A full
 /// cache admits nothing more, so nobody came who would have asked again: without a compaction
 /// nothing was promoted any more.
 #[test]
@@ -336,8 +336,8 @@ fn a_cache_that_fills_while_another_is_flushed_is_promoted_too() {
     scene.check(&model(&keys, "old"), &keys, "promoted");
 }
 
-/// Rid of what was cold the cache was not worth a table, and before the job had ended it was full
-/// again: nobody came for it, and in a store that is only read nothing was promoted any more.
+/// Without its cold records the cache was not worth a table, and it was full again before the job
+/// had ended. Nobody came for it, and in a store that was only read nothing was promoted any more.
 #[test]
 fn a_cache_that_fills_while_it_is_found_empty_is_promoted_too() {
     let keys: Vec<String> = (0..80).map(|n| format!("m{n:02}")).collect();
@@ -369,7 +369,7 @@ fn a_cache_that_fills_while_it_is_found_empty_is_promoted_too() {
     scene.check(&model(&keys, "old"), &keys, "promoted");
 }
 
-/// A shutdown drops a queued promotion; what it held is where it was.
+/// A shutdown drops a queued promotion; its records are where they were.
 #[test]
 fn a_promotion_cut_short_by_a_shutdown_loses_nothing() {
     let scene = with_full_cache();
@@ -394,7 +394,7 @@ fn a_promotion_cut_short_by_a_shutdown_loses_nothing() {
     assert!(promoted_bytes(&scene) > 0);
 }
 
-/// Handles to a dropped keyspace find nothing, what was on its way up included.
+/// Handles to a dropped keyspace find nothing, not even what was on its way up.
 #[test]
 fn a_dropped_keyspace_leaves_nothing_in_its_promotion_cache() {
     let scene = Scene::new();
@@ -421,9 +421,9 @@ fn a_dropped_keyspace_leaves_nothing_in_its_promotion_cache() {
     );
 }
 
-/// Each keyspace but the first was taken for a dropped one from its creation on, and a dropped one
-/// was not: nothing that was read there became hot, every record of it went to the slow tier for
-/// good, and what was dropped kept its place in the hot set.
+/// Each keyspace but the first was taken for a dropped one from its creation on: nothing that was
+/// read there became hot, and every record of it went to the slow tier for good. A dropped keyspace
+/// was not taken for one: its records kept their place in the hot set.
 #[test]
 fn a_keyspace_is_tracked_from_its_creation_until_it_is_dropped() {
     let scene = Scene::new();
@@ -436,8 +436,8 @@ fn a_keyspace_is_tracked_from_its_creation_until_it_is_dropped() {
     assert!(!ralt.is_hot(id, KEYS[0].as_bytes()));
 }
 
-/// Builds before that was found had written the numbers of living keyspaces down as those of
-/// dropped ones.
+/// Builds from before that bug was found have written down the numbers of living keyspaces as those
+/// of dropped ones.
 #[test]
 fn a_keyspace_that_is_there_is_tracked_whatever_access_records_say() {
     let scene = Scene::new();

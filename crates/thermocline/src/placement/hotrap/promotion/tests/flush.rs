@@ -3,7 +3,8 @@
 use crate::sync::{Arc, Mutex};
 use crate::testing::scene::{F, KEYS, SLOW, Scene, everything, model, options};
 
-/// A scene whose cache holds all keys, hot, each old; nothing of them lies on the fast tier.
+/// A scene whose cache holds all keys, each of them hot and old. None of them lies on the fast
+/// tier.
 pub(super) fn with_full_cache() -> Scene {
     let scene = Scene::with_old(&KEYS);
     scene.read_into_cache(&KEYS);
@@ -58,8 +59,8 @@ fn hot_records_of_the_cache_become_a_table_of_l0() {
     scene.check(&model(&KEYS, "old"), &KEYS, "promoted");
 }
 
-/// Wherever on the fast tier a version of the key lies when the cache is frozen, its record stays
-/// behind.
+/// If a version of the key lies anywhere on the fast tier when the cache is frozen, the record in
+/// the cache stays behind.
 #[test]
 fn a_record_with_a_version_on_the_fast_tier_is_not_promoted() {
     for is_delete in [false, true] {
@@ -93,8 +94,8 @@ pub(super) const STEPS: [&str; 3] = [
     "promotion.before_edit",
 ];
 
-/// By I10 a write that is not in what the freeze pins is in the active memtable, and that gets a
-/// higher epoch than the one reserved.
+/// By I10 a write that the freeze does not pin is in the active memtable, and that gets a higher
+/// epoch than the one reserved.
 #[test]
 fn a_write_after_the_freeze_ends_above_what_is_promoted() {
     for is_delete in [false, true] {
@@ -154,7 +155,7 @@ fn a_writer_in_flight_ends_above_what_is_promoted() {
 #[test]
 fn compactions_of_l0_stay_below_a_reserved_place() {
     let scene = with_full_cache();
-    // Tables that meet, or the older one would move alone in any case.
+    // The tables meet, or the older one would move alone in any case.
     scene.put_all(&["k01", "k09"], "first");
     scene.db.flush().unwrap();
     let hook = scene.at("promotion.frozen", |scene| {
@@ -176,8 +177,8 @@ fn compactions_of_l0_stay_below_a_reserved_place() {
     assert_eq!(scene.get("k05").as_deref(), Some("new"));
 }
 
-/// An urgent one takes what lies above the reserved place: the promotion comes to nothing, and what
-/// it held is still on the slow tier.
+/// An urgent compaction of L0 takes what lies above the reserved place: the promotion comes to
+/// nothing, and its records are still on the slow tier.
 #[test]
 fn an_urgent_compaction_of_l0_voids_a_reserved_place() {
     for is_delete in [false, true] {
@@ -220,13 +221,13 @@ fn a_running_compaction_of_l0_voids_a_reserved_place() {
     check_all_the_way_down(&scene, false, "overtaken");
 }
 
-/// A compaction is picked, urgently and so past the reserved place, and starts only when the
-/// promoted table is already being installed: too late to void it. It must not start any more, or
+/// A compaction is picked urgently, and so past the reserved place. It starts only when the
+/// promoted table is already being installed, too late to void it. It must not start any more, or
 /// the table would come in above a newer version on its way down.
 #[test]
 fn a_compaction_picked_before_an_installation_does_not_start_during_it() {
     let scene = with_full_cache();
-    // Hung up by the first, and reached after that has ended.
+    // The first hook sets this one, which is reached after the first has ended.
     let late = Arc::new(Mutex::new(None));
     let hung = Arc::clone(&late);
     let hook = scene.at("promotion.before_edit", move |scene| {
@@ -249,8 +250,8 @@ fn a_compaction_picked_before_an_installation_does_not_start_during_it() {
     check_all_the_way_down(&scene, false, "started late");
 }
 
-/// A crossing takes the same records up while their table is being written: of each there are two
-/// then, and both are right.
+/// A crossing takes the same records up while their table is being written. Then there are two of
+/// each, and both are right.
 #[test]
 fn a_record_promoted_twice_is_one_record() {
     for step in STEPS {
@@ -300,8 +301,8 @@ fn delete_both(scene: &Scene) {
 }
 
 /// A promotion begins and ends while a crossing of the same keys runs, which takes one of them up,
-/// too: neither copy comes back once the key is deleted, be that beside the crossing or after it.
-/// Nor does a version that the crossing supersedes.
+/// too. Once the key is deleted, during the crossing or after it, neither copy comes back. Nor does
+/// a version that the crossing supersedes.
 #[test]
 fn a_promotion_within_a_crossing_brings_nothing_back() {
     let keys = [&KEYS[..], &["k", "k10", "l"]].concat();
@@ -309,7 +310,7 @@ fn a_promotion_within_a_crossing_brings_nothing_back() {
         for is_deleted_meanwhile in [false, true] {
             let at = format!("{step}, deleted meanwhile: {is_deleted_meanwhile}");
             let mut options = options();
-            // What it answers is not offered to the promotion cache.
+            // Reads that the record cache answers are not offered to the promotion cache.
             options.record_cache = Some(0);
             let scene = Scene::with(options);
             scene.put_all(&KEYS, "old");
@@ -322,8 +323,8 @@ fn a_promotion_within_a_crossing_brings_nothing_back() {
             scene.read_into_cache(&KEYS);
             scene.heat(&KEYS);
             let hook = scene.at(step, move |scene| {
-                // What the crossing has taken out of the cache comes in again: it brings nothing
-                // newer.
+                // The records that the crossing has taken out of the cache come in again: it brings
+                // nothing newer of them.
                 scene.read_into_cache(&KEYS);
                 assert_eq!(early.get("k10").as_deref(), Some("old"));
                 scene.promote()?;
@@ -366,9 +367,9 @@ fn a_promotion_within_a_crossing_brings_nothing_back() {
     }
 }
 
-/// A crossing logs the reads of what it takes out of a cache. The promotion that had frozen that
-/// cache logged them again: a record that had been read once was stable, as one that is read again
-/// and again.
+/// A crossing logs the reads of the records that it takes out of a cache. The promotion that had
+/// frozen that cache logged them again: a record that had been read once became stable, like one
+/// that is read again and again.
 #[test]
 fn reads_are_logged_once_whether_a_crossing_takes_the_record_up_or_not() {
     for crosses in [false, true] {
@@ -394,9 +395,9 @@ fn reads_are_logged_once_whether_a_crossing_takes_the_record_up_or_not() {
     }
 }
 
-/// What was put in after the cache had been looked through and before it was frozen was promoted
-/// unseen. Where reads of the slow tier take microseconds that was eleven records of twelve, under
-/// reads that are all alike: each was compacted down again, and pushed another down.
+/// Records that came in after the cache had been looked through and before it was frozen were
+/// promoted unseen. Under uniform reads, and where reads of the slow tier take microseconds, that
+/// was eleven records of twelve: each was compacted down again, and pushed another down.
 #[test]
 fn a_cold_record_that_comes_in_before_the_freeze_is_not_promoted() {
     let (late, rest) = KEYS.split_last().unwrap();
@@ -434,7 +435,7 @@ fn wanting_two_reads() -> Scene {
     scene
 }
 
-/// Reads every key once, from the slow tier into the cache. To look for it there would be another
+/// Reads every key once, from the slow tier into the cache. Looking for it there would be another
 /// read.
 fn read_once(scene: &Scene) {
     for key in KEYS {
@@ -443,8 +444,8 @@ fn read_once(scene: &Scene) {
     assert_eq!(scene.tree().placed.gate.mutable().all().len(), KEYS.len());
 }
 
-/// Of the two reads that make a record hot the second is in the promotion cache, and access records
-/// know of one: it took a third read of the slow tier.
+/// Two reads make a record hot. The second is in the promotion cache, and access records know only
+/// of the first: it took a third read of the slow tier.
 #[test]
 fn a_record_is_promoted_by_the_read_that_makes_it_hot() {
     let scene = wanting_two_reads();
@@ -465,13 +466,13 @@ fn a_record_is_promoted_by_the_read_that_makes_it_hot() {
         assert_eq!(scene.levels_of(key)[0], (0, "old".into()));
     }
     scene.track();
-    // Crossings go by the records alone.
+    // Crossings go by the access records alone.
     ralt.merge_all();
     assert!(KEYS.iter().all(is_hot));
 }
 
-/// Were a read logged when it brings a record, it would count twice once that has come into a
-/// table: all that is read would be promoted, however seldom.
+/// If a read were logged when it brings a record, it would count twice once it has come into a
+/// table of access records: everything that is read would be promoted, however seldom.
 #[test]
 fn a_record_that_was_read_once_is_not_promoted_however_long_it_waits() {
     let scene = wanting_two_reads();

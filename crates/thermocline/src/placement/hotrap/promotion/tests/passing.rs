@@ -10,14 +10,14 @@ fn at(level: usize, version: &str) -> (u8, String) {
     (level as u8, version.to_owned())
 }
 
-/// As long as it held a table, all that crossed went there, and with that on to the last level: it
-/// never emptied, and each record was written once more on its way.
+/// As long as such a level held a table, everything that crossed went there, and from there on to
+/// the last level. It never emptied, and each record was written once more on its way.
 #[test]
 fn a_level_out_of_use_gets_only_what_it_has_older_versions_of_and_empties() {
     let scene = Scene::with_old(&KEYS);
     let engine = scene.engine();
     let threads = engine.options.compaction_threads;
-    // All places are taken meanwhile: none begins by itself.
+    // All places are taken meanwhile, so that no compaction begins by itself.
     (0..threads).for_each(|_| engine.background.compactions.begin());
     scene.put_all(&["k00", "k02"], "mid");
     scene.to_last_fast();
@@ -25,7 +25,7 @@ fn a_level_out_of_use_gets_only_what_it_has_older_versions_of_and_empties() {
     let mut wanted = model(&KEYS, "old");
     wanted.extend(model(&["k00", "k02"], "mid"));
 
-    // k01 lies within the range of what is there, for all that the picker knows.
+    // For all that the picker knows, k01 lies within the range of what is there.
     for (keys, to) in [(["k03", "k04"], SLOW), (["k01", "k02"], UNUSED)] {
         scene.put_all(&keys, "new");
         wanted.extend(model(&keys, "new"));

@@ -13,11 +13,11 @@ fn last_fast(db: &Db) -> u64 {
     db.metrics().levels[F].bytes
 }
 
-/// A crossing of a table whose every record is hot brings a tenth of it down at least. With small
+/// A crossing of a table whose records are all hot brings at least a tenth of it down. With small
 /// tables the allowance for runs of hot records was larger than a table: nothing went down, level f
-/// stayed over its target, and compactions never came to an end. And not much more than a tenth:
-/// when it was a quarter, a hotspot beside a stream of new records lost records with each crossing,
-/// and read them back.
+/// stayed over its target, and compactions never came to an end. The crossing must not bring down
+/// much more than a tenth either: when it was a quarter, a hotspot beside a stream of new records
+/// lost records with each crossing, and read them back.
 #[test]
 fn a_crossing_makes_room_even_where_all_is_hot() {
     let keys: Vec<String> = (0..60).map(|n| format!("m{n:02}")).collect();
@@ -37,8 +37,8 @@ fn a_crossing_makes_room_even_where_all_is_hot() {
     }
 }
 
-/// One record that was larger than the fast tier was read, and all of the last fast level went
-/// down, table by table, for room that could never be.
+/// When one record larger than the fast tier was read, all of the last fast level went down, table
+/// by table, for room that could never be.
 #[test]
 fn nothing_goes_down_for_a_record_that_can_never_have_room() {
     let mut larger = options();
@@ -61,8 +61,8 @@ fn nothing_goes_down_for_a_record_that_can_never_have_room() {
 }
 
 /// In the authors' code records newer than a snapshot are sent back to the level they came from:
-/// while one is held compactions spin and writes stop. Here only hotness keeps a record up, and
-/// not even that keeps all.
+/// while a snapshot is held, compactions spin and writes stop. Here only hotness keeps a record up,
+/// and not even hotness keeps all records up.
 #[test]
 fn a_held_snapshot_never_keeps_writers_from_going_on() {
     const CAPACITY: u64 = 512 << 10;
@@ -110,9 +110,9 @@ fn a_held_snapshot_never_keeps_writers_from_going_on() {
     }
 }
 
-/// Two writers stopped for want of room on the fast tier: the first sends all of level f down,
-/// between the other's finding that nothing is under way and its own look for a table to send.
-/// The other found them all taken and reported a tier without room, while room was being made.
+/// Two writers have stopped for want of room on the fast tier. One of them finds that nothing is
+/// under way. Before it looks for a table to send down, the other sends all of level f down. The
+/// first one found all tables taken and reported a tier without room, while room was being made.
 #[test]
 fn a_stopped_writer_waits_for_the_room_that_another_is_making() {
     let scene = Scene::new();
@@ -135,9 +135,9 @@ fn a_stopped_writer_waits_for_the_room_that_another_is_making() {
     drop(space);
 }
 
-/// A flush finds no room because a compaction runs that will make some, and that ends before the
-/// flush looks whether one does. It was taken for a failure, and the next writer was told of a full
-/// tier.
+/// A flush finds no room while a compaction runs that will make some. The compaction ends before
+/// the flush looks whether one runs. This was taken for a failure, and the next writer was told of
+/// a full tier.
 #[test]
 fn a_flush_that_a_compaction_has_just_made_room_for_is_tried_again() {
     let scene = Scene::new();
@@ -155,7 +155,7 @@ fn a_flush_that_a_compaction_has_just_made_room_for_is_tried_again() {
         }
         Ok(())
     });
-    // Whichever of the two the executor takes first.
+    // The executor may take either of the two first.
     while !hook.has_run() && scene.engine().is_compacting() {
         assert!(scene.stepped.step());
     }
@@ -165,9 +165,8 @@ fn a_flush_that_a_compaction_has_just_made_room_for_is_tried_again() {
     engine.fast().remove_file_bytes(taken);
 }
 
-/// All that there is on the fast tier are files that were removed while a reader held them. A
-/// writer used to report a tier without room at once; under a heavy load a few slow readers were
-/// enough.
+/// All files on the fast tier were removed while a reader held them. A writer used to report a tier
+/// without room at once; under a heavy load a few slow readers were enough.
 #[test]
 fn a_stopped_writer_waits_for_readers_of_removed_files() {
     let scene = Scene::new();
@@ -180,15 +179,15 @@ fn a_stopped_writer_waits_for_readers_of_removed_files() {
     put_as_readers_let_go(&scene, reader, held / 2);
 }
 
-/// Writes `more` bytes than there is room for. `reader` lets go as the writer begins to wait for
-/// it.
+/// Writes `more` bytes beyond the room that there is. `reader` lets go as the writer begins to wait
+/// for it.
 fn put_as_readers_let_go(scene: &Scene, reader: Mutex<Option<Range>>, more: u64) {
     let lets_go = move || drop(reader.lock().take());
     put_without_room(scene, more, lets_go);
 }
 
-/// Writes `more` bytes than there is room for. `as_it_waits` happens as the writer begins to wait
-/// for readers.
+/// Writes `more` bytes beyond the room that there is. `as_it_waits` happens as the writer begins to
+/// wait for readers.
 fn put_without_room(scene: &Scene, more: u64, as_it_waits: impl FnOnce() + Send + 'static) {
     let _space = scene.take_all_space();
     let hook = scene.at("stall.held", move |_| {
@@ -205,7 +204,7 @@ fn put_without_room(scene: &Scene, more: u64, as_it_waits: impl FnOnce() + Send 
 }
 
 /// A reader held every table of level f. A writer that found no room sent them all down, one after
-/// the other, which made none, and waited for the reader only then.
+/// the other, which made no room, and only then waited for the reader.
 #[test]
 fn a_stopped_writer_sends_no_more_down_where_a_reader_holds_what_went() {
     let scene = Scene::new();
@@ -219,8 +218,8 @@ fn a_stopped_writer_sends_no_more_down_where_a_reader_holds_what_went() {
     assert_eq!(tables(), before - 1);
 }
 
-/// A read of a key held what a stopped writer had just sent down, for a moment. Beside an iterator
-/// that had held as much all the while the writer was taken to wait for that, to the end of its
+/// For a moment a read of a key held what a stopped writer had just sent down. An iterator had held
+/// as much all the while, so the writer was taken to wait for the iterator, to the end of its
 /// patience: ten seconds, with a level full of tables that nobody held.
 #[test]
 fn a_stopped_writer_goes_on_once_a_read_has_let_go_whatever_others_hold() {

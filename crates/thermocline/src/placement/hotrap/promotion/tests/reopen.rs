@@ -10,7 +10,7 @@ fn by_level() -> crate::Options {
     options
 }
 
-/// What lies where, as level and file.
+/// The level and the file of each table.
 fn tables(scene: &Scene) -> Vec<(u8, u64)> {
     let pinned = scene.tree().pin();
     let tables = pinned.version.tables();
@@ -53,9 +53,9 @@ fn a_store_goes_from_one_placement_to_the_other_and_back_without_rewriting() {
     scene.check(&wanted, &all, "crossed");
 }
 
-/// Reads of a record in the promotion cache are told when it leaves, and closing let it go without.
-/// A service that was started anew before its cache had filled learnt nothing of all that it had
-/// read from the slow tier.
+/// Reads of a record in the promotion cache are logged when the record leaves, and closing dropped
+/// the cache without that. A service that was restarted before its cache had filled learnt nothing
+/// of all that it had read from the slow tier.
 #[test]
 fn what_the_promotion_cache_answered_is_known_after_a_reopening() {
     let scene = Scene::with_old(&KEYS);
@@ -66,12 +66,12 @@ fn what_the_promotion_cache_answered_is_known_after_a_reopening() {
     known.sort_by(|a, b| a.key.cmp(&b.key));
     let keys: Vec<_> = known.iter().map(|hot| &hot.key[..]).collect();
     assert_eq!(keys, KEYS.map(str::as_bytes));
-    // Each was read twice there: what brought it, and what looked for it.
+    // Each was read twice there: by the read that brought it, and by the one that looked for it.
     assert!(known.iter().all(|hot| hot.is_stable), "{known:?}");
 }
 
-/// f is the store's, not the settings': a capacity for more levels, or fewer, changes neither where
-/// the promotion cache lies in the search order nor what it may hold.
+/// f belongs to the store, not to the settings: a capacity for more levels, or fewer, changes
+/// neither where the promotion cache lies in the search order nor what it may hold.
 #[test]
 fn a_change_of_capacity_leaves_f_and_every_answer_as_they_were() {
     for capacity in [1600 << 10, 64 << 20] {

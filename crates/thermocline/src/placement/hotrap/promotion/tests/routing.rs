@@ -5,7 +5,8 @@ use crate::options::Compression;
 use crate::sync::Arc;
 use crate::testing::scene::{F, KEYS, SLOW, Scene, VALUE, everything, model, options, range};
 
-/// Keys that lie around the others: with them on level f its table's range holds all of them.
+/// Keys that lie around the others: a table of level f with both of them has all others in its
+/// range.
 const AROUND: [&str; 2] = ["k", "l"];
 
 #[test]
@@ -23,9 +24,9 @@ fn hot_records_stay_and_come_up_and_cold_ones_go_down() {
     assert_eq!(newest("k06"), (SLOW as u8, "old".into()));
 }
 
-/// What may come up was counted before compression, and what was reserved for it after. Hot records
-/// that do not compress took several times the room that a table of such as do had left, beyond the
-/// fast tier's capacity (I8).
+/// Records that may come up were counted before compression, and the room reserved for them after
+/// it. Hot records that do not compress took several times the room that a table of compressible
+/// records had left, beyond the fast tier's capacity (I8).
 #[test]
 fn what_stays_and_comes_up_has_room_in_what_was_reserved() {
     let mut options = options();
@@ -54,8 +55,8 @@ fn what_stays_and_comes_up_has_room_in_what_was_reserved() {
     );
 }
 
-/// A delete goes down, however hot its key is, and so does all that is older: an older version that
-/// stayed above would come back to life.
+/// A delete goes down, however hot its key is, with everything older of the key: an older version
+/// that stayed above would come back to life.
 #[test]
 fn a_hot_key_that_was_deleted_goes_down_with_all_its_versions() {
     let scene = Scene::new();
@@ -86,7 +87,7 @@ fn a_hot_key_that_was_deleted_goes_down_with_all_its_versions() {
     scene.check(&after, &KEYS, "in the end");
 }
 
-/// Of a hot key only the newest version stays; the older one that a snapshot sees goes down.
+/// Only the newest version of a hot key stays. The older one, which a snapshot sees, goes down.
 #[test]
 fn the_older_versions_of_a_hot_key_go_down() {
     let scene = Scene::new();
@@ -140,7 +141,7 @@ fn a_job_into_level_f_waits_for_a_crossing_of_its_keys() {
     let hook = scene.at("compaction.claimed", move |scene| {
         assert!(scene.pick(1, &everything(), true).is_none(), "it waits");
         assert!(scene.pick(F, &range("k", "k04"), true).is_none());
-        // One that was picked before the crossing had started does not start either.
+        // A job that was picked before the crossing had started does not start either.
         let state = scene.tree().state.lock();
         assert!(!state.running.admits(&from_l1));
         Ok(())
@@ -184,8 +185,8 @@ fn a_crossing_waits_for_a_job_into_level_f() {
     assert_eq!(scene.levels_of("k03")[0], (SLOW as u8, "new".into()));
 }
 
-/// What stayed was counted before compression and what had been there after it: of a fast tier that
-/// compresses well nothing seemed to come down, and the slow levels were made for that.
+/// What stayed was counted before compression, and what had been there was counted after it. If the
+/// fast tier compressed well, nothing seemed to come down, and the slow levels were made for that.
 #[test]
 fn what_comes_down_is_measured_before_compression() {
     let mut options = options();
@@ -199,7 +200,7 @@ fn what_comes_down_is_measured_before_compression() {
     scene.cross();
     let kept = scene.db.metrics().hotrap.unwrap().retained_bytes;
     assert!(kept > 0);
-    // One crossing of some 32 whose average it is.
+    // This is one crossing in an average over some 32.
     let expected = 1.0 - kept as f64 / all as f64 / 32.0;
     let cold = scene.tree().averages.cold();
     assert!((cold - expected).abs() < 1e-9, "{cold}, not {expected}");

@@ -1,5 +1,5 @@
 //! A store that is closed while a promotion is under way, with a place in L0 reserved and a cache
-//! frozen: what runs is waited for, and nothing is lost, or left over.
+//! frozen: closing waits for what runs, and nothing is lost or left over.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, yield_now};
 use crate::testing::scene::{KEYS, Scene, model, options};
 
-/// More than it takes to get to a step; who does not has not begun.
+/// More than it takes to get to a step. A promotion that takes longer has not begun.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A disk with a closed store, all of whose keys lie on the slow tier.
@@ -52,7 +52,7 @@ fn closing_waits_for_a_promotion_that_holds_a_place() {
             let closing = Arc::clone(&engine);
             points.set(step, move || {
                 arrives.send(()).unwrap();
-                // The place is held until closing waits for nothing else any more.
+                // The place is held until closing waits for nothing else.
                 while closing.check_open().is_ok() {
                     yield_now();
                 }
@@ -78,14 +78,14 @@ fn closing_waits_for_a_promotion_that_holds_a_place() {
             assert!(has_ended.load(Ordering::Relaxed), "{at}: it is waited for");
             assert_eq!(held(), u64::MAX, "{at}: no place is held");
             assert_eq!(engine.fast().reserved_bytes(), 0, "{at}: nor any space");
-            // They hold the store whose points they hang on.
+            // The hooks hold the store whose points they hang on.
             points.clear(step);
             points.clear("close.work_ended");
 
             let scene = Scene::on(Arc::new(disk), options());
             assert_eq!(scene.db.recovery().orphans, 0, "{at}");
             scene.check(&model(&KEYS, "old"), &KEYS, &at);
-            // As after a promotion that nothing came between.
+            // As after a promotion that was not interrupted.
             scene.delete("k05");
             let mut wanted = model(&KEYS, "old");
             wanted.remove("k05");

@@ -32,7 +32,7 @@ fn change(scene: &Scene, wanted: &mut Model, version: &str) {
     scene.db.write(batch).unwrap();
 }
 
-/// The model when each snapshot was taken, beside it.
+/// Each snapshot, the model when it was taken, and when that was.
 type Taken = Arc<Mutex<Vec<(Snapshot, Model, String)>>>;
 
 fn check_all(scene: &Scene, taken: &Taken, wanted: &Model, at: &str) {
@@ -89,7 +89,7 @@ fn snapshots_taken_before_during_and_after_promotions_stay_exact() {
             scene.cross();
             check_all(&scene, &taken, &wanted.lock(), point);
         }
-        // The hook's copies of the scene hold nothing on.
+        // So the hook's copies of the scene keep nothing alive.
         taken.lock().clear();
     }
 }
@@ -112,7 +112,8 @@ fn a_delete_and_the_promoted_copy_it_hides_both_go_in_the_end() {
     for level in 0..F {
         scene.lower(level);
         let below = level as u8 + 1;
-        // It takes the promoted copy along, and is still needed for the one on the slow tier.
+        // The delete takes the promoted copy along, and is still needed for the one on the slow
+        // tier.
         assert_eq!(scene.levels_of("k05"), [gone(below), old(SLOW as u8)]);
         scene.check(&wanted, &KEYS, "on its way");
     }

@@ -25,8 +25,8 @@ fn place(scene: &Scene, key: &str) -> (usize, usize) {
     (usize::from(levels[0].0), levels.len())
 }
 
-/// Puts all keys on the slow tier, a table over all of them on level f, and makes them hot; in the
-/// promotion cache, too, if they are to be `cached`.
+/// Puts all keys on the slow tier and a table over all of them on level f, and makes them hot. If
+/// they are to be `cached`, puts them into the promotion cache, too.
 fn hot_below_level_f(scene: &Scene, cached: bool) {
     scene.put_all(&KEYS, "old");
     scene.to_slow();
@@ -52,8 +52,8 @@ fn without_retention_hot_records_go_down() {
     }
 }
 
-/// What came up past level f went down with the next job, and came up with the one after that,
-/// without end: the store never came to rest.
+/// Records that a bypass brought up went down with the next job, and came up with the one after
+/// that, without end: the store never came to rest.
 #[test]
 fn without_retention_a_bypass_brings_nothing_up() {
     for is_on in [true, false] {
@@ -88,7 +88,7 @@ fn without_the_hotness_check_cold_records_are_promoted() {
     }
 }
 
-/// Neither what is hot in the table below comes up, nor what waits in the promotion cache.
+/// Hot records in the table below do not come up, nor do those that wait in the promotion cache.
 #[test]
 fn without_promotion_by_compaction_nothing_comes_up() {
     for cached in [true, false] {
@@ -105,16 +105,16 @@ fn without_promotion_by_compaction_nothing_comes_up() {
     }
 }
 
-/// What the cache holds of the keys of a crossing is not written anew where that goes, either.
+/// The cache's records of the crossing's keys are not written anew where the crossing goes, either.
 #[test]
 fn without_promotion_by_compaction_no_record_of_the_cache_joins_a_crossing() {
-    // Above the records' own: what is found there has joined.
+    // This is above the level of the records: a record that is found there has joined.
     const LOW: usize = SLOW - 1;
     for is_on in [true, false] {
         let scene = with(|switches| switches.promotion_by_compaction = is_on);
         hot_below_level_f(&scene, true);
         scene.cross_to(LOW);
-        // The last of them has no room above: a crossing brings down some.
+        // The last record has no room above, since a crossing brings some down.
         let wanted = if is_on { (LOW, 2) } else { (SLOW, 1) };
         let last = KEYS[KEYS.len() - 1];
         assert_eq!(place(&scene, last), wanted, "joins: {is_on}");
