@@ -121,8 +121,8 @@ mod tests {
     }
 
     /// Beginning a manifest waited for RALT's work to be done, and for its tables to be copied,
-    /// which to another file system takes time by their bytes. No flush and no compaction could end
-    /// meanwhile, and writers stopped.
+    /// which takes the longer the more bytes go to another file system. No flush and no compaction
+    /// could end meanwhile, and writers stopped.
     #[test]
     fn a_manifest_is_begun_while_hotness_is_copied() {
         let scene = Scene::new();

@@ -83,7 +83,7 @@ impl Chunk {
         (self.accesses.len() * size_of::<Access>() + self.keys.len()) as u64
     }
 
-    /// Accesses, each as often as it was.
+    /// The number of accesses, each counted as often as it happened.
     pub(super) fn times(&self) -> u64 {
         let times = self.accesses.iter().map(|access| u64::from(access.times));
         times.sum()
@@ -137,7 +137,7 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Empty ones, with `accessed` bytes in the slice that has begun.
+    /// Empty buffers, with `accessed` bytes in the slice that has begun.
     pub(super) fn new(sizes: &Sizes, accessed: u64) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| CachePadded::default()).collect(),
@@ -153,7 +153,7 @@ impl Buffers {
         }
     }
 
-    /// Takes `times` accesses to a record; whether a flush became due.
+    /// Takes `times` accesses to a record. Returns whether a flush became due.
     pub(super) fn push(
         &self,
         keyspace: KeyspaceId,
@@ -231,7 +231,8 @@ impl Buffers {
     }
 
     /// Brings back what could not be flushed for want of space. What came in meanwhile waits behind
-    /// it, and is dropped where that is too much: the more a flush writes, the less it finds space.
+    /// it, and is dropped if that is too much: the more a flush writes, the harder it is to find
+    /// space for it.
     pub(super) fn put_back(&self, chunks: Vec<Chunk>) {
         let mut queue = self.queue.lock();
         let came = std::mem::take(&mut queue.chunks);
@@ -258,8 +259,8 @@ impl Buffers {
         self.dropped.fetch_add(accesses, Ordering::Relaxed);
     }
 
-    /// Bytes of keys and values accessed so far, from the begin of the slice on that it was at the
-    /// opening; what threads hold back for themselves is missing.
+    /// Bytes of keys and values accessed since the beginning of the slice in which the store was
+    /// opened, without those that threads still hold back for themselves.
     pub(super) fn accessed(&self) -> u64 {
         self.accessed.load(Ordering::Relaxed)
     }
@@ -365,8 +366,8 @@ mod tests {
         assert!(!buffers.is_flush_due());
     }
 
-    /// It was dropped and had never come: of a RALT that could not be opened, no access was counted
-    /// and all were dropped.
+    /// Such an access was counted as dropped, but not as an access: a RALT that could not be opened
+    /// counted no access, and all as dropped.
     #[test]
     fn what_no_buffer_takes_is_an_access_all_the_same() {
         let buffers = buffers();
@@ -387,8 +388,8 @@ mod tests {
         assert!(!before.is_empty());
     }
 
-    /// The limit of what waits held between flushes only. One that found no space brought back what
-    /// it had taken, whatever had come in since, and was larger the next time.
+    /// The limit of what waits held between flushes only. A flush that found no space brought back
+    /// what it had taken, whatever had come in since, and was larger the next time.
     #[test]
     fn what_comes_in_during_a_flush_without_space_is_dropped_where_it_is_too_much() {
         let buffers = buffers();

@@ -12,7 +12,7 @@ impl Shared {
     /// state.
     pub(super) fn close(&self) {
         let mut worker = self.worker.lock();
-        // Whatever comes of it: when the lock is free again, the directory may be another
+        // Set whatever comes of closing: when the lock is free again, the directory may be another
         // process's.
         worker.closed = true;
         let Some(files) = &self.files else { return };
@@ -37,16 +37,16 @@ impl Shared {
         self.leave_retired();
     }
 
-    /// Leaves files of merged tables to the next opening, for which they are orphans, and to no one
-    /// else from now on: a checkpoint that still copies them outlives the store's locks, and would
-    /// remove what is another process's by then.
+    /// Leaves files of merged tables to the next opening, for which they are orphans. Nobody else
+    /// may remove them from now on: a checkpoint that still copies them outlives the store's locks,
+    /// and would remove what is another process's by then.
     fn leave_retired(&self) {
         self.retired.lock().clear();
     }
 
     /// Makes one run of level 0. Sessions too short for the background work leave a table each, and
-    /// none of them would merge any. Not into the level below: all of that would be written for it,
-    /// and whoever closes waits.
+    /// none of them would merge any. The run does not go into the level below: all of that would be
+    /// written for it, while whoever closes the store waits.
     fn merge_level0(&self, files: &Files, worker: &mut Worker) -> Result<()> {
         let version = self.version.load_full();
         let mut pass = Pass::within_level0(&version, &self.sizes, self.began(files));

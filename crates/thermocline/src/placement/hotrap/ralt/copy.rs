@@ -12,8 +12,8 @@ use crate::sync::atomic::Ordering;
 
 impl Shared {
     /// Copies what is known by now into the empty directory of `target`, tables by links where the
-    /// medium can; whether there was anything that may be relied on. No work waits for it: to
-    /// another file system it takes as long as there are bytes.
+    /// medium can. Returns whether there was anything that may be relied on. No work waits for the
+    /// copy, which takes the longer the more bytes go to another file system.
     ///
     /// # Errors
     /// I/O errors; what `target` holds is then of no use.
@@ -31,10 +31,9 @@ impl Shared {
         copied.map(|()| true)
     }
 
-    /// What is known by now, all of it in tables, and the state that names them. No file of theirs
-    /// goes while the version is held. None where nothing may be relied on, or RALT is closed:
-    /// reads that closing has overtaken log accesses all the same, and what they log is not to be
-    /// flushed.
+    /// What is known by now, all of it in tables, and the state that names them. Their files stay
+    /// while the version is held. None if nothing may be relied on, or if RALT is closed: reads
+    /// that closing has overtaken log accesses all the same, and these are not to be flushed.
     fn pin(&self, files: &Files) -> Result<Option<(Arc<Version>, State)>> {
         let mut worker = self.worker.lock();
         if worker.closed || self.stopped.load(Ordering::Relaxed) {
@@ -43,7 +42,7 @@ impl Shared {
         self.flush_all(files, &mut worker)?;
         let version = self.version.load_full();
         if version.has_full_level0() {
-            // Where checkpoints empty the buffers before they are full, no flush makes it due.
+            // If checkpoints empty the buffers before they are full, no flush makes the merge due.
             self.pending.store(true, Ordering::Release);
         }
         let state = State::of(&version, self.clock(), files.next_id(), &self.options);

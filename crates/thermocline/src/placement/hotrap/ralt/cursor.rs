@@ -14,8 +14,8 @@ use crate::metrics::Purpose;
 use crate::sync::Arc;
 use crate::table::{ScanOptions, TableIter};
 
-/// The tables of one sorted run, forward only. Other than [`crate::version::LevelIter`] it begins
-/// a trimmed table behind the records that were merged away.
+/// The tables of one sorted run, forward only. Unlike [`crate::version::LevelIter`], it begins a
+/// trimmed table behind the records that were merged away.
 pub(super) struct Run {
     level: usize,
     tables: Vec<Arc<Tracked>>,
@@ -109,12 +109,12 @@ fn lost(error: Error) -> Error {
     }
 }
 
-/// One record for each key: all that several runs know of it. Stands on no record until the
+/// One record for each key, with all that several runs know of it. Stands on no record until the
 /// first [`Merged::next`].
 pub(super) struct Merged {
     /// Newest first.
     runs: Vec<Run>,
-    /// Keys of others are passed over.
+    /// Keys of other keyspaces are passed over.
     keyspaces: Arc<BTreeSet<KeyspaceId>>,
     model: Model,
     key: Vec<u8>,
@@ -122,16 +122,16 @@ pub(super) struct Merged {
     found: Vec<(usize, Record)>,
     /// HotRAP size of the records that were merged into another.
     pub(super) merged_away: u64,
-    /// What all keys so far have shown, where it is asked for.
+    /// What all keys so far have shown, if that is asked for.
     pub(super) census: Option<Census>,
 }
 
 impl Merged {
-    /// Over the tables of `version`'s levels for which `takes` holds, from `from` on; of keys of
-    /// `keyspaces` only.
+    /// Merges the tables of `version`'s levels for which `takes` holds, from the key `from` on.
+    /// Only keys of `keyspaces` come out.
     ///
     /// # Errors
-    /// Damage, and what cannot be read as if it were damaged.
+    /// Damage. What cannot be read counts as damaged.
     pub(super) fn new(
         version: &Version,
         keyspaces: Arc<BTreeSet<KeyspaceId>>,
@@ -183,7 +183,8 @@ impl Merged {
         Ok(record.map(|record| (&self.key[..], record)))
     }
 
-    /// Goes to the next key, of whatever keyspace, and finds its records; whether there is one.
+    /// Goes to the next key, of whatever keyspace, and finds its records. Returns whether there is
+    /// one.
     fn gather(&mut self, last: Option<&[u8]>) -> Result<bool> {
         let least = self.runs.iter().filter_map(Run::key).min();
         let Some(key) = least.filter(|key| last.is_none_or(|last| *key <= last)) else {

@@ -49,7 +49,7 @@ impl Files {
         let log = parts.medium.log_store(&parts.path, creates)?;
         let options = TierOptions {
             path: parts.path.clone(),
-            // What limits it is the fast tier's capacity.
+            // The fast tier's capacity is what limits it.
             capacity: u64::MAX,
             block_size: sizes.block,
             compression: Compression::None,
@@ -63,7 +63,7 @@ impl Files {
             log,
             points: parts.points.clone(),
             next_id: AtomicU64::new(1),
-            // Scans pass a cache by, and filters and indexes are all pinned.
+            // Scans pass a cache by, and all filters and indexes are pinned.
             cache: Arc::new(BlockCache::new(0)),
             pins: Arc::new(PinBudget::new(u64::MAX)),
         })
@@ -86,7 +86,7 @@ impl Files {
         self.next_id.load(Ordering::Relaxed)
     }
 
-    /// Leaves out the numbers below `id`: no number is used twice (I4).
+    /// Skips the numbers below `id`: no number is used twice (I4).
     pub(super) fn skip_ids(&self, id: FileId) {
         self.next_id.fetch_max(id, Ordering::Relaxed);
     }
@@ -96,7 +96,7 @@ impl Files {
         self.pins.taken()
     }
 
-    /// Removes a file and gives its space back; whether it is gone.
+    /// Removes a file and gives its space back. Returns whether it is gone.
     pub(super) fn remove(&self, meta: &TableMeta) -> bool {
         let removed = self.tier.tables.remove(&meta.file_name()).is_ok();
         if removed {
@@ -111,7 +111,7 @@ impl Files {
 pub(super) struct Space {
     /// Bytes after which a table ends.
     pub(super) table: u64,
-    /// Bytes in all, set aside on the fast tier (I8).
+    /// Bytes in all, reserved on the fast tier (I8).
     pub(super) expected: u64,
 }
 
@@ -127,7 +127,7 @@ pub(super) struct Writer<'a> {
     level: usize,
     table_size: u64,
     space: Reservation,
-    /// That of the last record.
+    /// The keyspace of the last record.
     keyspace: Option<KeyspaceId>,
     current: Option<(TableBuilder, Vec<Sample>)>,
     value: Vec<u8>,
@@ -135,8 +135,8 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Writes tables for `level`, hot by `limits`, or with one more read by `outlook` too, in the
-    /// counters' epoch `epoch`.
+    /// Writes tables for `level` in the counters' epoch `epoch`. Records are hot by `limits`, or
+    /// with one more read by `outlook`.
     ///
     /// # Errors
     /// [`crate::Error::NoSpace`] when the fast tier has no room.
@@ -194,7 +194,8 @@ impl<'a> Writer<'a> {
                 none.insert((builder.weighed(), Vec::new()))
             }
         };
-        // What is hot of a keyspace is told by sums that are exact to a block.
+        // A block ends with its keyspace: sums tell how much of a keyspace is hot, and are exact to
+        // a block.
         let keyspace = split_key(key).map(|(keyspace, _)| keyspace);
         if std::mem::replace(&mut self.keyspace, keyspace) != keyspace {
             builder.end_block()?;
@@ -218,8 +219,8 @@ impl<'a> Writer<'a> {
         }
         samples.push(Sample {
             rank,
-            // Since when a record is not stable any more tells nothing: it is of one class with the
-            // others.
+            // It tells nothing since when a record is no longer stable: all such records are of one
+            // class.
             stable_before: match stable_before {
                 0 => 0,
                 epoch => epoch.max(self.epoch),
@@ -249,7 +250,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Ends the last table; all of them, open.
+    /// Ends the last table. Returns all of them, open.
     ///
     /// # Errors
     /// I/O errors.
@@ -258,7 +259,7 @@ impl<'a> Writer<'a> {
         Ok(self.done.clone())
     }
 
-    /// Says that the tables may be named by the state on disk, and stay.
+    /// Keeps the tables, as the state on disk may name them.
     pub(super) fn keep(mut self) {
         self.done.clear();
     }

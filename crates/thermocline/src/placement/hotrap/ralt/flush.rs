@@ -60,7 +60,7 @@ impl Shared {
         let epoch = self.model.epoch(self.now().tick);
         let (limits, outlook) = (version.limits, self.outlook(&worker.reuse));
         let mut writer = Writer::new(files, self.model, limits, outlook, epoch, 0, space)?;
-        // Once there is space: a flush that is refused is tried often.
+        // Sort only once there is space: a flush that is refused is tried often.
         accesses.sort_by(|a, b| a.key.cmp(b.key));
         for same in accesses.chunk_by(|a, b| a.key == b.key) {
             let record = same.iter().map(|access| self.record(access, &version));
@@ -140,8 +140,8 @@ impl Shared {
         self.buffers.count_dropped(times);
     }
 
-    /// Flushes everything, as far as there is space for it. After any other failure the state of
-    /// before stays in force, and nothing more is written (I9).
+    /// Flushes everything, as far as there is space for it. After any failure but want of space the
+    /// state of before stays in force, and nothing more is written (I9).
     pub(super) fn flush_all(&self, files: &Files, worker: &mut Worker) -> Result<()> {
         match self.flush(files, worker, self.buffers.take_all()) {
             Err(error) if !error.may_pass() => {

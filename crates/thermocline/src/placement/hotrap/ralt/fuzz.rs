@@ -32,13 +32,13 @@ const CAPACITY: u64 = 100 << 10;
 const DIR: &str = "/fast/ralt";
 /// Number of the table that [`table_of`] writes.
 const NUMBER: u64 = 1;
-/// Steps of background work after which there is no end to it.
+/// Steps of background work after which it is taken to have no end.
 const MOST_STEPS: usize = 10_000;
 
 /// RALT's files, by name.
 type FilesByName = Vec<(String, Vec<u8>)>;
 
-/// What RALT leaves that learnt a few keys, evicted others and was closed.
+/// The files of a RALT that has learnt a few keys, evicted others and was closed.
 static LEFT: LazyLock<FilesByName> = LazyLock::new(|| {
     let memory = Memory::new();
     let ralt = Ralt::open(parts(&memory));
@@ -91,16 +91,16 @@ fn put(memory: &Memory, name: &str, bytes: &[u8]) {
     expect(expect(log.create(name)).append(bytes));
 }
 
-/// RALT is opened whose state says `bytes` behind what every state begins with, beside the tables
-/// of an earlier process.
+/// Opens a RALT beside the tables of an earlier process. Its state says `bytes` behind what every
+/// state begins with.
 pub(crate) fn fuzz_state(bytes: &[u8]) {
     let memory = Memory::new();
     lay_out(&memory, bytes);
     use_it(&memory);
 }
 
-/// The tables that were left, and a state of `bytes` behind the beginning that all states of this
-/// build share.
+/// Lays out the tables that were left, and a state of `bytes` behind the beginning that all states
+/// of this build share.
 fn lay_out(memory: &Memory, bytes: &[u8]) {
     for (name, content) in LEFT.iter().filter(|(name, _)| name != state::NAME) {
         put(memory, name, content);
@@ -109,7 +109,7 @@ fn lay_out(memory: &Memory, bytes: &[u8]) {
     put(memory, state::NAME, &State::sealed(DATABASE, &model, bytes));
 }
 
-/// RALT is opened whose only table has the records that `bytes` give: length of the key's end,
+/// Opens a RALT whose only table has the records that `bytes` give: length of the key's end,
 /// weight, length of the value, then the key's end and the value.
 pub(crate) fn fuzz_records(bytes: &[u8]) {
     let memory = Memory::new();
@@ -266,7 +266,7 @@ pub(crate) fn intact_records() -> Vec<u8> {
     out
 }
 
-/// Why what the targets take would not be used, if so: a corpus that is refused is worthless.
+/// Why the targets' inputs would not be used, if so: a corpus that is refused is worthless.
 #[cfg(test)]
 pub(crate) fn refused(state: &[u8], records: &[u8]) -> [Option<String>; 2] {
     let (with_state, with_records) = (Memory::new(), Memory::new());

@@ -1,8 +1,8 @@
-//! How much of a table scores how high: what thresholds are computed from, without a scan.
+//! How much of a table scores how high. Thresholds are computed from this, without a scan.
 
 use crate::coding::{Decoder, put_varint};
 
-/// Most bins of the records that cease to be stable in one epoch.
+/// The most bins for records that cease to be stable in one epoch.
 pub(super) const BINS: usize = 16;
 
 /// Records of about one rank.
@@ -36,7 +36,7 @@ pub(super) struct Histogram {
 }
 
 impl Histogram {
-    /// Of a table of `file_len` bytes, which its records share by their stored size.
+    /// The histogram of a table of `file_len` bytes, which its records share by their stored size.
     pub(super) fn new(samples: &mut [Sample], file_len: u64) -> Self {
         samples.sort_unstable_by(|a, b| {
             let class = a.stable_before.cmp(&b.stable_before);

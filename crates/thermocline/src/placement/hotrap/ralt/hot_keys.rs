@@ -12,11 +12,11 @@ use crate::sync::Arc;
 /// Bytes read from a run in one I/O.
 const READAHEAD: usize = 128 << 10;
 
-/// Hot keys of a range in order, as of when it was made, for a merge that goes along.
+/// The hot keys of a range in order, as of when this was made, for a merge that goes along.
 pub(crate) struct HotKeys {
     shared: Arc<Shared>,
-    /// Of the range alone: a job may take long, and files that it holds are the fast tier's (I8).
-    /// Missing when nothing more is hot.
+    /// Has the range alone: a job may take long, and the files that it holds take room on the fast
+    /// tier (I8). Missing when nothing more is hot.
     version: Option<Version>,
     keyspace: KeyspaceId,
     last: Vec<u8>,

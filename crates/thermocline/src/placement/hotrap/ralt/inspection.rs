@@ -10,12 +10,12 @@ use crate::error::{Error, Result};
 use crate::storage::{FileInfo, Medium};
 use crate::table::TableMeta;
 
-/// What is known of accesses to a closed store, by its state. Names are those of
+/// What the state of a closed store says about accesses to it. Names are those of
 /// [`crate::metrics::RaltMetrics`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct AccessRecords {
-    /// The database that they are of.
+    /// The database that the records belong to.
     pub database: u128,
     /// Most bytes of keys and values that may be hot. While the store is open, room in its last
     /// fast level may limit them more.
@@ -24,19 +24,19 @@ pub struct AccessRecords {
     pub physical_bytes: u64,
     /// What `physical_bytes` is kept below.
     pub physical_limit_bytes: u64,
-    /// Access records in tables; of a key that lies in several, each.
+    /// Access records in tables. A key that lies in several tables counts for each.
     pub records: u64,
     /// How many tables there are.
     pub tables: u64,
-    /// The score, as of the state, from which on a record is hot, in the class of records that the
-    /// limit goes through.
+    /// The score, as of the state, from which on a record is hot. It is that of the class of
+    /// records that the limit goes through.
     pub hot_threshold: f64,
-    /// The score, as of the state, below which the last eviction forgot records, in the class of
-    /// records that it went through.
+    /// The score, as of the state, below which the last eviction forgot records. It is that of the
+    /// class of records that the eviction went through.
     pub evicted_threshold: f64,
     /// Evictions ever.
     pub evictions: u64,
-    /// The time slice: bytes accessed so far by the slice's size.
+    /// The time slice: bytes accessed so far, divided by the slice's size.
     pub tick: u64,
 }
 
@@ -96,8 +96,9 @@ impl Ralt {
 /// How often the state is read at most, while a program replaces it.
 const LOOKS: usize = 100;
 
-/// The state, and the files beside it while it was the state. A table goes once a state is there
-/// that does not name it: what one lacks that was replaced meanwhile is not lost.
+/// The state, and the files beside it while it was the state. A table goes once there is a state
+/// that does not name it. So if a state was replaced meanwhile, tables of it that are missing are
+/// not lost.
 fn read(medium: &dyn Medium, path: &Path) -> Result<(Vec<u8>, Vec<FileInfo>)> {
     let log = medium.log_store(path, false)?;
     let mut state = log.read(NAME)?;

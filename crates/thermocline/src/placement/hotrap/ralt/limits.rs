@@ -43,7 +43,7 @@ impl Limits {
         }
     }
 
-    /// Limits that were kept over a restart, which other options may have come with.
+    /// Limits that were kept over a restart, since which the options may have changed.
     pub(super) fn reopened(self, sizes: &Sizes) -> Self {
         match self.generation {
             0 => Self::initial(sizes),
@@ -83,7 +83,7 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// Below every record.
+    /// A cut below every record.
     pub(super) const NONE: Cut = Cut {
         epoch: 0,
         ranks: [f64::NEG_INFINITY; CLASSES],
@@ -94,11 +94,11 @@ impl Cut {
         rank >= self.ranks[class(stable_before, self.epoch)]
     }
 
-    /// The rank in the one class of `bins` that it goes through; below every record when there is
-    /// none.
+    /// The rank in the one class of `bins` that the cut goes through; below every record if there
+    /// is none.
     pub(super) fn boundary<'a>(&self, bins: impl Iterator<Item = &'a Bin>) -> f64 {
-        // A class that lies below as a whole has a finite rank too, one that none of its records
-        // reaches.
+        // A class that lies below the cut as a whole has a finite rank, too, but none of its
+        // records reaches it.
         let reached = bins
             .map(|bin| (bin.rank, self.ranks[class(bin.stable_before, self.epoch)]))
             .filter(|(rank, least)| least.is_finite() && rank >= least);
@@ -106,7 +106,7 @@ impl Cut {
         ranks.reduce(f64::min).unwrap_or(f64::NEG_INFINITY)
     }
 
-    /// The higher of the ranks of two cuts of one epoch.
+    /// In each class the higher of the ranks of two cuts of one epoch.
     fn higher(&self, other: &Cut) -> Cut {
         Cut {
             epoch: self.epoch,
@@ -130,7 +130,8 @@ impl Cut {
             (cut.ranks[class], target) = threshold(&classes[class], target, size);
         }
         // Records that are read after a new epoch has begun are of a class that is not there yet.
-        // They are judged as the best: a record that nobody reads stays in a class that is there.
+        // They are judged like the best class, as a record that nobody reads stays in a class that
+        // is there.
         let has_records = |class: &usize| !classes[*class].is_empty();
         let best = order.into_iter().find(has_records);
         let top = (0..CLASSES).rfind(has_records);
@@ -151,7 +152,7 @@ impl EvictionRule {
         }
     }
 
-    /// Whether records are of a class that is worth the fast tier.
+    /// Whether the records of `bin` are of a class that is worth the fast tier.
     pub(super) fn is_worth(&self, bin: &Bin) -> bool {
         self.reuse.is_worth(class(bin.stable_before, self.epoch))
     }
@@ -161,16 +162,16 @@ impl EvictionRule {
         !self.cut.admits(stable_before, rank)
     }
 
-    /// Decides what goes of `version`, so that 1−β of the limits is left: class by class, the one
-    /// that is read least first, and in each those that score lowest. Which records are hot comes
-    /// back.
+    /// Decides which records of `version` go, so that 1−β of the limits is left: class by class,
+    /// beginning with the one that is read least, and in each class those that score lowest.
+    /// Returns which records are hot.
     ///
-    /// Algorithm 1 has every record go that is not stable, then stable ones by their score. Here
-    /// the order of classes is measured, and of each as much stays as there is room for: a hotspot
-    /// of which each key was read once so far would else be forgotten, and be learnt anew D_hs at a
-    /// time.
+    /// In Algorithm 1 every record that is not stable goes, then stable ones by their score. Here
+    /// the order of classes is measured, and as much of each class stays as there is room for. Else
+    /// a hotspot whose keys were each read once so far would be forgotten, and learnt anew D_hs at
+    /// a time.
     pub(super) fn decide(&mut self, version: &Version, sizes: &Sizes) -> Cut {
-        // What also lies lower counts once. Physical sizes shrink with it.
+        // Records that lie lower, too, count once. Physical sizes shrink with that.
         let lowest = version.lowest_run();
         let share = version.new_share();
         let above = version
@@ -201,7 +202,7 @@ impl EvictionRule {
         let both = hot.higher(&physical);
         self.cut = physical;
         for class in 0..CLASSES {
-            // What is worth its place stays tracked where there is space, hot or not.
+            // Records that are worth their place stay tracked while there is space, hot or not.
             if self.auto_tuning && !self.reuse.is_worth(class) {
                 self.cut.ranks[class] = both.ranks[class];
             }
@@ -220,8 +221,8 @@ impl EvictionRule {
         }
     }
 
-    /// The limits after an eviction that left the tables of `version`. `ratio` is the physical by
-    /// the HotRAP size of what is not worth the fast tier.
+    /// The limits after an eviction that left the tables of `version`. `ratio` is, for records that
+    /// are not worth the fast tier, the physical size divided by the HotRAP size.
     pub(super) fn limits_after(&self, version: &Version, ratio: f64, sizes: &Sizes) -> Limits {
         if !self.auto_tuning {
             return version.limits;
@@ -261,8 +262,8 @@ fn threshold(bins: &[Bin], target: u64, size: fn(&Bin) -> u64) -> (f64, u64) {
 mod tests {
     use super::*;
 
-    /// Without auto-tuning records that were read once were a class of their own, which went first
-    /// whatever their score: what was measured by other scorings was another policy than theirs.
+    /// Without auto-tuning, records that were read once were a class of their own, which went first
+    /// whatever their score: other scorings were measured with another policy than theirs.
     #[test]
     fn of_one_class_the_rank_alone_decides() {
         let mut ranks = [7.0; CLASSES];
@@ -277,8 +278,8 @@ mod tests {
         }
     }
 
-    /// It was the highest rank of all classes, of those too that lay below the cut as a whole: a
-    /// score from which on records were said to be hot, and had nothing to do with it.
+    /// The boundary was the highest rank of all classes, even of those that lay below the cut as a
+    /// whole. Records were said to be hot from that score on, which had nothing to do with it.
     #[test]
     fn the_boundary_is_the_rank_in_the_class_that_the_cut_goes_through() {
         let bin = |class: u64, rank| Bin {
@@ -301,8 +302,8 @@ mod tests {
         assert_eq!(boundary(300), f64::NEG_INFINITY, "below both");
     }
 
-    /// What is read after the eviction is stable for longer than anything was: the worst class, in
-    /// which a hotspot of yesterday is stable for longest, says nothing of it.
+    /// Records that are read after the eviction are stable for longer than any was. The worst
+    /// class, in which a hotspot of yesterday is stable for longest, says nothing about them.
     #[test]
     fn records_that_become_stable_for_longer_are_judged_as_those_of_the_best_class() {
         let (best, worst) = (4, 6);

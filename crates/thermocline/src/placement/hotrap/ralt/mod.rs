@@ -71,8 +71,8 @@ pub(crate) struct RaltParts {
     pub(crate) points: Points,
     /// The keyspaces there are.
     pub(crate) keyspaces: BTreeSet<KeyspaceId>,
-    /// What placed the records until now. By hotness: RALT has a state there, and where there is
-    /// none, it was lost. By level: what is left there was being removed.
+    /// What placed the records until now. If by hotness, RALT has a state there, and if there is
+    /// none, it was lost. If by level, what is left there was being removed.
     pub(crate) before: Option<PlacedBy>,
     /// Whether no file is to change.
     pub(crate) reads_only: bool,
@@ -92,8 +92,8 @@ impl Ralt {
         }
     }
 
-    /// The settings by which the access records in the directory `path` are scored and limited; the
-    /// defaults for all else. None where there are no records, or none that can be read.
+    /// The settings by which the access records in the directory `path` are scored and limited; all
+    /// others are the defaults. None if there are no records, or none that can be read.
     ///
     /// # Errors
     /// I/O errors.
@@ -119,13 +119,13 @@ impl Ralt {
         }
     }
 
-    /// Why RALT could not be used as it was left, or what went wrong since, if so.
+    /// Why RALT could not be used as it was left, or what went wrong since, if anything did.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.shared.trouble()
     }
 
-    /// Logs `times` accesses to a record, in one time slice. Cheap: a copy into a buffer. Whether
-    /// background work is due, for the caller to queue.
+    /// Logs `times` accesses to a record, in one time slice. This is cheap: a copy into a buffer.
+    /// Returns whether background work is due, for the caller to queue.
     pub(crate) fn log(
         &self,
         keyspace: KeyspaceId,
@@ -140,14 +140,14 @@ impl Ralt {
         self.shared.buffers.push(keyspace, key, value_len, times)
     }
 
-    /// The time slice that it is now: accesses of one slice count once for a key's score.
+    /// The current time slice: accesses in one slice count once for a key's score.
     pub(crate) fn slice(&self) -> u64 {
         self.shared.slice()
     }
 
-    /// Whether a record deserves the fast tier that was read once: nothing was ever evicted, so
-    /// that there was room for all, and it is not shown that all are read alike; or a hotspot is
-    /// being learnt. Not when RALT has stopped.
+    /// Whether a record that was read once deserves the fast tier. It does if nothing was ever
+    /// evicted, so that there was room for all, and it is not shown that all are read alike. It
+    /// also does while a hotspot is being learnt. It does not when RALT has stopped.
     pub(crate) fn is_generous(&self) -> bool {
         self.shared.is_generous(&self.shared.version.load())
     }
@@ -157,12 +157,12 @@ impl Ralt {
         self.ask(keyspace, key, Version::may_be_hot)
     }
 
-    /// Whether `key` is hot, or would be with one more read: with one that was not
-    /// [logged](Ralt::log) yet, as is that of a record in the promotion cache. Filters only, no
-    /// I/O; errs towards yes, rarely.
+    /// Whether `key` is hot, or would be with one more read: one that was not [logged](Ralt::log)
+    /// yet, like that of a record in the promotion cache. Filters only, no I/O; errs towards yes,
+    /// rarely.
     pub(crate) fn is_hot_with_a_read(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
-        // A record whose read is never logged is not hot by it, goes down again, and would be
-        // promoted at each read.
+        // The read would never be logged. The record would be promoted for it, go down again as
+        // cold, and be promoted anew at the next read.
         if self.shared.stopped.load(Ordering::Relaxed) {
             return self.is_hot(keyspace, key);
         }
@@ -200,14 +200,14 @@ impl Ralt {
         })
     }
 
-    /// How often what is hot has changed, the opening included: until it changes again the same is
-    /// hot.
+    /// How often what is hot has changed, counting the opening. Until this changes again, the same
+    /// is hot.
     pub(crate) fn changes(&self) -> u64 {
         self.shared.changes.load(Ordering::Acquire)
     }
 
-    /// About how many bytes of a keyspace's records are hot. Those of all keyspaces come to the hot
-    /// set.
+    /// About how many bytes of a keyspace's records are hot. The numbers of all keyspaces add up to
+    /// the hot set.
     pub(crate) fn hot_set_of(&self, keyspace: KeyspaceId) -> u64 {
         let bytes = self.shared.version.load().hot_set_of(keyspace);
         bytes.unwrap_or_else(|error| {
@@ -221,8 +221,8 @@ impl Ralt {
         HotKeys::new(Arc::clone(&self.shared), keyspace, range)
     }
 
-    /// Limits the hot set to `bytes` of keys and values, whatever else limits it: what the last
-    /// fast level has room for. Makes work due where there is more than limits allow: whatever
+    /// Limits the hot set to `bytes` of keys and values, which the last fast level has room for,
+    /// whatever else limits it. Makes work due if there is more than the limits allow: whoever
     /// tells of room may have made space that was missing.
     pub(crate) fn set_room(&self, bytes: u64) {
         self.shared.room.store(bytes, Ordering::Relaxed);
@@ -240,8 +240,8 @@ impl Ralt {
         }
     }
 
-    /// Says how many bytes of keys and values the store holds, about: what was not accessed, and
-    /// might have been.
+    /// Says about how many bytes of keys and values the store holds, including those that were not
+    /// accessed and might have been.
     pub(crate) fn set_data(&self, bytes: u64) {
         self.shared.data.store(bytes, Ordering::Relaxed);
     }
@@ -258,12 +258,12 @@ impl Ralt {
         due && !self.shared.stopped.load(Ordering::Relaxed)
     }
 
-    /// Whether a flush is due. Where work has left it so, there is no space for it.
+    /// Whether a flush is due. If it still is after work, there is no space for it.
     pub(crate) fn is_flush_due(&self) -> bool {
         self.shared.buffers.is_flush_due()
     }
 
-    /// Does a part of the background work that is due; whether more is.
+    /// Does a part of the background work that is due. Returns whether more is due.
     pub(crate) fn work(&self) -> bool {
         self.shared.work()
     }
@@ -273,8 +273,8 @@ impl Ralt {
         self.shared.track(keyspace);
     }
 
-    /// Forgets what was accessed in `keyspace`, which is dropped: it is not hot from now on, and
-    /// its records are gone with the next merge of each table.
+    /// Forgets what was accessed in `keyspace`, which is dropped: nothing of it is hot from now on,
+    /// and its records are gone with the next merge of each table.
     pub(crate) fn forget(&self, keyspace: KeyspaceId) {
         self.shared.forget(keyspace);
     }
@@ -289,9 +289,9 @@ impl Ralt {
         self.shared.state_len.load(Ordering::Acquire) > 0
     }
 
-    /// Copies what is known, what is buffered included, into the empty directory of `target`;
-    /// whether there was anything that may be relied on. May make work due. Copies nothing once
-    /// RALT is closed.
+    /// Copies what is known, including what is buffered, into the empty directory of `target`.
+    /// Returns whether there was anything that may be relied on. May make work due. Copies nothing
+    /// once RALT is closed.
     ///
     /// # Errors
     /// I/O errors; what `target` holds is then of no use.
@@ -310,7 +310,7 @@ impl Ralt {
         tables + self.shared.state_len.load(Ordering::Acquire)
     }
 
-    /// What RALT counts, as of now, but its processor time, which is counted where its work is
+    /// What RALT counts, as of now, except its processor time: that is counted where its work is
     /// queued.
     pub(crate) fn metrics(&self) -> RaltMetrics {
         self.shared.metrics()

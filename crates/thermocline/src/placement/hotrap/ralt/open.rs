@@ -50,7 +50,8 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
             ));
             return opened;
         }
-        // Whoever only reads makes no directory, and where hotness was not tracked yet misses none.
+        // A store that is only read makes no directory, and misses none if hotness was not tracked
+        // yet.
         Err(Error::NotFound { .. }) if parts.reads_only => {
             let expected = parts.before == Some(PlacedBy::Hotness);
             opened.trouble = expected.then(|| missing(&parts.path).to_string());
@@ -81,8 +82,8 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
         }
     }
     if opened.state_len == 0 && !parts.reads_only {
-        // From the first opening on there is one: where it is missing later, it was lost. So what
-        // is of no use goes when a new state is in force, not before.
+        // From the first opening on there is a state: if it is missing later, it was lost. So files
+        // that are of no use go only when a new state is in force.
         let (clock, next_id) = (opened.clock, files.next_id());
         let state = State::of(&opened.version, clock, next_id, &parts.options);
         let removed = match state.save(&files, &*files.log, model) {
@@ -92,7 +93,7 @@ pub(super) fn open(parts: &RaltParts, sizes: &Sizes, model: &Model) -> Opened {
             }
             // The first flush tries again.
             Err(error) if error.may_pass() => remove_files(&*files.log, &files.fast),
-            // Which state is in force is not known: nothing may be tried again (I9).
+            // It is not known which state is in force: nothing may be tried again (I9).
             Err(error) => {
                 opened.trouble.get_or_insert_with(|| error.to_string());
                 count_files(&*parts.medium, &parts.path, &parts.fast);
@@ -129,7 +130,7 @@ fn load(
     let found = files.tier.tables.list()?;
     let numbers = || found.iter().filter_map(|file| table_number(&file.name));
     if !found.iter().any(|file| file.name == state::NAME) {
-        // A first state that a crash cut short is nothing.
+        // A first state that a crash cut short counts for nothing.
         if !parts.reads_only {
             files.log.remove(state::TEMPORARY)?;
         }
@@ -179,7 +180,7 @@ fn missing(dir: &Path) -> Error {
     error.of(Damaged::AccessRecords)
 }
 
-/// Leaves out the numbers of all tables that are there: none is used again (I4).
+/// Skips the numbers of all tables that are there: none is used again (I4).
 fn skip_numbers(files: &Files) -> Result<()> {
     for file in files.log.list()? {
         if let Some(number) = table_number(&file.name) {

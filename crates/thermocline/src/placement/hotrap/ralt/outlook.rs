@@ -1,16 +1,16 @@
 //! What one more read would make of a record that is not hot.
 //!
 //! A record that was read from the slow tier is judged before that read is logged: the promotion
-//! cache counts the reads of what it holds, and RALT hears of them when a record leaves it. By what
-//! was logged alone a record was promoted one read of the slow tier later than it was hot. So
-//! tables mark the keys that one more read would make hot. No read counts twice: what is marked by
-//! an access is promoted by another, however soon that comes, and a record that was never read
-//! before is marked nowhere.
+//! cache counts the reads of its records, and RALT hears of them when a record leaves the cache.
+//! Going by what was logged alone, a record was promoted one read of the slow tier later than it
+//! was hot. So tables mark the keys that one more read would make hot. No read counts twice: one
+//! access marks a record and another promotes it, however soon that comes, and a record that was
+//! never read before is marked nowhere.
 //!
-//! The read is taken to come when the table is written. One that comes later outranks it, and
-//! leaves the record stable as long at least; and where an eviction raises the cut, it writes all
-//! tables anew. What has been promoted so is hot by its own record for the crossings that meet it:
-//! they put together what several tables know of it.
+//! The read is assumed to come when the table is written. One that comes later outranks it, and
+//! leaves the record stable for at least as long. If an eviction raises the cut, it writes all
+//! tables anew. For the crossings that meet it, a record that was promoted so is hot by its own
+//! record: they put together what several tables know of it.
 
 use super::limits::Cut;
 use super::record::Record;
@@ -18,7 +18,7 @@ use super::reuse::{CLASSES, Reuse, class};
 use super::scoring::{Model, Moment};
 use super::shared::Shared;
 
-/// The read that is taken to come.
+/// The read that is assumed to come.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Outlook {
     now: Moment,
@@ -29,8 +29,8 @@ pub(super) struct Outlook {
 }
 
 impl Outlook {
-    /// Of a read at `now`, by what `reuse` has measured of the classes, and none until then; by the
-    /// cut alone without it.
+    /// The outlook of a read at `now`. With `reuse` it goes by what that has measured of the
+    /// classes, and until then no class is worth it. Without `reuse` the cut alone decides.
     pub(super) fn new(model: &Model, now: Moment, reuse: Option<&Reuse>) -> Self {
         // An opening finds the cut again, and not what was measured.
         let is_worth =
@@ -44,8 +44,8 @@ impl Outlook {
 
     /// Whether the record of `key` would be hot by `hot` with one more read.
     ///
-    /// And of a class that is worth it. The least hot set is more than nothing, and under uniform
-    /// reads chance fills it: to be read again a second time is then no reason to be promoted.
+    /// The record must also be of a class that is worth it. The least hot set is more than nothing,
+    /// and under uniform reads chance fills it: a second read is then no reason to be promoted.
     pub(super) fn makes_hot(&self, model: &Model, hot: &Cut, key: &[u8], record: &Record) -> bool {
         let read = model.first(self.now, record.value_len, 1);
         let merged = model.merge(*record, read);

@@ -29,11 +29,11 @@ pub(super) struct Began {
     pub(super) drops: u64,
 }
 
-/// A walk over the key range that merges the levels `from..=through` into the level `to`: below
-/// level 0, but for [`Pass::within_level0`].
+/// A walk over the key range that merges the levels `from..=through` into the level `to`. That is
+/// below level 0, except for [`Pass::within_level0`].
 ///
-/// Tables that a slice covers in part stay, trimmed, until the walk comes to their end. A walk
-/// that a restart cut short is simply not gone on with: every version on the way is whole.
+/// Tables that a slice covers in part stay, trimmed, until the walk comes to their end. A walk that
+/// a restart cut short is simply not continued: every version on the way is whole.
 #[derive(Debug)]
 pub(super) struct Pass {
     from: usize,
@@ -42,12 +42,12 @@ pub(super) struct Pass {
     pub(super) began: Began,
     /// Whether it takes every table that there was: its output is then one run.
     pub(super) is_full: bool,
-    /// The eviction that it carries out, and the physical by the HotRAP size, before it, of records
-    /// that are not worth the fast tier.
+    /// The eviction that it carries out. Beside it, of the records that are not worth the fast
+    /// tier, the physical size before the eviction, divided by the HotRAP size.
     pub(super) eviction: Option<(EvictionRule, f64)>,
     /// The limits of before the eviction, until its first slice is in force.
     pub(super) before: Option<Limits>,
-    /// HotRAP size of what lies above the lowest run, and what of it was merged away.
+    /// HotRAP size of what lies above the lowest run, and of the part of it that was merged away.
     above: u64,
     merged_away: u64,
     /// Whether it was due early, for what it shows.
@@ -68,7 +68,8 @@ impl Pass {
         Self::new(version, sizes, levels, began, is_full)
     }
 
-    /// From level 0 into the next, for what it shows: a fourth as much as waits there otherwise.
+    /// From level 0 into the next, early, for what it shows: with a fourth of what waits there
+    /// otherwise.
     pub(super) fn early(version: &Version, sizes: &Sizes, began: Began) -> Self {
         Self {
             is_early: true,
@@ -76,8 +77,8 @@ impl Pass {
         }
     }
 
-    /// Level 0 into a run of its own: costs no more than what lies there, however much lies below.
-    /// Not while accesses are flushed: it would lie on top of what came meanwhile.
+    /// Level 0 into a run of its own. That costs no more than what lies there, however much lies
+    /// below. Not while accesses are flushed: the run would lie on top of what came meanwhile.
     pub(super) fn within_level0(version: &Version, sizes: &Sizes, began: Began) -> Self {
         Self::new(version, sizes, (0, 0, 0), began, false)
     }
@@ -103,8 +104,8 @@ impl Pass {
         began: Began,
         rule: EvictionRule,
     ) -> Self {
-        // Of the records that the limit leaves room for beside those that are worth it: these may
-        // be far larger, and so have far smaller a ratio.
+        // The ratio of the records that the limit leaves room for beside those that are worth it.
+        // The latter may be far larger, and so have a far smaller ratio.
         let others = version.bins().filter(|bin| !rule.is_worth(bin));
         let (physical, hot_rap) = match sizes_of(others) {
             (_, 0) => sizes_of(version.bins()),
@@ -126,8 +127,8 @@ impl Pass {
         is_full: bool,
     ) -> Self {
         let lowest = version.lowest_level();
-        // All of the lowest run, and something above it. Tables of level 0 are no run of all that
-        // is known.
+        // A merge tells something if it takes all of the lowest run, and something above it. Tables
+        // of level 0 are not one run of all that is known.
         let is_telling = from < lowest && through >= version.bottom();
         Self {
             from,
@@ -160,7 +161,8 @@ impl Pass {
             && !self.done.as_ref().is_some_and(is_output)
     }
 
-    /// Merges the next slice and has `install` put the outcome in force; whether it was the last.
+    /// Merges the next slice and has `install` put the outcome in force. Returns whether it was the
+    /// last.
     ///
     /// # Errors
     /// One that [may pass](crate::Error::may_pass): nothing was changed, and it may be tried again.
@@ -190,8 +192,8 @@ impl Pass {
             .filter(|(level, table)| in_slice(*level, table))
             .map(|(level, table)| (level, Arc::clone(table)))
             .collect();
-        // Of tables of level 0, each over the whole range, a slice takes a part. To ask for all of
-        // them was to be refused more the more of them waited for it.
+        // A slice takes a part of each table of level 0, since each is over the whole range. Asking
+        // for the space of whole tables would be refused the more often, the more of them wait.
         let part = |(_, table): &(usize, Arc<Tracked>)| {
             let block = sizes.block as u64;
             table.bytes_through(end.as_ref()).map(|bytes| bytes + block)
@@ -280,9 +282,9 @@ impl Pass {
     }
 }
 
-/// What `bytes` of input come to at most. Later than they were written one more read makes more
-/// records hot, so that some are marked which were not (I8): with a record of 19 bytes at least,
-/// and a mark of less than three. While all are hot none is.
+/// The most bytes that `bytes` of input come to. One more read makes more records hot than when the
+/// input was written, so that some are marked that were not (I8). A record has 19 bytes at least,
+/// and a mark less than three. While all records are hot, none is marked.
 fn output_of(version: &Version, bytes: u64) -> u64 {
     match version.is_young() {
         true => bytes,
@@ -297,7 +299,8 @@ fn sizes_of<'a>(bins: impl Iterator<Item = &'a Bin>) -> (u64, u64) {
     })
 }
 
-/// Takes the records up to `end` out of `inputs`, or all; the tables that are left without any.
+/// Takes the records up to `end`, or all, out of `inputs`. Returns the tables that are left without
+/// any.
 fn consume(
     version: &mut Version,
     inputs: Vec<(usize, Arc<Tracked>)>,

@@ -11,8 +11,8 @@ pub(super) const PREFIX_LEN: usize = 4;
 /// What a stored record takes in a block beside its key and value: trailer and lengths.
 const ENTRY_OVERHEAD: u64 = 11;
 
-/// What is known of a key's accesses. Nothing in it changes with time: what decays is computed
-/// from when it was written ([`super::scoring::Model`]).
+/// What is known of a key's accesses. Nothing in it changes with time: whatever decays is computed
+/// from the time when it was written ([`super::scoring::Model`]).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Record {
     /// Length of the value at the last access.

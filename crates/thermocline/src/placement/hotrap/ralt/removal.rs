@@ -10,7 +10,8 @@ use crate::tier::Tier;
 use crate::version::identity;
 
 /// Removes RALT's files from the directory `dir`, and the directory unless others' files are in it.
-/// Nothing, if another store lies there. Files that cannot be removed are counted as `fast`'s (I8).
+/// Removes nothing if another store lies there. Files that cannot be removed are counted as
+/// `fast`'s (I8).
 ///
 /// # Errors
 /// The first failure; the other files are gone all the same.
@@ -36,8 +37,8 @@ pub(super) fn is_anothers(store: &dyn LogStore) -> Result<bool> {
     Ok(files.iter().any(|file| file.name == identity::NAME))
 }
 
-/// Removes RALT's files from `store`; durable on return. None of them is counted; one that cannot
-/// be removed is from now on, as `fast`'s (I8).
+/// Removes RALT's files from `store`; durable on return. None of them was counted so far. One that
+/// cannot be removed is counted as `fast`'s from now on (I8).
 ///
 /// # Errors
 /// As [`discard`].

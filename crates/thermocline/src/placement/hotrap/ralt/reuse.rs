@@ -1,10 +1,11 @@
-//! How densely tracked records are read again: what Algorithm 1 (§3.7) takes for granted, measured.
+//! How densely tracked records are read again. Algorithm 1 (§3.7) takes this for granted; here it
+//! is measured.
 //!
-//! The algorithm takes every record that is stable for worth its place, and every other for not. A
+//! The algorithm assumes that every stable record is worth its place, and no other is. But a
 //! hotspot that has moved leaves stable records that nobody reads, for as long as their counters
-//! last; and under a zipfian distribution most records that deserve the fast tier are read too
-//! seldom to be stable. So records are told apart by how long they stay stable, and each class
-//! is judged by the reads that its bytes drew, against those of bytes that are not tracked.
+//! last. And under a zipfian distribution most records that deserve the fast tier are read too
+//! seldom to be stable. So records are told apart by how long they stay stable, and each class is
+//! judged by the reads that its bytes drew, compared with those of bytes that are not tracked.
 
 use super::record::Record;
 use super::scoring::Model;
@@ -29,27 +30,27 @@ pub(super) fn class(stable_before: u64, epoch: u64) -> usize {
         .min(CLASSES - 1)
 }
 
-/// A class is worth the fast tier when its bytes draw this many times the reads that bytes draw
-/// which are not tracked. Under uniform reads it is 1, but for chance; the promotion and the
-/// later demotion of a record cost something, too.
+/// A class is worth the fast tier if its bytes draw this many times the reads that untracked bytes
+/// draw. Under uniform reads they draw as many, but for chance. And it costs something to promote a
+/// record and to demote it later.
 const WORTH: f64 = 2.0;
 
-/// Where bytes that were read once draw this many times the reads of untracked ones, a hotspot is
-/// being learnt: to wait for a second read of each record costs more than it spares. Chosen by a
-/// model of the policy, in which it is about 4 under a zipfian distribution, and tens after a
-/// hotspot moved.
+/// If bytes that were read once draw this many times the reads of untracked ones, a hotspot is
+/// being learnt: waiting for a second read of each record costs more than it saves. Chosen by a
+/// model of the policy, in which the factor is about 4 under a zipfian distribution, and tens after
+/// a hotspot has moved.
 const LEARNING: f64 = 8.0;
 
 /// What is left of older measurements when a new one comes.
 const KEEP: f64 = 0.5;
 
-/// Reads that every class is taken to have had besides, as densely as the class of records that are
-/// stable for one epoch less, and as untracked data at least. A few records prove nothing, and in a
-/// small store every class is small.
+/// Reads that every class is assumed to have had in addition: as densely as the class of records
+/// that are stable for one epoch less, and at least as densely as untracked data. A few records
+/// prove nothing, and in a small store every class is small.
 const DOUBT: f64 = 8.0;
 
-/// What a merge into the lowest run has shown: of the bytes that lay there, by class, how many were
-/// read since the merge before; and how many were read that did not lie there.
+/// What a merge into the lowest run has shown: how many bytes lay there, by class, and how many of
+/// these were read since the merge before; and how many bytes were read that did not lie there.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Census {
     /// The level from which on down everything is the lowest run.
@@ -64,7 +65,7 @@ pub(super) struct Census {
 }
 
 impl Census {
-    /// Of a merge with the run that is level `lowest`, at least 1, and all below it.
+    /// A census of a merge with the run that is level `lowest`, at least 1, and all below it.
     pub(super) fn new(lowest: usize, epoch: u64) -> Self {
         Self {
             lowest,
@@ -93,7 +94,7 @@ impl Census {
         }
     }
 
-    /// Of another slice of the same merge.
+    /// A census of another slice of the same merge.
     pub(super) fn anew(&self) -> Self {
         Self::new(self.lowest, self.epoch)
     }
@@ -109,7 +110,8 @@ impl Census {
     }
 }
 
-/// Bytes read by bytes that could have been, times the bytes that all reads were of meanwhile.
+/// The bytes that were read, and those that could have been, times the bytes of all reads
+/// meanwhile.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Density {
     read: f64,
@@ -156,13 +158,13 @@ impl Reuse {
         self.untracked.could > 0.0
     }
 
-    /// How many times the reads of untracked bytes the bytes of a class drew. Where nothing was
-    /// measured, Algorithm 1's opinion: the longer stable the better.
+    /// How many times the reads of untracked bytes the bytes of a class drew. If nothing was
+    /// measured, this is Algorithm 1's opinion: the longer stable, the better.
     fn density(&self, class: usize) -> f64 {
         if !self.is_measured() {
             return (class as f64 - LAPSED as f64) * WORTH;
         }
-        // Where all reads were of tracked records, a single byte stands for the others.
+        // If all reads were of tracked records, a single byte stands for the untracked ones.
         let untracked = self.untracked.read.max(1.0) / self.untracked.could;
         let Density { read, could } = self.classes[class];
         let expected = match class {
@@ -182,9 +184,9 @@ impl Reuse {
         self.is_measured() && self.density(ONCE) >= LEARNING
     }
 
-    /// Whether it is shown that a record that was read once is read no more than others. A hotspot
-    /// is taken to be learnt until then: to find out costs little, and to miss the beginning of one
-    /// much.
+    /// Whether it is shown that a record that was read once is read no more than others. Until then
+    /// it is assumed that a hotspot is being learnt: finding out costs little, and missing the
+    /// beginning of one costs much.
     pub(super) fn is_flat(&self) -> bool {
         if !self.is_measured() {
             return false;
@@ -219,7 +221,8 @@ mod tests {
         }
     }
 
-    /// Of each class with so many bytes, how many were read again; records have a hundred.
+    /// A census of classes by number, bytes, and bytes that were read again. Records have a hundred
+    /// bytes.
     fn census(classes: &[(usize, u64, u64)], new: u64) -> Census {
         let mut census = Census::new(1, 0);
         for (class, size, again) in classes {
@@ -271,7 +274,7 @@ mod tests {
         assert_eq!(reuse.order(), [7, 6, 5, 4, 3, 2, 1, 0]);
         assert!(!reuse.is_worth(ONCE) && !reuse.is_worth(LAPSED) && !reuse.is_learning());
         assert!((LAPSED + 1..CLASSES).all(|class| reuse.is_worth(class)));
-        // Nor does a merge count that nothing can be told from.
+        // A merge from which nothing can be told does not count either.
         assert_eq!(super::tests::reuse(&census(&[], 900)), reuse);
         let mut all = reuse;
         all.take(&census(&[(0, DATA, 5)], 0), DATA);
@@ -289,7 +292,7 @@ mod tests {
     fn reads_are_alike_once_enough_of_them_have_shown_it() {
         let once =
             |size: u64, again| reuse(&census(&[(0, size, again)], 100_000 - again)).is_flat();
-        // 60 reads of a record that had been read before, as chance would have it; then 10.
+        // 60 reads of records that had been read before, as chance would have it; then 10.
         assert!(once(60_000, 6_000) && !once(10_000, 1_000));
         // A zipfian distribution, and a hotspot.
         assert!(!once(60_000, 24_000) && !once(60_000, 50_000));
@@ -315,9 +318,9 @@ mod tests {
         assert_eq!(ordered(&reuse, &[0, 3, 5]), [5, 0, 3]);
     }
 
-    /// Regression: right after the begin of an epoch few records are stable for longest, those that
-    /// were just read. They proved nothing, so they came after those read once, and soon all that
-    /// was read became one of them: a moved hotspot was hot until it was read again.
+    /// Regression: right after an epoch has begun, few records are stable for longest: those that
+    /// were just read. They proved nothing, so they came after those read once, and soon everything
+    /// that was read became one of them: a moved hotspot was hot until it was read again.
     #[test]
     fn a_few_records_count_as_those_that_are_stable_for_one_epoch_less() {
         let fresh = reuse(&census(

@@ -10,8 +10,8 @@ use crate::options::{HotRapOptions, Scoring};
 pub(super) const UNIT: u64 = 64;
 
 /// Records of nearly equal rank are told apart by their keys' hashes: by this much of a rank, which
-/// is a thousandth of a score. An eviction could not take a part of those that were read once
-/// in one slice otherwise.
+/// is a thousandth of a score. Otherwise an eviction could not take a part of those that were read
+/// once in one slice.
 const SPREAD: f64 = 1e-3;
 
 /// When an access was.
@@ -50,7 +50,7 @@ impl Model {
         }
     }
 
-    /// Scores as a state on disk has them. It does not tell what its counters are.
+    /// Scores as a state on disk has them. The state does not tell what its counters are.
     pub(super) fn of_scores(scoring: Scoring, decay: f64, epochs_per_tick: f64) -> Self {
         Self {
             scoring,
@@ -88,7 +88,7 @@ impl Model {
 
     /// What an older and a newer record of one key say together.
     pub(super) fn merge(&self, older: Record, newer: Record) -> Record {
-        // Buffers fill side by side: which is newer is for the slices to say.
+        // Buffers fill side by side, so the slices say which record is newer.
         let (older, newer) = match older.tick > newer.tick {
             true => (newer, older),
             false => (older, newer),
@@ -129,8 +129,8 @@ impl Model {
         }
     }
 
-    /// What records are ordered by: the same at any time. With smoothing it is
-    /// ln(score) − tick·ln α, the logarithm of the real score but for what all have in common.
+    /// What records are ordered by. It does not change with time. With smoothing it is ln(score) −
+    /// tick·ln α: the logarithm of the real score, except for a term that all have in common.
     pub(super) fn rank(&self, record: &Record, key: &[u8]) -> f64 {
         let spread = (xxh3_64(key) >> 11) as f64 / (1u64 << 53) as f64;
         self.bare_rank(record) + SPREAD * spread
@@ -148,8 +148,8 @@ impl Model {
         }
     }
 
-    /// The real score, as of now, of a record of this rank: with smoothing the paper's, otherwise
-    /// minus how many evictions or slices ago its last access was.
+    /// The real score, as of now, of a record of this rank. With smoothing it is the paper's.
+    /// Otherwise it is minus the number of evictions or slices since its last access.
     pub(super) fn score_at(&self, rank: f64, now: Moment) -> f64 {
         match self.scoring {
             Scoring::Smoothing => (rank - now.tick as f64 * self.decay).exp(),

@@ -29,12 +29,12 @@ pub(super) struct Shared {
     pub(super) sizes: Sizes,
     /// Stored only by [`Shared::put_in_force`].
     pub(super) version: ArcSwap<Version>,
-    /// How often that was done, the opening included.
+    /// How often a version was put in force, counting the opening.
     pub(super) changes: AtomicU64,
     /// The keyspaces that there are: what tables and buffers hold of others counts for nothing.
     pub(super) keyspaces: ArcSwap<BTreeSet<KeyspaceId>>,
-    /// How often a keyspace was dropped. Until the next merge of all tables its records are in
-    /// them, and part of all sums.
+    /// How often a keyspace was dropped. Until the next merge of all tables the keyspace's records
+    /// are in them, and part of all sums.
     pub(super) drops: AtomicU64,
     pub(super) buffers: Buffers,
     /// The time slice when the store was opened.
@@ -45,7 +45,7 @@ pub(super) struct Shared {
     pub(super) data: AtomicU64,
     /// A hotspot is being learnt.
     pub(super) learning: AtomicBool,
-    /// Nothing is read more than the rest, as far as records tell that were read once.
+    /// As far as records that were read once tell, nothing is read more than the rest.
     pub(super) flat: AtomicBool,
     /// A step of work was found due.
     pub(super) pending: AtomicBool,
@@ -53,7 +53,7 @@ pub(super) struct Shared {
     pub(super) stopped: AtomicBool,
     /// A reader came upon damage: the next step begins anew.
     pub(super) damaged: AtomicBool,
-    /// Bytes of the state on disk; 0 where there is none. Who asks holds the manifest's lock, and
+    /// Bytes of the state on disk; 0 if there is none. Whoever asks holds the manifest's lock, and
     /// must not wait for the worker's.
     pub(super) state_len: AtomicU64,
     trouble: Mutex<Option<String>>,
@@ -73,7 +73,7 @@ impl Shared {
         );
         let model = Model::new(&parts.options);
         let opened = open::open(&parts, &sizes, &model);
-        // Before, perhaps: no state says so.
+        // Keyspaces may have been dropped before: no state says so.
         let is_sound = |table: &Arc<Tracked>| table.holds_only(&parts.keyspaces);
         let drops = u64::from(!opened.version.tables().all(is_sound));
         let shared = Self {
@@ -100,9 +100,9 @@ impl Shared {
             retired: Mutex::default(),
             evictions: AtomicU64::new(0),
         };
-        // More than limits allow, of a capacity that is less than it was: writes may find no space
-        // until it is seen to. Or more tables than a process that was killed could merge. No read
-        // may come that makes it due.
+        // If the capacity is less than it was, there may be more than the limits allow, and writes
+        // may find no space until that is seen to. Or there may be more tables than a process that
+        // was killed could merge. There may never be a read that makes this work due.
         let version = shared.version.load_full();
         let is_due = shared.is_over(&version) || version.has_full_level0();
         shared.pending.store(is_due, Ordering::Relaxed);
@@ -136,11 +136,12 @@ impl Shared {
             keyspaces.remove(&keyspace);
             keyspaces
         });
-        // Who sees that there was one more leaves its records out.
+        // Whoever sees the new number leaves the keyspace's records out.
         self.drops.fetch_add(1, Ordering::Release);
     }
 
-    /// RALT's time after `accessed` bytes since the slice began that it was at the opening.
+    /// RALT's time once `accessed` bytes were accessed since the beginning of the slice in which it
+    /// was opened.
     pub(super) fn moment(&self, accessed: u64, generation: u64) -> Moment {
         let slice = self.sizes.slice;
         Moment {
@@ -150,7 +151,7 @@ impl Shared {
         }
     }
 
-    /// The time slice that it is now.
+    /// The current time slice.
     pub(super) fn slice(&self) -> u64 {
         self.first_tick + self.buffers.accessed() / self.sizes.slice
     }
@@ -209,8 +210,8 @@ impl Shared {
         sum
     }
 
-    /// Whether all that is read counts as hot, by what is known in `version`. Not once nothing is
-    /// learnt any more: it would be so for good.
+    /// Whether everything that is read counts as hot, by what is known in `version`. Not once
+    /// nothing is learnt any more: it would be so for good.
     pub(super) fn is_generous(&self, version: &Version) -> bool {
         if self.stopped.load(Ordering::Relaxed) {
             return false;

@@ -1,15 +1,15 @@
 //! Sizes of RALT's parts. All follow from the fast tier's size, so that a small store fills,
-//! flushes and evicts like a large one: limits from what is planned for it, all else from its
-//! capacity.
+//! flushes and evicts like a large one. Limits follow from what is planned for the tier, all else
+//! from its capacity.
 
 use crate::options::HotRapOptions;
 
-/// Tables of the first level that wait to be merged: the more, the less often what lies below is
-/// rewritten for them.
+/// Tables of the first level that wait to be merged. The more they are, the less often what lies
+/// below is rewritten for them.
 pub(super) const LEVEL0_TABLES: usize = 8;
 
-/// The same before the first eviction, while little lies below: what it means that a record was
-/// read once shows in merges only, and until then all that is read is promoted.
+/// The same before the first eviction, while little lies below. Only merges show what it means that
+/// a record was read once, and until then everything that is read is promoted.
 pub(super) const FIRST_TABLES: usize = 2;
 
 /// By how much each level is larger than the one above (§3.2).
@@ -39,14 +39,13 @@ pub(super) struct Sizes {
     /// The limits before the first eviction.
     pub(super) hot_set_initial: u64,
     pub(super) physical_initial: u64,
-    /// Between which the limit of access records stays: a few flushes must fit, and most of the
-    /// fast tier is for what is hot. To know all of the largest hot set takes 0.15 of it where
-    /// records have 200 bytes; where they have less than 100, it is worth more to have room for
-    /// what is known.
+    /// The bounds of the limit of access records: a few flushes must fit, and most of the fast tier
+    /// is for what is hot. To know all of the largest hot set takes 0.15 of the tier if records
+    /// have 200 bytes. If they have less than 100, it is worth more to have room for what is known.
     pub(super) physical_min: u64,
     pub(super) physical_max: u64,
     /// Bytes of access records that are too many whatever their limit, which may be half of the
-    /// tier: if they find no space to be merged then, little else is there that could go and make
+    /// tier. If so many find no space to be merged, there is little else that could go and make
     /// some.
     pub(super) physical_most: u64,
     /// What the limit of access records leaves for those that wait to be merged.
@@ -54,8 +53,8 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// On a fast tier of that `capacity`, which is `planned` for so much of it. Scores are of
-    /// slices, which are not to change with what is planned.
+    /// For a fast tier of `capacity` bytes, of which `planned` are meant to be used. Scores are of
+    /// slices, which must not change with what is planned.
     pub(super) fn new(options: &HotRapOptions, capacity: u64, planned: u64) -> Self {
         let part = |of: u64, fraction: f64| (of as f64 * fraction) as u64;
         let share = |fraction: f64| part(planned, fraction);

@@ -33,7 +33,7 @@ const CHECKSUM_LEN: usize = 8;
 /// Largest size or weight, and largest number of records or of slices, that is taken for sound:
 /// more than any device holds, and few enough for all of a state to add up without an overflow.
 pub(super) const MOST: u64 = 1 << 46;
-/// What is kept beside: the settings' bounds, and how much of the slice is over.
+/// How many further numbers are kept: the settings' bounds, and how much of the slice is over.
 const KEPT: usize = 5;
 /// Magic, version, database and the two numbers of the model.
 #[cfg(any(test, feature = "fuzzing"))]
@@ -55,7 +55,7 @@ struct Header {
 }
 
 impl Header {
-    /// The header of a whole state, and what is behind it. What is wrong is the error, in words.
+    /// The header of a whole state, and what is behind it. The error says in words what is wrong.
     fn read(bytes: &[u8]) -> std::result::Result<(Self, Decoder<'_>), String> {
         let (covered, sum) = bytes
             .split_last_chunk::<CHECKSUM_LEN>()
@@ -116,7 +116,7 @@ impl Header {
     }
 }
 
-/// Settings that a state was written with, as far as it tells; none where it is damaged.
+/// The settings that a state was written with, as far as it tells them; none if it is damaged.
 pub(super) fn settings(bytes: &[u8]) -> Option<HotRapOptions> {
     let (header, mut decoder) = Header::read(bytes).ok()?;
     let scored = HotRapOptions::scored_by(header.decay, header.epochs_per_tick, header.scoring?)?;
@@ -129,12 +129,12 @@ pub(super) fn settings(bytes: &[u8]) -> Option<HotRapOptions> {
 pub(super) struct Clock {
     /// The time slice.
     pub(super) tick: u64,
-    /// How much of it is over: from 0 on, less than 1.
+    /// How much of it is over, from 0 to less than 1.
     pub(super) begun: f64,
 }
 
 impl Clock {
-    /// Bytes that were accessed in the slice so far, of slices of `slice` bytes.
+    /// Bytes that were accessed in the slice so far, if slices have `slice` bytes.
     pub(super) fn accessed(self, slice: u64) -> u64 {
         let accessed = (self.begun * slice as f64).round() as u64;
         // More are going to be added.
@@ -150,7 +150,7 @@ pub(super) struct State {
     pub(super) next_id: FileId,
     pub(super) limits: Limits,
     pub(super) duplicates: f64,
-    /// [`HotRapOptions::bounds`] of the settings in use. In a state of an earlier build, none that
+    /// [`HotRapOptions::bounds`] of the settings in use. A state of an earlier build has none that
     /// are valid.
     pub(super) bounds: [f64; 4],
     pub(super) tables: Vec<TableState>,
@@ -241,7 +241,8 @@ impl State {
         out
     }
 
-    /// A state of any `content` behind what all states of a database and a model begin with.
+    /// A state of any `content` behind the beginning that all states of a database and a model
+    /// share.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn sealed(database: u128, model: &Model, content: &[u8]) -> Vec<u8> {
         let mut out = Self::default().encode(database, model);
@@ -257,7 +258,7 @@ impl State {
         sealed.get(SHARED_LEN..sealed.len().checked_sub(CHECKSUM_LEN)?)
     }
 
-    /// What is wrong is the error, in words.
+    /// The error says in words what is wrong.
     fn decode(bytes: &[u8], files: &Files, model: &Model) -> std::result::Result<Self, String> {
         let (header, decoder) = Header::read(bytes)?;
         if header.database != files.database {
@@ -274,13 +275,13 @@ impl State {
         Self::behind(&header, decoder, files.tier.index)
     }
 
-    /// What a state says, whatever database and settings it is of, and these: its scores and the
-    /// database's number. What is wrong is the error, in words.
+    /// What a state says, whatever its database and its settings are, with its scores and the
+    /// database's number. The error says in words what is wrong.
     pub(super) fn of_any(bytes: &[u8]) -> std::result::Result<(Self, Model, u128), String> {
         let (header, decoder) = Header::read(bytes)?;
         let scoring = header.scoring.ok_or("its scoring is none of this build")?;
         let model = Model::of_scores(scoring, header.decay, header.epochs_per_tick);
-        // Which tier is said of the tables is of no account.
+        // It does not matter which tier the tables are said to be on.
         let state = Self::behind(&header, decoder, 0)?;
         Ok((state, model, header.database))
     }
@@ -319,8 +320,8 @@ impl State {
             next_id: decoder.varint().filter(|id| *id <= MAX_NUMBER)?,
             ..Self::default()
         };
-        // Earlier builds have numbers of keyspaces here, or nothing. As fractions these are next to
-        // 0: no slice has begun, and no settings have such bounds.
+        // Earlier builds have numbers of keyspaces here, or nothing. Read as fractions, these are
+        // next to 0: no slice has begun, and no settings have such bounds.
         let mut kept = [0.0; KEPT];
         for at in 0..decoder.varint()? {
             let fraction = f64::from_bits(decoder.varint()?);
@@ -372,11 +373,11 @@ impl State {
         Some(state)
     }
 
-    /// Writes the state to `log` and puts it in force there; its length.
+    /// Writes the state to `log` and puts it in force there. Returns its length.
     ///
     /// # Errors
-    /// One that [may pass](Error::may_pass) before anything changed; any other leaves open which
-    /// state is in force, and nothing may be tried again (I9).
+    /// One that [may pass](Error::may_pass) before anything changed. After any other it is not
+    /// known which state is in force, and nothing may be tried again (I9).
     pub(super) fn save(&self, files: &Files, log: &dyn LogStore, model: &Model) -> Result<u64> {
         point!(files.points, "ralt.before_state")?;
         let bytes = self.encode(files.database, model);
@@ -388,7 +389,7 @@ impl State {
         let renamed = log.rename(TEMPORARY, NAME);
         let renamed = renamed.and_then(|()| log.sync_dir());
         renamed.map_err(|error| match error {
-            // What is in force now is not known, whatever the cause.
+            // It is not known which state is in force now, whatever the cause.
             passing if passing.may_pass() => Error::Poisoned {
                 cause: passing.to_string().into(),
             },

@@ -60,8 +60,8 @@ impl Tracked {
         Self::new(self.meta.clone(), table, histogram, Some(trim))
     }
 
-    /// The bytes of its records up to `end`, of all without one, but for those that were merged
-    /// away; to a block.
+    /// The bytes of its records up to `end`, or of all records if there is no `end`, without those
+    /// that were merged away. Exact to a block.
     ///
     /// # Errors
     /// Damage; I/O errors.
@@ -123,9 +123,9 @@ impl Tracked {
         Ok(through.saturating_sub(self.table.weight_before(first)?))
     }
 
-    /// As [`Tracked::hot_bytes`] for the keys from `first` to before `end`, but a block in which
-    /// several ranges begin or end counts for the last of them alone: those of ranges beside each
-    /// other come to the whole.
+    /// As [`Tracked::hot_bytes`] for the keys from `first` to before `end`. But a block in which
+    /// several ranges begin or end counts for the last of them alone, so that ranges beside each
+    /// other add up to the whole.
     fn hot_part(&self, first: &[u8], end: &[u8]) -> Result<u64> {
         let from = |key: &[u8]| match &self.trim {
             Some(trim) if key < &trim[..] => self.table.weight_before(trim),
@@ -141,8 +141,8 @@ pub(super) struct Version {
     /// Level 0, newest table first; then levels in key order without overlap.
     pub(super) levels: Vec<Vec<Arc<Tracked>>>,
     pub(super) limits: Limits,
-    /// The share of what lies above the lowest level that lies there too, as the last merge into
-    /// the lowest level found it.
+    /// The share of the records above the lowest level that lie in the lowest level, too, as the
+    /// last merge into it found.
     pub(super) duplicates: f64,
 }
 
@@ -199,15 +199,15 @@ impl Version {
         levels.flat_map(|(level, tables)| tables.iter().map(move |table| (level, table)))
     }
 
-    /// Whether a table of level `level` is one of the lowest run: those whose keys lie in no level
-    /// below theirs. While a walk takes that run to another level, a part of it lies in each of the
-    /// two.
+    /// Whether a table of level `level` is one of the lowest run: the tables whose keys lie in no
+    /// level below. While a walk takes that run to another level, a part of it lies in each of the
+    /// two levels.
     fn is_lowest(&self, level: usize, table: &Tracked) -> bool {
         if level > 0 {
             let mut below = self.levels.iter().skip(level + 1);
             return !below.any(|tables| table.meets_any(tables));
         }
-        // Where there are no others, it is the oldest.
+        // If no table lies below level 0, the lowest run is the oldest table.
         let oldest = self.level(0).last().map(|oldest| oldest.meta.id);
         self.bottom() == 0 && oldest == Some(table.meta.id)
     }
@@ -224,8 +224,8 @@ impl Version {
         self.numbered().filter(above).map(|(_, table)| table)
     }
 
-    /// The highest level of those that hold the lowest run and nothing else, with all below it; 0
-    /// when no table lies below level 0.
+    /// The highest level from which on down there is nothing but the lowest run; 0 if no table lies
+    /// below level 0.
     pub(super) fn lowest_level(&self) -> usize {
         let is_part = |level: &usize| {
             let mut tables = self.level(*level).iter();
@@ -246,7 +246,7 @@ impl Version {
         (lowest, self.above_lowest().map(|table| of(table)).sum())
     }
 
-    /// How much of what lies above the lowest run is not there already.
+    /// How much of what lies above the lowest run does not lie in the lowest run already.
     pub(super) fn new_share(&self) -> f64 {
         1.0 - self.duplicates
     }
@@ -303,8 +303,8 @@ impl Version {
     }
 
     /// The tables that may hold keys in `first..=last`, with their levels. Tables of level 0 are
-    /// over all of the range; others are sorted, also where they are trimmed: what is left of one
-    /// ends where it did.
+    /// over all of the range. The other levels are sorted, even if their tables are trimmed: what
+    /// is left of a table ends where the whole table did.
     fn meeting<'a>(
         &'a self,
         first: &'a [u8],
@@ -336,7 +336,7 @@ impl Version {
     /// # Errors
     /// Damage; I/O errors.
     pub(super) fn hot_set_of(&self, keyspace: KeyspaceId) -> Result<u64> {
-        // What separates a block from this keyspace's first may be its number alone.
+        // The separator before this keyspace's first block may be the keyspace's number alone.
         let first = tracked_key(keyspace, b"\0");
         let end = tracked_key(keyspace.saturating_add(1), b"\0");
         self.sum_meeting(&first, &end, |table| table.hot_part(&first, &end))
@@ -352,8 +352,8 @@ impl Version {
     ) -> Result<u64> {
         let (mut lowest, mut above) = (0, 0);
         for (level, table) in self.meeting(first, last) {
-            // No more than the whole weighs: what the index tells was not checked, and is to add
-            // up.
+            // A part counts for no more than the whole table weighs: the index's numbers were not
+            // checked, and have to add up.
             match of(table)?.min(table.hot) {
                 0 => {}
                 bytes if self.is_lowest(level, table) => lowest += bytes,

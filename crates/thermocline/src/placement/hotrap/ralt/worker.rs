@@ -38,23 +38,23 @@ pub(super) struct Worker {
     pub(super) flushes: u64,
     /// Slices of merges that come before the next flush.
     pub(super) slices_owed: usize,
-    /// A full merge has shown since the limits were kept last that duplicates are not what exceeds
+    /// Since the limits were kept last, a full merge has shown that duplicates are not what exceeds
     /// them.
     pub(super) merged: bool,
     /// [`Shared::drops`] when the last merge of all tables began.
     pub(super) drops: u64,
     /// That merge has left out what was dropped before it, and the limits are exceeded all the
-    /// same: the eviction does not wait for another one, whatever was dropped meanwhile.
+    /// same: the eviction does not wait for another merge, whatever was dropped meanwhile.
     pub(super) cleaned: bool,
     /// The last eviction.
     pub(super) evicted: Option<Evicted>,
     /// How densely records are read again. Not kept over a restart: it is soon known anew.
     pub(super) reuse: Reuse,
-    /// Closing has begun: what is written from then on, closing itself writes.
+    /// Closing has begun: from then on only closing itself writes.
     pub(super) closed: bool,
 }
 
-/// What an eviction went by: until there is more, or a limit is lower, another would find nothing.
+/// What an eviction went by. Until there is more, or a limit is lower, another would find nothing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Evicted {
     flushes: u64,
@@ -82,7 +82,7 @@ enum Due {
 }
 
 impl Shared {
-    /// One bounded step; whether more is due.
+    /// Does one bounded step. Returns whether more is due.
     pub(super) fn work(&self) -> bool {
         let mut worker = self.worker.lock();
         // Whatever others find due from here on stays due.
@@ -107,12 +107,12 @@ impl Shared {
     fn step(&self, files: &Files, worker: &mut Worker) -> Result<()> {
         if self.damaged.load(Ordering::Relaxed) {
             self.clear(files, worker)?;
-            // Not before: where that finds no space it is still to be done.
+            // Not before: if beginning anew finds no space, it is still to be done.
             self.damaged.store(false, Ordering::Relaxed);
             return Ok(());
         }
         let is_far_over = self.is_far_over();
-        // Given up where no slice is merged: one that finds no space keeps no flush waiting.
+        // Given up if no slice is merged now: a slice that finds no space keeps no flush waiting.
         let owed = std::mem::take(&mut worker.slices_owed);
         let mut flushed = Ok(());
         if owed == 0 && self.buffers.is_flush_due() {
@@ -122,7 +122,7 @@ impl Shared {
                 self.drop_accesses(&chunks);
             } else {
                 flushed = self.flush(files, worker, chunks);
-                // Where there is no space for it, a merge may make some, and needs less.
+                // If there is no space for the flush, a merge may make some, and needs less.
                 if !flushed.as_ref().is_err_and(Error::may_pass) {
                     worker.slices_owed = self.slices_owed(worker);
                     return flushed;
@@ -155,14 +155,14 @@ impl Shared {
             Err(error) if error.may_pass() && pass.shrink_step(&self.sizes) => {
                 worker.pass = Some(pass);
             }
-            // Without space it cannot shrink, and while it does not, writers may find none: better
+            // Without space RALT cannot shrink, and until it does, writers may find none: better
             // that nothing is hot (I7, I8).
             Err(error) if error.may_pass() && is_far_over => {
                 return self.clear(files, worker);
             }
-            // One that finds no space at all begins anew when there may be some.
+            // A walk that finds no space at all begins anew when there may be some.
             Err(error) => {
-                // An eviction that never was: what is young stays so.
+                // The eviction never was: a young RALT stays young.
                 if let Some(limits) = pass.before {
                     let mut as_before = Version::clone(&self.version.load());
                     as_before.limits = limits;
@@ -174,7 +174,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Merges the next slice of `pass`; whether it was the last.
+    /// Merges the next slice of `pass`. Returns whether it was the last.
     pub(super) fn advance(
         &self,
         files: &Files,
@@ -195,9 +195,9 @@ impl Shared {
         })
     }
 
-    /// What a step's outcome means; whether more is due.
+    /// Deals with a step's outcome. Returns whether more is due.
     pub(super) fn settle(&self, files: &Files, worker: &mut Worker, done: Result<()>) -> bool {
-        // Its own tier has no copies: those in the way are of the tier whose device it shares.
+        // RALT's own tier has no copies: those in the way are of the tier whose device it shares.
         files.fast.note_want_of_room(&done);
         let done = match done {
             Err(error) if error.is_corruption() => {
@@ -222,9 +222,9 @@ impl Shared {
         }
     }
 
-    /// How many slices of merges come between a flush and the next: one where any is due, and one
-    /// more for each table too many in level 0. So merges keep up however fast accesses come; the
-    /// flushes are fewer and larger, and what no buffer holds meanwhile is dropped.
+    /// How many slices of merges come between a flush and the next: one if any is due, and one more
+    /// for each table too many in level 0. So merges keep up however fast accesses come. Flushes
+    /// become fewer and larger, and accesses that no buffer holds meanwhile are dropped.
     fn slices_owed(&self, worker: &Worker) -> usize {
         let version = self.version.load();
         let too_many = version.level(0).len().saturating_sub(LEVEL0_TABLES);
@@ -264,7 +264,8 @@ impl Shared {
                     generation: version.limits.generation + 1,
                     ..version.limits
                 };
-                // In force before its tables are rewritten, for new tables; on disk with them.
+                // These limits are in force for new tables before the old ones are rewritten, and
+                // on disk with them.
                 self.put_in_force(next);
                 Pass::evicting(&version, &self.sizes, began, rule)
             }
@@ -290,7 +291,7 @@ impl Shared {
     fn end_pass(&self, worker: &mut Worker, pass: &Pass) {
         if let Some(census) = &pass.census {
             let data = self.data.load(Ordering::Relaxed);
-            // What is worth its place is no question for so few.
+            // So few records do not tell which classes are worth their place.
             let mut early = Reuse::default();
             let reuse = match pass.is_early {
                 true => &mut early,
@@ -326,8 +327,8 @@ impl Shared {
             || version.physical() > version.limits.physical
     }
 
-    /// Whether access records take twice what they may, or most of the tier: more come than are
-    /// merged, or merging finds no space.
+    /// Whether access records take twice what they may, or most of the tier. Then more come than
+    /// are merged, or merging finds no space.
     fn is_far_over(&self) -> bool {
         let version = self.version.load();
         let twice = version.limits.physical.saturating_mul(2);
@@ -342,10 +343,11 @@ impl Shared {
                 && version.limits.physical >= evicted.physical
         };
         if self.is_over(version) && !worker.evicted.is_some_and(tried) {
-            // Records of one key in several tables count several times: a plain merge first, if
-            // they may be what exceeds the limit. Or if records of dropped keyspaces may be: an
-            // eviction would keep them, and let others go. One such merge for each eviction: where
-            // keyspaces come and go all the time, it would always be due again.
+            // Records of one key in several tables count several times: if they may be what exceeds
+            // the limit, a plain merge comes first. It also does if that may be records of dropped
+            // keyspaces: an eviction would keep them, and let others go. There is one such merge
+            // for each eviction. Else it would always be due again where keyspaces come and go all
+            // the time.
             let is_clean = worker.cleaned || worker.drops == self.drops.load(Ordering::Relaxed);
             let (hot, hot_above) = version.split_sum(|table| table.hot);
             let (physical, physical_above) = version.split_sum(|table| table.meta.len);
@@ -372,7 +374,7 @@ impl Shared {
         (1..version.levels.len()).find(full).map(Due::Leveling)
     }
 
-    /// No more writing: what the disk holds is not known (I9). What is known stays in use.
+    /// Ends all writing: it is not known what the disk holds (I9). What RALT knows stays in use.
     pub(super) fn stop(&self, error: &Error) {
         self.note_trouble(error);
         self.stopped.store(true, Ordering::Relaxed);
