@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::placement::hotrap::ralt::sizes::LEVEL0_TABLES;
 use crate::sync::Mutex;
 
-/// A copy in a directory of its own, opened; whether there was any is asserted.
+/// Makes a copy in a directory of its own, and opens it. Asserts that there was one.
 fn copied(fixture: &Fixture, path: &Path) -> Fixture {
     let target = fixture.medium.log_store(path, true).unwrap();
     assert!(fixture.ralt.copy_to(&*target).unwrap());
@@ -18,9 +18,9 @@ fn copied(fixture: &Fixture, path: &Path) -> Fixture {
     copy
 }
 
-/// Each checkpoint left a table of level 0, and where these came before a buffer was full nothing
-/// ever merged them: at one every five minutes they were hundreds a day, and every read asked all
-/// of them.
+/// Each checkpoint left a table of level 0, and if checkpoints came before a buffer was full,
+/// nothing ever merged these tables: at one every five minutes they were hundreds a day, and every
+/// read asked all of them.
 #[test]
 fn what_copies_leave_in_level_0_is_merged() {
     let fixture = Fixture::new();
@@ -36,8 +36,8 @@ fn what_copies_leave_in_level_0_is_merged() {
     }
 }
 
-/// The work was kept waiting while tables were copied, so that none of them went. Where it goes on,
-/// a merge takes their files' place before they are in the copy.
+/// The work was kept waiting while tables were copied, so that none of them went. If it goes on, a
+/// merge may replace tables before their files are in the copy.
 #[test]
 fn tables_that_are_merged_away_while_they_are_copied_are_in_the_copy_and_go_after_it() {
     let fixture = Fixture::new();
@@ -63,8 +63,8 @@ fn tables_that_are_merged_away_while_they_are_copied_are_in_the_copy_and_go_afte
     assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk());
 }
 
-/// Closing gave up what copies still held, but not where RALT had stopped: when the copy ended,
-/// files went that the store's locks did not guard any more, by names that were another store's by
+/// Closing gave up what copies still held, but not if RALT had stopped. When the copy ended, it
+/// removed files that the store's locks no longer guarded, by names that were another store's by
 /// then.
 #[test]
 fn a_copy_that_ends_after_closing_removes_nothing() {

@@ -57,8 +57,8 @@ pub(super) fn check_limits(fixture: &Fixture) {
 
 #[test]
 fn a_hotspot_is_found_kept_and_followed_when_it_moves() {
-    // With the paper's D_hs: the more may be tracked that is not stable, the longer the old spot
-    // is.
+    // With the paper's D_hs: the more records may be tracked that are not stable, the longer the
+    // old spot is tracked.
     let options = HotRapOptions {
         unstable: 0.1,
         ..HotRapOptions::default()
@@ -90,14 +90,15 @@ fn a_hotspot_is_found_kept_and_followed_when_it_moves() {
     assert!(old * 100 <= spot * 15, "{old} of {spot}");
 }
 
-/// Records of the old spot stay stable for five epochs, 3.5 times the fast tier's bytes of reads,
-/// and have scores that the new spot's need far longer for. By Algorithm 1 they kept their place
-/// all that while, and what little room there was beside them went from one part of the new spot to
-/// another.
+/// Records of the old spot stay stable for five epochs, which is 3.5 times the fast tier's bytes of
+/// reads, and the new spot's records need far longer to reach their scores. By Algorithm 1 the old
+/// records kept their place all that while, and what little room there was beside them went from
+/// one part of the new spot to another.
 ///
-/// With one run in ten it was the same here, and for good with some: what is read after a new epoch
-/// has begun is stable for longer than anything was at the last eviction, and was held against the
-/// worst of what had been there. So a record ceased to be hot by being read again.
+/// In one run of ten it was the same here, and in some for good. Records that are read after a new
+/// epoch has begun are stable for longer than any was at the last eviction, and they were held
+/// against the worst class of those there had been. So a record ceased to be hot by being read
+/// again.
 #[test]
 fn a_large_hotspot_that_moves_is_followed_before_the_old_ones_counters_run_out() {
     let all = of(10.0);
@@ -119,7 +120,7 @@ fn a_large_hotspot_that_moves_is_followed_before_the_old_ones_counters_run_out()
 /// Under a zipfian distribution few records are read often enough to be stable. By Algorithm 1 the
 /// limit followed those, and half of the fast tier went to records that happened to lie there.
 ///
-/// And with two seeds of these the best were the least hot: see
+/// And with two of these seeds the best records were the least hot: see
 /// [`a_large_hotspot_that_moves_is_followed_before_the_old_ones_counters_run_out`].
 #[test]
 fn what_is_read_often_without_being_stable_has_its_place() {
@@ -251,9 +252,9 @@ fn a_young_ralt_ceases_to_be_generous_where_all_is_read_alike_and_only_there() {
     }
 }
 
-/// With two sorted levels only an eviction looked at both. What a young RALT had seen is not kept
-/// over a restart: from there on all that was read counted as hot until then, however evenly it was
-/// read.
+/// With two sorted levels only an eviction looked at both. What a young RALT has seen is not kept
+/// over a restart. So from a restart until the first eviction everything that was read counted as
+/// hot, however evenly it was read.
 #[test]
 fn a_young_ralt_of_two_sorted_levels_sees_by_its_merges_that_all_is_read_alike() {
     const SMALL: usize = 8;
@@ -406,7 +407,7 @@ fn a_step_needs_little_space_beside_its_input() {
 #[test]
 fn where_records_are_small_their_own_size_is_what_is_limited() {
     let fixture = Fixture::new();
-    // Nothing is read again here, and is not to count for worthless.
+    // Nothing is read again here, which must not make it count as worthless.
     fixture.ralt.set_data(0);
     let before = fixture.ralt.metrics();
     let limit = before.physical_limit_bytes;
@@ -429,13 +430,12 @@ fn where_records_are_small_their_own_size_is_what_is_limited() {
     assert!(early < 50 && hot.len() > 1000, "{early} of {}", hot.len());
 }
 
-/// What follows from the hot set was all that bounded the limit of access records. Where keys and
-/// values are no larger than what is kept of them, that came to the whole fast tier after the first
-/// eviction.
+/// Only what follows from the hot set bounded the limit of access records. If keys and values are
+/// no larger than their access records, that came to the whole fast tier after the first eviction.
 #[test]
 fn access_records_of_small_records_leave_most_of_the_tier_to_the_records() {
     let fixture = Fixture::new();
-    // Nothing is read again here, and is not to count for worthless.
+    // Nothing is read again here, which must not make it count as worthless.
     fixture.ralt.set_data(0);
     let mut number = 0;
     while fixture.is_young() {
@@ -449,9 +449,9 @@ fn access_records_of_small_records_leave_most_of_the_tier_to_the_records() {
     assert!(metrics.physical_limit_bytes < CAPACITY / 2, "{metrics:?}");
 }
 
-/// Bins told records apart by the epoch in which they ceased to be stable, however long ago: what
-/// an eviction goes by took more memory, and the state more bytes to write with each flush, the
-/// older the store was.
+/// Bins told records apart by the epoch in which they ceased to be stable, however long ago. The
+/// older the store was, the more memory the histograms that an eviction goes by took, and the more
+/// bytes of the state were written with each flush.
 #[test]
 fn histograms_do_not_grow_with_the_epochs_that_a_store_has_seen() {
     const EPOCHS: u64 = 300;
@@ -487,10 +487,10 @@ fn histograms_do_not_grow_with_the_epochs_that_a_store_has_seen() {
     }
 }
 
-/// What the limit leaves room for beside the records that are worth it was taken for as large as
-/// these: of few large hot ones beside very many small ones it fell below half of what an eviction
-/// had left, no other one followed, as nothing had been read since, and for being so far over
-/// everything was forgotten.
+/// The limit leaves room for other records beside those that are worth it, and the others were
+/// assumed to be as large as these. With few large hot records beside very many small ones, the
+/// limit fell below half of what an eviction had left. No other eviction followed, as nothing had
+/// been read since, and for being so far over everything was forgotten.
 #[test]
 fn few_large_hot_records_are_not_forgotten_beside_many_small_ones() {
     let fixture = Fixture::on(Arc::new(Memory::new()), 16 << 20, HotRapOptions::default());

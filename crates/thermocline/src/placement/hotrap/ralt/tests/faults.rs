@@ -143,7 +143,7 @@ fn want_of_space_passes() {
 
 /// A flush that found no space brought back what it had taken, together with what readers had
 /// logged meanwhile, and nothing shortened the queue again. It grew with each try, until no flush
-/// found space for it on a tier in good order either.
+/// found space for it even on a tier in good order.
 #[test]
 fn accesses_that_come_in_during_flushes_without_space_do_not_pile_up() {
     let fixture = Fixture::new();
@@ -172,7 +172,7 @@ fn accesses_that_come_in_during_flushes_without_space_do_not_pile_up() {
     assert_eq!(fixture.ralt.trouble(), None);
 }
 
-/// It was young for good as well, and so everything that was read counted as hot.
+/// Such a RALT was young for good, too, and so everything that was read counted as hot.
 #[test]
 fn a_directory_that_cannot_be_had_leaves_a_ralt_that_knows_nothing() {
     let disk = Faulty::new(1);
@@ -188,8 +188,8 @@ fn a_directory_that_cannot_be_had_leaves_a_ralt_that_knows_nothing() {
     assert_eq!(self::fixture(&gone).ralt.trouble(), None);
 }
 
-/// What was measured on records that are gone says nothing about the next: a RALT that was begun
-/// anew in the midst of learning went on promoting whatever was read once.
+/// What was measured on records that are gone says nothing about the next ones. A RALT that was
+/// begun anew in the midst of learning went on promoting whatever was read once.
 #[test]
 fn damage_takes_with_it_what_was_measured() {
     let fixture = Fixture::new();
@@ -225,10 +225,10 @@ fn damage_that_could_not_be_cleared_for_want_of_space_is_cleared_later() {
     assert!(!fixture.ralt.shared.damaged.load(Ordering::Relaxed));
 }
 
-/// A sector that could not be read was an error like that of a failed sync, after which nothing is
-/// written. The opening does not read it, found all in order, and the first merge stopped again:
-/// nothing was ever learnt from there on. And crossings, which do not stop, took all keys behind it
-/// for cold, each time.
+/// A sector that could not be read was an error like a failed sync, after which nothing is written.
+/// The next opening does not read it and found all in order, and the first merge stopped again:
+/// from there on nothing was ever learnt. And crossings, which do not stop, took all keys behind
+/// the sector for cold, each time.
 #[test]
 fn what_cannot_be_read_is_lost_and_learnt_anew() {
     for is_merged in [true, false] {
@@ -262,9 +262,9 @@ fn what_cannot_be_read_is_lost_and_learnt_anew() {
     }
 }
 
-/// Work that had found no space was due again with a full buffer of accesses, or with less room. A
-/// store that is only written to has neither: it stayed over its limits, however much space its
-/// compactions gave back.
+/// Work that had found no space was due again only with a full buffer of accesses, or with less
+/// room. A store that is only written to has neither: it stayed over its limits, however much space
+/// its compactions gave back.
 #[test]
 fn an_eviction_that_found_no_space_is_due_again_when_there_may_be_some() {
     let fixture = Fixture::new();
@@ -288,8 +288,8 @@ fn an_eviction_that_found_no_space_is_due_again_when_there_may_be_some() {
     assert!(metrics.hot_set_bytes <= room, "{metrics:?}");
 }
 
-/// Its limits were in force, and in the state with the next flush: a RALT was no longer young that
-/// had never evicted anything, and each try counted as an eviction.
+/// The limits of such an eviction came into force, and into the state with the next flush: a RALT
+/// that had never evicted anything was no longer young, and each try counted as an eviction.
 #[test]
 fn an_eviction_that_finds_no_space_leaves_everything_as_it_was() {
     let fixture = Fixture::new();
@@ -314,8 +314,8 @@ fn an_eviction_that_finds_no_space_leaves_everything_as_it_was() {
     assert_eq!(limits().generation, 1);
 }
 
-/// Work said last whether more was due. What a compaction's thread had found due meanwhile was
-/// forgotten with that.
+/// The last thing that work did was to say whether more was due. What a compaction's thread had
+/// found due meanwhile was forgotten with that.
 #[test]
 fn room_that_falls_while_work_ends_is_not_overlooked() {
     let fixture = Fixture::new();
@@ -368,8 +368,8 @@ fn waiting(fixture: &Fixture) -> u64 {
 }
 
 /// Each step of a merge asked for as much space as all tables of level 0 have, though it takes a
-/// slice of each. On a tier that was full but for less, none began, while flushes went on: there
-/// were more of them each time, and the hot set gave way to them.
+/// slice of each. With less free space on the tier no merge began, while flushes went on: there
+/// were more tables each time, and the hot set gave way to them.
 #[test]
 fn tables_of_level_0_are_merged_with_less_space_than_they_have() {
     let fixture = with_many_waiting();
@@ -384,8 +384,8 @@ fn tables_of_level_0_are_merged_with_less_space_than_they_have() {
     assert_eq!(fixture.fast.reserved_bytes(), 0);
 }
 
-/// Each step began with the flush that was due, and ended there if it found no space. What was to
-/// be merged or evicted, which takes less and makes room, waited for it.
+/// Each step began with the flush that was due, and ended there if it found no space. Merges and
+/// evictions, which take less and make room, waited for it.
 #[test]
 fn tables_are_merged_while_a_flush_finds_no_space() {
     let fixture = merged();

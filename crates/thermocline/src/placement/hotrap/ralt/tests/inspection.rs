@@ -8,7 +8,7 @@ use crate::placement::hotrap::ralt::state::NAME;
 use crate::storage::LogStore;
 use crate::sync::Mutex;
 
-/// Thresholds are of histograms that lie in the state, and of no table.
+/// Thresholds come from the histograms in the state, and from no table.
 #[test]
 fn a_state_says_what_the_next_opening_goes_by() {
     let medium: Arc<dyn Medium> = Arc::new(Memory::new());
@@ -45,8 +45,8 @@ fn where_no_state_is_expected_none_is_no_damage() {
     assert_eq!(found(true).unwrap().damaged(), 1);
 }
 
-/// Of records that were rewritten between the look at the state and the one at the directory, the
-/// tables that the new state does without were called missing.
+/// If records were rewritten between the look at the state and the one at the directory, the tables
+/// that the new state does without were called missing.
 #[test]
 fn tables_that_a_new_state_does_without_are_not_missing() {
     let fixture = |medium: &Arc<dyn Medium>| {

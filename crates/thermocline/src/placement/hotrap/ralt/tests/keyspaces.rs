@@ -24,9 +24,9 @@ fn forgotten_keyspaces_are_cold_at_once_and_gone_after_a_merge() {
     assert_eq!(fixture.ralt.metrics().records, 200);
 }
 
-/// Records of a dropped keyspace were hot for an eviction, and in the place of living ones that it
-/// let go. Then they went themselves, and left a hot set well below its limit, and a cut in force
-/// through what had room.
+/// Records of a dropped keyspace were hot to an eviction, which let living ones go in their place.
+/// Then the dropped ones went themselves. That left a hot set well below its limit, and a cut in
+/// force through records that had room.
 #[test]
 fn an_eviction_lets_nothing_go_in_the_place_of_a_dropped_keyspace() {
     let early = of(0.26);
@@ -35,9 +35,9 @@ fn an_eviction_lets_nothing_go_in_the_place_of_a_dropped_keyspace() {
         let options = HotRapOptions::default();
         let mut parts = parts(DATABASE, None, medium.clone(), CAPACITY, options.clone());
         let mut fixture = Fixture::on(medium, CAPACITY, options);
-        // Nothing is read again here, and is not to count for worthless.
+        // Nothing is read again here, which must not make it count as worthless.
         fixture.ralt.set_data(0);
-        // Those of 1 are better, as they are read later.
+        // Those of keyspace 1 are better, as they are read later.
         for (keyspace, count) in [(2, early), (1, of(0.42))] {
             for number in 0..count {
                 (0..3).for_each(|_| fixture.read(keyspace, number, VALUE));
@@ -53,7 +53,7 @@ fn an_eviction_lets_nothing_go_in_the_place_of_a_dropped_keyspace() {
         } else {
             fixture.ralt.forget(1);
         }
-        // With the dropped ones it is more than may be hot.
+        // Together with the dropped ones this is more than may be hot.
         (early..early + of(0.1)).for_each(|number| fixture.read(2, number, VALUE));
         let metrics = fixture.ralt.metrics();
         assert_eq!(metrics.evictions, 0);
@@ -63,13 +63,13 @@ fn an_eviction_lets_nothing_go_in_the_place_of_a_dropped_keyspace() {
     }
 }
 
-/// A merge that left out what was dropped before it was followed by another where anything was
-/// dropped meanwhile, read or not. Where keyspaces come and go, nothing was evicted any more, and
-/// all that there is was written again and again.
+/// A merge left out what was dropped before it. If anything was dropped meanwhile, read or not,
+/// another merge followed. Where keyspaces came and went, nothing was evicted any more, and
+/// everything was written again and again.
 #[test]
 fn keyspaces_that_come_and_go_keep_nothing_from_being_evicted() {
     let fixture = Fixture::new();
-    // Nothing is read again here, and is not to count for worthless.
+    // Nothing is read again here, which must not make it count as worthless.
     fixture.ralt.set_data(0);
     (0..200).for_each(|number| fixture.read(2, number, VALUE));
     fixture.flush();
@@ -94,8 +94,8 @@ fn keyspaces_that_come_and_go_keep_nothing_from_being_evicted() {
     assert!(!fixture.hot(2, 0..200).is_empty());
 }
 
-/// What a merge of a dropped keyspace's records showed was that nobody read them: as if their class
-/// were worth nothing.
+/// A merge of a dropped keyspace's records showed that nobody read them, as if their class were
+/// worth nothing.
 #[test]
 fn records_of_a_dropped_keyspace_are_no_evidence() {
     let measured = |dropped: u64| {
@@ -116,9 +116,9 @@ fn records_of_a_dropped_keyspace_are_no_evidence() {
     assert_eq!(measured(100), measured(0));
 }
 
-/// That a keyspace had been dropped was known to the state that was written next. A process that
-/// was killed before left records that were hot for as long as nothing was evicted in their place,
-/// of a keyspace that was gone.
+/// Only the state that was written next told that a keyspace had been dropped. A process that was
+/// killed before that left records of a keyspace that was gone, which were hot for as long as
+/// nothing was evicted in their place.
 #[test]
 fn a_keyspace_that_is_gone_counts_for_nothing_though_no_state_says_so() {
     let (memory, _) = closed();
@@ -139,7 +139,7 @@ fn a_keyspace_that_is_gone_counts_for_nothing_though_no_state_says_so() {
     assert_eq!(fixture.ralt.metrics().records, 50);
 }
 
-/// The number of each keyspace that had ever been dropped was in every state, and in memory.
+/// Every state held the number of each keyspace that had ever been dropped, and so did memory.
 #[test]
 fn keyspaces_that_come_and_go_leave_nothing_behind() {
     let (memory, fixture) = closed();
@@ -158,8 +158,8 @@ fn keyspaces_that_come_and_go_leave_nothing_behind() {
     assert!(keyspaces.iter().copied().eq(KEYSPACES), "{keyspaces:?}");
 }
 
-/// Builds before wrote down which keyspaces had been dropped. What they took for dropped were
-/// living ones, for a time.
+/// Earlier builds wrote down which keyspaces had been dropped. For a time they took living ones for
+/// dropped.
 #[test]
 fn a_state_that_names_dropped_keyspaces_is_read_and_they_are_not_missed() {
     let mut content = Vec::new();
@@ -184,7 +184,7 @@ fn a_state_that_names_dropped_keyspaces_is_read_and_they_are_not_missed() {
     assert_eq!(fixture.hot(3, 0..100).len(), 50);
 }
 
-/// Of a block that several keyspaces share it is not known which of them its hot records are of.
+/// If several keyspaces share a block, it is not known to which of them its hot records belong.
 #[test]
 fn each_keyspaces_part_of_the_hot_set_is_its_own() {
     let fixture = Fixture::new();

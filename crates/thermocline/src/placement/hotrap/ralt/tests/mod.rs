@@ -163,12 +163,12 @@ impl Ralt {
         while self.work() {}
     }
 
-    /// From now on what was read more than once is hot, however long ago, and nothing else is; and
-    /// merges have shown that it is worth that.
+    /// From now on what was read more than once is hot, however long ago, and nothing else is.
+    /// Merges have shown that it is worth the fast tier.
     pub(crate) fn want_two_reads(&self) {
         self.shared.worker.lock().reuse = outlook::read_again();
         let mut hot = Cut::NONE;
-        // Of those that were read once.
+        // The rank for records that were read once.
         hot.ranks[0] = f64::MAX;
         let mut version = Version::clone(&self.shared.version.load());
         (version.limits.hot, version.limits.generation) = (hot, 1);

@@ -13,7 +13,7 @@ use crate::sync::atomic::Ordering;
 /// A RALT for which what was read more than once is hot.
 fn wanting_two_reads(options: HotRapOptions) -> Fixture {
     let fixture = Fixture::on(Arc::new(Memory::new()), CAPACITY, options);
-    // Nothing more is told by merges then.
+    // Merges tell nothing more then.
     fixture.ralt.set_data(0);
     fixture.ralt.want_two_reads();
     fixture
@@ -24,7 +24,7 @@ fn read(fixture: &Fixture, numbers: Range<u64>) {
     fixture.flush();
 }
 
-/// Whether by the filters each of `numbers` is hot, and whether with one more read.
+/// Checks by the filters whether each of `numbers` is hot, and whether it is with one more read.
 fn check_filters(fixture: &Fixture, numbers: Range<u64>, hot: bool, with_a_read: bool) {
     let ralt = &fixture.ralt;
     for number in numbers {
@@ -35,15 +35,15 @@ fn check_filters(fixture: &Fixture, numbers: Range<u64>, hot: bool, with_a_read:
     }
 }
 
-/// As [`check_filters`], and whether crossings find them hot.
+/// As [`check_filters`], and whether crossings find them hot, too.
 fn check(fixture: &Fixture, numbers: Range<u64>, hot: bool, with_a_read: bool) {
     check_filters(fixture, numbers.clone(), hot, with_a_read);
     let expected: Vec<u64> = numbers.clone().filter(|_| hot).collect();
     assert_eq!(fixture.hot(0, numbers), expected);
 }
 
-/// What merges show where all records that are stable, for one epoch or for several, are read
-/// again.
+/// What merges show if all stable records are read again, those stable for one epoch and those
+/// stable for several.
 pub(super) fn read_again() -> Reuse {
     let model = Model::new(&HotRapOptions::default());
     let once = model.first(Moment::default(), 100, 1);
@@ -62,7 +62,7 @@ pub(super) fn read_again() -> Reuse {
     reuse
 }
 
-/// What merges show where a record that was read before is read again no more than others are: a
+/// What merges show if records that were read before are read again no more than others are: a
 /// tenth of either.
 fn read_alike() -> Reuse {
     let model = Model::new(&HotRapOptions::default());
@@ -97,8 +97,8 @@ fn with_one_more_read_a_record_is_hot_for_promotion_alone() {
     fixture.merge_all();
     check(&fixture, 0..100, false, true);
 
-    // What was read again lies by itself. Filters learn of it once it is merged; crossings put it
-    // together with what was known.
+    // What was read again lies in a table by itself. Filters learn of it once it is merged;
+    // crossings put it together with what was known.
     read(&fixture, 0..100);
     check_filters(&fixture, 0..100, false, true);
     assert_eq!(fixture.hot(0, 0..100), (0..100).collect::<Vec<_>>());
@@ -155,8 +155,8 @@ fn where_no_class_is_worth_the_fast_tier_no_read_makes_hot() {
     check(&fixture, 0..100, false, true);
 }
 
-/// Reads are not learnt of any more then: what was promoted by one went down again as cold, and
-/// came back with the next.
+/// Once RALT has stopped, it learns of no more reads: a record that was promoted by one went down
+/// again as cold, and came back with the next.
 #[test]
 fn when_ralt_has_stopped_no_read_makes_hot() {
     let fixture = wanting_two_reads(HotRapOptions::default());
@@ -184,7 +184,7 @@ fn without_auto_tuning_no_class_is_asked_for_its_worth() {
     check(&fixture, 0..100, false, true);
 }
 
-/// The least hot set is a quarter of the fast tier, which chance fills: a tenth as much is known
+/// The least hot set is a quarter of the fast tier, and chance fills it. A tenth as much is known
 /// besides, and would be hot with one more read.
 #[test]
 fn under_uniform_reads_hardly_a_record_is_hot_for_promotion_alone() {

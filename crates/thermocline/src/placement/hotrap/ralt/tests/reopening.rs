@@ -34,7 +34,7 @@ pub(super) fn reopen_expecting(memory: &Memory) -> Fixture {
     reopen_after(PlacedBy::Hotness, memory)
 }
 
-/// A copy of RALT's files, those left out for which `change` gives nothing.
+/// A copy of RALT's files, without those for which `change` gives nothing.
 fn copy(from: &Memory, change: impl Fn(&str, Vec<u8>) -> Option<Vec<u8>>) -> Memory {
     let to = Memory::new();
     let (source, target) = (from.log_store(&dir(), true), to.log_store(&dir(), true));
@@ -105,7 +105,7 @@ fn a_restart_keeps_everything() {
     assert_eq!(after.hot(3, 0..100).len(), 100);
 }
 
-/// Its tables are named as RALT's are, and were removed as files that no state names.
+/// Another store's tables are named as RALT's are, and were removed as files that no state names.
 #[test]
 fn what_another_store_has_in_the_directory_stays() {
     let (memory, _) = closed();
@@ -135,7 +135,7 @@ fn nothing_is_no_trouble_and_neither_is_a_store_that_read_nothing() {
     fixture.ralt.close();
     assert_eq!(fixture.ralt.trouble(), None);
     assert_eq!(reopen(&memory).ralt.trouble(), None);
-    // There is a state from the first opening on: who expects one finds it.
+    // There is a state from the first opening on: whoever expects one finds it.
     assert_eq!(reopen_expecting(&memory).ralt.trouble(), None);
 }
 
@@ -315,8 +315,9 @@ fn another_database_or_other_scores_mean_beginning_anew() {
     assert_eq!(larger.ralt.trouble(), None, "another capacity is fine");
 }
 
-/// Reopens access records that have been evicted from with a fast tier so small that they are
-/// `share` of its capacity, other files take the rest, and `initial` of it is theirs at first.
+/// Reopens access records that have been through an eviction. The fast tier is so small that they
+/// are `share` of its capacity, and other files take the rest. At first `initial` of the capacity
+/// is theirs.
 fn reopen_on_a_full_tier(share: f64, initial: f64) -> Fixture {
     let medium = Arc::new(Memory::new());
     let capacity = 4 * CAPACITY;
@@ -342,10 +343,9 @@ fn reopen_on_a_full_tier(share: f64, initial: f64) -> Fixture {
     after
 }
 
-/// A limit outlived the capacity that it followed from. Where the fast tier was smaller after a
-/// restart than the access records on it, no merge of them found space, and they never took twice
-/// their limit, so that they were not given up either: every write was refused for want of space,
-/// for good.
+/// A limit outlived the capacity that it followed from. If the fast tier was smaller after a
+/// restart than the access records on it, no merge of them found space. They never took twice their
+/// limit, so they were not given up either: every write was refused for want of space, for good.
 #[test]
 fn access_records_that_leave_no_space_on_the_tier_of_now_are_given_up() {
     for (share, initial) in [(4.0, 0.15), (0.9, 0.5)] {
@@ -361,7 +361,8 @@ fn access_records_that_leave_no_space_on_the_tier_of_now_are_given_up() {
     }
 }
 
-/// And only a full buffer of accesses had them looked at: a store that is only written to has none.
+/// And they were looked at only with a full buffer of accesses: a store that is only written to has
+/// none.
 #[test]
 fn access_records_over_their_limit_are_due_from_the_opening_on() {
     let fixture = reopen_on_a_full_tier(4.0, 0.15);
@@ -371,8 +372,8 @@ fn access_records_over_their_limit_are_due_from_the_opening_on() {
     assert!(!fixture.ralt.has_work());
 }
 
-/// What gives access records other scores makes them begin anew. Settings that are read back are
-/// the same but for rounding.
+/// Settings that give access records other scores make them begin anew. Settings that are read back
+/// are the same but for rounding.
 #[test]
 fn settings_that_were_read_back_are_those_of_before() {
     let medium: Arc<dyn Medium> = Arc::new(Memory::new());
@@ -445,8 +446,8 @@ fn a_crash_while_other_settings_begin_anew_is_no_damage() {
     }
 }
 
-/// Of a RALT that could not write its first state, the files of before lay on the fast tier, up to
-/// a quarter of it and more, and were not counted: their space was given away a second time (I8).
+/// If a RALT could not write its first state, its files of before lay on the fast tier, up to a
+/// quarter of it and more, and were not counted: their space was given away a second time (I8).
 #[test]
 fn files_that_are_there_when_opening_fails_are_counted() {
     let disk = Faulty::new(1);
@@ -469,8 +470,8 @@ fn files_that_are_there_when_opening_fails_are_counted() {
     assert_eq!(other.fast.file_bytes(), other.bytes_on_disk());
 }
 
-/// A state whose numbers are the largest that fit, with a checksum that is right, had the next
-/// access overflow the count of slices. It is damage like any other.
+/// After a state whose numbers are the largest that fit, and whose checksum is right, the next
+/// access overflowed the count of slices. Such a state is damage like any other.
 #[test]
 fn a_state_of_numbers_that_nothing_can_be_added_to_means_beginning_anew() {
     let (memory, _) = closed();

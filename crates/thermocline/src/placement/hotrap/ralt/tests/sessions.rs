@@ -15,7 +15,7 @@ fn level0(fixture: &Fixture) -> usize {
 }
 
 /// Every session in which anything was read left a table of level 0, and only full buffers had them
-/// merged, which a command that reads one record never has. After a thousand of these all reads
+/// merged. A command that reads one record never has one. After a thousand such commands all reads
 /// asked a thousand tables, with a file open for each, until there were too many for the process,
 /// and everything was forgotten.
 #[test]
@@ -37,8 +37,8 @@ fn sessions_too_short_for_the_background_work_pile_up_no_tables() {
     assert_eq!(fixture.ralt.metrics().hot_set_bytes, 20 * of_one);
 }
 
-/// And where what was read had gone to a level below, all of that was to be written again by
-/// whoever closes the store.
+/// And if what was read had gone to a level below, whoever closes the store had to write all of
+/// that again.
 #[test]
 fn closing_merges_level_0_with_nothing_below_it() {
     let fixture = Fixture::new();
@@ -62,7 +62,7 @@ fn closing_merges_level_0_with_nothing_below_it() {
     assert_eq!(fixture.fast.file_bytes(), fixture.bytes_on_disk());
 }
 
-/// Nor did an opening find them: not before a buffer was full.
+/// An opening did not find them either, not before a buffer was full.
 #[test]
 fn a_full_level_0_is_due_from_the_opening_on() {
     let medium: Arc<dyn Medium> = Arc::new(Memory::new());
@@ -81,9 +81,9 @@ fn a_full_level_0_is_due_from_the_opening_on() {
     assert_eq!(fixture.hot(3, 0..100).len(), LEVEL0_TABLES);
 }
 
-/// A state told by which settings accesses are scored, and not between which bounds the limits are.
-/// A command opened the store with the default bounds, and what it wrote were the learnt limits cut
-/// to them. The program found more hot than may be, and threw a part of it away.
+/// A state told by which settings accesses are scored, but not the bounds of the limits. A command
+/// opened the store with the default bounds, and wrote the learnt limits cut to them. The program
+/// then found more hot records than there may be, and threw a part of them away.
 #[test]
 fn a_command_leaves_the_limits_of_a_store_with_bounds_of_its_own() {
     let own = HotRapOptions {
@@ -130,8 +130,8 @@ fn a_command_leaves_the_limits_of_a_store_with_bounds_of_its_own() {
     }
 }
 
-/// A state had the time slice, and nothing of how much of it was over. Of a store that was opened
-/// for less than a slice each time the clock stood still: no score aged, and no counter.
+/// A state had the time slice, but not how much of it was over. If a store was opened for less than
+/// a slice each time, the clock stood still: no score aged, and no counter.
 #[test]
 fn slices_pass_in_sessions_that_are_shorter() {
     let medium: Arc<dyn Medium> = Arc::new(Memory::new());

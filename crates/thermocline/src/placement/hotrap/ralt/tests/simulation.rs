@@ -128,8 +128,8 @@ fn a_reader_keeps_its_version_and_its_files_go_when_it_does() {
     check_limits(&fixture);
 }
 
-/// A crossing over few keys held the files of all tables, for as long as it took: merged away
-/// meanwhile, they took as much of the fast tier again, and nobody read them.
+/// A crossing over few keys held the files of all tables for as long as it took. If these were
+/// merged away meanwhile, they took as much of the fast tier again, and nobody read them.
 #[test]
 fn a_reader_of_few_keys_keeps_their_tables_alone() {
     const KEYS: u64 = 10_000;
@@ -205,9 +205,9 @@ fn accesses_that_come_during_a_walk_are_not_lost() {
     assert_eq!(hot.len(), 10_100);
 }
 
-/// Each step began with the flush that was due, and ended there. Where accesses came as fast as
-/// they were flushed, nothing was merged or evicted, and each question asked more tables, until
-/// access records took twice what they may and all of them were forgotten.
+/// Each step began with the flush that was due, and ended there. If accesses came as fast as they
+/// were flushed, nothing was merged or evicted, and each question asked more tables, until access
+/// records took twice what they may and all of them were forgotten.
 #[test]
 fn merges_keep_up_however_fast_accesses_come() {
     const KEYS: u64 = 25_000;
@@ -259,8 +259,8 @@ fn merges_keep_up_however_fast_accesses_come() {
 }
 
 /// While a merge took the lowest run to another level, only what had arrived there was taken for
-/// it. The rest counted as what lies above, less what lies below as well: a tenth of the hot set
-/// was left, and hot tables were taken for cold.
+/// that run. The rest counted as what lies above it, less what also lies below: a tenth of the hot
+/// set was left, and hot tables were taken for cold.
 #[test]
 fn the_hot_set_stays_as_it_is_while_the_lowest_run_changes_its_level() {
     let options = HotRapOptions {
@@ -277,7 +277,7 @@ fn the_hot_set_stays_as_it_is_while_the_lowest_run_changes_its_level() {
     }
     (0..keys).for_each(|number| fixture.read(0, number, 8));
     assert!(shared.version.load().duplicates > 0.5);
-    // One more for every four that are read again.
+    // One new key for every four that are read again.
     let (mut again, mut most) = (0..keys, 0);
     while shared.version.load().bottom() < 2 {
         for number in again.by_ref().take(4).chain([keys]) {
@@ -315,7 +315,7 @@ fn a_run_on_two_levels_is_one_run_and_what_lies_over_it_is_not() {
         version
     };
     let hot = |version: &Version| version.hot_bytes(&tracked(0), &tracked(2000)).unwrap();
-    // Down, and up where a smaller level is enough by now.
+    // The run goes down, or up if a smaller level is enough by now.
     for (arrived, left) in [(2, 1), (1, 2)] {
         for count in 1..tables.len() {
             let version = with(&|at| match at < count {
@@ -334,7 +334,8 @@ fn a_run_on_two_levels_is_one_run_and_what_lies_over_it_is_not() {
     assert_eq!(sums, (whole.hot_set(), tables[0].hot));
     assert_eq!((version.lowest_level(), whole.lowest_level()), (2, 1));
 
-    // Below lies a table over the whole range, of which the keys of the first were merged away.
+    // Below lies a table over the whole range. Its records in the range of the first table were
+    // merged away.
     let other = Fixture::new();
     for number in 0..200 {
         other.ralt.log(0, &key(10 * number), 100, 1);

@@ -9,8 +9,9 @@ use crate::placement::hotrap::ralt::record::tracked_key;
 use crate::placement::hotrap::ralt::state::{State, TableState};
 use crate::table::{TableBuilder, TableIdentity};
 
-/// Leaves two tables of level 1. In each is one record, of the key of the table's number, whose
-/// weight is the largest that fits; all of the table weighs `said` by its properties, or as much.
+/// Leaves two tables of level 1. Each has one record, whose key has the table's number and whose
+/// weight is the largest that fits. By its properties the whole table weighs `said`, or else as
+/// much as the record.
 fn left(said: Option<u64>) -> Memory {
     let memory = Memory::new();
     let fixture = reopen(&memory);
@@ -53,8 +54,8 @@ fn left(said: Option<u64>) -> Memory {
     memory
 }
 
-/// What a table weighed was believed, whatever it was. The sum of two did not fit, and the store
-/// did not open where that is checked; where it is not, next to nothing was hot.
+/// A table's weight was believed, whatever it was. The sum of two did not fit: where that is
+/// checked, the store did not open; where it is not, next to nothing was hot.
 #[test]
 fn tables_that_weigh_more_than_fits_mean_beginning_anew() {
     assert_begun_anew(&reopen(&left(None)), "the largest weight");
