@@ -54,7 +54,7 @@ pub(crate) fn discard(medium: &dyn Medium, fast: &Tier) -> Result<()> {
 
 /// Refuses a single tier if a policy for several tiers has left its state there: the store had
 /// other tiers to place records on. This is for stores without a manifest that says which tiers
-/// hold tables. If a store places records by level, nothing else says so.
+/// hold tables. In a store that places records by level nothing but the manifest says so.
 ///
 /// # Errors
 /// [`Error::InvalidOption`]; I/O errors.

@@ -223,8 +223,8 @@ mod tests {
         assert!(room(&db) > 1 << 60, "{}", room(&db));
     }
 
-    /// Each keyspace had a promotion cache as large as that of an only keyspace. All but one came
-    /// on top of the memory that was set.
+    /// Each keyspace had a promotion cache as large as that of an only keyspace. They came on top
+    /// of all the memory that was set.
     #[test]
     fn promotion_caches_are_together_as_large_as_the_only_one() {
         let db = open(Placement::default());
