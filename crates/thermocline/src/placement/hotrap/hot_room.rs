@@ -17,8 +17,9 @@ const HOT_SHARE: f64 = 0.97;
 const SPARE_TABLES: u64 = 2;
 
 /// Tables that a compaction from one fast level to the next writes, unless it is L0's: its input,
-/// the tables it meets, and what these are larger than usual. A few compactions are a little larger
-/// still, because the tables below are no longer cut where they were when the input was written.
+/// the tables it meets, and one more for what these are larger than usual. A few compactions are a
+/// little larger still, because the tables below are no longer cut where they were when the input
+/// was written.
 pub(crate) const JOB_TABLES: u64 = MOST_MET + 2;
 
 impl HotRap {
@@ -106,9 +107,9 @@ impl HotRap {
     }
 }
 
-/// Bytes that the largest compaction between fast levels writes that `tree` is close to, when its
-/// levels hold `bytes` there; at least a crossing's part. Close to, and not only due: a compaction
-/// that is due must find room, and crossings take a while to make it.
+/// When its levels hold `bytes` there, `tree` is close to some compactions between fast levels.
+/// Returns the bytes that the largest of them writes; at least a crossing's part. Close to, and not
+/// only due: a compaction that is due must find room, and crossings take a while to make it.
 pub(in crate::placement) fn next_job(
     engine: &Engine,
     tree: &Tree,

@@ -120,9 +120,9 @@ mod tests {
         );
     }
 
-    /// Beginning a manifest waited for RALT's work to be done, and for its tables to be copied,
-    /// which takes the longer the more bytes go to another file system. No flush and no compaction
-    /// could end meanwhile, and writers stopped.
+    /// Beginning a manifest waited for RALT's work to be done, and for its tables to be copied. To
+    /// another file system that takes the longer, the more bytes there are. No flush and no
+    /// compaction could end meanwhile, and writers stopped.
     #[test]
     fn a_manifest_is_begun_while_hotness_is_copied() {
         let scene = Scene::new();
