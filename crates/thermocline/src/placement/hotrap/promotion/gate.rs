@@ -116,8 +116,8 @@ impl PromotionGate {
         (key, record): (&[u8], &Record),
         most: u64,
     ) -> Result<u64, Refusal> {
-        // A newer version may lie below level f already, which the reader's moment is too early
-        // for.
+        // A newer version may lie below level f already, and the reader's moment be too early to
+        // see it.
         if seq < seen.newest_below {
             return Err(Refusal::OldSnapshot);
         }

@@ -1,4 +1,4 @@
-//! Who may enter the promotion cache: a record in it equals the newest version below level f (I6).
+//! Which records may enter the promotion cache: each equals the newest version below level f (I6).
 
 use crate::error::Error;
 use crate::metrics::Refusal;

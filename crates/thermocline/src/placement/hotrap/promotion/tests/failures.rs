@@ -436,8 +436,8 @@ fn a_keyspace_is_tracked_from_its_creation_until_it_is_dropped() {
     assert!(!ralt.is_hot(id, KEYS[0].as_bytes()));
 }
 
-/// Builds from before that bug was found have written down the numbers of living keyspaces as those
-/// of dropped ones.
+/// Builds from before the bug above was found have written down the numbers of living keyspaces as
+/// those of dropped ones.
 #[test]
 fn a_keyspace_that_is_there_is_tracked_whatever_access_records_say() {
     let scene = Scene::new();
