@@ -13,7 +13,7 @@ use crate::sync::atomic::Ordering;
 impl Shared {
     /// Copies what is known by now into the empty directory of `target`, tables by links where the
     /// medium can. Returns whether there was anything that may be relied on. No work waits for the
-    /// copy, which takes the longer the more bytes go to another file system.
+    /// copy: to another file system it takes the longer, the more bytes there are.
     ///
     /// # Errors
     /// I/O errors; what `target` holds is then of no use.

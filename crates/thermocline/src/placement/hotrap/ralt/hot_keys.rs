@@ -15,8 +15,8 @@ const READAHEAD: usize = 128 << 10;
 /// The hot keys of a range in order, as of when this was made, for a merge that goes along.
 pub(crate) struct HotKeys {
     shared: Arc<Shared>,
-    /// Has the range alone: a job may take long, and the files that it holds take room on the fast
-    /// tier (I8). Missing when nothing more is hot.
+    /// Holds the tables of the range alone: a job may take long, and the files that it holds take
+    /// room on the fast tier (I8). Missing when nothing more is hot.
     version: Option<Version>,
     keyspace: KeyspaceId,
     last: Vec<u8>,

@@ -279,7 +279,8 @@ mod tests {
     }
 
     /// The boundary was the highest rank of all classes, even of those that lay below the cut as a
-    /// whole. Records were said to be hot from that score on, which had nothing to do with it.
+    /// whole. It was given as the score from which on records are hot, and had nothing to do with
+    /// that.
     #[test]
     fn the_boundary_is_the_rank_in_the_class_that_the_cut_goes_through() {
         let bin = |class: u64, rank| Bin {

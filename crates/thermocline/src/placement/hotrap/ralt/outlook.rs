@@ -9,8 +9,8 @@
 //!
 //! The read is assumed to come when the table is written. One that comes later outranks it, and
 //! leaves the record stable for at least as long. If an eviction raises the cut, it writes all
-//! tables anew. For the crossings that meet it, a record that was promoted so is hot by its own
-//! record: they put together what several tables know of it.
+//! tables anew. A record that was promoted in this way is hot by its own record for the crossings
+//! that meet it: they put together what several tables know of it.
 
 use super::limits::Cut;
 use super::record::Record;

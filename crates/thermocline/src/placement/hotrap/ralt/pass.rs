@@ -42,8 +42,8 @@ pub(super) struct Pass {
     pub(super) began: Began,
     /// Whether it takes every table that there was: its output is then one run.
     pub(super) is_full: bool,
-    /// The eviction that it carries out. Beside it, of the records that are not worth the fast
-    /// tier, the physical size before the eviction, divided by the HotRAP size.
+    /// The eviction that it carries out. The number beside it is for the records that are not worth
+    /// the fast tier: their physical size divided by their HotRAP size, before the eviction.
     pub(super) eviction: Option<(EvictionRule, f64)>,
     /// The limits of before the eviction, until its first slice is in force.
     pub(super) before: Option<Limits>,

@@ -110,7 +110,7 @@ impl Census {
     }
 }
 
-/// The bytes that were read, and those that could have been, times the bytes of all reads
+/// The bytes that were read; and the bytes that could have been, times the bytes of all reads
 /// meanwhile.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Density {

@@ -162,7 +162,7 @@ impl Shared {
             }
             // A walk that finds no space at all begins anew when there may be some.
             Err(error) => {
-                // The eviction never was: a young RALT stays young.
+                // There was no eviction then: a young RALT stays young.
                 if let Some(limits) = pass.before {
                     let mut as_before = Version::clone(&self.version.load());
                     as_before.limits = limits;
@@ -343,11 +343,10 @@ impl Shared {
                 && version.limits.physical >= evicted.physical
         };
         if self.is_over(version) && !worker.evicted.is_some_and(tried) {
-            // Records of one key in several tables count several times: if they may be what exceeds
-            // the limit, a plain merge comes first. It also does if that may be records of dropped
-            // keyspaces: an eviction would keep them, and let others go. There is one such merge
-            // for each eviction. Else it would always be due again where keyspaces come and go all
-            // the time.
+            // Records of one key in several tables count several times. A plain merge comes first
+            // if they may be what exceeds the limit, or if records of dropped keyspaces may be: an
+            // eviction would keep those, and let others go. There is one such merge for each
+            // eviction. Else it would always be due again where keyspaces come and go all the time.
             let is_clean = worker.cleaned || worker.drops == self.drops.load(Ordering::Relaxed);
             let (hot, hot_above) = version.split_sum(|table| table.hot);
             let (physical, physical_above) = version.split_sum(|table| table.meta.len);

@@ -490,7 +490,7 @@ fn histograms_do_not_grow_with_the_epochs_that_a_store_has_seen() {
 /// The limit leaves room for other records beside those that are worth it, and the others were
 /// assumed to be as large as these. With few large hot records beside very many small ones, the
 /// limit fell below half of what an eviction had left. No other eviction followed, as nothing had
-/// been read since, and for being so far over everything was forgotten.
+/// been read since, and everything was forgotten for being so far over.
 #[test]
 fn few_large_hot_records_are_not_forgotten_beside_many_small_ones() {
     let fixture = Fixture::on(Arc::new(Memory::new()), 16 << 20, HotRapOptions::default());
