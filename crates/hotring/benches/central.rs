@@ -1,5 +1,5 @@
-//! The central cases in some minutes: `cargo bench -p hotring`. For figures that can be compared,
-//! with tables far beyond the caches and turns taken, see `examples/bench`.
+//! The central cases, measured in a few minutes: `cargo bench -p hotring`. See `examples/bench` for
+//! figures that can be compared: there the tables are far larger than the caches and take turns.
 
 #[allow(dead_code, reason = "the example measures more")]
 mod contenders;

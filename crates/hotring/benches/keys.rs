@@ -1,4 +1,4 @@
-//! Which keys are asked for, drawn beforehand, so that no generator is measured.
+//! The keys that are asked for. They are drawn beforehand, so that no generator is measured.
 
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;

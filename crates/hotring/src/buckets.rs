@@ -12,7 +12,7 @@ use memmap2::{MmapMut, MmapRaw};
 
 use crate::error::TableError;
 
-/// From this many bytes on an array is a mapping: a few huge pages' worth.
+/// An array of this many bytes or more, a few huge pages' worth, is a mapping.
 pub(crate) const LARGE: usize = 8 << 20;
 
 /// Memory for an array of buckets, not initialised.
@@ -20,23 +20,24 @@ pub(crate) const LARGE: usize = 8 << 20;
 pub(crate) enum Memory {
     /// The allocator's.
     Heap(NonNull<u8>, Layout),
-    /// The system's. Raw: buckets are written through pointers, so nobody may take it for a slice
-    /// of bytes.
+    /// The system's. It is raw because buckets are written through pointers, so nobody may take it
+    /// for a slice of bytes.
     Mapping(MmapRaw),
 }
 
 impl Memory {
-    /// Memory of this layout, whose size is not zero and whose alignment is a page's at most.
+    /// Memory of this layout. Its size must not be zero, and its alignment must be a page's at
+    /// most.
     pub(crate) fn allocate(layout: Layout) -> Result<Self, TableError> {
         let bytes = layout.size();
-        // Miri knows no advice about memory. Where no mapping is to be had the allocator may have
-        // memory yet.
+        // Miri does not know advice about memory. If no mapping can be had, the allocator may still
+        // have memory.
         if bytes >= LARGE
             && !cfg!(miri)
             && let Ok(mapping) = MmapMut::map_anon(bytes)
         {
-            // Advice only: where the system does not take it, the array is as good, but for its
-            // speed.
+            // This is only advice: if the system does not take it, the array is just as good,
+            // except for its speed.
             #[cfg(target_os = "linux")]
             let _ = mapping.advise(memmap2::Advice::HugePage);
             return Ok(Self::Mapping(mapping.into()));

@@ -1,26 +1,27 @@
 //! How long a ring is left alone after a round of sampling that gained little.
 //!
 //! A round costs three walks round the ring and a write to every item. When accesses are even, or
-//! the head is already right and the rest of the accesses go elsewhere, one after the other would
-//! be begun for nothing. So after a round that gained little, half as many of the requests that
-//! could begin one do so as after the one before; after one that gained much, four times as many.
-//! The samples of a ring with even accesses are few, and some place always looks better than the
-//! present one: half of the cost is much.
+//! when the head is already right and the rest of the accesses go elsewhere, one round after the
+//! other would be begun for nothing. So after a round that gained little, only half as many of the
+//! requests that could begin a round do so as before. After a round that gained much, four times as
+//! many do. Half of the cost is much: the samples of a ring with even accesses are few, so some
+//! place always looks better than the present one.
 //!
-//! Which ones do is decided by the thread's count of periods, not by a count in the bucket: a
-//! request that begins nothing writes nothing. Its bucket's cache line would have to go back to
-//! memory for that.
+//! The thread's count of periods decides which requests begin a round, not a count in the bucket.
+//! So a request that begins nothing writes nothing. If it wrote, its bucket's cache line would have
+//! to go back to memory.
 
 use crate::period::Ended;
 use crate::sync::counting::{AtomicU8, Ordering};
 
-/// The fewest that begin one are one of two to this power. A hotspot that comes to a calm ring
-/// waits for so many periods whose last request goes to this ring and is not served by its head, on
-/// average; with the default period that is some 600 accesses.
+/// At the least, one in two to this power of the requests that could begin a round does so. On
+/// average, a hotspot that comes to a calm ring then waits for so many periods whose last request
+/// goes to this ring and is not served by its head. With the default period that is some 600
+/// accesses.
 const MOST: u8 = 7;
 
-/// Where a ring begins, whose accesses nobody knows yet: most rings are cold, and would be sampled
-/// for nothing; a hot one has its first round some 160 accesses later. Until then its head moves at
+/// Where a ring begins, whose accesses nobody knows yet. Most rings are cold, and would be sampled
+/// for nothing. A hot one has its first round some 160 accesses later. Until then its head moves at
 /// random, which takes no walk.
 const FIRST: u8 = 5;
 
@@ -48,7 +49,7 @@ impl Calm {
         self.0.load(Ordering::Relaxed) & UNSAMPLED != 0
     }
 
-    /// Notes what a round gained, of what its samples cost before.
+    /// Notes that a round gained `gain` out of the `cost` that its samples had before.
     pub(crate) fn gained(&self, gain: i128, cost: i128) {
         let level = if gain.saturating_mul(2) >= cost {
             self.level().saturating_sub(2)

@@ -21,16 +21,16 @@ use crate::tally::Tally;
 pub(crate) struct Core<E: Entry> {
     /// The present table; another takes its place only under the lock of `rehash`.
     pub(crate) table: AtomicPtr<Table>,
-    /// What changes the table's size, a chunk of work at a time.
+    /// How far a change of the table's size is. The work is done a chunk at a time.
     pub(crate) rehash: TryLock<Rehash>,
-    /// Whether there is such work: saves the lock when there is none.
+    /// Whether a change runs. If none does, this saves taking the lock.
     pub(crate) rehashing: AtomicBool,
     pub(crate) tally: Tally,
     pub(crate) options: Options,
-    /// What a request goes of the way to a period's end, by the options.
+    /// How far a request goes on the way to a period's end, by the options.
     pub(crate) stride: Stride,
-    /// What goes in by `&self` is what comes out: a map of one type of entry is none of a subtype
-    /// or supertype. `PhantomData<E>` would let it be lent as one.
+    /// What goes in by `&self` comes out again, so a map of one type of entry must not be used as a
+    /// map of a subtype or supertype. `PhantomData<E>` would let it be lent as one.
     entries: PhantomData<fn(E) -> E>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Core<E: Entry> {
 pub(crate) struct Spot<'g> {
     pub(crate) table: &'g Table,
     pub(crate) index: usize,
-    /// Where in the bucket the order is that is accessed.
+    /// Where in the bucket the accessed order is.
     pub(crate) place: usize,
     pub(crate) bucket: &'g Bucket,
     pub(crate) guard: &'g Guard,
@@ -120,23 +120,23 @@ impl<E: Entry> Core<E> {
     #[inline(always)]
     pub(crate) fn spot<'g>(&self, order: u64, guard: &'g Guard) -> Spot<'g> {
         // SAFETY: all of a table is initialised and linked before it becomes the present one. Its
-        // anchors are marked only when all guards are gone under which it was that.
+        // anchors are marked only when all guards are gone under which it was the present one.
         unsafe { Spot::new(self.table(guard), order, guard) }
     }
 }
 
 impl<E: Entry> Drop for Core<E> {
     fn drop(&mut self) {
-        // Nobody has a guard under which this map was looked at: handles borrow it. So what is
-        // still linked, or kept by a head alone, is freed here, and what was retired is the
-        // epochs'.
+        // Handles borrow the map, so nobody has a guard under which this map was looked at. What is
+        // still linked, or kept only by a head, is freed here. What was retired is freed by the
+        // epochs.
         let other = self.rehash.get_mut().other_table();
         let (guard, panic) = pin_whatever_is_freed();
         let Some(present) = NonNull::new(self.table.load(Ordering::Acquire)) else {
             return;
         };
         if let Some((table, initialised)) = other {
-            // SAFETY: the rehash owns it, and nobody goes on with that.
+            // SAFETY: the rehash owns it, and nobody goes on with the rehash.
             self.drop_heads(unsafe { table.as_ref() }, initialised);
         }
         // SAFETY: the present table, which nobody else uses any more.
@@ -163,8 +163,8 @@ impl<E: Entry> Drop for Core<E> {
     }
 }
 
-/// Takes a guard. What some other map has retired may be freed before, and its destructors may
-/// panic: the first of these panics comes back, for when nothing is left that it would leak.
+/// Takes a guard. This may first free what some other map has retired, whose destructors may panic.
+/// The first of these panics is returned, to be resumed when nothing is left that it would leak.
 fn pin_whatever_is_freed() -> (Guard, Option<Box<dyn Any + Send>>) {
     let mut first = None;
     loop {

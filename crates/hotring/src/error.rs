@@ -17,9 +17,9 @@ pub enum TableError {
         bytes: usize,
     },
     /// An earlier change of the table's size is not over: another thread is at work on it, or a
-    /// handle that is older than the present table is still held. A handle to another map is one
-    /// too, and any guard of `crossbeam-epoch`'s default collector; and what others have left to
-    /// that collector may have to be freed first. It can be tried again.
+    /// handle that is older than the present table is still held. Handles to other maps count too,
+    /// and so does any guard of `crossbeam-epoch`'s default collector. What others have left to
+    /// that collector may have to be freed first. The change can be tried again.
     #[error("an earlier change of the table's size is not over")]
     Busy,
 }

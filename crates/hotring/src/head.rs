@@ -1,18 +1,18 @@
 //! Heads: a bucket's pointer into the middle of its ring.
 //!
-//! A head is a hint, and may point to a node that was deleted; but never to one that was freed. So
-//! a node counts the heads that point to it, and is retired when it is neither linked nor pointed
-//! to. Who moves a head counts the new node first, which works only while that is linked.
+//! A head is a hint. It may point to a node that was deleted, but never to one that was freed. So a
+//! node counts the heads that point to it, and is retired when it is neither linked nor pointed to.
+//! Whoever moves a head first counts it in the new node, which works only while that node is
+//! linked.
 //!
-//! Whoever reads a head reads the node's `next` before anything else. Unmarked, the node is linked
-//! (L1), and it and its successor may be followed. Marked, it may have been unlinked long ago, and
-//! what it leads to freed: then the head is *stale*, it is taken off, and nothing behind it is
-//! looked at.
+//! Whoever reads a head reads the node's `next` before anything else. If that has no mark, the node
+//! is linked (L1), and it and its successor may be followed. If it has a mark, the node may have
+//! been unlinked long ago, and what it leads to may have been freed. Then the head is *stale*: it
+//! is taken off, and nothing behind it is looked at.
 //!
-//! A node is marked, then its marker looks whether the head points to it; a head is moved, then the
-//! mover looks whether the node is marked. All four accesses are `SeqCst`: one of the two sees
-//! the other, so no stale head remains unless the marker used another table (see
-//! [`crate::rehash`]).
+//! Whoever marks a node then looks whether the head points to it. Whoever moves a head then looks
+//! whether the node is marked. All four accesses are `SeqCst`, so one of the two sees the other,
+//! and no stale head remains unless the marker used another table (see [`crate::rehash`]).
 
 use std::ptr::{NonNull, without_provenance_mut};
 
@@ -22,18 +22,18 @@ use crate::reclaim;
 use crate::sync::atomic::Ordering;
 use crate::table::{Bucket, Table};
 
-/// The bits of a word that are an address's. The upper ones systems of 64 bits leave to themselves:
-/// unless it is asked for by a hint, no memory lies where they would be needed.
+/// The bits of a word that belong to an address. Systems of 64 bits leave the upper ones free: no
+/// memory lies where they would be needed, unless it is asked for by a hint.
 const ADDRESS: usize = usize::MAX >> if usize::BITS == 64 { 16 } else { 0 };
 
-/// The *part* of a bucket in which a place is: where in the order of the hashes, as exactly as
-/// there are bits for it.
+/// The *part* of a bucket in which a place is: its position in the order of the hashes, as exactly
+/// as there are bits for it.
 pub(crate) fn part_of(place: usize) -> usize {
     place & !ADDRESS
 }
 
 /// A head as the bucket stores it: the node's link, and in the upper bits of its address the part
-/// of the bucket in which the node is. So a search for something in a part before it does not touch
+/// of the bucket in which the node is. So a search for something in an earlier part does not touch
 /// the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word(*mut Link);
@@ -42,8 +42,8 @@ impl Word {
     /// No head: behind every place.
     pub(crate) const NONE: Self = Self(without_provenance_mut(usize::MAX));
 
-    /// The head at `at`; none if there are bits in its address, such as a memory checker's tag,
-    /// where the part would be.
+    /// The head at `at`. None if its address has bits where the part would be, such as a memory
+    /// checker's tag.
     pub(crate) fn new(table: &Table, at: At<'_>) -> Option<Self> {
         Self::pack(at.as_ptr(), table.slot_of(at.order()).place)
     }
@@ -64,7 +64,7 @@ impl Word {
         self.0
     }
 
-    /// Whether there is a node, in the part of this place or one before.
+    /// Whether there is a node, and it is in the part of this place or in an earlier one.
     #[inline(always)]
     pub(crate) fn is_within(self, place: usize) -> bool {
         self.0.addr() < place | ADDRESS
@@ -111,7 +111,7 @@ impl<E: Entry> Core<E> {
         self.look_at(spot, Word::of(spot.bucket))
     }
 
-    /// The same, but none if it is in a later part of the bucket than what is accessed, and a
+    /// The same, but none if the head is in a later part of the bucket than what is accessed: a
     /// search from it would be in vain.
     pub(crate) fn head_towards<'g>(&self, spot: Spot<'g>) -> Head<'g> {
         let word = Word::of(spot.bucket);
@@ -126,9 +126,9 @@ impl<E: Entry> Core<E> {
         let Some(head) = word.link() else {
             return Head::None;
         };
-        // SAFETY: the node is counted by the head, so when it was read the node was not retired,
-        // and the memory stays. If the node is not marked it is linked, as `At` asks; else nothing
-        // behind it is looked at.
+        // SAFETY: the head counts in the node, so the node was not retired when the head was read,
+        // and its memory stays. If the node is not marked it is linked, as `At` asks. If it is
+        // marked, nothing behind it is looked at.
         let at = unsafe { At::new(head, spot.guard) };
         let next = at.next();
         if next.marked() {
@@ -177,9 +177,9 @@ impl<E: Entry> Core<E> {
         }
     }
 
-    /// Hands the head on, if it points to `old`, which the caller has just marked: to `heir` if
-    /// that is a node that is still linked, else to nothing. A node that follows `old` is of its
-    /// bucket, for the next bucket's anchor stands between.
+    /// Hands the head on if it points to `old`, which the caller has just marked. It goes to `heir`
+    /// if that is a node that is still linked, and otherwise to nothing. A node that follows `old`
+    /// is in the same bucket, because the next bucket's anchor stands between the buckets.
     pub(crate) fn inherit<'g>(&self, spot: Spot<'g>, old: At<'g>, heir: Option<At<'g>>) {
         let word = Word::of(spot.bucket);
         if Word::new(spot.table, old) != Some(word) {
@@ -235,7 +235,7 @@ mod tests {
         }
     }
 
-    /// As where the allocator tags what it gives out.
+    /// This happens where the allocator tags the addresses that it gives out.
     #[test]
     #[cfg(target_pointer_width = "64")]
     fn an_address_with_bits_where_the_part_would_be_gets_no_head() {

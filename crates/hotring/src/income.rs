@@ -1,11 +1,11 @@
 //! Where a ring's head would have served a round of samples best.
 //!
-//! The paper's formula 6 weighs a head at item `t` of `k` by the walk round the ring, `W_t = Σ
-//! n_i/N · ((i − t) mod k)`, with `N·W_{t+1} = N·W_t − N + k·n_t`. Here a search for an item before
-//! the head does not walk round, it begins at the anchor. That needs no look at the head if the
-//! item is in an earlier *part* of the bucket, see [`crate::head`]; in the same part, the head is
-//! read first, in vain. With the items numbered in the order of the ring, and `n_i` samples of item
-//! `i`, a head at `t` makes searches visit
+//! The paper's formula 6 weighs a head at item `t` of `k` by the walk round the ring,
+//! `W_t = Σ n_i/N · ((i − t) mod k)`, with `N·W_{t+1} = N·W_t − N + k·n_t`. Here a search for an
+//! item before the head does not walk round but begins at the anchor. If the item is in an earlier
+//! *part* of the bucket, see [`crate::head`], the head is not looked at. If it is in the same part,
+//! the head is read first, in vain. With the items numbered in the order of the ring, and `n_i`
+//! samples of item `i`, a head at `t` makes searches visit
 //!
 //! ```text
 //! C(t) = Σ_{i ≥ t} n_i · (i − t + 1)  +  Σ_{i < t} n_i · (i + 1)  +  S_t
@@ -46,8 +46,8 @@ impl Income {
     }
 
     /// `G` of the next item, which is in this part and was sampled `count` times. Less is better.
-    /// The items may be other ones than those of the first walk: then the place is no longer the
-    /// best, but a place.
+    /// The items may differ from those of the first walk: then the place that is found is no longer
+    /// the best one, but still a place.
     pub(crate) fn next(&mut self, part: usize, count: u32) -> i128 {
         if part != self.part {
             (self.part, self.in_part) = (part, 0);
@@ -65,8 +65,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The items visited, by walking: from the head on, or from the anchor, to which the way leads
-    /// over the head if only its being read shows that it is too far.
+    /// The items visited, counted by walking: from the head on, or from the anchor. In the latter
+    /// case the head counts too, if the search has to read it to see that it is too far.
     fn visited(parts: &[usize], head: usize, item: usize) -> i128 {
         if item >= head {
             (head..=item).count() as i128

@@ -1,8 +1,8 @@
 //! A concurrent in-memory hash map that bends toward its hotspots.
 //!
-//! In a chained table a hot item is found as slowly as its place in the chain demands. Here every
-//! bucket's items form a *ring* with a movable *head*: where the accesses are, there the head goes,
-//! and the item that is asked for most is found first. The idea is that of the paper *HotRing: A
+//! In a chained table, the time to find a hot item depends on its place in the chain. Here every
+//! bucket's items form a *ring* with a movable *head*. The head goes where the accesses are, so
+//! that the item that is asked for most is found first. The idea is that of the paper *HotRing: A
 //! Hotspot-Aware In-Memory Key-Value Store* (FAST 2020); the structure underneath is another one,
 //! see below.
 //!
@@ -20,8 +20,8 @@
 //!         └── the ring closes at the anchor ──┘
 //! ```
 //!
-//! Items stand in the order of their hashes. A search for 42 is a hit at once, one for 50 ends at
-//! 58. One for 20 sees at the head that it has to be before it, and goes on at the anchor, which
+//! Items stand in the order of their hashes. A search for 42 is a hit at once. One for 50 ends at
+//! 58. One for 20 sees at the head that 20 has to be before it, and goes on at the anchor, which
 //! lies beside the head in memory; it ends at 23. The ring never needs to be walked round.
 //!
 //! # Examples
@@ -52,41 +52,41 @@
 //! - **Heads are hints.** A head may point to an item that is deleted, never to memory that is
 //!   freed: an item counts the heads that point to it. So a head moves by one exchange, whatever
 //!   else goes on.
-//! - **First heads.** A ring gets its head with its second item, at the latter of the two: of two
-//!   items each is found at the first step.
+//! - **First heads.** A ring gets its head when its second item comes, at the second of the two in
+//!   the order of the ring. So in a ring of two items each is found at the first step.
 //! - **Movement.** Every fifth request of a thread looks whether the head served it. If not, either
 //!   a round of sampling finds the cheapest place for the head ([`Movement::Sampling`]), or the
 //!   head goes to the item at once ([`Movement::Random`]).
 //! - **Growth by cost.** The table doubles when accesses visit too many items, not when there are
-//!   too many items: skewed accesses need a smaller table. Items do not move; new anchors are put
-//!   among them, a few at a time, by the requests themselves. Shrinking is by
+//!   too many items: skewed accesses need a smaller table. Items do not move; the requests
+//!   themselves put new anchors among them, a few at a time. Shrinking is by
 //!   [`HotRing::shrink_to`].
 //! - **Reclamation** by epochs (`crossbeam-epoch`).
 //!
 //! # Progress
 //!
 //! - `get`, `contains_key`, `read`, `iter` and `entries` are lock-free: a search takes another step
-//!   only because another thread has completed a write. They are not wait-free, as a stream of new
-//!   items before the one that is sought delays the search. `iter` and `entries` write nothing. The
+//!   only because another thread has completed a write. They are not wait-free, because a stream of
+//!   new items before the sought one delays the search. `iter` and `entries` write nothing. The
 //!   others write samples while a round runs, and take a stale head off. One that ends a period
 //!   does more: it moves a head, or begins a round, or begins to grow and allocates a table. While
-//!   the table changes it puts up to 64 anchors into the list or takes as many out, and may free
-//!   what was removed, from any map: see to it that no destructor of a key or value blocks or
+//!   the table changes, it puts up to 64 anchors into the list or takes up to 64 out, and may free
+//!   what was removed from any map. So see to it that no destructor of a key or value blocks or
 //!   panics where a lookup must not.
 //! - `insert`, `update`, `remove`, their variants and `clear` are lock-free: an exchange fails only
 //!   because another one succeeded. So are in-place changes, which are one atomic operation after a
 //!   search. A closure or an `Eq` that a caller passes in may of course take as long as it likes.
 //! - `len`, `is_empty`, `memory_used`, `mean_visits` and `is_resizing` are wait-free.
-//! - Growth is not lock-free, but nobody waits for it: a thread that stops in the middle of a chunk
-//!   of this work keeps the table from changing, and all operations go on with the one there is.
-//!   `reserve` and `shrink_to` do wait for another thread that is in the middle of a chunk; they do
-//!   not wait for handles.
-//! - Memory is given back when handles go: a handle that is held keeps all that is removed
-//!   meanwhile, by anyone. What none keeps is freed by the threads that remove, as they take
-//!   handles or renew them ([`HotRing::pin`]), and an old table by the thread whose request ends
-//!   the change. When a handle has kept something, some hundred handles or renewals of those
-//!   threads may go by before it begins to come back. What a thread leaves when it ends comes back
-//!   as others free theirs.
+//! - Growth is not lock-free, but no request waits for it. A thread that stops in the middle of a
+//!   chunk of this work keeps the table from changing, and all operations go on with the present
+//!   table. `reserve` and `shrink_to` do wait for another thread that is in the middle of a chunk.
+//!   They do not wait for handles.
+//! - Memory is given back when handles go: a handle that is held keeps everything that anyone
+//!   removes meanwhile. What no handle keeps is freed by the threads that remove entries, as they
+//!   take or renew handles ([`HotRing::pin`]). An old table is freed by the thread whose request
+//!   ends the change. When a handle has kept something, those threads may take or renew some
+//!   hundred handles before it begins to come back. What a thread leaves when it ends comes back as
+//!   others free theirs.
 //! - All of this is as lock-free as the allocator is, which most are not quite.
 //!
 //! No operation is only obstruction-free.
@@ -99,8 +99,8 @@
 //! the table and the entry.
 //!
 //! Running out of memory for an entry aborts the process for [`HotRing`], as `std`'s collections
-//! do, and is an error for [`BytesRing`]. A table that cannot be allocated is an error; growth by
-//! itself is then put off.
+//! do, and is an error for [`BytesRing`]. A table that cannot be allocated is an error; automatic
+//! growth is then put off.
 //!
 //! # Adversaries
 //!

@@ -11,12 +11,12 @@
 //!   unlinked, and a predecessor that is itself marked is not changed any more.)
 //! - **L2** A link that was unlinked is never linked again, and a node in the list has one
 //!   linked predecessor, so exactly one exchange unlinks it.
-//! - **L3** Whoever holds a guard and a link `a` that was linked at some moment since the guard was
-//!   taken, and reads `a.next == b`, holds in `b` again such a link: if `a` was not marked when
-//!   read, `b` was linked then. If it was, `a.next` has been frozen since a moment `m`; `b` was
-//!   linked at the later of `m` and the moment at which `a` is known to have been linked, because
-//!   `a` was, and its successor was `b`. Memory is given back only to those that take their guard
-//!   after a link was unlinked: so `b` may be looked at.
+//! - **L3** Suppose somebody holds a guard and a link `a` that was linked at some moment since the
+//!   guard was taken, and reads `a.next == b`. Then `b` is such a link too. If `a` was not marked
+//!   when read, `b` was linked then. If it was, `a.next` has been frozen since a moment `m`. Then
+//!   `b` was linked at the later of `m` and the moment at which `a` is known to have been linked,
+//!   because `a` was linked then and its successor was `b`. A link's memory is given back only when
+//!   every guard is gone that was taken before the link was unlinked: so `b` may be looked at.
 //!
 //! [`At`] is a link of which L3 holds; walking by [`At::next`] is safe code for that reason.
 
@@ -36,8 +36,8 @@ const MARK: usize = 1;
 pub(crate) struct Link {
     /// The next link, and in the low bit the mark of *this* one.
     pub(crate) next: AtomicPtr<Link>,
-    /// Where it stands: an odd number, the hash with its low bit set, for a node; the first
-    /// order of its bucket, which is even, for an anchor.
+    /// Where it stands. For a node this is the hash with its low bit set, an odd number. For an
+    /// anchor it is the first order of its bucket, which is even.
     pub(crate) order: u64,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Node {
     count: counting::AtomicU32,
 }
 
-/// The node is in the list, as far as those know that unlink.
+/// The node is in the list, as far as those that unlink know.
 const LINKED: u32 = 1 << 31;
 
 impl Node {
@@ -94,9 +94,9 @@ impl Node {
         false
     }
 
-    /// Takes a head off; says whether the node is unreachable from now on. True for one call in a
-    /// node's life, of this or of [`Node::unlinked`]: from zero the state does not rise again,
-    /// because [`Node::acquire`] needs the bit that is gone.
+    /// Takes a head off. Says whether the node is unreachable from now on. That is true for one
+    /// call in a node's life, of this or of [`Node::unlinked`]: the state does not rise from zero
+    /// again, because [`Node::acquire`] needs the bit that is gone.
     #[must_use]
     pub(crate) fn release(&self) -> bool {
         self.state.fetch_sub(1, Ordering::AcqRel) == 1
@@ -258,8 +258,8 @@ impl<'g> Next<'g> {
         self.word.addr() & MARK != 0
     }
 
-    /// The pointer, if it was looked that there is no mark, or none can be: then it need not be
-    /// taken off.
+    /// The pointer, for a caller that has seen that there is no mark, or knows that there can be
+    /// none: then the mark need not be taken off.
     #[inline(always)]
     pub(crate) fn unmarked(self) -> *mut Link {
         debug_assert!(!self.marked());
@@ -281,7 +281,8 @@ impl<'g> Next<'g> {
     /// The next link, if the list does not end here.
     #[inline(always)]
     pub(crate) fn at(self) -> Option<At<'g>> {
-        // A mark is rare. Foreseen not to be there, it does not delay the next access.
+        // A mark is rare. The processor foresees that there is none, so it does not delay the next
+        // access.
         let link = if self.marked() {
             self.unmark()
         } else {
@@ -301,8 +302,8 @@ pub(crate) fn with_mark(next: *mut Link) -> *mut Link {
 ///
 /// # Safety
 ///
-/// `free` gives back the whole allocation of a node, and reads nothing but it. `'static` and
-/// safe to run on any thread, because it runs there when the last guard goes.
+/// `free` gives back the whole allocation of a node, and reads nothing but it. It is `'static` and
+/// safe to run on any thread, because any thread may run it when the last guard goes.
 pub(crate) unsafe trait Entry: Sized + 'static {
     /// Drops the entry and frees the node.
     ///
@@ -365,7 +366,7 @@ impl<E: Entry> Owned<E> {
             .store(next, Ordering::Relaxed);
     }
 
-    /// Gives the node away: to the list, or to who takes its entry out.
+    /// Gives the node away: to the list, or to whoever takes its entry out.
     pub(crate) fn into_raw(self) -> NonNull<Node> {
         let node = self.node;
         std::mem::forget(self);

@@ -1,16 +1,16 @@
 //! Moving heads to where the accesses are, and what else is done once a period.
 //!
-//! The last request of each *period* of a thread, which are R requests (see [`crate::period`]),
+//! A *period* of a thread is R requests (see [`crate::period`]). The last request of each period
 //! looks whether the head served it. If not, the head moves to the item at once (HotRing-r), or a
 //! round of sampling begins (HotRing-s): the ring's `k` items are counted and their counts cleared,
-//! and the next `k` accesses to the ring are counted, each at its item. Who takes the last sample
-//! moves the head to the cheapest place, see [`crate::income`]. An update by replacement counts at
-//! the *predecessor*, whose `next` it changes: a head that stood at the item itself would be of no
+//! and the next `k` accesses to the ring are counted, each at its item. Whoever takes the last
+//! sample moves the head to the cheapest place, see [`crate::income`]. An update by replacement
+//! counts at the *predecessor*, whose `next` it changes: a head at the item itself would be of no
 //! use to it. The first item's predecessor is the anchor, which no head makes quicker to reach;
 //! such an update only takes a sample.
 //!
-//! A ring whose rounds gain little is left alone for longer and longer, and until its first round
-//! has ended its head moves as in HotRing-r, see [`crate::calm`].
+//! A ring whose rounds gain little is left alone for longer and longer. Until a ring's first round
+//! has ended, its head moves as in HotRing-r. See [`crate::calm`].
 //!
 //! Misses and new items begin no round and take no sample: there is no item to turn to the head.
 //! But a new item gives a ring its first head, see [`crate::write`].
@@ -27,13 +27,13 @@ use crate::reclaim::Guard;
 use crate::search::Place;
 use crate::sync::atomic::Ordering;
 
-/// Of one of two to this power of a thread's periods the cost of the last request is taken in:
-/// growing is not so urgent that every period would have to pay for it.
+/// In one of two to this power of a thread's periods, the cost of the last request is recorded.
+/// Growing is not so urgent that every period would have to pay for it.
 const COSTS: u32 = 2;
 
 impl<E: Entry> Core<E> {
-    /// After a lookup that ends a period. What found its item at the first step was served: by the
-    /// head, or because the item is the ring's first.
+    /// After a lookup that ends a period. A lookup that found its item at the first step was
+    /// served: by the head, or because the item is the ring's first.
     pub(crate) fn looked_up<'g>(
         &self,
         order: u64,
@@ -52,7 +52,8 @@ impl<E: Entry> Core<E> {
     #[inline(never)]
     pub(crate) fn sample_lookup<'g>(&self, order: u64, guard: &'g Guard, found: Option<At<'g>>) {
         if found.is_some() {
-            // By its parts, not as a whole: handing over a spot would cost every lookup.
+            // Takes the parts of a spot, not a whole one: handing that over would cost every
+            // lookup.
             self.take_sample(self.spot(order, guard), found);
         }
     }
@@ -126,7 +127,7 @@ impl<E: Entry> Core<E> {
                 node.clear_count();
             }
         });
-        // Of several that begin a round one succeeds; a ring without items begins none.
+        // Of several threads that begin a round, one succeeds. A ring without items begins none.
         let _ =
             spot.bucket
                 .sampling
@@ -143,7 +144,7 @@ impl<E: Entry> Core<E> {
             node.count_access();
         }
         // If another thread took a sample at the same time, this one is extra. The counts are
-        // relaxed: one that is not seen yet is a sample less.
+        // relaxed: a count that is not seen yet is one sample less.
         let taken = spot.bucket.sampling.compare_exchange(
             left,
             left - 1,
@@ -170,7 +171,7 @@ impl<E: Entry> Core<E> {
         }
         let present = Word::of(spot.bucket).link();
         let mut income = Income::new(total);
-        // No head costs as much as one at the first item.
+        // Having no head costs as much as a head at the first item.
         let mut at_present = 0;
         let mut best: Option<(i128, At<'_>)> = None;
         self.walk_ring(spot, |item| {

@@ -4,21 +4,23 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Movement {
-    /// HotRing-s: when the last request of a period was not served by the head, as many accesses
-    /// are counted as the ring has items, and the head goes where these would have been cheapest.
-    /// Until a ring has been counted for the first time its head moves as by [`Movement::Random`].
+    /// HotRing-s: when the last request of a period was not served by the head, the next accesses
+    /// are counted, as many as the ring has items. Then the head goes where these would have been
+    /// cheapest. Until a ring has been counted for the first time, its head moves as with
+    /// [`Movement::Random`].
     #[default]
     Sampling,
     /// HotRing-r: when the last request of a period was not served by the head, the head goes to
-    /// the item it asked for. Quicker to react, less exact, restless when a ring has two hot items.
+    /// the item that the request asked for. Quicker to react, less exact, restless when a ring has
+    /// two hot items.
     Random,
     /// Heads stay where they are, which is nowhere: every search begins at its bucket's anchor. For
     /// comparisons.
     Off,
 }
 
-/// How a map is set up. The defaults are right for most uses; who knows the number of entries
-/// beforehand should say so with [`Options::buckets`].
+/// How a map is set up. The defaults are right for most uses. If you know the number of entries
+/// beforehand, say so with [`Options::buckets`].
 ///
 /// # Examples
 ///
@@ -67,28 +69,29 @@ impl Options {
         self
     }
 
-    /// The paper's R: every how many requests of a thread it is looked at whether the head is
-    /// right, and every fourth time a sample of the access cost is taken. Now and then one comes
-    /// earlier, by chance, so that none of several maps that a thread asks in turn is left out. At
-    /// least 1. Default: 5.
+    /// The paper's R: one in so many requests of a thread looks whether the head is right, and
+    /// every fourth of these takes a sample of the access cost. Now and then one comes earlier, by
+    /// chance, so that no map is left out when a thread asks several maps in turn. At least 1.
+    /// Default: 5.
     #[must_use]
     pub fn period(mut self, requests: u32) -> Self {
         self.period = requests.max(1);
         self
     }
 
-    /// The table doubles when an access visits more items than this on average. With evenly spread
-    /// accesses an access visits about a third of a ring, with skewed ones hardly more than one
-    /// item however long the rings are: so a skewed workload needs a smaller table. The table never
-    /// grows beyond two buckets an item: then the cost comes from keys of equal hash, which no
-    /// table can part. `f64::INFINITY`: never. Default: 2.
+    /// The table doubles when an access visits more items than this on average. If accesses are
+    /// evenly spread, an access visits about a third of a ring. If they are skewed, it visits
+    /// hardly more than one item, however long the rings are: so a skewed workload needs a smaller
+    /// table. The table never grows beyond two buckets an item: from there on the cost comes from
+    /// keys of equal hash, which no table can part. With `f64::INFINITY` it never grows. Default:
+    /// 2.
     #[must_use]
     pub fn grow_above(mut self, visits: f64) -> Self {
         self.grow_above = visits;
         self
     }
 
-    /// Over how many sampled accesses the mean is taken, of which there is one in four periods.
+    /// Over how many sampled accesses the mean is taken. One access in four periods is sampled.
     /// Default: 128.
     #[must_use]
     pub fn window(mut self, samples: u32) -> Self {

@@ -1,50 +1,50 @@
-//! Periods: one of R requests looks after the ring that it asked, the others only do what they came
+//! Periods: one in R requests looks after the ring that it asked. The others only do what they came
 //! for.
 //!
-//! A thread has one counter for all maps. It has some *way* left to the end of its period, of which
-//! each request goes a *stride*, the R-th part of the whole way by the R of the map that is asked.
-//! The one that would go further than the way ends the period, and goes the rest of its stride in
-//! the next. So the requests to each map end periods by their own R, whatever else the thread asks:
-//! one that is asked alone each R-th, with R = 1 each. Were it requests that are counted down, a
-//! map with a large R would leave no ends to others.
+//! A thread has one counter for all maps. It says how much *way* is left to the end of the period.
+//! Each request goes a *stride* of it: the R-th part of the whole way, by the R of the map that is
+//! asked. The request that would go further than the way ends the period, and goes the rest of its
+//! stride in the next one. So the requests to each map end periods by the map's own R, whatever
+//! else the thread asks. If a map is asked alone, each R-th request ends a period; with R = 1, each
+//! does. If requests were counted down instead, a map with a large R would leave no ends to others.
 //!
-//! After one of some periods the way is drawn anew, all ways being equally likely. Else of maps
-//! that are asked in turn one might get all of the ends, and the others would neither turn nor
-//! grow. As most ways are not drawn, a processor may foresee where periods end.
+//! After one in some periods the way is drawn anew, all ways being equally likely. Otherwise one of
+//! several maps that are asked in turn might get all of the ends, and the others would neither turn
+//! nor grow. As most ways are not drawn, a processor may foresee where periods end.
 
 use std::cell::Cell;
 
 use crate::sync::counting::{AtomicU64, Ordering};
 
-/// The golden ratio's part behind the point, in 64 bits: its multiples are spread evenly, those of
-/// its multiples too.
+/// The fractional part of the golden ratio, in 64 bits. Its multiples are spread evenly, and so are
+/// the multiples of its multiples.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The whole way. It leaves the highest bit free, which says that a request went further.
+/// The whole way. It leaves the highest bit free, to say that a request went further.
 const WHOLE: u64 = 1 << 63;
 
-/// After one of two to this power of a thread's periods its way is drawn.
+/// After one in two to this power of a thread's periods, the way is drawn.
 const DRAWN: u32 = 4;
 
-/// What a request goes of the way to a period's end.
+/// How far a request goes on the way to a period's end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stride(u64);
 
 impl Stride {
-    /// That of a map whose R is `period`, at least 1.
+    /// The stride of a map whose R is `period`, at least 1.
     pub(crate) fn of(period: u32) -> Self {
-        // Rounded up: no way takes more than R of them.
+        // Rounded up, so that no way takes more than R strides.
         Self(WHOLE.div_ceil(period.into()))
     }
 }
 
-/// Which of the periods that a thread has ended one is.
+/// Which one this is of the periods that a thread has ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended(pub(crate) u32);
 
 impl Ended {
-    /// Whether it is one of those that are one of 2^`level`. Of each *k*-th period so many are too:
-    /// maps with R = 1 that are asked in turn have those.
+    /// Whether it is one of the chosen periods, which are one in 2^`level`. Of every *k*-th period
+    /// the same share is chosen: maps with R = 1 that are asked in turn have those periods.
     pub(crate) fn is_one_of(self, level: u32) -> bool {
         self.0.leading_zeros() >= level
     }
@@ -52,8 +52,8 @@ impl Ended {
 
 /// What a thread has asked for.
 struct Requests {
-    /// What is left of the way to the period's end, less than [`WHOLE`]; more between its end and
-    /// [`end`].
+    /// What is left of the way to the period's end, less than [`WHOLE`]. Between the period's end
+    /// and [`end`] it is more.
     way: Cell<u64>,
     /// The last number that was drawn; zero before the first request.
     drawn: Cell<u64>,
@@ -91,8 +91,8 @@ impl Requests {
         left < WHOLE
     }
 
-    /// Ends the period and begins the next one. A thread's first request may have none to end: it
-    /// finds that no way was drawn yet.
+    /// Ends the period and begins the next one. A thread's first request may have no period to end:
+    /// it finds that no way was drawn yet.
     #[inline]
     fn end(&self, stride: Stride) -> Option<Ended> {
         if self.drawn.get() == 0 && self.begin(stride) {
@@ -127,11 +127,11 @@ impl Requests {
     }
 }
 
-/// Where a thread's draws begin: for each elsewhere, so that threads that live for a few requests
-/// end periods as often as others do. Never zero.
+/// Where a thread's draws begin. This differs between threads, so that threads that live for a few
+/// requests end periods as often as others do. Never zero.
 fn seed() -> u64 {
     static THREADS: AtomicU64 = AtomicU64::new(1);
-    // A model checker repeats what it has seen, and is to find it as it was.
+    // A model checker repeats what it has seen, and must find it unchanged.
     let thread = if cfg!(any(feature = "loom", feature = "shuttle")) {
         1
     } else {
@@ -140,12 +140,11 @@ fn seed() -> u64 {
     thread.wrapping_mul(GOLDEN)
 }
 
-/// Counts a request of this thread to a map of this stride, and says whether the period goes on.
-/// Else [`end`] is next.
+/// Counts a request of this thread to a map of this stride, and says whether the period goes on. If
+/// it does not, [`end`] is next.
 ///
-/// Most requests do no more than this, and it is all that they do: nothing that is to be done at an
-/// end comes back to the way of a lookup, which would have to keep what it knows out of the way of
-/// a call.
+/// Most requests do nothing more than this. What is to be done at an end does not return into a
+/// lookup, because the lookup would then have to save what it knows across a call.
 #[inline(always)]
 pub(crate) fn goes_on(stride: Stride) -> bool {
     REQUESTS
@@ -154,7 +153,7 @@ pub(crate) fn goes_on(stride: Stride) -> bool {
         .unwrap_or(true)
 }
 
-/// Ends the period of this thread that does not go on; none if there was none yet.
+/// Ends the period of this thread, which does not go on. None if the thread had no period yet.
 #[inline]
 pub(crate) fn end(stride: Stride) -> Option<Ended> {
     REQUESTS
@@ -186,8 +185,8 @@ mod tests {
         const PERIODS: usize = 40_000;
         for r in [1, 2, 5, 50] {
             let requests = Requests::none();
-            // With 4,000 a length that one period in 16 has one time in 50 was missed by chance in
-            // one run of thirty.
+            // With 4,000 periods, one run in thirty missed, by chance, a length that one period in
+            // 16 has one time in 50.
             let lengths: Vec<_> = (0..PERIODS).map(|_| length(&requests, r)).collect();
             assert!(lengths.iter().all(|length| (1..=r).contains(length)));
             let whole = lengths.iter().filter(|&&length| length == r).count();
@@ -198,7 +197,7 @@ mod tests {
         }
     }
 
-    /// So that threads that live for a few requests only do their part.
+    /// So threads that live for only a few requests do their part.
     #[test]
     fn any_of_a_threads_first_requests_is_as_likely_to_end_a_period() {
         for r in [1, 2, 5] {

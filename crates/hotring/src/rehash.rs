@@ -3,27 +3,28 @@
 //! The table is only a set of shortcuts into one list, so no entry moves. A change goes:
 //!
 //! 1. **Split.** A table of another size is allocated. Its buckets are initialised one by one: the
-//!    anchor is put into the list, behind the old one of equal order if there is one, and the head
-//!    taken over from the old bucket if it lies in the new one. Accesses still use the old table; a
-//!    foreign anchor is to them a link to step over. Then the new table becomes the present one.
-//! 2. **Drain.** A grace period: until every guard is gone that was there before.
+//!    anchor is put into the list, behind the old one of equal order if there is one. The head is
+//!    taken over from the old bucket if it lies in the new one. Accesses still use the old table,
+//!    and step over foreign anchors. Then the new table becomes the present one.
+//! 2. **Drain.** A grace period: until every guard that was there before is gone.
 //! 3. **Unlink.** Nobody begins at an old anchor any more. They are marked and unlinked, and the
 //!    old heads released.
-//! 4. **Recheck.** While both tables were in use, someone who deleted a node by the old one did not
-//!    look at the new one's head: stale heads are taken off. The old table is retired and handed to
-//!    all threads: it would count as one object of the many that a thread keeps by itself.
+//! 4. **Recheck.** While both tables were in use, whoever deleted a node through the old one did
+//!    not look at the new one's head. So stale heads are taken off now. The old table is retired
+//!    and handed to all threads. Otherwise it would count as only one object of the many that a
+//!    thread keeps by itself.
 //!
-//! There are two heads for a node in between; each counts for itself, so neither needs to be
+//! In between there are two heads for a node. Each counts for itself, so neither needs to be
 //! frozen. A second change does not begin before the first is over. The old table's first anchor is
-//! the list's beginning and has no predecessor; it is not unlinked, nothing leads to it any more.
+//! the list's beginning and has no predecessor. It is not unlinked; nothing leads to it any more.
 //!
-//! The work is done in chunks by the requests that end a period, by whichever thread gets the lock;
-//! who does not goes on without. So nobody waits, and no request pays for a whole table that grows.
-//! A chunk reads each ring once that its buckets are in; of a table that is made much smaller those
-//! are long, and for the heads a chunk looks at all old buckets that its new ones take the place
-//! of.
+//! The requests that end a period do the work in chunks. Whichever thread gets the lock does a
+//! chunk; a thread that does not get it goes on without. So nobody waits, and no request pays for
+//! the growth of a whole table. A chunk reads each ring that its buckets are in once. When a table
+//! is made much smaller those rings are long, and for the heads a chunk looks at all old buckets
+//! that its new ones replace.
 //!
-//! What triggers growth is what accesses cost: the mean of items visited, over windows of sampled
+//! The cost of accesses triggers growth: the mean number of items visited, over windows of sampled
 //! accesses. The number of entries only bounds it: with more than one bucket an item, long searches
 //! come from keys of equal hash.
 
@@ -45,8 +46,9 @@ use crate::table::Table;
 /// Buckets that one step treats.
 const CHUNK: usize = 64;
 
-/// After so many turns in a row that free nothing, a guard keeps what is left: the epoch has to
-/// move on twice before something is freed, and one turn may come while another thread holds it up.
+/// After so many turns in a row that free nothing, a guard must be keeping what is left. The epoch
+/// has to move on twice before something is freed, and one turn may come while another thread holds
+/// it up.
 const TURNS: usize = 3;
 
 /// How often the end of a grace period is waited for before another is asked for: usually it comes
@@ -65,7 +67,7 @@ impl Size {
     fn holds(self, len: usize) -> bool {
         match self {
             Self::AtLeast(buckets) => buckets <= len,
-            // Nothing is larger than what cannot be rounded.
+            // No table is larger than a size that cannot be rounded up.
             Self::AtMost(buckets) => buckets
                 .max(1)
                 .checked_next_power_of_two()
@@ -86,7 +88,7 @@ pub(crate) enum Rehash {
     Drain {
         old: NonNull<Table>,
         passed: Arc<AtomicBool>,
-        /// How often it had not passed.
+        /// How often the grace period was found not to have passed.
         waited: u32,
     },
     /// The old table's first `done` buckets are unlinked.
@@ -113,7 +115,7 @@ impl Rehash {
 }
 
 impl<E: Entry> Core<E> {
-    /// Takes in what a request cost; begins to grow if that is too much.
+    /// Records what a request cost. Begins to grow if that is too much.
     pub(crate) fn note_cost(&self, visits: u32, guard: &Guard) {
         let full = self.tally.sample(visits, self.options.window);
         if full.is_some_and(|cost| cost.mean() > self.options.grow_above) && !self.is_resizing() {
@@ -133,8 +135,8 @@ impl<E: Entry> Core<E> {
         if !matches!(*rehash, Rehash::Idle) {
             return Err(TableError::Busy);
         }
-        // Under the lock: since the caller looked, another may have changed the table to a size
-        // from which this change would go the other way.
+        // This is checked under the lock: since the caller looked, another thread may have changed
+        // the table to a size from which this change would go the other way.
         if size.holds(self.table(guard).len()) {
             return Ok(());
         }
@@ -149,8 +151,8 @@ impl<E: Entry> Core<E> {
         Ok(())
     }
 
-    /// Does a chunk of the work, if nobody else does. Apart from the end of a period, which is to
-    /// need no more of the stack and of the registers than it does without.
+    /// Does a chunk of the work, if nobody else does. It is separate from the end of a period, so
+    /// that this needs no more of the stack and of the registers than it would otherwise.
     #[cold]
     #[inline(never)]
     pub(crate) fn work(&self, guard: &Guard) {
@@ -195,9 +197,9 @@ impl<E: Entry> Core<E> {
                 }
                 *waited = waited.saturating_add(1);
                 if *waited >= PATIENCE && waited.is_power_of_two() {
-                    // A destructor that panics takes with it what was handed over behind it, and
-                    // that may have been the end of this grace period. The end of a later one says
-                    // as much.
+                    // A destructor that panics takes with it what was handed over behind it. That
+                    // may have been the end of this grace period. The end of a later one says as
+                    // much.
                     let flag = Arc::clone(passed);
                     reclaim::after_grace(guard, move || flag.store(true, Ordering::Release));
                 } else {
@@ -278,8 +280,8 @@ impl<E: Entry> Core<E> {
         place
     }
 
-    /// Takes over the first head that can be, of the buckets of the present table, `old`, that
-    /// reach into the new one.
+    /// Takes over the first head that can be taken over, from those buckets of the present table,
+    /// `old`, that reach into the new bucket.
     fn take_over_head(&self, old: &Table, to: Spot<'_>) -> bool {
         let (first, last) = (to.table.first(to.index), to.table.last(to.index));
         (old.index_of(first)..=old.index_of(last)).any(|from| {
@@ -292,7 +294,7 @@ impl<E: Entry> Core<E> {
         })
     }
 
-    /// Gives a ring its head that could take over none: at the second of its items, which begin at
+    /// Gives a head to a ring that could take over none: at the second of its items, which begin at
     /// `first`.
     fn give_head_to<'g>(&self, to: Spot<'g>, first: Option<At<'g>>) {
         if self.options.movement == Movement::Off {
@@ -362,9 +364,9 @@ impl<E: Entry> Core<E> {
     }
 
     /// Brings a change of the table's size forward as far as it goes without waiting, and then
-    /// gives back the old table if no guard keeps it; says whether no change is left to do. The end
-    /// of the grace period stands behind what was retired before: as long as some of that is freed,
-    /// that is no waiting.
+    /// gives back the old table if no guard keeps it. Says whether no change is left to do. The end
+    /// of the grace period stands in the queue behind what was retired before. As long as some of
+    /// that is freed, this is no waiting.
     pub(crate) fn settle(&self) -> bool {
         let mut waited = 0;
         while self.is_resizing() && waited < 16 {
@@ -399,13 +401,13 @@ impl<E: Entry> Core<E> {
         self.begin_rehash(Size::AtLeast(doubled), &guard)
     }
 
-    /// Changes the table to `size`; when this returns, new accesses use it. What is left of the old
-    /// one goes by later requests.
+    /// Changes the table to `size`; when this returns, new accesses use it. Later requests take
+    /// away what is left of the old one.
     pub(crate) fn resize(&self, size: Size) -> Result<(), TableError> {
-        // Whether the table may be about to grow: it is not to do so after a call that made it
-        // small. It is about to shrink only by another call that has not returned, and either of
-        // two such may be the later one. Looked at before the present table: if a larger one comes
-        // in between, it is that.
+        // Whether the table may be about to grow: it must not do so after a call that made it
+        // small. If it is about to shrink, that is because of another call that has not returned,
+        // and either of these two calls may be the later one. This is looked at before the present
+        // table: if a larger one comes in between, it is the present one then.
         let grows = matches!(size, Size::AtMost(_)) && self.is_resizing() && self.splits();
         // Whoever has what they ask for need not wait for a change that is not over.
         if !grows && size.holds(self.table(&reclaim::pin()).len()) {
@@ -425,12 +427,12 @@ impl<E: Entry> Core<E> {
     }
 }
 
-/// Frees what was retired before, in that order, with an old table as the last, unless a guard
-/// keeps some of it.
+/// Frees what was retired before, in the order in which it was retired, and an old table last,
+/// unless a guard keeps some of it.
 fn give_back() {
     let passed = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&passed);
-    // Others may retire more all the time: behind this nothing is waited for.
+    // Others may retire more all the time. Nothing that comes behind this is waited for.
     reclaim::after_grace(&reclaim::pin(), move || flag.store(true, Ordering::Release));
     let mut in_vain = 0;
     while !passed.load(Ordering::Acquire) && in_vain < TURNS {
@@ -444,7 +446,8 @@ fn give_back() {
     }
 }
 
-/// Where a search begins that follows one to a place before: there, if that is in the bucket.
+/// Where a search begins that follows a search for an earlier place: at that place, if it is in the
+/// bucket.
 fn start_at<'g>(last: Option<At<'g>>, spot: Spot<'g>) -> Start<'g> {
     last.filter(|last| spot.holds(last.order()))
         .map_or(Start::Anchor, Start::Link)

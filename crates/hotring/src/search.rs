@@ -1,11 +1,12 @@
 //! Searching: for readers, who only read, and for writers, who unlink what is marked.
 //!
 //! A ring is the bucket's part of the list, closed by its anchor: after the last item a search goes
-//! on at the anchor. As the anchor lies beside the head, in a cache line that was read already,
-//! whether to go round is decided at the head: when the key's order is higher than the head's, the
-//! search walks on from the head; when it is lower, from the anchor, without the items behind the
-//! head that the paper's search walks first. It ends at the first link of higher order. So every
-//! search ends, in a ring of one item too, and an item before the smallest is no special case.
+//! on at the anchor. The anchor lies beside the head, in a cache line that was read already, so
+//! whether to go round is decided at the head. When the key's order is higher than the head's, the
+//! search walks on from the head. When it is lower, the search walks from the anchor, without the
+//! items behind the head that the paper's search walks first. It ends at the first link of higher
+//! order. So every search ends, even in a ring of one item, and an item before the smallest is no
+//! special case.
 //!
 //! Keys of equal hash stand in the order in which they came: a new one goes behind all others of
 //! its order, one that replaces stands where its predecessor stood. So the equal ones begin behind
@@ -37,8 +38,8 @@ use crate::sync::atomic::Ordering;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'g> {
     pub(crate) at: Option<At<'g>>,
-    /// How many links were read, up to it or the last before its place. Anchors of another table
-    /// count: they are as far away.
+    /// How many links were read, up to the node or to the last link before its place. Anchors of
+    /// another table count: they are just as far away.
     pub(crate) visits: u32,
 }
 
@@ -104,9 +105,9 @@ impl<E: Entry> Core<E> {
     /// Finds the node of this order for which `is_key` holds. Reads only, except that it takes a
     /// stale head off.
     ///
-    /// What every search does is inlined and has few instructions, and one branch in it cannot be
-    /// foreseen: while a request waits for memory, the processor goes on with the next ones as far
-    /// as its guesses hold and its window reaches.
+    /// What every search does is inlined and has few instructions, of which one branch cannot be
+    /// foreseen. While a request waits for memory, the processor goes on with the next requests, as
+    /// far as its guesses hold and its window reaches.
     #[inline(always)]
     pub(crate) fn search<'g>(
         &self,
@@ -173,8 +174,9 @@ impl<E: Entry> Core<E> {
         Seen { at, visits }
     }
 
-    /// The search for those that met a marked link, which is rare: behind one that is still linked
-    /// they may go on, behind a stale head not. Takes and returns what fits registers.
+    /// The search for those that met a marked link, which is rare. Behind a marked link that is
+    /// still linked they may go on; behind a stale head they may not. Takes and returns what fits
+    /// registers.
     #[cold]
     #[inline(never)]
     fn search_from_anchor(
@@ -204,8 +206,8 @@ impl<E: Entry> Core<E> {
         (None, visits)
     }
 
-    /// How many links a lookup reads now; that at which it ends without a hit is one of them. The
-    /// bucket, and with it the anchor, is not.
+    /// How many links a lookup would read now. The link at which it ends without a hit is one of
+    /// them. The bucket, and with it the anchor, is not.
     pub(crate) fn steps(
         &self,
         hash: u64,
@@ -218,8 +220,8 @@ impl<E: Entry> Core<E> {
     }
 
     /// Finds the node of this order for which `is_key` holds, or where one would have to be
-    /// inserted: behind all links of this order. Unlinks every marked link it meets, so that when
-    /// it returns none is left that was marked before it began, from where it started up to this
+    /// inserted: behind all links of this order. Unlinks every marked link that it meets. So when
+    /// it returns, no link that was marked before it began is left from where it started up to this
     /// order.
     pub(crate) fn find<'g>(
         &self,
@@ -276,8 +278,8 @@ impl<E: Entry> Core<E> {
         }
     }
 
-    /// The link at which a writer's search begins; with its `next`, which has no mark, unless it is
-    /// the anchor.
+    /// The link at which a writer's search begins, with its `next`, which has no mark. At the
+    /// anchor the `next` is left out.
     fn start<'g>(
         &self,
         spot: Spot<'g>,

@@ -29,7 +29,7 @@ pub(crate) mod counting {
     };
 }
 
-/// A lock that nobody waits for.
+/// A lock that is tried and never waited for.
 #[derive(Debug)]
 pub(crate) struct TryLock<T>(imp::Mutex<T>);
 
@@ -38,9 +38,9 @@ impl<T> TryLock<T> {
         Self(imp::Mutex::new(value))
     }
 
-    /// The lock, if nobody holds it. A panic of an earlier holder does not poison it: whoever holds
-    /// it calls what may panic, destructors of what was retired, only when what it guards says how
-    /// things are.
+    /// The lock, if nobody holds it. A panic of an earlier holder does not poison it. A holder runs
+    /// what may panic, destructors of what was retired, only when what the lock guards is
+    /// consistent.
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(guard) => Some(guard),
@@ -49,7 +49,7 @@ impl<T> TryLock<T> {
         }
     }
 
-    /// What it guards, for who has it alone.
+    /// What it guards, for whoever has it alone.
     pub(crate) fn get_mut(&mut self) -> &mut T {
         match self.0.get_mut() {
             Ok(value) => value,

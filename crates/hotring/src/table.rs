@@ -1,7 +1,7 @@
 //! The table of buckets.
 //!
-//! A bucket holds the hashes that begin with its number, so that the buckets of a table of any
-//! size stand in the list in the order of their numbers, and twice as many split bucket `i`
+//! A bucket holds the hashes that begin with its number. So the buckets of a table of any size
+//! stand in the list in the order of their numbers, and a table twice as large splits bucket `i`
 //! into `2i` and `2i + 1`.
 
 use std::alloc::Layout;
@@ -15,7 +15,7 @@ use crate::link::{At, Link};
 use crate::reclaim::Guard;
 use crate::sync::atomic::{AtomicPtr, AtomicU32};
 
-/// 32 bytes, so that a bucket's anchor, its head and its sampling are one cache line.
+/// 32 bytes, so that a bucket's anchor, its head and its sampling are in one cache line.
 #[repr(C, align(32))]
 #[derive(Debug)]
 pub(crate) struct Bucket {

@@ -1,6 +1,6 @@
 //! Counters of a map: entries, bytes and what accesses cost.
 //!
-//! Each is kept in stripes, one of which a thread always uses, so that threads that count do not
+//! Each is kept in stripes. A thread always uses the same stripe, so that threads that count do not
 //! pass cache lines about. A sum over the stripes is exact when no operation runs.
 
 use crossbeam_utils::CachePadded;
@@ -112,7 +112,7 @@ impl Tally {
         usize::try_from(nodes + self.table_bytes.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
-    /// Takes in what a sampled access cost; yields the mean of a window that is full with it.
+    /// Records what a sampled access cost. Yields the cost of a window that this fills.
     pub(crate) fn sample(&self, visits: u32, window: u32) -> Option<Cost> {
         let stripe = self.stripe();
         let added = Cost::one(visits);

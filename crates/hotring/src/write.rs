@@ -38,7 +38,8 @@ impl<E: Entry> Core<E> {
         let mut start = Start::Head;
         loop {
             let place = self.find(spot, order, start, &is_key);
-            // What was found may be gone when the exchange fails: then all is searched for again.
+            // When the exchange fails, what was found may be gone: then everything is searched for
+            // again.
             start = Start::Anchor;
             match place.found {
                 Some((old, _)) if !replace(old.node_ptr()) => {
@@ -86,17 +87,17 @@ impl<E: Entry> Core<E> {
         done.then(|| unsafe { At::new(node.node().cast(), guard) })
     }
 
-    /// Gives a ring that has none its head when its second item comes: at that, whichever of the
-    /// two it is. Then both are found at the first step, one from the anchor and one from the head,
-    /// before anybody has asked for them; and a longer ring has its head somewhere in the middle.
-    /// Most rings of a table are asked so seldom that their heads would not find their places for
-    /// long.
+    /// Gives a head to a ring that has none when its second item comes. The head goes to the second
+    /// item of the ring, whichever of the two is the new one. Then both are found at the first
+    /// step, one from the anchor and one from the head, before anybody has asked for them. A longer
+    /// ring then has its head somewhere in the middle. Most rings of a table are asked so seldom
+    /// that their heads would take long to find their places.
     fn give_head<'g>(&self, spot: Spot<'g>, place: &Place<'g>, new: At<'g>) {
         if self.options.movement == Movement::Off || Word::of(spot.bucket).link().is_some() {
             return;
         }
-        // What follows a node or precedes one is of its bucket, for the next bucket's anchor stands
-        // between.
+        // A node that follows or precedes another one is in the same bucket, because the next
+        // bucket's anchor stands between the buckets.
         let second = match place.before.is_node() {
             true => Some(new),
             false => place.after.filter(|after| after.is_node()),
@@ -148,8 +149,8 @@ impl<E: Entry> Core<E> {
         }
     }
 
-    /// Unlinks the node that was found, which the caller has marked; if that is not done by one
-    /// exchange, by a search that unlinks everything marked.
+    /// Unlinks the node that was found, which the caller has marked. If one exchange does not do
+    /// that, a search does, which unlinks everything marked.
     fn unlink_marked<'g>(&self, spot: Spot<'g>, place: &Place<'g>, order: u64) {
         if let Some((old, _)) = place.found
             && !self.unlink(place.before, old, old.next())
@@ -170,9 +171,9 @@ impl<E: Entry> Core<E> {
                     self.tally.went(Self::bytes(at));
                     let spot = self.spot(at.order(), guard);
                     self.inherit(spot, at, None);
-                    // Ends behind it, at the first of its order that is not marked. None stands
-                    // before it: those that did the walk has marked or found marked, and new ones
-                    // go behind all others of their order.
+                    // The search ends behind it, at the first node of its order that is not marked.
+                    // None of those stands before it: the walk has marked those that did, or found
+                    // them marked, and new ones go behind all others of their order.
                     let place = self.find(spot, at.order(), Start::Anchor, |_| true);
                     read += u64::from(place.visits);
                 }

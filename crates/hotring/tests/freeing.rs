@@ -1,5 +1,5 @@
-//! When the memory of what was removed comes back. A process of its own: other tests' guards would
-//! hold it up, and their threads would free it.
+//! When the memory of what was removed comes back. This is a process of its own: other tests'
+//! guards would hold the memory up, and their threads would free it.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use hotring::{HotRing, Options};
 
-/// One test at a time, as what one retires another one would free; and not before what the last one
-/// left is freed.
+/// Lets one test run at a time, as one would free what another retires. Also waits until what the
+/// last test left is freed.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -19,7 +19,7 @@ fn alone() -> MutexGuard<'static, ()> {
             map.pin().flush();
         }
     };
-    // By a thread that ends: the test's own has taken no handle yet.
+    // A thread that ends does this, so that the test's own thread has taken no handle yet.
     std::thread::spawn(free).join().expect("destructors");
     alone
 }
@@ -55,8 +55,8 @@ const BATCH: usize = 64;
 
 /// Regression: memory was given back with every 128th handle of a thread, eight bags of 64 entries
 /// at a time, and not when a handle was renewed. So a thread that replaced entries under one
-/// handle, which it renewed as it should, kept them all, for ever, and one that replaced more than
-/// four under each kept most.
+/// handle, which it renewed as it should, kept them all for ever. One that replaced more than four
+/// entries under each handle kept most.
 #[test]
 fn what_is_replaced_is_freed_as_handles_are_renewed_or_taken_anew() {
     let _alone = alone();
@@ -91,8 +91,9 @@ fn what_is_replaced_is_freed_as_handles_are_renewed_or_taken_anew() {
     assert!(left.iter().all(|&left| left < WRITES / 20), "{left:?}");
 }
 
-/// Replaces entries under a handle that is renewed, while another handle keeps them; has that
-/// `let_go`, and takes some handles, or renews the one. How many of the replaced entries are left.
+/// Replaces entries under a handle that is renewed, while another handle keeps them. Has that one
+/// `let_go`, and then takes some handles, or renews the one. Yields how many of the replaced
+/// entries are left.
 fn left_after(let_go: impl FnOnce(), renews: bool) -> usize {
     let living = Living::default();
     let map = HotRing::new();
@@ -114,10 +115,10 @@ fn left_after(let_go: impl FnOnce(), renews: bool) -> usize {
     living.count()
 }
 
-/// Regression: a turn of the epochs was paid with what a thread owed for what it had retired,
-/// whether it freed anything or not. While another thread held a handle all was paid in vain. When
-/// that was gone nobody owed anything, and who went on with renewing a handle kept all that had
-/// been replaced, for ever.
+/// Regression: a turn of the epochs paid for what a thread had retired, whether it freed anything
+/// or not. While another thread held a handle, everything was paid for in vain. When that handle
+/// was gone, nobody owed anything. A thread that went on renewing a handle then kept everything
+/// that had been replaced, for ever.
 #[test]
 fn what_another_threads_handle_kept_is_freed_when_that_is_gone() {
     let _alone = alone();
@@ -155,8 +156,8 @@ fn what_the_threads_own_other_handle_kept_is_freed_when_that_is_gone() {
     }
 }
 
-/// Regression: the last of a million entries that were removed at once was freed with the 250,000th
-/// handle after that.
+/// Regression: of a million entries that were removed at once, the last was freed with the
+/// 250,000th handle after that.
 #[test]
 fn what_was_removed_under_one_handle_is_freed_by_those_that_follow_it() {
     let _alone = alone();
@@ -181,11 +182,12 @@ fn what_was_removed_under_one_handle_is_freed_by_those_that_follow_it() {
     assert_eq!(living.count(), 0);
 }
 
-/// Regression: the end of a grace period stood behind all that had been removed before, of which
-/// each look at it freed eight bags; and after sixteen looks a change of the table counted as held
-/// up. So a map that had been cleared refused to change its size again, though nobody held a handle
-/// and no other thread was there. And what frees so much leaves bags of its own in the queue, of
-/// which no look told that it freed some: the change after the next one was refused.
+/// Regression: the end of a grace period stood in the queue behind all that had been removed
+/// before. Each look at it freed eight bags of that, and after sixteen looks a change of the table
+/// counted as held up. So a map that had been cleared refused to change its size again, though
+/// nobody held a handle and there was no other thread. Besides, freeing so much leaves bags of its
+/// own in the queue, and no look said that it freed some of those: so the change after the next one
+/// was refused.
 #[test]
 fn a_map_that_was_cleared_changes_its_size_again_and_again() {
     let _alone = alone();
@@ -240,8 +242,9 @@ fn a_destructor_that_writes_to_a_map_runs_no_other_one() {
     assert_eq!(DEEPEST.get(), 1);
 }
 
-/// Regression: a destructor that a flush ran, or the epochs by themselves, and not a turn that the
-/// thread owed, took turns as it renewed a handle, and so ran others within itself.
+/// Regression: a destructor that was run by a flush, or by the epochs themselves, and not by a turn
+/// that the thread owed, took turns when it renewed a handle. So it ran other destructors within
+/// itself.
 #[test]
 fn a_destructor_that_writes_to_a_map_runs_no_other_one_within_a_flush() {
     let _alone = alone();

@@ -1,5 +1,5 @@
-//! What becomes of a map when there is no memory. A process of its own, whose allocator refuses
-//! what a test has it refuse.
+//! What becomes of a map when there is no memory. This is a process of its own, whose allocator
+//! refuses what a test has it refuse.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -8,9 +8,9 @@ use std::ptr::null_mut;
 use hotring::{BytesRing, HotRing, Options, StoreError, TableError};
 
 thread_local! {
-    /// From how many bytes on this thread gets none.
+    /// This thread gets no memory of this many bytes or more.
     static LEAST: Cell<usize> = const { Cell::new(usize::MAX) };
-    /// How often it got none.
+    /// How often it was refused memory.
     static REFUSED: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -37,8 +37,8 @@ unsafe impl GlobalAlloc for Refusing {
 #[global_allocator]
 static ALLOCATOR: Refusing = Refusing;
 
-/// Calls `call` while this thread gets no memory of `least` bytes or more. Yields how often it
-/// asked for some, too.
+/// Calls `call` while this thread gets no memory of `least` bytes or more. Yields also how often it
+/// asked for some.
 fn without<T>(least: usize, call: impl FnOnce() -> T) -> (T, usize) {
     let before = REFUSED.get();
     LEAST.set(least);
@@ -60,7 +60,7 @@ fn a_byte_string_that_has_no_memory_changes_nothing() {
     let used = map.memory_used();
     let long = vec![7u8; LONG];
     let bytes = 32 + 1 + LONG;
-    // One that is there, and one that is not.
+    // A key that is present, and one that is absent.
     for key in [[7u8], [200]] {
         let tried = without(LONG, || {
             [
@@ -114,7 +114,7 @@ fn a_table_that_has_no_memory_to_grow_serves_on_and_grows_when_there_is_some() {
     let size = || (map.buckets(), map.table_memory(), map.is_resizing());
     assert_eq!(size(), (BUCKETS, 32 * BUCKETS, false));
 
-    // Who asks for a table is told.
+    // Whoever asks for a table is told.
     let no_memory = TableError::OutOfMemory { bytes: DOUBLED };
     let (asked, _) = without(DOUBLED, || [map.grow(), map.reserve(2 * BUCKETS)]);
     assert_eq!(asked, [Err(no_memory); 2]);

@@ -1,5 +1,5 @@
-//! When the memory of a table comes back that another has replaced. A process of its own: other
-//! tests' guards would hold it up, and their threads would free it.
+//! When the memory of a table that was replaced comes back. This is a process of its own: other
+//! tests' guards would hold the memory up, and their threads would free it.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -13,11 +13,11 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Less than a table takes here, and more than all else that comes meanwhile, in bytes.
+/// Less than a table takes here, and more than everything else that is mapped meanwhile, in bytes.
 const SLACK: usize = 8 << 20;
 
-/// A map whose table is a mapping of its own and changes when it is told to, by the end of a period
-/// with every request.
+/// A map whose table is a mapping of its own. The table changes when it is told to. Every request
+/// ends a period and so brings the change forward.
 fn map(buckets: usize) -> HotRing<u64, u64> {
     let options = Options::default().buckets(buckets).period(1);
     HotRing::with_options(options.grow_above(f64::INFINITY)).expect("a table")
@@ -34,10 +34,10 @@ fn mapped_beside(map: &HotRing<u64, u64>) -> usize {
     1024 * kib - map.table_memory()
 }
 
-/// Regression: a table that was retired lay in the bag of the thread that had ended the change, as
-/// one object of 64, and was owed for like one: a thread that only read then kept it as long as it
-/// lived. Of half a gigabyte that had been made 2 KiB, by a thread without a handle, and was
-/// settled, all stayed.
+/// Regression: a retired table lay in the bag of the thread that had ended the change, as one
+/// object of 64, and no more was owed for it than for any other. So a thread that only read from
+/// then on kept it as long as the thread lived. When a thread without a handle shrank half a
+/// gigabyte to 2 KiB and settled the change, all of it stayed.
 #[test]
 fn a_change_that_is_settled_gives_the_old_table_back() {
     let _alone = alone();
@@ -99,9 +99,9 @@ fn a_thread_that_rests_after_a_change_keeps_no_old_table() {
     });
 }
 
-/// Has requests double a table, almost to the end, and then another thread replace entries: what it
-/// replaced has to be freed before the old table. The thread has ended when `end` ends the change
-/// and gives the old table back.
+/// Has requests double a table, almost to the end. Then has another thread replace entries: they
+/// have to be freed before the old table. That thread has ended when `end` ends the change and
+/// gives the old table back.
 fn assert_comes_back_behind_replaced_entries(end: impl FnOnce(&HotRing<u64, u64>)) {
     const BUCKETS: usize = 1 << 19;
     let map = map(BUCKETS);
@@ -137,8 +137,9 @@ fn assert_comes_back_behind_replaced_entries(end: impl FnOnce(&HotRing<u64, u64>
 }
 
 /// Regression: the thread that had ended a change owed a turn for the old table, and paid with the
-/// first that freed something, whoever had retired that. So where another thread had replaced many
-/// entries before, the table stayed as long as the thread only read and renewed its handle.
+/// first turn that freed something, whoever had retired that. So if another thread had replaced
+/// many entries before, the table stayed as long as the first thread only read and renewed its
+/// handle.
 #[test]
 fn a_reader_gives_the_old_table_back_behind_what_others_have_replaced() {
     let _alone = alone();

@@ -1,5 +1,5 @@
-//! A destructor that retires what panics, while a table changes its size. A process of its own:
-//! what one thread retires, another one's test would free.
+//! A destructor retires something that panics, while a table changes its size. This is a process of
+//! its own: another test's thread would free what one thread retires.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
@@ -37,8 +37,8 @@ impl Drop for Fuse {
     }
 }
 
-/// Regression: what a destructor had retired, run as a growth handed over what its thread had
-/// retired before, lay before the end of the grace period in the same bag. When that was freed it
+/// Regression: a growth handed over what its thread had retired before, and so ran a destructor.
+/// What that retired lay before the end of the grace period in the same bag. When it was freed it
 /// panicked, the end was lost with it, and the table never changed again.
 #[test]
 fn what_a_destructor_retires_does_not_end_growth() {
@@ -72,7 +72,7 @@ fn what_a_destructor_retires_does_not_end_growth() {
                     "behind {bags}, {turns}: the change does not end"
                 );
             }
-            // What is left is not to meet the next map.
+            // What is left must not meet the next map.
             for _ in 0..300 {
                 let _ = catch_unwind(AssertUnwindSafe(|| BOMBS.pin().flush()));
             }

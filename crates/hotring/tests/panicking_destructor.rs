@@ -1,5 +1,5 @@
-//! Destructors that panic while a table changes its size. A process of its own: what one thread
-//! retires, another one's test would free.
+//! Destructors that panic while a table changes its size. This is a process of its own: another
+//! test's thread would free what one thread retires.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -23,8 +23,8 @@ impl Drop for Value {
     }
 }
 
-/// Grows a table while a value is due whose destructor panics, behind `bags` others each of which
-/// was handed over by itself; with none it was not handed over at all.
+/// Grows a table while a value is due whose destructor panics. It lies behind `bags` others, each
+/// of which was handed over by itself. With no bags it was not handed over at all.
 fn grow_behind(bags: u64) {
     let options = Options::default().buckets(2).grow_above(f64::INFINITY);
     let map: HotRing<u64, Value> = HotRing::with_options(options).expect("a table");
@@ -69,7 +69,7 @@ fn grow_behind(bags: u64) {
 /// table, the end of the grace period was lost with it, and the table never changed again.
 #[test]
 fn a_destructor_that_panics_leaves_the_growing_table_whole() {
-    // The epochs free eight bags at a time: so one of these is met by each step.
+    // The epochs free eight bags at a time, so each step meets one of these.
     for bags in 0..=24 {
         // A thread of its own begins at the same place in the epochs' rounds.
         std::thread::spawn(move || grow_behind(bags))

@@ -1,5 +1,5 @@
-//! The end of a map while what another one has retired panics. A process of its own: what one
-//! thread retires, another one's test would free.
+//! A map ends while something that another map has retired panics. This is a process of its own:
+//! another test's thread would free what one thread retires.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,8 +27,8 @@ impl Drop for Counted {
     }
 }
 
-/// Regression: the end of a map takes a guard, and so may free what another map has retired. A
-/// destructor that panicked there left all of the map that ended where it was.
+/// Regression: the end of a map takes a guard, and so may free what another map has retired. When a
+/// destructor panicked there, nothing of the map that ended was freed.
 #[test]
 fn the_end_of_a_map_leaks_nothing_for_another_ones_destructor() {
     let mut panics = 0;

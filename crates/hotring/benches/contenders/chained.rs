@@ -1,9 +1,10 @@
 //! The baseline: a lock-free chained hash table, made of the same parts as the ring.
 //!
-//! Nodes have the layout of the ring's, with the words that the ring keeps statistics in; hashes
-//! are compared before keys; memory is reclaimed by the same epochs, as often. Items are deleted by
-//! marking them (Harris) and replaced by one exchange, as in the ring. New items go to the front of
-//! their chain, which is not ordered, as in the paper's baseline. The number of buckets is fixed.
+//! Nodes have the same layout as the ring's, including the words in which the ring keeps
+//! statistics. Hashes are compared before keys. Memory is reclaimed by the same epochs, equally
+//! often. Items are deleted by marking them (Harris) and replaced by one exchange, as in the ring.
+//! New items go to the front of their chain. The chain is not ordered, as in the paper's baseline.
+//! The number of buckets is fixed.
 
 use std::cell::Cell;
 use std::hash::BuildHasher;
@@ -19,14 +20,14 @@ use super::{Handle, Table, Visits, Wide};
 /// The tag of a `next` whose node is deleted.
 const MARK: usize = 1;
 
-/// As many deleted nodes as a bag of the epochs has room for.
+/// How many deleted nodes a bag of the epochs has room for.
 const BAG: usize = 64;
 
-/// How often memory is freed at once, at most.
+/// The most turns of freeing that are taken at once.
 const TURNS: usize = 4;
 
 thread_local! {
-    /// Nodes that this thread has deleted and owes the freeing of as many for.
+    /// Nodes that this thread has deleted and has not yet paid for by freeing as many.
     static DELETED: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -34,7 +35,7 @@ thread_local! {
 struct Node<V> {
     next: Atomic<Node<V>>,
     hash: u64,
-    /// As large as the ring's heads and counts of a node.
+    /// Room for what a node of the ring has here: its count of heads and its count of accesses.
     _room: u64,
     key: u64,
     value: V,
@@ -53,7 +54,7 @@ struct Buckets<B> {
 }
 
 impl<V, const ROOM: usize> Buckets<Bucket<V, ROOM>> {
-    /// Empty ones: null pointers and zeros, as which new memory comes.
+    /// Empty buckets: null pointers and zeros, which is what new memory contains.
     fn new(len: usize) -> Self {
         let memory = MmapMut::map_anon(len * size_of::<Bucket<V, ROOM>>());
         let memory = memory.unwrap_or_else(|error| panic!("no memory for {len} buckets: {error}"));
@@ -69,7 +70,7 @@ impl<V, const ROOM: usize> Buckets<Bucket<V, ROOM>> {
     fn all(&self) -> &[Bucket<V, ROOM>] {
         let len = self.memory.len() / size_of::<Bucket<V, ROOM>>();
         // SAFETY: the memory is of that length and aligned to pages, and zeros are a bucket; from
-        // then on it is changed by atomics only.
+        // then on only atomics change it.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast(), len) }
     }
 }
@@ -89,7 +90,7 @@ pub(crate) struct Pinned<'t, V, const ROOM: usize = 0> {
 
 /// What a writer's search found.
 struct Place<'g, V> {
-    /// What leads to it.
+    /// The pointer that leads to `found`.
     before: &'g Atomic<Node<V>>,
     /// The key's node, or null.
     found: Shared<'g, Node<V>>,
@@ -116,7 +117,7 @@ impl<V, const ROOM: usize> Chained<V, ROOM> {
         let hash = self.hasher.hash_one(key);
         let mut visits = 0;
         let mut at = self.bucket(hash).load(Ordering::Acquire, guard);
-        // SAFETY: a node that is reached under a guard is not freed while that lives.
+        // SAFETY: a node that is reached under a guard is not freed while the guard lives.
         while let Some(node) = unsafe { at.as_ref() } {
             visits += 1;
             let next = node.next.load(Ordering::Acquire, guard);
@@ -179,7 +180,7 @@ impl<V, const ROOM: usize> Chained<V, ROOM> {
         done
     }
 
-    /// Stores a value; an absent key's only if `insert`.
+    /// Stores a value. If the key is absent, it does so only if `insert` is set.
     fn store(&self, key: u64, value: V, insert: bool, guard: &Guard) {
         let hash = self.hasher.hash_one(key);
         let mut new = Owned::new(Node {
@@ -200,7 +201,7 @@ impl<V, const ROOM: usize> Chained<V, ROOM> {
                         continue;
                     }
                     new.next.store(next, Ordering::Relaxed);
-                    // Deletes the old node and links the new one behind it, at once.
+                    // Deletes the old node and links the new one behind it, in one step.
                     old.next.compare_exchange(
                         next,
                         new.with_tag(MARK),
@@ -212,8 +213,8 @@ impl<V, const ROOM: usize> Chained<V, ROOM> {
                 None if !insert => return,
                 None => {
                     new.next.store(first, Ordering::Relaxed);
-                    // The front has not changed since before the search: nobody has inserted the
-                    // key.
+                    // If this succeeds, the front has not changed since before the search, so
+                    // nobody has inserted the key.
                     self.bucket(hash).compare_exchange(
                         first,
                         new.with_tag(0),
@@ -262,8 +263,8 @@ impl<V: Send + Sync + 'static, const ROOM: usize> Chained<V, ROOM> {
 }
 
 impl<V, const ROOM: usize> Pinned<'_, V, ROOM> {
-    /// Lets go of what was seen so far, and frees as the ring does: once for each bag of deleted
-    /// nodes. Left to themselves the epochs would free nothing while a guard is only renewed.
+    /// Lets go of what was seen so far, and frees memory as the ring does: once for each bag of
+    /// deleted nodes. By themselves, the epochs would free nothing while a guard is only renewed.
     #[inline(always)]
     fn renew(&mut self) {
         self.guard.repin();

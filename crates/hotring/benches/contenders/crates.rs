@@ -111,7 +111,7 @@ impl Handle for IndexHandle<'_> {
     }
 
     fn insert(&self, key: u64, value: u64) {
-        // A key that is there keeps its value: the loads have none.
+        // A key that is present keeps its value. The loads have no such key.
         let _ = self.map.insert_sync(key, AtomicU64::new(value));
     }
 

@@ -1,5 +1,4 @@
-//! The tables that are measured, behind one face, so that the loop that measures is the same for
-//! all.
+//! The tables that are measured, behind one interface, so that the same loop measures all of them.
 
 pub(crate) mod chained;
 pub(crate) mod crates;
@@ -7,12 +6,12 @@ pub(crate) mod ring;
 
 /// A table from numbers to numbers.
 pub(crate) trait Table: Sync {
-    /// What requests are made by.
+    /// The handle by which requests are made.
     type Handle<'t>: Handle
     where
         Self: 't;
 
-    /// A handle; it keeps memory like a guard.
+    /// A handle. It keeps memory from being freed, like a guard.
     fn handle(&self) -> Self::Handle<'_>;
 }
 
@@ -33,8 +32,8 @@ pub(crate) trait Handle {
 
 /// How many items a lookup looks at, for the tables that know.
 pub(crate) trait Visits: Handle {
-    /// Items that a lookup of `key` looks at, that at which a search for an absent key ends
-    /// included.
+    /// Items that a lookup of `key` looks at. For an absent key this includes the item at which the
+    /// search ends.
     fn visits(&self, key: u64) -> u32;
 }
 
@@ -50,7 +49,7 @@ impl Wide {
         Self(bytes)
     }
 
-    /// What it begins with.
+    /// The number that it begins with.
     pub(crate) fn read(&self) -> u64 {
         self.0[..8]
             .iter()

@@ -5,9 +5,9 @@
 //! cargo run --release -p hotring --example bench -- ratios skew --keys 4000000
 //! ```
 //!
-//! Tables that are compared stand in memory together and take turns, so that what disturbs the
-//! machine disturbs all; times are medians over the turns, of processor time. Keys are drawn
-//! beforehand.
+//! Tables that are compared are in memory together and take turns, so that what disturbs the
+//! machine disturbs all of them. Times are processor time, as medians over the turns. Keys are
+//! drawn beforehand.
 
 #[path = "../../benches/contenders/mod.rs"]
 mod contenders;

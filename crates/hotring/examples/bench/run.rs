@@ -33,7 +33,8 @@ pub(crate) trait Contender: Sync {
     /// Inserts these keys.
     fn load(&self, keys: &[u32]);
 
-    /// Runs the work for about `time`; nanoseconds of processor time that a request took.
+    /// Runs the work for about `time`. Yields the nanoseconds of processor time that a request
+    /// took.
     ///
     /// Processor time and not the clock's, because it does not count what other processes took.
     fn run(&self, work: &Work, time: Duration) -> f64;
@@ -155,9 +156,9 @@ impl Times {
     }
 }
 
-/// Loads all of them by two threads, some keys each in turn, so that their items lie mixed in
-/// memory. Loaded one after the other, equal tables differed by a quarter, the first being the
-/// slowest.
+/// Loads all of them by two threads, some keys of each in turn, so that their items lie mixed in
+/// memory. When equal tables were loaded one after the other, they differed by a quarter, and the
+/// first was the slowest.
 pub(crate) fn load(contenders: &[&dyn Contender], keys: &[u32]) {
     std::thread::scope(|scope| {
         for half in keys.chunks(keys.len().div_ceil(2).max(1)) {
@@ -174,7 +175,7 @@ pub(crate) fn load(contenders: &[&dyn Contender], keys: &[u32]) {
 
 /// How contenders take turns.
 pub(crate) struct Turns {
-    /// What each does first, and is not measured.
+    /// How long each works first, without being measured.
     pub(crate) warm_up: Duration,
     /// How often each has its turn.
     pub(crate) repeats: usize,

@@ -132,8 +132,8 @@ impl<S> BytesRing<S> {
         self.core.table(&reclaim::pin()).len()
     }
 
-    /// How many items an access visited lately, on average over one of four of the accesses that
-    /// end a period.
+    /// How many items an access visited lately, on average. Of the accesses that end a period, one
+    /// in four is sampled.
     pub fn mean_visits(&self) -> f64 {
         self.core.tally.cost().mean()
     }

@@ -210,7 +210,7 @@ pub struct BytesIter<'p>(BytesEntries<'p>);
 #[derive(Debug)]
 pub struct BytesEntries<'p>(Walk<'p>);
 
-/// An entry of a [`BytesRing`] as an iterator came by.
+/// An entry of a [`BytesRing`], as an iterator met it.
 #[derive(Debug)]
 pub struct BytesEntry<'p>(At<'p>);
 

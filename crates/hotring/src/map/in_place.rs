@@ -1,29 +1,31 @@
 //! Values of up to eight bytes, changed in place.
 //!
 //! A value that is an atomic can be changed where it stands, without a new node. An operation finds
-//! the node, unmarked, and then uses the value, once, and does not look whether the node has been
-//! marked meanwhile. It takes effect when it accesses the value or, if the node was marked before
-//! that, in the instant before the mark. This is a legal order of all operations:
+//! the node unmarked, then uses the value once, and does not look whether the node has been marked
+//! meanwhile. It takes effect when it accesses the value. If the node was marked before that, it
+//! takes effect in the instant before the mark. This is a legal order of all operations:
 //!
-//! - The late ones of a node, those that access the value after the mark, all began before the
-//!   mark, since they saw the node unmarked. So the instant before the mark lies within each of
-//!   them. They take effect there in the order in which they access the value; each sees what the
-//!   ones before it left, as it does in the memory.
-//! - Who accesses the value before the mark takes effect before all late ones, in both orders.
-//! - Who begins after the mark does not find the node, and takes effect after all of these.
+//! - The late operations of a node are those that access the value after the mark. All of them
+//!   began before the mark, since they saw the node unmarked. So the instant before the mark lies
+//!   within each of them. They take effect there in the order in which they access the value. Each
+//!   sees what the ones before it left, as it does in the memory.
+//! - An operation that accesses the value before the mark takes effect before all late ones, in
+//!   both orders.
+//! - An operation that begins after the mark does not find the node, and takes effect after all of
+//!   these.
 //!
-//! What no order explains is a removal that returns the value: it could not know the late ones. Of
-//! what [`Pinned::remove`] returns, only whether it is something counts: the atomic itself may
-//! still be written to.
+//! No order explains a removal that returns the value: it could not know the late operations. So
+//! only one thing counts about what [`Pinned::remove`] returns: whether it is something. The atomic
+//! itself may still be written to.
 //!
-//! Nor does it explain a removal or replacement that depends on the value, [`Pinned::remove_if`]
-//! and [`Pinned::update_if`]: it looks at the value, and then marks the node if no other has taken
-//! its place. A change in place leaves the node where it is, so one between the two steps, or a
-//! late one, goes with the node. Who needs the value to be what was looked at has two ways. Either
-//! values are only ever stored anew, and never changed in place; then another value is another
-//! node. Or the value is first changed in place to one that says *closed*, which nobody changes any
-//! more, and is removed as that: then those who count use [`Pinned::exchange`], which cannot
-//! overwrite it, and not [`Pinned::put`].
+//! Nor does any order explain a removal or replacement that depends on the value,
+//! [`Pinned::remove_if`] and [`Pinned::update_if`]. It looks at the value, and then marks the node
+//! if no other has taken its place. A change in place leaves the node where it is. So a change
+//! between the two steps, or a late one, goes with the node. There are two ways to make sure that
+//! the value is still what was looked at. Either values are only ever stored anew, and never
+//! changed in place; then another value is another node. Or the value is first changed in place to
+//! one that says *closed*, which nobody changes any more, and is removed as that. Then those who
+//! count use [`Pinned::exchange`], which cannot overwrite it, and not [`Pinned::put`].
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{

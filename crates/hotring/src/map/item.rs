@@ -62,8 +62,8 @@ impl<K: 'static, V: 'static> Item<K, V> {
     }
 }
 
-// SAFETY: `free` undoes `owned`. The types' being `Send` is asked for by every function of
-// the map that stores an entry.
+// SAFETY: `free` undoes `owned`. Every function of the map that stores an entry asks that the types
+// be `Send`.
 unsafe impl<K: 'static, V: 'static> Entry for Item<K, V> {
     unsafe fn free(node: NonNull<Node>) {
         // SAFETY: made by `owned`; the caller is the last to use it.

@@ -19,7 +19,7 @@ pub struct Entries<'p, K: 'static, V: 'static> {
 #[derive(Debug)]
 pub struct Iter<'p, K: 'static, V: 'static>(Entries<'p, K, V>);
 
-/// An entry of a map as an iterator came by.
+/// An entry of a map, as an iterator met it.
 #[derive(Debug)]
 pub struct EntryRef<'p, K: 'static, V: 'static> {
     at: At<'p>,
@@ -80,8 +80,8 @@ impl<'p, K, V> EntryRef<'p, K, V> {
         unsafe { Item::<K, V>::value(self.at.node_ptr()) }
     }
 
-    /// The hash of the key, whose lowest bit always counts as set here: what
-    /// [`Pinned::entries_from`] takes.
+    /// The hash of the key, as [`Pinned::entries_from`] takes it. Its lowest bit always counts as
+    /// set here.
     ///
     /// [`Pinned::entries_from`]: super::Pinned::entries_from
     pub fn hash(&self) -> u64 {

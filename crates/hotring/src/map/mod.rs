@@ -111,12 +111,12 @@ where
 {
     /// An empty map.
     ///
-    /// The hasher's *upper* bits choose the bucket, so those have to be good too: `foldhash::fast`,
-    /// for one, spreads consecutive numbers unevenly over them with one seed in fifteen, which is
-    /// why the default is `foldhash::quality`. Without a seed that an adversary does not know, keys
-    /// can be chosen whose hashes are equal: then all are in one ring, every access to it takes
-    /// time proportional to their number, and the table grows in vain, to two buckets an item at
-    /// most. Nothing else breaks.
+    /// The hasher's *upper* bits choose the bucket, so those have to be good too. `foldhash::fast`,
+    /// for one, spreads consecutive numbers unevenly over them with one seed in fifteen; that is
+    /// why the default is `foldhash::quality`. Without a seed that an adversary does not know, they
+    /// can choose keys whose hashes are equal. Then all of these keys are in one ring, every access
+    /// to it takes time proportional to their number, and the table grows in vain, to at most two
+    /// buckets an item. Nothing else breaks.
     ///
     /// # Errors
     ///
@@ -128,13 +128,14 @@ where
         })
     }
 
-    /// A handle. As long as it lives, everything that could be seen through it stays in
-    /// memory; so do not keep it for long while others write, or [`Pinned::repin`] it.
+    /// A handle. As long as it lives, everything that could be seen through it stays in memory. So
+    /// do not keep it for long while others write, or [`Pinned::repin`] it.
     ///
-    /// For every few dozen entries that a thread has removed or replaced, its next handle first
-    /// frees several times as many of those that no handle can reach any more, whoever removed
-    /// them, unless the thread holds another one. So destructors of keys and values run here, of
-    /// any map. A thread whose handles find all of that kept by others tries again now and then.
+    /// Once for every few dozen entries that a thread has removed or replaced, its next handle
+    /// first frees several times as many entries that no handle can reach any more, whoever removed
+    /// them, unless the thread holds another handle. So destructors of keys and values of any map
+    /// run here. A thread whose handles find all of those entries kept by others tries again now
+    /// and then.
     #[inline]
     pub fn pin(&self) -> Pinned<'_, K, V, S> {
         Pinned {
@@ -162,8 +163,8 @@ impl<K, V, S> HotRing<K, V, S> {
         size_of::<Self>() + self.core.tally.bytes()
     }
 
-    /// The bytes of the table of buckets, which are part of [`HotRing::memory_used`]; of two tables
-    /// while it changes its size.
+    /// The bytes of the table of buckets, which are part of [`HotRing::memory_used`]. While the
+    /// table changes its size, the bytes of both tables.
     pub fn table_memory(&self) -> usize {
         self.core.tally.table_bytes()
     }
@@ -173,16 +174,16 @@ impl<K, V, S> HotRing<K, V, S> {
         self.core.table(&reclaim::pin()).len()
     }
 
-    /// How many items an access visited lately, on average over one of four of the accesses that
-    /// end a period.
+    /// How many items an access visited lately, on average. Of the accesses that end a period, one
+    /// in four is sampled.
     pub fn mean_visits(&self) -> f64 {
         self.core.tally.cost().mean()
     }
 
-    /// Begins to double the table. The rest is done piece by piece by the requests that follow, as
-    /// when it grows by itself. For those who turned that off ([`Options::grow_above`]) to see to
-    /// the memory first: the new table takes twice what the present one does, and that goes when
-    /// the change is over, as [`HotRing::reserve`] says.
+    /// Begins to double the table. The requests that follow do the rest piece by piece, as when the
+    /// table grows by itself. This is for those who turned growth off ([`Options::grow_above`]) to
+    /// see to the memory first: the new table takes twice as much as the present one, whose memory
+    /// comes back when the change is over, as [`HotRing::reserve`] says.
     ///
     /// # Errors
     ///
@@ -210,8 +211,8 @@ impl<K, V, S> HotRing<K, V, S> {
 
     /// Makes the table at least `buckets` large, rounded up to a power of two. When this returns,
     /// new accesses use the larger table. Later accesses, or [`HotRing::settle`], take the old one
-    /// out of use; its memory comes back with the next handles of the thread that ends that, after
-    /// what was removed before, unless other handles keep it.
+    /// out of use. Its memory comes back with the next handles of the thread that ends this work,
+    /// after the memory of what was removed before, unless other handles keep it.
     ///
     /// # Errors
     ///
@@ -222,8 +223,8 @@ impl<K, V, S> HotRing<K, V, S> {
     }
 
     /// Makes the table at most `buckets` large, rounded up to a power of two, and at least one. The
-    /// requests that do the rest of the work, or [`HotRing::settle`], have the more to do the
-    /// longer the new rings are: each 64 of the old buckets read one of those.
+    /// longer the new rings are, the more work is left for the requests that do the rest, or for
+    /// [`HotRing::settle`]: every 64 of the old buckets read one of the new rings.
     ///
     /// # Errors
     ///
@@ -232,15 +233,16 @@ impl<K, V, S> HotRing<K, V, S> {
         self.core.resize(Size::AtMost(buckets))
     }
 
-    /// Whether a change of the table's size runs, before whose end no other begins. Whoever sees to
-    /// the memory before [`HotRing::grow`] need not while one does.
+    /// Whether a change of the table's size runs. No other change begins before it ends, so whoever
+    /// sees to the memory before [`HotRing::grow`] need not do so meanwhile.
     pub fn is_resizing(&self) -> bool {
         self.core.is_resizing()
     }
 
     /// Brings a running change of the table's size forward as far as it goes without waiting for
-    /// handles, and says whether none is left to do. On the way it frees what was removed before
-    /// and no handle can reach any more, and at the end the old table, unless a handle keeps it.
+    /// handles, and says whether no change is left to do. On the way it frees what was removed
+    /// before and can no longer be reached by any handle. At the end it frees the old table, unless
+    /// a handle keeps it.
     pub fn settle(&self) -> bool {
         self.core.settle()
     }

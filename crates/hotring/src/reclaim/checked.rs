@@ -1,10 +1,10 @@
 //! Reclamation that checks its rule, for the models.
 //!
-//! The bookkeeping is one thread-local of the operating system's thread, on which a model
-//! runs all its threads: it is no part of what is modelled and adds no interleavings. Guards
-//! and retirements are stamped by one counter. The fences are those that an epoch scheme has
-//! in the same places; the models need them to know that a guard taken after a retirement
-//! sees what made the object unreachable.
+//! The bookkeeping is a thread-local of the operating system's thread on which a model runs all its
+//! threads. So it is no part of what is modelled and adds no interleavings. Guards and retirements
+//! are stamped by one counter. The fences are in the same places as those of an epoch scheme. The
+//! models need them to know that a guard taken after a retirement sees what made the object
+//! unreachable.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -79,8 +79,9 @@ impl Drop for Guard {
     }
 }
 
-/// Fails the run if `guard` was taken after the object at `at` was retired. Not while it is
-/// failing: a map that is dropped then would end the process instead of the test.
+/// Fails the run if `guard` was taken after the object at `at` was retired. It does not do so while
+/// the run is failing already: a map that is dropped then would end the process instead of the
+/// test.
 pub(crate) fn reached<T>(guard: &Guard, at: NonNull<T>) {
     LEDGER.with_borrow(|ledger| {
         if let Some(&stamp) = ledger.retired.get(&at.addr().get()) {
@@ -117,7 +118,7 @@ pub(crate) unsafe fn retire<T: 'static>(
     });
 }
 
-/// How many objects this thread has freed of those that had to wait for others' turn: none do.
+/// How many objects this thread has freed that had to wait for others' turn: here none have to.
 pub(crate) fn freed() -> u64 {
     0
 }

@@ -1,51 +1,52 @@
 //! Reclamation by the epochs of `crossbeam-epoch`.
 //!
-//! A thread puts what it retires into a bag, and full bags into the queue of all threads. Nothing
-//! is freed by that, but by a *turn*, which moves the epoch on and frees some bags. The epochs take
-//! one by themselves with every 128th guard of a thread: none while one guard is renewed, and too
-//! few where more than some objects are retired under each.
+//! A thread puts what it retires into a bag, and full bags into the queue of all threads. This
+//! frees nothing. What frees is a *turn*, which moves the epoch on and frees some bags. The epochs
+//! take a turn by themselves with every 128th guard of a thread. That is none while one guard is
+//! renewed, and too few where more than a few objects are retired under each guard.
 //!
-//! So a thread counts what it retires, and owes a turn for each bag of it, or at once for a table.
-//! It takes that turn when it lets go of all that it has seen, before its first guard or as it
-//! renews one: not as it retires something, for a turn runs destructors, which may panic. A turn
-//! adds two bags at most and frees eight, so that what a guard has held up for long gets less again
-//! when that is gone.
+//! So a thread counts what it retires. It owes a turn for each bag of it, and for a table at once.
+//! It takes that turn when it lets go of all that it has seen: before its first guard, or as it
+//! renews one. It does not take it as it retires something, because a turn runs destructors, which
+//! may panic. A turn adds two bags at most and frees eight, so that what a guard has held up for
+//! long gets less again when the guard is gone.
 //!
 //! A turn that frees nothing pays for nothing: some guard may keep all that is due. The epoch has
-//! to move on twice before something is freed, so after two such turns what is owed is *put off*,
+//! to move on twice before something is freed. So after two such turns what is owed is *put off*,
 //! lest each guard look at all threads in vain. It is owed again when a turn that was not owed
-//! frees something, as those do that the epochs take, or with as many renewals as a bag has room
-//! for objects: while a guard is renewed the epochs take none.
+//! frees something, such as one that the epochs take by themselves. It is also owed again after as
+//! many renewals as a bag has room for objects, because the epochs take no turns while a guard is
+//! renewed.
 //!
-//! Turns free in the order of retiring, whoever retired it. So those that a thread takes for a
-//! table may free what others have retired before that. They pay for nothing as long as any table
-//! waits, and the thread takes as many as it needs.
+//! Turns free things in the order in which they were retired, whoever retired them. So the turns
+//! that a thread takes for a table may free what others have retired before it. They pay for
+//! nothing as long as any table waits, and the thread takes as many as it needs.
 //!
-//! Of each bag that is freed a place of the queue is left. Places are put into bags too, and stand
-//! in the queue before what is retired next. Who waits for that is to see that they go, so a thread
-//! leaves a *marker* with them, which whoever frees them calls. A marker of each turn would be
-//! without an end, as the places of a bag of places are a bag again.
+//! Each bag that is freed leaves a place of the queue behind. Places are put into bags too, and
+//! stand in the queue before what is retired next. Whoever waits for that has to see that the
+//! places go. So a thread leaves a *marker* with them, and whoever frees them calls it. With a
+//! marker for each turn there would be no end, as the places of a bag of places are a bag again.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
 
 use crate::sync::counting::{AtomicUsize, Ordering};
 
-/// As many objects as a bag has room for.
+/// How many objects a bag has room for.
 const BAG: usize = 64;
 
 /// Bags that a turn frees at most.
 const BAGS: usize = 8;
 
-/// Turns that are taken at once: who has retired very much frees it by and by.
+/// The most turns that are taken at once. A thread that has retired very much frees it by and by.
 const TURNS: usize = 4;
 
 /// After so many turns in a row that free nothing, what is owed is put off.
 const IN_VAIN: usize = 2;
 
-/// Large objects, of all threads, that were handed over and are not freed. If a destructor panics
-/// before one in the same bag, that counts for ever, and turns of those who wait for large objects
-/// never pay: what they owe is put off.
+/// Large objects of all threads that were handed over and are not freed yet. If a destructor panics
+/// before one in the same bag, that object counts for ever. Then the turns of those who wait for
+/// large objects never pay, and what they owe is put off.
 static LARGE: AtomicUsize = AtomicUsize::new(0);
 
 /// What a thread has to do with freeing.
@@ -54,7 +55,7 @@ struct Share {
     owed: Cell<usize>,
     /// How much of that, or of what is put off, is for large objects that may not be freed yet.
     for_large: Cell<usize>,
-    /// Objects that it will owe turns for again when one may free something.
+    /// Objects that it will owe turns for again when a turn may free something.
     put_off: Cell<usize>,
     /// Renewals of a guard while something is put off.
     renewals: Cell<usize>,
@@ -62,8 +63,8 @@ struct Share {
     freed: Cell<u64>,
     /// Markers that it has called, whoever left them.
     cleared: Cell<u64>,
-    /// Bags that it has freed since it left a marker, as far as it knows: of markers one each, of
-    /// objects as many as a turn frees at most.
+    /// Bags that it has freed since it left a marker, as far as it knows. A marker counts as one
+    /// bag. An object counts as the most bags that a turn frees.
     unmarked: Cell<usize>,
     /// Whether it is taking turns, or runs a destructor. Destructors may use maps too, and take no
     /// turns.
@@ -102,8 +103,8 @@ impl Share {
         self.owe(BAG);
     }
 
-    /// Pays with a turn; says for how many objects: for none while it waits for a large one, as the
-    /// turn may come before that is due.
+    /// Pays with a turn, and says for how many objects. It pays for none while it waits for a large
+    /// one, as the turn may come before that is due.
     fn pay(&self) -> usize {
         self.pay_for_large();
         if self.for_large.get() > 0 {
@@ -112,7 +113,7 @@ impl Share {
         self.take_off(BAG)
     }
 
-    /// Pays for large objects when all of them are freed, whoever has done that.
+    /// Pays for large objects when all of them are freed, whoever freed them.
     fn pay_for_large(&self) {
         // What is put off is paid for when it is owed again.
         if self.owes_a_turn() && LARGE.load(Ordering::Relaxed) == 0 {
@@ -120,7 +121,7 @@ impl Share {
         }
     }
 
-    /// Takes so many objects, if there are, off what it owes; says how many it were.
+    /// Takes up to `most` objects off what it owes, and says how many.
     fn take_off(&self, most: usize) -> usize {
         let paid = self.owed.get().min(most);
         self.owed.set(self.owed.get() - paid);
@@ -152,9 +153,9 @@ impl Share {
         self.unmarked.set(self.unmarked.get() + 1);
     }
 
-    /// Whether it is to leave a marker with the places that it hands over now. Where it has freed
-    /// no object since the last one, that takes the markers of as many bags as a turn frees:
-    /// markers of markers are fewer by that each time, and end.
+    /// Whether it is to leave a marker with the places that it hands over now. If it has freed no
+    /// object since the last marker, it must have called as many markers as a turn frees bags. So
+    /// markers of markers are fewer by that factor each time, and end.
     fn leaves_a_marker(&self) -> bool {
         let leaves = self.unmarked.get() >= BAGS;
         if leaves {
@@ -248,7 +249,7 @@ fn owes_a_turn() -> bool {
     SHARE.try_with(Share::owes_a_turn).unwrap_or(false)
 }
 
-/// Takes turns, each under a guard of its own. Under one that the thread has already the epoch
+/// Takes turns, each under a guard of its own. Under a guard that the thread already has, the epoch
 /// would not move on.
 #[cold]
 #[inline(never)]
@@ -286,7 +287,8 @@ impl Guard {
     /// Hands what this thread has retired to all threads, and takes a turn.
     pub(crate) fn flush(&self) {
         if SHARE.try_with(Share::leaves_a_marker).unwrap_or(false) {
-            // Behind the places, so called when they are freed, by the thread that does that.
+            // This stands behind the places, so it is called when they are freed, by the thread
+            // that frees them.
             self.0.defer(|| SHARE.try_with(Share::note_cleared));
         }
         let before = SHARE.try_with(|share| share.freed.get());
@@ -302,14 +304,14 @@ impl Guard {
         });
     }
 
-    /// Hands what this thread has retired to all threads, and owes turns for it, however few
-    /// objects it is, until it is freed: the last of them is large.
+    /// Hands what this thread has retired to all threads. The thread owes turns for it until it is
+    /// freed, however few objects it is, because the last of them is large.
     pub(crate) fn hand_over(&self) {
         LARGE.fetch_add(1, Ordering::Relaxed);
         let _ = SHARE.try_with(Share::owe_for_large);
-        // Behind the large object, so called when that is freed.
+        // This stands behind the large object, so it is called when that is freed.
         self.0.defer(|| LARGE.fetch_sub(1, Ordering::Relaxed));
-        // No turn that pays: it comes too early for what was retired under this guard.
+        // This turn does not pay: it comes too early for what was retired under this guard.
         self.0.flush();
     }
 }
@@ -343,8 +345,9 @@ pub(crate) unsafe fn retire<T: 'static>(
 }
 
 /// How much this thread has freed so far: objects, and what freeing them has left in the queue.
-/// Turns free in the order in which things were retired: as long as this grows, what waits behind
-/// others comes nearer. It ceases to grow when nothing more is retired, or a guard is in the way.
+/// Turns free things in the order in which they were retired: as long as this grows, what waits
+/// behind others comes nearer. It ceases to grow when nothing more is retired, or a guard is in the
+/// way.
 pub(crate) fn freed() -> u64 {
     SHARE.try_with(Share::progress).unwrap_or(0)
 }
@@ -376,8 +379,8 @@ mod tests {
             }
         }
 
-        /// A turn that frees `bags` of those with markers, and an object if it is to; whether it
-        /// was one of progress.
+        /// A turn that frees `bags` bags with markers, and an object if `frees_an_object`. Says
+        /// whether it made progress.
         fn turn(&mut self, bags: usize, frees_an_object: bool) -> bool {
             self.markers += usize::from(self.share.leaves_a_marker());
             let before = self.share.progress();
@@ -391,12 +394,12 @@ mod tests {
         }
     }
 
-    /// Regression: what turns left in the queue was counted by themselves, one for each that freed
-    /// an object, and taken off by those alone that freed none. But those that free objects free
-    /// what was left before, too, as do the epochs by themselves and other threads. So it grew for
-    /// as long as a thread wrote: then who changed the size of a table while a handle was held took
-    /// a turn in vain for each five hundred writes that there had ever been, and had the change's
-    /// lock for as long.
+    /// Regression: turns counted what they left in the queue. A turn that freed an object added
+    /// one, and only turns that freed none took some off. But turns that free objects also free
+    /// what was left before, and so do the epochs by themselves and other threads. So the count
+    /// grew for as long as a thread wrote. A thread that then changed the size of a table while a
+    /// handle was held took a turn in vain for each five hundred writes that there had ever been,
+    /// and had the change's lock for as long.
     #[test]
     fn turns_that_free_nothing_are_in_vain_whatever_was_freed_before() {
         let mut queue = Queue::new();
@@ -407,8 +410,8 @@ mod tests {
         assert!(turns < BAGS, "{turns}");
     }
 
-    /// A bag of places leaves one again. Were each marked, whoever waited for something that does
-    /// not come would wait for ever.
+    /// A bag of places leaves a place again. If each were marked, whoever waited for something that
+    /// does not come would wait for ever.
     #[test]
     fn what_freeing_leaves_comes_to_an_end() {
         let mut queue = Queue::new();

@@ -1,5 +1,6 @@
-//! Reclamation by a lock, for Miri: under strict provenance `crossbeam-epoch`, which makes pointers
-//! of integers, does not run. Frees as early as the rule allows, so that Miri sees who breaks it.
+//! Reclamation by a lock, for Miri. `crossbeam-epoch` makes pointers of integers, so it does not
+//! run under strict provenance. This frees as early as the rule allows, so that Miri sees who
+//! breaks it.
 
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -98,7 +99,7 @@ pub(crate) unsafe fn retire<T: 'static>(
     after_grace(guard, move || unsafe { free(at.get()) });
 }
 
-/// How many objects this thread has freed of those that had to wait for others' turn: none do.
+/// How many objects this thread has freed that had to wait for others' turn: here none have to.
 pub(crate) fn freed() -> u64 {
     0
 }

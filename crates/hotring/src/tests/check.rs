@@ -38,12 +38,12 @@ impl<E: Entry> Core<E> {
         let guard = reclaim::pin();
         let table = self.table(&guard);
         let mut heads: HashMap<*mut Link, u32> = HashMap::new();
-        // Not held while anything is demanded: the model checkers' locks abort after a failure
-        // under them.
+        // The lock is not held while anything is asserted: the model checkers' locks abort after a
+        // failure under them.
         let (other, may_be_stale) = {
             let rehash = self.rehash.try_lock().expect("no operation runs");
-            // Who deletes by one table does not look at the other's heads. Of the present one they
-            // are taken off when a change ends.
+            // Whoever deletes by one table does not look at the other's heads. When a change ends,
+            // stale heads of the present table are taken off.
             let may_be_stale = !matches!(*rehash, Rehash::Idle | Rehash::Split { .. });
             (rehash.other_table(), may_be_stale)
         };

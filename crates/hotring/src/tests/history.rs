@@ -63,15 +63,15 @@ impl Specification for Entry {
     }
 }
 
-/// Where another thread may come to run: on a machine with few cores the operations of a history
-/// would else hardly overlap.
+/// A point where another thread may come to run. Otherwise the operations of a history would hardly
+/// overlap on a machine with few cores.
 pub(super) fn may_yield() {
     if random_bool(0.3) {
         std::thread::yield_now();
     }
 }
 
-/// A key at whose comparison another thread may come to run.
+/// A key that lets another thread come to run when it is compared.
 #[derive(Clone, Copy, Debug, Eq)]
 pub(super) struct Key(u64);
 

@@ -10,8 +10,8 @@ use super::Plain;
 use super::history::{Key, Record, check, check_recorded, may_yield};
 use crate::{InPlace, Pinned};
 
-/// An operation on a key, with what it returned. Of a node that was removed or replaced only
-/// whether there was one counts: its value may still change.
+/// An operation on a key, with what it returned. Of a removed or replaced node, only its existence
+/// counts: its value may still change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Op {
     Read(Option<u64>),
@@ -47,8 +47,8 @@ impl Specification for Entry {
     }
 }
 
-/// A value at each of whose accesses another thread may come to run: so many come late, to a node
-/// that has been removed or replaced since they found it.
+/// A value that lets another thread come to run at each access. So many accesses come late, to a
+/// node that has been removed or replaced since they found it.
 #[derive(Debug)]
 struct Value(AtomicU64);
 
@@ -121,7 +121,7 @@ fn histories_of_changes_in_place_without_a_legal_order_are_found() {
     }
 }
 
-/// What comes late takes effect before the removal, which ended first.
+/// A late change takes effect before the removal, although the removal ended first.
 #[test]
 fn a_change_in_place_of_a_removed_node_has_a_legal_order() {
     let records: [Record<Op>; 4] = [

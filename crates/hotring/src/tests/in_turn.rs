@@ -5,7 +5,7 @@ use super::rig::with;
 use super::ring::KEYS;
 use crate::{Movement, Options};
 
-/// A map of one ring whose head is at its second item, and that knows nothing of what accesses
+/// A map of one ring whose head is at its second item. The map knows nothing yet of what accesses
 /// cost.
 fn ring(period: u32) -> Ring {
     let map = with(
@@ -34,7 +34,7 @@ fn ask_in_turn(maps: &[&Ring]) {
     });
 }
 
-/// Regression: all periods were equally long, and of two maps one got all of their ends.
+/// Regression: all periods were equally long, and one of two maps got all of their ends.
 #[test]
 fn maps_of_equal_periods_all_turn_and_all_know_what_accesses_cost() {
     for period in [1, 2, 4, 6] {
@@ -47,8 +47,8 @@ fn maps_of_equal_periods_all_turn_and_all_know_what_accesses_cost() {
     }
 }
 
-/// Regression: once a map of very long periods was asked, no other map of the thread had an end of
-/// one.
+/// Regression: once a thread had asked a map of very long periods, no request to another map ended
+/// a period.
 #[test]
 fn a_map_turns_whatever_the_periods_of_others() {
     for others in [1, 2, 1000, u32::MAX] {

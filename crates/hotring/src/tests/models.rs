@@ -1,20 +1,20 @@
 //! Small models of the protocol, under both model checkers.
 //!
-//! One for each of the holes that the paper's description leaves and this structure still has.
-//! Every model ends with the check of what holds at rest; reclamation is the checked one, which
-//! fails a run when something retired is reached or retired twice, and every run counts that all
-//! values were dropped.
+//! There is one for each of the holes that the paper's description leaves and this structure still
+//! has. Every model ends with the check of what holds at rest. Reclamation is the checked one,
+//! which fails a run when something retired is reached or retired twice. Every run checks by
+//! counting that all values were dropped.
 //!
 //! `loom` lets loads return every value that the memory model allows, and looks for interleavings
 //! systematically; but it compares an access only with the last one to the same object, and so
 //! passes some over. `shuttle` runs many random schedules, in which memory is sequentially
-//! consistent. Each finds mutants that the other does not. For `loom` those who only read stand
-//! last.
+//! consistent. Each finds mutants that the other does not. For `loom`, the threads that only read
+//! stand last.
 //!
-//! Of the ten holes, without a model of its own: 1 (the wrap of a ring of one item) is not about
-//! threads, `tests::ring` has it; and of 7 (a counter that overflows into flags, or whose change
-//! makes a pointer's exchange fail) only that one thread ends a round is left, since the counters
-//! are words of their own.
+//! Of the ten holes, two have no model of their own or only part of one. Hole 1 (the wrap of a ring
+//! of one item) is not about threads; `tests::ring` has it. Of hole 7 (a counter that overflows
+//! into flags, or whose change makes a pointer's exchange fail) only one thing is left, that one
+//! thread ends a round, since the counters are words of their own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -96,7 +96,8 @@ fn the_only_item_is_removed_while_one_is_inserted_behind_it() {
     });
 }
 
-/// Hole 3: whoever moves the head and whoever deletes the item, one of them takes the head off.
+/// Hole 3: either the thread that moves the head or the one that deletes the item takes the head
+/// off.
 #[test]
 fn the_head_moves_to_an_item_that_is_being_removed() {
     check(|living| {
@@ -260,7 +261,7 @@ fn neighbours_are_removed_together() {
     });
 }
 
-/// Hole 6: who fails to insert searches again.
+/// Hole 6: whoever fails to insert searches again.
 #[test]
 fn the_same_key_is_inserted_by_two() {
     check(|living| {
@@ -298,7 +299,7 @@ fn two_keys_are_inserted_at_one_place() {
     });
 }
 
-/// Hole 7, what is left of it: of those that take a round's samples, one moves the head.
+/// Hole 7, what is left of it: one of the threads that take a round's samples moves the head.
 #[test]
 fn one_thread_ends_a_round_of_sampling() {
     check(|living| {
@@ -373,7 +374,7 @@ fn a_ring_is_split_under_a_reader_and_a_writer() {
     });
 }
 
-/// Hole 10: an item is removed by who has the old table while the new table's head points to it
+/// Hole 10: a thread that has the old table removes an item while the new table's head points to it
 /// too.
 #[test]
 fn an_item_with_two_heads_is_removed_while_the_table_changes() {

@@ -6,7 +6,7 @@ use crate::period::Ended;
 use crate::reclaim;
 use crate::{Movement, Options};
 
-/// Most rings are asked too seldom to be turned to anything. One whose items have one step each
+/// Most rings are asked too seldom to be turned to anything. A ring whose items take one step each
 /// needs it least.
 #[test]
 fn a_ring_gets_its_head_with_its_second_item_and_both_are_found_at_once() {
@@ -109,7 +109,7 @@ fn sampling_takes_as_many_samples_as_the_ring_has_items_and_turns_it_to_the_best
     map.check();
 }
 
-/// No mutant and no test had said that a round forgets the samples of the one before, as it is to.
+/// A round must forget the samples of the one before. No mutant and no other test said so.
 #[test]
 fn a_round_begins_at_zero_and_turns_the_ring_by_its_own_samples() {
     let map = with(Options::default().buckets(1).period(1));
@@ -150,7 +150,7 @@ fn updates_turn_the_ring_to_the_predecessor() {
     map.make_restless(2);
     let ring = map.pin();
     ring.get(&4);
-    // Begins a round, and then five samples.
+    // The first begins a round, and five samples follow.
     for _ in 0..6 {
         ring.update(12, 0);
     }
@@ -246,7 +246,7 @@ fn a_round_without_counts_moves_nothing() {
     let before = passed();
     map.core.adjust(spot);
     assert_eq!(map.head_near(5), Some(5));
-    // That nothing was gained of nothing is no reason to begin the next one sooner.
+    // A round that gained nothing of nothing is no reason to begin the next one sooner.
     assert_eq!(passed(), before);
 }
 

@@ -109,8 +109,8 @@ fn a_walk_through_byte_strings_can_be_left_and_taken_up_again() -> Result<(), St
     Ok(())
 }
 
-/// Regression: a walk was to be taken up at the last hash and two, as the documentation showed. At
-/// the end of the hashes that overflowed: a panic, or the walk began again.
+/// Regression: the documentation showed that a walk is taken up at the last hash plus two. At the
+/// end of the hashes that overflowed: it panicked, or the walk began again.
 #[test]
 fn a_walk_that_is_taken_up_after_each_entry_ends_behind_the_last_hash() {
     let map = ring_of(&[2, 4, u64::MAX]);
@@ -124,7 +124,7 @@ fn a_walk_that_is_taken_up_after_each_entry_ends_behind_the_last_hash() {
     assert_eq!(keys, [2, 4, u64::MAX]);
 }
 
-/// Regression: after each key that was removed, all that were left of its hash were read. To clear
+/// Regression: after each key that was removed, all remaining keys of its hash were read. Clearing
 /// a map of a hundred thousand keys of one hash took five billion steps.
 #[test]
 fn keys_of_one_hash_are_cleared_in_few_steps_each() {
@@ -162,9 +162,10 @@ fn small_values_change_in_place() {
     assert_eq!(ring.read(&1), None);
 }
 
-/// Regression: removals and replacements that depend on the value were said to be one step for
-/// values that change in place too. They are two: what changes after the value was looked at, here
-/// while it is, goes with it. Only a value that nobody changes any more is what it was seen to be.
+/// Regression: removals and replacements that depend on the value were said to be one step even for
+/// values that change in place. They are two steps: a change after the value was looked at, here
+/// while it is being looked at, goes with it. Only a value that nobody changes any more is what it
+/// was seen to be.
 #[test]
 fn a_value_that_changes_after_it_was_looked_at_is_removed_all_the_same() {
     const CLOSED: u32 = u32::MAX;
@@ -314,7 +315,7 @@ fn rings_of_the_default_hasher_are_as_even_as_chance() {
             .iter()
             .map(|&size| (size as f64 - mean).powi(2) / mean)
             .sum();
-        // 255 degrees of freedom, deviation 22.6: by chance beyond eight deviations never.
+        // 255 degrees of freedom, deviation 22.6: chance never goes beyond eight deviations.
         assert!(chi < 255.0 + 8.0 * 22.6, "{name}: chi square {chi}");
     }
 }

@@ -56,10 +56,10 @@ fn a_table_grows_and_shrinks_to_any_power_of_two() {
     );
 }
 
-/// Regression: whether a table was to grow or to shrink was looked at before the lock was taken,
-/// and under it only whether the sizes differed. So a table that another thread had made larger
-/// meanwhile was shrunk by a `reserve`, and one that had been made smaller was enlarged by a
-/// `shrink_to`.
+/// Regression: whether a table was to grow or to shrink was decided before the lock was taken.
+/// Under the lock it was only checked whether the sizes differed. So `reserve` shrank a table that
+/// another thread had made larger meanwhile, and `shrink_to` enlarged one that had been made
+/// smaller.
 #[test]
 fn a_change_that_comes_late_does_not_go_the_other_way() {
     let map = filled(16, |i| i);
@@ -81,9 +81,9 @@ fn a_change_that_comes_late_does_not_go_the_other_way() {
     map.check();
 }
 
-/// Regression: only of the present table was it asked whether it was small enough. While a larger
-/// one was being made `shrink_to` changed nothing and said that all was well, and the next requests
-/// doubled the table.
+/// Regression: `shrink_to` asked only whether the present table was small enough. While a larger
+/// one was being made, it changed nothing and said that all was well, and the next requests doubled
+/// the table.
 #[test]
 fn a_table_that_is_to_be_small_is_so_though_it_was_about_to_grow() {
     let map = filled(4, |i| i);
@@ -158,8 +158,8 @@ fn new_buckets_that_can_take_over_no_head_get_one_at_their_second_item() {
     }
 }
 
-/// Regression: `check` asked for fresh heads of a table that had just become the present one, and
-/// so a recorded history failed once in a hundred runs that ended during a change.
+/// Regression: `check` demanded fresh heads of a table that had just become the present one. So one
+/// in a hundred runs of a recorded history that ended during a change failed.
 #[test]
 fn a_head_that_a_removal_by_the_old_table_left_is_taken_off_before_the_change_ends() {
     let map = filled(1, |i| i);
@@ -275,8 +275,8 @@ fn with_many_keys(buckets: usize) -> Ring {
 
 /// Has `treat` do the work of a change, and yield how many links it read for each chunk of buckets.
 fn assert_a_chunk_reads_a_ring_once(treat: impl Fn(Range<usize>) -> u64) {
-    // Every item and every anchor once, and each of the chunk's searches the link at which it
-    // begins.
+    // Every item and every anchor is read once, and each of the chunk's searches reads the link at
+    // which it begins.
     let most = (2 * MANY + 64) as u64;
     for first in (0..MANY).step_by(64) {
         let read = treat(first..first + 64);
@@ -284,8 +284,8 @@ fn assert_a_chunk_reads_a_ring_once(treat: impl Fn(Range<usize>) -> u64) {
     }
 }
 
-/// Regression: the place of each anchor was looked for from the beginning of its ring. In a long
-/// ring a chunk of 64 anchors, in the middle of somebody's request, read it 64 times.
+/// Regression: the place of each anchor was searched for from the beginning of its ring. A chunk of
+/// 64 anchors, in the middle of somebody's request, read a long ring 64 times.
 #[test]
 fn new_anchors_are_put_into_a_long_ring_by_reading_it_once_a_chunk() {
     let map = with_many_keys(1);
@@ -304,8 +304,8 @@ fn new_anchors_are_put_into_a_long_ring_by_reading_it_once_a_chunk() {
     map.check();
 }
 
-/// Regression: as for new anchors. A table of a million buckets with as many items that was made
-/// one of 64 took eight billion steps.
+/// Regression: as for new anchors. Shrinking a table of a million buckets, with as many items, to
+/// 64 buckets took eight billion steps.
 #[test]
 fn old_anchors_are_taken_out_of_a_long_ring_by_reading_it_once_a_chunk() {
     let map = with_many_keys(MANY);
@@ -393,8 +393,8 @@ fn a_table_grows_by_what_accesses_cost() {
     map.check();
 }
 
-/// Regression: a table that had fewer than two buckets an item was doubled. Where the number of
-/// items is no power of two it had up to four then, and two were promised.
+/// Regression: a table that had fewer than two buckets an item was doubled. If the number of items
+/// is no power of two, it then had up to four buckets an item, and two were promised.
 #[test]
 fn keys_of_one_hash_do_not_make_it_grow_without_bound() {
     let options = Options::default()

@@ -36,8 +36,8 @@ impl<V: Send + Sync + 'static> Ring<V> {
         }
     }
 
-    /// Has every request that may begin a round do so, as after rounds that gained much, in the
-    /// bucket of `key`.
+    /// Has every request that may begin a round in the bucket of `key` do so, as after rounds that
+    /// gained much.
     #[cfg(not(any(feature = "loom", feature = "shuttle")))]
     pub(super) fn make_restless(&self, key: u64) {
         let guard = reclaim::pin();

@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use super::{Counted, Living};
 use crate::{BytesRing, HotRing, Movement, Options};
 
-/// Threads that each own every `threads`-th key, for a time. Yields the operations done.
+/// Runs threads for a time, each of which owns every `threads`-th key. Yields the operations done.
 fn stress(threads: u64, keys: u64, time: Duration, movement: Movement, seed: u64) -> u64 {
     let living = Living::default();
     let options = Options::default()

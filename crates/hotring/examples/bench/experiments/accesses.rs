@@ -9,8 +9,8 @@ use crate::keys;
 use crate::run::{Contender, Entrant, load};
 use crate::set_up::SetUp;
 
-/// Memory accesses of a lookup as the paper counts them: the bucket is one, and every item that is
-/// read.
+/// Memory accesses of a lookup as the paper counts them: one for the bucket, and one for every item
+/// that is read.
 pub(crate) fn run(set_up: &SetUp) {
     println!("\n## Memory accesses of a lookup: the bucket and the items\n");
     println!(

@@ -76,8 +76,8 @@ pub(crate) fn periods(set_up: &SetUp) {
     }
 }
 
-/// A chained bucket takes a quarter of a ring's, so that for the same memory there may be four
-/// times as many.
+/// A chained bucket takes a quarter of the memory of a ring's bucket, so there may be four times as
+/// many for the same memory.
 pub(crate) fn memory(set_up: &SetUp) {
     heading("Reads, index of equal size", "keys per bucket, θ");
     let keys = keys::shuffled(set_up.keys);

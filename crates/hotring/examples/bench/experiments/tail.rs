@@ -59,7 +59,8 @@ fn line<T: Table>(theta: f64, entrant: &Entrant<T>, work: &Work, set_up: &SetUp)
 }
 
 fn times<T: Table>(table: &T, stream: &[u32]) -> Histogram<u64> {
-    // With bounds: one without begins with 2 µs, and what saturates does not make it grow.
+    // With bounds: a histogram without bounds begins with 2 µs, and values that saturate do not
+    // make it grow.
     let Ok(mut times) = Histogram::new_with_bounds(1, MOST.as_nanos() as u64, 3) else {
         panic!("three digits are allowed");
     };
