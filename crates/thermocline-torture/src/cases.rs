@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::verdict::{Promise, Tally, Verdict, Violation};
 
-/// A run is cut short after so many broken promises: more of them say nothing new.
+/// A run is cut short after this many broken promises: more of them say nothing new.
 const ENOUGH: usize = 10;
 
 /// How much of a harness to run.

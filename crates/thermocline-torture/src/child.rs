@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::harness::{exhaustion, kill};
 use crate::verdict::{Promise, Violation};
 
-/// A child that says nothing and does not end for so long hangs.
+/// A child hangs if it says nothing and does not end for this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How much of what a child wrote to standard error is shown.
@@ -34,9 +34,9 @@ pub(crate) enum Task {
 /// One line of a child's output.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Line {
-    /// So many of something were counted.
+    /// This many of something were counted.
     Counted(String, u64),
-    /// A named point was reached so many times.
+    /// A named point was reached this many times.
     Reached(String, u64),
     /// The child is about to kill itself there.
     Killing(String),
@@ -55,7 +55,8 @@ pub(crate) fn say(line: &Line) {
 
 /// Does what the parent asked for in `task`, and says how it went.
 pub(crate) fn run(task: &str) {
-    // A panic on any thread ends the process: the others would wait for what it left undone.
+    // A panic on any thread ends the process. Otherwise the other threads would wait for what it
+    // left undone.
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         tell(panic);
@@ -72,9 +73,9 @@ pub(crate) fn run(task: &str) {
     });
 }
 
-/// A command that runs the program and arguments added to it with a file system in memory mounted
-/// at `disk`, which only that process sees: a small disk that needs no privilege where the system
-/// lets users have namespaces of their own.
+/// A command that runs the program and the arguments that are added to it. A file system in memory
+/// is mounted at `disk`, which only that process sees. So it has a small disk, and needs no
+/// privilege where the system lets users have namespaces of their own.
 fn own_disk(disk: &Path, bytes: u64) -> Command {
     let mut command = Command::new("unshare");
     let script = "mount -t tmpfs -o size=\"$2\" tmpfs \"$1\" && shift 2 && exec \"$@\"";
@@ -155,10 +156,10 @@ impl Running {
         command.args(std::env::args().skip(1).find(|arg| arg == SUBCOMMAND));
         let text = serde_json::to_string(task).map_err(|error| error.to_string())?;
         command.args([harness, "--child", &text]);
-        // Else each thread sets address space aside, and a limit on it is not felt.
+        // Otherwise each thread sets address space aside, and a limit on it is not felt.
         command.env("MALLOC_ARENA_MAX", "1");
-        // A backtrace needs memory. Where that fails there is an error to be told within the
-        // telling of one, and a process that is to end for want of memory hangs.
+        // A backtrace needs memory. If that fails, an error has to be reported while another one
+        // is, and a process that is to end for want of memory hangs.
         command.env("RUST_BACKTRACE", "0");
         command.stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -191,7 +192,7 @@ impl Running {
         })
     }
 
-    /// Waits for the child's end, and brings it about after `kill_after`, if that is given.
+    /// Waits for the child's end. After `kill_after`, if that is given, kills it.
     ///
     /// # Errors
     /// A child that hangs ([`Promise::Alive`]).
@@ -235,7 +236,8 @@ impl Running {
 }
 
 impl Ended {
-    /// What the child saw broken, or its own end if that was none that it should have had.
+    /// What the child saw broken. If that was nothing, an end of the child that it should not have
+    /// had.
     ///
     /// # Errors
     /// That.
@@ -256,8 +258,8 @@ impl Ended {
         Err(Violation::new(Promise::Alive, message))
     }
 
-    /// Whether the child ended as a program does that gets no memory, in its own code, at the start
-    /// of a thread, or in a library's.
+    /// Whether the child ended as a program does that gets no memory: in its own code, at the start
+    /// of a thread, or in a library's code.
     pub(crate) fn had_no_memory(&self) -> bool {
         let said = [
             "memory allocation of",

@@ -1,8 +1,8 @@
 //! A client of a store: writes that follow from a seed and a number, and what they add up to.
 //!
 //! Each client has keys of its own, so that several of them can write at once and each still knows
-//! what it must read. The last change of every write is the client's counter: how many of its
-//! writes a store holds can be read off it.
+//! what it must read. The last change of every write is the client's counter. It tells how many of
+//! its writes a store holds.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub(crate) type Place = (u8, u32);
 /// Everything that a store holds, by client.
 pub(crate) type Found = BTreeMap<u8, BTreeMap<Place, Vec<u8>>>;
 
-/// One who writes.
+/// A writer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Client {
     /// What its writes follow from.
@@ -39,7 +39,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// The changes of write `number`, the counter's last: a put or a delete for each place.
+    /// The changes of write `number`, the counter's last. For each place, whether it is a put or a
+    /// delete.
     pub(crate) fn changes(self, number: u64) -> Vec<(Place, bool)> {
         let mut rng = self.rng(number, 0);
         let count = if rng.random_bool(0.3) { 8 } else { 1 };
@@ -120,7 +121,7 @@ pub(crate) fn keyspaces(db: &Db) -> Result<Vec<Keyspace>> {
         .collect()
 }
 
-/// Which write put the value, as it says itself.
+/// Which write put the value, as the value itself says.
 pub(crate) fn number_of(value: &[u8]) -> Option<u64> {
     let end = value.iter().position(|byte| *byte == b':')?;
     std::str::from_utf8(value.get(..end)?).ok()?.parse().ok()
@@ -157,12 +158,12 @@ pub(crate) fn find_all(db: &Db) -> std::result::Result<Found, Violation> {
     Ok(found)
 }
 
-/// What a client's writes add up to: for each place the write that put what is there.
+/// What a client's writes add up to: for each place the write that put what is there now.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Model(BTreeMap<Place, u64>);
 
 impl Model {
-    /// Takes write `number` of `client` in.
+    /// Applies write `number` of `client`.
     pub(crate) fn apply(&mut self, client: Client, number: u64) {
         for (place, is_put) in client.changes(number) {
             match is_put {
@@ -199,7 +200,7 @@ impl Model {
             (Some(number), Some(found)) if found == client.value(number, place) => return Ok(()),
             (Some(_), None) => Promise::Kept,
             (None, Some(_)) => Promise::Gone,
-            // An older value in its place: the write is lost.
+            // An older value is in its place: the write is lost.
             (Some(number), Some(found)) if number_of(found).is_some_and(|old| old < number) => {
                 Promise::Kept
             }
@@ -243,7 +244,8 @@ impl Model {
                 }
                 _ => {
                     let wanted = next.map(|place| client.key(place));
-                    // Past the wanted key: that one is missing. Before it: this one is too many.
+                    // If the key is past the wanted one, that one is missing. If it is before, it
+                    // is one too many.
                     let promise = match &wanted {
                         Some(wanted) if *key > *wanted.as_bytes() => Promise::Kept,
                         _ => Promise::Gone,
@@ -278,7 +280,7 @@ impl Model {
     }
 }
 
-/// How many of its writes a client's counter says there are.
+/// How many of its writes there are, as a client's counter says.
 pub(crate) fn counter(found: &BTreeMap<Place, Vec<u8>>) -> u64 {
     let counter = found.get(&(0, COUNTER));
     counter.and_then(|value| number_of(value)).unwrap_or(0)

@@ -1,8 +1,8 @@
 //! What a store must survive, and how it is made to: the harnesses behind `thermocline torture`.
 //!
-//! A harness runs *cases*. Everything about a case follows from its seed, so that a failure is
-//! replayed with `--seed N --cases 1`. Three numbers must be zero everywhere: acknowledged writes
-//! lost, wrong values returned, deleted keys resurrected ([`Promise`]).
+//! A harness runs *cases*. Everything about a case follows from its seed, so a failure is replayed
+//! with `--seed N --cases 1`. Three numbers must be zero everywhere: acknowledged writes lost,
+//! wrong values returned, deleted keys resurrected ([`Promise`]).
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -74,8 +74,8 @@ pub(crate) fn crowded_options(seed: u64, capacity: u64) -> Options {
     options
 }
 
-/// Settings of hotness with which much is promoted, forgotten and learnt anew within one script;
-/// with the feature `experiments`, any of its techniques on or off.
+/// Settings of hotness with which much is promoted, forgotten and learnt anew within one script.
+/// With the feature `experiments`, any of its techniques may be on or off.
 pub fn random_hotrap(rng: &mut SmallRng) -> HotRapOptions {
     let hot_set_max = rng.random_range(0.02..0.95);
     HotRapOptions {
@@ -108,7 +108,8 @@ fn random_switches(rng: &mut SmallRng) -> thermocline::Switches {
     }
 }
 
-/// What `options` do without of placement by hotness, as it is counted.
+/// The techniques of placement by hotness that `options` switch off, by the names under which they
+/// are counted.
 #[cfg(feature = "experiments")]
 pub(crate) fn techniques_off(options: &Options) -> Vec<&'static str> {
     let Placement::HotRap(hotrap) = &options.placement else {

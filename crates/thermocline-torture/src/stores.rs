@@ -30,8 +30,8 @@ pub fn open_on(options: &Options, medium: &Arc<dyn Medium>) -> thermocline::Resu
     builder.open()
 }
 
-/// Places where a thread that stops leaves the others a window: something is half done, or what was
-/// looked at may be overtaken.
+/// Points at which a thread that stops leaves the others a window: something is half done, or what
+/// was looked at may be overtaken.
 const WINDOWS: [&str; 16] = [
     "commit.inserting",
     "commit.published",
@@ -51,8 +51,8 @@ const WINDOWS: [&str; 16] = [
     "wal.after_sync",
 ];
 
-/// As [`open_on`], with threads that now and then let the others run in the middle of their work:
-/// windows of microseconds are met in seconds. A build without debug assertions has no such
+/// As [`open_on`], with threads that now and then let the others run in the middle of their work,
+/// so that windows of microseconds are met in seconds. A build without debug assertions has no such
 /// windows.
 ///
 /// # Errors
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::harness::kill;
 
-    /// At a point that the engine does not have no thread would ever let the others run.
+    /// At a point that the engine does not have, no thread would ever let the others run.
     #[test]
     fn every_window_is_a_point_of_the_engine() {
         for point in WINDOWS {

@@ -43,7 +43,7 @@ impl Promise {
         }
     }
 
-    /// Which promise a read breaks that gives `found` where `wanted` is right.
+    /// Which promise a read breaks if it gives `found` where `wanted` is right.
     pub fn judge(found: Option<&[u8]>, wanted: Option<&[u8]>) -> Option<Promise> {
         match (found, wanted) {
             (found, wanted) if found == wanted => None,
@@ -53,14 +53,15 @@ impl Promise {
         }
     }
 
-    /// Which promise a scan breaks that comes to the record `found` where `wanted` is next.
+    /// Which promise a scan breaks if it comes to the record `found` where `wanted` is next.
     pub fn judge_next(
         found: Option<(&[u8], &[u8])>,
         wanted: Option<(&[u8], &[u8])>,
         forward: bool,
     ) -> Option<Promise> {
         match (found, wanted) {
-            // What comes too early should not be there, what comes too late skips a record.
+            // A record that comes too early should not be there. One that comes too late skips a
+            // record.
             (Some(found), Some(wanted)) if found.0 != wanted.0 => {
                 match (found.0 < wanted.0) == forward {
                     true => Some(Promise::Gone),
@@ -109,7 +110,7 @@ impl From<&str> for Violation {
 }
 
 impl From<thermocline::Error> for Violation {
-    /// An error where there is no reason for one.
+    /// An error for which there is no reason.
     fn from(error: thermocline::Error) -> Self {
         Self::disorder(error.to_string())
     }
@@ -121,10 +122,10 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Each of `keys` with what was `found` for it by one read of them all.
+/// Each of `keys` with what one read of all of them `found` for it.
 ///
 /// # Errors
-/// When there are not as many answers as keys: what is missing must not pass unseen.
+/// When the number of answers differs from the number of keys: a missing answer must not go unseen.
 pub(crate) fn each_with_its_answer<K, V>(
     keys: &[K],
     found: Vec<V>,
@@ -136,7 +137,7 @@ pub(crate) fn each_with_its_answer<K, V>(
     Ok(keys.iter().zip(found))
 }
 
-/// What cases did, by name: proof that a harness reached what it is about.
+/// What cases did, by name. It proves that a harness reached its subject.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally(BTreeMap<&'static str, u64>);
 
@@ -177,8 +178,8 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Of `cases` cases or more each of `whats` must have been counted: a harness that never gets
-    /// to what it is about proves nothing.
+    /// In a run of `cases` cases or more, each of `whats` must have been counted: a harness that
+    /// never reaches its subject proves nothing.
     #[must_use]
     pub fn having_reached(mut self, cases: u64, whats: &[&'static str]) -> Self {
         let missing = whats.iter().filter(|what| self.tally.get(what) == 0);
@@ -291,7 +292,8 @@ mod tests {
         assert_eq!(end, Some(Promise::Kept));
     }
 
-    /// Answers were compared with the keys as far as both went: one that was too short was right.
+    /// Regression: answers were compared with the keys as far as both went, so a list that was too
+    /// short passed.
     #[test]
     fn a_read_of_several_keys_has_an_answer_for_each() {
         let promise = |found: &[u8]| {

@@ -1,4 +1,4 @@
-//! What a store has done by itself: a run in which nothing moved between tiers proves little.
+//! What a store has done by itself. A run in which nothing moved between tiers proves little.
 
 use thermocline::Purpose;
 use thermocline::metrics::Metrics;

@@ -1,5 +1,5 @@
-//! The harnesses that start processes and that take real time, run as a user runs them. A test
-//! program cannot start itself as a child, so they are run by the program.
+//! The harnesses that start processes and that take real time, run as a user runs them. The program
+//! runs them, because a test program cannot start itself as a child.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 

@@ -21,7 +21,7 @@ use crate::verdict::Verdict;
 /// A way to try to break a store.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Harness {
-    /// As on the command line.
+    /// Its name on the command line.
     pub(crate) name: &'static str,
     /// What it does, in one line.
     pub(crate) about: &'static str,

@@ -1,6 +1,6 @@
-//! The power goes while a store is opened after a loss of power, and again while that is done over,
-//! five deep. What recovery has written by then is as if it had never been (I4, I5): the store
-//! opens to a prefix of the writes with everything synced in it.
+//! The power goes while a store is opened after a loss of power, and again while that is repeated,
+//! up to five times in a row. What recovery has written by then is as if it had never been (I4,
+//! I5): the store opens to a prefix of the writes that holds everything synced.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -22,10 +22,10 @@ pub(crate) const HARNESS: Harness = Harness {
 /// Recoveries in a row in which the power goes.
 const DEEP: usize = 5;
 
-/// Calls that a life makes, and so many of them at least.
+/// At which call of a life the power goes. The upper bound is how many calls a life makes.
 const CALLS: std::ops::Range<u64> = 100..2_500;
 
-/// How often the power went in a recovery that followed on so many that it had gone in.
+/// How often the power went in a recovery, by how many recoveries in a row it had gone in.
 const INTERRUPTED: [&str; DEEP] = [
     "recoveries interrupted, 1 deep",
     "recoveries interrupted, 2 deep",
@@ -54,7 +54,7 @@ fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
         let call = rng.random_range(1..=calls);
         trial.disk.fail_nth(call, Fault::PowerLoss);
         trial.name += &format!(", {how:?}, call {call} of {calls} of recovery");
-        // Background work may have gone on, and the call may be one of its.
+        // Background work may have gone on, and the call may be one of its calls.
         let cut_short = match trial.db() {
             Ok(db) => db.wait_idle().is_err(),
             Err(stop) => {
@@ -72,7 +72,7 @@ fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
     trial.come_back()
 }
 
-/// Cuts the power, and puts the disk back that is left.
+/// Cuts the power, and goes on with the disk that is left.
 fn cut(trial: &mut Trial, rng: &mut SmallRng) -> CrashStyle {
     let how = wild_cut(rng);
     let disk = trial.disk.crash(how);
@@ -80,7 +80,7 @@ fn cut(trial: &mut Trial, rng: &mut SmallRng) -> CrashStyle {
     how
 }
 
-/// Calls that opening the store takes, tried on a copy of its disk.
+/// How many calls opening the store takes, tried on a copy of its disk.
 fn calls_of_opening(trial: &Trial) -> Result<u64, Violation> {
     let mut copy = trial.on(trial.disk.image(|_| true));
     copy.db().map_err(|stop| stop.unexpected("open"))?;

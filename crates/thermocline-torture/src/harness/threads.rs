@@ -1,6 +1,6 @@
-//! Threads that read while others write, under placement by hotness at tiny sizes: every answer is
-//! a version that was there at some moment of the read. The seed fixes what each thread does, not
-//! how they meet.
+//! Threads read while others write, under placement by hotness at tiny sizes. Every answer is a
+//! version that was there at some moment of the read. The seed fixes what each thread does, not how
+//! they meet.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -23,7 +23,7 @@ pub(crate) const HARNESS: Harness = Harness {
     run,
 };
 
-/// What a run is found wanting without.
+/// A run that has not reached these is a failure.
 const REACHED: &[&str] = &[
     "bytes promoted by flush",
     "bytes promoted by compaction",
@@ -32,7 +32,7 @@ const REACHED: &[&str] = &[
 
 type Checked<T = ()> = Result<T, Violation>;
 
-/// Several times what the fast tier holds.
+/// Several times as many as the fast tier holds.
 const KEYS: usize = 3000;
 const WRITERS: usize = 2;
 const READERS: usize = 3;
@@ -40,14 +40,15 @@ const READERS: usize = 3;
 /// Writes of each writer.
 const WRITES: u64 = 4000;
 
-/// What is known of a key: the version whose write was begun last, and the one acknowledged last.
+/// What is known of a key: the version whose write was begun last, and the version that was
+/// acknowledged last.
 #[derive(Debug, Default)]
 struct Known {
     begun: AtomicU64,
     acknowledged: AtomicU64,
 }
 
-/// Every ninth version of a key is a delete; version 0 is none.
+/// Every ninth version of a key is a delete. Version 0 stands for no version.
 fn is_gone(version: u64) -> bool {
     version.is_multiple_of(9)
 }
@@ -62,7 +63,7 @@ fn value(number: usize, version: u64) -> Vec<u8> {
     value
 }
 
-/// The version that a value is of; the value must be whole, and of this key.
+/// The version that a value is of. The value must be whole, and of this key.
 fn version_of(number: usize, found: &[u8]) -> Checked<u64> {
     let text = String::from_utf8_lossy(found);
     let version = text.split('/').nth(1).and_then(|v| v.parse().ok());
@@ -82,7 +83,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// What a read may find that began when `least` was acknowledged, once it has ended.
+    /// Checks what a read found. It began when `least` was acknowledged, and has ended.
     fn check(&self, number: usize, least: u64, found: Option<&[u8]>) -> Checked {
         let most = self.known[number].begun.load(Ordering::SeqCst);
         let version = found.map(|found| version_of(number, found)).transpose()?;
@@ -117,7 +118,7 @@ impl Trial {
         }
     }
 
-    /// Keys are the writers' in turn: each has one writer.
+    /// Keys are assigned to the writers in turn, so each key has one writer.
     fn write(&self, writer: usize, rng: &mut SmallRng) -> Checked {
         let mut batch = Batch::new();
         let mut written = Vec::new();
@@ -166,7 +167,8 @@ impl Trial {
         self.check(number, least, found.as_deref())
     }
 
-    /// A snapshot says the same each time, however it is asked, and that was so at its time.
+    /// A snapshot says the same each time, however it is asked, and what it says was so at its
+    /// time.
     fn read_snapshot(&self, rng: &mut SmallRng) -> Checked {
         let numbers: Vec<_> = (0..6).map(|_| Self::choose(rng)).collect();
         let least: Vec<_> = numbers.iter().map(|n| self.acknowledged(*n)).collect();
@@ -221,7 +223,8 @@ impl Trial {
         }
     }
 
-    /// Writers and readers side by side, until the writers are done or somebody saw something.
+    /// Runs writers and readers side by side, until the writers are done or somebody saw something
+    /// wrong.
     fn race(&self, seed: u64) -> Checked {
         let rng = |number| SmallRng::seed_from_u64(seed.wrapping_mul(100).wrapping_add(number));
         std::thread::scope(|scope| {
@@ -285,7 +288,8 @@ mod tests {
     fn threads_never_read_a_stale_or_missing_record() {
         let verdict = run(&Plan::new(1, HARNESS.small));
         assert!(verdict.is_clean(), "{verdict}");
-        // The seeds draw what is off: each technique once at least, and in other stores it is on.
+        // The seeds draw which techniques are off. Each must be off at least once; in other stores
+        // it is on.
         #[cfg(feature = "experiments")]
         for technique in [
             "retention",

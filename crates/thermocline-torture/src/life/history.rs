@@ -13,19 +13,19 @@ pub type Contents = BTreeMap<(String, Vec<u8>), Vec<u8>>;
 /// One atomic write: for each record its keyspace, its key, and its value unless it is a delete.
 pub type Write = Vec<(&'static str, String, Option<String>)>;
 
-/// The writes of a store in order, and how many of them survive what.
+/// The writes of a store in order, and how many of them survive which event.
 #[derive(Debug, Default, Clone)]
 pub struct History {
-    /// Those that were acknowledged, and at the end those of which nobody knows.
+    /// First those that were acknowledged, and at the end those of unknown outcome.
     writes: Vec<Write>,
     acknowledged: usize,
-    /// Survive the end of the process.
+    /// How many survive the end of the process.
     handed_over: usize,
-    /// Survive a loss of power (I5).
+    /// How many survive a loss of power (I5).
     synced: usize,
 }
 
-/// After what a store is opened again.
+/// What happened before a store is opened again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum After {
     /// The process ended without closing the store.
@@ -37,8 +37,8 @@ pub enum After {
 impl History {
     /// Applies `write` to the store and notes the outcome.
     ///
-    /// A write that was refused for any reason but a failed sync must leave no trace; after that
-    /// one it may.
+    /// A write that was refused must leave no trace, unless a failed sync was the reason: then it
+    /// may.
     ///
     /// # Errors
     /// [`Stop::Failed`] when it was refused, [`Stop::Broken`] when it should have been (I9).
@@ -109,7 +109,7 @@ impl History {
         self.prefix(self.acknowledged)
     }
 
-    /// Checks that `found` is the outcome of a prefix of the writes, long enough after what
+    /// Checks that `found` is the outcome of a prefix of the writes that is long enough after what
     /// happened (I5), and goes on from there: what a store was opened with is durable.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ fn first_difference<'a>(these: &'a Contents, those: &Contents) -> Option<Record<
         .find(|(key, value)| those.get(*key) != Some(*value))
 }
 
-/// The record, and from which write it is.
+/// The record, and the write that it comes from.
 fn named(record: Option<Record<'_>>) -> String {
     let Some(((keyspace, key), value)) = record else {
         return "none".to_owned();
@@ -186,7 +186,7 @@ pub(crate) fn batch_of(db: &Db, write: &Write) -> Result<Batch> {
     Ok(batch)
 }
 
-/// Does `write` to `contents`.
+/// Applies `write` to `contents`.
 pub(crate) fn apply(write: &Write, contents: &mut Contents) {
     for (keyspace, key, value) in write {
         let at = ((*keyspace).to_owned(), key.clone().into_bytes());
@@ -197,7 +197,7 @@ pub(crate) fn apply(write: &Write, contents: &mut Contents) {
     }
 }
 
-/// What is wrong when a read of the record at `at` finds `found` where `wanted` was written last.
+/// What is wrong when a read of the record at `at` finds `found`, and `wanted` was written last.
 pub(crate) fn difference(
     at: &(String, Vec<u8>),
     wanted: Option<&Vec<u8>>,

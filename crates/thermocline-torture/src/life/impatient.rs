@@ -1,14 +1,13 @@
-//! One seeded thread that drives all background work, and gives up where work goes round in
-//! circles.
+//! One seeded thread that drives all background work, and gives up when work goes round in circles.
 
 use std::sync::Arc;
 
 use thermocline::executor::{Executor, Job, Lane, Stepped};
 
-/// A wait of a small store comes to its end in far fewer steps.
+/// A wait of a small store ends in far fewer steps than this.
 const TOO_MANY: usize = 20_000;
 
-/// Runs jobs as [`Stepped`] does. A wait that does not end is given up, and the store's error
+/// Runs jobs as [`Stepped`] does. It gives up a wait that does not end, and the store's error
 /// [`thermocline::Error::Closed`] says so.
 #[derive(Debug)]
 pub(super) struct Impatient(pub(super) Arc<Stepped>);

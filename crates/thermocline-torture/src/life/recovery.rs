@@ -1,4 +1,4 @@
-//! What must hold once a store is opened again after what happened to it.
+//! What must hold once a store is opened again after something happened to it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,7 +31,7 @@ impl Trial {
         self.ended = After::PowerLoss;
     }
 
-    /// Opens the store after what happened to it, checks everything that recovery promises, and
+    /// Opens the store after what happened to it. Checks everything that recovery promises, and
     /// that the store works on.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Trial {
         self.check_copy()?;
         drop(db);
         self.go_on(&[Step::Write(25), Step::Read, Step::Flush])?;
-        // I4: a number seen anywhere is never used again.
+        // I4: a number that was seen anywhere is never used again.
         let highest = before.values().max().copied().unwrap_or(0);
         let mut new = self.numbered().into_iter();
         let reused = new.find(|(name, number)| !before.contains_key(name) && *number <= highest);
@@ -76,7 +76,7 @@ impl Trial {
                 "a clean close and reopening changed what is there",
             ));
         }
-        // What the opening has set off comes to its end first.
+        // First let the work end that the opening has set off.
         db.wait_idle().map_err(said("idle again"))?;
         self.check_tables(&db)
     }
@@ -95,8 +95,8 @@ impl Trial {
             let bytes = |tier: &TierMetrics| tier.table_bytes + tier.pinned_obsolete_bytes;
             db.metrics().tiers.iter().map(bytes).collect()
         };
-        // A thread that has just ended its work may let go of the last obsolete table in between:
-        // then what was named before the listing is not what is named after it.
+        // A thread that has just ended its work may let go of the last obsolete table meanwhile.
+        // Then what was named before the listing differs from what is named after it.
         loop {
             let before = named();
             let there: Vec<u64> = self
@@ -122,8 +122,8 @@ impl Trial {
         tables.map(|f| f.len).sum()
     }
 
-    /// A checkpoint that was acknowledged is there and whole; one that was cut short is not a
-    /// store, or is the whole of it.
+    /// A checkpoint that was acknowledged is there and whole. One that was cut short is either no
+    /// store or a whole one.
     pub(crate) fn check_copy(&self) -> Result<(), Violation> {
         let Some(copy) = &self.copy else {
             return Ok(());
@@ -148,8 +148,8 @@ impl Trial {
             let message = "the checkpoint is not what it was";
             return Err(Violation::new(Promise::Kept, message));
         }
-        // A store like any other takes writes. This one changes nothing that the next look would
-        // find.
+        // A checkpoint is a store like any other and takes writes. This write changes nothing that
+        // the next look would find.
         let written = db.delete("none of the keys");
         written.map_err(|e| format!("write to the checkpoint: {e}"))?;
         Ok(())

@@ -6,7 +6,7 @@ pub const SIDE: &str = "side";
 /// What a store is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// So many writes, of every durability in turn.
+    /// This many writes, of every durability in turn.
     Write(usize),
     /// Reads every key, and checks what it finds.
     Read,
@@ -26,8 +26,8 @@ pub enum Step {
     Reopen,
 }
 
-/// Goes through every part of the engine that writes to a disk. What is flushed ends in writes
-/// that were not synced: their number is no multiple of five.
+/// Goes through every part of the engine that writes to a disk. What is flushed ends in writes that
+/// were not synced, because the number of writes is no multiple of five.
 pub const LIFE: &[Step] = &[
     Step::Write(32),
     Step::CreateKeyspace(SIDE),
@@ -47,7 +47,7 @@ pub const LIFE: &[Step] = &[
     Step::Idle,
 ];
 
-/// Fills the slow tier, and reads until records come up from there on each way there is.
+/// Fills the slow tier, and reads until records come up from there in each way that there is.
 pub const WARMING: &[Step] = &[
     Step::Write(30),
     Step::CreateKeyspace(SIDE),

@@ -25,10 +25,10 @@ impl Stop {
         }
     }
 
-    /// As a broken promise: where the store had no reason to fail, at `what`.
+    /// As a broken promise, for places where the store had no reason to fail, at `what`.
     pub(crate) fn unexpected(self, what: &str) -> Violation {
         match self {
-            // What a wait ends in that nothing can end.
+            // A wait ends in this if nothing else can end it.
             Stop::Failed(error @ Error::Closed) => {
                 Violation::new(Promise::Alive, format!("{what}: {error}"))
             }

@@ -44,13 +44,13 @@ fn numbered(number: usize) -> String {
 pub struct Trial {
     /// What all its tiers lie on.
     pub disk: Faulty,
-    /// What the next opening opens it with.
+    /// The options of the next opening.
     pub options: Options,
     /// Its named points.
     pub points: Points,
     /// Real threads instead of the one that a seed drives.
     pub threads: bool,
-    /// Of the order in which background work runs.
+    /// The seed of the order in which background work runs.
     pub seed: u64,
     /// What it was told.
     pub history: History,
@@ -76,7 +76,7 @@ pub struct Trial {
 pub(super) struct Copied {
     /// Where it lies, by tier.
     pub(super) paths: Vec<PathBuf>,
-    /// What it holds, if it is a store: nobody writes meanwhile.
+    /// What it holds, if it is a store. Nobody writes while it is made.
     pub(super) contents: Contents,
     pub(super) acknowledged: bool,
 }
@@ -103,8 +103,7 @@ impl Trial {
         }
     }
 
-    /// The same store after the power went, on `disk`, which is one of the images that it may have
-    /// left.
+    /// The same store after the power went, on `disk`, one of the images that may be left.
     pub fn on(&self, disk: Faulty) -> Self {
         Self {
             options: self.options.clone(),
@@ -175,7 +174,7 @@ impl Trial {
         Ok(self.db.insert(db).clone())
     }
 
-    /// `violation`, said to be of this trial unless it says so.
+    /// `violation`, with this trial's name in front unless it is there already.
     pub(crate) fn named(&self, violation: Violation) -> Violation {
         if violation.message.starts_with(&self.name) {
             return violation;
@@ -187,7 +186,7 @@ impl Trial {
         }
     }
 
-    /// Runs all background work there is, where no thread does.
+    /// Runs all background work that there is, if no thread does.
     pub fn drain(&self) {
         self.stepped.drain();
     }
@@ -200,7 +199,7 @@ impl Trial {
         steps.iter().try_for_each(|step| self.step(*step))
     }
 
-    /// Runs `steps` until the power goes; whether it went.
+    /// Runs `steps` until the power goes. Returns whether it went.
     ///
     /// # Errors
     /// The promise that was broken on the way: with the power on, a store has no reason to fail.
@@ -249,8 +248,8 @@ impl Trial {
         }
     }
 
-    /// Copies the store to where nothing is yet: what a failed copy left is for its owner to
-    /// remove.
+    /// Copies the store to a place where nothing is yet. It is for the owner of a failed copy to
+    /// remove what is left of it.
     fn checkpoint(&mut self, db: &Db) -> Result<(), Stop> {
         let number = self.copies;
         self.copies += 1;
@@ -303,7 +302,8 @@ impl Trial {
         self.history.write(db, write, durability)
     }
 
-    /// Write `number`: a put, now and then a delete, every third a batch over two keyspaces.
+    /// Write `number`: a put, now and then a delete, and every third write a batch over two
+    /// keyspaces.
     fn make(&self, number: usize) -> Write {
         let key = numbered(number * 7919);
         let value = || format!("{number}:{}", "x".repeat(500 + number % 300));

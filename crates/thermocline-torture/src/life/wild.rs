@@ -14,12 +14,13 @@ use crate::verdict::Tally;
 #[derive(Debug, Clone)]
 pub struct Wild {
     tiers: usize,
-    /// A table of recent accesses that was scored by other settings begins anew.
+    /// This stays the same, because a table of recent accesses that was scored by other settings
+    /// begins anew.
     hotrap: HotRapOptions,
 }
 
 impl Wild {
-    /// Mostly two tiers, and in every other store the hotness that is the default.
+    /// Mostly two tiers. Every other store has the default hotness.
     pub fn new(rng: &mut SmallRng) -> Self {
         let tiers = match rng.random_range(0..20) {
             0 => 1,
@@ -33,8 +34,7 @@ impl Wild {
         Self { tiers, hotrap }
     }
 
-    /// Options with memtables, tables and a fast tier so small that one life mostly reaches the
-    /// last tier.
+    /// Options with memtables, tables and a fast tier so small that most lives reach the last tier.
     pub fn options(&self, rng: &mut SmallRng) -> Options {
         loop {
             let mut options = random_options(rng.random());
@@ -49,7 +49,7 @@ impl Wild {
             if self.tiers > 1 {
                 let fast = &mut options.tiers[0];
                 fast.capacity = (memtable.max(table) << 10) * rng.random_range(24..=28);
-                // What the records of a life are made of would be compressed to next to nothing.
+                // Otherwise the records of a life would be compressed to next to nothing.
                 if rng.random_bool(0.8) {
                     fast.compression = Compression::None;
                 }

@@ -1,5 +1,5 @@
-//! What a checkpoint or a backup is good for: it is a store like any other, as the first was at one
-//! moment.
+//! What a checkpoint or a backup is good for: it is a store like any other, as the original was at
+//! one moment.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,10 +12,10 @@ fn checkpoint(db: &Db) {
     db.checkpoint(&COPY.map(Into::into)).unwrap();
 }
 
-/// The manifest of the copy named the sequence number that was visible when it was written, the
-/// copy's tables end where memtables were frozen, and there is no log in between. Commits counted
-/// on from the one, the log from the other: the copy could be read, and refused its first write and
-/// every later one.
+/// Regression: the manifest of the copy named the sequence number that was visible when it was
+/// written. The copy's tables end where memtables were frozen, and there is no log in between.
+/// Commits counted on from the former, the log from the latter. So the copy could be read, but it
+/// refused its first write and every later one.
 #[test]
 fn a_copy_takes_writes_though_others_were_made_meanwhile() {
     let mut trial = Trial::new(1);
@@ -43,7 +43,7 @@ fn a_copy_takes_writes_though_others_were_made_meanwhile() {
     assert!(copy.get("before").unwrap().is_some() && copy.get("after").unwrap().is_some());
 }
 
-/// As above, when the last writes before it went to a keyspace that was dropped.
+/// As above, but the last writes before it went to a keyspace that was dropped.
 #[test]
 fn a_copy_takes_writes_though_the_last_ones_were_dropped() {
     let mut trial = Trial::new(1);
@@ -60,9 +60,9 @@ fn a_copy_takes_writes_though_the_last_ones_were_dropped() {
     assert!(copy.get("kept").unwrap().is_some() && copy.get("after").unwrap().is_some());
 }
 
-/// Records moved to another keyspace, and the old one dropped, while a checkpoint was being made:
-/// the drop, which came last, was in the copy, the records, which came before it, were not. They
-/// were in neither keyspace.
+/// Regression: while a checkpoint was being made, records were moved to another keyspace, and then
+/// the old one was dropped. The drop, which came last, was in the copy. The records, which came
+/// before it, were not. So they were in neither keyspace.
 #[test]
 fn a_drop_during_a_checkpoint_does_not_come_before_earlier_writes() {
     let mut trial = Trial::new(1);
@@ -73,7 +73,7 @@ fn a_drop_during_a_checkpoint_does_not_come_before_earlier_writes() {
     trial.points.set("checkpoint.flushed", move || {
         if !moved.swap(true, Ordering::SeqCst) {
             mover.put("key", "value").unwrap();
-            // It would wait for this very checkpoint.
+            // The drop would wait for this very checkpoint.
             let dropped = mover.drop_keyspace(SIDE);
             assert!(matches!(dropped, Err(Error::Closed)), "{dropped:?}");
             assert_eq!(mover.keyspaces(), ["default", SIDE]);
@@ -86,7 +86,7 @@ fn a_drop_during_a_checkpoint_does_not_come_before_earlier_writes() {
     let old = copy.keyspace(SIDE).ok();
     let in_old = old.is_some_and(|old| old.get("key").unwrap().is_some());
     assert!(in_old || copy.get("key").unwrap().is_some());
-    // It was only put off.
+    // The drop was only put off.
     db.drop_keyspace(SIDE).unwrap();
     assert_eq!(db.keyspaces(), ["default"]);
 }

@@ -1,4 +1,4 @@
-//! Filters and indexes hold no record: what damage of them costs, and when it is found.
+//! Filters and indexes hold no record. This tests what damage of them costs, and when it is found.
 
 use std::fs;
 use std::path::Path;
@@ -7,9 +7,10 @@ use thermocline::storage::CrashStyle;
 use thermocline::{Db, Error, Options, inspect};
 use thermocline_torture::life::{FAST, SLOW, Trial};
 
-/// Filters and index of a small table come with the end of its file, and damage of them was an
-/// error of the opening: a flipped bit kept a store from opening whose records were all there. Of a
-/// larger table, and with less memory, it was an error of the reads that met it.
+/// Regression: filters and index of a small table are read with the end of its file, and damage of
+/// them was an error of the opening. A flipped bit kept a store from opening although all its
+/// records were there. With a larger table, and with less memory, it was an error of the reads that
+/// met it.
 #[test]
 fn a_damaged_filter_or_index_costs_the_reads_of_its_table() {
     for of_index in [false, true] {
@@ -45,8 +46,8 @@ fn a_damaged_filter_or_index_costs_the_reads_of_its_table() {
     }
 }
 
-/// A table that a flush has written takes the place of a memtable and of the log. If its filter is
-/// not what was written, they stay.
+/// A table that a flush has written replaces a memtable and its log. If its filter is not what was
+/// written, these stay.
 #[test]
 fn a_flush_looks_at_the_filter_that_it_has_written() {
     let mut trial = Trial::new(1);
@@ -59,8 +60,8 @@ fn a_flush_looks_at_the_filter_that_it_has_written() {
         let table = files.find(|file| file.name.ends_with(".sst")).unwrap();
         let bytes = disk.read_raw(dir, &table.name).unwrap();
         let value = bytes.windows(9).position(|bytes| bytes == b"the value");
-        // Behind the only record: where it begins, how many such places there are, compression and
-        // checksum.
+        // Behind the only record come where it begins, how many such places there are, compression
+        // and checksum.
         let filter = value.unwrap() + 9 + 4 + 4 + 1 + 8;
         disk.corrupt(dir, &table.name, filter as u64 + 3, 1)
     });

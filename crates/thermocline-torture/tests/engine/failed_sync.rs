@@ -7,8 +7,8 @@ use thermocline::{Durability, Error};
 use thermocline_torture::life::history::contents;
 use thermocline_torture::life::{SIDE, Step, Trial};
 
-/// The sync that fails is one, the next would report success; what the first one lost is
-/// lost all the same. So nothing is acknowledged after it until the store was opened again.
+/// If a sync fails once, the next one would report success, but what the first one lost stays lost.
+/// So nothing is acknowledged after it until the store was opened again.
 #[test]
 fn after_one_failed_sync_nothing_is_acknowledged_until_the_store_is_reopened() {
     for kind in [".wal", ".sst", "MANIFEST"] {
@@ -60,16 +60,16 @@ fn after_one_failed_sync_nothing_is_acknowledged_until_the_store_is_reopened() {
     }
 }
 
-/// Found by the simulation: the sync of the directory behind a new table failed, and with it the
-/// name of a new segment of the log was lost. The log synced the directory once more, heard of
-/// success, and recorded that the segment was durable; so opening the store once more did not write
-/// it anew. After a loss of power its successor was damage.
+/// Regression, found by the simulation: the sync of the directory behind a new table failed, and
+/// the name of a new segment of the log was lost with it. The log synced the directory once more,
+/// heard of success, and recorded that the segment was durable. So opening the store once more did
+/// not write it anew. After a loss of power the next segment counted as damage.
 #[test]
 fn names_that_a_failed_sync_has_lost_are_told_durable_by_nobody() {
     for nth in 1.. {
         let mut trial = Trial::new(1);
         trial.name = format!("the sync number {nth} of names");
-        // An empty segment of the log is among what the closing leaves: each keyspace begins one.
+        // Closing leaves, among others, an empty segment of the log: each keyspace begins one.
         let begin = [Step::CreateKeyspace(SIDE), Step::Write(9), Step::Sync];
         trial.run(&begin).unwrap();
         let db = trial.db().unwrap();
@@ -85,17 +85,17 @@ fn names_that_a_failed_sync_has_lost_are_told_durable_by_nobody() {
             assert!(nth > 4, "a flush and a closing sync more names than that");
             break;
         }
-        // The system did not go down: it still shows all names, until it does.
+        // The system did not go down. Until it does, it still shows all names.
         trial.wake(trial.disk.clone());
         trial.run(&[Step::Write(3), Step::Sync]).unwrap();
         trial.survive(CrashStyle::LoseAll).unwrap();
     }
 }
 
-/// Found by the simulation: the sync of a compaction's edit failed. The store was opened again and
-/// still read the edit, from the system's cache. Before it had written a manifest of its own it
-/// removed the tables that the edit calls obsolete; then the power went, and with it the edit: the
-/// tables that counted were gone.
+/// Regression, found by the simulation: the sync of a compaction's edit failed. The store was
+/// opened again and still read the edit, from the system's cache. Before it had written a manifest
+/// of its own, it removed the tables that the edit makes obsolete. Then the power went, and the
+/// edit with it: the tables that counted were gone.
 #[test]
 fn nothing_goes_for_an_edit_that_may_be_lost_before_it_is_written_anew() {
     for call in 1.. {

@@ -1,4 +1,4 @@
-//! The levels of the fast tier stay on it while there is data that can make way.
+//! The levels of the fast tier stay on it as long as there is data that can make way.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use thermocline::Db;
 use thermocline::executor::Stepped;
 use thermocline_torture::stores::{memory, small_options};
 
-/// A job that finds no room sends tables of the last fast level down. Were its output sent to the
+/// A job that finds no room sends tables of the last fast level down. If its output went to the
 /// slow tier instead, recent data would lie there although older data is on the fast one.
 #[test]
 fn recent_data_stays_on_the_fast_tier_under_steady_writing() {

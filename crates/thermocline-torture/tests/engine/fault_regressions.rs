@@ -1,4 +1,4 @@
-//! Bugs that the crash and fault tests found, each by itself.
+//! Bugs that the crash and fault tests found, each with a test of its own.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,9 +6,9 @@ use thermocline::storage::{CrashStyle, Fault, Operation};
 use thermocline::{Batch, Db, Durability, Error, Expect};
 use thermocline_torture::life::{FAST, SIDE, SLOW, Step, Stop, Trial};
 
-/// Recovery skips log records at or below their keyspace's flushed-through sequence (I5), and
-/// took a keyspace without one for a dropped keyspace. A new keyspace had none before its first
-/// flush: everything written to it until then, synced or not, was gone after reopening.
+/// Recovery skips log records at or below their keyspace's flushed-through sequence (I5), and took
+/// a keyspace without one for a dropped keyspace. A new keyspace had none before its first flush.
+/// So everything that was written to it until then, synced or not, was gone after reopening.
 #[test]
 fn a_new_keyspace_keeps_what_was_written_before_its_first_flush() {
     let mut trial = Trial::new(1);
@@ -23,8 +23,8 @@ fn a_new_keyspace_keeps_what_was_written_before_its_first_flush() {
     assert_eq!(side.get("key").unwrap().as_deref(), Some(&b"value"[..]));
 }
 
-/// A failed sync of the manifest's edit reached the caller who created or dropped a keyspace, but
-/// not the store, which went on acknowledging writes (I9).
+/// A failed sync of the manifest's edit was reported to the caller who created or dropped a
+/// keyspace, but not to the store, which went on acknowledging writes (I9).
 #[test]
 fn a_failed_sync_while_a_keyspace_is_created_or_dropped_stops_writing() {
     for drops in [false, true] {
@@ -50,9 +50,10 @@ fn a_failed_sync_while_a_keyspace_is_created_or_dropped_stops_writing() {
     }
 }
 
-/// A failed sync of the directory loses the removal of an obsolete log segment. Reopened, the
-/// store trimmed its log further; then the power went, the old segment came back without those
-/// that had followed it, and the store refused to open: a hole in the log reads as damage.
+/// A failed sync of the directory loses the removal of an obsolete log segment. After reopening,
+/// the store trimmed its log further. Then the power went, and the old segment came back without
+/// those that had followed it. The store refused to open, because a hole in the log reads as
+/// damage.
 #[test]
 fn a_log_segment_whose_removal_was_lost_is_no_damage() {
     let mut trial = Trial::new(1);
@@ -77,9 +78,9 @@ fn a_log_segment_whose_removal_was_lost_is_no_damage() {
     trial.survive(CrashStyle::LoseAll).unwrap();
 }
 
-/// A compaction asked for by hand wanted room on the fast tier for all of its output, and failed
-/// for good where a compaction of the store's own would have gone to the slow tier (I8). Tables
-/// of L0 with nothing below them it left where they were.
+/// A compaction that was asked for by hand wanted room on the fast tier for all of its output. It
+/// failed for good where a compaction of the store's own would have gone to the slow tier (I8). It
+/// left tables of L0 with nothing below them where they were.
 #[test]
 fn a_compaction_by_hand_without_room_on_the_fast_tier_goes_to_the_slow_one() {
     let mut trial = Trial::new(1);
@@ -110,9 +111,9 @@ fn a_compaction_by_hand_without_room_on_the_fast_tier_goes_to_the_slow_one() {
     assert_eq!(db.iter().count(), n);
 }
 
-/// A checkpoint keeps memtables from freezing, so that the tables it links are of one moment. But
-/// `flush` froze them all the same: a keyspace whose flush was done first was linked with writes
-/// that the other's tables did not have, and the copy held half a batch.
+/// A checkpoint keeps memtables from freezing, so that the tables that it links are of one moment.
+/// But `flush` froze them all the same. A keyspace whose flush finished first was linked with
+/// writes that the other's tables did not have, and the copy held half a batch.
 #[test]
 fn a_flush_during_a_checkpoint_does_not_tear_a_batch_in_the_copy() {
     let mut trial = Trial::new(1);
@@ -132,7 +133,8 @@ fn a_flush_during_a_checkpoint_does_not_tear_a_batch_in_the_copy() {
     trial.points.set("flush.installed", move || {
         if !flushed.swap(true, Ordering::SeqCst) {
             both("meanwhile");
-            // It would wait for this very job, so it fails; what counts is what it did before.
+            // The flush would wait for this very job, so it fails. What counts is what it did
+            // before.
             let _ = intruder.flush();
         }
         Ok(())
@@ -149,8 +151,8 @@ fn a_flush_during_a_checkpoint_does_not_tear_a_batch_in_the_copy() {
     assert!(copy.get("before").unwrap().is_some());
 }
 
-/// A compaction that ends because its keyspace was dropped left its place empty: nobody started
-/// the one that waited for it, and `wait_idle` waited for ever.
+/// When a compaction ended because its keyspace was dropped, its place stayed empty: nobody started
+/// the compaction that waited for it, and `wait_idle` waited for ever.
 #[test]
 fn dropping_a_keyspace_while_it_compacts_lets_the_next_compaction_start() {
     for seed in 0..20 {
@@ -184,7 +186,7 @@ fn drop_while_compacting(seed: u64) {
     trial.points.clear("compaction.before_edit");
     assert_eq!(db.keyspaces(), ["default", "second"]);
     assert_eq!(db.metrics().levels[0].tables, 0, "the second has compacted");
-    // What the first was about to install is no part of the store.
+    // What the first compaction was about to install does not become part of the store.
     db.close().unwrap();
     drop((db, keyspaces));
     trial.db = None;
@@ -194,8 +196,8 @@ fn drop_while_compacting(seed: u64) {
 }
 
 /// A manifest that had grown long was replaced by one that named the newest sequence number in
-/// memory. The power went, and took with it what was not synced: commits then counted on from a
-/// number that the log had never come to, and the store refused every write.
+/// memory. The power went, and what was not synced was lost. Commits then counted on from a number
+/// that the log had never reached, and the store refused every write.
 #[test]
 fn writes_go_on_after_a_new_manifest_and_a_loss_of_power() {
     let mut trial = Trial::new(1);
@@ -209,8 +211,8 @@ fn writes_go_on_after_a_new_manifest_and_a_loss_of_power() {
             .into_iter()
             .find(|file| file.name.starts_with("MANIFEST"))
     };
-    // A 64th of the capacity in edits, and then one more flush: a drop would replace a manifest as
-    // long as that by itself.
+    // The edits take a 64th of the capacity, and then there is one more flush: a drop by itself
+    // would replace a manifest as long as that.
     loop {
         db.create_keyspace(&name).unwrap();
         if manifest(&trial).expect("a manifest").len >= 1 << 20 {
@@ -244,8 +246,9 @@ fn writes_go_on_after_a_new_manifest_and_a_loss_of_power() {
     assert!(db.get("synced").unwrap().is_some());
 }
 
-/// Only the largest memtable froze when all were full. That of a keyspace which is seldom written
-/// to never was, and kept the log of everything that others wrote after its oldest record (I8).
+/// When all memtables together were full, only the largest froze. The memtable of a keyspace that
+/// is seldom written to never was the largest, and kept the log of everything that others wrote
+/// after its oldest record (I8).
 #[test]
 fn a_quiet_keyspace_does_not_keep_the_whole_log() {
     let mut trial = Trial::new(1);
@@ -272,8 +275,8 @@ fn a_quiet_keyspace_does_not_keep_the_whole_log() {
     }
 }
 
-/// A keyspace of its own for each of `count` tasks, less in it than a memtable holds, and dropped
-/// behind it.
+/// Makes a keyspace for each of `count` tasks, puts less into it than a memtable holds, and drops
+/// it afterwards.
 fn run_tasks(trial: &Trial, db: &Db, count: usize) {
     for _ in 0..count {
         let task = db.create_keyspace("task").unwrap();
@@ -289,7 +292,7 @@ fn log_bytes(trial: &Trial) -> u64 {
     log.map(|file| file.len).sum()
 }
 
-/// What a keyspace had in the log stayed there when it was dropped: its bytes no longer counted
+/// What a keyspace had in the log stayed there when it was dropped. Its bytes no longer counted
 /// towards a full memtable, so the log was not rotated, and no flush named a number behind them.
 /// Keyspaces that came and went filled the disk (I8).
 #[test]
@@ -316,7 +319,7 @@ fn dropped_keyspaces_do_not_keep_the_log() {
     }
 }
 
-/// With a capacity of the first tier, that log filled it: every write was refused, and none could
+/// If the first tier had a capacity, that log filled it. Every write was refused, and none could
 /// have been flushed to let the log go, not even after reopening.
 #[test]
 fn dropped_keyspaces_leave_room_for_writes() {
@@ -331,7 +334,7 @@ fn dropped_keyspaces_leave_room_for_writes() {
     }
 }
 
-/// What others have in memory only stays in the log, whatever is dropped.
+/// What others have only in memory stays in the log, whatever is dropped.
 #[test]
 fn a_drop_lets_no_log_go_that_others_need() {
     let mut trial = Trial::new(1);
@@ -348,8 +351,8 @@ fn a_drop_lets_no_log_go_that_others_need() {
     assert_eq!((db.recovery().replayed, db.iter().count()), (3, 3));
 }
 
-/// A removal that fails does not undo a drop. But nothing tried it again where there was nothing to
-/// flush.
+/// A removal that fails does not undo a drop. But if there was nothing to flush, nothing tried the
+/// removal again.
 #[test]
 fn log_that_a_drop_has_left_goes_when_a_writer_finds_no_room() {
     let mut trial = Trial::new(1);
@@ -385,7 +388,7 @@ fn writes_to_a_dropped_keyspace_do_not_fill_the_log() {
         );
     }
     assert_eq!(log_bytes(&trial), before);
-    // Beside other writes they are passed over, and count as the log's.
+    // Together with other writes they are passed over, and their bytes count as the log's.
     for n in 0..300u32 {
         let mut batch = Batch::new();
         batch.put("key", n.to_le_bytes());
@@ -398,8 +401,8 @@ fn writes_to_a_dropped_keyspace_do_not_fill_the_log() {
     let last = |db: &Db| db.get("key").unwrap().map(|value| value.to_vec());
     let wanted = Some(299u32.to_le_bytes().to_vec());
     assert_eq!(last(&db), wanted);
-    // One of them comes right behind what the last flush names. It is nobody's, and has to stay all
-    // the same: a log that begins behind it has lost its beginning, as far as an opening can tell.
+    // One of them comes right behind what the last flush names. It belongs to no keyspace, and has
+    // to stay all the same: for an opening, a log that begins behind it has lost its beginning.
     drop((db, gone));
     let disk = trial.disk.crash(CrashStyle::KeepAll);
     trial.db = None;
@@ -407,8 +410,9 @@ fn writes_to_a_dropped_keyspace_do_not_fill_the_log() {
     assert_eq!(last(&trial.open_at([FAST]).unwrap()), wanted);
 }
 
-/// A drop was durable at once, what was acknowledged before it was not. Records were copied to
-/// another keyspace and the old one dropped, the power went, and they were in neither (I5).
+/// A drop was durable at once, but what was acknowledged before it was not. Records were copied to
+/// another keyspace and the old one was dropped; then the power went, and they were in neither
+/// (I5).
 #[test]
 fn a_drop_does_not_outlive_what_was_written_before_it() {
     for durability in [Durability::None, Durability::Buffered] {
@@ -430,10 +434,10 @@ fn a_drop_does_not_outlive_what_was_written_before_it() {
     }
 }
 
-/// Someone asked for the log while there was no space for what was still in the process's buffer.
-/// The newest group there was taken back as if its writers had been told of a failure; but it was
-/// acknowledged. Then `sync` said that all was durable when it was not, or the next write stopped
-/// the store, or one that was closed cleanly did not open.
+/// Somebody asked for the log while there was no space for what was still in the process's buffer.
+/// The newest group there was taken back as if its writers had been told of a failure, but it was
+/// acknowledged. Then `sync` said that everything was durable when it was not, or the next write
+/// stopped the store, or a store that was closed cleanly did not open.
 #[test]
 fn asking_for_the_log_takes_nothing_back() {
     let log = |operation, name: &str| operation == Operation::Append && name.ends_with(".wal");
@@ -469,8 +473,8 @@ fn asking_for_the_log_takes_nothing_back() {
     after_a_crash(trial, CrashStyle::KeepAll);
 }
 
-/// A batch that writes nothing was acknowledged without a sync, or a hand-over, however it was to
-/// be written: what its writer had written before, or had just found to be there, was lost.
+/// A batch that writes nothing was acknowledged without a sync or a hand-over, whichever it asked
+/// for. So what its writer had written before, or had just found to be there, was lost.
 #[test]
 fn a_batch_that_writes_nothing_is_as_durable_as_asked() {
     for (durability, how) in [
@@ -497,8 +501,8 @@ fn a_batch_that_writes_nothing_is_as_durable_as_asked() {
     }
 }
 
-/// As above: who is told of a failure is the batch that asked, and nothing that was acknowledged is
-/// taken back.
+/// As above: the batch that asked is told of a failure, and nothing that was acknowledged is taken
+/// back.
 #[test]
 fn a_batch_that_writes_nothing_takes_nothing_back() {
     let log = |operation, name: &str| operation == Operation::Append && name.ends_with(".wal");

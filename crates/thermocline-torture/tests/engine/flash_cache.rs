@@ -10,7 +10,7 @@ use thermocline_torture::stores::{memory, open_on, small_options};
 
 const RECORDS: u32 = 4000;
 
-/// What refuses `options`.
+/// The message with which `options` are refused.
 fn refusal(options: &Options) -> String {
     options.validate().unwrap_err().to_string()
 }
@@ -65,7 +65,7 @@ fn tables_lie_on_the_slow_tier_and_their_blocks_on_the_fast_one() {
     assert_eq!(before.tiers[0].table_bytes, 0);
     assert!(before.tiers[1].table_bytes > 500 * u64::from(RECORDS));
     assert!(before.tiers[0].file_bytes <= options.tiers[0].capacity);
-    // Half of what the cache holds: a block that was read is read from there the next time.
+    // This is half of what the cache holds. A block that was read is read from there the next time.
     let hot = 0..RECORDS / 8;
     let mut reads = 0;
     loop {
@@ -92,7 +92,7 @@ fn it_begins_empty_and_leaves_nothing_to_another_placement() {
     fill(&db);
     check(&db, 0..RECORDS);
     db.close().unwrap();
-    // Somebody else's, among those of an earlier opening, which nobody knows the contents of any
+    // A file of somebody else's, among files of an earlier opening, whose contents nobody knows any
     // more.
     let dir = root.path().join("fast/flash-cache");
     std::fs::write(dir.join("foreign"), "kept").unwrap();

@@ -93,7 +93,7 @@ fn a_log_that_is_gone_is_an_error_that_names_where_it_starts() {
     assert_eq!(db.log_since(4).unwrap().count(), 0);
 }
 
-/// Takes over what `leader` has written from `next` on; where to go on comes back.
+/// Takes over what `leader` has written from `next` on. Returns where to go on.
 fn take_over(leader: &Db, follower: &Db, mut next: u64) -> u64 {
     for batch in leader.log_since(next).unwrap() {
         let batch = batch.unwrap();
@@ -108,9 +108,9 @@ fn open_faulty(disk: &Faulty) -> Db {
     open_on(&small_options(), &medium).unwrap()
 }
 
-/// A write that was handed over and not synced went to the follower. The power cut took it from the
-/// leader, which gave its number to another write; the follower, past that number, never heard of
-/// that one.
+/// Regression: a write that was handed over and not synced went to the follower. The power cut took
+/// it from the leader, which gave its number to another write. The follower was past that number
+/// and never heard of that write.
 #[test]
 fn a_follower_is_never_ahead_of_what_a_power_cut_leaves() {
     for durability in [Durability::None, Durability::Buffered] {
@@ -131,7 +131,7 @@ fn a_follower_is_never_ahead_of_what_a_power_cut_leaves() {
     }
 }
 
-/// What the device holds is unknown after a failed sync: nothing is handed to a follower, and
+/// After a failed sync it is unknown what the device holds. So nothing is handed to a follower, and
 /// nothing is written any more (I9).
 #[test]
 fn a_sync_that_fails_for_a_follower_stops_the_store() {
@@ -153,9 +153,9 @@ fn a_sync_that_fails_for_a_follower_stops_the_store() {
     );
 }
 
-/// A leader that was restored from an older backup has fewer numbers than its follower knows. It
-/// said that nothing was new until it had caught up, and what it had written until then the
-/// follower never heard of.
+/// Regression: a leader that was restored from an older backup has fewer numbers than its follower
+/// knows. It said that nothing was new until it had caught up, and the follower never heard of what
+/// it had written until then.
 #[test]
 fn a_follower_that_is_ahead_is_told() {
     let leader = open_on(&small_options(), &memory()).unwrap();
@@ -170,8 +170,8 @@ fn a_follower_that_is_ahead_is_told() {
     }
 }
 
-/// Its name says nothing of a keyspace that was dropped and made again: a follower went on in the
-/// old one.
+/// Regression: the name of a keyspace does not tell that it was dropped and made again: a follower
+/// went on in the old one.
 #[test]
 fn a_keyspace_that_was_made_again_has_another_number() {
     let mut options = small_options();
@@ -196,9 +196,9 @@ fn a_keyspace_that_was_made_again_has_another_number() {
     assert_ne!(number_of(next).0, first);
 }
 
-/// Nothing said where a follower goes on that begins with a checkpoint: it asked the store before,
-/// and wrote again what had been written until the checkpoint's moment. But the copy knows,
-/// whatever is written while it is made.
+/// Regression: nothing said where a follower goes on that begins with a checkpoint. It asked the
+/// store before, and wrote again what had been written until the checkpoint's moment. But the copy
+/// knows, whatever is written while it is made.
 #[test]
 fn a_follower_goes_on_behind_the_last_write_of_its_copy() {
     let (medium, points) = (memory(), Points::default());

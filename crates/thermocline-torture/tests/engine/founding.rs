@@ -1,5 +1,5 @@
-//! A store that is made: where an attempt was cut short, where a device is not mounted, beside
-//! others.
+//! How a store is made: after an attempt that was cut short, with a device that is not mounted,
+//! beside other stores.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ fn open_or_make(disk: &Faulty, create: bool) -> thermocline::Result<Db> {
     builder.medium(1, Arc::new(disk.clone())).open()
 }
 
-/// A process that was killed had written `TIER`, and not synced it. The next one found it, in the
-/// system's cache, and took it for durable: after a loss of power the tier was nobody's, and a
-/// store with acknowledged writes did not open.
+/// Regression: a process that was killed had written `TIER`, and had not synced it. The next one
+/// found it in the system's cache and took it for durable. After a loss of power the tier belonged
+/// to no store, and a store with acknowledged writes did not open.
 #[test]
 fn an_identity_that_is_found_is_made_durable() {
     let twin = Faulty::new(1);
@@ -40,9 +40,9 @@ fn an_identity_that_is_found_is_made_durable() {
     assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
 }
 
-/// The first tier's device was not mounted: its mount point was taken for a new, empty tier and got
-/// a `TIER`. Then the second one's directory was in the way, as one that holds tables and no store.
-/// Whoever chose another had a second store, empty.
+/// Regression: the first tier's device was not mounted. Its mount point was taken for a new, empty
+/// tier and got a `TIER`. Then the second tier's directory was in the way, as one that holds tables
+/// and no store. Whoever chose another directory had a second store, empty.
 #[test]
 fn a_first_tier_that_has_nothing_beside_one_that_has_is_not_mounted() {
     let mounted = Faulty::new(1);
@@ -72,9 +72,9 @@ fn a_first_tier_that_has_nothing_beside_one_that_has_is_not_mounted() {
     }
 }
 
-/// Only one look tells that such tables are somebody's: an attempt that was cut short has marked
-/// the first tier, and the second one's path is another by now. Without it the directory was
-/// claimed, and its tables went as orphans of the new store.
+/// Regression: only one check tells that such tables belong to somebody. An attempt that was cut
+/// short has marked the first tier, and the second one's path is another by now. Without that check
+/// the directory was claimed, and its tables went as orphans of the new store.
 #[test]
 fn tables_behind_an_attempt_that_was_cut_short_are_left_alone() {
     let twin = Faulty::new(1);
@@ -91,9 +91,9 @@ fn tables_behind_an_attempt_that_was_cut_short_are_left_alone() {
     assert!(disk.read_raw(slow, "TIER").is_err(), "it was claimed");
 }
 
-/// What a store is known by was drawn from `Options::seed`: all stores of an application that sets
-/// one were the same store. One opened with another's slow tier, and backups of one were taken into
-/// the directory of another.
+/// Regression: the identity of a store was drawn from `Options::seed`, so all stores of an
+/// application that sets a seed were the same store. One opened with another's slow tier, and
+/// backups of one were taken into the directory of another.
 #[test]
 fn stores_of_one_seed_are_told_apart() {
     let home = tempfile::tempdir().unwrap();

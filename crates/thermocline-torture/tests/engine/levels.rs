@@ -1,5 +1,5 @@
-//! Recency along the levels (I1) and what one job may do to them (I11), where plain scripts rarely
-//! get.
+//! Recency along the levels (I1) and what one job may do to them (I11), in places that plain
+//! scripts rarely reach.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -50,7 +50,7 @@ fn occupied(db: &Db) -> Vec<usize> {
         .collect()
 }
 
-/// The generation that each key was written with last.
+/// The generation with which each key was written last.
 type Written = Arc<Mutex<Vec<u8>>>;
 
 fn open_stepped(options: &Options, medium: &Arc<dyn Medium>, points: &Points) -> Db {
@@ -64,7 +64,7 @@ fn open_stepped(options: &Options, medium: &Arc<dyn Medium>, points: &Points) ->
     builder.open().unwrap()
 }
 
-/// Looks at the store after every compaction, before the next one can put things right again.
+/// Looks at the store after every compaction, before the next one can set things right again.
 fn look_after_each_compaction(db: &Db, points: &Points, written: &Written) {
     let (db, written) = (db.clone(), Arc::clone(written));
     points.set("compaction.installed", move || {
@@ -82,9 +82,9 @@ fn look_after_each_compaction(db: &Db, points: &Points, written: &Written) {
     });
 }
 
-/// The shape that options ask for changes between openings; levels that were in use stay occupied
-/// for a while. A compaction that passed over tables of one that it meets would put newer records
-/// below older ones.
+/// The shape that options ask for changes between openings, and levels that were in use stay
+/// occupied for a while. If a compaction passed over tables of a level that it meets, it would put
+/// newer records below older ones.
 fn reshape(narrow: Options, wide: Options) {
     let medium = memory();
     let (mut skipped, mut before) = (false, Vec::new());
@@ -94,7 +94,7 @@ fn reshape(narrow: Options, wide: Options) {
         let points = Points::default();
         let db = open_stepped(options, &medium, &points);
         let targets = db.metrics().levels;
-        // A level that holds tables, has no place in the new shape and is not yet emptied.
+        // A level that holds tables, has no place in the new shape and has not been emptied yet.
         let out_of_use = |l: usize| targets[l].tables > 0 && targets[l].target_bytes == 0;
         skipped |= before.into_iter().any(out_of_use);
         if generation > 0 {
@@ -117,14 +117,14 @@ fn reshape(narrow: Options, wide: Options) {
     assert!(skipped, "no level went out of use");
 }
 
-/// Here the picker empties such a level before it sends anything below it. That nothing would pass
-/// over what it meets is tested on one tier, and of `LevelTargets::next`.
+/// Here the picker empties such a level before it sends anything below it. That nothing passes over
+/// what it meets is tested on one tier, and with `LevelTargets::next`.
 #[test]
 fn levels_that_go_out_of_use_on_the_slow_tier_are_not_passed_over() {
     let mut narrow = small_options();
     narrow.tiers[0].capacity = 24 * (32 << 10);
     narrow.level_ratio = 2;
-    // One at a time: a level out of use is not emptied before the next job is chosen.
+    // One job at a time: a level out of use is not emptied before the next job is chosen.
     narrow.compaction_threads = 1;
     let wide = Options {
         level_ratio: 100,
@@ -139,7 +139,7 @@ fn levels_that_go_out_of_use_on_one_tier_are_not_passed_over() {
     narrow.tiers.truncate(1);
     narrow.tiers[0].capacity = u64::MAX;
     narrow.level_ratio = 2;
-    // One at a time: a level out of use is not emptied before the next job is chosen.
+    // One job at a time: a level out of use is not emptied before the next job is chosen.
     narrow.compaction_threads = 1;
     narrow.l0_trigger = 1;
     let wide = Options {
@@ -151,8 +151,9 @@ fn levels_that_go_out_of_use_on_one_tier_are_not_passed_over() {
     reshape(narrow, wide);
 }
 
-/// Snapshots keep more versions of a key than a table holds. Cut between them, a table would hide
-/// the older ones from a point read, which looks into one table of a level (I11).
+/// Snapshots keep more versions of a key than a table holds. If tables were cut between these
+/// versions, a table would hide the older ones from a point read, which looks into one table of a
+/// level (I11).
 #[test]
 fn a_key_with_more_versions_than_a_table_holds_stays_in_one_table() {
     let (medium, options) = (memory(), small_options());

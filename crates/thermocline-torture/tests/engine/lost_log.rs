@@ -1,5 +1,5 @@
 //! Damage of the log below what is flushed already: a keyspace that is seldom written to keeps the
-//! log of records that tables hold. And damage of tables whose records no log holds any more.
+//! log of records that tables hold. Also damage of tables whose records no log holds any more.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -31,8 +31,8 @@ fn value(n: u8) -> Vec<u8> {
     [n; 600].to_vec()
 }
 
-/// A record of another keyspace, "key" with an old and a new value, and others. All but the first
-/// and the last ones are in a table, all are in the log.
+/// Writes a record of another keyspace, then "key" with an old and a new value, and others. All of
+/// them are in the log, and all but the first and the last ones are in a table.
 fn filled() -> Faulty {
     let disk = Faulty::new(1);
     let db = builder(&disk).open().unwrap();
@@ -45,7 +45,7 @@ fn filled() -> Faulty {
     }
     db.wait_idle().unwrap();
     assert_eq!(db.metrics().levels[0].tables, 1);
-    // It says in the log how much of that is durable.
+    // This write says in the log how much of that is durable.
     db.put_with("last", "value", Durability::Sync).unwrap();
     disk.crash(CrashStyle::KeepAll)
 }
@@ -67,7 +67,7 @@ fn is_refused(disk: &Faulty) {
     assert!(error.is_corruption(), "{error}");
 }
 
-/// The store has what tables hold and what the log holds before the damage, and goes on.
+/// The store has what tables hold and what the log holds before the damage, and it works on.
 fn goes_on(disk: &Faulty) {
     for round in 0..2 {
         let db = builder(disk).open().unwrap();
@@ -82,9 +82,9 @@ fn goes_on(disk: &Faulty) {
     }
 }
 
-/// What a repair had given up was damage once more to the opening after it, and to the next repair,
-/// for ever: the log ended below what is flushed, and only the segment of an opening would have
-/// said that this is known.
+/// Regression: what a repair had given up was damage once more to the next opening, and to the next
+/// repair, for ever. The log ended below what is flushed, and only a segment that an opening begins
+/// would have said that this is known.
 #[test]
 fn a_repaired_log_is_not_damaged_any_more() {
     let disk = filled();
@@ -97,7 +97,7 @@ fn a_repaired_log_is_not_damaged_any_more() {
     goes_on(&disk);
 }
 
-/// The same of an opening that tolerated the loss and was cut short before it began a segment.
+/// The same for an opening that tolerated the loss and was cut short before it began a segment.
 #[test]
 fn a_loss_that_was_tolerated_once_is_not_damage_any_more() {
     let disk = filled();
@@ -109,9 +109,9 @@ fn a_loss_that_was_tolerated_once_is_not_damage_any_more() {
     goes_on(&disk.crash(CrashStyle::LoseAll));
 }
 
-/// Where the log has lost a record that a table holds, an older version of its key may be left in
-/// the log. A repair put it on top of the table (I1): only a log that was cut by this very repair
-/// counted as one with a gap.
+/// Regression: if the log has lost a record that a table holds, an older version of its key may be
+/// left in the log. A repair put that on top of the table (I1): only a log that was cut by this
+/// very repair counted as one with a gap.
 #[test]
 fn a_repair_after_a_loss_brings_back_no_old_value() {
     for is_begun in [true, false] {
@@ -132,9 +132,9 @@ fn a_repair_after_a_loss_brings_back_no_old_value() {
     }
 }
 
-/// Of the table that was flushed nothing can be told, as its end is damaged, and the edit that
-/// names it is gone. So it looked like half a table of a crash, though the log had lost what it
-/// held: a repair removed it without a word.
+/// Regression: nothing can be told of the table that was flushed, because its end is damaged, and
+/// the edit that names it is gone. So it looked like half a table that a crash left, though the log
+/// had lost what it held. A repair removed it without a word.
 #[test]
 fn a_table_that_nothing_tells_of_is_reported_where_the_log_is_damaged_too() {
     for log_is_whole in [true, false] {
@@ -166,7 +166,7 @@ fn a_table_that_nothing_tells_of_is_reported_where_the_log_is_damaged_too() {
     }
 }
 
-/// A tolerant opening removed such a table, too.
+/// Regression: a tolerant opening removed such a table, too.
 #[test]
 fn a_tolerant_opening_keeps_a_table_that_nothing_tells_of() {
     let disk = filled();
@@ -194,8 +194,8 @@ fn a_tolerant_opening_keeps_a_table_that_nothing_tells_of() {
     }
 }
 
-/// As [`filled`], without the other keyspace: all is in tables, and the log has gone. The table
-/// that was written first is damaged.
+/// As [`filled`], without the other keyspace. Everything is in tables, and the log is gone. The
+/// table that was written first is damaged.
 fn flushed_and_damaged() -> Faulty {
     let disk = Faulty::new(1);
     let db = builder(&disk).open().unwrap();
@@ -224,10 +224,10 @@ fn has_the_rest(disk: &Faulty) {
     }
 }
 
-/// Where tables had been damaged a repair said that nothing at all was flushed, for the log to be
-/// replayed as a whole. But it had been trimmed: no number and no log told of what tables held, so
-/// that what a crash left of the next compaction passed for a table of an edit that was lost, and
-/// the store did not open.
+/// Regression: when tables had been damaged, a repair said that nothing at all was flushed, so that
+/// the log would be replayed as a whole. But the log had been trimmed, so neither a number nor the
+/// log told what the tables held. What a crash left of the next compaction then passed for a table
+/// of a lost edit, and the store did not open.
 #[test]
 fn a_compaction_that_is_cut_short_after_a_repair_is_no_damage() {
     let disk = flushed_and_damaged();
@@ -247,9 +247,9 @@ fn a_compaction_that_is_cut_short_after_a_repair_is_no_damage() {
     has_the_rest(&left);
 }
 
-/// Such a table was also the damaged one, if the repair itself was cut short before it had removed
-/// it, or the power went soon after. What had been set right did not open, and the next repair
-/// rebuilt all of it.
+/// Regression: the damaged table was such a table too, if the repair itself was cut short before it
+/// had removed it, or the power went soon after. Then the store that had been set right did not
+/// open, and the next repair rebuilt all of it.
 #[test]
 fn a_repair_that_is_cut_short_is_repeated_or_done() {
     let damaged = flushed_and_damaged();

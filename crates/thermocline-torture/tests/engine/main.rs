@@ -1,6 +1,6 @@
-//! The engine from outside, on the stores, disks and lives of the harnesses. One process for all:
-//! each has stores and named points of its own. What changes the process, or measures it, is a
-//! program of its own, among the tests of `thermocline`.
+//! The engine from outside, on the stores, disks and lives of the harnesses. All tests share one
+//! process, because each has stores and named points of its own. A test that changes the process,
+//! or measures it, is a program of its own, among the tests of `thermocline`.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod accounting;

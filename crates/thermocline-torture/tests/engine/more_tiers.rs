@@ -1,4 +1,4 @@
-//! A store of one tier that is given a second: what is too much for the first goes to the other.
+//! A store of one tier is given a second: what is too much for the first goes to the second.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn one_tier() -> Options {
     options
 }
 
-/// A store of one tier with twice what the fast one of `small_options` may hold.
+/// A store of one tier that holds twice what the fast tier of `small_options` may hold.
 fn outgrown(medium: &Arc<dyn Medium>) -> Db {
     let db = open_on(&one_tier(), medium).unwrap();
     for n in 0..RECORDS {
@@ -43,8 +43,8 @@ fn used(db: &Db) -> Vec<u64> {
     tiers.iter().map(|tier| tier.file_bytes).collect()
 }
 
-/// Writes go on, nothing is lost, and the fast tier's capacity holds once the store has come to
-/// rest.
+/// Writes go on and nothing is lost. Once the store has come to rest, the fast tier is within its
+/// capacity.
 fn works_with_two_tiers(options: &Options, medium: &Arc<dyn Medium>, what: &str) {
     let db = open_on(options, medium).unwrap();
     for n in (0..RECORDS).step_by(16) {
@@ -77,8 +77,8 @@ fn placements() -> [(&'static str, Options); 2] {
     [("by hotness", small_options()), ("by level", by_level)]
 }
 
-/// All levels were the fast tier's for good: what lay there was over its capacity, no compaction
-/// brought any of it down, and every write was refused.
+/// Regression: all levels belonged to the fast tier for good. What lay there was over its capacity,
+/// no compaction brought any of it down, and every write was refused.
 #[test]
 fn a_store_of_one_tier_is_opened_with_two() {
     for (what, options) in placements() {
@@ -98,7 +98,7 @@ fn a_backup_of_one_tier_is_restored_to_two() {
         let builder = Db::builder(options.clone()).medium(0, Arc::clone(&target));
         let builder = builder.medium(1, Arc::clone(&target));
         backups.restore_with(None, builder).unwrap();
-        // A device that is as small as its capacity has to be enough for it.
+        // A device as small as the tier's capacity has to be enough for the tier.
         let fast = target.table_store("/fast".as_ref(), false).unwrap();
         let files = fast.list().unwrap();
         let bytes: u64 = files.iter().map(|file| file.len).sum();
@@ -107,8 +107,8 @@ fn a_backup_of_one_tier_is_restored_to_two() {
     }
 }
 
-/// The directory of a disk that is not mounted looks like a new one: it is taken for that only
-/// where a store may be made, and only until the store has its second tier.
+/// The directory of a disk that is not mounted looks like a new one. It is taken for a new one only
+/// if a store may be made, and only until the store has its second tier.
 #[test]
 fn a_second_tier_that_is_missing_is_no_new_one() {
     let (fast, slow, other) = (memory(), memory(), memory());

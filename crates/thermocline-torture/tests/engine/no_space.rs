@@ -1,5 +1,5 @@
-//! Devices and tiers that are full: in the middle of a log append, a flush, a compaction. Reads go
-//! on, and writes do too once there is space again, without a restart.
+//! Devices and tiers become full: in the middle of a log append, a flush, a compaction. Reads go
+//! on. Once there is space again writes do too, without a restart.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use thermocline::{Batch, Compression, Db, Durability, Error};
 use thermocline_torture::life::history::contents;
 use thermocline_torture::life::{FAST, SLOW, Trial};
 
-/// Writes until one fails for want of space; `false` when none does.
+/// Writes until one fails for want of space. Returns `false` when none does.
 fn fill(trial: &mut Trial, db: &Db, from: u32) -> bool {
     for n in from..from + 700 {
         let record = (
@@ -48,7 +48,7 @@ fn full_device_recovers(dir: &str, spare: u64, threads: bool) -> bool {
     );
 
     trial.disk.capacity(Path::new(dir), u64::MAX);
-    // A job of a thread may be about to report what it met before.
+    // A thread's job may be about to report what it met before.
     let settled = threads && (0..4).any(|_| db.wait_idle().is_ok());
     assert!(settled || !threads, "{}: never idle", trial.name);
     assert!(
@@ -81,14 +81,14 @@ fn a_device_that_was_full_takes_writes_again_once_it_is_not() {
     assert!(failed > 16, "only {failed} devices were full");
 }
 
-/// RALT's directory on the fast tier, whose capacity holds for both together.
+/// RALT's directory on the fast tier. The tier's capacity holds for both together.
 const RALT: &str = "/fast/ralt";
 
 /// The most that was ever on the fast tier, seen at every point where something is written.
 #[derive(Default)]
 struct Watched {
     highest: AtomicU64,
-    /// The most that RALT had of it.
+    /// The most that RALT had of that.
     highest_ralt: AtomicU64,
     over: Mutex<Option<String>>,
 }
@@ -118,7 +118,7 @@ impl Watched {
         watched
     }
 
-    /// The most there was, which was never over the capacity (I8).
+    /// The most that there was. It was never over the capacity (I8).
     fn check(&self, name: &str) -> u64 {
         let over = self.over.lock().unwrap().clone();
         assert_eq!(over, None, "{name}");
@@ -177,8 +177,7 @@ fn a_tiny_fast_tier_keeps_its_capacity_under_load() {
     }
 }
 
-/// Access records are on the fast tier too, and its capacity holds for them and the rest together
-/// (I8).
+/// Access records are on the fast tier too. Its capacity holds for them and the rest together (I8).
 #[test]
 fn access_records_count_within_the_capacity() {
     for (seed, threads) in [(1, false), (2, true)] {
@@ -196,7 +195,7 @@ fn access_records_count_within_the_capacity() {
                 db.put_with(key(n / 4), value, Durability::None)
                     .unwrap_or_else(|e| panic!("{}: write {n}: {e}", trial.name));
             }
-            // Every record once, and those of a small part again and again.
+            // Every record is read once, and those of a small part are read again and again.
             let read = if n % 2 == 0 { n % 97 } else { n };
             drop(db.get(key(read)).unwrap());
         }
@@ -209,7 +208,7 @@ fn access_records_count_within_the_capacity() {
     }
 }
 
-/// A batch may be larger than what is free, and than the whole tier.
+/// A batch may be larger than the free space, and larger than the whole tier.
 #[test]
 fn a_batch_that_does_not_fit_the_fast_tier_is_refused() {
     let mut trial = Trial::new(1);
@@ -251,7 +250,7 @@ fn a_batch_that_does_not_fit_the_fast_tier_is_refused() {
     watched.check("large batches");
 }
 
-/// An iterator and a snapshot pin old files and old versions. They go on to give the answers of
+/// An iterator and a snapshot pin old files and old versions. They go on giving the answers of
 /// their moment, the metrics name them, and the fast tier's capacity still holds (I8).
 #[test]
 fn long_held_readers_keep_their_view_within_the_capacity() {
@@ -292,7 +291,7 @@ fn long_held_readers_keep_their_view_within_the_capacity() {
     write(12, &db).unwrap();
     db.flush().unwrap();
     db.wait_idle().unwrap();
-    // The removal of files is a job that nobody waits for.
+    // Files are removed by a job that nobody waits for.
     trial.drain();
     let metrics = db.metrics();
     assert_eq!(metrics.tiers[0].pinned_obsolete_bytes, 0);

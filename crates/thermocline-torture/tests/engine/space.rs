@@ -1,5 +1,5 @@
-//! Deleted records give their room back, small tables do not heap up, and who reads past deletes
-//! does not pay for them again and again.
+//! Deleted records give their room back, small tables do not heap up, and whoever reads past
+//! deletes does not pay for them again and again.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn value(n: u32, len: usize) -> Vec<u8> {
     value
 }
 
-/// Two tiers with records by hotness, the same by level, and one tier.
+/// Two tiers with records placed by hotness, the same by level, and one tier.
 fn placements() -> [(&'static str, Options); 3] {
     let by_level = Options {
         placement: Placement::ByLevel,
@@ -37,7 +37,7 @@ fn placements() -> [(&'static str, Options); 3] {
     ]
 }
 
-/// A store that holds `RECORDS` records of 500 bytes, nine tenths of them on the slow tier where
+/// A store that holds `RECORDS` records of 500 bytes. Nine tenths of them are on the slow tier if
 /// there is one.
 fn loaded(options: &Options) -> Db {
     load_on(options, &memory())
@@ -58,15 +58,15 @@ fn table_bytes(db: &Db) -> u64 {
     db.keyspace_metrics()[0].table_bytes.iter().sum()
 }
 
-/// Bytes that all tiers' devices have given for reads.
+/// Bytes that were read from the devices of all tiers.
 fn read_bytes(db: &Db) -> u64 {
     let metrics = db.metrics();
     let io = metrics.tiers.iter().flat_map(|tier| &tier.io);
     io.map(|io| io.read_bytes).sum()
 }
 
-/// Deletes stayed on level f, above what they hid on the slow tier, until other keys came and
-/// pushed them down: 91 of 100 MiB stayed for good, however often the store was compacted.
+/// Regression: deletes stayed on level f, above what they hid on the slow tier, until other keys
+/// came and pushed them down. 91 of 100 MiB stayed for good, however often the store was compacted.
 #[test]
 fn what_is_all_deleted_leaves_nothing_behind_a_compaction() {
     for (name, options) in placements() {
@@ -83,7 +83,8 @@ fn what_is_all_deleted_leaves_nothing_behind_a_compaction() {
     }
 }
 
-/// Of every second record the delete stands between two that live: what is left is what they take.
+/// For every second record, the delete stands between two live records. What is left is what these
+/// take.
 #[test]
 fn what_is_half_deleted_leaves_the_other_half_behind_a_compaction() {
     for (name, options) in placements() {
@@ -101,8 +102,8 @@ fn what_is_half_deleted_leaves_the_other_half_behind_a_compaction() {
     }
 }
 
-/// Without anybody's asking: where deletes are many among the records of a range they go down by
-/// themselves.
+/// This happens without anybody's asking: if many of the records of a range are deletes, they go
+/// down by themselves.
 #[test]
 fn many_deletes_free_what_they_hide_by_themselves() {
     for (name, options) in placements() {
@@ -119,7 +120,8 @@ fn many_deletes_free_what_they_hide_by_themselves() {
     }
 }
 
-/// A reader that is as old as the deletes needs what they hide; once it is gone they go with it.
+/// A reader as old as the deletes needs what they hide. Once the reader is gone, they go together
+/// with what they hide.
 #[test]
 fn deletes_that_a_snapshot_needs_wait_for_its_end() {
     for (name, options) in placements() {
@@ -155,8 +157,8 @@ fn for_hidden(db: &Db) -> u64 {
     jobs.iter().map(|job| job.for_hidden).sum()
 }
 
-/// Records that are much smaller than those that they supersede never filled their level, and what
-/// they hid stayed for good.
+/// Regression: records that are much smaller than those that they supersede never filled their
+/// level, and what they hid stayed for good.
 #[test]
 fn small_records_free_what_they_supersede_by_themselves() {
     for (name, options) in placements() {
@@ -167,7 +169,7 @@ fn small_records_free_what_they_supersede_by_themselves() {
         db.wait_idle().unwrap();
         assert!(for_hidden(&db) > 0, "{name}");
         let left = table_bytes(&db);
-        // A quarter of a range may be superseded, and what is short takes a twelfth.
+        // Up to a quarter of a range may be superseded, and the short records take a twelfth.
         assert!(left < full / 3, "{name}: {left} of {full} bytes");
         let found = db.iter().map(|found| found.unwrap().1);
         assert_eq!(
@@ -200,7 +202,7 @@ fn a_compaction_frees_what_is_superseded_in_a_store_that_was_just_opened() {
     }
 }
 
-/// Nor do small records that supersede nothing have large ones between them written anew.
+/// Small records that supersede nothing do not cause large ones between them to be rewritten.
 #[test]
 fn small_records_that_supersede_nothing_stay_where_they_are() {
     for (name, options) in placements() {
@@ -214,7 +216,7 @@ fn small_records_that_supersede_nothing_stay_where_they_are() {
     }
 }
 
-/// Few values take most of the room, and their deletes next to none.
+/// A few values take most of the room, and their deletes next to none.
 #[test]
 fn deleted_large_values_leave_nothing_behind_a_compaction() {
     let db = loaded(&small_options());
@@ -238,8 +240,9 @@ fn tables(db: &Db) -> Vec<u64> {
     levels.iter().map(|level| level.tables).collect()
 }
 
-/// Tables that meet nothing move down as they are: each flush of keys that rise left one for good,
-/// of a few hundred bytes, and a thousand of them took all files that a process may open.
+/// Regression: tables that meet nothing move down as they are. With keys that rise, each flush left
+/// a table of a few hundred bytes for good, and a thousand of them took all files that a process
+/// may open.
 #[test]
 fn small_tables_of_keys_that_rise_are_merged() {
     for (name, mut options) in placements() {
@@ -273,7 +276,8 @@ fn compacted(db: &Db) -> u64 {
     jobs.iter().flat_map(|job| &job.write_bytes).sum()
 }
 
-/// Merging all small tables each time one comes would write each record anew hundreds of times.
+/// If all small tables were merged each time one comes, each record would be rewritten hundreds of
+/// times.
 #[test]
 fn merging_small_tables_writes_a_record_anew_a_few_times() {
     let db = open_on(&placements()[2].1, &memory()).unwrap();
@@ -288,7 +292,7 @@ fn merging_small_tables_writes_a_record_anew_a_few_times() {
     assert!(written < 16 * kept, "{written} bytes for {kept}");
 }
 
-/// Pops `count` records off the front, and gives back what iterators passed for it.
+/// Pops `count` records off the front, and returns how many deletes iterators passed for it.
 fn pop(db: &Db, count: u32) -> u64 {
     let before = db.metrics().hits.passed;
     for _ in 0..count {
@@ -298,7 +302,7 @@ fn pop(db: &Db, count: u32) -> u64 {
     db.metrics().hits.passed - before
 }
 
-/// Each pop passed all deletes since the last flush: 18,000 of them took 13 ms.
+/// Regression: each pop passed all deletes since the last flush: 18,000 of them took 13 ms.
 #[test]
 fn a_queue_in_memory_is_popped_in_a_bounded_time() {
     let mut options = small_options();
@@ -311,12 +315,12 @@ fn a_queue_in_memory_is_popped_in_a_bounded_time() {
     }
     let passed = pop(&db, RECORDS - 1);
     assert!(db.metrics().flushes > 0);
-    // A thousand at most, and as many again while they are being taken away; without that 6,000 on
-    // average.
+    // At most a thousand, and as many again while they are being taken away. Without that it is
+    // 6,000 on average.
     assert!(passed / u64::from(RECORDS) < 2048, "{passed}");
 }
 
-/// In tables each pop passed all deletes of a level until that was full.
+/// Regression: in tables, each pop passed all deletes of a level until that level was full.
 #[test]
 fn a_queue_in_tables_is_popped_in_a_bounded_time() {
     for (name, options) in placements() {

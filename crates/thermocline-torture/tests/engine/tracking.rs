@@ -1,4 +1,4 @@
-//! A store remembers that it tracks hotness: its access records are missed where they are lost, and
+//! A store remembers that it tracks hotness. Its access records are missed if they are lost, and
 //! they come and go with the store.
 
 use std::path::{Path, PathBuf};
@@ -59,8 +59,8 @@ fn tracked(db: &Db) -> usize {
     db.heat(100).unwrap().hottest.len()
 }
 
-/// Whoever looked at records of a program's store, with the command or otherwise, told it that they
-/// are hot.
+/// Regression: whoever looked at records of a program's store, with the command or otherwise, made
+/// them count as hot.
 #[test]
 fn reads_that_do_not_count_leave_what_is_hot_as_it_was() {
     let disk = read_store();
@@ -93,7 +93,7 @@ fn is_there(disk: &Faulty, dir: &str) -> bool {
     disk.log_store(Path::new(dir), false).is_ok()
 }
 
-/// Bytes of the files on the fast tier that grow with what is stored.
+/// Bytes of those files on the fast tier that grow with what is stored.
 fn bytes_on_fast_tier(disk: &Faulty) -> u64 {
     let files = [FAST, RALT].map(|dir| disk.list_raw(Path::new(dir)));
     let counted = files
@@ -128,7 +128,7 @@ fn a_store_that_was_never_read_misses_nothing() {
     open(&disk, small_options()).close().unwrap();
     let db = open(&disk, small_options());
     assert_eq!(db.recovery().hotness, None);
-    // Not even when the power goes before it is closed.
+    // Nor are they missed when the power goes before the store is closed.
     for how in [CrashStyle::LoseAll, CrashStyle::KeepAll] {
         let disk = Faulty::new(1);
         let _open = open(&disk, small_options());
@@ -179,9 +179,9 @@ fn what_is_read_in_another_keyspace_is_tracked_until_that_is_dropped() {
     assert_eq!((of_side(&db), tracked(&db)), (0, 10));
 }
 
-/// Access records knew of a dropped keyspace once they had been written again. After a crash before
-/// that it counted, and `heat` gave fewer keys than it was asked for: those of the gone one were
-/// among the hottest, and had no name.
+/// Regression: access records learnt that a keyspace had been dropped only when they were written
+/// again. After a crash before that, the keyspace counted, and `heat` gave fewer keys than it was
+/// asked for: those of the dropped keyspace were among the hottest, and had no name.
 #[test]
 fn a_keyspace_that_was_dropped_before_a_crash_is_not_tracked_either() {
     let disk = read_store();
@@ -206,13 +206,13 @@ fn a_keyspace_that_was_dropped_before_a_crash_is_not_tracked_either() {
 fn a_checkpoint_knows_what_is_hot() {
     let disk = read_store();
     let db = open(&disk, small_options());
-    // What is still in a buffer comes along.
+    // What is still in a buffer is copied too.
     db.put("late", "value").unwrap();
     assert!(db.get("late").unwrap().is_some());
     db.checkpoint(&COPY.map(PathBuf::from)).unwrap();
     let known = db.heat(100).unwrap();
     assert_eq!(known.hottest.len(), 11);
-    // What becomes of the original is nothing to the copy.
+    // What becomes of the original does not matter to the copy.
     db.close().unwrap();
     builder(&disk, small_options()).destroy().unwrap();
     let disk = disk.crash(CrashStyle::LoseAll);
@@ -276,7 +276,7 @@ fn access_records_go_when_records_live_by_level_and_the_space_comes_back() {
     assert_eq!((&db.recovery().hotness, tracked(&db)), (&None, 0));
 }
 
-/// I8: what is on the fast tier counts, wanted or not.
+/// I8: what is on the fast tier counts, whether it is wanted or not.
 #[test]
 fn access_records_that_cannot_be_removed_are_told_and_count() {
     let disk = read_store();

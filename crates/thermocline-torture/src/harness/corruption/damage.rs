@@ -33,7 +33,7 @@ pub(in crate::harness) struct Damage {
     pub(in crate::harness) files: Vec<File>,
     /// Which of them are not what was written; empty if what happened changed nothing.
     pub(in crate::harness) touched: BTreeSet<PathBuf>,
-    /// Whether it is one flipped bit, so that there is one place to name.
+    /// Whether it is one flipped bit, so that an error can name the one place.
     pub(in crate::harness) is_one_bit: bool,
     /// In words.
     pub(in crate::harness) what: String,
@@ -53,8 +53,8 @@ impl Damage {
 }
 
 impl Damage {
-    /// Whether nothing that is left tells of the log's first segment: it is gone altogether, as
-    /// obsolete ones are, or none is what it was.
+    /// Whether nothing that is left tells of the log's first segment. Either it is gone altogether,
+    /// as obsolete ones are, or no segment is what it was.
     pub(in crate::harness) fn hides_the_log(&self, scene: &Scene) -> bool {
         let is_log = |path: &PathBuf| path.extension().is_some_and(|end| end == "wal");
         let first = scene.files.iter().map(File::path).filter(is_log).min();
@@ -161,7 +161,7 @@ fn place(bytes: &[u8], rng: &mut SmallRng) -> Option<usize> {
     (!bytes.is_empty()).then(|| rng.random_range(0..bytes.len()))
 }
 
-/// Another file of the same kind where there is one.
+/// Another file of the same kind, if there is one.
 fn alike(files: &[File], one: usize, rng: &mut SmallRng) -> usize {
     let kind = |file: &File| file.name.rsplit('.').next().map(str::to_owned);
     let wanted = kind(&files[one]);
@@ -174,8 +174,7 @@ fn alike(files: &[File], one: usize, rng: &mut SmallRng) -> usize {
 }
 
 /// Exchanges two blocks, or two records, of one file or of two, or writes one in place of the
-/// other; of the same length where there are such, so that nothing but their place tells them
-/// apart.
+/// other. Prefers parts of the same length, so that nothing but their place tells them apart.
 fn move_parts(files: &mut [File], rng: &mut SmallRng, both: bool) -> String {
     let all: Vec<_> = files
         .iter()

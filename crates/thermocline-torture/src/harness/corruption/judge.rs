@@ -1,4 +1,4 @@
-//! What a store whose files were damaged may say: an error that names the file, or the truth.
+//! What a store whose files were damaged may answer: an error that names the file, or the truth.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,8 @@ use super::scene::{Scene, builder, dirs};
 use crate::life::history::Contents;
 use crate::verdict::{Promise, Tally, Violation};
 
-/// How it is counted that a store opens without writes that its damaged log ended in.
+/// Under this name it is counted that a store opens without the writes at the end of its damaged
+/// log.
 pub(super) const CUT_OFF: &str = "the end of a log cut off";
 
 /// Keyspace and key.
@@ -20,7 +21,7 @@ type At = (String, Vec<u8>);
 /// Every answer that was given, and every read that failed.
 struct Answers {
     found: Vec<(At, Option<Vec<u8>>)>,
-    /// What scans gave before they ended or failed, by keyspace, forwards and backwards.
+    /// What scans gave before they ended or failed, by keyspace and direction.
     scans: Vec<Scan>,
     errors: Vec<Error>,
 }
@@ -82,7 +83,7 @@ fn name(path: &Path) -> &str {
         .unwrap_or_default()
 }
 
-/// An error of the opening is of the kinds that say what is wrong, names the file, and costs
+/// An error of the opening is of a kind that says what is wrong. It names the file, and costs
 /// nothing.
 fn refused(scene: &Scene, disk: &Faulty, damage: &Damage, error: &Error) -> Result<(), Violation> {
     let told = matches!(
@@ -122,7 +123,7 @@ fn refused(scene: &Scene, disk: &Faulty, damage: &Damage, error: &Error) -> Resu
     }
 }
 
-/// Whether `error` names a file that was changed, or one that shows it.
+/// Whether `error` names a file that was changed, or one that shows the change.
 fn names(damage: &Damage, error: &Error) -> bool {
     // A TIER file of another tier is whole; the directory is the wrong one.
     let is_tier = |path: &PathBuf| name(path) == "TIER";
@@ -142,11 +143,11 @@ fn meets_a_manifest(damage: &Damage) -> bool {
     touched.any(|path| name(path).starts_with("MANIFEST"))
 }
 
-/// Whether a file that was changed is named, or one that shows it.
+/// Whether `says` names a file that was changed, or one that shows the change.
 fn tells(damage: &Damage, says: &str) -> bool {
     let mut paths = damage.touched.iter();
     paths.any(|path| says.contains(&*path.display().to_string()))
-        // Without a log's first bytes the next segment shows the gap.
+        // If a log's first bytes are lost, the next segment shows the gap.
         || meets_a_log(damage) && says.contains(".wal")
         // A manifest that lost its last edits names tables that are gone, or disagrees with the
         // log.
@@ -199,11 +200,11 @@ fn opened(scene: &Scene, damage: &Damage, db: &Db) -> Result<&'static str, Viola
         return Err(format!("reads find {read:?}, verify finds {found:?}").into());
     }
     let noticed = !answers.errors.is_empty() || !found.is_empty();
-    // A table is checked everywhere; what names the others is read when the store is opened. One
-    // that no edit names any more, as the last edit is damaged too, is removed: the log may hold
-    // what it held.
+    // A table is checked everywhere. What names the other files is read when the store is opened. A
+    // table that no edit names any more, because the last edit is damaged too, is removed: the log
+    // may hold what it held.
     let has_orphans = meets_a_manifest(damage) && db.recovery().orphans > 0;
-    // Each for itself: that one is named says nothing of another.
+    // Each file for itself: that one is named says nothing of another.
     let told = |path: &Path| {
         let path = path.display().to_string();
         let mut problems = report.problems.iter();
@@ -275,13 +276,13 @@ fn read_everything(scene: &Scene, db: &Db) -> Result<Answers, Violation> {
     Ok(answers)
 }
 
-/// How many states behind the last one all answers are those of one that the store may be in;
-/// `is_cut` says that the opening has told of a log that ends early.
+/// How many states behind the last one the store is, if all answers are those of one state that it
+/// may be in. `is_cut` says that the opening has reported a log that ends early.
 ///
-/// Every write that a log ends in was synced. Damage of the log may still pass for what a crash has
-/// left of it, and costs what it meets at its end; without its manifest nothing tells how far it
-/// has to reach. One flipped bit costs the last write at most, as the record of each says that
-/// those before it were durable. Nothing else costs any.
+/// Every write at the end of a log was synced. Damage of the log may still pass for what a crash
+/// has left of it. Then it costs what it meets at the log's end. Without the manifest nothing tells
+/// how far the log has to reach. One flipped bit costs the last write at most, because the record
+/// of each write says that those before it were durable. No other damage costs any write.
 fn right(
     scene: &Scene,
     damage: &Damage,
@@ -343,7 +344,7 @@ mod tests {
     use super::*;
     use crate::life::SIDE;
 
-    /// What a store answers that holds `state`.
+    /// What a store that holds `state` answers.
     fn answers(scene: &Scene, state: &Contents) -> Answers {
         let keys = scene.states.iter().flat_map(|state| state.keys());
         let scans = ["default", SIDE].map(|keyspace| {
@@ -373,8 +374,9 @@ mod tests {
         damage
     }
 
-    /// Of a store that was not closed any prefix of what its log ends in was right, whatever was
-    /// damaged: synced writes could go missing by damage of a table, and that was called harmless.
+    /// Regression: of a store that was not closed, any prefix of what its log ends in was right,
+    /// whatever was damaged. Synced writes could go missing by damage of a table, and that was
+    /// called harmless.
     #[test]
     fn a_synced_write_is_missing_only_where_its_log_was_damaged() {
         let with_a_log = scenes().iter().filter(|scene| scene.states.len() > 1);
@@ -394,7 +396,7 @@ mod tests {
             }
             assert_eq!(missing(before, &log, false), None, "and it is not said");
             assert_eq!(missing(before, &log, true), Some(1));
-            // Of a log that was cut short any prefix may be left.
+            // Any prefix may be left of a log that was cut short.
             let short = Damage {
                 is_one_bit: false,
                 ..log

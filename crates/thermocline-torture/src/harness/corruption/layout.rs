@@ -1,5 +1,5 @@
-//! Where blocks and records lie in a file, found by docs/format.md alone: what is to be swapped
-//! must not be chosen by the code that is to notice.
+//! Where blocks and records lie in a file, found by docs/format.md alone: the code that is to
+//! notice a swap must not choose what is swapped.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Bytes of a store's files are not what was written. Each time that is detected, by an error that
-//! names the file, or harmless: never a wrong answer, never a panic.
+//! Bytes of a store's files are not what was written. Each time, either that is detected, by an
+//! error that names the file, or it is harmless. There is never a wrong answer and never a panic.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -50,7 +50,7 @@ pub(crate) const CORRUPTION: Harness = Harness {
     },
 };
 
-/// A run that never meets a kind of file, or to which nothing is ever refused, proves nothing.
+/// A run proves nothing if it never meets a kind of file, or if nothing is ever refused in it.
 const REACHED: &[&str] = &[
     "refused at opening",
     "found by a read, and by verify",
@@ -62,11 +62,11 @@ const REACHED: &[&str] = &[
     "of RALT",
 ];
 
-/// Files of a few bytes. Whether some cases of every byte are among them is chance.
+/// Files of a few bytes. It is chance whether `every-byte` has a case for them.
 const FEW_BYTES: &[&str] = &["of CURRENT", "of TIER"];
 
-/// Coprime to any number of bytes that it does not divide: a few cases are spread over all files,
-/// and as many as there are bytes reach each of them once.
+/// Coprime to any number of bytes that it does not divide. So a few cases are spread over all
+/// files, and as many cases as there are bytes reach each byte once.
 const STRIDE: u64 = 1_000_003;
 
 fn every_byte(seed: u64, tally: &mut Tally) -> Result<(), Violation> {

@@ -1,5 +1,5 @@
-//! The stores that are damaged: with tables on both tiers, of every compression, two keyspaces,
-//! access records, and a log that was closed or that a loss of power cut short.
+//! The stores that are damaged. They have tables on both tiers, of every compression, two
+//! keyspaces, access records, and a log that was closed or that a loss of power cut short.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -34,18 +34,18 @@ impl File {
 #[derive(Debug)]
 pub(in crate::harness) struct Scene {
     pub(in crate::harness) files: Vec<File>,
-    /// What it may hold when it is opened: after a clean close one thing, else every prefix of what
-    /// its log ends in, the longest last.
+    /// What it may hold when it is opened. After a clean close that is one thing. Otherwise it is
+    /// every prefix of what its log ends in, the longest last.
     pub(in crate::harness) states: Vec<Contents>,
-    /// What it may hold beside that where the beginning of its log is gone.
+    /// What it may also hold if the beginning of its log is gone.
     pub(in crate::harness) without_log: Vec<Contents>,
-    /// Its tables; other table files are left over, and removed when it is opened.
+    /// Its tables. Other table files are left over, and are removed when it is opened.
     pub(in crate::harness) tables: BTreeSet<PathBuf>,
 }
 
 impl Scene {
-    /// What it may hold, the likeliest first; `log_is_gone` says that the beginning of its log may
-    /// be.
+    /// What it may hold, the likeliest first. `log_is_gone` says that the beginning of its log may
+    /// be gone.
     pub(in crate::harness) fn states(&self, log_is_gone: bool) -> impl Iterator<Item = &Contents> {
         let without_log = self.without_log.iter().filter(move |_| log_is_gone);
         self.states.iter().rev().chain(without_log)
@@ -92,13 +92,13 @@ pub(in crate::harness) fn builder(
         .executor(Arc::new(Stepped::new(1)))
 }
 
-/// A scene that cannot be built is a bug of the harness: it must not pass for a run without
+/// A scene that cannot be built is a bug of the harness. It must not pass for a run without
 /// findings.
 fn built(scene: Result<Scene>) -> Scene {
     scene.unwrap_or_else(|error| panic!("a sound store fails: {error}"))
 }
 
-/// Two tables of each keyspace, few enough bytes to flip them all.
+/// Two tables of each keyspace, with so few bytes that all of them can be flipped.
 fn small(closed: bool) -> Scene {
     let build = || {
         let disk = Faulty::new(1);
@@ -155,7 +155,7 @@ fn tiered(closed: bool) -> Scene {
     built(build())
 }
 
-/// The last edit of its manifest makes a keyspace, and its log writes to that one.
+/// The last edit of its manifest makes a keyspace, and its log writes to that keyspace.
 fn with_a_new_keyspace() -> Scene {
     let build = || {
         let disk = Faulty::new(1);
@@ -173,8 +173,8 @@ fn with_a_new_keyspace() -> Scene {
     built(build())
 }
 
-/// A keyspace that is seldom written to keeps the log of records that a table holds, older versions
-/// among them.
+/// A keyspace that is seldom written to keeps the log of records that a table holds. There are
+/// older versions among them.
 fn with_a_kept_log() -> Scene {
     let build = || {
         let disk = Faulty::new(1);
@@ -185,7 +185,7 @@ fn with_a_kept_log() -> Scene {
         let (mut flushed, mut n) = (contents(&db)?, 0);
         while db.metrics().levels[0].tables == 0 {
             flushed = contents(&db)?;
-            // The memtable that is full freezes before it.
+            // The full memtable freezes before this write.
             put(n)?;
             db.wait_idle()?;
             n += 1;
@@ -215,7 +215,7 @@ fn end(disk: &Faulty, db: &Db, closed: bool) -> Result<Scene> {
         states.push(contents(db)?);
     }
     if closed {
-        // Closing flushes; the log is what it is then.
+        // Closing flushes, and this decides what is left of the log.
         db.close()?;
         states.drain(..states.len() - 1);
     }
@@ -246,7 +246,7 @@ fn scene(disk: &Faulty, states: Vec<Contents>) -> Result<Scene> {
         .iter()
         .filter(|file: &&File| tables.contains(&file.path()))
     {
-        // Else blocks would not be found, and none swapped.
+        // Otherwise blocks would not be found, and none swapped.
         let end = layout::parts(&file.name, &file.bytes)
             .last()
             .map(|part| part.end);

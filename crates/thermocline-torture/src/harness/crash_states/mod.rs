@@ -1,10 +1,10 @@
 //! Small workloads, and every state that a loss of power may leave at any call of the last action:
-//! all subsets of the unsynced sectors and names. What each of them opens to is a prefix of the
-//! writes with everything synced in it (I5).
+//! all subsets of the unsynced sectors and names. Each of them opens to a prefix of the writes that
+//! holds everything synced (I5).
 //!
-//! The states are enumerated, not drawn, as long as a moment has at most 12 unsynced pieces. Where
-//! it has more, a long write is torn in fewer places; only a moment with more than 12 unsynced
-//! writes and names is drawn from. The report counts each kind.
+//! As long as a moment has at most 12 unsynced pieces, the states are enumerated, not drawn. If it
+//! has more, a long write is torn in fewer places. States are drawn only for a moment with more
+//! than 12 unsynced writes and names. The report counts each kind.
 
 mod states;
 mod workload;
@@ -31,7 +31,7 @@ pub(crate) const HARNESS: Harness = Harness {
 
 const OPENED: &str = "states opened";
 
-/// What a run must have met with.
+/// What a run must have met.
 const REACHED: &[&str] = &[
     "moments",
     "moments covered wholly",
@@ -52,7 +52,7 @@ fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
     let made = made.so_far();
     drop(healthy);
     let calls = made.len() as u64;
-    // Once more than there are calls: the power goes after the action.
+    // One more than there are calls: then the power goes after the action.
     for call in 1..=calls + 1 {
         let previous = made.get(call.wrapping_sub(2) as usize);
         if previous.is_some_and(|operation| reads(*operation)) && call <= calls {
@@ -77,7 +77,7 @@ fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
     Ok(())
 }
 
-/// A store that has done all of `actions` but the last.
+/// A store that has done all of `actions` except the last.
 fn before_the_last(actions: &[Action], seed: u64) -> Result<Trial, Violation> {
     let mut trial = Trial::new(seed);
     let begin = |trial: &mut Trial| -> Result<(), Stop> {

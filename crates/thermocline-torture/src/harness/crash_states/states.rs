@@ -4,9 +4,9 @@ use rand::RngExt;
 use rand::rngs::SmallRng;
 use thermocline::storage::Unsynced;
 
-/// So many units are taken or left in every combination.
+/// This many units are kept or lost in every combination.
 const UNITS: usize = 12;
-/// Where there are more even so, so many states are drawn.
+/// If there are more units even so, this many states are drawn.
 const DRAWN: usize = 1 << UNITS;
 
 /// How the states of a moment are covered.
@@ -14,19 +14,19 @@ const DRAWN: usize = 1 << UNITS;
 pub(super) enum Cover {
     /// Every subset of names and sectors.
     Whole,
-    /// Every subset of names and parts of writes; the longest writes are torn in fewer places than
+    /// Every subset of names and parts of writes. The longest writes are torn in fewer places than
     /// they have sectors.
     Coarse,
-    /// Subsets of names and sectors that are drawn: more changes than units.
+    /// Subsets of names and sectors that are drawn, because there are more changes than units.
     Drawn,
 }
 
-/// For each state which pieces it keeps.
+/// Which pieces each state keeps.
 pub(super) struct States {
     pub(super) cover: Cover,
-    /// The unit of each piece, where units are kept or lost together.
+    /// The unit of each piece. The pieces of a unit are kept or lost together.
     unit_of: Vec<usize>,
-    /// For each state the units that it keeps.
+    /// The units that each state keeps.
     kept: Vec<Vec<bool>>,
 }
 
@@ -69,7 +69,8 @@ impl States {
     }
 }
 
-/// Puts neighbouring pieces of one write together until [`UNITS`] are left: the unit of each piece.
+/// Puts neighbouring pieces of one write together until [`UNITS`] are left. Returns the unit of
+/// each piece.
 fn units(pieces: &[Unsynced]) -> Option<Vec<usize>> {
     let mut lens: Vec<usize> = Vec::new();
     for (index, piece) in pieces.iter().enumerate() {
@@ -112,7 +113,8 @@ mod tests {
         (states, pieces.len())
     }
 
-    /// The cover, how many states differ, and whether all and nothing kept are among them.
+    /// The cover, how many different states there are, and whether the states that keep all and
+    /// nothing are among them.
     fn covered(writes: &[usize]) -> (Cover, usize, bool) {
         let (states, pieces) = states(writes);
         let kept = |state| -> Vec<bool> { (0..pieces).map(|p| states.keeps(state, p)).collect() };

@@ -12,7 +12,7 @@ pub(super) enum Action {
     Put,
     /// The same, synced.
     PutSync,
-    /// A record that is there.
+    /// Deletes a record that is there.
     Delete,
     /// Records of two keyspaces, handed to the system.
     Batch,
@@ -51,7 +51,7 @@ pub(super) const fn count(longest: u32) -> u64 {
 /// How many workloads there are.
 pub(super) const ALL: u64 = count(LONGEST);
 
-/// Prime to the number of actions: steps by it come by every workload of a length, in an order in
+/// Prime to the number of actions: steps by it reach every workload of a length, in an order in
 /// which the first few are of all kinds.
 const STRIDE: u64 = 37;
 
@@ -70,7 +70,7 @@ pub(super) fn workload(number: u64) -> Vec<Action> {
         .collect()
 }
 
-/// What is there before: a table on each tier that has one, and records in the log.
+/// Makes what is there before: a table on each tier that has one, and records in the log.
 pub(super) fn prepare(trial: &mut Trial) -> Result<(), Stop> {
     trial.step(Step::CreateKeyspace(SIDE))?;
     write(trial, &["a", "b"], Durability::Buffered)?;

@@ -11,17 +11,17 @@ use signal_hook::consts::SIGXFSZ;
 
 use super::Resource;
 
-/// A limit in force; lifting it is dropping it.
+/// A limit in force. To lift it is to drop it.
 #[derive(Debug)]
 pub(super) enum Limit {
-    /// One of the process.
+    /// A limit of the process.
     Process { limited: Limited, before: Rlimit },
     /// A file that fills the disk.
     Ballast(PathBuf),
 }
 
 impl Limit {
-    /// Leaves so much of `resource`: open files, or bytes. `disk` is where the store lies.
+    /// Leaves this much of `resource`: open files, or bytes. `disk` is where the store lies.
     ///
     /// # Errors
     /// What keeps the limit from being set.
@@ -29,7 +29,7 @@ impl Limit {
         match resource {
             Resource::OpenFiles => Self::of_process(Limited::Nofile, open_files()? + rest),
             Resource::FileSize => {
-                // Unless somebody listens, the signal that comes with the error ends the process.
+                // The signal that comes with the error ends the process unless somebody listens.
                 signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))
                     .map_err(|error| error.to_string())?;
                 Self::of_process(Limited::Fsize, rest)
@@ -63,7 +63,7 @@ impl Limit {
     }
 }
 
-/// Leaves so many bytes of address space beyond what the process has.
+/// Leaves this many bytes of address space beyond what the process has.
 ///
 /// # Errors
 /// What keeps the limit from being set.

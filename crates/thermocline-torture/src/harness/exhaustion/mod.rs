@@ -1,9 +1,9 @@
 //! Open files, the size of files, the disk or memory are used up.
 //!
 //! While a limit holds, calls fail with an error that names it, reads go on, and nothing that was
-//! acknowledged is lost; once it is lifted everything works again without a restart. Memory is the
-//! exception: a Rust program that gets none aborts. That is a kill like any other: the store is
-//! sound when it is opened again.
+//! acknowledged is lost. Once the limit is lifted, everything works again without a restart. Memory
+//! is the exception: a Rust program that gets none aborts. That is a kill like any other: the store
+//! is sound when it is opened again.
 
 pub(in crate::harness) mod limits;
 mod work;
@@ -93,7 +93,8 @@ fn under(resource: Resource, plan: &Plan, seed: u64, tally: &mut Tally) -> Resul
     })
 }
 
-/// A store whose processes abort for want of memory, one after another, and one that has enough.
+/// A store whose processes abort, one after another, for want of memory, and then one process that
+/// has enough.
 fn without_memory(plan: &Plan, seed: u64, tally: &mut Tally) -> Result<(), Violation> {
     let home = plan.places.home()?;
     let mut rng = SmallRng::seed_from_u64(seed);

@@ -23,7 +23,7 @@ pub(crate) struct Task {
     pub(super) home: PathBuf,
 }
 
-/// Writes before the limit, and at most under it.
+/// How many writes there are before the limit, and at most under it.
 const WRITES: usize = 150;
 
 /// Works.
@@ -76,8 +76,8 @@ struct User<'a> {
     rng: SmallRng,
 }
 
-/// What is said of an error that comes while something is used up: it must be one that passes, and
-/// say what there is no more of.
+/// What must hold of an error that comes while something is used up: it must be one that passes,
+/// and say what has run out.
 fn check(error: &Error) -> Result<(), Violation> {
     if error.may_pass() {
         return Ok(());
@@ -94,7 +94,7 @@ impl User<'_> {
         }
     }
 
-    /// Writes, flushes, compacts and reads; what is refused leaves no trace.
+    /// Writes, flushes, compacts and reads. A call that is refused leaves no trace.
     fn write_many(&mut self, writes: usize) -> Result<(), Violation> {
         for step in 0..writes {
             let durability = [Durability::None, Durability::Buffered, Durability::Sync][step % 3];
@@ -132,7 +132,7 @@ impl User<'_> {
         };
         let paths = directories.copy(self.db.options().tiers.len());
         let copied = self.db.checkpoint(&paths);
-        // What is left of it may be no store, and what cannot be removed costs space only.
+        // What is left of the copy may be no store. What cannot be removed only costs space.
         let _ = std::fs::remove_dir_all(directories.home);
         copied
     }
@@ -158,7 +158,7 @@ impl User<'_> {
         Ok(())
     }
 
-    /// Tables stay open, so reads need nothing that is limited here.
+    /// Tables stay open, so reads need none of what is limited here.
     fn go_on_reading(&self) -> Result<(), Violation> {
         let found = find_all(&self.db)?;
         self.check_all(&found)
@@ -170,10 +170,10 @@ impl User<'_> {
             .check_all(self.client, found.get(&0).unwrap_or(&nothing))
     }
 
-    /// Opens a copy of the files as a kill would leave them now: what was refused has not spoilt
-    /// what the log has of memtables.
+    /// Opens a copy of the files as a kill would leave them now. Refused calls must not have spoilt
+    /// what the log holds of memtables.
     fn check_as_killed(&mut self, options: &Options) -> Result<(), Violation> {
-        // What ran into the limit may still be under way, and tell of it once.
+        // Work that ran into the limit may still be under way, and report it once.
         let _ = self.db.wait_idle();
         for _ in 0..5 {
             self.write(Durability::Buffered)?;
@@ -181,7 +181,7 @@ impl User<'_> {
         self.db
             .wait_idle()
             .map_err(|error| format!("wait: {error}"))?;
-        // Acknowledged without a hand-over is not for a kill to keep.
+        // A kill need not keep a write that was acknowledged and not handed over.
         self.db.sync().map_err(|error| format!("sync: {error}"))?;
         let killed = self.task.home.join("killed");
         let mut options = options.clone();
@@ -228,7 +228,7 @@ impl User<'_> {
         self.go_on_reading()
     }
 
-    /// A store that is opened when too little is left says so, and opens when there is more.
+    /// If too little is left, opening the store says so. It opens when there is more.
     fn close_and_reopen(&mut self, options: &Options) -> Result<(), Violation> {
         self.db.close().map_err(|error| format!("close: {error}"))?;
         self.keyspaces.clear();
@@ -246,7 +246,7 @@ impl User<'_> {
     }
 }
 
-/// Copies the files in `from`, and in the directories below.
+/// Copies the files in `from` and in the directories below it.
 fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {
@@ -255,7 +255,7 @@ fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
         match entry.file_type()?.is_dir() {
             true => copy_files(&entry.path(), &target)?,
             false => match std::fs::copy(entry.path(), target) {
-                // Access records are merged at any time: they are advice (I7).
+                // Access records are merged at any time. They are advice (I7).
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 copied => copied.map(|_| ())?,
             },

@@ -1,4 +1,4 @@
-//! What a store may hold, as the journal tells.
+//! What a store may hold, as the journal says.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,15 +14,15 @@ pub(super) const SCRATCH: &str = "scratch";
 /// One client's writes.
 #[derive(Debug, Clone, Default)]
 struct Line {
-    /// Those that may be there, with their sequence numbers as far as they are known.
+    /// The writes that may be there, with their sequence numbers as far as they are known.
     writes: BTreeMap<u64, Option<u64>>,
-    /// Those up to this one were found by an opening.
+    /// An opening found all writes up to this one.
     found: u64,
     /// The highest number ever used.
     highest: u64,
 }
 
-/// What is known of the keyspace that comes and goes, with the number of its time.
+/// What is known of the keyspace that comes and goes. The number tells its lifetimes apart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Scratch {
     #[default]
@@ -35,9 +35,10 @@ enum Scratch {
 /// What is known of a checkpoint.
 #[derive(Debug, Clone, Default)]
 struct Copy {
-    /// For each client its last acknowledged write when the checkpoint was begun.
+    /// For each client, its last write that was acknowledged when the checkpoint was begun.
     least: Vec<u64>,
-    /// For each client the last write begun before the checkpoint was acknowledged, if it was.
+    /// For each client, the last write that was begun before the checkpoint was acknowledged, if it
+    /// was.
     most: Option<Vec<u64>>,
 }
 
@@ -54,7 +55,7 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    /// What `events` lead to expect of `clients` clients of a store.
+    /// What a store of `clients` clients should hold after `events`.
     pub(super) fn after(seed: u64, clients: usize, events: &[Event]) -> Self {
         let mut expected = Self {
             seed,
@@ -83,7 +84,7 @@ impl Expected {
                 } => {
                     expected.line(client).writes.insert(number, Some(seq));
                     if asked.get(&client) != Some(&Durability::None) {
-                        // The log is in order: what came before went to the system with it.
+                        // The log is in order, so what came before went to the system with it.
                         expected.kept = expected.kept.max(seq);
                     }
                 }
@@ -99,7 +100,7 @@ impl Expected {
                         line.writes.retain(|write, _| *write <= number);
                         line.found = number;
                     }
-                    // What was lost gives its sequence numbers to what comes.
+                    // The sequence numbers of lost writes are given to new ones.
                     (expected.kept, keeping) = (0, 0);
                 }
                 Event::KeyspacesMade => expected.keyspaces = true,
@@ -143,7 +144,7 @@ impl Expected {
         line.map_or(0, |line| line.highest) + 1
     }
 
-    /// A time of the keyspace that comes and goes that was not yet.
+    /// A number for a lifetime of the keyspace that comes and goes, one that was not used yet.
     pub(super) fn next_scratch(events: &[Event]) -> u64 {
         let begun = events.iter().filter_map(|event| match event {
             Event::ScratchBegan { number } => Some(*number),
@@ -153,8 +154,8 @@ impl Expected {
     }
 
     /// Checks what a store held when it was opened after a kill: a prefix of the writes of all
-    /// clients across keyspaces, with everything that was handed over (I5). Gives back how many
-    /// writes of each client it holds, and what they add up to.
+    /// clients across keyspaces, with everything that was handed over (I5). Returns how many writes
+    /// of each client it holds, and what they add up to.
     ///
     /// # Errors
     /// What was lost, wrong or resurrected.
@@ -167,8 +168,8 @@ impl Expected {
         self.held(found, &self.lines.iter().map(bounds).collect::<Vec<_>>())
     }
 
-    /// Checks what a checkpoint holds, or why it cannot be opened. It may not be whole if it was
-    /// never acknowledged, but then it is no store.
+    /// Checks what a checkpoint holds, or why it cannot be opened. A checkpoint that was never
+    /// acknowledged need not be whole, but then it is no store.
     ///
     /// # Errors
     /// What was lost, wrong or resurrected; a checkpoint that is gone.
@@ -244,7 +245,7 @@ impl Expected {
         Ok(held)
     }
 
-    /// No write is there that came after one that is not: the log is one for all clients (I5).
+    /// No write is there that came after a missing one: there is one log for all clients (I5).
     fn check_order(&self, held: &[(u64, Model)]) -> Result<(), Violation> {
         let (mut there, mut missing) = (BTreeSet::new(), BTreeSet::new());
         for (line, (number, _)) in self.lines.iter().zip(held) {
@@ -266,8 +267,8 @@ impl Expected {
         }
     }
 
-    /// Checks which keyspaces there are, and that the one that comes and goes holds nothing of an
-    /// earlier time.
+    /// Checks which keyspaces there are. Also checks that the one that comes and goes holds nothing
+    /// of an earlier lifetime.
     ///
     /// # Errors
     /// A keyspace that is lost or resurrected.
@@ -345,7 +346,7 @@ mod tests {
         }
     }
 
-    /// What a store holds with so many writes of each client.
+    /// What a store holds that has this many writes of each client.
     fn holding(numbers: &[u64]) -> Found {
         let mut found = Found::new();
         for (index, last) in (0u8..).zip(numbers) {

@@ -1,7 +1,9 @@
-//! What was asked of a store, written outside of it: the expected state that outlives a kill.
+//! What was asked of a store, written outside of the store: the expected state that outlives a
+//! kill.
 //!
-//! A file of records of one length, appended to before and after each call. They divide a page, so
-//! that a kill cannot leave half of one: the system looks for signals between pages only.
+//! The journal is a file of records of one length. Records are appended before and after each call.
+//! The length divides a page, so a kill cannot leave half of a record: the system looks for signals
+//! between pages only.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -25,7 +27,7 @@ pub(super) enum Event {
     Acknowledged { client: u8, number: u64, seq: u64 },
     /// The write was refused: it never was.
     Refused { client: u8, number: u64 },
-    /// A call began that keeps all that was acknowledged by now.
+    /// A call began that keeps all that was acknowledged before it.
     KeepBegan,
     /// It was answered.
     Kept,
@@ -35,7 +37,7 @@ pub(super) enum Event {
     Opened,
     /// The clients' keyspaces were created.
     KeyspacesMade,
-    /// The keyspace that comes and goes is about to be created, for the time of this number.
+    /// The keyspace that comes and goes is about to be created, for the lifetime of this number.
     ScratchBegan { number: u64 },
     /// It was.
     ScratchMade { number: u64 },

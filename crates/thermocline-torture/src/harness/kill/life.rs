@@ -1,4 +1,4 @@
-//! The child's side: a store is opened, checked, written and read by several clients, maintained,
+//! The child's side. A store is opened, checked, written and read by several clients, maintained,
 //! and closed, until the process is killed.
 
 use std::collections::BTreeMap;
@@ -23,13 +23,13 @@ use crate::verdict::{Promise, Violation, each_with_its_answer};
 /// What a child is to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Task {
-    /// What the store, its clients and its tiers follow from.
+    /// What the store, its clients and its tiers are derived from.
     pub(in crate::harness) seed: u64,
     /// Which of the store's processes this is.
     pub(in crate::harness) cycle: u64,
     /// Where store, checkpoint and journal lie.
     pub(in crate::harness) directories: Directories,
-    /// The point to die at, and the how manieth time it is reached.
+    /// The point to die at, and which arrival there ends the process.
     pub(in crate::harness) point: Option<(String, u64)>,
     /// Bytes of memory that are left to the process once it is at work, if they are limited.
     pub(in crate::harness) memory: Option<u64>,
@@ -53,7 +53,7 @@ fn watch(point: Option<(String, u64)>) -> (Points, Arc<Mutex<BTreeMap<&'static s
         if point.as_ref().is_some_and(is_here) {
             tell(&counted);
             say(&Line::Killing(name.to_owned()));
-            // The signal comes before the call returns.
+            // The signal arrives before the call returns.
             let _ = kill_process(getpid(), Signal::KILL);
         }
     });
@@ -77,7 +77,7 @@ pub(crate) fn live(task: &Task) -> Result<(), Violation> {
     lived
 }
 
-/// What no scan meets is whole as well: every table is what its edit says (I4).
+/// What no scan meets must be whole as well: every table is what its edit says (I4).
 fn check_tables(db: &Db) -> Result<(), Violation> {
     let report = db.verify(&mut |_| {});
     let report = report.map_err(|error| format!("verify: {error}"))?;
@@ -87,7 +87,7 @@ fn check_tables(db: &Db) -> Result<(), Violation> {
     }
 }
 
-/// A life and what it goes by.
+/// A life and what it depends on.
 struct Life<'a> {
     task: &'a Task,
     points: Points,
@@ -121,8 +121,8 @@ impl<'a> Life<'a> {
         Ok(Expected::after(self.task.seed, self.clients.len(), &events))
     }
 
-    /// Two openings of the store in one process: what closing left is opened too. Without memory
-    /// there is one: a program that cannot start its own threads proves nothing.
+    /// Opens the store twice in one process, so that what closing left is opened too. With little
+    /// memory it opens the store once: a program that cannot start its own threads proves nothing.
     fn run(&self) -> Result<(), Violation> {
         self.check_copy()?;
         let halves = if self.task.memory.is_some() { 1 } else { 2 };
@@ -148,10 +148,11 @@ impl<'a> Life<'a> {
         opened.map_err(|error| format!("open with {shown}: {error}").into())
     }
 
-    /// Checks what the store holds, and notes it as what there is from now on.
+    /// Checks what the store holds, and notes that as what is there from now on.
     fn check_recovered(&self, db: &Db) -> Result<Vec<(u64, Model)>, Violation> {
         let expected = self.expected()?;
-        // Scores of other settings are of no use; anything else that is wrong with them is.
+        // Scores of other settings are of no use. Anything else that is wrong with them is a
+        // violation.
         let trouble = db.recovery().hotness.as_ref();
         if let Some(trouble) = trouble.filter(|said| !said.contains("of other settings")) {
             return Err(format!("hotness: {trouble}").into());
@@ -173,7 +174,7 @@ impl<'a> Life<'a> {
             .collect())
     }
 
-    /// All clients and the maintenance at once.
+    /// Runs all clients and the maintenance at the same time.
     fn work(&self, db: &Db, models: Vec<(u64, Model)>) -> Result<(), Violation> {
         let keyspaces = keyspaces(db).map_err(|error| format!("keyspaces: {error}"))?;
         self.journal.note(Event::KeyspacesMade)?;
@@ -300,7 +301,7 @@ impl<'a> Life<'a> {
     /// Makes a checkpoint and opens it.
     fn checkpoint(&self, db: &Db) -> Result<(), Violation> {
         let paths = self.task.directories.copy(db.options().tiers.len());
-        // A kill may have cut the removal of an earlier one short.
+        // A kill may have interrupted the removal of an earlier one.
         remove(&paths)?;
         self.journal.note(Event::CopyBegan)?;
         match db.checkpoint(&paths) {
@@ -323,7 +324,7 @@ impl<'a> Life<'a> {
             options.create_if_missing = false;
             let copy = Db::open(options);
             let found = match &copy {
-                // No proof of anything: the next process looks again.
+                // This proves nothing: the next process looks again.
                 Err(error) if self.task.memory.is_some() && error.may_pass() => return Ok(()),
                 Ok(copy) => Ok(find_all(copy)?),
                 Err(error) => Err(error.to_string()),
@@ -365,7 +366,7 @@ fn remove(paths: &[PathBuf]) -> Result<(), Violation> {
     Ok(())
 }
 
-/// What a thread came to; a panic is the process's end, which the parent sees.
+/// What a thread returned. If it panicked, the process ends, which the parent sees.
 fn join<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread
         .join()
@@ -425,7 +426,7 @@ impl At<'_> {
         }
     }
 
-    /// Mostly one of few keys, so that those become hot.
+    /// Mostly one of a few keys, so that these become hot.
     fn place(&mut self) -> (u8, u32) {
         let keys = if self.rng.random_bool(0.8) { HOT } else { KEYS };
         let keyspace = self.rng.random_range(0..KEYSPACES.len() as u8);

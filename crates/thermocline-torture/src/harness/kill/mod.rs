@@ -1,9 +1,9 @@
-//! A process that writes is killed, by its parent at a random moment or by itself at a named point,
-//! and its store is opened again with other options. What comes back is a prefix of the writes
-//! across keyspaces with everything in it that was handed over (I5), made of files that the
-//! manifest names (I4). What was asked of the store is kept in a journal outside of it.
+//! A process that writes is killed, by its parent at a random moment or by itself at a named point.
+//! Its store is opened again with other options. What comes back is a prefix of the writes across
+//! keyspaces that holds everything that was handed over (I5), made of files that the manifest names
+//! (I4). A journal outside of the store keeps what was asked of it.
 //!
-//! Options, writes and the place of each kill follow from the seed; how the threads of a child
+//! Options, writes and the place of each kill follow from the seed. How the threads of a child
 //! meet, and what a kill at a random moment hits, does not.
 
 mod expected;
@@ -38,11 +38,11 @@ pub(crate) const HARNESS: Harness = Harness {
 /// Kills of one store.
 const CYCLES: u64 = 6;
 
-/// The latest random moment, in microseconds after the start: about what a child takes that nobody
-/// kills.
+/// The latest random moment, in microseconds after the start: about as long as a child takes that
+/// is not killed.
 const LATEST: f64 = 500_000.0;
 
-/// After how many stores every point must have been reached.
+/// After this many stores, every point must have been reached.
 const ENOUGH: u64 = 100;
 
 /// How often each point was reached, and how often a process ended there.
@@ -63,14 +63,14 @@ fn run(plan: &Plan) -> Verdict {
     verdict
 }
 
-/// Whether the engine has a point of this name: a run of this harness that misses one is a
-/// violation.
+/// Whether the engine has a point of this name. A run of this harness that never reaches a point is
+/// a violation.
 #[cfg(test)]
 pub(crate) fn is_point(name: &str) -> bool {
     points::named(name).is_some()
 }
 
-/// What a run did not reach that it should have.
+/// What a run should have reached and did not.
 fn missing(coverage: &BTreeMap<&'static str, (u64, u64)>, cases: u64) -> Option<Violation> {
     // A build without debug assertions has no points.
     if !cfg!(debug_assertions) || cases < ENOUGH {
@@ -116,7 +116,8 @@ fn case(plan: &Plan, seed: u64, tally: &mut Tally, coverage: &Coverage) -> Resul
     Ok(())
 }
 
-/// Where the child of this cycle kills itself. Cases from any seed on take all points in turn.
+/// Where the child of this cycle kills itself. Cases take all points in turn, whatever seed they
+/// begin at.
 fn point(seed: u64, cycle: u64, rng: &mut SmallRng) -> (String, u64) {
     let count = points::all().count() as u64;
     let index = (seed.wrapping_mul(CYCLES / 2) + cycle / 2) % count;

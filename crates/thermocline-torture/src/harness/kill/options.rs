@@ -21,7 +21,7 @@ impl Directories {
         self.home.join("journal")
     }
 
-    /// Directories of the checkpoint of a store with so many tiers.
+    /// Directories for the checkpoint of a store with this many tiers.
     pub(in crate::harness) fn copy(&self, tiers: usize) -> Vec<PathBuf> {
         (0..tiers)
             .map(|tier| self.home.join(format!("copy{tier}")))
@@ -35,7 +35,7 @@ pub(in crate::harness) fn clients(seed: u64) -> u8 {
 }
 
 /// The options of opening `opening`. The number of tiers is the store's own, and so is whether the
-/// second is the last; all else changes with each opening.
+/// second is the last. Everything else changes with each opening.
 pub(in crate::harness) fn drawn(seed: u64, opening: u64, directories: &Directories) -> Options {
     let mut rng = SmallRng::seed_from_u64(seed);
     let tiers = [1, 2, 2, 2, 3][rng.random_range(0..5)];
@@ -49,14 +49,14 @@ pub(in crate::harness) fn drawn(seed: u64, opening: u64, directories: &Directori
             tier.path = directories.home.join(format!("tier{index}"));
             tier.direct_io = rng.random_bool(0.5);
         }
-        // Small, so that a life of a second comes to the slow tier.
+        // Small, so that a life of a second reaches the slow tier.
         let memtable = rng.random_range(16..=24u64) << 10;
         options.memtable_size = Some(memtable);
         options.table_size = Some(memtable);
         if let [fast, _, ..] = &mut options.tiers[..] {
             fast.capacity = memtable * rng.random_range(24..=32);
         }
-        // Drawn anew: the database's number must not follow from it.
+        // Drawn anew: the database's number must not follow from the seed.
         options.seed = None;
         return options;
     }

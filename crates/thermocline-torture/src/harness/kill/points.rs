@@ -3,9 +3,9 @@
 /// A part of the engine that a process can die in.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Class {
-    /// As it is counted.
+    /// The name under which it is counted.
     pub(super) name: &'static str,
-    /// How often one of its points is passed at most before the process ends.
+    /// How often, at most, one of its points is passed before the process ends.
     pub(super) most: u64,
     /// Names of the points.
     pub(super) points: &'static [&'static str],
@@ -184,8 +184,9 @@ pub(super) const CLASSES: &[Class] = &[
     },
 ];
 
-/// Points where there is no room or something fails, which a healthy store may never reach, those
-/// of the record cache, which not every store has, and those of reads, which change nothing.
+/// Points that a run need not reach. At some of them there is no room or something fails, which a
+/// healthy store may never meet. Others belong to the record cache, which not every store has, or
+/// to reads, which change nothing.
 pub(super) const SELDOM: &[&str] = &[
     "stall.stuck",
     "stall.held",

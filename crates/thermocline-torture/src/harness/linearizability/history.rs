@@ -6,7 +6,7 @@ use todc_utils::specifications::Specification;
 
 use crate::verdict::{Promise, Tally, Violation};
 
-/// What an object holds: the number of the write that set it, none when it is deleted.
+/// What an object holds: the number of the write that set it, or none when it is deleted.
 pub(super) type Content = Option<u64>;
 
 /// An operation with its outcome.
@@ -25,7 +25,7 @@ pub(super) enum Operation {
     },
 }
 
-/// A register, as one thread alone would find it.
+/// A register, as a single thread would find it.
 struct Register;
 
 impl Specification for Register {
@@ -65,8 +65,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Whether there is an order of the calls, each within its time, that one thread could have
-    /// made.
+    /// Whether the calls have an order, each within its time, that one thread could have made.
     pub(super) fn check(&self, tally: &mut Tally) -> Result<(), Violation> {
         if self.calls.is_empty() {
             return Ok(());
@@ -106,7 +105,7 @@ impl History {
         count
     }
 
-    /// The shortest beginning that is not linearizable already, from its last few calls on.
+    /// The end of the shortest beginning that is not linearizable, from its last few calls on.
     fn told(&self) -> String {
         let mut calls = self.calls.clone();
         calls.sort_by_key(|call| call.returned);
@@ -116,8 +115,8 @@ impl History {
             let actions = History { name, calls }.actions();
             !WGLChecker::<Register>::is_linearizable(Actions::from_actions(actions))
         };
-        // A call that has not returned may have had its effect already, so a beginning by
-        // response only bounds the place; what is told is for a reader, not for the verdict.
+        // A call that has not returned may have taken effect already. So a beginning by response
+        // only bounds the place. This text is for a reader and not for the verdict.
         let end = (1..=calls.len()).find(fails).unwrap_or(calls.len());
         let last = &calls[end.saturating_sub(12)..(end + 2).min(calls.len())];
         last.iter()

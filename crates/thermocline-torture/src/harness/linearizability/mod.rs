@@ -1,11 +1,12 @@
 //! Linearizability of single-key operations and of batches, while memtables are flushed, records
 //! come up and tables go down.
 //!
-//! Eight threads put, delete, compare and write, and read; invocations and responses are stamped
-//! in the order in which they happen. What is written together is one object: a register that a
+//! Eight threads put, delete, compare and write, and read. Invocations and responses are stamped in
+//! the order in which they happen. Keys that are written together are one object: a register that a
 //! batch sets in all its keys at once, and of which a reader sees all or nothing. A batch of one
-//! key is the single-key case. The history of each object goes to a checker of its own: a store is
-//! linearizable if each object is. The seed fixes what each thread does, not how they meet.
+//! key is the single-key case. The history of each object goes to a checker of its own, because a
+//! store is linearizable if each object is. The seed fixes what each thread does, not how they
+//! meet.
 
 mod history;
 mod objects;
@@ -28,7 +29,7 @@ pub(crate) const HARNESS: Harness = Harness {
     run,
 };
 
-/// What a run is found wanting without.
+/// A run that has not reached these is a failure.
 const REACHED: &[&str] = &[
     "flushes",
     "crossings",

@@ -67,7 +67,7 @@ impl Object {
         }
     }
 
-    /// The key that conditions are about: one of several decides for all.
+    /// The key that a condition is about. One of several decides for all.
     pub(super) fn condition(&self, member: usize) -> (usize, String) {
         let member = member % self.width;
         (member % 2, self.key(member))
@@ -127,7 +127,7 @@ impl Object {
         Ok(found)
     }
 
-    /// What the values of several keys say together.
+    /// What the values of several keys together say.
     fn content(&self, found: &[Option<Value>]) -> Result<Content, Violation> {
         let mut contents = Vec::new();
         for value in found {
@@ -142,7 +142,7 @@ impl Object {
         }
     }
 
-    /// The write that `value` is of.
+    /// The write that put `value`.
     fn number_of(&self, value: &[u8]) -> Result<u64, Violation> {
         let text = String::from_utf8_lossy(value);
         let number = text
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use crate::stores::{memory, open_on, small_options};
 
-    /// Which tests prove that the harness can see what it is about: a batch that is not one.
+    /// Tests that prove that the harness can see its subject: a batch that is not one.
     #[test]
     fn an_object_that_is_written_in_parts_is_seen_torn_by_every_read_of_several_keys() {
         let db = open_on(&small_options(), &memory()).unwrap();

@@ -12,7 +12,7 @@ use crate::verdict::{Promise, Tally, Violation};
 
 const THREADS: usize = 8;
 
-/// Several times what the fast tier holds.
+/// Several times as many as the fast tier holds.
 const OBJECTS: usize = 1_200;
 
 /// Operations of each thread.
@@ -29,12 +29,12 @@ pub(super) struct Race<'a> {
     db: &'a Db,
     keyspaces: Keyspaces,
     objects: Vec<Object>,
-    /// Stamps invocations and responses. Every stamp is another, and one taken later is higher.
+    /// Stamps invocations and responses. No two stamps are equal, and a later one is higher.
     time: AtomicU64,
     /// Gives every write a number of its own.
     writes: AtomicU64,
     seed: u64,
-    /// Somebody saw something: the others stop.
+    /// A thread saw something wrong: the others stop.
     over: AtomicBool,
 }
 
@@ -54,8 +54,8 @@ impl<'a> Race<'a> {
         })
     }
 
-    /// Fills the store, lets the threads loose, and reads everything in the end. The history of
-    /// each object.
+    /// Fills the store, lets the threads loose, and reads everything in the end. Returns the
+    /// history of each object.
     pub(super) fn run(&self, tally: &mut Tally) -> Checked<Vec<History>> {
         let mut first = Thread::new(self, THREADS);
         (0..OBJECTS).try_for_each(|object| first.write(object))?;
@@ -87,7 +87,7 @@ impl<'a> Race<'a> {
     }
 }
 
-/// What `what` gave; there is no reason for it to fail.
+/// The outcome `done` of `what`, which has no reason to fail.
 fn named<T>(what: &str, done: thermocline::Result<T>) -> Checked<T> {
     done.map_err(|error| Violation::disorder(format!("{what}: {error}")))
 }
@@ -98,7 +98,7 @@ struct Thread<'a> {
     rng: SmallRng,
     log: Log,
     tally: Tally,
-    /// What it saw last, and of which object: what its next condition expects.
+    /// The object that it saw last, and what it saw: its next condition expects this.
     seen: (usize, Content),
 }
 
@@ -139,7 +139,7 @@ impl<'a> Thread<'a> {
         }
     }
 
-    /// Half of the time one of a few that all threads use now, else a hot one, else any.
+    /// Half of the time one of the few that all threads use now; otherwise a hot one, or any.
     fn choose(&mut self) -> usize {
         let turn = (self.race.time.load(Ordering::Relaxed) / TURN) as usize;
         match self.rng.random_range(0..10) {
@@ -201,7 +201,8 @@ impl<'a> Thread<'a> {
         Ok(())
     }
 
-    /// Expects what it saw last of the object, which others may have changed, or else anything.
+    /// Expects what it saw last of the object, which others may have changed since, or else
+    /// anything.
     fn compare_and_write(&mut self, object: usize) -> Checked {
         let race = self.race;
         let (seen, expected) = self.seen;
@@ -242,8 +243,8 @@ mod tests {
     use crate::random_options::crowded_options;
     use crate::stores::{memory, open_on};
 
-    /// The proof that a real history convicts: one answer of it, read after all threads had
-    /// ended, is replaced by an older one.
+    /// Proves that a real history convicts. One answer in it, read after all threads had ended, is
+    /// replaced by an older one.
     #[test]
     fn one_stale_answer_in_a_real_history_is_caught() {
         let db = open_on(&crowded_options(1, 512 << 10), &memory()).unwrap();

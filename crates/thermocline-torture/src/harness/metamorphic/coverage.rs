@@ -5,7 +5,7 @@ use thermocline::{Db, Purpose};
 use crate::verdict::Tally;
 use crate::work_done::count_work;
 
-/// What a run is found wanting without.
+/// A run that has not reached these is a failure.
 pub(super) const REACHED: &[&str] = &[
     "crossings",
     "tables moved",

@@ -1,6 +1,6 @@
-//! One random script, many option sets: whatever the options, the executor and the moment, the
-//! store answers as an ordered map would (I1, I2, I3). As every set is compared with the same
-//! map, all of them give the same answers.
+//! One random script, many option sets. Whatever the options, the executor and the moment, the
+//! store answers as an ordered map would (I1, I2, I3). Every set is compared with the same map, so
+//! all of them give the same answers.
 
 mod coverage;
 mod model;
@@ -30,12 +30,12 @@ fn run(plan: &Plan) -> Verdict {
 
 fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
     let mut rng = SmallRng::seed_from_u64(seed);
-    // Few keys are overwritten again and again, many spread over all levels.
+    // A few keys are overwritten again and again; many are spread over all levels.
     let keys = [40, 400, 3000][rng.random_range(0..3)];
     let steps = rng.random_range(100..500);
     let sets = option_sets::drawn(seed)?;
     for (number, (name, options)) in sets.all.into_iter().enumerate() {
-        // What threads do does not follow from the seed; a part of the sets has them all the same.
+        // What threads do does not follow from the seed. A part of the sets has them all the same.
         let driver = match (seed as usize + number) % 4 {
             0 => Driver::Threads,
             _ => Driver::Stepped,

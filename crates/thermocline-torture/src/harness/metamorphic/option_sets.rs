@@ -8,7 +8,8 @@ use crate::random_options::{random_hotrap, random_options};
 use crate::stores::{option_sets, small_options};
 use crate::verdict::Violation;
 
-/// The most that the fast tier of a fixed set holds: so little that a short script spills over it.
+/// The most that the fast tier of a fixed set holds. It is so little that a short script spills
+/// over it.
 const FAST: u64 = 1 << 20;
 
 /// Option sets for one script.
@@ -19,7 +20,7 @@ pub(super) struct Sets {
     _root: tempfile::TempDir,
 }
 
-/// At least 16 sets, every placement among them; half of them drawn from `seed`.
+/// At least 16 sets, with every placement among them. Half of them are drawn from `seed`.
 pub(super) fn drawn(seed: u64) -> Result<Sets, Violation> {
     let mut all = option_sets();
     let with = |placement: Placement| Options {

@@ -1,5 +1,5 @@
-//! One script: operations drawn from a seed, done to the store and to the model. What is drawn
-//! follows from the seed and the model alone, so every option set gets the same script.
+//! One script: operations drawn from a seed, applied to the store and to the model. The draws
+//! depend only on the seed and the model, so every option set gets the same script.
 
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -178,7 +178,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Random writes of a batch, done to the model when `apply` is set.
+    /// Adds random writes to a batch. Applies them to the model too when `apply` is set.
     fn fill_batch(&mut self, batch: &mut Batch, writes: usize, apply: bool) -> Checked {
         let keyspaces = [self.keyspace(0)?, self.keyspace(1)?];
         for _ in 0..writes {
@@ -207,7 +207,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Enough to freeze memtables.
+    /// Writes enough to freeze memtables.
     fn fill(&mut self) -> Checked {
         for _ in 0..self.script.keys.div_ceil(60) + 4 {
             let mut batch = Batch::new();
@@ -217,7 +217,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Neighbouring keys in order: tables that meet no others, which may simply move down.
+    /// Writes neighbouring keys in order. Their tables meet no others and may simply move down.
     fn fill_in_order(&mut self) -> Checked {
         let first = self.rng.random_range(0..self.script.keys);
         for n in first..(first + 200).min(self.script.keys) {

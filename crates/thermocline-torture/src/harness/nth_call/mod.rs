@@ -1,6 +1,7 @@
 //! Every call of the disk in a fixed script fails in every way that it can, once and from then on.
-//! No panic, no waiting for ever, no wrong answer: what was acknowledged is there, reads go on
-//! where they can, and writing resumes without a restart once there is space again (I8, I9).
+//! There is no panic, no waiting for ever and no wrong answer: what was acknowledged is there,
+//! reads go on where they can, and writing resumes without a restart once there is space again (I8,
+//! I9).
 
 mod script;
 
@@ -24,14 +25,14 @@ pub(crate) const HARNESS: Harness = Harness {
     run,
 };
 
-/// No fewer than the script makes; a test says so.
+/// At least as many as the script makes; a test says so.
 const MOST_CALLS: u64 = 7_500;
 
-/// Prime, and more than the calls: steps by it come by every call, in an order in which the first
-/// few are of all kinds.
+/// Prime, and more than the calls: steps by it reach every call, in an order in which the first few
+/// are of all kinds.
 const STRIDE: u64 = 7_919;
 
-/// So many times the calls of the script are no work any more, but going round in circles.
+/// This many times the calls of the script is no longer work, but going round in circles.
 const TOO_MANY: u64 = 10;
 
 const FAULTS: [Fault; 5] = [
@@ -42,7 +43,7 @@ const FAULTS: [Fault; 5] = [
     Fault::ShortRead,
 ];
 
-/// What a run must have met with.
+/// What a run must have met.
 const REACHED: &[&str] = &[
     "calls hit",
     "scripts through a fault that lasts",
@@ -61,7 +62,7 @@ fn run(plan: &Plan) -> Verdict {
         .having_reached(HARNESS.small, &Hotness::COUNTED)
 }
 
-/// All faults of one call of the script; seeds from 1 on come by each call once.
+/// All faults of one call of the script. Seeds from 1 on reach each call once.
 fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
     let healthy = HEALTHY.get_or_init(healthy).as_ref();
     let healthy = healthy.map_err(Violation::clone)?;
@@ -148,12 +149,12 @@ impl Script<'_> {
         self.come_back(call)
     }
 
-    /// An error is one that was planted; a store that is open still answers rightly; after a failed
-    /// sync it takes no write (I9).
+    /// The error must be one that was planted. A store that is open still answers rightly. After a
+    /// failed sync it takes no write (I9).
     fn check(&mut self, step: Step, error: &Error) -> Result<(), Violation> {
         if !self.expects(error) {
             let promise = match error {
-                // What a wait ends in that nothing can end.
+                // A wait ends in this if nothing else can end it.
                 Error::Closed => Promise::Alive,
                 _ => Promise::Orderly,
             };
@@ -188,10 +189,10 @@ impl Script<'_> {
         Ok(())
     }
 
-    /// Whether `error` is what the fault may look like.
+    /// Whether `error` may come from the fault.
     fn expects(&self, error: &Error) -> bool {
         match error {
-            // A sync failed, or it is open which of two manifests is in force.
+            // Either a sync failed, or it is undecided which of two manifests is in force.
             Error::Poisoned { .. } => {
                 use Operation::*;
                 !self.passes || matches!(self.operation, Sync | SyncDir | Rename | Truncate)
@@ -208,7 +209,7 @@ impl Script<'_> {
         !self.passes && self.fault.applies_to(Operation::Read)
     }
 
-    /// There is space again: an open store goes on as if nothing had been.
+    /// There is space again: an open store goes on as if nothing had happened.
     fn resume(&mut self) -> Result<(), Violation> {
         let Some(db) = &self.trial.db else {
             return Ok(());
@@ -225,13 +226,14 @@ impl Script<'_> {
         Ok(())
     }
 
-    /// What is left after the faults is opened again, in one of three ways.
+    /// Opens again what is left after the faults, in one of three ways.
     fn come_back(&mut self, way: u64) -> Result<(), Violation> {
         match way % 3 {
             0 => self.trial.survive(CrashStyle::LoseAll),
             1 => self.trial.come_back(),
             _ => {
-                // What is readable now may be lost with the power; once opened it may not.
+                // What is readable now may be lost with the power. Once the store has been opened,
+                // it may not.
                 self.trial.db = None;
                 let opened = self.trial.db();
                 opened.map_err(|stop| stop.unexpected("open"))?;

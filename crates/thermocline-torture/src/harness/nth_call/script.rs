@@ -7,7 +7,7 @@ use super::super::calls::Calls;
 use crate::life::{Hotness, SIDE, Step, Trial, tiny_options};
 use crate::verdict::Violation;
 
-/// Flushes, compacts across tiers, reads until records come up on each way, forgets what was read,
+/// Flushes, compacts across tiers, reads until records come up in each way, forgets what was read,
 /// checkpoints and reopens.
 pub(super) const SCRIPT: &[Step] = &[
     Step::Write(30),
@@ -31,8 +31,8 @@ pub(super) const SCRIPT: &[Step] = &[
     Step::Idle,
 ];
 
-/// The store that is about to go through the script: always the same one, so that a number means
-/// the same call in every case.
+/// The store that is about to go through the script. It is always the same one, so that a number
+/// means the same call in every case.
 pub(super) fn store() -> Trial {
     let mut trial = Trial::new(1);
     trial.options = tiny_options();

@@ -1,8 +1,8 @@
-//! The power goes, several times in the life of one store: at any call of the disk and at named
-//! points. What comes back is a prefix of the writes across keyspaces with everything synced in it
+//! The power goes, several times in the life of one store, at any call of the disk and at named
+//! points. What comes back is a prefix of the writes across keyspaces that holds everything synced
 //! (I5), made of files that the manifest names (I4).
 //!
-//! Every eighth life runs on real threads: what happens in it does not follow from the seed alone.
+//! Every eighth life runs on real threads. What happens in it does not follow from the seed alone.
 
 mod points;
 
@@ -28,10 +28,10 @@ pub(crate) const HARNESS: Harness = Harness {
 const CALLS: u64 = 2_500;
 /// Lives of one store.
 const LIVES: usize = 3;
-/// Images of one loss of power that are opened beside the one that the store goes on from.
+/// How many images of one loss of power are opened beside the one that the store goes on from.
 const IMAGES: usize = 4;
 
-/// What a run must have met with; and with points, where the build has any.
+/// What a run must have met. In a build with named points, there is more.
 const REACHED: &[&str] = &[
     IMAGES_OPENED,
     CUT_AT_A_CALL,
@@ -51,7 +51,7 @@ fn run(plan: &Plan) -> Verdict {
         .having_reached(HARNESS.small, &Hotness::COUNTED)
 }
 
-/// Asks a verdict over so many cases for all that a run must have met with.
+/// Requires that a verdict over this many cases has all that a run must have met.
 fn reached(verdict: Verdict, cases: u64) -> Verdict {
     let points: &[&str] = match cfg!(debug_assertions) {
         true => &[CUT_AT_A_POINT],
@@ -107,7 +107,7 @@ fn plan_cut(trial: &mut Trial, life: usize, rng: &mut SmallRng) -> Option<&'stat
         points::cut_power_at(trial, point, nth);
         return Some(point);
     }
-    // The first life is to fill the store.
+    // The first life must fill the store.
     let least = if life == 1 { CALLS / 3 } else { 1 };
     let call = rng.random_range(least..CALLS);
     trial.name += &format!(", cut at call {call}");
@@ -122,7 +122,7 @@ fn open_images(trial: &Trial, rng: &mut SmallRng, tally: &mut Tally) -> Result<(
     for _ in 0..IMAGES {
         let share = rng.random_range(0.0..1.0);
         let kept: Vec<bool> = (0..pieces).map(|_| rng.random_bool(share)).collect();
-        // Threads may go on until the first image.
+        // Threads may go on until the first image is taken.
         let keeps = |piece| kept.get(piece).copied().unwrap_or(false);
         let mut image = trial.on(trial.disk.image(keeps));
         image.db().map_err(|stop| stop.unexpected("open"))?;

@@ -6,7 +6,7 @@ use thermocline::storage::Fault;
 
 use crate::life::Trial;
 
-/// The places where something has just become durable, visible or claimed, or is just about to.
+/// The places where something has just become durable, visible or claimed, or is about to.
 pub(super) const POINTS: [&str; 31] = [
     "checkpoint.before_manifest",
     "checkpoint.linked",
@@ -42,7 +42,7 @@ pub(super) const POINTS: [&str; 31] = [
 ];
 
 /// Cuts the power when `point` is reached for the `nth` time: the next call finds the disk gone,
-/// and none comes in between.
+/// and no call comes in between.
 pub(super) fn cut_power_at(trial: &Trial, point: &'static str, nth: usize) {
     let disk = trial.disk.clone();
     let reached = AtomicUsize::new(0);
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use crate::harness::kill;
 
-    /// A point that the engine does not have is never reached, and nobody would have known.
+    /// A point that the engine does not have is never reached, and nobody would notice.
     #[test]
     fn every_point_is_one_of_the_engine() {
         for point in POINTS {

@@ -1,5 +1,5 @@
 //! The power goes at any call of a store's life, and then its manifest is lost or damaged. Tables
-//! and log are whole: everything that a recovery would have given comes back, and nothing else.
+//! and log are whole. So everything comes back that a recovery would have given, and nothing else.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -52,7 +52,7 @@ fn check(trial: &mut Trial, tally: &mut Tally) -> Result<(), Violation> {
         Ok::<_, Violation>(with_old_names(found))
     };
     let first = scan(&db)?;
-    // A keyspace that nothing but the lost manifest told of cannot come back.
+    // A keyspace of which only the lost manifest told cannot come back.
     trial.history.recovered(&first, After::PowerLoss)?;
     tally.add(
         "with orphans of a compaction",
@@ -80,7 +80,7 @@ fn check(trial: &mut Trial, tally: &mut Tally) -> Result<(), Violation> {
     if scan(&open()?)? != first {
         return Err("opening again after the repair changes what is there".into());
     }
-    // I4: numbers go on above all that were in use.
+    // I4: new numbers are above all that were in use.
     let reused = tables(&disk)
         .difference(&found)
         .any(|new| Some(new) < found.last());
@@ -100,14 +100,14 @@ fn tables(disk: &Faulty) -> BTreeSet<u64> {
         .collect()
 }
 
-/// Takes away or damages what names the tables; says what.
+/// Takes away or damages what names the tables. Returns in words what it did.
 fn lose_the_manifest(disk: &Faulty, rng: &mut SmallRng) -> String {
     let dir = Path::new(FAST);
     let files = disk.list_raw(dir).into_iter();
     let manifests: Vec<_> = files
         .filter(|file| file.name.starts_with("MANIFEST"))
         .collect();
-    // A file of no bytes is as good as none.
+    // An empty file is as good as none.
     let empty = |name: &str| {
         if disk.read_raw(dir, name).is_ok() {
             disk.write_raw(dir, name, &[]);

@@ -1,5 +1,5 @@
-//! Anything happens to a store's files. What the repair says is lost may be missing, old or back;
-//! every other answer is right.
+//! Anything happens to a store's files. What the repair reports as lost may be missing, old or
+//! back. Every other answer is right.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ fn check(
     let builder = || builder(disk, Compression::None, false);
     let report = match repair(disk, builder, tally) {
         Ok(report) => report,
-        // Tiers that are exchanged are for people to put right.
+        // It is for people to put exchanged tiers right.
         Err(Error::WrongTier { .. }) => {
             tally.add("refused: another tier", 1);
             return Ok(());
@@ -62,7 +62,7 @@ fn check(
     }
     let found = contents(&db).map_err(|e| failed("scan", &e))?;
     let found = with_old_names(found);
-    // What a log that was cut held, or one whose end is gone, only its prefixes tell.
+    // If a log was cut, or its end is gone, only its prefixes tell what it held.
     let log_lost = report.losses.iter().any(is_log);
     let states = scene.states(log_lost || damage.hides_the_log(scene));
     let mut differences = states.map(|state| unexplained(state, &found, &report));
@@ -93,8 +93,8 @@ fn is_log(loss: &Loss) -> bool {
     loss.file.extension().is_some_and(|end| end == "wal")
 }
 
-/// Said whenever a manifest cannot be read to its end: it would account for anything, though the
-/// tables are whole.
+/// A manifest that cannot be read to its end is always reported. That loss would account for
+/// anything, though the tables are whole.
 fn is_manifest(loss: &Loss) -> bool {
     let name = loss.file.file_name().unwrap_or_default();
     name.to_string_lossy().starts_with("MANIFEST")

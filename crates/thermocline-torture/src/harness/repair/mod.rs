@@ -1,9 +1,9 @@
-//! A store is damaged and repaired. Then it opens, and every answer is right but for what the
-//! repair said is lost.
+//! A store is damaged and repaired. Then it opens, and every answer is right except for what the
+//! repair reported as lost.
 //!
 //! | module | what it does to a store |
 //! |---|---|
-//! | `after_crash` | the power goes, and then its manifest is lost or damaged: nothing else may be |
+//! | `after_crash` | the power goes, then its manifest is lost or damaged: nothing else may be |
 //! | `after_damage` | anything at all: what is reported lost may be wrong, and nothing beside it |
 
 mod after_crash;
@@ -27,7 +27,7 @@ pub(crate) const HARNESS: Harness = Harness {
     run: |plan| cases::run(HARNESS.name, plan, case).having_reached(HARNESS.small, REACHED),
 };
 
-/// Without these a run proves nothing.
+/// A run without these proves nothing.
 const REACHED: &[&str] = &[
     "sound stores",
     "rebuilt without a manifest",
@@ -43,8 +43,8 @@ fn case(seed: u64, tally: &mut Tally) -> Result<(), Violation> {
     }
 }
 
-/// Repairs the store of `builder` on `disk`, after a dry run that must change nothing and say the
-/// same.
+/// Repairs the store of `builder` on `disk`. Before that it makes a dry run, which must change
+/// nothing and say the same.
 fn repair(
     disk: &Faulty,
     builder: impl Fn() -> DbBuilder,
@@ -79,8 +79,8 @@ fn files(disk: &Faulty) -> Vec<(FileInfo, Vec<u8>)> {
     files
 }
 
-/// `found` with the keyspace that a repair had to give a new name called by its old one: there are
-/// only the default one and this. Only an edit or a table tells the name.
+/// `found`, in which a keyspace that a repair had to give a new name is called by its old one.
+/// There are only the default keyspace and this one. Only an edit or a table tells the name.
 fn with_old_names(found: Contents) -> Contents {
     let rename = |name: String| match name.starts_with("keyspace-") {
         true => SIDE.to_owned(),

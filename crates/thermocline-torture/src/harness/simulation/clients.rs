@@ -1,4 +1,4 @@
-//! The clients: each takes one turn at a time, and some have something in hand between two.
+//! The clients. Each takes one turn at a time, and some have something in hand between two turns.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -17,13 +17,13 @@ use crate::verdict::{Promise, Violation, each_with_its_answer};
 /// Keys of each keyspace.
 const KEYS: usize = 260;
 
-/// Keys that are read often at a time.
+/// Keys that are read often at any one time.
 const HOT: usize = 12;
 
 type Turn<T = ()> = Result<T, Stop>;
 type Record = (Vec<u8>, Vec<u8>);
 
-/// A scan under way, and what it must still come to.
+/// A scan under way, and the records that it must still find.
 struct Scan {
     range: Range,
     left: VecDeque<Record>,
@@ -67,7 +67,7 @@ fn bytes_of(value: &Option<Value>) -> Vec<u8> {
 }
 
 impl Clients {
-    /// Takes everything out of the clients' hands: the store is about to end.
+    /// Takes everything out of the clients' hands, because the store is about to end.
     pub(super) fn leave(&mut self) {
         self.scans = Default::default();
         self.snapshots = Default::default();
@@ -125,7 +125,7 @@ impl Clients {
         submit(world, write, None, durability).map(|_| ())
     }
 
-    /// Neighbouring keys in one batch: what fills tables.
+    /// Writes neighbouring keys in one batch, which fills tables.
     pub(super) fn fill(&mut self, world: &mut World, rng: &mut SmallRng) -> Turn {
         let (which, first) = (rng.random_range(0..2), rng.random_range(0..KEYS));
         let numbers = first..first + rng.random_range(8..32);
@@ -159,7 +159,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Begins a scan, or takes it some records further, from either end.
+    /// Begins a scan, or advances it by some records, from either end.
     fn scan(&mut self, world: &mut World, rng: &mut SmallRng) -> Turn {
         let client = rng.random_range(0..self.scans.len());
         let mut scan = match self.scans[client].take() {
@@ -232,7 +232,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Reads a value in one turn, and in another replaces it if nobody else has meanwhile.
+    /// Reads a value in one turn. In another, replaces it if nobody else has replaced it meanwhile.
     fn swap(&mut self, world: &mut World, rng: &mut SmallRng) -> Turn {
         let client = rng.random_range(0..self.swaps.len());
         let Some(seen) = self.swaps[client].take() else {
@@ -249,7 +249,7 @@ impl Clients {
         submit(world, write, Some(seen), Durability::Buffered)
     }
 
-    /// Makes a checkpoint, which opens as a store that holds what this one does now.
+    /// Makes a checkpoint. It opens as a store that holds what this one holds now.
     fn copy(&mut self, world: &mut World) -> Turn {
         if self.copies == 2 {
             return Ok(());
@@ -285,7 +285,7 @@ fn get(world: &mut World, which: usize, key: &str) -> Turn<Option<Vec<u8>>> {
     }
 }
 
-/// Writes, on condition that what was seen is still there, if anything was.
+/// Writes. If something was seen, does so on condition that it is still there.
 fn submit(world: &mut World, write: Write, seen: Option<Seen>, durability: Durability) -> Turn {
     let mut batch = batch_of(&world.db, &write)?;
     let mut holds = true;

@@ -7,11 +7,11 @@
 //! settings. Every answer is compared with a model (I1, I5). Every call of the storage and every
 //! answer enters a hash: the same seed gives the same one, so a failure is replayed whole.
 //!
-//! A turn runs on the one thread there is, from its beginning to its end. A client that has to
-//! wait runs background steps meanwhile, but no other client gets in: writers that meet in the
-//! middle of a commit, or a read that is overtaken in the middle of its search, cannot be had
-//! here. They are what the harnesses `threads` and `linearizability` and the models of the commit
-//! queue are for.
+//! A turn runs from its beginning to its end on the only thread that there is. A client that has to
+//! wait runs background steps meanwhile, but no other client gets in. So this harness cannot have
+//! writers that meet in the middle of a commit, or a read that is overtaken in the middle of its
+//! search. The harnesses `threads` and `linearizability` and the models of the commit queue are for
+//! those.
 
 mod clients;
 mod trace;
@@ -37,7 +37,7 @@ pub(crate) const HARNESS: Harness = Harness {
     run,
 };
 
-/// What a run is found wanting without.
+/// A run that has not reached these is a failure.
 const REACHED: &[&str] = &[
     "flushes",
     "crossings",
@@ -63,7 +63,7 @@ const REACHED: &[&str] = &[
 /// Turns of one case.
 const TURNS: usize = 900;
 
-/// Every so many cases one runs twice, to see that nothing but the seed decides.
+/// One in this many cases runs twice, to see that nothing but the seed decides.
 const TWICE: u64 = 32;
 
 fn run(plan: &Plan) -> Verdict {
@@ -110,7 +110,8 @@ mod tests {
         assert!(REACHED.iter().all(reached), "{verdict}");
     }
 
-    /// On two threads at once, so that nothing may follow from the thread, an address or the time.
+    /// Runs on two threads at once, so that nothing may depend on the thread, an address or the
+    /// time.
     #[test]
     fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
         let traces = || -> Vec<u64> {

@@ -26,7 +26,7 @@ impl Trace {
         }
     }
 
-    /// Takes in what `what` was answered, `content` standing for a good answer.
+    /// Takes in the answer to `what`. `content` stands for a good answer.
     pub(super) fn answer<T>(
         &self,
         what: &str,

@@ -72,7 +72,7 @@ fn end_store(
     world.reopen(how, rng)
 }
 
-/// Comes to an end without any fault: everything is there, and every table is whole.
+/// Comes to an end without any fault. Everything is there, and every table is whole.
 pub(super) fn end(
     world: &mut World,
     clients: &mut Clients,

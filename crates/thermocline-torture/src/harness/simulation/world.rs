@@ -44,15 +44,15 @@ pub(super) struct World {
     pub(super) tally: Tally,
     /// Writing has ended until the store is opened again (I9).
     pub(super) poisoned: bool,
-    /// Faults that had hit when the opening of this store began.
+    /// How many faults had hit when the opening of this store began.
     hit_before: u64,
-    /// What was planned since then, and what was still to come.
+    /// What was planned since then, and what was still pending at that time.
     planned: Vec<Fault>,
     /// What is still to come, or goes on.
     pending: Option<Fault>,
-    /// What ended the store before, until it is open again.
+    /// What ended the store the last time, until it is open again.
     ended: After,
-    /// A loss of power is planned, and nothing else; how many faults had hit before.
+    /// Set if a loss of power is planned and nothing else: how many faults had hit before.
     power_fails: Option<u64>,
 }
 
@@ -100,7 +100,7 @@ impl World {
             _ if is_without_fault => {
                 return Err(Violation::disorder(format!("without a fault: {error}")));
             }
-            // What a wait ends in that nothing can end.
+            // A wait ends in this if nothing else can end it.
             Error::Closed => return Err(Violation::new(Promise::Alive, error.to_string())),
             _ if !self.has_planned(&error) => {
                 let planned = &self.planned;
@@ -113,12 +113,12 @@ impl World {
         Ok(())
     }
 
-    /// Whether `error` is what something may look like that was planned since the store was opened.
+    /// Whether `error` may come from something that was planned since the store was opened.
     fn has_planned(&self, error: &Error) -> bool {
         let any = |faults: &[Fault]| faults.iter().any(|fault| self.planned.contains(fault));
         match error {
             Error::NoSpace { .. } => any(&[Fault::NoSpace]) || self.readers_hold_room(),
-            // A sync failed, or it is open which of two manifests is in force.
+            // Either a sync failed, or it is undecided which of two manifests is in force.
             Error::Poisoned { .. } => !self.planned.is_empty(),
             Error::Io { .. } => any(&[Fault::Io, Fault::ShortWrite, Fault::PowerLoss]),
             Error::Corruption { .. } => any(&[Fault::ShortRead]),
@@ -127,14 +127,15 @@ impl World {
     }
 
     /// Whether half of the fast tier is taken by removed files that an iterator or a snapshot's
-    /// reader still has open. A client that writes does not wait for itself to let go of them.
+    /// reader still has open. A client that writes does not wait for its own readers to let go of
+    /// them.
     fn readers_hold_room(&self) -> bool {
         let metrics = self.db.metrics();
         let held = |tier: &TierMetrics| tier.pinned_obsolete_bytes >= tier.capacity / 2;
         metrics.tiers.first().is_some_and(held)
     }
 
-    /// Makes a call fail that is still to come, instead of any other.
+    /// Makes a call fail that is still to come. This replaces any earlier plan.
     pub(super) fn plan(&mut self, fault: Fault, call: u64, from_then_on: bool) {
         self.heal();
         self.planned.push(fault);
@@ -165,13 +166,13 @@ impl World {
         self.clock.advance(time);
     }
 
-    /// Ends the store, and opens it again with other settings; what comes back is a prefix of
-    /// what it was told (I5). Nobody may hold anything of it.
+    /// Ends the store, and opens it again with other settings. What comes back is a prefix of what
+    /// it was told (I5). Nobody may hold a handle of it.
     pub(super) fn reopen(&mut self, how: End, rng: &mut SmallRng) -> Result<(), Violation> {
         self.look();
         self.end(how)?;
         for attempt in 0.. {
-            // Some openings fail; in the end one has no reason to.
+            // Some openings fail. In the end one has no reason to.
             let faults = attempt < 3 && rng.random_bool(0.25);
             self.planned = self.pending.into_iter().collect();
             if faults {
@@ -277,7 +278,7 @@ impl World {
     }
 }
 
-/// Settings of the smallest store there may be, others at each opening.
+/// Settings of the smallest store that there may be, different at each opening.
 fn draw(rng: &mut SmallRng) -> Options {
     let mut options = tiny_options();
     for tier in &mut options.tiers {
@@ -289,8 +290,8 @@ fn draw(rng: &mut SmallRng) -> Options {
     options.compaction_threads = rng.random_range(1..=3);
     options.block_cache = [None, Some(0), Some(32 << 10)][rng.random_range(0..3)];
     if options.block_cache.is_none() {
-        // More than ever comes in: what is evicted, and when memory is free again, depends on other
-        // threads.
+        // More than ever comes in. Otherwise it would depend on other threads what is evicted, and
+        // when memory is free again.
         options.record_cache = Some(1 << 20);
     }
     options.log_retention = [0, 16 << 10][rng.random_range(0..2)];

@@ -1,4 +1,4 @@
-//! A disk on which calls fail as the weather says. The time is counted that writers wait for the
+//! A disk on which calls fail as the weather says. It counts the time that writers wait for the
 //! log.
 
 use std::path::{Path, PathBuf};

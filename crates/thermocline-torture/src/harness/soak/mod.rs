@@ -1,7 +1,7 @@
-//! Mixed load for a long time, in weather: random faults of the disks that pass, failed syncs that
-//! the store is reopened after, checkpoints and reopenings in between. Every answer is checked;
-//! memory stays flat, files within the fast tier's capacity (I8), and no write takes over a second
-//! without a reason.
+//! Mixed load for a long time, in weather: random disk faults that pass, failed syncs after which
+//! the store is reopened, and checkpoints and reopenings in between. Every answer is checked.
+//! Memory stays flat, files stay within the fast tier's capacity (I8), and no write takes over a
+//! second without a reason.
 
 mod medium;
 mod user;
@@ -50,7 +50,7 @@ fn run(plan: &Plan) -> Verdict {
     if length.is_some() {
         plan.cases = 1;
     }
-    // One at a time: memory and time are the process's.
+    // One case at a time, because memory and time are measured for the whole process.
     plan.jobs = 1;
     cases::run(HARNESS.name, &plan, |seed, tally| {
         let mut soak = Soak::new(&plan, seed, length)?;
@@ -68,7 +68,7 @@ struct Soak {
     options: Options,
     copy: Vec<PathBuf>,
     length: Duration,
-    /// Between two openings, at most.
+    /// The most time between two openings.
     epoch: Duration,
     sky: Arc<Sky>,
     done: Done,
@@ -148,11 +148,11 @@ impl Soak {
         Ok(())
     }
 
-    /// Opens the store in calm weather and finds out about writes of which nobody knew.
+    /// Opens the store in calm weather, and settles which writes of unknown outcome it holds.
     fn open(&mut self) -> Result<Db, Violation> {
         self.sky.set(Weather::Calm);
         self.openings += 1;
-        // Now and then records live by their level.
+        // Now and then records are placed by their level.
         let mut options = self.options.clone();
         if self.rng.random_bool(0.1) {
             options.placement = Placement::ByLevel;
@@ -184,7 +184,7 @@ impl Soak {
         Ok(db)
     }
 
-    /// Compares all records, one by one: they are more than fits into the memory that is to stay
+    /// Compares all records, one by one, because they do not fit into the memory that must stay
     /// flat.
     fn check_all(&self, db: &Db) -> Result<(), Violation> {
         let keyspaces = keyspaces(db).map_err(|error| format!("keyspaces: {error}"))?;
@@ -258,7 +258,7 @@ impl Soak {
     fn take_down(&mut self, db: &Db) -> Result<(), Violation> {
         let is_poisoned = self.users.iter().any(|user| user.unknown.is_some());
         if is_poisoned || self.sky.syncs_failed() > 0 && db.sync().is_err() {
-            // Writing is over (I9); what was acknowledged is with the system.
+            // Writing is over (I9). What was acknowledged has been handed to the system.
             let _ = db.close();
             self.count_metrics(db);
             return Ok(());

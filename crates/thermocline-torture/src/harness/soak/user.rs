@@ -1,5 +1,5 @@
-//! A client of the soak: reads of a hotspot that moves and of what is skewed, writes, deletes,
-//! scans and snapshots that are held, each answer checked.
+//! A client of the soak. It reads a moving hotspot and skewed keys, writes, deletes, scans, and
+//! holds snapshots. Each answer is checked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,13 +13,13 @@ use super::weather::Sky;
 use crate::client::{Client, KEYSPACES, Model, Place};
 use crate::verdict::{Promise, Violation, each_with_its_answer};
 
-/// A call that takes longer needs a reason.
+/// A call that takes longer than this needs a reason.
 pub(super) const LONGEST: Duration = Duration::from_secs(1);
 
 /// How often the hotspot moves.
 const MOVES: Duration = Duration::from_secs(20);
 
-/// Steps that a snapshot is held.
+/// For how many steps a snapshot is held.
 const HELD: u32 = 400;
 
 /// What users have done, for the series.
@@ -47,7 +47,7 @@ pub(super) struct Scene<'a> {
     pub(super) begun: Instant,
 }
 
-/// Time for which there is a reason: writers held back, waits for the log, a machine that is busy.
+/// Time that has a reason: writers held back, waits for the log, a busy machine.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reasons(pub(super) Duration);
 
@@ -66,7 +66,7 @@ pub(super) struct User {
     pub(super) client: Client,
     pub(super) model: Model,
     pub(super) next: u64,
-    /// A write of which nobody knows: a sync failed under it (I9).
+    /// A write of unknown outcome: a sync failed under it (I9).
     pub(super) unknown: Option<u64>,
     pub(super) rng: SmallRng,
     held: Option<(Snapshot, Arc<Model>, u32)>,
@@ -89,7 +89,7 @@ impl User {
         let mut reasons = (Instant::now(), scene.reasons());
         let mut ended = Ok(());
         while ended.is_ok() && !scene.stop.load(Ordering::Relaxed) && self.unknown.is_none() {
-            // A window of reasons that begins before every call.
+            // The reasons are counted from a moment before every call.
             if reasons.0.elapsed() > Duration::from_millis(200) {
                 reasons = (Instant::now(), scene.reasons());
             }
@@ -131,7 +131,7 @@ impl User {
         Ok(())
     }
 
-    /// An error that nobody planted is disorder.
+    /// An error that was not planted is disorder.
     fn refused(&self, scene: &Scene<'_>, what: &str, error: &Error) -> Result<(), Violation> {
         let is_planted = match error {
             Error::NoSpace { .. } => true,
@@ -146,7 +146,8 @@ impl User {
         }
     }
 
-    /// A call has ended that began then; one that writes is held to its reasons.
+    /// Notes that a call that began at `begun` has ended. A call that writes must have a reason if
+    /// it was long.
     fn took(
         &self,
         scene: &Scene<'_>,
@@ -173,8 +174,8 @@ impl User {
         Ok(())
     }
 
-    /// Four of five reads are of a hotspot that moves, the others of keys the less likely the
-    /// higher they are.
+    /// Four of five reads are of a hotspot that moves. The others are of keys that are the less
+    /// likely the higher they are.
     fn place(&mut self, scene: &Scene<'_>) -> Place {
         let keys = self.client.keys;
         let keyspace = self.rng.random_range(0..KEYSPACES.len() as u8);
@@ -221,7 +222,7 @@ impl User {
         Ok(())
     }
 
-    /// Reads a stretch of keys, of the store as it is or as it was.
+    /// Reads a stretch of keys, of the store as it is now or as it was.
     fn scan(
         &mut self,
         scene: &Scene<'_>,

@@ -13,13 +13,14 @@ use super::user::Done;
 use super::weather::Sky;
 use crate::verdict::{Promise, Violation};
 
-/// A run that is shorter says nothing about the slope of memory.
+/// A run that is shorter than this says nothing about the slope of memory.
 const LONG: Duration = Duration::from_secs(600);
 
 /// The part of a run, from its start, in which caches fill.
 const WARM_UP: f64 = 0.25;
 
-/// How much more memory at the end of a run than after its warm-up is still flat, in bytes.
+/// How much more memory a run may have at its end than after its warm-up and still count as flat,
+/// in bytes.
 const FLAT: f64 = (48u64 << 20) as f64;
 
 /// Takes samples and writes the series.
@@ -88,8 +89,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Bytes of the files on the fast tier. A listing is no moment: one that shows too much is
-    /// looked at again, since files may have gone while others came.
+    /// Bytes of the files on the fast tier. A listing is not of one moment. One that shows too much
+    /// is repeated, since some files may have gone while others came.
     fn on_fast(&self, capacity: u64) -> u64 {
         let looks = (0..5).map(|_| bytes_below(&self.fast));
         let mut least = u64::MAX;
@@ -102,7 +103,7 @@ impl Watch {
         least
     }
 
-    /// Checks that memory did not grow after the warm-up, by the line that fits its samples best.
+    /// Checks that memory did not grow after the warm-up, by the line that best fits its samples.
     ///
     /// # Errors
     /// Memory that grows.
@@ -143,7 +144,7 @@ fn resident() -> io::Result<u64> {
     Ok(pages * rustix::param::page_size() as u64)
 }
 
-/// Bytes of all files below `dir`; what is gone by the time it is looked at has none.
+/// Bytes of all files below `dir`. A file that is gone by the time it is looked at has none.
 fn bytes_below(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let bytes = entries.map(|entry| match entry.metadata() {

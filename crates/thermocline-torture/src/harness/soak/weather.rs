@@ -23,7 +23,7 @@ pub(super) enum Weather {
 }
 
 impl Weather {
-    /// As it stands in the series.
+    /// Its name in the series.
     pub(super) fn name(self) -> &'static str {
         match self {
             Weather::Calm => "calm",
@@ -52,7 +52,7 @@ pub(super) enum Fate {
     Short,
 }
 
-/// One of so many calls fails in bad weather.
+/// In bad weather, one in this many calls fails.
 const ONE_OF: u32 = 40;
 
 /// The weather over the disks of a soak, and what the disks did in it.
@@ -91,7 +91,7 @@ impl Sky {
         let (weather, rng) = &mut *now;
         let fate = match (*weather, call) {
             (Weather::SyncFails, Call::Sync) => {
-                // One is enough: it is final (I9).
+                // One failed sync is enough: it is final (I9).
                 *weather = Weather::Calm;
                 self.syncs_failed.fetch_add(1, Ordering::Relaxed);
                 Fate::Fails

@@ -19,7 +19,7 @@ pub(crate) struct Passed {
 }
 
 impl Passed {
-    /// Bytes that tables so far were expected to have when they were begun.
+    /// Bytes that the tables so far were expected to have when they were begun.
     pub(crate) fn expected(&self) -> u64 {
         self.expected.load(Ordering::Relaxed)
     }
@@ -41,7 +41,7 @@ impl Passed {
     }
 }
 
-/// Files in memory, all reads and writes counted.
+/// Files in memory. All reads and writes are counted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counting {
     inner: Memory,

@@ -1,4 +1,4 @@
-//! Every byte that reaches a medium, and the time of background work, is counted for what it was.
+//! Every byte that reaches a medium, and the time of background work, is counted under its purpose.
 
 mod counting;
 
@@ -27,8 +27,8 @@ fn key(n: u32) -> String {
     format!("key{:06}", n.wrapping_mul(7919) % RECORDS)
 }
 
-/// Fills both tiers, and reads a part so often that it is promoted, among updates: another one in
-/// each life, as what is promoted in one is still up in the next.
+/// Fills both tiers, and reads a part so often, among updates, that it is promoted. It is another
+/// part in each life, because what is promoted in one life is still up in the next.
 fn work(db: &Db, life: u32) {
     for n in 0..RECORDS {
         db.put(key(n), [n as u8; 600]).unwrap();
@@ -104,8 +104,9 @@ fn tables_are_written_in_large_operations() {
     assert_eq!(flushed.write_ops, metrics.flushes, "{flushed:?}");
 }
 
-/// Each table of a compaction asked its disk for the room of a whole one, however little there was
-/// to compact. Where less was free the job failed, although what it had to write would have fitted.
+/// Regression: each table of a compaction asked its disk for the room of a whole table, however
+/// little there was to compact. If less was free the job failed, although what it had to write
+/// would have fitted.
 #[test]
 fn a_small_compaction_asks_for_little_room() {
     let medium = Counting::default();
@@ -158,9 +159,9 @@ fn the_time_of_jobs_counts_for_their_activity() {
     assert_eq!(ralt.cpu_seconds, seconds(&db, Activity::Ralt));
 }
 
-/// The encoding of a batch counted, 9 bytes more than a single record's key and value, and before
-/// it was known whether its conditions held: write amplification was too low with short records,
-/// and with batches that were refused.
+/// Regression: the bytes of a batch's encoding were counted, 9 more than the key and value of a
+/// single record, and before it was known whether its conditions held. So write amplification was
+/// too low with short records, and with batches that were refused.
 #[test]
 fn what_writers_hand_in_is_the_keys_and_values_of_what_is_committed() {
     let db = open(&[Counting::default(), Counting::default()]);
@@ -203,7 +204,7 @@ fn a_scan_that_is_not_to_fill_the_block_cache_leaves_it_as_it_was() {
     assert_eq!(cached(), before);
     assert_eq!(db.iter().count(), 500);
     assert!(cached() > before + 500 * 600, "{} of {before}", cached());
-    // What is there is used.
+    // Blocks that are in the cache are used.
     let reads = || io(&db.metrics(), 0, Purpose::UserRead).read_ops;
     let before = reads();
     assert_eq!(db.iter().fill_cache(false).count(), 500);

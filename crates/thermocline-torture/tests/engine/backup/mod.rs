@@ -1,4 +1,4 @@
-//! Backups: generations that share tables, each a whole store as it was at one moment, whatever
+//! Backups: generations that share tables. Each is a whole store as it was at one moment, whatever
 //! else goes on and whatever is cut short.
 
 mod pruning;

@@ -12,7 +12,8 @@ use thermocline_torture::life::history::{Contents, contents};
 
 use super::support::{TABLES, backups, builder, restored, write};
 
-/// How long a test waits for what must not happen, or at most for what must.
+/// How long a test waits for what must not happen, and how long it waits at most for what must
+/// happen.
 const A_MOMENT: Duration = Duration::from_millis(100);
 const LONG: Duration = Duration::from_secs(30);
 
@@ -41,8 +42,8 @@ fn pruning_keeps_what_the_generations_that_stay_need() {
     assert_eq!(backups.verify(None).unwrap().0.bytes, bytes());
 }
 
-/// Threads with one handle took no notice of each other: what a backup had copied and not named yet
-/// another thread that pruned removed, and both reported success.
+/// Regression: threads with one handle took no notice of each other. A thread that pruned removed
+/// what a backup of another had copied and not named yet, and both reported success.
 #[test]
 fn nothing_is_pruned_while_a_backup_is_taken() {
     let (disk, points) = (Faulty::new(1), Points::default());
@@ -66,7 +67,7 @@ fn nothing_is_pruned_while_a_backup_is_taken() {
             answer.send(pruner.prune(1))
         });
         said.recv_timeout(LONG).unwrap();
-        // Long enough from here on for it to remove what no generation names, if it may.
+        // From here on there is time enough for it to remove what no generation names, if it may.
         let early = asked.lock().unwrap().recv_timeout(A_MOMENT);
         is_early.store(early.is_ok(), Ordering::SeqCst);
         Ok(())
@@ -80,8 +81,9 @@ fn nothing_is_pruned_while_a_backup_is_taken() {
     assert_eq!(restored(&disk, &backups, 2, "restored"), state);
 }
 
-/// The directory could not be synced when a backup was put in force. The generation was listed all
-/// the same, and the next prune removed all others for it: when the power went, none was left (I9).
+/// Regression: the directory could not be synced when a backup was put in force. The generation was
+/// listed all the same, and the next prune removed all others for it. When the power went, none was
+/// left (I9).
 #[test]
 fn no_generation_goes_for_one_that_is_not_durable() {
     let (disk, points) = (Faulty::new(1), Points::default());
@@ -120,9 +122,9 @@ fn no_generation_goes_for_one_that_is_not_durable() {
     assert_eq!(restored(&disk, &backups, 2, "restored"), state);
 }
 
-/// A prune that was cut short had removed the file of a generation and not synced that. The next
-/// backup took the generation for gone and removed its tables: when the power went then, it was
-/// listed again, and could not be restored.
+/// Regression: a prune that was cut short had removed the file of a generation and had not synced
+/// that. The next backup took the generation for gone and removed its tables. When the power then
+/// went, the generation was listed again and could not be restored.
 #[test]
 fn a_generation_is_gone_for_good_before_its_tables_are() {
     let (disk, points) = (Faulty::new(1), Points::default());
@@ -159,8 +161,8 @@ fn a_generation_is_gone_for_good_before_its_tables_are() {
     }
 }
 
-/// It wrote what it keeps before it removed anything: where a backup that found no room had filled
-/// the disk, there was none for that either.
+/// Regression: a prune wrote what it keeps before it removed anything. If a backup that found no
+/// room had filled the disk, there was no room for that either.
 #[test]
 fn pruning_makes_room_before_it_needs_any() {
     let disk = Faulty::new(1);
@@ -172,7 +174,7 @@ fn pruning_makes_room_before_it_needs_any() {
     }
     let tables = || disk.list_raw(Path::new(TABLES));
     let (named, name) = (tables().len(), tables()[0].name.clone());
-    // As a backup leaves it that is cut short.
+    // This is how a backup that is cut short leaves it.
     disk.write_raw(Path::new(TABLES), &format!("9{name}"), &[7; 4096]);
     let is_new =
         |operation, name: &str| operation == Operation::Create && name.starts_with("GENERATION");

@@ -11,7 +11,7 @@ use thermocline_torture::stores::open_on;
 
 use super::support::{BACKUPS, TABLES, at, backed_up, backups, builder, copy, restored};
 
-/// Whose error said, too, to restore the store from a backup.
+/// Regression: the error also said to restore the store from a backup.
 #[test]
 fn every_damaged_file_of_a_backup_is_named_and_not_restored() {
     let (disk, _) = backed_up(300);
@@ -45,8 +45,8 @@ fn every_damaged_file_of_a_backup_is_named_and_not_restored() {
     assert!(files > 2, "{files}");
 }
 
-/// A verification ended with the first table that the device refused: of the others of its
-/// generation, and of all generations after it, nothing was told.
+/// Regression: a verification ended with the first table that the device refused. It said nothing
+/// of the other tables of that generation, nor of any later generation.
 #[test]
 fn a_table_that_cannot_be_read_is_one_problem_of_its_generation() {
     let (disk, _) = backed_up(300);
@@ -67,8 +67,8 @@ fn a_table_that_cannot_be_read_is_one_problem_of_its_generation() {
     assert!(path.ends_with(&refused), "{path:?}");
 }
 
-/// Where all tables came from the first of two tiers, one was enough. A store of two is not opened
-/// with one: nothing would have opened what was restored.
+/// Regression: if all tables came from the first of two tiers, one tier was enough for a restore. A
+/// store of two tiers cannot be opened with one, so nothing would have opened what was restored.
 #[test]
 fn a_backup_of_two_tiers_is_not_restored_to_one() {
     let (disk, state) = backed_up(5);
@@ -90,8 +90,8 @@ fn a_backup_of_two_tiers_is_not_restored_to_one() {
     assert_eq!(restored(&disk, &backups(&disk), 1, "restored"), state);
 }
 
-/// Tables stayed behind from a restore that failed: the next one found its directories not empty,
-/// and there was no store to destroy.
+/// Regression: tables stayed behind from a restore that failed. The next restore found its
+/// directories not empty, and there was no store to destroy.
 #[test]
 fn a_restore_that_failed_can_be_repeated() {
     let (disk, state) = backed_up(6000);
@@ -106,8 +106,8 @@ fn a_restore_that_failed_can_be_repeated() {
     assert_eq!(restored(&disk, &backups(&disk), 1, "restored"), state);
 }
 
-/// As above, whichever call fails. Only where what fails is the end, behind `CURRENT`, is there a
-/// store already.
+/// As above, whichever call fails. There is a store already only if the failing call comes at the
+/// end, behind `CURRENT`.
 #[test]
 fn a_restore_that_failed_anywhere_can_be_repeated() {
     let (disk, state) = backed_up(300);
@@ -122,7 +122,7 @@ fn a_restore_that_failed_anywhere_can_be_repeated() {
             break;
         }
         drop(begun);
-        // A fault may have come where it does no harm.
+        // The fault may have hit where it does no harm.
         if done.is_ok() {
             continue;
         }
@@ -141,8 +141,8 @@ fn a_restore_that_failed_anywhere_can_be_repeated() {
     assert!(repeated > 10 && whole > 0, "{repeated}, {whole}");
 }
 
-/// One that cannot remove all that it has written keeps the first tier's `TIER` as long as another
-/// has one: a first tier without it is taken for one that is not mounted.
+/// A restore that cannot remove all that it has written keeps the first tier's `TIER` as long as
+/// another tier has one, because a first tier without it is taken for one that is not mounted.
 #[test]
 fn a_restore_that_cannot_be_cleared_can_be_destroyed() {
     let (disk, state) = backed_up(300);
@@ -166,9 +166,9 @@ fn a_restore_that_cannot_be_cleared_can_be_destroyed() {
     }
 }
 
-/// The manifest that a failed restore removes is gone for good before any `TIER` is, and these
-/// before the marks: back after a loss of power, it would say that the slow tier, which has none
-/// any more, is not mounted.
+/// The manifest that a failed restore removes is gone for good before any `TIER` is, and the `TIER`
+/// files are before the marks. If the manifest came back after a loss of power, it would say that
+/// the slow tier, which has no `TIER` any more, is not mounted.
 #[test]
 fn the_manifest_of_a_restore_that_failed_stays_away() {
     let (disk, state) = backed_up(300);
@@ -181,8 +181,8 @@ fn the_manifest_of_a_restore_that_failed_stays_away() {
     assert_eq!(restored(&disk, &backups(&disk), 1, "restored"), state);
 }
 
-/// To list the backups of a directory that has none made it a directory of backups, and found that
-/// it had none: no mistake in the path was told.
+/// Regression: listing the backups of a directory that has none made it a directory of backups, and
+/// found that it had none. So a mistake in the path was never reported.
 #[test]
 fn to_look_for_backups_makes_nothing() {
     let home = tempfile::tempdir().unwrap();

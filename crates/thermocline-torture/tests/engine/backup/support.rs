@@ -31,8 +31,8 @@ pub(crate) fn backups(disk: &Faulty) -> Backups {
     Backups::open_on(disk, BACKUPS).unwrap()
 }
 
-/// Writes `count` records whose values tell the round, and deletes the odd one; enough of them
-/// reach the slow tier.
+/// Writes `count` records whose values tell the round, and deletes some. Enough of them reach the
+/// slow tier.
 pub(crate) fn write(db: &Db, round: usize, count: usize) {
     let side = db.create_keyspace("side").unwrap();
     for n in 0..count {

@@ -1,4 +1,4 @@
-//! Backups as they are taken: what is copied, what is shared, and what of a store is in them.
+//! Backups as they are taken: what is copied, what is shared, and what they hold of a store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ fn a_backup_and_a_checkpoint_under_load_are_a_snapshot() {
             let two = count(copy.keyspace("other").unwrap().get("count").unwrap());
             assert_eq!(one, two, "half a batch");
             assert!((before..=after).contains(&one), "{before} {one} {after}");
-            // Every batch up to that one, and none behind it.
+            // It holds every batch up to that one, and none behind it.
             let fillers = copy.keyspace("other").unwrap();
             let fillers = fillers.prefix("filler").count() as u64;
             assert_eq!(fillers, one.min(5000));
@@ -143,7 +143,7 @@ fn a_backup_that_is_cut_short_leaves_the_generations_before_it_whole() {
         if there == 2 {
             assert_eq!(restored(&disk, &backups, 2, "two"), second, "call {call}");
         }
-        // The next one goes on from there.
+        // The next backup goes on from there.
         let db = builder(&disk, "store").open().unwrap();
         let next = backups.take(&db).unwrap().generation;
         assert_eq!(
@@ -172,8 +172,9 @@ fn a_damaged_store_is_not_backed_up() {
     assert_eq!(backups.generations().unwrap(), []);
 }
 
-/// A table that an earlier generation has was not looked at: where its file was gone or cut short
-/// the backup reported success, and could not be restored, while the store had the table all along.
+/// Regression: a table that an earlier generation has was not looked at. If its file was gone or
+/// cut short, the backup reported success and could not be restored, although the store had the
+/// table all along.
 #[test]
 fn a_table_that_the_backup_has_lost_is_copied_again() {
     for is_removed in [true, false] {
@@ -196,7 +197,7 @@ fn a_table_that_the_backup_has_lost_is_copied_again() {
         let report = backups.take(&db).unwrap();
         assert_eq!(report.copied_tables, 1, "{report:?}");
         assert_eq!(report.copied_bytes, lost.len);
-        // The one before it is whole again too.
+        // The backup before it is whole again too.
         for number in [1, 2] {
             assert_eq!(backups.verify(Some(number)).unwrap().1.len(), 0);
         }
@@ -207,8 +208,8 @@ fn a_table_that_the_backup_has_lost_is_copied_again() {
     }
 }
 
-/// Two stores that were restored from one backup give the same numbers to different tables. What
-/// one of them has in the backup must not be taken for what the other one wrote.
+/// Two stores that were restored from one backup give the same numbers to different tables. A table
+/// in the backup that one of them wrote must not be taken for one that the other wrote.
 #[test]
 fn stores_that_went_different_ways_do_not_share_tables_by_number() {
     let disk = Faulty::new(1);
@@ -218,7 +219,7 @@ fn stores_that_went_different_ways_do_not_share_tables_by_number() {
     backups.take(&db).unwrap();
     backups.restore_with(None, builder(&disk, "other")).unwrap();
     let other = builder(&disk, "other").open().unwrap();
-    // The same length, and one sequence number: nothing but the value differs.
+    // The tables have the same length and one sequence number: only the value differs.
     let mut states = Vec::new();
     for (db, value) in [(&db, "this way"), (&other, "that way")] {
         for n in 0..8 {
@@ -260,9 +261,9 @@ fn one_directory_takes_backups_of_one_store_and_one_process() {
     assert!(into_itself.is_err(), "a store is not overwritten");
 }
 
-/// Records do not say which keyspace they are of: a table of one store was taken for that of
-/// another keyspace of the other store, whose generation was verified and restored, and could not
-/// be opened.
+/// Regression: records do not say which keyspace they belong to. A table of one store was taken for
+/// one of another keyspace of the other store. That store's generation was verified and restored,
+/// and could not be opened.
 #[test]
 fn a_table_of_another_keyspace_with_the_same_data_is_another() {
     let disk = Faulty::new(1);
@@ -295,10 +296,10 @@ fn a_table_of_another_keyspace_with_the_same_data_is_another() {
     }
 }
 
-/// Two stores that were restored from one backup give their files the same numbers. Tables of the
-/// same data with different filters have different lengths: one store's file was taken for the
-/// other's, whose generation was damaged from its beginning, and the next backup removed the file
-/// from under the first one's.
+/// Regression: two stores that were restored from one backup give their files the same numbers.
+/// Tables of the same data with different filters have different lengths. One store's file was
+/// taken for the other's, so the other's generation was damaged from its beginning, and the next
+/// backup removed the file that the first store's generation needed.
 #[test]
 fn a_file_of_another_store_with_the_same_data_is_another() {
     let (disk, _) = backed_up(300);

@@ -10,7 +10,7 @@ use super::support::{at, backed_up, backups, builder, copy, restored};
 
 const STYLES: [CrashStyle; 3] = [CrashStyle::LoseAll, CrashStyle::KeepAll, CrashStyle::Random];
 
-/// Opens what is at `name`, and makes none.
+/// Opens what is at `name`. Makes no new store.
 fn open(disk: &Faulty, name: &str) -> thermocline::Result<Db> {
     let mut options = at(name);
     options.create_if_missing = false;
@@ -19,8 +19,8 @@ fn open(disk: &Faulty, name: &str) -> thermocline::Result<Db> {
     builder.medium(1, medium()).open()
 }
 
-/// What was made there is `state`, or says that it is none of a store's, and is not called one by a
-/// repair. Whether it is a whole one.
+/// Checks that what was made there holds `state`, or is reported as unfinished and not called a
+/// store by a repair. Returns whether it is whole.
 fn check(disk: &Faulty, name: &str, state: &Contents, when: &str) -> bool {
     match open(disk, name) {
         Ok(db) => {
@@ -42,7 +42,7 @@ fn check(disk: &Faulty, name: &str, state: &Contents, when: &str) -> bool {
         Err(Error::Unfinished { .. } | Error::NotFound { .. })
     );
     assert!(is_refused, "{when}: {refused:?}");
-    // Nor is a new one founded on it.
+    // Nor is a new store founded on it.
     if let Err(Error::Unfinished { .. }) = refused {
         let founded = builder(disk, name).open().map(drop);
         let is_refused = matches!(founded, Err(Error::Unfinished { .. }));
@@ -51,8 +51,8 @@ fn check(disk: &Faulty, name: &str, state: &Contents, when: &str) -> bool {
     false
 }
 
-/// Runs `cut` with the power going at every call in turn, each on a copy of `disk`; `after` gets
-/// what is left, and when that was.
+/// Runs `cut` on a copy of `disk` for every call in turn, with the power going at that call.
+/// `after` gets what is left, and when the power went.
 fn at_every_call(disk: &Faulty, cut: impl Fn(&Faulty), after: impl Fn(Faulty, &str)) -> u64 {
     for call in 1.. {
         let disk = disk.image(|_| true);
@@ -68,9 +68,9 @@ fn at_every_call(disk: &Faulty, cut: impl Fn(&Faulty), after: impl Fn(Faulty, &s
     unreachable!("it came to its end")
 }
 
-/// A restore of 1,538 tables was cut short. To open what there was was refused with the advice to
-/// repair it, and the repair said that nothing was lost, with 5,078 of 1,000,000 records. And where
-/// not even a table was there, a new store was founded.
+/// Regression: a restore of 1,538 tables was cut short. Opening what there was was refused with the
+/// advice to repair it, and the repair said that nothing was lost, with 5,078 of 1,000,000 records.
+/// If not even a table was there, a new store was founded.
 #[test]
 fn a_restore_that_is_cut_short_says_so_and_is_begun_again() {
     let (disk, state) = backed_up(300);
@@ -86,7 +86,7 @@ fn a_restore_that_is_cut_short_says_so_and_is_begun_again() {
     assert!(calls > 30, "{calls}");
 }
 
-/// As above, for the one that begins again and first removes what the other left.
+/// As above, for a restore that begins again and first removes what the other left.
 #[test]
 fn one_that_begins_again_may_be_cut_short_too() {
     let (disk, state) = backed_up(300);
@@ -101,8 +101,8 @@ fn one_that_begins_again_may_be_cut_short_too() {
     });
 }
 
-/// What a restore has left can be removed, too, and a destruction that is cut short be gone on
-/// with.
+/// What a restore has left can also be removed, and a destruction that is cut short can be
+/// continued.
 #[test]
 fn what_is_left_of_one_is_destroyed() {
     let (disk, state) = backed_up(300);
@@ -122,7 +122,7 @@ fn what_is_left_of_one_is_destroyed() {
     });
 }
 
-/// `disk` with a restore that was cut short behind its first table.
+/// `disk` with a restore that was cut short after its first table.
 fn half_restored(disk: &Faulty) -> Faulty {
     let tables = |disk: &Faulty| {
         let files = ["/new/fast", "/new/slow"].map(|dir| disk.list_raw(Path::new(dir)));
@@ -141,8 +141,9 @@ fn half_restored(disk: &Faulty) -> Faulty {
     unreachable!("it has tables in the end")
 }
 
-/// Its second tier is a directory of another name, which is empty, as that of a device which is not
-/// mounted. The first one's part was destroyed, and what lay on the other was nobody's any more.
+/// Regression: the store's second tier is given as a directory of another name. It is empty, like
+/// that of a device that is not mounted. The first tier's part was destroyed, and what lay on the
+/// other then belonged to no store.
 #[test]
 fn a_tier_that_is_not_mounted_keeps_what_is_left_from_being_destroyed() {
     let (disk, state) = backed_up(300);
@@ -161,7 +162,7 @@ fn a_tier_that_is_not_mounted_keeps_what_is_left_from_being_destroyed() {
         matches!(&refused, Err(Error::WrongTier { tier: 1, problem, .. }) if problem.contains("mounted")),
         "{refused:?}"
     );
-    // Nor is the other without the first what a new store is founded on.
+    // Nor is a new store founded on the other tier without the first.
     let mut options = at("new");
     options.tiers[0].path = away.into();
     let builder = || {
@@ -181,8 +182,8 @@ fn a_tier_that_is_not_mounted_keeps_what_is_left_from_being_destroyed() {
     assert_eq!(restored(&disk, &backups(&disk), 1, "new"), state);
 }
 
-/// A checkpoint that was cut short was no better: its directories had to be emptied by hand, and a
-/// repair made a store of what was there.
+/// Regression: a checkpoint that was cut short was no better. Its directories had to be emptied by
+/// hand, and a repair made a store of what was there.
 #[test]
 fn a_checkpoint_that_is_cut_short_says_so_and_is_begun_again() {
     let (disk, state) = backed_up(300);
@@ -202,8 +203,8 @@ fn a_checkpoint_that_is_cut_short_says_so_and_is_begun_again() {
     assert!(calls > 30, "{calls}");
 }
 
-/// While a checkpoint was being made, another restore or checkpoint to the same place would take
-/// what was there for the remains of one that was cut short, and remove it.
+/// While a checkpoint is being made, another restore or checkpoint to the same place would take
+/// what is there for the remains of one that was cut short, and remove it.
 #[test]
 fn what_is_being_made_is_locked() {
     let (disk, state) = backed_up(300);
@@ -221,8 +222,8 @@ fn what_is_being_made_is_locked() {
     assert!(check(&disk, "new", &state, "locked"));
 }
 
-/// A mark that is back after a failed sync is no reason to remove what was written since: a restore
-/// begun again would, if `CURRENT` was lost besides.
+/// A mark may come back after a failed sync. That is no reason to remove what was written since: a
+/// restore that is begun again would do so, if `CURRENT` was lost besides.
 #[test]
 fn a_store_that_was_open_is_finished_whatever_is_marked() {
     let (disk, state) = backed_up(300);

@@ -5,8 +5,9 @@ use thermocline::{Db, Error, Options};
 
 use super::{open, tiny_options};
 
-/// Both tiers in one directory: the tables were linked, and then the second tier's `TIER` met that
-/// of the first. What had been made until then stayed, and was in the way of the next.
+/// Regression: with both tiers in one directory, the tables were linked, and then the second tier's
+/// `TIER` met that of the first. What had been made until then stayed, and was in the way of the
+/// next checkpoint.
 #[test]
 fn a_directory_that_is_named_twice_is_refused_before_anything_is_made() {
     let disk = Faulty::new(1);
@@ -21,8 +22,9 @@ fn a_directory_that_is_named_twice_is_refused_before_anything_is_made() {
         .unwrap();
 }
 
-/// Under another name it was not seen. The second tier's `TIER` met that of the first, behind the
-/// tables of one; an opening met a lock of its own, and said that the store was open elsewhere.
+/// Regression: a directory under another name was not recognised. The second tier's `TIER` met that
+/// of the first, after the tables of one tier. An opening met a lock of its own, and said that the
+/// store was open elsewhere.
 #[test]
 fn a_directory_that_is_named_by_two_names_is_refused_too() {
     let home = tempfile::tempdir().unwrap();
@@ -46,8 +48,8 @@ fn a_directory_that_is_named_by_two_names_is_refused_too() {
     assert_eq!(found.as_deref(), Some(&b"value"[..]));
 }
 
-/// The files that a store locks stay when it is destroyed. They were taken for a store's: a
-/// checkpoint could not be made again where an older one had been.
+/// Regression: the files that a store locks stay when it is destroyed. They were taken for files of
+/// a store, so a checkpoint could not be made again where an older one had been.
 #[test]
 fn a_checkpoint_goes_where_one_was_destroyed_and_not_beside_files() {
     let home = tempfile::tempdir().unwrap();

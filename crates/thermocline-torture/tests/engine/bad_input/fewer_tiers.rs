@@ -8,9 +8,9 @@ use thermocline::{Db, Error, Placement, Result};
 
 use super::{FAST, SLOW, open, tiny_options};
 
-/// Only tables counted. Where all of them lay on the fast tier, a store that was opened with that
-/// one alone lost its access records, and its new keyspaces were to stay on that tier for good; a
-/// destruction went well, and left the slow tier's mark behind.
+/// Regression: only tables counted. If all of them lay on the fast tier, a store that was opened
+/// with that tier alone lost its access records, and its new keyspaces were to stay on that tier
+/// for good. A destruction succeeded, and left the slow tier's mark behind.
 #[test]
 fn the_fast_tier_alone_is_refused_even_if_it_has_all_tables() {
     for placement in [tiny_options().placement, Placement::ByLevel] {

@@ -5,9 +5,9 @@ use thermocline::{Batch, Error, Expect};
 
 use super::{FAST, SLOW, open, tiny_options, with_paths};
 
-/// A keyspace is a number to the log. Once, a batch that named one of another store was
-/// acknowledged; what it wrote was nowhere, and if the number was a high one, the store did not
-/// open again: the log wrote to a keyspace that no edit had made.
+/// Regression: a keyspace is a number to the log. A batch that named one of another store was
+/// acknowledged, and what it wrote was nowhere. If the number was a high one, the store did not
+/// open again, because the log wrote to a keyspace that no edit had made.
 #[test]
 fn a_batch_that_names_a_keyspace_of_another_store_is_refused() {
     let disk = Faulty::new(1);
@@ -50,7 +50,7 @@ fn a_batch_that_names_a_keyspace_of_another_store_is_refused() {
     assert!(db.get("key").unwrap().is_none() && own.get("key").unwrap().is_none());
     db.put("after", "").unwrap();
 
-    // One that was dropped meanwhile is no other store's: it takes no more writes.
+    // A keyspace that was dropped meanwhile is not one of another store. It takes no more writes.
     let dropped = db.create_keyspace("dropped").unwrap();
     db.drop_keyspace("dropped").unwrap();
     let mut batch = write(&dropped);
@@ -63,14 +63,14 @@ fn a_batch_that_names_a_keyspace_of_another_store_is_refused() {
     assert_eq!(db.iter().count(), 4);
 }
 
-/// Numbers of keyspaces are those of files: stores that were founded alike give their first ones
-/// the same. A batch for one was acknowledged by the other, and lay in a keyspace that its writer
-/// did not name.
+/// Regression: keyspaces take their numbers from those of files, so stores that were founded alike
+/// give their first keyspaces the same ones. A batch for one store was acknowledged by the other,
+/// and lay in a keyspace that its writer did not name.
 #[test]
 fn a_keyspace_of_another_store_is_foreign_whatever_its_number() {
     let disk = Faulty::new(1);
     let mut of_other = with_paths(["/other-fast", "/other-slow"]);
-    // What a store is known by is drawn, and by tests with the same seed alike.
+    // The identity of a store is drawn. Tests with the same seed draw the same one.
     of_other.seed = Some(7);
     let other = open(&disk, &of_other).unwrap();
     let db = open(&disk, &with_paths([FAST, SLOW])).unwrap();
@@ -87,7 +87,7 @@ fn a_keyspace_of_another_store_is_foreign_whatever_its_number() {
     batch.put("key", "value");
     batch.put_in(&theirs, "key", "of another store");
     assert!(is_foreign(&db.write(batch.clone()).unwrap_err()));
-    // Nor does it belong to theirs, if it names one of each.
+    // A batch that names a keyspace of each does not belong to their store either.
     batch.delete_in(&own, "key");
     for store in [&db, &other] {
         assert!(is_foreign(&store.write(batch.clone()).unwrap_err()));
@@ -115,9 +115,9 @@ fn a_keyspace_of_another_store_is_foreign_whatever_its_number() {
     assert!(ours.get_in(&own, "key").unwrap().is_some());
 }
 
-/// A checkpoint is the same database, and goes on with the same numbers: each of the two gave the
-/// next one to a keyspace of its own. A batch for the one was taken by the other, and lay in a
-/// keyspace that its writer did not name.
+/// Regression: a checkpoint is the same database, and goes on with the same numbers. The original
+/// and the checkpoint each gave the next number to a keyspace of its own. A batch for one was taken
+/// by the other, and lay in a keyspace that its writer did not name.
 #[test]
 fn a_keyspace_of_the_original_is_foreign_to_its_checkpoint() {
     let disk = Faulty::new(1);
@@ -126,7 +126,7 @@ fn a_keyspace_of_the_original_is_foreign_to_its_checkpoint() {
     let copy = ["/copy-fast", "/copy-slow"];
     original.checkpoint(&copy.map(Into::into)).unwrap();
     let copy = open(&disk, &with_paths(copy)).unwrap();
-    // Both make keyspaces until a number is that of one of the other's.
+    // Both make keyspaces until one has the number of one of the other's.
     let theirs: Vec<_> = (0..40)
         .map(|n| original.create_keyspace(&format!("theirs-{n}")).unwrap())
         .collect();

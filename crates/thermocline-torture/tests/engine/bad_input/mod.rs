@@ -177,8 +177,8 @@ fn options_that_contradict_each_other_name_the_option() {
     }
 }
 
-/// A medium for a tier that there was not was left out without a word, and the store was made on
-/// the disk.
+/// Regression: a medium for a tier that does not exist was ignored without a word, and the store
+/// was made on the disk.
 #[test]
 fn a_tier_that_there_is_not_is_refused() {
     let disk = Faulty::new(1);
@@ -239,7 +239,7 @@ fn options_that_contradict_the_store_are_refused() {
     assert_eq!(db.iter().count(), 700);
 }
 
-/// A store opened with a fast tier too small for what lies there brings it down.
+/// A store that is opened with a fast tier too small for what lies there moves that down.
 #[test]
 fn a_fast_tier_that_shrank_is_emptied_down_to_its_capacity() {
     let disk = Faulty::new(1);
@@ -300,8 +300,8 @@ fn sizes_over_a_limit_say_the_limit() {
     assert!(db.get("").unwrap().is_some());
 }
 
-/// Raises the format version at `at` of a file and makes the checksum over the `covered` bytes
-/// from `start`, which stands behind them, right again.
+/// Raises the format version at `at` of a file. Then corrects the checksum over the `covered` bytes
+/// from `start`, which stands behind them.
 fn raise_version(disk: &Faulty, dir: &Path, name: &str, start: usize, covered: usize, at: usize) {
     let mut bytes = disk.read_raw(dir, name).unwrap();
     bytes[start + at] = 200;
@@ -326,7 +326,7 @@ fn files_of_a_newer_format_are_refused_and_named() {
         };
         raise_version(&disk, dir, &file.name, start, covered, at);
         let refused = match open(&disk, &tiny_options()) {
-            // Of a store that was closed tables are opened when they are read.
+            // The tables of a store that was closed are opened when they are read.
             Ok(db) if kind == ".sst" => db.iter().find_map(Result::err),
             opened => opened.err(),
         };
@@ -370,7 +370,7 @@ fn directories_that_cannot_be_used_are_named() {
     let mut permissions = std::fs::metadata(&fast).unwrap().permissions();
     permissions.set_readonly(true);
     std::fs::set_permissions(&fast, permissions.clone()).unwrap();
-    // Root writes where it may not.
+    // Root can write where others may not.
     let ignored = std::fs::write(fast.join("probe"), "").is_ok();
     if !ignored {
         let error = Db::open(options.clone()).unwrap_err();
@@ -389,7 +389,8 @@ fn directories_that_cannot_be_used_are_named() {
     assert!(db.get("key").unwrap().is_some());
 }
 
-/// Closing in the middle of a compaction ends it; its output is gone, or all of it installed.
+/// Closing in the middle of a compaction ends it. Either its output is gone, or all of it is
+/// installed.
 #[test]
 fn closing_during_a_compaction_loses_nothing_and_leaves_nothing() {
     for point in [
@@ -411,9 +412,9 @@ fn closing_during_a_compaction_loses_nothing_and_leaves_nothing() {
         let (reached, let_go) = (Mutex::new(reached), Mutex::new(let_go));
         trial.points.set(point, move || {
             let _ = reached.lock().unwrap().send(());
-            // It stands here until the store is closed under it, and who asked for it has been
-            // refused: one that still looks for work holds the version that it looks at, and with
-            // it its files.
+            // It waits here until the store is closed under it and whoever asked for the compaction
+            // has been refused. A caller that still looks for work holds the version that it looks
+            // at, and with it the version's files.
             let _ = let_go.lock().unwrap().recv();
             Ok(())
         });
@@ -436,9 +437,9 @@ fn closing_during_a_compaction_loses_nothing_and_leaves_nothing() {
     }
 }
 
-/// A stray file whose name is the largest number that fits was taken for the store's: new files
-/// counted on from it, wrapped around to 0, and the edit that said so was refused by the next
-/// opening. What no store gets to use as a number is not the store's.
+/// Regression: a stray file whose name is the largest number that fits was taken for one of the
+/// store's. New files counted on from that number and wrapped around to 0, and the next opening
+/// refused the edit that said so. A number that no store gets to use does not belong to the store.
 #[test]
 fn a_file_with_a_number_beyond_all_numbers_is_not_the_stores() {
     for name in [
@@ -468,9 +469,9 @@ fn a_file_with_a_number_beyond_all_numbers_is_not_the_stores() {
     }
 }
 
-/// The largest number that a name may have was counted on from: the next opening could not read
-/// what `CURRENT` named, and a repair saw nothing of what had been written since. From a smaller
-/// one no keyspace could be made any more.
+/// Regression: the largest number that a name may have was counted on from. The next opening could
+/// not read what `CURRENT` named, and a repair saw nothing of what had been written since. From a
+/// somewhat smaller number no keyspace could be made any more.
 #[test]
 fn a_file_with_a_number_that_the_store_has_not_come_to_is_refused() {
     for name in [
@@ -506,8 +507,8 @@ fn a_file_with_a_number_that_the_store_has_not_come_to_is_refused() {
     }
 }
 
-/// All the memory that a number can say was refused by nothing, and ended the process: the block
-/// cache took room for all the blocks that would fit.
+/// Regression: nothing refused the largest number as an amount of memory, and it ended the process:
+/// the block cache took room for all the blocks that would fit.
 #[test]
 fn a_store_may_be_given_more_memory_than_there_is() {
     let disk = Faulty::new(1);
@@ -518,7 +519,7 @@ fn a_store_may_be_given_more_memory_than_there_is() {
     db.flush().unwrap();
     assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
     db.close().unwrap();
-    // As large a memtable as there may be, on a tier without an end.
+    // As large a memtable as there may be, on a tier without a bound.
     options.tiers[0].capacity = u64::MAX;
     options.memtable_size = Some(1 << 40);
     options.block_cache = Some(0);

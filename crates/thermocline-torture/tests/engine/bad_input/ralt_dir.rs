@@ -7,7 +7,7 @@ use thermocline::{Db, Error, Options};
 
 use super::{FAST, open, tiny_options};
 
-/// Where a store at [`FAST`] keeps them.
+/// Where a store at [`FAST`] keeps its access records.
 const INSIDE: &str = "/fast/ralt";
 
 fn inside(disk: &Faulty) -> Db {
@@ -21,8 +21,9 @@ fn assert_sound(disk: &Faulty) {
     db.close().unwrap();
 }
 
-/// Access records are in tables of the same names. Each opening, and a destruction, removed what
-/// those do not know, whoever's it was: all tables of a store that somebody had put there.
+/// Regression: access records are in tables with the same kind of names. Each opening, and a
+/// destruction, removed every table that the access records do not know, whoever's it was: all
+/// tables of a store that somebody had put there.
 #[test]
 fn the_tables_of_a_store_that_lies_there_stay() {
     for options in [Options::one_tier(FAST), tiny_options()] {
@@ -32,7 +33,7 @@ fn the_tables_of_a_store_that_lies_there_stay() {
         db.flush().unwrap();
         db.close().unwrap();
         drop(db);
-        // The first would begin to keep access records, the second goes by them.
+        // The first opening would begin to keep access records, the second uses them.
         for _ in 0..2 {
             let db = open(&disk, &options).unwrap();
             db.put("other", "value").unwrap();
@@ -51,7 +52,8 @@ fn the_tables_of_a_store_that_lies_there_stay() {
     }
 }
 
-/// Nor would those of a tier have stayed: the slow one was empty after the second opening.
+/// The tables of a tier would not have stayed either: the slow one was empty after the second
+/// opening.
 #[test]
 fn no_tier_is_put_there_under_any_name() {
     let home = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Repairs that are not told, or do not find, all tiers, and those that are cut short.
+//! Repairs that are not told of all tiers, or do not find them, and repairs that are cut short.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use thermocline_torture::life::{FAST, SLOW, tiny_options};
 
 use super::{filled, open, with_paths};
 
-/// A store of two tiers whose manifest is damaged, repaired as one of a single tier: everything on
-/// the other counted as lost. With a whole manifest the command was refused.
+/// Regression: a store of two tiers whose manifest is damaged was repaired as a store of one.
+/// Everything on the other tier counted as lost. With a whole manifest the command was refused.
 #[test]
 fn a_repair_that_is_not_told_all_tiers_is_refused() {
     let disk = Faulty::new(1);
@@ -37,9 +37,9 @@ fn a_repair_that_is_not_told_all_tiers_is_refused() {
     }
 }
 
-/// The edit that dropped a keyspace was damaged, and another had been made under its name since:
-/// the repaired store had two of that name, and who asked for it got the one that had been dropped.
-/// The records of the other nobody could reach.
+/// Regression: the edit that dropped a keyspace was damaged, and another keyspace had been made
+/// under its name since. The repaired store had two of that name, and whoever asked for it got the
+/// one that had been dropped. Nobody could reach the records of the other.
 #[test]
 fn of_two_keyspaces_of_one_name_the_newer_one_has_it() {
     let disk = Faulty::new(1);
@@ -60,7 +60,7 @@ fn of_two_keyspaces_of_one_name_the_newer_one_has_it() {
     db.flush().unwrap();
     db.close().unwrap();
     drop((side, newer, db));
-    // The first byte behind the header of the record that drops it.
+    // The first byte behind the header of the record that drops the keyspace.
     disk.corrupt(FAST.as_ref(), &before.name, before.len + 16, 1)
         .unwrap();
     let opened = on_two_tiers(&disk).open().map(|_| ());
@@ -78,9 +78,9 @@ fn of_two_keyspaces_of_one_name_the_newer_one_has_it() {
     assert_eq!(side.get("key").unwrap().as_deref(), Some(&b"new"[..]));
 }
 
-/// Where no edit of a manifest could be read nothing named the tables of a tier that was left out:
-/// those of the other alone became the store, without a loss, as it was said. The next opening with
-/// both took the rest for orphans and removed it.
+/// Regression: if no edit of a manifest could be read, nothing named the tables of a tier that was
+/// left out. The tables of the other tier alone became the store, and no loss was reported. The
+/// next opening with both tiers took the rest for orphans and removed it.
 #[test]
 fn without_a_manifest_it_is_refused_too() {
     let disk = Faulty::new(1);
@@ -97,13 +97,12 @@ fn without_a_manifest_it_is_refused_too() {
     assert_eq!(on_two_tiers(&disk).open().unwrap().iter().count(), 700);
 }
 
-/// Writes that were never synced, and damage among them, are what a crash leaves, and the opening
-/// tells of those that it gives up. Behind a repair none does: the store had lost them without a
-/// word.
+/// Regression: writes that were never synced, and damage among them, are what a crash leaves, and
+/// the opening reports which ones it gives up. After a repair no opening does: the store had lost
+/// them without a word.
 #[test]
 fn what_a_repair_gives_up_of_a_log_that_was_not_synced_is_told() {
-    // Each time there is something else that a repair is for; the second is found in the log
-    // itself.
+    // Each time there is another reason for a repair. The second one is found in the log itself.
     for loses_a_keyspace in [false, true] {
         let disk = Faulty::new(1);
         filled(&disk, [FAST, SLOW]);
@@ -148,8 +147,8 @@ fn what_a_repair_gives_up_of_a_log_that_was_not_synced_is_told() {
     }
 }
 
-/// Tables that are missing beside the manifest, or the edit, that named them: no edit told of them
-/// any more, and the report said that nothing was lost.
+/// Regression: tables were missing together with the manifest, or the edit, that named them. No
+/// edit told of them any more, and the report said that nothing was lost.
 #[test]
 fn what_a_lost_manifest_named_is_told_as_lost() {
     for is_cut in [false, true] {
@@ -196,9 +195,9 @@ fn what_a_lost_manifest_named_is_told_as_lost() {
     }
 }
 
-/// A slow tier that was not mounted was taken for one that had lost everything: the empty mount
-/// point got a `TIER`, and the manifest dropped every table that lay on the device. Of a fast one
-/// that was given up, with the manifest and the log, no loss was told at all.
+/// Regression: a slow tier that was not mounted was taken for one that had lost everything. The
+/// empty mount point got a `TIER`, and the manifest dropped every table that lay on the device. If
+/// a fast tier was given up, with the manifest and the log, no loss was reported at all.
 #[test]
 fn a_tier_that_is_not_mounted_is_given_up_on_demand_only() {
     const EMPTY: &str = "/mount-point";
@@ -220,7 +219,7 @@ fn a_tier_that_is_not_mounted_is_given_up_on_demand_only() {
         assert!(problem.contains("is mounted"), "{problem}");
         let left = disk.list_raw(EMPTY.as_ref());
         assert!(left.iter().all(|file| file.len == 0), "{left:?}");
-        // Mounted again, the store is what it was.
+        // Once the tier is mounted again, the store is what it was.
         let sound = builder([FAST, SLOW]).repair(true).unwrap();
         assert_eq!(sound.problems, Vec::<String>::new());
 
@@ -231,7 +230,7 @@ fn a_tier_that_is_not_mounted_is_given_up_on_demand_only() {
             files.any(is_wanted)
         };
         assert!(lost(|file| file == Path::new(EMPTY)), "{report:?}");
-        // Only the manifest says which tables there were, and it lies on the first.
+        // Only the manifest says which tables there were, and it lies on the first tier.
         let lost_tables = lost(|file| file.extension().is_some_and(|end| end == "sst"));
         assert_eq!(lost_tables, absent == 1, "{report:?}");
         let db = builder(paths).open().unwrap();
@@ -240,8 +239,8 @@ fn a_tier_that_is_not_mounted_is_given_up_on_demand_only() {
     }
 }
 
-/// A table of another store passed for one whose edit is lost, which an opening never takes it for:
-/// a sound store in whose directory one lay was rebuilt.
+/// Regression: a table of another store passed for one whose edit is lost, which an opening never
+/// takes it for. A sound store with such a table in its directory was rebuilt.
 #[test]
 fn a_table_of_another_store_is_no_damage() {
     let (disk, others) = (Faulty::new(1), ["/other", "/others-slow"]);
@@ -268,8 +267,8 @@ fn a_table_of_another_store_is_no_damage() {
     assert!(open(&disk, &with_paths([FAST, SLOW])).is_ok());
 }
 
-/// A table that was put into another tier's directory by hand was reported missing, and the file
-/// removed without a copy, though it was whole.
+/// Regression: a table that was put into another tier's directory by hand was reported missing. Its
+/// file was removed without a copy, though it was whole.
 #[test]
 fn a_table_in_another_tiers_directory_is_taken_from_there() {
     let disk = Faulty::new(1);
@@ -301,8 +300,9 @@ fn a_table_in_another_tiers_directory_is_taken_from_there() {
     assert_eq!(db.iter().count(), all);
 }
 
-/// A repair removed a damaged `TIER` before it wrote a new one. Cut short in between, it left a
-/// tier that held nothing at all, and the next repair refused it as a device that is not mounted.
+/// Regression: a repair removed a damaged `TIER` before it wrote a new one. When it was cut short
+/// in between, it left a tier that held nothing at all, and the next repair refused that as a
+/// device that is not mounted.
 #[test]
 fn a_repair_that_is_cut_short_at_an_identity_is_repeated() {
     let disk = Faulty::new(1);
@@ -329,10 +329,10 @@ fn a_repair_that_is_cut_short_at_an_identity_is_repeated() {
     }
 }
 
-/// A repair had put a new `TIER` in the place of a damaged one, and the sync of the directory
-/// failed. What came next found the new one, in the system's cache, and its own sync brought
-/// nothing back: the damaged one was there again after a loss of power, and the store, with
-/// acknowledged writes, was refused. So it is where a repair was killed before it synced.
+/// Regression: a repair had put a new `TIER` in the place of a damaged one, and the sync of the
+/// directory failed. The next process found the new file in the system's cache, and its own sync
+/// brought nothing back. After a loss of power the damaged one was there again, and the store, with
+/// acknowledged writes, was refused. The same happens when a repair is killed before it syncs.
 #[test]
 fn an_identity_that_a_repair_has_replaced_is_durable_once_the_store_is_open() {
     for dir in [FAST, SLOW].map(Path::new) {
@@ -365,9 +365,9 @@ fn an_identity_that_a_repair_has_replaced_is_durable_once_the_store_is_open() {
     }
 }
 
-/// Of a table that was damaged where it belongs, and had a whole copy in another tier's directory,
-/// what could be read of the damaged one was kept. What could not counted as lost, and then the
-/// whole one was removed.
+/// Regression: a table was damaged where it belongs, and had a whole copy in another tier's
+/// directory. What could be read of the damaged one was kept, what could not counted as lost, and
+/// then the whole copy was removed.
 #[test]
 fn a_whole_copy_of_a_damaged_table_is_taken_from_another_tiers_directory() {
     let disk = Faulty::new(1);
@@ -386,8 +386,9 @@ fn a_whole_copy_of_a_damaged_table_is_taken_from_another_tiers_directory() {
     assert_eq!(builder().open().unwrap().iter().count(), 700);
 }
 
-/// A table that had the name of one which an earlier repair had set aside, of a store that was
-/// destroyed since, was said to be set aside, and removed: the report named the other's file.
+/// Regression: a table had the same name as one that an earlier repair, of a store that was
+/// destroyed since, had set aside. It was said to be set aside, and was removed: the report named
+/// the other's file.
 #[test]
 fn a_table_is_set_aside_beside_another_of_its_name() {
     let disk = Faulty::new(1);
@@ -407,9 +408,9 @@ fn a_table_is_set_aside_beside_another_of_its_name() {
     assert_eq!(disk.read_raw(&lost, &name).unwrap(), b"another's");
 }
 
-/// What a repair had merged when it failed, for want of room on the fast tier say, stayed on the
-/// slow one: as much as the store, and as much again with each attempt. The one that came to an end
-/// put all of them into `lost/`.
+/// Regression: when a repair failed, for want of room on the fast tier for example, what it had
+/// merged stayed on the slow one. That was as much as the store, and as much again with each
+/// attempt. The repair that succeeded put all of it into `lost/`.
 #[test]
 fn a_repair_that_fails_leaves_no_table_of_its_own() {
     let disk = Faulty::new(1);
@@ -432,7 +433,7 @@ fn a_repair_that_fails_leaves_no_table_of_its_own() {
         disk.fail_nth(call, Fault::NoSpace);
         let repaired = on_two_tiers(&disk).repair(false);
         let is_named = disk.read_raw(FAST.as_ref(), "CURRENT").is_ok();
-        // Most calls need no room. And a rename of `CURRENT` that failed may have come about.
+        // Most calls need no room. Also, a rename of `CURRENT` that failed may have taken effect.
         if repaired.is_ok() || is_named || matches!(repaired, Err(Error::Poisoned { .. })) {
             continue;
         }
@@ -449,12 +450,13 @@ fn a_repair_that_fails_leaves_no_table_of_its_own() {
         let side = db.keyspace("side").unwrap();
         assert_eq!((db.iter().count(), side.iter().count()), (20, 20));
     }
-    // Of either merge the table is created, and some blocks are appended to it; then there is the
+    // For either merge, the table is created and some blocks are appended to it. Then there is the
     // manifest.
     assert!(failed > 10, "{failed}");
 }
 
-/// What condemned a table and what of it was lost were two problems, in different words.
+/// Regression: the reason why a table was condemned and what was lost of it were reported as two
+/// problems, in different words.
 #[test]
 fn a_damaged_block_is_one_problem() {
     let disk = Faulty::new(1);
@@ -471,9 +473,9 @@ fn a_damaged_block_is_one_problem() {
     }
 }
 
-/// A repair that could not remove a table that it had replaced failed, and its report was gone. The
-/// store was sound by then: the next repair found nothing wrong, and nobody was told which keys
-/// were lost.
+/// Regression: when a repair could not remove a table that it had replaced, it failed and its
+/// report was gone. The store was sound by then: the next repair found nothing wrong, and nobody
+/// was told which keys were lost.
 #[test]
 fn a_repair_that_cannot_clear_away_says_what_is_lost() {
     let disk = Faulty::new(1);

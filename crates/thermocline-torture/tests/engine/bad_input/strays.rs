@@ -1,4 +1,4 @@
-//! Tables in a store's directories that are none of its own.
+//! Tables in a store's directories that do not belong to it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,8 +23,8 @@ fn numbers(disk: &Faulty, dir: &str) -> Vec<u64> {
     numbers.collect()
 }
 
-/// A store, and another whose newest table has a number behind all of its own. That table, by name
-/// and bytes.
+/// A store, and another whose newest table has a number above all numbers of the first. Returns
+/// that table too, by name and bytes.
 fn with_another() -> (Faulty, String, Vec<u8>) {
     let disk = Faulty::new(1);
     filled(&disk, [FAST, SLOW]);
@@ -46,9 +46,9 @@ fn with_another() -> (Faulty, String, Vec<u8>) {
     (disk, name, bytes)
 }
 
-/// An empty file `99999999.sst` was removed at the opening without a word, and the store's numbers
-/// went on behind it. So was a table of another store, which may have been the only one of its
-/// records.
+/// Regression: an empty file `99999999.sst` was removed at the opening without a word, and the
+/// store's numbers went on from it. The same happened to a table of another store, which may have
+/// been the only one that held its records.
 #[test]
 fn a_table_that_is_not_the_stores_is_set_aside_and_not_counted_on_from() {
     let (whole, name, bytes) = with_another();
@@ -61,7 +61,7 @@ fn a_table_that_is_not_the_stores_is_set_aside_and_not_counted_on_from() {
             let disk = whole.image(|_| true);
             disk.write_raw(dir.as_ref(), name, bytes);
             let lost = Path::new(dir).join("lost");
-            // Another of that name is there, of an earlier time.
+            // There is another file of that name there, from an earlier time.
             disk.write_raw(&lost, name, b"before");
             let db = builder(&disk).open().unwrap();
             let aside = PathBuf::from(dir).join("lost.2");
@@ -77,7 +77,8 @@ fn a_table_that_is_not_the_stores_is_set_aside_and_not_counted_on_from() {
             db.put("key", "value").unwrap();
             db.flush().unwrap();
             assert!(is_below(&disk), "{when}");
-            // Nor does it come back with the power: its number may be another table's by then (I4).
+            // It does not come back with the power either: its number may be another table's by
+            // then (I4).
             assert!(is_below(&disk.image(|_| false)), "{when}");
             db.close().unwrap();
             drop(db);
@@ -87,7 +88,7 @@ fn a_table_that_is_not_the_stores_is_set_aside_and_not_counted_on_from() {
     }
 }
 
-/// What a crash leaves is half a table: it is removed, as before, and its number counted on from.
+/// A crash leaves half a table: that is removed, as before, and its number counted on from.
 #[test]
 fn half_a_table_of_a_crash_is_none_of_them() {
     let disk = Faulty::new(1);
@@ -103,7 +104,7 @@ fn half_a_table_of_a_crash_is_none_of_them() {
     assert!(numbers(&disk, FAST).iter().any(|number| *number > half));
 }
 
-/// A loss of power anywhere in the opening leaves the table where it was, or where it was put
+/// A loss of power anywhere in the opening leaves the table either where it was or where it was set
 /// aside.
 #[test]
 fn it_is_somewhere_whenever_the_power_goes() {
@@ -131,8 +132,9 @@ fn it_is_somewhere_whenever_the_power_goes() {
     }
 }
 
-/// A repair removed it, too, if the store had another damage, and one without a manifest counted on
-/// from its number. One with the number of a table that it was to write kept it from being written.
+/// Regression: a repair removed it too, if the store had another damage. A repair without a
+/// manifest counted on from its number. A stray table with the number of a table that the repair
+/// was to write kept that from being written.
 #[test]
 fn a_repair_sets_it_aside_too() {
     let (whole, name, bytes) = with_another();
@@ -163,9 +165,9 @@ fn a_repair_sets_it_aside_too() {
     }
 }
 
-/// Of two files of one number in two tiers the one that was found first counted, if it was whole,
-/// be it another store's: without a manifest the store's own table was removed, and nothing said
-/// so.
+/// Regression: of two files with one number in two tiers, the one that was found first counted if
+/// it was whole, even if it was another store's. Without a manifest the store's own table was
+/// removed, and nothing said so.
 #[test]
 fn another_stores_table_does_not_stand_for_one_of_the_same_number() {
     let disk = Faulty::new(1);
@@ -192,15 +194,16 @@ fn another_stores_table_does_not_stand_for_one_of_the_same_number() {
     assert_eq!(disk.read_raw(&aside, &name).unwrap(), bytes);
 }
 
-/// Without a manifest, another store's table under the number of one that a compaction had replaced
-/// stood for it: all that the compaction wrote was set aside, and its records with it.
+/// Regression: without a manifest, another store's table with the number of one that a compaction
+/// had replaced stood for that one. Everything that the compaction wrote was set aside, and its
+/// records with it.
 #[test]
 fn it_does_not_stand_for_a_table_that_was_replaced() {
     let (whole, _, bytes) = with_another();
     let own = [FAST, SLOW].map(|dir| numbers(&whole, dir)).concat();
     let last = own.iter().copied().max().unwrap();
     let gone = (1..last).filter(|number| !own.contains(number));
-    // As it is, and under a number that is not its own.
+    // Once as it is, and once under a number that is not its own.
     let others = OTHERS.map(|dir| numbers(&whole, dir).into_iter().map(move |id| (dir, id)));
     let others: Vec<_> = others.into_iter().flatten().collect();
     let mut tried = 0;

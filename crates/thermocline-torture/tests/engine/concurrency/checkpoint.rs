@@ -10,7 +10,7 @@ use thermocline_torture::stores::{memory, open_on, small_options};
 
 use super::support::{A_MOMENT, LONG, Slot, begin, open_with_points};
 
-/// Makes a checkpoint; what comes back opens it.
+/// Makes a checkpoint. Returns the options that open it.
 fn checkpoint(db: &Db) -> Options {
     let mut options = small_options();
     let paths = ["/copy/fast", "/copy/slow"].map(PathBuf::from);
@@ -28,8 +28,8 @@ fn write_both(db: &Db, value: &str) {
     db.write(batch).unwrap();
 }
 
-/// Once, a flush that a user asked for froze memtables while a checkpoint was being taken. When
-/// one keyspace's part of a batch was in a table and the other's was not yet, the checkpoint
+/// Regression: a flush that a user asked for froze memtables while a checkpoint was being taken. If
+/// one keyspace's part of a batch was in a table by then and the other's was not, the checkpoint
 /// held half a batch.
 #[test]
 fn a_flush_beside_a_checkpoint_tears_no_batch() {
@@ -50,7 +50,7 @@ fn a_flush_beside_a_checkpoint_tears_no_batch() {
                 db.flush().unwrap();
                 let _ = frozen.send(());
             });
-            // Long enough for it to freeze both memtables, if it may.
+            // There is time enough for it to freeze both memtables, if it may.
             let _ = freezes.recv_timeout(A_MOMENT);
         }
         Ok(())
@@ -85,8 +85,9 @@ fn a_flush_beside_a_checkpoint_tears_no_batch() {
     assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"after"[..]));
 }
 
-/// Where tables are copied and not linked a checkpoint takes minutes. It held the manifest's lock
-/// for as long, and writers stood still behind memtables that could not be flushed.
+/// Regression: where tables are copied and not linked, a checkpoint takes minutes. It held the
+/// manifest's lock all that time, and writers stood still behind memtables that could not be
+/// flushed.
 #[test]
 fn neither_flushes_nor_compactions_wait_for_tables_to_be_copied() {
     let medium = memory();
@@ -103,7 +104,8 @@ fn neither_flushes_nor_compactions_wait_for_tables_to_be_copied() {
     assert!(db.metrics().tiers[1].table_bytes > 0);
     let slot = Slot::default();
     slot.set(db.clone()).unwrap();
-    // The fast tier's tables are there; those of the slow one are replaced before they are.
+    // The fast tier's tables are linked by now. Those of the slow tier are replaced before they are
+    // linked.
     points.set("checkpoint.linked", move || {
         let db = slot.get().unwrap().clone();
         let (done, filled) = mpsc::channel();

@@ -29,7 +29,7 @@ fn a_compaction_that_is_running_ends_early_and_leaves_nothing_behind() {
         let db = slot.get().unwrap().clone();
         let (closed, closer) = (closed.clone(), db.clone());
         thread::spawn(move || closed.send(closer.close()).unwrap());
-        // The job goes on only when the store is closed.
+        // The job goes on only once the store is closed.
         let started = Instant::now();
         while !matches!(db.get("any"), Err(Error::Closed)) {
             assert!(started.elapsed() < LONG, "close waits for the compaction");
@@ -74,8 +74,8 @@ fn readers_across_a_close_get_records_or_an_error() {
     assert!(matches!(db.write(Batch::new()), Err(Error::Closed)));
     assert!(matches!(db.flush(), Err(Error::Closed)));
     assert!(matches!(snapshot.get(key(1)), Err(Error::Closed)));
-    // Once, those that were made on a closed store gave what it had, whatever others had written
-    // since.
+    // Regression: iterators that were made on a closed store gave what it had held, whatever others
+    // had written since.
     let made_late = [db.iter().next(), db.iter().next_back()];
     for record in made_late.into_iter().chain([snapshot.iter().next()]) {
         assert!(matches!(record, Some(Err(Error::Closed))), "{record:?}");
@@ -95,8 +95,8 @@ fn readers_across_a_close_get_records_or_an_error() {
     assert_eq!(again.iter().count(), 3000);
 }
 
-/// Once, a write could get between the last record of the log and the flag that says the store is
-/// closed: it was acknowledged, stayed in the process and was lost.
+/// Regression: a write could get between the last record of the log and the flag that says that the
+/// store is closed. It was acknowledged, stayed in the process and was lost.
 #[test]
 fn no_write_is_acknowledged_behind_the_end_of_the_log() {
     let medium = memory();
@@ -126,8 +126,9 @@ fn no_write_is_acknowledged_behind_the_end_of_the_log() {
     assert!(matches!(answer, Err(Error::Closed)), "{answer:?}");
 }
 
-/// The store could be closed, and opened by others, while a keyspace was on its way into the
-/// manifest: it was acknowledged, and written to a file that nobody has a name for any more.
+/// Regression: the store could be closed, and opened by others, while a keyspace was on its way
+/// into the manifest. The keyspace was acknowledged, and written to a file whose name nobody has
+/// any more.
 #[test]
 fn no_keyspace_is_acknowledged_behind_the_end_of_the_manifest() {
     let medium = memory();
@@ -180,9 +181,9 @@ fn what_was_acknowledged_before_the_store_was_closed_is_there_afterwards() {
     }
 }
 
-/// Of two who closed the store at once, the second found no background thread left to wait for and
-/// gave the store free, while a compaction went on that the first still waited for. Whoever opened
-/// the store then lost the tables that this one replaced.
+/// Regression: two threads closed the store at once. The second found no background thread left to
+/// wait for and released the store, while a compaction went on that the first still waited for.
+/// Whoever opened the store then lost the tables that this compaction replaced.
 #[test]
 fn a_store_is_not_given_free_while_another_closes_it() {
     let medium = memory();
@@ -203,7 +204,7 @@ fn a_store_is_not_given_free_while_another_closes_it() {
         n += 1;
         assert!(n < 100_000, "no compaction has started");
     }
-    // Both get as far as they can before one of them goes on.
+    // Both go as far as they can before one of them continues.
     let (flushed, asked) = (AtomicU64::new(0), Arc::new(AtomicU64::new(0)));
     let asks = Arc::clone(&asked);
     points.set("close.flushed", move || {

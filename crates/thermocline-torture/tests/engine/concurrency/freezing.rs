@@ -64,7 +64,7 @@ fn a_memtable_does_not_freeze_between_the_inserts_of_a_batch() {
     let (db, points) = open_with_points(&small_options(), &medium);
     let (freezes, frozen) = mpsc::channel();
     points.set("freeze.before_publish", move || {
-        // Nobody listens any more to the freeze of the close.
+        // When the store closes, nobody listens to its freeze any more.
         let _ = freezes.send(());
         Ok(())
     });

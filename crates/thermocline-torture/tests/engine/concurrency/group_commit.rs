@@ -28,7 +28,7 @@ fn write_batches(db: &Db, writer: u64) -> Vec<(u64, u64)> {
                 batch.put(key, &value);
                 batch.put_in(&second, key, &value);
             }
-            // The first key of each keyspace is in every batch, so it always has the last value.
+            // The first key of each keyspace is in every batch, so it always has the newest value.
             let count = batch.len() as u64;
             let durability = durabilities[(n % 3) as usize];
             let seq = db.write_with(batch, durability).unwrap();
@@ -63,7 +63,7 @@ fn check_not_torn(db: &Db, round: u64) {
         .flatten()
         .map(|v| String::from_utf8_lossy(&v[..8]).parse().unwrap())
         .collect();
-    // A batch n holds 1 + n % 3 keys: what the first key says decides what the others may be.
+    // A batch n holds 1 + n % 3 keys, so the value of the first key decides what the others may be.
     if let [newest, rest @ ..] = &numbers[..] {
         for (index, found) in rest.iter().enumerate() {
             let index = index as u64 + 1;
@@ -160,8 +160,8 @@ fn a_counter_loses_no_increment() {
     );
 }
 
-/// A batch with a condition that stands behind others in its group must see their writes: of many
-/// batches that ask for the key to be absent, one may win.
+/// A batch with a condition that stands behind others in its group must see their writes. If many
+/// batches ask for the key to be absent, one may win.
 #[test]
 fn of_many_claims_in_one_group_one_wins() {
     let (db, points) = open_with_points(&small_options(), &memory());
@@ -176,7 +176,7 @@ fn of_many_claims_in_one_group_one_wins() {
             for _ in 0..WRITERS {
                 queued.recv_timeout(LONG).unwrap();
             }
-            // They have said so just before they write.
+            // Each has said so just before it writes.
             let _ = queued.recv_timeout(A_MOMENT);
         }
         Ok(())

@@ -28,7 +28,7 @@ fn value(n: u32) -> Vec<u8> {
     n.to_le_bytes().repeat(75)
 }
 
-/// A store whose background work runs on whichever thread waits, with its points.
+/// A store whose background work runs on whichever thread waits. Returned with its points.
 fn stepped() -> (Db, Points, Arc<Stepped>) {
     let (points, executor) = (Points::default(), Arc::new(Stepped::new(7)));
     let run_by = Arc::clone(&executor) as _;
@@ -153,11 +153,11 @@ fn iterators_outlive_the_tables_they_read_and_let_them_go_at_their_end() {
     assert_eq!(pinned(&db), 0, "nobody holds them any more");
 }
 
-/// Files that a reader holds fill the tier until it lets them go, and not for longer (I8).
+/// Files that a reader holds take up the tier's space until it lets them go, and not longer (I8).
 #[test]
 fn space_that_iterators_held_is_there_as_soon_as_they_are_gone() {
     let mut options = small_options();
-    // One tier: with another below, output goes there.
+    // There is one tier, because with another below, output would go there.
     options.tiers.truncate(1);
     options.tiers[0].capacity = 24 * (32 << 10);
     let db = open(&options, &Points::default(), Arc::new(Stepped::new(3)));
@@ -178,7 +178,7 @@ fn space_that_iterators_held_is_there_as_soon_as_they_are_gone() {
         assert!(pins.len() < 500, "pinned files fill no tier");
     };
     assert!(matches!(refused, Error::NoSpace { .. }), "{refused}");
-    // Nothing but the pinned files is in the way, also for writes.
+    // Only the pinned files are in the way, for writes too.
     let refused = (0..KEYS).find_map(|n| db.put(key(n), value(n)).err());
     assert!(
         matches!(refused, Some(Error::NoSpace { .. })),
@@ -189,9 +189,9 @@ fn space_that_iterators_held_is_there_as_soon_as_they_are_gone() {
     assert_eq!(db.get("more").unwrap().as_deref(), Some(&b"v"[..]));
 }
 
-/// `compact_range` once held the version that it had found until it returned: no file that it
-/// replaced went away before, so that it needed room for the whole store twice, and a store that
-/// was closed meanwhile left those files behind.
+/// Regression: `compact_range` held the version that it had found until it returned. No file that
+/// it replaced went away before. So it needed room for the whole store twice, and a store that was
+/// closed meanwhile left those files behind.
 #[test]
 fn a_whole_compaction_does_not_hold_what_it_has_replaced() {
     let (db, points, _executor) = stepped();

@@ -16,12 +16,12 @@ pub(crate) fn open_with_points(options: &Options, medium: &Arc<dyn Medium>) -> (
     (builder.open().unwrap(), points)
 }
 
-/// The store, for the actions of its own points. They hold a handle, so a test clears its points
-/// before it ends.
+/// The store, for the actions of its own points. The actions hold a handle, so a test clears its
+/// points before it ends.
 pub(crate) type Slot = Arc<OnceLock<Db>>;
 
-/// Makes `call` on a thread of its own, and returns just before it is made: only from then on does
-/// time tell that it waits. On a busy machine the thread may not have begun for long.
+/// Makes `call` on a thread of its own, and returns just before the call is made. Only from then on
+/// does time show that the call waits: on a busy machine it may take long until the thread begins.
 pub(crate) fn begin(call: impl FnOnce() + Send + 'static) {
     let (says, said) = mpsc::channel();
     thread::spawn(move || {
@@ -31,6 +31,7 @@ pub(crate) fn begin(call: impl FnOnce() + Send + 'static) {
     said.recv_timeout(LONG).unwrap();
 }
 
-/// How long a test waits for what must not happen, or at most for what must.
+/// How long a test waits for what must not happen, and how long it waits at most for what must
+/// happen.
 pub(crate) const A_MOMENT: std::time::Duration = std::time::Duration::from_millis(100);
 pub(crate) const LONG: std::time::Duration = std::time::Duration::from_secs(30);
