@@ -46,7 +46,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// The command line of this process; ends it where that is none.
+/// The command line of this process. If it is not valid, ends the process.
 pub(crate) fn parse() -> Cli {
     let matches = Cli::command().get_matches();
     if let Some(what) = store::contradiction(&matches) {
@@ -61,8 +61,7 @@ pub(crate) fn parse() -> Cli {
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
-/// The command line, for which the environment says nothing of the flag `arg` of the subcommand
-/// `name`.
+/// The command line, without what the environment says of the flag `arg` of the subcommand `name`.
 fn without_environment(name: &str, arg: &str) -> clap::Command {
     let forget = |arg: clap::Arg| arg.env(None::<&'static str>);
     Cli::command().mut_subcommand(name, |command| command.mut_arg(arg, forget))

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use crate::failure::Failure;
 
-/// Whether somebody at the terminal says yes to `question`. Where there is no terminal it says that
+/// Whether somebody at the terminal says yes to `question`. Without a terminal, the error says that
 /// `this` needs `--yes`.
 pub(crate) fn confirmed(this: &str, question: &str) -> Result<bool, Failure> {
     let stdin = std::io::stdin();

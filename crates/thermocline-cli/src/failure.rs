@@ -27,11 +27,12 @@ pub(crate) enum Failure {
     Broken { broken: usize },
     /// The command line or the input is wrong.
     Usage(String),
-    /// The engine refused, with a hint at what helps on this command line.
+    /// The engine refused. The hint says what helps on this command line.
     Store { error: Error, hint: Option<String> },
     /// Damage was found and has already been printed.
     Damaged { problems: usize },
-    /// A repair was done and could not save everything. What it could not has already been printed.
+    /// A repair was done and could not save everything. What it could not save has already been
+    /// printed.
     Lost { losses: usize },
     /// An input or output of the command itself failed.
     Io { what: String, source: io::Error },
@@ -56,13 +57,13 @@ impl Failure {
 
     /// Prints the failure to standard error and gives the exit code.
     pub(crate) fn report(self) -> ExitCode {
-        // Whoever closed the pipe (`| head`) has what it wanted.
+        // Whoever closed the pipe (`| head`) has what they wanted.
         if let Failure::Output(error) = &self
             && error.kind() == io::ErrorKind::BrokenPipe
         {
             return ExitCode::SUCCESS;
         }
-        // The exit code is the answer where nobody reads the message; `eprintln` would panic, which
+        // If nobody reads the message, the exit code is the answer. `eprintln` would panic, which
         // has a code of its own.
         let mut err = io::stderr();
         let _ = writeln!(err, "error: {self}");

@@ -1,14 +1,15 @@
-//! Bytes as fields of JSON, whose strings are Unicode: what is no UTF-8 goes under another name, in
-//! hexadecimal.
+//! Bytes as fields of JSON, whose strings are Unicode. What is not UTF-8 goes under another name,
+//! in hexadecimal.
 
 use serde_json::{Map, Value as Json};
 
 use crate::text::{Notation, hex};
 
-/// What the name of a field ends with whose string is hexadecimal.
+/// The ending of the name of a field whose string is hexadecimal.
 const HEX: &str = "_hex";
 
-/// The field called `name` that stands for `bytes`, or that with `_hex` behind its name.
+/// The field that stands for `bytes`: the one called `name`, or the one with `_hex` behind its
+/// name.
 pub(crate) fn field(name: &str, bytes: &[u8], notation: Notation) -> (String, Json) {
     match (notation, std::str::from_utf8(bytes)) {
         (Notation::Text, Ok(text)) => (name.to_owned(), text.into()),
@@ -23,7 +24,8 @@ pub(crate) fn record(key: &[u8], value: Option<&[u8]>, notation: Notation) -> Js
     Json::Object(fields.collect())
 }
 
-/// The bytes that the field called `name` stands for, or that with `_hex` behind its name.
+/// The bytes that a field stands for: the one called `name`, or the one with `_hex` behind its
+/// name.
 pub(crate) fn bytes(
     object: &Map<String, Json>,
     name: &str,

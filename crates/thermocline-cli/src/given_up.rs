@@ -13,7 +13,8 @@ pub(crate) enum GivenUp {
     Slow,
 }
 
-/// Has `builder`, of the store that `args` name, go on without what the tier `given_up` held.
+/// Has `builder`, which is for the store that `args` name, go on without what the tier `given_up`
+/// held.
 pub(crate) fn give_up(
     builder: DbBuilder,
     args: &StoreArgs,

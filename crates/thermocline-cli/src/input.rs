@@ -8,14 +8,14 @@ use thermocline::{MAX_KEY_LEN, MAX_VALUE_LEN};
 use crate::fields;
 use crate::text::Notation;
 
-/// What a byte of a key or a value takes in a line at most: `\u0000`, of a JSON encoder.
+/// The most that a byte of a key or a value takes in a line: `\u0000`, as a JSON encoder writes it.
 const MOST_PER_BYTE: usize = 6;
 
-/// No line of a record is longer, its end included. The rest is for what stands around key and
-/// value.
+/// No line of a record is longer than this, its end included. What is added is for the text around
+/// key and value.
 const LONGEST_LINE: u64 = (MOST_PER_BYTE * (MAX_KEY_LEN + MAX_VALUE_LEN) + 4096) as u64;
 
-/// What some editors begin a file of UTF-8 with.
+/// What some editors put at the beginning of a UTF-8 file.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// How the lines of an input are built.
@@ -44,7 +44,7 @@ pub(crate) enum Line {
 /// Why there is no next line.
 #[derive(Debug)]
 pub(crate) enum Bad {
-    /// The input cannot be read, which is no line's fault.
+    /// The input cannot be read. No line is at fault.
     Input(io::Error),
     /// The line is no record.
     Line(String),
@@ -54,16 +54,16 @@ pub(crate) enum Bad {
 pub(crate) struct Reader<R> {
     input: R,
     format: Format,
-    /// How keys and values are written; none if as they are.
+    /// How keys and values are written. None if they are taken as they are.
     notation: Option<Notation>,
     line: Vec<u8>,
     number: u64,
-    /// Bytes that a line may have, its end included.
+    /// The most bytes that a line may have, its end included.
     longest: u64,
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Keys and values are in `notation`, or where there is none as they are.
+    /// Keys and values are in `notation`. If there is none, they are taken as they are.
     pub(crate) fn new(input: R, format: Format, notation: Option<Notation>) -> Self {
         Self {
             input,
@@ -86,7 +86,7 @@ impl<R: BufRead> Reader<R> {
     /// Why the line is no record, or why the input cannot be read.
     pub(crate) fn next_line(&mut self) -> Result<Line, Bad> {
         self.line.clear();
-        // The byte behind the longest line tells that this one is longer. A device, or a file
+        // If there is a byte behind the longest line, this line is too long. A device, or a file
         // without lines, goes on for ever.
         let mut input = self.input.by_ref().take(self.longest + 1);
         let bytes = input.read_until(b'\n', &mut self.line);
@@ -103,7 +103,8 @@ impl<R: BufRead> Reader<R> {
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         }
         let line = line.strip_suffix(b"\n").unwrap_or(line);
-        // As files of some systems end a line, unless the line is to be taken as it is.
+        // Files of some systems end a line like this. It is kept if the line is to be taken as it
+        // is.
         let is_literal = self.format == Format::Tsv && self.notation.is_none();
         let line = match is_literal {
             true => line,
@@ -178,8 +179,8 @@ mod tests {
         assert_eq!(hex, Ok(vec![record(b"k", b"\x00\xff")]));
     }
 
-    /// The notation of the command line was read out of JSON strings too, whose own escapes were
-    /// done with: of `C:\new\table` a line feed and a tab were stored.
+    /// Regression: the notation of the command line was also applied to JSON strings, after JSON's
+    /// own escapes. So `C:\new\table` was stored with a line feed and a tab.
     #[test]
     fn json_strings_are_what_json_says() {
         let input = r#"{"key":"p\u0000","value":"C:\\new\\table"}"#;
@@ -198,7 +199,7 @@ mod tests {
         let input = b"C:\\new\tC:\\x41\xff\r\n";
         let mut reader = Reader::new(&input[..], Format::Tsv, None);
         let found = read_all(&mut reader);
-        // Nor is the end of a line more than the line feed.
+        // The end of a line is not more than the line feed either.
         assert_eq!(found, Ok(vec![record(br"C:\new", b"C:\\x41\xff\r")]));
     }
 
@@ -208,7 +209,7 @@ mod tests {
         assert_eq!(found, Ok(vec![record(b"k", b"v"), record(b"l", b"w\r")]));
     }
 
-    /// It became a part of the first key.
+    /// Regression: the mark became a part of the first key.
     #[test]
     fn a_byte_order_mark_is_no_part_of_a_key() {
         let mark = "\u{feff}";
@@ -223,7 +224,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// What `scan` prints, `load` reads back, whatever the bytes.
+        /// `load` reads back what `scan` prints, whatever the bytes.
         #[test]
         fn lines_of_a_scan_are_its_records(
             records in proptest::collection::vec((bytes(), bytes()), 0..8),
@@ -245,7 +246,7 @@ mod tests {
         }
     }
 
-    /// Bytes of which many mean something to one notation or the other.
+    /// Bytes, many of which mean something in one notation or the other.
     fn bytes() -> impl proptest::strategy::Strategy<Value = Vec<u8>> {
         use proptest::prelude::*;
         let special = prop::sample::select(&b"\\\\\\xtnr<0f\t\n\r\"{\xef\xbb\xbf\x00\x1b"[..]);
@@ -256,8 +257,8 @@ mod tests {
         ]
     }
 
-    /// A line was read to its end, wherever that was: an input without any, such as a device,
-    /// filled the memory.
+    /// Regression: a line was read to its end, wherever that was. An input without line ends, such
+    /// as a device, filled the memory.
     #[test]
     fn a_line_is_read_no_further_than_a_record_can_go() {
         let input = b"a\t12\nb\t12345678\n";

@@ -2,10 +2,9 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the limit on open files that the process has to the one that it may have: a store has a
-/// file open for each of its tables, and the usual limit is for programs that wait for many
-/// descriptors at a time by `select`. Where that is refused the limit stays; whoever meets it is
-/// told.
+/// Raises the process's limit on open files to the most that it may have. A store has a file open
+/// for each of its tables, and the usual limit is for programs that wait for many descriptors at a
+/// time by `select`. If that is refused the limit stays, and whoever meets it is told.
 pub(crate) fn raise_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {

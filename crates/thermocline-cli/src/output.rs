@@ -7,8 +7,8 @@ use serde_json::Value as Json;
 
 use crate::failure::Failure;
 
-/// Standard output of a command. Must be [`Out::finish`]ed, or the end may be missing. It is not
-/// locked between writes: threads of the command may print by themselves.
+/// Standard output of a command. It must be [`Out::finish`]ed, or the end may be missing. It is not
+/// locked between writes, so threads of the command may print by themselves.
 pub(crate) struct Out {
     to: BufWriter<Stdout>,
     /// Whether the command goes on when nobody reads any more.
@@ -24,8 +24,8 @@ impl Out {
         }
     }
 
-    /// For commands whose exit code is their verdict, which a reader that goes away (`| head`) must
-    /// not change: what comes after is not printed, and that is no failure.
+    /// For commands whose exit code is their verdict. A reader that goes away (`| head`) must not
+    /// change that: what comes after is not printed, and that is no failure.
     pub(crate) fn of_verdict() -> Self {
         Self {
             outlives_reader: true,
@@ -70,10 +70,10 @@ impl Out {
     }
 }
 
-/// `json` without control characters that JSON allows in strings, as they could drive the reader's
-/// terminal: they are escaped.
+/// `json`, in which control characters are escaped that JSON allows in strings: they could drive
+/// the reader's terminal.
 fn printable(json: String) -> String {
-    // A line feed is one between fields: those in strings are escaped.
+    // A line feed here stands between fields: those in strings are escaped.
     let is_shown = |c: char| !c.is_control() || c == '\n';
     if json.chars().all(is_shown) {
         return json;
@@ -85,7 +85,7 @@ fn printable(json: String) -> String {
     json.chars().map(escape).collect()
 }
 
-/// A path as JSON, which holds text only: what is no UTF-8 in it is replaced, as in the text for
+/// A path as JSON, which holds text only. What is not UTF-8 in it is replaced, as in the text for
 /// people.
 pub(crate) fn path(path: &Path) -> Json {
     Json::from(path.to_string_lossy())
@@ -117,8 +117,8 @@ mod tests {
         assert_eq!(serde_json::from_str::<Json>(&shown).unwrap(), value);
     }
 
-    /// `torture kill` stood still: the command held standard output, and threads of the processes
-    /// that it kills say there what they have written.
+    /// Regression: `torture kill` stood still. The command held standard output, and threads of the
+    /// processes that it kills print there what they have written.
     #[test]
     fn other_threads_may_print_meanwhile() {
         let out = Out::new();

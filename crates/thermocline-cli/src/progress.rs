@@ -1,4 +1,4 @@
-//! Progress of long work, on standard error, and only where that is a terminal.
+//! Progress of long work, on standard error, and only if that is a terminal.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(crate) fn bytes(total: u64, message: &'static str) -> ProgressBar {
         .with_message(message)
 }
 
-/// A spinner that counts bytes, where the total is not known.
+/// A spinner that counts bytes, for an unknown total.
 pub(crate) fn unknown_bytes(message: &'static str) -> ProgressBar {
     let bar = ProgressBar::no_length()
         .with_style(style(

@@ -1,4 +1,4 @@
-//! Which keys a command works on, where it is not told each of them.
+//! Which keys a command works on, if they are not named one by one.
 
 use std::ops::Bound;
 
@@ -19,7 +19,7 @@ pub(crate) struct RangeArgs {
     to: Option<String>,
 }
 
-/// The flags that name a range of keys, or those with one beginning.
+/// The flags that name a range of keys, or the keys with a common beginning.
 #[derive(Debug, Args)]
 pub(crate) struct SelectionArgs {
     /// Only keys that start with this
@@ -93,7 +93,7 @@ fn bounds(data: &DataArgs, from: Option<&str>, to: Option<&str>) -> Result<KeyBo
 /// All keys that start with `prefix`.
 fn with_prefix(prefix: Vec<u8>) -> KeyBounds {
     let mut end = prefix.clone();
-    // The first key behind them; none where all bytes are the highest.
+    // The first key behind them. There is none if all bytes are the highest.
     while end.pop_if(|byte| *byte == u8::MAX).is_some() {}
     let end = match end.last_mut() {
         Some(last) => {

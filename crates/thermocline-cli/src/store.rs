@@ -19,11 +19,11 @@ use crate::text::Notation;
 /// Heading of these flags in `--help`.
 const STORE: &str = "Store";
 
-/// What clap calls the capacity of the fast tier.
+/// The name of the fast tier's capacity in clap.
 pub(crate) const FAST_CAPACITY: &str = "fast_capacity";
 
-/// For how long the options of a store are those that its files say, while it is open elsewhere and
-/// waited for.
+/// How long the options that a store's files give are trusted, while the store is open elsewhere
+/// and waited for.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// Where a store that places records by hotness keeps its access records, on the fast tier.
@@ -72,8 +72,9 @@ struct Others {
     one_tier: bool,
 }
 
-/// What of the command line says that a store has one tier, and what that it has two. The
-/// environment may say it of all other stores: that is no contradiction.
+/// How the command line contradicts itself, if it does: one flag says that a store has one tier,
+/// another that it has two. The environment may say the latter for all other stores, and that is no
+/// contradiction.
 pub(crate) fn contradiction(matches: &ArgMatches) -> Option<&'static str> {
     if let Some((_, matches)) = matches.subcommand() {
         return contradiction(matches);
@@ -91,8 +92,8 @@ fn has_one_tier(matches: &ArgMatches) -> bool {
     matches.try_get_one("one_tier").ok().flatten() == Some(&true)
 }
 
-/// The subcommand that works on a store of one tier, if the environment gives that the capacity of
-/// another's fast one.
+/// The subcommand, if it works on a store of one tier and the environment gives that store the
+/// capacity of another store's fast tier.
 pub(crate) fn has_capacity_of_another(matches: &ArgMatches) -> Option<&str> {
     let (name, matches) = matches.subcommand()?;
     let is_found = has_one_tier(matches)
@@ -101,7 +102,7 @@ pub(crate) fn has_capacity_of_another(matches: &ArgMatches) -> Option<&str> {
 }
 
 impl StoreArgs {
-    /// The directories of the tiers below the fast one, the slowest last; none where there is one
+    /// The directories of the tiers below the fast one, the slowest last. None if there is one
     /// tier.
     pub(crate) fn slow(&self) -> &[PathBuf] {
         match &self.others {
@@ -114,7 +115,7 @@ impl StoreArgs {
         self.others.one_tier
     }
 
-    /// The options of an existing store, for what does not run it: capacities play no part
+    /// The options of an existing store, for what does not run the store. Capacities play no part
     /// and may be left out.
     pub(crate) fn offline_options(&self) -> Options {
         let capacity = |bytes: Option<u64>| bytes.unwrap_or(u64::MAX);
@@ -136,13 +137,14 @@ impl StoreArgs {
         self.fast.join(RALT_DIR)
     }
 
-    /// A store that is there keeps its placement, and the settings that what it knows of its
-    /// accesses depends on: a command that opens it for a moment must neither begin to track
-    /// hotness, nor push down or forget what is hot.
+    /// An existing store keeps its placement, and the settings on which its knowledge of accesses
+    /// depends. A command that opens it for a moment must neither begin to track hotness, nor push
+    /// down or forget what is hot.
     fn placement(&self) -> Placement {
         match inspect::manifest(&self.offline_options()) {
             Ok(manifest) if manifest.placed_by == Some(PlacedBy::Level) => Placement::ByLevel,
-            // What is wrong with a manifest or with access records, opening the store says.
+            // If something is wrong with a manifest or with access records, opening the store says
+            // so.
             _ => match inspect::hotness(&self.offline_options()) {
                 Ok(Some(settings)) => Placement::HotRap(settings),
                 _ => Placement::default(),
@@ -167,7 +169,8 @@ impl StoreArgs {
 
     /// What opens the store of these `options`, or works on its files, as the flags say.
     pub(crate) fn builder(&self, options: Options) -> DbBuilder {
-        // What somebody looks at by hand is not what the programs read that the store is for.
+        // The records that somebody looks at by hand are not those that the store's own programs
+        // read.
         let builder = Db::builder(options).count_accesses(false);
         builder.lock_wait(self.lock_wait.unwrap_or_default())
     }
@@ -184,14 +187,15 @@ impl StoreArgs {
         opened.map_err(|error| self.not_opened(error))
     }
 
-    /// Opens the store. What its recovery had to give up goes to standard error.
+    /// Opens the store. Prints to standard error what its recovery had to give up.
     fn open_with(&self, create: bool, reads_only: bool) -> Result<Result<Db, Error>, Failure> {
         let bar = self
             .lock_wait
             .map(|_| progress::spinner("opening the store"));
         let begun = Instant::now();
         let opened = loop {
-            // Each time anew: whoever had the store open may have changed what it is placed by.
+            // Read anew each time: whoever had the store open may have changed how it places
+            // records.
             let options = self.online_options(create)?;
             let left = self.lock_wait.unwrap_or_default();
             let left = left.saturating_sub(begun.elapsed());
@@ -209,7 +213,7 @@ impl StoreArgs {
         }
         let recovery = opened.as_ref().map(Db::recovery);
         for warning in recovery.map(warnings).unwrap_or_default() {
-            // A store that opened is of use where nobody reads this.
+            // A store that opened is of use even if nobody reads this.
             let _ = writeln!(io::stderr(), "warning: {warning}");
         }
         Ok(opened)
@@ -245,9 +249,9 @@ fn warnings(recovery: &RecoveryReport) -> Vec<String> {
     cut.into_iter().chain(kept).chain(hotness).collect()
 }
 
-/// Why the store was not opened, with a hint where there is none. Where only another directory is
-/// missing, or another has files of a store, a device may not be mounted, and a new store is the
-/// last thing to make there.
+/// Why the store was not opened, with a hint if it does not exist. If only another directory is
+/// missing, or another one has files of a store, a device may not be mounted, and the last thing to
+/// do is to make a new store there.
 fn not_created(error: Error, store: &StoreArgs) -> Failure {
     if !matches!(error, Error::NotFound { .. }) {
         return store.not_opened(error);
@@ -273,8 +277,8 @@ fn not_created(error: Error, store: &StoreArgs) -> Failure {
     Failure::Store { error, hint }
 }
 
-/// Whether a slow tier's directory is one of a store, as far as its names tell. What cannot be
-/// listed the engine complains of.
+/// Whether a slow tier's directory belongs to a store, as far as the names in it tell. If it cannot
+/// be listed, the engine reports that.
 fn holds_a_store(dir: &Path) -> bool {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let mut names = entries.map(|entry| PathBuf::from(entry.file_name()));
@@ -322,8 +326,8 @@ impl DataArgs {
         Session::new(self.store.open_to_read()?, self.keyspace.as_deref(), false)
     }
 
-    /// As [`DataArgs::open`], for a command that has `--create`; makes store and keyspace when that
-    /// is set.
+    /// As [`DataArgs::open`], for a command that has `--create`. Makes the store and the keyspace
+    /// when that is set.
     pub(crate) fn open_or_create(&self, create: bool) -> Result<Session, Failure> {
         let opened = self.store.open_with(create, false)?;
         let db = opened.map_err(|error| not_created(error, &self.store))?;
@@ -346,14 +350,14 @@ impl Session {
         Ok(Self { db, keyspace })
     }
 
-    /// Closes the store; only then is everything known to be written.
+    /// Closes the store. Only then is everything known to be written.
     pub(crate) fn close(self) -> Result<(), Failure> {
         Ok(self.db.close()?)
     }
 }
 
-/// The keyspace called `name`, made if there is none and `create` says so. The failure names those
-/// that there are.
+/// The keyspace called `name`. It is made if it does not exist and `create` is set. The failure
+/// names the keyspaces that exist.
 pub(crate) fn keyspace(db: &Db, name: &str, create: bool) -> Result<Keyspace, Failure> {
     match db.keyspace(name) {
         Err(Error::UnknownKeyspace { .. }) if create => Ok(db.create_keyspace(name)?),

@@ -1,5 +1,5 @@
-//! Keys and values as text: UTF-8 with escapes, or hexadecimal. Without either they are fields of
-//! JSON: see `fields`.
+//! Keys and values as text: UTF-8 with escapes, or hexadecimal. For bytes as fields of JSON see
+//! `fields`.
 
 /// What the help of commands that take or print keys says of [`Notation::Text`].
 pub(crate) const ESCAPES: &str = r"Escapes: in keys and values \\ stands for a backslash, \t \n \r for tab, line feed and carriage
@@ -24,7 +24,7 @@ impl Notation {
         }
     }
 
-    /// The line of text that stands for `bytes`; [`Notation::read`] gives them back.
+    /// The line of text that stands for `bytes`. [`Notation::read`] gives them back.
     pub(crate) fn show(self, bytes: &[u8]) -> String {
         match self {
             Notation::Text => escape(bytes),
@@ -57,8 +57,8 @@ fn escape(bytes: &[u8]) -> String {
                 '\t' => out.push_str("\\t"),
                 '\n' => out.push_str("\\n"),
                 '\r' => out.push_str("\\r"),
-                // Control characters could drive the reader's terminal, and a byte-order mark at
-                // the start of a file is no part of its first key.
+                // Control characters could drive the reader's terminal. A byte-order mark at the
+                // start of a file is not part of its first key.
                 c if c.is_control() || c == '\u{feff}' => {
                     let mut utf8 = [0; 4];
                     push_hex(&mut out, c.encode_utf8(&mut utf8).as_bytes());
@@ -77,7 +77,7 @@ fn push_hex(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// A backslash that begins no escape stands for itself: nothing is changed that is not known.
+/// A backslash that begins no known escape stands for itself: nothing unknown is changed.
 fn unescape(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    /// A line with `\<` was refused, and one with a Windows path lost its backslashes.
+    /// Regression: a line with `\<` was refused, and one with a Windows path lost its backslashes.
     #[test]
     fn what_is_no_escape_stays_as_it_is() {
         let read = |text: &str| Notation::Text.read(text.as_bytes()).unwrap();

@@ -4,7 +4,7 @@ mod common;
 
 use common::run;
 
-/// What part of the reads `store` answered without the slow disk at the end, in percent.
+/// The part of the reads that `store` answered without the slow disk at the end, in percent.
 #[track_caller]
 fn without_slow_disk(out: &str, store: &str) -> f64 {
     let told = out.lines().find_map(|line| line.strip_prefix(store));
@@ -13,9 +13,10 @@ fn without_slow_disk(out: &str, store: &str) -> f64 {
     percent.parse().expect("a number")
 }
 
-/// A store that had promoted nothing passed: all that was asked for was an end without wrong
-/// answers. Within some seconds nearly all of what is hot comes up, and level tiering has a tenth
-/// of it on the fast disk: twice as much is asked for, however slow the machine.
+/// Regression: a store that had promoted nothing passed, because the test only asked for an end
+/// without wrong answers. Within a few seconds nearly all of what is hot comes up, and level
+/// tiering has a tenth of it on the fast disk. So the test asks for twice as much, however slow the
+/// machine.
 #[test]
 fn placement_by_hotness_answers_more_reads_without_the_slow_disk() {
     let out = run(&["demo", "--seconds", "5"]).ok();

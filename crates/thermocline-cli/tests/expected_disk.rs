@@ -1,5 +1,4 @@
-//! A slow disk that is not as slow as was asked is measured, and the run is refused with the
-//! figures.
+//! A slow disk is measured. If it is not as slow as was asked, the run is refused with the figures.
 
 #![cfg(unix)]
 
@@ -33,14 +32,14 @@ fn an_emulation_faster_than_expected_is_refused_with_both_figures() {
     bench(&flags).ok();
 }
 
-/// The limits are not there before the command has set them, so the disk is measured after it.
+/// The limits are only there once the command has set them, so the disk is measured after it.
 #[test]
 fn with_a_command_after_the_warm_up_the_disk_is_measured_after_that() {
     let dir = tempfile::tempdir().expect("a directory");
     let mark = dir.path().join("limits-set");
     let command = format!("touch {}", mark.display());
     let json = dir.path().join("result.json");
-    // Every disk is faster than that, and one that cannot be measured is refused as well.
+    // Every disk is faster than that. One that cannot be measured is refused as well.
     bench(&[
         "--warm-up",
         "100",

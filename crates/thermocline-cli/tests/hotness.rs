@@ -6,14 +6,15 @@ use common::{Store, run};
 use serde_json::Value as Json;
 use thermocline::{HotRapOptions, Placement};
 
-/// Nothing had been read: it passed with no key at all.
+/// Regression: nothing had been read, so the test passed with no key at all.
 #[test]
 fn the_hottest_keys_and_the_curve_come_as_text_and_as_json() {
     const VALUE: usize = 70_000;
     let store = Store::new();
     let mut options = store.options();
     options.placement = Placement::HotRap(HotRapOptions {
-        // 67 KB of the 64 MiB that the fast tier has: each read is of more, and so each counts.
+        // 67 KB of the 64 MiB that the fast tier has. Each read is larger than this, so each
+        // counts.
         slice: 0.001,
         ..HotRapOptions::default()
     });
@@ -104,13 +105,13 @@ fn inspection_lists_the_files_of_the_access_records() {
     assert!(json.contains("/RALT\""), "{json}");
 }
 
-/// It showed how long the files are, and nothing of what they say.
+/// Regression: it showed how long the files are, and nothing of what they say.
 #[test]
 fn inspection_shows_limits_thresholds_and_fill_of_the_access_records() {
     let store = Store::filled(50, 100);
     read(&store, &["key0001", "key0002"]);
     let text = store.run("inspect hotness", &[]).ok();
-    // Of the 64 MiB that the fast tier has.
+    // Shares of the 64 MiB that the fast tier has.
     let usual = HotRapOptions::default();
     let of = |share: f64| ((64 << 20) as f64 * share) as u64;
     let limit = format!("hot set of at most {} bytes", of(usual.hot_set_initial));
@@ -163,7 +164,7 @@ fn inspection_tells_of_damaged_access_records_and_exits_with_4() {
     store.run("inspect hotness", &[]).ok();
 }
 
-/// Reads records as a program does that has the store.
+/// Reads records as a program does whose store it is.
 fn read(store: &Store, keys: &[&str]) {
     let db = thermocline::Db::open(store.options()).expect("opens");
     for key in keys {
@@ -172,7 +173,8 @@ fn read(store: &Store, keys: &[&str]) {
     db.close().expect("closes");
 }
 
-/// Whoever looked at a record by the command made it hotter, and each look told of more accesses.
+/// Regression: whoever looked at a record with the command made it hotter, and each look counted as
+/// more accesses.
 #[test]
 fn what_the_command_reads_is_no_access() {
     let store = Store::filled(5, 10);
@@ -220,8 +222,9 @@ fn inspection_says_how_records_are_placed() {
     assert!(!store.fast().join("ralt").exists());
 }
 
-/// Backups forgot who decides where records live, and not only what was hot: the command took a
-/// restored store that lives by level for one by hotness, and began to move its records.
+/// Regression: backups forgot who decides where records live, and not only what was hot. The
+/// command took a restored store that places records by level for one that does so by hotness, and
+/// began to move its records.
 #[test]
 fn a_restored_store_lives_as_its_original_did() {
     for by_level in [false, true] {
@@ -236,7 +239,7 @@ fn a_restored_store_lives_as_its_original_did() {
         let tiers = ["--fast", &fast, "--slow", &slow, "--fast-capacity", "64MiB"];
         run(&[&["restore", "--from", &backups], &tiers[..]].concat()).ok();
         let stats = run(&[&["stats", "--json"], &tiers[..]].concat());
-        // Nothing is missed where hotness decides: what was hot is not in a backup.
+        // Where hotness decides, nothing is missed: what was hot is not in a backup.
         assert_eq!(stats.err, "");
         assert_eq!(stats.json()["hotrap"].is_null(), by_level);
     }
@@ -254,7 +257,7 @@ fn lost_access_records_are_a_warning_and_the_store_works() {
     assert_eq!(run.ok(), "vvvvvvvvvv\n");
     assert!(!ralt.exists(), "who only reads makes none");
     store.run("put", &["key", "value"]).ok();
-    // It still tracks hotness, and there is nothing more to miss.
+    // The store still tracks hotness, and nothing more is missed.
     let run = store.run("stats --json", &[]);
     assert_eq!(run.err, "");
     assert!(run.json()["hotrap"].is_object());
@@ -265,7 +268,7 @@ fn a_log_that_a_crash_cut_short_is_a_warning() {
     let store = Store::new();
     let db = thermocline::Db::open(store.options()).expect("opens");
     db.put("key", "value").expect("written");
-    // What a killed process leaves, its last write torn.
+    // What a killed process leaves. Its last write is torn.
     let killed = Store::new();
     for (from, to) in [(store.fast(), killed.fast()), (store.slow(), killed.slow())] {
         std::fs::create_dir_all(&to).expect("a directory");
@@ -295,8 +298,9 @@ fn a_log_that_a_crash_cut_short_is_a_warning() {
     assert_eq!(killed.run("scan", &[]).err, "", "it is cut once");
 }
 
-/// Each command opened the store by the default settings. One that a program had opened by settings
-/// of its own had its access records thrown away, by the command and once more by the program.
+/// Regression: each command opened the store with the default settings. If a program had opened it
+/// with settings of its own, its access records were thrown away, by the command and once more by
+/// the program.
 #[test]
 fn commands_forget_nothing_of_a_store_with_settings_of_its_own() {
     let store = Store::new();

@@ -1,5 +1,5 @@
-//! A store that this process has open. Alone in its file: a process that another test starts
-//! inherits the lock for a moment, until it becomes the command.
+//! A store that this process has open. This test has a file to itself, because a process that
+//! another test starts inherits the lock for a moment, until it becomes the command.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn a_store_that_is_open_elsewhere_is_refused() {
     store.run("get", &["key0000"]).ok();
 }
 
-/// Of two commands at a time, as in a pipe, the second was refused.
+/// Regression: of two commands at a time, as in a pipe, the second was refused.
 #[test]
 fn a_store_that_is_open_elsewhere_is_waited_for_on_demand() {
     let store = Store::filled(1, 1);

@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     verdict(found)
 }
 
-/// What is said of a generation with these `problems`, before its number.
+/// What is printed before the number of a generation with these `problems`.
 fn state(problems: &[Error], is_verified: bool) -> &'static str {
     if problems.iter().any(Error::is_corruption) {
         "DAMAGED  "
@@ -90,8 +90,8 @@ fn state(problems: &[Error], is_verified: bool) -> &'static str {
     }
 }
 
-/// What generation `number` consists of, if its file can be read, and what is wrong with it as far
-/// as that is asked for.
+/// What generation `number` consists of, if its file can be read, and what is wrong with it, as far
+/// as that was asked for.
 fn look(
     backups: &Backups,
     number: u64,
@@ -109,7 +109,7 @@ fn look(
     };
     match looked {
         Ok((generation, problems)) => Ok((Some(generation), problems)),
-        // Of the others nothing is lost with one that cannot be read.
+        // If one generation cannot be read, nothing is lost of the others.
         Err(
             error @ (Error::Corruption { .. } | Error::FormatVersion { .. } | Error::Io { .. }),
         ) => Ok((None, vec![error])),

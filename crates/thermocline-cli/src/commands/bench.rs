@@ -36,7 +36,7 @@ pub(crate) struct Args {
     command: Option<Command>,
 }
 
-/// What there is beside measuring one workload.
+/// The subcommands beside measuring one workload.
 #[derive(Debug, Subcommand)]
 enum Command {
     Suite(SuiteArgs),
@@ -67,7 +67,7 @@ fn written(files: Vec<PathBuf>) -> String {
     lines.join("\n")
 }
 
-/// Prints the comparison, then fails if there is a regression that must not be.
+/// Prints the comparison. Then fails if there is a regression that must not be.
 fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let comparison = thermocline_bench::compare(args).map_err(Failure::Bench)?;
     let mut out = Out::of_verdict();

@@ -21,7 +21,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    // Into memory first: the generator panics when its output is a closed pipe.
+    // Written into memory first, because the generator panics when its output is a closed pipe.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "thermocline", &mut script);
     let mut out = Out::new();

@@ -14,7 +14,7 @@ use crate::selection::{KeyBounds, SelectionArgs};
 use crate::store::DataArgs;
 use crate::text::ESCAPES;
 
-/// Keys, and their bytes, that make a batch of those that are not named one by one.
+/// How many keys, and how many of their bytes, make a batch when keys are not named one by one.
 const BATCH_KEYS: usize = 1000;
 const BATCH_BYTES: usize = 1 << 20;
 
@@ -115,12 +115,13 @@ fn count(keyspace: &Keyspace, bounds: &KeyBounds) -> Result<u64, Failure> {
     Ok(records)
 }
 
-/// Deletes all records within `bounds` and says how many, once that is durable.
+/// Deletes all records within `bounds`. Says how many, once that is durable.
 fn delete_range(db: &Db, keyspace: &Keyspace, bounds: KeyBounds) -> Result<u64, Failure> {
     let (mut from, to) = bounds;
     let mut deleted = 0;
     loop {
-        // Begun anew for each batch: an iterator keeps what the deletes make obsolete.
+        // The scan is begun anew for each batch, because an iterator keeps what the deletes make
+        // obsolete.
         let mut records = keyspace.range((from, to.clone())).fill_cache(false);
         let mut batch = Batch::new();
         let mut last = None;

@@ -10,7 +10,7 @@ use crate::size;
 use crate::store::StoreArgs;
 use crate::text::Notation;
 
-/// Lines of the curve; a store may know it more finely.
+/// The most lines of the curve. A store may know it in more detail.
 const CURVE_LINES: usize = 20;
 
 /// Characters of the longest bar.
@@ -66,15 +66,15 @@ fn nothing_tracked(store: &StoreArgs) -> String {
         .to_owned()
 }
 
-/// The coldest point holds all that is tracked.
+/// How much is tracked: the coldest point holds all of it.
 fn tracked(heat: &HeatReport) -> (u64, u64) {
     heat.curve
         .last()
         .map_or((0, 0), |point| (point.records, point.bytes))
 }
 
-/// `bytes` of all data in percent. What is tracked may lie in no table yet, or no more, so this is
-/// at most all.
+/// `bytes` of all data in percent. What is tracked may not lie in a table yet, or not any more, so
+/// this is at most 100.
 fn percent(bytes: u64, heat: &HeatReport) -> f64 {
     (bytes as f64 * 100.0 / heat.data_bytes.max(1) as f64).min(100.0)
 }
@@ -97,7 +97,7 @@ fn shares(heat: &HeatReport, ralt: &RaltMetrics) -> Vec<String> {
     );
     let mut lines = vec![format!("{} of data", size::show(heat.data_bytes))];
     for (name, bytes, what) in [
-        // An estimate: a key that lies in several tables may count more than once.
+        // This is an estimate: a key that lies in several tables may count more than once.
         ("hot", ralt.hot_set_bytes.min(bytes), hot),
         ("tracked", bytes, format!("{records} records, hot ones too")),
         ("cold", cold, "the rest".to_owned()),
@@ -152,7 +152,7 @@ fn keys(heat: &HeatReport) -> Vec<String> {
     if keys.is_empty() {
         return match tracked(heat) {
             (0, _) => vec!["\nNo record is tracked".to_owned()],
-            // None was asked for.
+            // No keys were asked for.
             _ => Vec::new(),
         };
     }
@@ -236,7 +236,8 @@ mod tests {
         assert!(thinned(&[]).is_empty());
     }
 
-    /// Who asked for the shares and no keys, with `--limit 0`, read that no record is tracked.
+    /// Regression: whoever asked for the shares and no keys, with `--limit 0`, read that no record
+    /// is tracked.
     #[test]
     fn the_text_says_what_is_hot_and_lines_up() {
         let key = |key: &str, score, is_hot, is_stable| HotKey {

@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 struct Printer<'a> {
     out: Out,
-    /// The only file to print, if not all.
+    /// The only file to print, unless all are printed.
     file: Option<&'a str>,
     json: bool,
     /// Whether any file had that name.
@@ -181,7 +181,7 @@ impl Printer<'_> {
                 )?;
             }
         }
-        // They concern the list as a whole, whichever file was asked for.
+        // The problems concern the list as a whole, whichever file was asked for.
         self.problems += report.problems.len();
         for problem in &report.problems {
             self.print(
@@ -267,7 +267,7 @@ impl Printer<'_> {
                 ),
             )?;
         }
-        // As of the list of tables.
+        // As for the list of tables.
         let problems = report.iter().flat_map(|report| &report.problems);
         for problem in problems {
             self.problems += 1;
@@ -325,7 +325,7 @@ fn placement(placed_by: Option<PlacedBy>) -> String {
     }
 }
 
-/// The files of the access records with their lengths; none where hotness is not tracked.
+/// The files of the access records with their lengths. None if hotness is not tracked.
 fn files_in(dir: &Path) -> Result<Vec<(PathBuf, u64)>, Failure> {
     let failed = |error| Failure::io("list", dir, error);
     let entries = match std::fs::read_dir(dir) {
@@ -336,7 +336,7 @@ fn files_in(dir: &Path) -> Result<Vec<(PathBuf, u64)>, Failure> {
     for entry in entries {
         let entry = entry.map_err(failed)?;
         match entry.metadata() {
-            // Replaced since it was listed: somebody has the store open.
+            // The file was replaced since it was listed: somebody has the store open.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             metadata => files.push((entry.path(), metadata.map_err(failed)?.len())),
         }

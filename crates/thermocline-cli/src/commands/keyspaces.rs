@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         None => args.store.open_to_read()?,
     };
     if let Some(name) = &args.drop {
-        // Before anybody is asked.
+        // Checked before anybody is asked.
         store::keyspace(&db, name, false)?;
         let question = format!("Remove the keyspace {name:?} and all that it holds?");
         if !args.yes && !confirmed("removes the keyspace", &question)? {

@@ -17,8 +17,8 @@ use crate::size;
 use crate::store::{DataArgs, Session};
 use crate::text::ESCAPES;
 
-/// Records and bytes that make a batch: large enough that the cost of a commit is shared,
-/// small against the memtable.
+/// How many records, and how many bytes, make a batch. It is so large that the cost of a commit is
+/// shared, and small against the memtable.
 const BATCH_RECORDS: usize = 1000;
 const BATCH_BYTES: u64 = 1 << 20;
 
@@ -105,7 +105,7 @@ fn open_input(path: &Path) -> Result<(Box<dyn BufRead>, ProgressBar), Failure> {
     }
     let file = File::open(path).map_err(|e| Failure::io("open", path, e))?;
     let meta = file.metadata().map_err(|e| Failure::io("read", path, e))?;
-    // A pipe has no length to be a part of.
+    // A pipe has no length, so the bar cannot show a part of it.
     let bar = if meta.is_file() {
         progress::bytes(meta.len(), "loading")
     } else {
@@ -121,7 +121,7 @@ fn guess_format(path: &Path) -> Format {
     }
 }
 
-/// Why no store takes this record.
+/// Why no store takes this record, if that is so.
 fn too_large(key: &[u8], value: &[u8]) -> Option<String> {
     let parts = [("key", key, MAX_KEY_LEN), ("value", value, MAX_VALUE_LEN)];
     parts.into_iter().find_map(|(what, bytes, limit)| {
@@ -137,7 +137,7 @@ struct Load<'a> {
     batch_records: usize,
     batch_bytes: u64,
     acknowledge: Option<u64>,
-    /// Records and bytes of keys and values that are in the store.
+    /// How many records, and how many bytes of keys and values, are in the store.
     records: u64,
     bytes: u64,
 }
@@ -192,7 +192,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Ends at a line that cannot be loaded, with what came before it in the store.
+    /// Ends at a line that cannot be loaded. What came before it is in the store.
     fn stop_at(&mut self, path: &Path, line: u64, why: &str) -> Result<(), Failure> {
         self.write()?;
         Err(Failure::usage(format!(

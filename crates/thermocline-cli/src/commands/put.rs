@@ -61,7 +61,8 @@ fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
     read.map_err(|e| Failure::io("read", path, e))
 }
 
-/// Reads a value, and of one that is too large a byte more than any has: the store refuses that.
+/// Reads a value. If it is too large, reads only one byte more than a value may have: the store
+/// refuses that.
 fn read_value(input: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input
@@ -74,7 +75,7 @@ fn read_value(input: impl Read) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// All of it was read first: a device has no end, and filled the memory.
+    /// Regression: all of the value was read first. A device has no end, and filled the memory.
     #[test]
     fn no_more_of_a_value_is_read_than_tells_that_it_is_too_large() {
         let mut input = io::repeat(b'x').take(MAX_VALUE_LEN as u64 + 10);

@@ -111,7 +111,7 @@ fn to_json(report: &RepairReport) -> Json {
     })
 }
 
-/// Keys are in hexadecimal: any bytes may be in them.
+/// Keys are shown in hexadecimal, because they may hold any bytes.
 fn loss_to_json(loss: &Loss) -> Json {
     let hex = |key: &[u8]| Notation::Hex.show(key);
     json!({

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let bar = progress::bytes(0, "verifying");
     let mut files: Vec<VerifyProgress> = Vec::new();
     let result = db.verify(&mut |file: VerifyProgress| {
-        // Called before each table, so the one before is done.
+        // This is called before each table, so the table before is done.
         bar.set_length(file.total_bytes);
         bar.inc(files.last().map_or(0, |done| done.bytes));
         files.push(file);
@@ -68,9 +68,9 @@ pub(super) fn verdict(problems: Vec<Error>) -> Result<(), Failure> {
     }
 }
 
-/// What is wrong with the files of a store that does not open: `failure` says the first thing only.
-/// A damaged `TIER` is a wrong tier to it; of a directory that is another's, or has nothing, a
-/// repair would be refused, and `failure` stands.
+/// What is wrong with the files of a store that does not open: `failure` names only the first
+/// problem. For it, a damaged `TIER` is a wrong tier. If a directory belongs to another store or
+/// has nothing, a repair would be refused, and `failure` stands.
 fn closed(args: &Args, failure: Failure) -> Result<(), Failure> {
     let Failure::Store {
         error: Error::Corruption { .. } | Error::WrongTier { .. },
@@ -176,7 +176,7 @@ mod tests {
 
     use super::*;
 
-    /// A device that refused a read counted as damage.
+    /// Regression: a read that a device refused counted as damage.
     #[test]
     fn what_cannot_be_read_is_not_damaged() {
         let path = Path::new("/fast/00000001.sst");

@@ -2,8 +2,8 @@
 
 use crate::common::Store;
 
-/// Only single keys could be deleted, so that whoever wanted to be rid of a prefix had to pipe a
-/// scan into a command that the scan kept out.
+/// Regression: only single keys could be deleted. Whoever wanted to be rid of a prefix had to pipe
+/// a scan into a command that the scan kept out.
 #[test]
 fn records_of_a_prefix_or_a_range_are_deleted_and_counted() {
     let store = Store::new();

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::common::thermocline;
 
-/// Both stores of an interrupted demo stayed, a hundred megabytes each time.
+/// Regression: both stores of an interrupted demo stayed, a hundred megabytes each time.
 #[test]
 fn an_interrupted_demo_leaves_nothing_behind() {
     let home = tempfile::tempdir().expect("a directory");
@@ -19,7 +19,7 @@ fn an_interrupted_demo_leaves_nothing_behind() {
         .spawn()
         .expect("runs");
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-    // From here on it reads from both, for an hour.
+    // From here on the demo reads from both stores, for an hour.
     let loaded = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("loaded in")));
     assert!(loaded.is_some() && entries() == 1);
     let interrupt = format!("kill -INT {}", child.id());

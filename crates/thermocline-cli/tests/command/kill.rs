@@ -1,5 +1,5 @@
-//! The real command, killed while it writes: everything it had acknowledged is there afterwards,
-//! and what else is there is a prefix of what it was given, in whole batches.
+//! The real command, killed while it writes. Everything that it had acknowledged is there
+//! afterwards. What else is there is a prefix of what it was given, in whole batches.
 
 #![cfg(unix)]
 
@@ -17,7 +17,7 @@ const BATCH: u64 = 7;
 /// After how many acknowledgements the command is killed, cycle by cycle.
 const KILLED_AFTER: [usize; 8] = [1, 90, 3, 250, 17, 400, 61, 140];
 
-/// The command over a fast tier so small that flushes and compactions never cease.
+/// The command, over a fast tier so small that flushes and compactions never cease.
 fn command(store: &Store, line: &str) -> std::process::Command {
     let mut command = thermocline(&line.split_whitespace().collect::<Vec<_>>());
     command.arg("--fast").arg(store.fast());
@@ -47,8 +47,7 @@ fn feed(child: &mut Child, from: u64) -> JoinHandle<()> {
     })
 }
 
-/// Lets the command write records from `from` on, and kills it; gives back how many it
-/// acknowledged.
+/// Lets the command write records from `from` on, and kills it. Returns how many it acknowledged.
 fn write_until_killed(store: &Store, from: u64, acknowledgements: usize) -> u64 {
     let mut child = command(store, &format!("load --create --acknowledge {BATCH}"))
         .stdin(Stdio::piped())
@@ -66,7 +65,7 @@ fn write_until_killed(store: &Store, from: u64, acknowledgements: usize) -> u64 
     };
     lines.by_ref().take(acknowledgements).for_each(&mut read);
     child.kill().expect("the command runs until it is killed");
-    // What it said before it died was said.
+    // What it said before it died counts.
     lines.for_each(&mut read);
     let status = child.wait().expect("it is gone");
     assert_eq!(status.signal(), Some(9), "{status}");
@@ -74,7 +73,7 @@ fn write_until_killed(store: &Store, from: u64, acknowledgements: usize) -> u64 
     acknowledged
 }
 
-/// Reads the whole store; gives back up to which record it goes.
+/// Reads the whole store. Returns up to which record it goes.
 fn check(store: &Store) -> u64 {
     let out = run(store, "scan").ok();
     let records: Vec<(&str, &str)> = out

@@ -1,5 +1,5 @@
-//! The command as a user runs it. One process starts all of these; what measures time or disk, or
-//! holds a store open itself, has a file of its own beside.
+//! The command as a user runs it. One process starts all of these. A test that measures time or
+//! disk, or holds a store open itself, has a file of its own beside this.
 
 mod deleting;
 mod interrupt;

@@ -70,8 +70,8 @@ fn damage_is_found_and_named_by_file_and_offset() {
     store.run("get", &["key0000"]).fails(4, &[name, "offset"]);
 }
 
-/// What was checked was named by the path as given, and damage by the absolute one: the damaged
-/// table was "ok".
+/// Regression: what was checked was named by the path as given, and damage by the absolute path, so
+/// the damaged table was "ok".
 #[test]
 fn damage_is_found_in_a_store_at_relative_paths() {
     let store = Store::filled(500, 100);
@@ -102,7 +102,8 @@ fn damage_is_found_in_a_store_at_relative_paths() {
     assert_eq!(bad[0]["file"], json["problems"][0]["file"]);
 }
 
-/// It ended there: no table was named, and there was no JSON.
+/// Regression: the verification ended at the damaged `TIER`. No table was named, and there was no
+/// JSON.
 #[test]
 fn a_damaged_tier_file_does_not_hide_what_else_is_damaged() {
     let store = Store::filled(500, 100);
@@ -173,7 +174,7 @@ fn a_checkpoint_is_a_store_of_its_own() {
 #[test]
 fn compaction_gives_back_what_deletes_left() {
     let store = Store::filled(1000, 500);
-    // Each run leaves an L0 table; at four they go down a level.
+    // Each run leaves a table on L0; at four they go down a level.
     for _ in 0..3 {
         let scan = store.run("scan", &[]).ok();
         store.run_with("load", &[], scan.as_bytes()).ok();

@@ -2,7 +2,7 @@
 
 use crate::common::{Store, run};
 
-/// It was the fault of a line, the one before the first.
+/// Regression: it was reported as the fault of a line, the one before the first.
 #[test]
 fn an_input_that_cannot_be_read_is_no_mistake_in_a_line() {
     let store = Store::new();
@@ -16,7 +16,7 @@ fn an_input_that_cannot_be_read_is_no_mistake_in_a_line() {
 
 #[test]
 fn missing_flags_are_named() {
-    // Of a store of one tier nothing was said.
+    // Regression: nothing was said of a store of one tier.
     run(&["get", "--fast", "f", "k"]).fails(2, &["--slow", "--one-tier"]);
     run(&["get", "--slow", "s", "k"]).fails(2, &["--fast"]);
     let no_capacity = ["get", "--fast", "f", "--slow", "s", "k"];
@@ -25,7 +25,8 @@ fn missing_flags_are_named() {
     run(&["frobnicate"]).fails(2, &["frobnicate"]);
 }
 
-/// Of a store that may not be written to it was said that `LOCK` cannot be opened.
+/// Regression: for a store that may not be written to, the message said that `LOCK` cannot be
+/// opened.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_store_that_may_not_be_written_to_is_named_with_what_helps() {
@@ -98,9 +99,9 @@ fn a_missing_tier_is_named() {
     store.run("get", &["key0000"]).ok();
 }
 
-/// `delete` and `compact` hinted at `--create`, a flag that they do not have. `put` did also where
-/// only the slow tier's directory was missing: on a device that is not mounted a new store is the
-/// last thing wanted.
+/// Regression: `delete` and `compact` hinted at `--create`, a flag that they do not have. `put`
+/// also did so if only the slow tier's directory was missing: on a device that is not mounted, a
+/// new store is the last thing wanted.
 #[test]
 fn a_flag_is_hinted_at_where_there_is_one_and_it_helps() {
     let store = Store::new();
@@ -117,9 +118,9 @@ fn a_flag_is_hinted_at_where_there_is_one_and_it_helps() {
     assert!(!run.err.contains("--create"), "{}", run.err);
 }
 
-/// With the fast tier's device not mounted `put` hinted at `--create`. That left a `TIER` in the
-/// mount point, and asked for an empty directory in place of the one that had the records: whoever
-/// gave one had a new, empty store.
+/// Regression: with the fast tier's device not mounted, `put` hinted at `--create`. That left a
+/// `TIER` in the mount point, and asked for an empty directory in place of the one that had the
+/// records. Whoever gave one had a new, empty store.
 #[test]
 fn no_store_is_made_where_only_the_slow_tier_has_one() {
     let store = Store::filled(1, 1);
@@ -143,8 +144,8 @@ fn no_store_is_made_where_only_the_slow_tier_has_one() {
     store.run("get", &["key0000"]).ok();
 }
 
-/// With tables on the slow one they were called damaged, and a backup or a repair was advised;
-/// without, there was no store.
+/// Regression: with tables on the slow tier, they were called damaged, and a backup or a repair was
+/// advised. Without tables, the message said that there was no store.
 #[test]
 fn swapped_tiers_are_refused() {
     let store = Store::filled(1, 1);
@@ -175,8 +176,8 @@ fn swapped_tiers_are_refused() {
     }
 }
 
-/// `get` answered, and removed the access records; `destroy` said that the store was gone, and left
-/// the slow tier's `TIER`.
+/// Regression: `get` answered, and removed the access records. `destroy` said that the store was
+/// gone, and left the slow tier's `TIER`.
 #[test]
 fn a_store_of_two_tiers_is_not_used_as_one_of_a_single_tier() {
     let store = Store::filled(1, 1);
@@ -202,7 +203,8 @@ fn one_tier_stores_take_no_slow_tier() {
     run(&args).fails(2, &["--to-slow"]);
 }
 
-/// That was found out when everything had been measured, and the result was lost with it.
+/// Regression: this was found out after everything had been measured, and the result was lost with
+/// it.
 #[test]
 fn a_result_that_cannot_be_written_is_found_before_anything_is_made() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use crate::common::Store;
 
-/// Under the usual limit of 1,024 a load ended with "Too many open files" at as many tables, though
-/// the system would have given more.
+/// Regression: under the usual limit of 1,024, a load ended with "Too many open files" at that many
+/// tables, though the system would have allowed more.
 #[test]
 fn the_command_may_have_as_many_files_open_as_it_is_given() {
     let store = Store::new();

@@ -18,7 +18,7 @@ fn a_pipe_that_closes_early_is_no_error() {
     assert_eq!((run.code, run.err.as_str()), (0, ""));
 }
 
-/// Runs `command`, closes its standard output behind the first line, and waits for its end.
+/// Runs `command`, closes its standard output after the first line, and waits for its end.
 fn read_one_line(mut command: Command) -> (String, Run) {
     let mut child = command
         .stdout(Stdio::piped())
@@ -40,7 +40,7 @@ fn unread(mut command: Command) -> Run {
     Run::new(output.expect("runs"))
 }
 
-/// It panicked, and waited for clients that nothing ended any more.
+/// Regression: the demo panicked, and waited for clients that nothing ended any more.
 #[test]
 fn a_demo_that_nobody_reads_ends() {
     let (first, run) = read_one_line(thermocline(&["demo", "--seconds", "3600"]));
@@ -48,7 +48,8 @@ fn a_demo_that_nobody_reads_ends() {
     assert_eq!((run.code, run.err.as_str()), (0, ""));
 }
 
-/// A message that could not be written was a panic, with a code that no documentation has.
+/// Regression: a message that could not be written was a panic, with an exit code that no
+/// documentation has.
 #[test]
 fn exit_codes_do_not_depend_on_who_reads_messages() {
     let store = Store::filled(1, 1);
@@ -61,8 +62,8 @@ fn exit_codes_do_not_depend_on_who_reads_messages() {
     }
 }
 
-/// A reader that closed the pipe made success of everything: `verify | head` on a damaged store
-/// ended with 0 for scripts that ask no more than that.
+/// Regression: a reader that closed the pipe made everything a success. `verify | head` on a
+/// damaged store ended with 0, for scripts that look at nothing else.
 #[test]
 fn a_verdict_does_not_depend_on_who_reads() {
     let store = Store::filled(300, 100);
@@ -93,7 +94,7 @@ fn a_verdict_does_not_depend_on_who_reads() {
     damaged(store.command("inspect tables", &[]));
 }
 
-/// As above: `bench compare --fail-on-regression` was a check that a closed pipe passed.
+/// As above: a closed pipe passed the check `bench compare --fail-on-regression`.
 #[test]
 fn a_regression_does_not_depend_on_who_reads() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -124,8 +125,8 @@ fn a_regression_does_not_depend_on_who_reads() {
     unread(thermocline(&compare)).fails(1, &["slower than allowed"]);
 }
 
-/// A path that is no UTF-8 is none that JSON can hold, and commands that were asked for JSON
-/// panicked over it, after they had done their work.
+/// Regression: JSON cannot hold a path that is not UTF-8. Commands that were asked for JSON
+/// panicked over such a path, after they had done their work.
 #[test]
 fn json_shows_a_directory_whose_name_is_not_utf_8() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -179,7 +180,8 @@ fn help_lists_exit_codes_and_shows_what_each_subcommand_does() {
     }
 }
 
-/// Only that of `get` did: `load` and `put` changed data with backslashes, and nothing had said so.
+/// Regression: only the help of `get` did. `load` and `put` changed data with backslashes, and
+/// nothing had said so.
 #[test]
 fn help_tells_of_escapes_wherever_keys_are_taken_or_printed() {
     for command in ["get", "put", "load", "delete", "scan", "compact"] {

@@ -25,8 +25,9 @@ fn files(store: &Store) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// Each `get` began a manifest and a segment of the log, and wrote access records: in a loop of a
-/// shell they were most of what a device had to do, and what was got so became hot.
+/// Regression: each `get` began a manifest and a segment of the log, and wrote access records. In a
+/// loop of a shell that was most of what a device had to do, and the records that were read became
+/// hot.
 #[test]
 fn what_only_reads_changes_no_file() {
     let store = Store::filled(500, 200);

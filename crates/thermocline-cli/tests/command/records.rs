@@ -70,8 +70,8 @@ fn scans_take_ranges_prefixes_limits_and_both_directions() {
         .fails(2, &["--reverse"]);
 }
 
-/// `get -5` found its key, `--from -5` was refused as a flag. `compact` took a range that is the
-/// wrong way round for one without keys, and said nothing.
+/// Regression: `get -5` found its key, but `--from -5` was refused as a flag. `compact` took a
+/// range that is the wrong way round for one without keys, and said nothing.
 #[test]
 fn a_range_may_begin_with_a_minus_and_is_not_the_wrong_way_round() {
     let store = Store::new();
@@ -106,8 +106,8 @@ fn a_scan_in_either_form_can_be_loaded_again() {
     }
 }
 
-/// Of a JSON string with a Windows path a line feed and a tab were stored, and a line of TSV with
-/// `\<` was refused.
+/// Regression: a JSON string with a Windows path was stored with a line feed and a tab, and a line
+/// of TSV with `\<` was refused.
 #[test]
 fn what_is_loaded_is_what_the_format_says() {
     let store = Store::new();
@@ -159,8 +159,8 @@ fn a_bad_line_is_named_and_what_came_before_it_is_loaded() {
     assert_eq!(store.run("scan", &[]).ok(), "a\t1\n");
 }
 
-/// The store refused the whole batch: no line was named, and what came before it in the batch was
-/// not loaded.
+/// Regression: the store refused the whole batch. No line was named, and what came before it in the
+/// batch was not loaded.
 #[test]
 fn a_line_that_no_store_takes_is_named_like_a_bad_one() {
     let store = Store::new();
@@ -244,9 +244,9 @@ fn keyspaces_are_listed_with_what_they_hold_and_removed() {
     assert_eq!(listed(&[]).len(), 1);
 }
 
-/// With the environment of the README's example every command with --one-tier was refused: it
-/// cannot be used with --slow, which nobody had typed. Later the capacity of the environment's fast
-/// tier held for it.
+/// Regression: with the environment of the README's example, every command with --one-tier was
+/// refused because it cannot be used with --slow, which nobody had typed. Later, the capacity of
+/// the environment's fast tier applied to it.
 #[test]
 fn a_store_of_one_tier_may_be_used_beside_one_in_the_environment() {
     let store = Store::new();
@@ -275,8 +275,8 @@ fn a_store_of_one_tier_may_be_used_beside_one_in_the_environment() {
     run(&["get", "k", "--slow", &slow]).fails(2, &["--one-tier", "--slow"]);
 }
 
-/// The command could name two tiers at most. A store of three was refused with the advice to name
-/// them all.
+/// Regression: the command could name two tiers at most. A store of three was refused with the
+/// advice to name all of them.
 #[test]
 fn a_store_may_have_three_tiers() {
     let home = Store::new();
@@ -295,7 +295,7 @@ fn a_store_may_have_three_tiers() {
     let stats = with(&["stats", "--json", "--slow-capacity", "1GiB"], &all).json();
     let capacities = [0_usize, 1, 2].map(|tier| stats["tiers"][tier]["capacity"].as_u64());
     assert_eq!(capacities, [Some(64 << 20), None, Some(1 << 30)]);
-    // Their order is the store's.
+    // They have to be named in the store's order.
     with(&["get", "k"], &[&slow, &middle]).fails(3, &["in the order"]);
     let copy = ["copy-fast", "copy-middle", "copy-slow"].map(path);
     let mut checkpoint = vec!["checkpoint", "--to-fast", &copy[0]];

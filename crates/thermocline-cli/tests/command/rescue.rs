@@ -41,8 +41,8 @@ fn a_store_without_a_manifest_is_repaired() {
 
     store.run("repair --dry-run", &[]).fails(4, &["problem"]);
     store.run("get", &["key0000"]).fails(4, &[]);
-    // Of tables that are missing beside it nothing would tell: "0 losses", and exit code 0, was
-    // what was said then.
+    // Nothing would tell of tables that are missing besides. Regression: then the repair reported
+    // "0 losses", with exit code 0.
     let run = store.run("repair --json", &[]).fails(4, &["1 loss"]);
     let json: serde_json::Value = serde_json::from_str(&run.out).expect("JSON");
     assert_eq!(
@@ -66,7 +66,7 @@ fn what_a_repair_cannot_save_is_told_by_file_keys_and_sequence() {
     store
         .run("repair --dry-run", &[])
         .fails(4, &["1 problem found"]);
-    // Of the first block the log has nothing any more.
+    // The log has nothing any more of the first block.
     let run = store
         .run("repair --json", &[])
         .fails(4, &["opens now, with"]);
@@ -121,14 +121,14 @@ fn a_slow_tier_that_is_not_mounted_has_to_be_given_up() {
         .run("repair --give-up slow --json", &[])
         .fails(4, &["1 loss"]);
     let json: serde_json::Value = serde_json::from_str(&run.out).expect("JSON");
-    // No table lay there yet, which is not for the one to know who gives it up.
+    // No table lay there yet, but whoever gives the tier up cannot know that.
     assert_eq!(json["losses"][0]["file"], slow.to_str().expect("UTF-8"));
     assert!(slow.join("TIER").exists());
     store.run("scan", &[]).ok();
 }
 
-/// "0 losses" and exit code 0, while what lay on the fast tier was gone and a record that was
-/// overwritten had its old value.
+/// Regression: the repair reported "0 losses", with exit code 0, while what lay on the fast tier
+/// was gone and a record that was overwritten had its old value.
 #[test]
 fn a_fast_tier_that_is_given_up_is_a_loss() {
     let store = Store::filled(300, 100);
@@ -146,8 +146,8 @@ fn a_fast_tier_that_is_given_up_is_a_loss() {
     assert!(run.out.contains("; 1 loss\n"), "{}", run.out);
 }
 
-/// To open what a restore had left that was interrupted was refused with the advice to repair it,
-/// which ended with "0 losses" and a part of the records.
+/// Regression: opening what an interrupted restore had left was refused with the advice to repair
+/// it. The repair ended with "0 losses" and a part of the records.
 #[test]
 fn a_restore_that_was_interrupted_is_begun_again_or_removed() {
     let store = Store::filled(200, 100);
@@ -164,7 +164,7 @@ fn a_restore_that_was_interrupted_is_begun_again_or_removed() {
     let restore = ["restore", "--from", dir];
     let restore = || run(&[&restore[..], &tiers].concat());
     restore().ok();
-    // What it looks like before its end.
+    // This is what it looks like before its end.
     let interrupt = || {
         fs::remove_file(paths[0].join("CURRENT")).expect("removed");
         for path in &paths {
@@ -198,13 +198,13 @@ fn a_restore_that_was_interrupted_is_begun_again_or_removed() {
     on("get", &["key0000"]).ok();
 }
 
-/// An empty file was removed from a store's directory without a word.
+/// Regression: an empty file was removed from a store's directory without a word.
 #[test]
 fn a_table_that_is_not_the_stores_is_told_of() {
     let store = Store::filled(10, 10);
     let stray = store.slow().join("99999999.sst");
     fs::write(&stray, "").expect("written");
-    // Who only reads removes nothing, and so has nothing to tell.
+    // A command that only reads removes nothing, and so has nothing to report.
     store.run("get", &["key0000"]).ok();
     assert!(stray.exists());
     let run = store.run("put", &["key0000", "new"]);
@@ -216,8 +216,7 @@ fn a_table_that_is_not_the_stores_is_told_of() {
     assert_eq!(again.err, "");
 }
 
-/// What lay on the slow tier of a store whose fast device was lost could be removed by nothing but
-/// `rm`.
+/// Regression: if a store's fast device was lost, only `rm` could remove what lay on its slow tier.
 #[test]
 fn what_is_left_of_a_store_that_has_lost_a_tier_is_destroyed_on_demand() {
     let store = Store::filled(300, 100);
@@ -270,7 +269,7 @@ fn backups_are_incremental_and_each_can_be_restored() {
         run(&[&["restore", "--from", dir], generation, &tiers].concat()).fails(2, &["not empty"]);
         get.code
     };
-    // One whose file is damaged does not keep the others from being told of.
+    // A generation whose file is damaged does not keep the others from being reported.
     let file = store.path("backups").join("GENERATION-00000001");
     let whole = fs::read(&file).expect("read");
     let mut bytes = whole.clone();
@@ -283,11 +282,11 @@ fn backups_are_incremental_and_each_can_be_restored() {
         assert!(lines[1].contains("GENERATION-00000001"), "{lines:?}");
         assert!(lines[2].contains("generation 2  "), "{lines:?}");
     }
-    // The store is whole: what is to be done about it is to be done to the backup.
+    // The store is whole. What has to be done has to be done to the backup.
     let refused = store.run("backup", &["--to", dir]);
     let refused = refused.fails(4, &["GENERATION-00000001", "Remove that file"]);
     assert!(!refused.err.contains("repair"), "{}", refused.err);
-    // Nor does one of a later release.
+    // Nor does a generation of a later release.
     let mut later = b"TCLNBKUP\x02\0\0\0".to_vec();
     let xxh3_of_that: u64 = 0xb322_eb8d_c0a0_780e;
     later.extend(xxh3_of_that.to_le_bytes());

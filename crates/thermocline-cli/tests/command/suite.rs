@@ -1,4 +1,4 @@
-//! Suites with the real command: measured, interrupted, gone on with, and refused.
+//! Suites with the real command: measured, interrupted, continued, and refused.
 
 #![cfg(unix)]
 
@@ -34,7 +34,7 @@ engines = ["hotrap", "leveled"]
 workloads = ["ro"]
 "#;
 
-/// A group of which one engine is in no build.
+/// A group, one of whose engines is in no build.
 const OPTIONAL: &str = r#"
 [[group]]
 name = "more"
@@ -160,8 +160,8 @@ fn some_cells_can_be_measured_before_the_others() {
     );
 }
 
-/// What an optional group lacked was dropped in silence: the suite that has to pass before a merge
-/// never ran the flash cache, nor anything without a technique, and nobody was told.
+/// Regression: what an optional group lacked was dropped in silence. The suite that has to pass
+/// before a merge never ran the flash cache, nor anything without a technique, and nobody was told.
 #[test]
 fn what_a_build_lacks_is_said_to_be_left_out() {
     let once = TINY.replace("repeats = 3", "repeats = 1");
@@ -189,7 +189,7 @@ fn another_definition_is_refused_and_its_results_stay() {
     assert_eq!(suite.results(), before);
 }
 
-/// A file that was copied in was once taken for the cell's own, as long as engine and workload were
+/// Regression: a file that was copied in was taken for the cell's own if engine and workload were
 /// the same, and measured over if they were not.
 #[test]
 fn a_result_of_another_command_is_neither_taken_nor_overwritten() {

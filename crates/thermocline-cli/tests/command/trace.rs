@@ -2,7 +2,7 @@
 
 use crate::common::run;
 
-/// The path of a file with `text`, which lasts as long as the directory.
+/// The path of a file that holds `text`. It lasts as long as the directory.
 fn file(dir: &tempfile::TempDir, text: &str) -> String {
     let path = dir.path().join("trace.csv");
     std::fs::write(&path, text).expect("written");

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value as Json;
 
-/// The command, with nothing of the tester's environment that it would read.
+/// The command, without what it would read of the tester's environment.
 pub(crate) fn thermocline(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_thermocline"));
     for name in ["FAST", "SLOW", "FAST_CAPACITY", "SLOW_CAPACITY"] {
@@ -154,7 +154,7 @@ impl Store {
     }
 }
 
-/// Damages the byte of a file that is at `offset`.
+/// Damages the byte at `offset` of a file.
 #[track_caller]
 pub(crate) fn damage(file: &Path, offset: usize) {
     let mut bytes = std::fs::read(file).expect("read");

@@ -6,7 +6,7 @@ use thermocline::inspect::{AccessRecords, Change, Content, Contents, Entry, Tabl
 use crate::fields::field;
 use crate::text::Notation;
 
-/// The fields of what is valid, or a field that says what it is instead.
+/// The fields of what is valid. Otherwise a field that says what it is instead.
 pub(super) fn content<T>(
     content: &Content<T>,
     fields: impl FnOnce(&T) -> Json,
