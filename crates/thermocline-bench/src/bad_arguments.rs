@@ -1,8 +1,8 @@
-//! The error of whoever asked for what cannot be.
+//! The error for a request that cannot be fulfilled.
 
 use std::fmt;
 
-/// Flags that do not go together, or name what does not exist: nothing was run.
+/// Flags that do not go together, or that name what does not exist. Nothing was run.
 #[derive(Debug)]
 pub struct BadArguments(pub(crate) anyhow::Error);
 

@@ -15,7 +15,7 @@ use crate::settings::Dirs;
 use crate::state::{Kept, Place};
 
 /// Runs the benchmark that `args` describe. Progress goes to standard error when that is a
-/// terminal; the report is returned, and written to `--json` if given.
+/// terminal. The report is returned, and written to `--json` if given.
 ///
 /// # Errors
 /// [`BadArguments`] for flags that contradict each other, and for a `--json` that cannot be
@@ -23,11 +23,11 @@ use crate::state::{Kept, Place};
 /// report was written.
 pub fn bench(args: &BenchArgs) -> Result<Report> {
     let plan = args.plan().map_err(BadArguments::new)?;
-    // What is wrong with it must not show after hours.
+    // If something is wrong with the file, that must not show only after hours.
     let json = args.json.as_deref().map(JsonFile::try_at).transpose();
     let json = json.context("--json").map_err(BadArguments::new)?;
     let place = Place::new(args)?;
-    // To the end: loading fills the page cache too.
+    // Held to the end, because loading fills the page cache too.
     let _limit = limit_memory(&plan).map_err(BadArguments)?;
     let mut progress = Progress::new();
     let slow_probe = match &plan.expected {
@@ -41,7 +41,7 @@ pub fn bench(args: &BenchArgs) -> Result<Report> {
     hand_over(report, json)
 }
 
-/// Writes the report to `json`. What was measured is told whatever happens.
+/// Writes the report to `json`. Whatever happens, what was measured is told.
 fn hand_over(report: Report, json: Option<JsonFile>) -> Result<Report> {
     if let Some(Err(error)) = json.map(|json| json.write(&report)) {
         bail!("{report}\n{error:#}");
@@ -56,7 +56,7 @@ fn hand_over(report: Report, json: Option<JsonFile>) -> Result<Report> {
 }
 
 /// The harness's own memory beside the engine's: its threads and histograms, and for each record
-/// what tells a stale answer.
+/// the numbers by which a stale answer is recognised.
 const HARNESS: u64 = 16 << 20;
 const HARNESS_PER_RECORD: u64 = 2;
 
@@ -69,8 +69,8 @@ fn limit_memory(plan: &Plan) -> Result<Option<OwnGroup>> {
     memory_limit::limit(plan.settings.memory + harness).map(Some)
 }
 
-/// Measures, and removes the run's directories whatever came of it: after a run that filled its
-/// disk most of all.
+/// Measures. Removes the run's directories afterwards, whatever came of it: that matters most after
+/// a run that filled its disk.
 fn measure(args: &BenchArgs, plan: &Plan, place: &Place, watch: &mut dyn Watch) -> Result<Report> {
     let report = if args.keep {
         on_kept_state(args, plan, place, watch)
@@ -132,7 +132,7 @@ fn load(plan: &Plan, dirs: &Dirs, watch: &mut dyn Watch) -> Result<Load> {
     Ok(load)
 }
 
-/// Runs on the loaded store, freshly opened, so that caches start empty every time.
+/// Runs on the loaded store. It is freshly opened, so that caches start empty every time.
 fn finish(
     args: &BenchArgs,
     plan: &Plan,
@@ -141,8 +141,8 @@ fn finish(
     watch: &mut dyn Watch,
 ) -> Result<()> {
     let engine = plan.engine.open(&plan.settings, &place.run())?;
-    // Not of the run's: an engine on one disk makes none on the other, which is part of the machine
-    // all the same.
+    // The disks are not looked up in the run's own directories: an engine on one disk makes none on
+    // the other, which is part of the machine all the same.
     report.host = Host::with_disks(place.dirs());
     if args.phase == Phase::Load {
         report.sizes(&engine.counters()?, Some(plan.records));
@@ -305,8 +305,8 @@ mod tests {
         );
     }
 
-    /// Of a warm-up its length was recorded and nothing else: then what came to the fast disk in it
-    /// was in no figure and no table.
+    /// Regression: of a warm-up, only its length was recorded. So what came to the fast disk during
+    /// it was in no figure and no table.
     #[test]
     fn the_warm_up_is_recorded_apart() {
         let (args, plan) = plan("--workload uh --warm-up 800");
@@ -329,8 +329,8 @@ mod tests {
         }
     }
 
-    /// The disk of a directory that the engine had not made was recorded as unknown: a result of
-    /// one disk was refused beside one of two, as of another machine.
+    /// Regression: if the engine had not made a directory, its disk was recorded as unknown. A
+    /// result of one disk was refused beside one of two, as if it were of another machine.
     #[test]
     fn the_machine_has_both_disks_whichever_the_engine_uses() {
         let (args, mut plan) = plan("");
@@ -342,8 +342,8 @@ mod tests {
         assert_eq!(report.host.slow, report.host.fast, "one disk has both");
     }
 
-    /// All that had been loaded counted as live, whatever the trace deleted: of a store with half
-    /// of it left, half of the space amplification was told.
+    /// Regression: everything that had been loaded counted as live, whatever the trace deleted. For
+    /// a store with half of it left, only half of the space amplification was reported.
     #[test]
     fn space_is_not_amplified_less_by_deletions() {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -363,7 +363,8 @@ mod tests {
         assert_eq!(amplification("delete"), None);
     }
 
-    /// A full disk, or a directory that was removed meanwhile, cost the result of the whole run.
+    /// Regression: a full disk, or a directory that was removed meanwhile, cost the result of the
+    /// whole run.
     #[test]
     fn a_report_that_cannot_be_written_is_told() {
         let (args, plan) = plan("--workload uh");
@@ -399,8 +400,8 @@ mod tests {
         assert!(text.contains("amplified 3.0 times\n"), "not known: {text}");
     }
 
-    /// The report said which program had measured, and nothing of the one whose levels it had
-    /// measured.
+    /// Regression: the report said which program had measured, but nothing of the program whose
+    /// levels it had measured.
     #[test]
     fn a_kept_state_is_known_by_who_loaded_it() {
         let (args, plan) = plan("");
@@ -420,7 +421,7 @@ mod tests {
         assert!(json["load_seconds"].is_null());
     }
 
-    /// What had been measured was lost with an error of the last flush.
+    /// Regression: an error of the last flush lost what had been measured.
     #[test]
     fn what_was_measured_is_told_where_the_store_does_not_close() {
         let (mut args, _) = plan("--warm-up 10");
@@ -436,7 +437,7 @@ mod tests {
         assert!(error.contains("after the run"), "{error}");
     }
 
-    /// Its store stayed, and took the room that the next run needed.
+    /// Regression: its store stayed, and took the room that the next run needed.
     #[test]
     fn a_run_that_fails_leaves_no_store_behind() {
         let (args, plan) = plan("");
@@ -444,7 +445,7 @@ mod tests {
         let run = place.run();
         measure(&args, &plan, &place, &mut ()).unwrap();
         assert!(!run.fast.exists());
-        // Found, and no store's: the engine fails.
+        // The directory exists and holds no store, so the engine fails.
         fs::create_dir_all(run.fast.join("map.json")).unwrap();
         measure(&args, &plan, &place, &mut ()).unwrap_err();
         assert!(!run.fast.exists() && !run.slow.exists());
@@ -471,7 +472,8 @@ mod tests {
         );
     }
 
-    /// It was loaded anew without a word, and what may have taken hours to load was gone.
+    /// Regression: the state was loaded anew without a word, and what may have taken hours to load
+    /// was gone.
     #[test]
     fn a_kept_state_of_other_settings_is_replaced_only_on_request() {
         let place = Place::temporary().unwrap();

@@ -1,5 +1,5 @@
-//! What the kernel counts for a block device: the I/O of an engine that does not count its
-//! own by disk.
+//! What the kernel counts for a block device. This gives the I/O of an engine that does not count
+//! its own by disk.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -23,7 +23,7 @@ pub(crate) struct DeviceIo {
 
 #[cfg(any(test, feature = "peers"))]
 impl DeviceIo {
-    /// What is left without the I/O of a device that lies on this one.
+    /// What is left of this I/O without that of a device that lies on this one.
     fn without(self, upper: Self) -> Self {
         Self {
             read_ops: self.read_ops.saturating_sub(upper.read_ops),
@@ -36,7 +36,7 @@ impl DeviceIo {
 
 #[cfg(feature = "peers")]
 impl DeviceIo {
-    /// As the I/O of an engine that does not say what it is for.
+    /// Counts it as the I/O of an engine that does not say what it is for.
     pub(crate) fn unattributed(self) -> ByActivity<Io> {
         let mut io = ByActivity::default();
         let all = Io {
@@ -51,15 +51,15 @@ impl DeviceIo {
 }
 
 /// The counters of the devices below two directories. `None` when both lie on one device, or the
-/// kernel does not tell: then nothing can be said about each. Where the second is a loop device
-/// whose file lies on the first, what it does is not the first one's too.
+/// kernel does not tell: then nothing can be said about each. If the second is a loop device whose
+/// file lies on the first, what it does is not counted for the first one too.
 #[cfg(any(test, feature = "peers"))]
 pub(crate) fn of_two(a: &Path, b: &Path) -> Option<[DeviceIo; 2]> {
     let (a, b) = (device(a)?, device(b)?);
     if a == b {
         return None;
     }
-    // The upper one first, so that the lower one has at least as much.
+    // The upper device is read first, so that the lower one has counted at least as much.
     let upper = read(b)?;
     let lower = read(a)?;
     let lower = match lies_on(&directory(b), a) {
@@ -69,15 +69,15 @@ pub(crate) fn of_two(a: &Path, b: &Path) -> Option<[DeviceIo; 2]> {
     Some([lower, upper])
 }
 
-/// The device below a directory, or below the nearest one above it that is there: an engine makes
-/// none on a disk that it has no use for.
+/// The device below a directory, or below the nearest directory above it that exists: an engine
+/// makes none on a disk that it does not use.
 #[cfg(any(test, feature = "peers"))]
 pub(crate) fn device(dir: &Path) -> Option<u64> {
     let nearest = dir.ancestors().find_map(|dir| fs::metadata(dir).ok())?;
     Some(nearest.dev())
 }
 
-/// Whether the kernel says in `upper` that it is a loop device, and its file lies on the device
+/// Whether the kernel says in `upper` that this is a loop device, and its file lies on the device
 /// `lower`.
 #[cfg(any(test, feature = "peers"))]
 fn lies_on(upper: &Path, lower: u64) -> bool {
@@ -145,8 +145,8 @@ mod tests {
         assert_eq!(parse("a b c d e f g"), None);
     }
 
-    /// Regression: a slow disk behind a loop device did all of its I/O on the fast disk too, by the
-    /// figures: RocksDB's fast disk had nine times the bytes that were read from it.
+    /// Regression: in the figures, a slow disk behind a loop device did all of its I/O on the fast
+    /// disk too. RocksDB's fast disk had nine times the bytes that were read from it.
     #[test]
     fn what_a_loop_device_does_is_not_its_disks() {
         let io = |read_ops, read_bytes, write_ops, write_bytes| DeviceIo {
@@ -176,9 +176,9 @@ mod tests {
         assert_eq!(of_two(dir.path(), dir.path()), None);
     }
 
-    /// Regression: fjall makes no directory on the fast disk, so that the two could not be told
-    /// apart, and no result of it had any I/O. Its latencies at the slow disk's limit were shown as
-    /// if nothing had waited for it.
+    /// Regression: fjall makes no directory on the fast disk. So the two disks could not be told
+    /// apart, and no result of fjall had any I/O. Its latencies at the slow disk's limit were shown
+    /// as if nothing had waited for that disk.
     #[test]
     fn a_directory_that_was_not_made_lies_where_its_parent_does() {
         let home = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Compactions by the levels that they move between: where a store's write amplification comes
-//! from.
+//! Compactions by the levels that they move between. They show where a store's write amplification
+//! comes from.
 
 use serde::Serialize;
 
@@ -8,11 +8,11 @@ use serde::Serialize;
 pub struct LevelCompactions {
     /// The level of their input.
     pub from: u8,
-    /// The level of their output, if not of all of it: what is hot may stay.
+    /// The level of their output, though perhaps not of all of it: what is hot may stay.
     pub to: u8,
     /// Jobs.
     pub jobs: u64,
-    /// Of these, tables that were given another level and not written anew.
+    /// How many of these gave tables another level without rewriting them.
     pub moves: u64,
     /// Bytes read, from all disks.
     pub read_bytes: u64,
@@ -36,7 +36,7 @@ impl LevelCompactions {
     }
 }
 
-/// What was done between two counts, of those levels between which anything was.
+/// What was done between two counts, for those pairs of levels between which anything was done.
 pub(crate) fn since(now: &[LevelCompactions], then: &[LevelCompactions]) -> Vec<LevelCompactions> {
     let since = |now: &LevelCompactions| {
         let alike = |then: &&LevelCompactions| (then.from, then.to) == (now.from, now.to);

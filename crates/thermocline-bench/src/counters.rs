@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::accounts::{ByActivity, ByDisk, Io};
 use crate::compactions::{self, LevelCompactions};
 
-/// Seconds of all threads by the reason for which they were held back.
+/// Seconds that writers were held back, of all threads, by reason.
 pub(crate) type Reasons = BTreeMap<&'static str, f64>;
 
 /// An engine's counters. `None` is what the engine cannot tell.
@@ -33,7 +33,7 @@ pub(crate) struct Counters {
     pub(crate) sd_read_ops: Option<u64>,
     /// Bytes written to the slow device.
     pub(crate) sd_write_bytes: Option<u64>,
-    /// Bytes written to all devices, where that is known without knowing to which.
+    /// Bytes written to all devices, for engines that know only the sum.
     pub(crate) written_bytes: Option<u64>,
     /// Bytes of keys and values that writers handed in.
     pub(crate) user_write_bytes: Option<u64>,
@@ -41,15 +41,15 @@ pub(crate) struct Counters {
     pub(crate) compaction_read_bytes: Option<u64>,
     /// Bytes that compactions wrote.
     pub(crate) compaction_write_bytes: Option<u64>,
-    /// The same and more, by level.
+    /// What compactions did, by level.
     pub(crate) compactions: Option<Vec<LevelCompactions>>,
     /// Time that writers were held back, in seconds of all threads.
     pub(crate) stall_seconds: Option<f64>,
-    /// The same by reason.
+    /// The stall time by reason.
     pub(crate) stall_by_reason: Option<Reasons>,
     /// Processor time of the engine's own threads, by what they did.
     pub(crate) cpu: Option<ByActivity<f64>>,
-    /// Whether it has threads beside those, of which it does not know what they spend.
+    /// Whether the engine has further threads, and does not know what they spend.
     pub(crate) silent_threads: bool,
     /// I/O by what it was for.
     pub(crate) io: Option<ByDisk<ByActivity<Io>>>,
@@ -76,9 +76,9 @@ pub struct RecordCacheCounters {
     pub fills: u64,
     /// Records not taken in.
     pub refused_fills: u64,
-    /// Records taken out for others.
+    /// Records taken out to make room for others.
     pub evictions: u64,
-    /// Records taken out for newer versions.
+    /// Records taken out because newer versions were written.
     pub invalidations: u64,
 }
 
@@ -147,14 +147,14 @@ impl HotCounters {
         }
     }
 
-    /// Bytes moved for access records.
+    /// Bytes read and written for access records.
     pub(crate) fn ralt_io_bytes(&self) -> u64 {
         self.ralt_read_bytes + self.ralt_write_bytes
     }
 }
 
 impl Counters {
-    /// What was counted since `earlier`; present sizes stay as they are.
+    /// What was counted since `earlier`. Present sizes stay as they are.
     pub(crate) fn since(&self, earlier: &Counters) -> Counters {
         let less = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         Counters {

@@ -1,4 +1,4 @@
-//! What is measured, behind one trait, and the list of it.
+//! The engines that are measured: one trait, and the list of them.
 
 use anyhow::{Result, bail};
 
@@ -8,7 +8,7 @@ use crate::settings::{Dirs, Settings};
 
 /// An open store. Methods are called from many threads at once.
 pub(crate) trait Engine: Send + Sync {
-    /// Reads `key` and hands what it found to `found`, uncopied where the engine allows it.
+    /// Reads `key` and hands what it found to `found`, without a copy if the engine allows that.
     ///
     /// # Errors
     /// The engine's own.
@@ -59,7 +59,7 @@ pub(crate) trait EngineKind: Sync {
     /// What `--engine` calls it.
     fn name(&self) -> &'static str;
 
-    /// What its files are called: engines of one answer can open each other's stores.
+    /// What its files are called. Engines with the same name here can open each other's stores.
     fn files(&self) -> &'static str {
         self.name()
     }
@@ -69,7 +69,8 @@ pub(crate) trait EngineKind: Sync {
         false
     }
 
-    /// What of a block cache of `cache` bytes it keeps single records in, unless it is told.
+    /// How much of a block cache of `cache` bytes it uses for single records, unless told
+    /// otherwise.
     fn usual_record_cache(&self, _cache: u64) -> u64 {
         0
     }
@@ -86,15 +87,15 @@ pub(crate) trait EngineKind: Sync {
     /// The engine's own.
     fn open(&self, settings: &Settings, dirs: &Dirs) -> Result<Box<dyn Engine>>;
 
-    /// Copies the closed store at `from` to `to`, by hard links where files never change.
-    /// The directories at `to` do not exist yet, their parents do.
+    /// Copies the closed store at `from` to `to`, with hard links for files that never change. The
+    /// directories at `to` do not exist yet, but their parents do.
     ///
     /// # Errors
     /// The engine's own, or the file system's.
     fn copy(&self, settings: &Settings, from: &Dirs, to: &Dirs) -> Result<()>;
 }
 
-/// Engines that need a feature of the build, and which.
+/// Engines that need a feature of the build, and that feature.
 const OPTIONAL: [(&str, &str); 5] = [
     ("flash-cache", "flash-cache"),
     ("fjall", "peers"),

@@ -60,11 +60,11 @@ pub struct Experiments {
     pub hot_set: Option<f64>,
 }
 
-/// A limit of the hot set, between the bounds that the engine keeps it within.
+/// A limit of the hot set, within the bounds in which the engine keeps it.
 fn share(text: &str) -> Result<f64, String> {
     let usual = HotRapOptions::default();
     let (least, most) = (usual.hot_set_min, usual.hot_set_max);
-    // Not a number is in no range.
+    // What is not a number is in no range.
     let share = text.parse::<f64>().ok();
     let share = share.filter(|share| (least..=most).contains(share));
     share.ok_or_else(|| format!("a share of the fast tier is wanted, {least} to {most}"))
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// Results and kept states of builds without a flag have no field for it.
+    /// Results and kept states of builds without the flag have no field for it.
     #[test]
     fn settings_tell_the_hot_sets_limit_and_are_read_without_it() {
         let limited = Experiments {

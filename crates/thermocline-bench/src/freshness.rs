@@ -1,13 +1,13 @@
 //! Which write of a record a read may return.
 //!
-//! A stale answer has a good checksum, so it is found only by knowing what was written last.
-//! One record in [`TRACKED`] is followed: its writes are numbered, and never overlap, so
-//! that the order of the numbers is the order of the writes.
+//! A stale answer has a good checksum, so it is found only by knowing what was written last. One
+//! record in [`TRACKED`] is followed. Its writes are numbered and never overlap, so the order of
+//! the numbers is the order of the writes.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// One record in so many is followed: two bytes of memory per record.
+/// One record in this many is followed. That takes two bytes of memory per record.
 const TRACKED: u64 = 16;
 
 /// Followed records of a chunk.
@@ -15,8 +15,8 @@ const CHUNK: usize = 64;
 
 /// Writes of the followed records.
 ///
-/// The memory of a chunk is taken at its first write, as it is memory of the process that is
-/// measured: where nothing is written there is none.
+/// The memory of a chunk is taken at its first write, because it is memory of the process that is
+/// measured: as long as nothing is written, there is none.
 #[derive(Debug)]
 pub(crate) struct Freshness {
     /// How many records are followed: the last chunk may have room for more.
@@ -54,15 +54,15 @@ impl Freshness {
         Some((self.chunks.get(number / CHUNK)?, number % CHUNK))
     }
 
-    /// A number that the slot of a record has; 0 before the first write of its chunk, and `None`
-    /// for a record that is not followed. Who reads what a write wrote sees its chunk.
+    /// A number in the slot of a record. It is 0 before the first write of its chunk, and `None`
+    /// for a record that is not followed. Whoever reads what a write wrote sees the write's chunk.
     fn number(&self, record: u64, of: impl Fn(&Slot) -> &AtomicU64) -> Option<u64> {
         let (chunk, at) = self.place(record)?;
         let slot = chunk.get().map(|slots| &slots[at]);
         Some(slot.map_or(0, |slot| of(slot).load(Ordering::SeqCst)))
     }
 
-    /// Begins a write. `None` while another write of a followed record is under way: the
+    /// Begins a write. `None` while another write of a followed record is under way: then the
     /// caller writes another record instead.
     pub(crate) fn write(&self, record: u64) -> Option<Write<'_>> {
         let Some((chunk, at)) = self.place(record) else {
@@ -89,10 +89,10 @@ impl Freshness {
         self.number(record, |slot| &slot.done)
     }
 
-    /// Whether a read that ends now may find nothing, because one of the possible writes is
-    /// a deletion; `oldest` is of its begin.
+    /// Whether a read that ends now may find nothing, because one of the possible writes is a
+    /// deletion. `oldest` is from the read's beginning.
     pub(crate) fn may_be_deleted(&self, record: u64, oldest: u64) -> bool {
-        // An older deletion among the possible ones does not matter beside the last.
+        // Only the last deletion matters, even if there are older ones among the possible writes.
         self.number(record, |slot| &slot.deleted)
             .is_some_and(|deleted| deleted > 0 && deleted >= oldest)
     }
@@ -103,8 +103,8 @@ impl Freshness {
     }
 }
 
-/// A write under way, or a deletion. Dropping it without [`Write::done`] leaves the record to
-/// nobody: the run is failing.
+/// A write under way, or a deletion. If it is dropped without [`Write::done`], nobody can write the
+/// record any more: the run is failing then.
 #[derive(Debug)]
 pub(crate) struct Write<'a> {
     slot: Option<&'a Slot>,
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(freshness.oldest(16), Some(0));
         let write = freshness.write(16).unwrap();
         assert_eq!(write.number(), 1);
-        // Neither acknowledged nor impossible.
+        // The write is not acknowledged, but its effect is possible.
         assert_eq!(
             (freshness.oldest(16), freshness.newest(16)),
             (Some(0), Some(1))
@@ -183,8 +183,8 @@ mod tests {
         );
     }
 
-    /// Regression: 22 MB of a process that read 11 million records, in which nothing was written,
-    /// were these numbers.
+    /// Regression: in a process that read 11 million records and wrote nothing, these numbers took
+    /// 22 MB.
     #[test]
     fn memory_is_taken_where_something_is_written() {
         let freshness = Freshness::new(1 << 20);
@@ -215,7 +215,7 @@ mod tests {
         assert!(!freshness.write(17).unwrap().is_followed());
         assert!(freshness.write(17).is_some());
         assert_eq!(freshness.oldest(17), None);
-        // Records that are inserted later have numbers of their own.
+        // Records that are inserted later are not followed, and have numbers of their own.
         for inserted in [112, 1008, 1024, 1600] {
             assert_eq!(freshness.oldest(inserted), None);
             assert!(!freshness.write(inserted).unwrap().is_followed());

@@ -38,7 +38,7 @@ pub struct Disk {
     pub device: Option<String>,
     /// Its size.
     pub device_bytes: Option<u64>,
-    /// Whether the kernel takes it for one with a rotating disk.
+    /// Whether the kernel takes the device for one with a rotating disk.
     pub rotational: Option<bool>,
 }
 
@@ -58,7 +58,7 @@ impl Host {
         }
     }
 
-    /// This machine, and what `dirs`, which exist, lie on.
+    /// This machine, with the disks that `dirs`, which exist, lie on.
     pub(crate) fn with_disks(dirs: &Dirs) -> Self {
         Self {
             fast: Some(Disk::below(&dirs.fast)),
@@ -74,7 +74,7 @@ impl Disk {
         let device = block_device::below(dir);
         let about = |file: &str| line(&device.as_ref()?.join(file));
         let name = device.as_ref().and_then(|device| device.file_name());
-        // A partition has no queue: that of its disk counts.
+        // A partition has no queue, so that of its disk counts.
         let rotational = about("queue/rotational").or_else(|| about("../queue/rotational"));
         Self {
             file_system: file_system(dir),
@@ -93,8 +93,8 @@ fn file_system(dir: &Path) -> Option<String> {
     mounted_at(&mounts, &dir.canonicalize().ok()?)
 }
 
-/// The type of the file system mounted last at the longest prefix of `dir`. Fields: numbers, root,
-/// mount point, options, some optional ones, a dash, type, more.
+/// The type of the file system that was mounted last at the longest prefix of `dir`. Fields:
+/// numbers, root, mount point, options, some optional ones, a dash, type, more.
 fn mounted_at(mounts: &str, dir: &Path) -> Option<String> {
     let mounts = mounts.lines().filter_map(|mount| {
         let (place, what) = mount.split_once(" - ")?;

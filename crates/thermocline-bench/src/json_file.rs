@@ -1,4 +1,5 @@
-//! The file that `--json` names: tried before a run of hours, and there whole or not at all.
+//! The file that `--json` names. It is tried before a run of hours, and in the end is there whole
+//! or not at all.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,13 +11,13 @@ use serde::Serialize;
 #[derive(Debug)]
 pub(crate) struct JsonFile {
     path: PathBuf,
-    /// Written first, then renamed; removed if it comes to nothing. None where `path` is a pipe, a
-    /// device or a link, which a file must not take the place of.
+    /// Written first and then renamed; removed if nothing comes of it. None if `path` is a pipe, a
+    /// device or a link, which a file must not replace.
     part: Option<PathBuf>,
 }
 
 impl JsonFile {
-    /// Finds out whether `path` can be written, which stays as it is.
+    /// Finds out whether `path` can be written. `path` stays as it is.
     ///
     /// # Errors
     /// It cannot: its directory is missing, for example.
@@ -58,7 +59,7 @@ impl JsonFile {
 impl Drop for JsonFile {
     fn drop(&mut self) {
         if let Some(part) = &self.part {
-            // Once it was renamed there is none; and nobody can be told.
+            // Once it was renamed there is none. Nobody could be told of an error.
             let _ = fs::remove_file(part);
         }
     }

@@ -11,11 +11,11 @@ pub(crate) type Key = [u8; KEY_LEN];
 /// How a record's number becomes its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KeySpace {
-    /// "user" and 20 digits of the scrambled number, as YCSB does: neighbouring numbers lie
-    /// far apart in key order.
+    /// "user" and 20 digits of the scrambled number, as YCSB does. Neighbouring numbers lie far
+    /// apart in key order.
     Ycsb,
-    /// The key of a trace under one of many prefixes: 8 digits of the copy, 16 of the key,
-    /// hexadecimal. Numbers that are near in the trace stay near.
+    /// The key of a trace under one of many prefixes, hexadecimal: 8 digits of the copy, 16 of the
+    /// key. Numbers that are close in the trace stay close.
     Trace {
         /// The trace's distinct keys.
         keys: Arc<[u64]>,
@@ -41,8 +41,7 @@ impl KeySpace {
         key
     }
 
-    /// The greatest key among records `0..records`: what a scan that ends early must have
-    /// reached.
+    /// The greatest key among records `0..records`: a scan that ends early must have reached it.
     pub(crate) fn last_key(&self, records: u64) -> Option<Key> {
         (0..records).map(|id| self.key(id)).max()
     }
@@ -62,7 +61,7 @@ fn hex_digits(out: &mut [u8], mut number: u64) {
     }
 }
 
-/// A bijection on 64-bit numbers: distinct records keep distinct keys.
+/// A bijection on 64-bit numbers, so distinct records have distinct keys.
 pub(crate) fn scramble(mut x: u64) -> u64 {
     x ^= x >> 33;
     x = x.wrapping_mul(0xff51_afd7_ed55_8ccd);

@@ -60,7 +60,7 @@ impl Source {
     }
 }
 
-/// When a run ends: at whichever comes first. At least one is given.
+/// When a run ends: when the first of these is reached. At least one is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct End {
     pub(crate) ops: Option<u64>,
@@ -182,7 +182,7 @@ impl BenchArgs {
         Ok(())
     }
 
-    /// The cluster that the run is fitted to, if it is.
+    /// The cluster that the run is fitted to, if there is one.
     fn cluster(&self) -> Result<Option<&Cluster>> {
         let stages = self.distribution.as_ref().map_or(&[][..], Stages::stages);
         let mut clusters = stages.iter().filter_map(|stage| match &stage.shape {
@@ -205,7 +205,7 @@ impl BenchArgs {
         Ok(Some(cluster))
     }
 
-    /// Where operations come from; reads the trace, if that is it.
+    /// Where operations come from. Reads the trace, if there is one.
     pub(crate) fn source(&self) -> Result<Source> {
         let Some(path) = &self.trace else {
             let workload = match self.cluster()? {
@@ -240,7 +240,7 @@ impl BenchArgs {
             timed.is_none() || (self.ops.is_none() && self.duration.is_none()),
             "--distribution: its stages say how long the run is; leave out --ops and --duration"
         );
-        // Who wants a trace to begin again says so by `--ops`.
+        // Whoever wants a trace to begin again says so with `--ops`.
         let (ops, duration) = match (self.ops.or(whole), self.duration.or(timed)) {
             (None, None) => (None, Some(DEFAULT_DURATION)),
             given => given,
@@ -322,8 +322,8 @@ pub(crate) mod tests {
         assert_eq!(slow.bandwidth, Some(30_000_000));
     }
 
-    /// With a time a trace began again as often as fitted in, though its length is said to be its
-    /// end.
+    /// Regression: with a time, a trace began again as often as that allowed, though it is said to
+    /// end at its length.
     #[test]
     fn a_trace_ends_at_its_length_whatever_time_it_has() {
         let dir = tempfile::tempdir().unwrap();

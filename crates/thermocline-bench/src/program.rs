@@ -4,10 +4,10 @@ use std::env;
 
 use git_version::git_version;
 
-/// The commit of the repository that its sources lay in when it was built, "-modified" behind it
-/// where files were; none outside of one.
+/// The commit of the repository in which its sources lay when it was built, followed by "-modified"
+/// if files were modified. None outside of a repository.
 pub(crate) fn commit() -> Option<&'static str> {
-    // Never a tag: the version is told beside it.
+    // Never a tag, because the version is given beside it.
     let commit = git_version!(
         args = ["--always", "--exclude=*", "--dirty=-modified"],
         fallback = ""
@@ -21,8 +21,8 @@ pub(crate) fn command() -> String {
     repeatable(words.map(|word| word.to_string_lossy().into_owned()))
 }
 
-/// A command line of `thermocline`. Where the results went is left out: what was measured does not
-/// depend on it.
+/// A command line of `thermocline`. It leaves out where the results went, because what was measured
+/// does not depend on that.
 fn repeatable(words: impl Iterator<Item = String>) -> String {
     let mut command = vec!["thermocline".to_owned()];
     let mut words = words;
@@ -36,7 +36,7 @@ fn repeatable(words: impl Iterator<Item = String>) -> String {
     command_line(command.iter().map(String::as_str))
 }
 
-/// `words` as a shell would have to be given them.
+/// `words` as they would have to be given to a shell.
 pub(crate) fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     // Only a zero byte cannot be quoted, and no command line can have one.
     shlex::try_join(words).unwrap_or_default()

@@ -7,7 +7,7 @@ use crate::run::{Second, Watch};
 /// Steps of a bar.
 const STEPS: u64 = 1000;
 
-/// One bar for the load, one for the run. Draws nothing where there is no terminal.
+/// One bar for the load, one for the run. Draws nothing if there is no terminal.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,

@@ -15,22 +15,23 @@ pub(crate) const LEAST_RECORD: u64 = (KEY_LEN + HEADER_LEN) as u64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ValueLens {
     usual: usize,
-    /// By number of the key, again for each copy of a trace; 0 is the usual length.
+    /// By the number of the key, which repeats for each copy of a trace. 0 stands for the usual
+    /// length.
     by_key: Arc<[u32]>,
 }
 
 impl ValueLens {
-    /// All alike.
+    /// All values have the same length.
     pub(crate) fn all(len: usize) -> Self {
         Self::by_key(len, Arc::new([]))
     }
 
-    /// As in a trace; `usual` where it tells none.
+    /// As in a trace, and `usual` for keys whose length it does not tell.
     pub(crate) fn by_key(usual: usize, by_key: Arc<[u32]>) -> Self {
         Self { usual, by_key }
     }
 
-    /// Of the record's value.
+    /// The length of the record's value.
     pub(crate) fn of(&self, record: u64) -> usize {
         let number = record.checked_rem(self.by_key.len() as u64);
         match number.and_then(|number| self.by_key.get(number as usize)) {
@@ -47,7 +48,7 @@ impl ValueLens {
         self.each().max().unwrap_or(self.usual)
     }
 
-    /// The usual length, where only some of a trace's records have it.
+    /// The usual length, if only some of a trace's records have it.
     pub(crate) fn usual_of_some(&self) -> Option<usize> {
         let untold = self.by_key.iter().filter(|len| **len == 0).count();
         (0 < untold && untold < self.by_key.len()).then_some(self.usual)

@@ -1,4 +1,4 @@
-//! What every engine is given alike, so that numbers can be compared.
+//! What all engines are given alike, so that numbers can be compared.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thermocline::storage::Limits;
 
-/// Memtables of one store may take a sixth of its memory each, a 128th of the fast
-/// tier, and 64 MiB.
+/// The most for a default memtable. Otherwise it is a sixth of the store's memory or a 128th of the
+/// fast tier, whichever is less.
 const MAX_MEMTABLE: u64 = 64 << 20;
 
-/// The smallest that the engine takes.
+/// The smallest memtable that the engine takes.
 const MIN_MEMTABLE: u64 = 16 << 10;
 
-/// Compression of tables on the slow tier; those on the fast tier are stored as they are.
+/// Compression of tables on the slow tier. Tables on the fast tier are stored as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Compression {
@@ -82,7 +82,7 @@ pub enum Durability {
     Sync,
 }
 
-/// What the emulated slow device can do; `None` is no limit.
+/// What the emulated slow device can do. `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SlowDevice {
     /// Operations per second, reads and writes each.
@@ -128,7 +128,7 @@ impl SlowDevice {
 
     /// The limits as the storage layer takes them.
     pub(crate) fn limits(&self) -> Limits {
-        // 0 is no limit.
+        // 0 means no limit.
         let (iops, bandwidth) = (self.iops.unwrap_or(0), self.bandwidth.unwrap_or(0));
         Limits {
             read_iops: iops,
@@ -149,10 +149,10 @@ pub struct Settings {
     pub memory: u64,
     /// Block cache.
     pub cache: u64,
-    /// What of it is a cache of single records.
+    /// How much of that is a cache of single records.
     #[serde(default)]
     pub record_cache: u64,
-    /// One memtable; tables have this size too.
+    /// One memtable. Tables have this size too.
     pub memtable: u64,
     /// Data blocks on the fast tier.
     pub block_size_fast: u64,
@@ -210,7 +210,7 @@ impl Dirs {
         }
     }
 
-    /// Both, fastest first.
+    /// Both directories, the fastest first.
     pub(crate) fn each(&self) -> [&PathBuf; 2] {
         [&self.fast, &self.slow]
     }

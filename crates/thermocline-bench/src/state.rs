@@ -1,9 +1,9 @@
 //! Where stores lie, and loaded states that are kept for later runs.
 //!
-//! Under each tier's directory: `loaded`, the store as it was after loading, closed and
-//! opened only to be copied; `run`, a copy of it by hard links, made for each run and
-//! removed after it. `loaded.json` says what was loaded. `bench.lock` marks the directory as
-//! the bench's own, so that nothing of anybody else is ever removed.
+//! Each tier's directory holds `loaded`, the store as it was after loading, closed and opened only
+//! to be copied, and `run`, a copy of it by hard links, which is made for each run and removed
+//! afterwards. `loaded.json` says what was loaded. `bench.lock` marks the directory as the bench's
+//! own, so that nothing of anybody else is ever removed.
 
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
@@ -24,8 +24,8 @@ use crate::temporary::Temporary;
 const LOCK: &str = "bench.lock";
 const STATE: &str = "loaded.json";
 
-/// What to do about a kept state that does not serve. It may have taken hours: only who asks for it
-/// replaces it.
+/// What to do about a kept state that cannot be used. It may have taken hours, so it is only
+/// replaced on request.
 const LOAD_AGAIN: &str = "--phase load --keep replaces it";
 
 /// What a loaded state depends on: runs share a state if and only if these agree.
@@ -34,11 +34,11 @@ pub(crate) struct Content {
     files: String,
     keys: String,
     records: u64,
-    /// Length of the greatest value; those that a trace tells are in `keys`.
+    /// Length of the greatest value. The lengths that a trace tells are in `keys`.
     value_len: usize,
-    /// Of the values whose length a trace does not tell, where it tells others. Not in states of
-    /// before it was recorded: a state of such a trace is not known to be the wanted one then, all
-    /// others still are.
+    /// The length of those values whose length a trace does not tell, if it tells others. States
+    /// from before this was recorded do not have it. Then it is not known whether a state of such a
+    /// trace is the wanted one. For all other states it still is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     untold_value_len: Option<usize>,
     fast_capacity: u64,
@@ -84,16 +84,16 @@ impl Content {
     }
 }
 
-/// A loaded state as `loaded.json` describes it.
+/// A loaded state, as `loaded.json` describes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
     content: Content,
-    /// What else its load numbers depend on.
+    /// What its load numbers depend on besides.
     engine: String,
     settings: Settings,
     threads: usize,
-    /// The commit of the program that loaded it. Not in states of before it was recorded: they
-    /// serve, and their load numbers are not known to be this program's.
+    /// The commit of the program that loaded it. States from before this was recorded do not have
+    /// it: they can be used, but it is not known whether their load numbers are this program's.
     #[serde(default)]
     commit: Option<String>,
     load: Load,
@@ -119,8 +119,8 @@ impl Kept {
         }
     }
 
-    /// The numbers of its load, if the plan's would have run under the same conditions, by the same
-    /// program.
+    /// The numbers of its load, if the plan's load would have run under the same conditions, with
+    /// the same program.
     pub(crate) fn load(&self, plan: &Plan) -> Option<Load> {
         let alike = self.engine == plan.engine.name()
             && self.settings == plan.settings
@@ -139,7 +139,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The directories that the flags name, or temporary ones that go away with the result.
+    /// The directories that the flags name. Otherwise temporary ones, which go away with the
+    /// result.
     pub(crate) fn new(args: &BenchArgs) -> Result<Self> {
         if let (Some(fast), Some(slow)) = (&args.fast, &args.slow) {
             let dirs = Dirs {
@@ -164,7 +165,7 @@ impl Place {
     fn at(dirs: Dirs, temporary: Option<Temporary>) -> Result<Self> {
         let [fast, slow] = dirs.each();
         let mut locks = vec![claim(fast)?];
-        // Its own lock would be taken for another benchmark's.
+        // The second directory's own lock would be taken for another benchmark's.
         let real = |dir: &Path| fs::canonicalize(dir).ok();
         if real(slow).is_some_and(|slow| real(fast) == Some(slow)) {
             let why = anyhow!("--fast and --slow: must be two directories");
@@ -181,7 +182,7 @@ impl Place {
         Ok(place)
     }
 
-    /// The directories themselves: they are there, whatever an engine makes in them.
+    /// The directories themselves. They exist, whatever an engine makes in them.
     pub(crate) fn dirs(&self) -> &Dirs {
         &self.dirs
     }
@@ -196,7 +197,7 @@ impl Place {
         self.dirs.join("run")
     }
 
-    /// The state kept here, if there is one.
+    /// The state that is kept here, if there is one.
     ///
     /// # Errors
     /// It is not what `plan` would load, and what differs is named; its description cannot be read.
@@ -221,7 +222,7 @@ impl Place {
         Ok(Some(kept))
     }
 
-    /// The state kept here.
+    /// The state that is kept here.
     ///
     /// # Errors
     /// Those of [`Place::find`], and that there is none.
@@ -239,7 +240,8 @@ impl Place {
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Removes the kept state, its description first: half a state must not look whole.
+    /// Removes the kept state. Its description goes first, because half a state must not look
+    /// whole.
     pub(crate) fn forget(&self) -> Result<()> {
         remove_file(&self.dirs.fast.join(STATE))?;
         remove(&self.loaded())
@@ -251,7 +253,7 @@ impl Place {
     }
 }
 
-/// Makes `dir` the bench's, or refuses when it holds what the bench would overwrite.
+/// Makes `dir` the bench's own. Refuses if it holds what the bench would overwrite.
 fn claim(dir: &Path) -> Result<File> {
     fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
     let path = dir.join(LOCK);
@@ -333,7 +335,7 @@ mod tests {
                 .contains("no loaded state")
         );
         place.keep(&kept).unwrap();
-        // The run's own settings do not matter.
+        // The settings of the run do not matter.
         let other_run = plan("--threads 2 --workload uh --seed 9 --ops 3");
         assert_eq!(place.kept(&other_run).unwrap(), kept);
         assert_eq!(kept.load(&other_run), Some(LOAD));
@@ -350,9 +352,9 @@ mod tests {
         assert!(error.contains("is damaged"), "{error}");
     }
 
-    /// Of all lengths only the greatest was compared. Where a trace told that one and not every
-    /// other, a state that was loaded with another `--record-size` was taken for the wanted one,
-    /// and a sound engine failed with wrong answers.
+    /// Regression: of all lengths, only the greatest was compared. If a trace told that one and not
+    /// every other, a state that was loaded with another `--record-size` was taken for the wanted
+    /// one, and a sound engine failed with wrong answers.
     #[test]
     fn a_state_of_a_trace_is_refused_if_the_sizes_it_does_not_tell_were_others() {
         let dir = tempfile::tempdir().unwrap();
@@ -376,8 +378,8 @@ mod tests {
             "{error}"
         );
 
-        // States of before that was recorded, as hours go into them, serve where it does not
-        // matter.
+        // States from before that was recorded, which may have taken hours, can be used where it
+        // does not matter.
         let forget_it = || {
             let path = place.dirs.fast.join(STATE);
             let mut state: serde_json::Value =
@@ -421,8 +423,8 @@ mod tests {
         assert_eq!(kept.load(&plan("--threads 2 --slow-iops 100")), None);
     }
 
-    /// A state that another build had kept lent its load's figures to this one's results, under
-    /// this one's commit.
+    /// Regression: if another build had kept a state, the figures of its load were given in this
+    /// build's results, under this build's commit.
     #[test]
     fn load_numbers_are_of_the_same_program_only() {
         let dir = tempfile::tempdir().unwrap();
@@ -439,7 +441,7 @@ mod tests {
         assert_eq!(load(program::commit()), Some(LOAD));
         assert_eq!(load(Some("another")), None);
 
-        // States of before it was recorded serve too, as hours go into them.
+        // States from before it was recorded, which may have taken hours, can be used too.
         let mut state = serde_json::to_value(Kept::new(&plan, LOAD)).unwrap();
         assert!(state.as_object_mut().unwrap().remove("commit").is_some());
         fs::write(place.dirs.fast.join(STATE), state.to_string()).unwrap();
@@ -470,7 +472,7 @@ mod tests {
         assert!(!left.exists());
     }
 
-    /// It met its own lock, and said that another benchmark ran there.
+    /// Regression: it met its own lock, and said that another benchmark ran there.
     #[test]
     fn one_directory_by_two_names_is_refused_as_one() {
         let dir = tempfile::tempdir().unwrap();

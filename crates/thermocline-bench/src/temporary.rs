@@ -1,4 +1,4 @@
-//! A temporary directory that goes away with a run that is interrupted, too.
+//! A temporary directory that also goes away with a run that is interrupted.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,8 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use tempfile::TempDir;
 
-/// Tries to remove a directory in which a store is at work: files may come while others go.
+/// How often it is tried to remove a directory in which a store is at work: files may come while
+/// others go.
 const TRIES: u32 = 100;
 
 /// The temporary directories of this process.
@@ -30,12 +31,12 @@ static PRESENT: Mutex<Present> = Mutex::new(Present {
 });
 
 fn present() -> MutexGuard<'static, Present> {
-    // Each change is one step: a panic leaves nothing half done.
+    // Each change is one step, so a panic leaves nothing half done.
     PRESENT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A directory that is removed with this value, and when somebody ends the process by an interrupt
-/// (Ctrl-C) or SIGTERM.
+/// A directory that is removed with this value. It is also removed when somebody ends the process
+/// with an interrupt (Ctrl-C) or SIGTERM.
 #[derive(Debug)]
 pub(crate) struct Temporary(TempDir);
 
@@ -65,13 +66,13 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // Listed until it is gone. If it stays, the field's own end tries once more.
+        // It is listed until it is gone. If it stays, dropping the field tries once more.
         let _: io::Result<()> = fs::remove_dir_all(self.0.path());
         present().paths.remove(self.0.path());
     }
 }
 
-/// From now on whoever interrupts this process removes its temporary directories by that.
+/// From now on, an interrupt of this process removes its temporary directories.
 fn watch() -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let watcher = move || {
@@ -79,7 +80,7 @@ fn watch() -> io::Result<()> {
             for path in &present().paths {
                 remove(path);
             }
-            // Ends the process the way it would have ended without this.
+            // Ends the process in the way in which it would have ended without this.
             let _: io::Result<()> = emulate_default_handler(signal);
         }
     };

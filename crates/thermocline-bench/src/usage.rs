@@ -6,7 +6,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 /// Processor time and memory of this process.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Usage {
-    /// Of all threads, in user mode and in the kernel.
+    /// Processor time of all threads, in user mode and in the kernel.
     pub(crate) cpu_seconds: f64,
     /// Most memory resident at any time.
     pub(crate) max_rss_bytes: u64,

@@ -1,8 +1,9 @@
-//! Values that prove what they are: of this key, whole, and of which write.
+//! Values that prove three things: that they belong to this key, that they are whole, and which
+//! write they come from.
 //!
 //! Layout: checksum (8 bytes), hash of the key (8), stamp (8), filler. The checksum covers
-//! everything behind it. The filler is a piece of a fixed random pool, so that it costs a
-//! copy to make and does not compress.
+//! everything behind it. The filler is a piece of a fixed random pool, so it only costs a copy to
+//! make and does not compress.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -11,11 +12,11 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Bytes of a value that are not filler; no value is shorter.
+/// Bytes of a value that are not filler. No value is shorter.
 pub(crate) const HEADER_LEN: usize = 24;
 
-/// Size of the pool that fillers come from. Larger than any block, so that a block with two
-/// values does not shrink by finding one in the other.
+/// Size of the pool that fillers come from. It is larger than any block, so that a block with two
+/// values does not shrink because one is found in the other.
 const POOL: usize = 4 << 20;
 
 fn pool() -> &'static [u8] {
@@ -30,9 +31,9 @@ fn pool() -> &'static [u8] {
 /// Why a value is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wrong {
-    /// No value where there must be one.
+    /// There is no value where there must be one.
     Missing,
-    /// Not as long as every value of the record.
+    /// The value is not as long as every value of the record.
     Length {
         /// Length in bytes.
         found: usize,
@@ -43,8 +44,8 @@ pub(crate) enum Wrong {
     Checksum,
     /// A whole value, but of another key.
     OtherKey,
-    /// An older write than one that was acknowledged before the read began, or one that
-    /// nobody has made yet.
+    /// The value is of an older write than one that was acknowledged before the read began, or of a
+    /// write that nobody has made yet.
     Stale {
         /// Generation in the value.
         found: u64,

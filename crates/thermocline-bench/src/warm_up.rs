@@ -1,4 +1,5 @@
-//! A part of the run that is not measured, so that the store knows what is hot when it is.
+//! A part of the run that is not measured. After it the store knows what is hot when the measuring
+//! begins.
 
 use std::process::Command;
 use std::str::FromStr;
@@ -61,7 +62,7 @@ pub(crate) struct WarmUp {
 }
 
 impl WarmUpArgs {
-    /// Checks the flags; `limited` says whether a slow disk is emulated.
+    /// Checks the flags. `limited` says whether a slow disk is emulated.
     ///
     /// # Errors
     /// There are no limits to lift.
@@ -87,12 +88,12 @@ impl WarmUpArgs {
 }
 
 impl WarmUp {
-    /// Whether a command follows it, which may change what the disks can do.
+    /// Whether a command follows the warm-up. It may change what the disks can do.
     pub(crate) fn has_command(&self) -> bool {
         self.after.is_some()
     }
 
-    /// Runs the command that follows it, if there is one.
+    /// Runs the command that follows the warm-up, if there is one.
     ///
     /// # Errors
     /// It cannot be run, or fails.

@@ -7,12 +7,12 @@ use rand::{Rng, RngExt};
 
 use crate::distribution::{Cluster, LATEST_THETA, Shape, Stages};
 
-/// By which definition workloads and distributions are meant. Raised whenever one of them, by the
-/// same name and flags, comes to mean other operations: results of before are of another experiment
-/// then.
+/// The definition by which workloads and distributions are meant. It is raised whenever one of
+/// them, with the same name and flags, comes to mean other operations. Results from before then
+/// belong to another experiment.
 pub(crate) const WORKLOADS_DEFINITION: u32 = 1;
 
-/// The definition of results that do not tell it.
+/// The definition for results that do not tell theirs.
 pub(crate) fn unrecorded() -> u32 {
     1
 }
@@ -63,11 +63,11 @@ impl Operation {
 enum ScanLength {
     /// Always the length asked for.
     Fixed,
-    /// Uniform from 1 to it, as in YCSB E.
+    /// Uniform from 1 to that length, as in YCSB E.
     Uniform,
 }
 
-/// The distribution of a workload unless told otherwise.
+/// The distribution of a workload unless another is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Usual {
     Hotspot,
@@ -76,15 +76,14 @@ enum Usual {
 }
 use Usual::{Hotspot, Latest, Zipfian};
 
-/// Parts that make a whole: a hundred to the percent.
+/// The parts that make a whole: a hundred for each percent.
 const WHOLE: u16 = 10_000;
 
 /// A named mix of operations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Workload {
     name: &'static str,
-    /// Parts of [`WHOLE`] by kind, in the order of [`Operation::ALL`], of which no mix has the
-    /// last.
+    /// Parts of [`WHOLE`] by kind, in the order of [`Operation::ALL`]. No mix has the last kind.
     parts: [u16; 5],
     scans: ScanLength,
     distribution: Usual,
@@ -128,7 +127,7 @@ impl Workload {
         self.name
     }
 
-    /// The distribution it has unless told otherwise.
+    /// The distribution that it has unless another is given.
     pub fn default_distribution(&self) -> Stages {
         Stages::one(match self.distribution {
             Hotspot => Shape::Hotspot {
@@ -181,7 +180,7 @@ impl Workload {
         Operation::Read
     }
 
-    /// Records that a scan reads when `length` was asked for.
+    /// How many records a scan reads if `length` was asked for.
     pub fn scan_length(&self, rng: &mut impl Rng, length: usize) -> usize {
         match self.scans {
             ScanLength::Fixed => length,
@@ -247,12 +246,12 @@ mod tests {
         }
     }
 
-    /// Keys with a single access counted among those that come into the working set, which they
-    /// never are in: a cluster with many of them had up to 1.3 times as many insertions, and fewer
-    /// updates, than its table says.
+    /// Regression: keys with a single access counted among those that come into the working set,
+    /// where they never are. A cluster with many of them had up to 1.3 times as many insertions,
+    /// and fewer updates, than its table says.
     #[test]
     fn a_fitted_mix_has_the_shares_of_its_cluster() {
-        // 90 % reads, a key on 20 operations: half of the writes bring in new keys.
+        // 90 % reads, and 20 operations for each key: half of the writes bring in new keys.
         let cluster = Cluster {
             reads: 0.9,
             mean_frequency: 20.0,
@@ -261,13 +260,13 @@ mod tests {
         };
         let workload = Workload::fitted(&cluster);
         assert_eq!(workload.parts, [9000, 500, 500, 0, 0]);
-        // Two keys in five have one access only.
+        // Two keys in five have only one access.
         let some_once = Cluster {
             one_hit_share: 0.4,
             ..cluster.clone()
         };
         assert_eq!(Workload::fitted(&some_once).parts, [9000, 700, 300, 0, 0]);
-        // More keys come than there are writes: every write brings one in.
+        // More keys come than there are writes, so every write brings one in.
         let cluster = Cluster {
             mean_frequency: 2.0,
             ..cluster

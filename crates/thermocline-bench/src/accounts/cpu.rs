@@ -11,7 +11,7 @@ use crate::usage::Usage;
 pub(crate) struct Clock {
     /// By the whole process.
     pub(crate) process: f64,
-    /// By the client threads, all they do.
+    /// By the client threads, for everything that they do.
     pub(crate) clients: f64,
     /// By their reads and scans.
     pub(crate) reads: f64,
@@ -20,7 +20,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// As of now, without the clients.
+    /// The clock as of now, without the clients.
     ///
     /// # Errors
     /// The system does not tell.
@@ -42,9 +42,9 @@ impl Clock {
     }
 }
 
-/// Splits what was `used` by activity. `engine` is what the engine says of its own threads. Where
-/// it says nothing, or has `silent_threads` beside those, they are what is left without the
-/// clients.
+/// Splits what was `used` by activity. `engine` is what the engine reports of its own threads. If
+/// it reports nothing, or has `silent_threads` beside those, what is left without the clients is
+/// theirs.
 pub(crate) fn split(
     used: &Clock,
     engine: Option<&ByActivity<f64>>,
@@ -52,7 +52,8 @@ pub(crate) fn split(
 ) -> ByActivity<f64> {
     let mut split = engine.copied().unwrap_or_default();
     let told = split.sum();
-    // The calls are estimated, their threads are not: a part is no more than the whole.
+    // The times of calls are estimated and those of their threads are not, so a part must not
+    // exceed the whole.
     let within = (used.clients / (used.reads + used.writes).max(1e-9)).min(1.0);
     split.add(Activity::Read, used.reads * within);
     split.add(Activity::Write, used.writes * within);

@@ -68,7 +68,7 @@ pub trait Amount: Copy + Default {
     /// Both together.
     #[must_use]
     fn plus(self, more: Self) -> Self;
-    /// What came since `earlier`; nothing rather than less than nothing.
+    /// What came since `earlier`. It is never less than nothing.
     #[must_use]
     fn since(self, earlier: Self) -> Self;
     /// The smaller of both, number by number.
@@ -132,7 +132,8 @@ impl Amount for Io {
     }
 }
 
-/// An amount for each activity that can be told from the others. In the JSON an object by name.
+/// An amount for each activity that can be told from the others. In the JSON it is an object by
+/// name.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ByActivity<T>([Option<T>; Activity::ALL.len()]);
 

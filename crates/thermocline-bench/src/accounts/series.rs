@@ -14,9 +14,10 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// What each of the times took that these are the ends of, each given as what was spent since
-    /// the begin. The account of an activity that has what is left falls again once it is known
-    /// whose that was: it never was its own. So the parts add up to the last.
+    /// What each period took. `until` gives the ends of the periods, each as what was spent since
+    /// the beginning. An account that holds what is left over falls again once it is known which
+    /// activity that was for: it never was its own. So each account is lowered to its least later
+    /// value, and the parts add up to the last.
     pub(crate) fn parts(until: &[Self]) -> Vec<Self> {
         let mut least: Vec<Self> = Vec::with_capacity(until.len());
         for spent in until.iter().rev() {
@@ -112,7 +113,7 @@ fn named(io: &Io) -> [(&'static str, u64); 4] {
     ]
 }
 
-/// Puts a value into its place in a column of `len`, which is begun with its first value.
+/// Puts a value into its place in a column of `len`. The first value begins the column.
 fn put<T: Clone + Default + PartialEq>(
     columns: &mut BTreeMap<&'static str, Vec<T>>,
     name: &'static str,
@@ -174,8 +175,8 @@ mod tests {
         assert!(json.len() < 500_000, "{}", json.len());
     }
 
-    /// RocksDB's `other` had eleven times as many bytes by time as in all: each rise of it counted,
-    /// and no fall.
+    /// Regression: by time, RocksDB's `other` had eleven times as many bytes as in all. Each rise
+    /// of it counted, and no fall.
     #[test]
     fn what_is_spent_by_time_is_what_is_spent_in_all() {
         let read = |read_bytes| Io {

@@ -1,13 +1,14 @@
-//! Whether two results are of machines that compare.
+//! Whether two results come from machines that can be compared.
 
 use serde_json::Value;
 
 use crate::results::Results;
 
-/// Sizes that differ by less are the same: kernels keep some memory, file systems some space.
+/// Sizes that differ by less than this count as the same: kernels keep some memory, file systems
+/// some space.
 const SIZES: f64 = 0.05;
 
-/// Measurements of a disk that differ by less are of the same disk.
+/// Measurements of a disk that differ by less than this are of the same disk.
 const MEASURED: f64 = 0.25;
 
 /// What differs between the machines of `a` and `b`.
@@ -24,8 +25,8 @@ pub(crate) fn between(a: &Value, b: &Value) -> Vec<String> {
     found
 }
 
-/// What differs of what both of two host records say: one that was made without a look at the disks
-/// says nothing of them.
+/// What differs between two host records in the fields that both have. A record that was made
+/// without a look at the disks says nothing of them.
 pub(crate) fn contradictions(a: &Value, b: &Value) -> Vec<String> {
     match a.is_null() || b.is_null() {
         true => Vec::new(),
@@ -33,7 +34,7 @@ pub(crate) fn contradictions(a: &Value, b: &Value) -> Vec<String> {
     }
 }
 
-/// What of `one` is in `other` too.
+/// Those parts of `one` that are in `other` too.
 fn shared(one: &Value, other: &Value) -> Value {
     let (Value::Object(fields), Value::Object(others)) = (one, other) else {
         return one.clone();
@@ -47,7 +48,7 @@ fn shared(one: &Value, other: &Value) -> Value {
     Value::Object(both.collect())
 }
 
-/// Compares every field of a host record; a field that one side lacks differs.
+/// Compares every field of a host record. A field that one side lacks differs.
 fn fields(path: &str, a: &Value, b: &Value, found: &mut Vec<String>) {
     // The names of devices change whenever they are attached.
     if a == b || path.ends_with(" device") {
@@ -102,7 +103,7 @@ fn join(path: &str, name: &str) -> String {
         .to_owned()
 }
 
-/// How far apart, as a share of the greater.
+/// How far apart they are, as a share of the greater.
 fn apart((a, b): (f64, f64)) -> f64 {
     let most = a.abs().max(b.abs());
     if most > 0.0 {

@@ -82,8 +82,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Names of cells that are slower beyond noise and by more than `percent`, and of those that B
-    /// lacks: one that fails is no better than a slow one.
+    /// Names of cells that are slower beyond noise and by more than `percent`, and of cells that B
+    /// lacks: a cell that fails is no better than a slow one.
     pub fn regressions(&self, percent: f64) -> Vec<String> {
         let slower = self.cells.iter().filter(|cell| cell.regressed(percent));
         let slower = slower.map(|cell| cell.cell.clone());
@@ -115,7 +115,7 @@ fn read_and_compare(args: &CompareArgs) -> Result<Comparison> {
         args.a.display(),
         args.b.display()
     );
-    // Two files are compared because they were named.
+    // Two files are compared whatever their cells are called, because they were named.
     if let ([a], [b], false) = (&mut a.cells[..], &mut b.cells[..], args.a.is_dir()) {
         if a.id != b.id {
             a.id = format!("{} / {}", a.id, b.id);
@@ -228,7 +228,7 @@ fn all_right(cell: &Cell) -> bool {
     cell.runs.iter().all(|run| run.wrong_answers == 0)
 }
 
-/// Whether two lengths of time, if any, differ by no more than a tenth and a second.
+/// Whether two lengths of time, if there are any, differ by no more than a tenth and a second.
 fn alike(a: Option<f64>, b: Option<f64>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => (a - b).abs() <= 0.1 * a.max(b) + 1.0,
@@ -236,19 +236,19 @@ fn alike(a: Option<f64>, b: Option<f64>) -> bool {
     }
 }
 
-/// Records that a scan was to read, where there is a command.
+/// How many records a scan was to read, if the command is recorded.
 fn scanned(run: &Run) -> Option<u64> {
     let command = run.command.as_deref()?;
     Some(expected(command, "--scan-length").unwrap_or(DEFAULT_SCAN_LENGTH as u64))
 }
 
-/// Who loaded the states of two runs, where both tell.
+/// Who loaded the states of two runs, if both results tell.
 fn loaders<'a>(before: &'a Run, after: &'a Run) -> Option<[&'a LoadedBy; 2]> {
     Some([before.loaded_by.as_ref()?, after.loaded_by.as_ref()?])
 }
 
-/// Whether the two states are of different programs, and one of them is not of the program that ran
-/// on it. Builds that are compared may each load their own.
+/// Whether the two states were loaded by different programs, and at least one of them not by the
+/// program that ran on it. When builds are compared, each may load its own.
 fn were_loaded_by_others(a: &Cell, b: &Cell) -> bool {
     let Some((before, after)) = a.first().zip(b.first()) else {
         return false;
@@ -259,7 +259,7 @@ fn were_loaded_by_others(a: &Cell, b: &Cell) -> bool {
     })
 }
 
-/// A warning where cells of one name did not do the same.
+/// A warning if cells of one name did not do the same.
 fn other_work(a: &Cell, b: &Cell) -> Option<String> {
     let (before, after) = (a.first()?, b.first()?);
     let mut differ = Vec::new();
@@ -276,12 +276,12 @@ fn other_work(a: &Cell, b: &Cell) -> Option<String> {
         ("threads", before.threads == after.threads),
         ("settings", before.settings.are_alike(&after.settings)),
         ("techniques", before.without() == after.without()),
-        // Engines that share their files give the levels another shape each.
+        // Engines that share their files may still give the levels different shapes.
         (
             "loaded state",
             loaders(before, after).is_none_or(|[a, b]| a.engine == b.engine),
         ),
-        // A real disk's limits, and what is scanned, are in the command only.
+        // A real disk's limits, and what is scanned, are only in the command.
         ("slow disk", slow_disk(before) == slow_disk(after)),
         (
             "scan length",
@@ -297,7 +297,7 @@ fn other_work(a: &Cell, b: &Cell) -> Option<String> {
             "warm-up",
             alike(before.warm_up_seconds, after.warm_up_seconds),
         ),
-        // Runs that end after so many operations take as long as the engine does.
+        // Runs that end after a number of operations take as long as the engine does.
         (
             "length",
             before.ops == after.ops || alike(before.seconds, after.seconds),

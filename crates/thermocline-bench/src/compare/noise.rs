@@ -1,23 +1,24 @@
 //! How far two medians may be apart by chance.
 //!
-//! Each side has a standard error. With repeats it follows from their spread, which knows what
-//! differs from run to run. Of a single run, the second half of its seconds is cut into blocks, and
-//! the spread of the blocks' means is taken (batch means): seconds in a row depend on each other,
-//! blocks hardly. That does not know what differs from run to run, so it is too small rather than
-//! too large.
+//! Each side has a standard error. With repeats it follows from their spread, which covers what
+//! differs from run to run. For a single run, the second half of its seconds is cut into blocks,
+//! and the spread of the blocks' means is taken (batch means): consecutive seconds depend on each
+//! other, blocks hardly do. This does not cover what differs from run to run, so it is rather too
+//! small than too large.
 //!
 //! The noise of a ratio is the width of the 95 % interval of Welch's test: both errors together,
-//! times Student's t for the degrees of freedom that few values leave.
+//! times Student's t for the degrees of freedom that the few values leave.
 
 use crate::results::{Cell, Run};
 
-/// Blocks that the second half of a single run is cut into.
+/// How many blocks the second half of a single run is cut into.
 const BLOCKS: usize = 8;
 
-/// Seconds that a block must have at least.
+/// How many seconds a block must have at least.
 const LEAST_SECONDS: usize = 2;
 
-/// The median of three and more varies more than the mean, by this factor for many.
+/// The median of three or more values varies more than their mean. For many values it does so by
+/// this factor.
 const MEDIAN: f64 = 1.2533;
 
 /// The standard error of one side, as a share of its median.
@@ -25,12 +26,12 @@ const MEDIAN: f64 = 1.2533;
 pub(super) struct Error {
     share: f64,
     degrees: f64,
-    /// From the blocks of one run.
+    /// Whether it was estimated from the blocks of one run.
     pub(super) of_blocks: bool,
 }
 
 impl Error {
-    /// Of the throughput of a cell; `None` if there is too little to tell.
+    /// The error of the throughput of a cell. `None` if there is too little to tell.
     pub(super) fn of(cell: &Cell, value: impl Fn(&Run) -> Option<f64>) -> Option<Self> {
         let values: Vec<f64> = cell.runs.iter().filter_map(value).collect();
         match values.len() {
@@ -65,7 +66,7 @@ pub(super) fn together(a: Error, b: Error) -> f64 {
     students_t(degrees) * (va + vb).sqrt()
 }
 
-/// Means of blocks of the second half; the last second is shorter than the others and left out.
+/// Means of blocks of the second half. The last second is shorter than the others and is left out.
 fn blocks(run: &Run) -> Option<Vec<f64>> {
     let (_, whole) = run.series.split_last()?;
     let (_, half) = whole.split_at(whole.len() / 2);
@@ -80,8 +81,8 @@ fn blocks(run: &Run) -> Option<Vec<f64>> {
     Some(even.chunks(length).map(mean).collect())
 }
 
-/// The 97.5 % quantile of Student's t. Between the degrees of the table, that of fewer is taken: it
-/// is larger.
+/// The 97.5 % quantile of Student's t. Between the degrees of the table, the value for fewer
+/// degrees is taken, which is larger.
 fn students_t(degrees: f64) -> f64 {
     const TABLE: [(f64, f64); 14] = [
         (1.0, 12.706),
@@ -116,8 +117,8 @@ mod tests {
 
     #[test]
     fn repeats_give_welchs_interval() {
-        // Two values one apart from their mean: deviation sqrt 2, error 1, of 100: 1 %; two degrees
-        // together.
+        // Two values, each one apart from their mean. The deviation is sqrt 2 and the error 1,
+        // which is 1 % of 100. Together there are two degrees.
         let one = error(&[99.0, 101.0]);
         assert!((one.share - 0.01).abs() < 1e-12 && !one.of_blocks);
         let noise = together(one, one);
@@ -141,7 +142,8 @@ mod tests {
             "ten seconds are too few"
         );
         let second = one.runs[0].series[0].clone();
-        // The first half does not count, nor that seconds alternate, nor the short last one.
+        // The first half does not count, nor does it count that seconds alternate, nor does the
+        // short last one.
         one.runs[0].series = (0..65)
             .map(|at| crate::results::Second {
                 ops_s: match at {

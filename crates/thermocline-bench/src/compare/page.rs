@@ -56,7 +56,7 @@ fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Ratios by engine, the noise around each.
+/// Ratios by engine, with the noise around each.
 fn plot(comparison: &Comparison) -> Plot {
     let mut groups: Vec<Group> = Vec::new();
     let mut table = Table::new(&["cell", "B over A", "noise", "repeats"]);
@@ -111,7 +111,7 @@ fn ink(cell: &Compared) -> Ink {
     of_verdict(cell.verdict)
 }
 
-/// Orange and blue are told apart by everyone.
+/// Everyone can tell orange and blue apart.
 fn of_verdict(verdict: Verdict) -> Ink {
     match verdict {
         Verdict::Slower => Ink::Series(1),

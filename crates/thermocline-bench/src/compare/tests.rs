@@ -22,7 +22,7 @@ fn runs(ops: &[f64]) -> Vec<Value> {
         .collect()
 }
 
-/// What two files of one run say of each other, the second changed.
+/// The comparison of two files of one run, the second of which was changed.
 fn compared(change: impl FnOnce(&mut Value)) -> Result<Comparison> {
     let home = tempfile::tempdir().unwrap();
     let mut run = value("fjall", "uniform", 10.0);
@@ -63,38 +63,39 @@ fn work_that_was_not_the_same_is_named() {
         let warnings = compared(|run| run[field] = other).unwrap().warnings;
         assert!(warnings.iter().any(|w| w.contains(word)), "{warnings:?}");
     }
-    // Ten times as long, and an engine that needs ten times as long for as many operations.
+    // A run ten times as long, and an engine that needs ten times as long for the same number of
+    // operations.
     for (ops, is_named) in [(1000, true), (100, false)] {
         let longer = |run: &mut Value| (run["seconds"], run["ops"]) = (json!(100.0), json!(ops));
         let warnings = compared(longer).unwrap().warnings;
         let named = warnings.iter().any(|w| w.contains("same length"));
         assert_eq!(named, is_named, "{warnings:?}");
     }
-    // Half as fast a disk, or scans ten times as long, looked like a slower engine.
+    // Regression: a disk half as fast, or scans ten times as long, looked like a slower engine.
     for (flag, word) in [
         ("--expect-slow-iops 400", "slow disk"),
         ("--scan-length 1000", "scan length"),
-        // As it is recorded where it was given so: it was not read.
+        // This is how it is recorded if it was given like this. Regression: it was not read.
         ("'--scan-length=1000'", "scan length"),
     ] {
         let command = json!(format!("thermocline bench {flag}"));
         let changed = |run: &mut Value| {
-            // An emulated disk is in the settings.
+            // The limits of an emulated disk are in the settings.
             run["settings"]["slow_device"]["iops"] = Value::Null;
             run["command"] = command;
         };
         let warnings = compared(changed).unwrap().warnings;
         assert!(warnings.iter().any(|w| w.contains(word)), "{warnings:?}");
     }
-    // What is usual, said or not: there was a warning.
+    // The default, whether it is given or not. Regression: there was a warning.
     let usual = |run: &mut Value| run["command"] = json!("thermocline bench --scan-length 100");
     let warnings = compared(usual).unwrap().warnings;
     assert!(
         !warnings.iter().any(|w| w.contains("scan length")),
         "{warnings:?}"
     );
-    // What is added to each operation of an emulated disk was not read: more of it looked like a
-    // slower engine.
+    // Regression: the latency that is added to each operation of an emulated disk was not read, so
+    // more of it looked like a slower engine.
     let latency = json!({"secs": 0, "nanos": 5_000_000});
     let slower = |run: &mut Value| run["settings"]["slow_device"]["latency"] = latency;
     let warnings = compared(slower).unwrap().warnings;
@@ -104,8 +105,9 @@ fn work_that_was_not_the_same_is_named() {
     );
 }
 
-/// A build with flags that turn techniques off lists them all in each result, and a default one
-/// none: beside each other they were said to have other settings, where nothing was set.
+/// Regression: a build with flags that turn techniques off lists them all in each result, a default
+/// build lists none. Beside each other the two were said to have other settings, although nothing
+/// was set.
 #[test]
 fn techniques_differ_where_one_was_turned_off_and_not_where_one_could_be() {
     let named = |experiments: Value| {
@@ -129,14 +131,14 @@ fn techniques_differ_where_one_was_turned_off_and_not_where_one_could_be() {
     }
 }
 
-/// Who had loaded a state was recorded and not read: a run on another engine's state looked like
-/// one that had become slower.
+/// Regression: who had loaded a state was recorded and not read. A run on another engine's state
+/// looked like one that had become slower.
 #[test]
 fn states_are_told_apart_where_it_is_known_who_loaded_them() {
     for (commit, loaded_by) in [
         ("first", Value::Null),
         ("second", json!({"engine": "fjall", "commit": "first"})),
-        // Each of two builds on its own.
+        // Each of two builds ran on its own state.
         ("second", json!({"engine": "fjall", "commit": "second"})),
     ] {
         let changed = |run: &mut Value| {
@@ -229,7 +231,7 @@ fn other_machines_are_refused_unless_allowed() {
     );
 }
 
-/// A cell that failed in B was left out, and the check passed.
+/// Regression: a cell that failed in B was left out, and the check passed.
 #[test]
 fn a_cell_that_was_lost_is_a_regression() {
     let home = tempfile::tempdir().unwrap();
@@ -253,7 +255,7 @@ fn nothing_in_common_is_refused() {
     );
 }
 
-/// A cell that one side ran and the other loaded only was left out without a word, and
+/// Regression: a cell that one side ran and the other only loaded was left out without a word, and
 /// --fail-on-regression passed.
 #[test]
 fn a_cell_of_which_nothing_can_be_compared_is_named() {
@@ -270,7 +272,7 @@ fn a_cell_of_which_nothing_can_be_compared_is_named() {
     let named = |text: &str| text.contains("x: not compared");
     let warnings = comparison.warnings;
     assert!(warnings.iter().any(|w| named(w)), "{warnings:?}");
-    // If there is no other one, that is why.
+    // If there is no other cell, the error says that this is why.
     write(&a, &[("x", &[], ran)]);
     write(&b, &[("x", &[], loaded)]);
     let error = compare(&args(&a, &b)).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! One cell of B against the same of A.
+//! One cell of B against the same cell of A.
 
 use std::fmt;
 
@@ -15,9 +15,9 @@ pub enum Verdict {
     Faster,
     /// Beyond noise.
     Slower,
-    /// Nothing that chance would not do.
+    /// Nothing beyond chance.
     WithinNoise,
-    /// Too few repeats, and too short a run, to tell.
+    /// There are too few repeats, and the run is too short, to tell.
     Unknown,
 }
 

@@ -25,7 +25,7 @@ use crate::workload::Workload;
 const RECORD: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// The engines that are shown, and what they are called there.
+/// The engines that are shown, and what they are called in the demo.
 const LANES: [(&str, &str); 2] = [("hotrap", "by hotness"), ("leveled", "by level")];
 
 /// Shows two stores over a fast and a slow disk at work. Needs nothing and leaves nothing behind.
@@ -36,9 +36,9 @@ pub struct DemoArgs {
     pub seconds: u64,
 }
 
-/// Loads a temporary store, gives a copy of it to each placement, and reads from both at once,
-/// alike and with a skew, while it prints where reads are answered and how fast. The slow disks
-/// are emulated, one for each.
+/// Loads a temporary store and gives a copy of it to each placement. Then reads from both at once,
+/// with the same skew, and prints where reads are answered and how fast. The slow disks are
+/// emulated, one for each store.
 ///
 /// # Errors
 /// The engine's and the file system's; wrong answers; [`NotShown`] when nobody reads what it
@@ -98,17 +98,17 @@ fn introduction(plan: &Plan) -> String {
 }
 
 fn plan(engine: &str, seconds: u64) -> Result<Plan> {
-    // As much as loads in a small part of the time, within what makes levels at all.
+    // As much as can be loaded in a small part of the time, but enough to make levels at all.
     let data = (seconds * 2 * MIB).clamp(16 * MIB, 64 * MIB);
     let fast_capacity = data / 10;
     let memory = data / 4;
     let settings = Settings {
         fast_capacity,
         memory,
-        // Small, so that it is the disks that are seen and not the memory.
+        // Small, so that the disks are seen and not the memory.
         cache: data / 128,
         record_cache: 0,
-        // Larger than by default: with so little data, loading is syncing tables.
+        // Larger than by default: with so little data, loading mostly means syncing tables.
         memtable: fast_capacity / 32,
         block_size_fast: 4 << 10,
         block_size_slow: 16 << 10,

@@ -9,7 +9,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::run::{Second, Watch};
 
-/// Without a terminal, a line every so many seconds.
+/// Without a terminal, a line is printed every so many seconds.
 const QUIET_SECONDS: usize = 3;
 
 /// Steps of a bar.
@@ -53,8 +53,8 @@ impl Screen {
         }
     }
 
-    /// Prints a line. What becomes of it is for [`Screen::shown`] to say: whoever has a line is in
-    /// the midst of something.
+    /// Prints a line. [`Screen::shown`] tells whether that succeeded: whoever prints a line is in
+    /// the middle of something.
     pub(super) fn say(&mut self, line: &str) {
         if self.failed.is_none() {
             let mut out = io::stdout();
@@ -136,7 +136,7 @@ impl fmt::Display for NotShown {
 
 impl std::error::Error for NotShown {}
 
-/// What a second says beside its hit rate.
+/// What a second has to say beside its hit rate.
 fn words(second: &Second) -> String {
     let hot = match (second.hot_set_bytes, second.hot_set_limit_bytes) {
         (Some(hot), Some(limit)) => format!(", {} of {} hot", ByteSize(hot), ByteSize(limit)),
@@ -154,7 +154,7 @@ fn bar(name: &'static str) -> ProgressBar {
     bar
 }
 
-/// The screen, whatever became of the thread that held it.
+/// The screen, whatever happened to the thread that held it.
 pub(super) fn lock(screen: &Mutex<Screen>) -> MutexGuard<'_, Screen> {
     screen
         .lock()

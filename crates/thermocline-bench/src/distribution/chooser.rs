@@ -36,7 +36,7 @@ enum Kind {
     Shifting {
         ranks: Zipf<f64>,
         seed: u64,
-        /// Share of the ranks that pass to another record in one draw.
+        /// The share of the ranks that move to another record in one draw.
         speed: f64,
         drawn: AtomicU64,
     },
@@ -52,7 +52,7 @@ enum Kind {
 }
 
 impl Chooser {
-    /// Draws among `records` loaded records, of which there is at least one. Where popular
+    /// Draws among `records` loaded records, of which there is at least one. Where the popular
     /// records lie follows from `seed`.
     pub(crate) fn new(shape: &Shape, records: u64, seed: u64) -> Self {
         let records = records.max(1);
@@ -87,7 +87,8 @@ impl Chooser {
         Self { records, kind }
     }
 
-    /// The record that an insertion writes anew, where new keys take the place of old ones.
+    /// The record that an insertion rewrites, for distributions in which new keys take the place of
+    /// old ones.
     pub(crate) fn enter(&self) -> Option<u64> {
         match &self.kind {
             Kind::Window(window) => Some(window.enter()),
@@ -115,7 +116,7 @@ impl Chooser {
             } => {
                 let rank = rank(ranks, rng, self.records);
                 let drawn = drawn.fetch_add(1, Ordering::Relaxed);
-                // Each rank has a moment of its own to move in, so that they move one by one.
+                // Each rank moves at a moment of its own, so that ranks move one by one.
                 let moment = scramble(rank ^ scramble(*seed)) as f64 / u64::MAX as f64;
                 let moves = (drawn as f64 * speed + moment) as u64;
                 Permutation::new(self.records, seed.wrapping_add(scramble(moves))).get(rank)
@@ -131,7 +132,7 @@ impl Chooser {
     }
 }
 
-/// A rank from 0; `below` bounds it against rounding.
+/// A rank from 0. `below` guards it against rounding.
 pub(super) fn rank(ranks: &Zipf<f64>, rng: &mut impl Rng, below: u64) -> u64 {
     (ranks.sample(rng) as u64).saturating_sub(1).min(below - 1)
 }
@@ -168,9 +169,9 @@ mod tests {
         counts.iter().sum::<u64>() as f64 / DRAWS as f64
     }
 
-    /// The rest was uniform on all records, of the hot set too: it had 95.25 % of the operations,
-    /// and a store that keeps it answered a quarter of a percent more than the paper's (HotRAP,
-    /// §4.2) can.
+    /// Regression: the rest was uniform on all records, including the hot set. So the hot set had
+    /// 95.25 % of the operations, and a store that keeps it answered a quarter of a percent more
+    /// than the paper's (HotRAP, §4.2) can.
     #[test]
     fn a_hotspot_sends_95_percent_to_its_set_uniformly_and_the_rest_elsewhere() {
         let counts = counts("hotspot-5", RECORDS);
@@ -262,7 +263,7 @@ mod tests {
         let mut hottest = hottest(&chooser, &mut rng, 21);
         hottest.dedup();
         assert!((2..=3).contains(&hottest.len()), "{hottest:?}");
-        // As many accesses have moved as ranks.
+        // The share of accesses that have moved equals the share of ranks that have.
         let mut share_moved = |after: u64| {
             let chooser = Chooser::new(&"shifting-zipfian:0.5/500".parse().unwrap(), RECORDS, 9);
             let Kind::Shifting { ranks, drawn, .. } = &chooser.kind else {
@@ -287,8 +288,8 @@ mod tests {
         let top = (0..RECORDS).max_by_key(|&id| counts[id as usize]);
         assert_ne!(top, Some(0));
         counts.sort_unstable_by(|a, b| b.cmp(a));
-        // The mean's 681 M accesses on 2.03 M ranks; the hundredth part of the ranks
-        // has over 3422 each, so over a tenth of all.
+        // The mean cluster has 681 M accesses on 2.03 M ranks. The hundredth part of the ranks has
+        // over 3422 each, so over a tenth of all accesses.
         assert!(share(&counts[..100]) > 0.1);
         assert!(
             share(&counts[5000..]) < 0.03,

@@ -1,7 +1,7 @@
 //! Statistics of a cache cluster, for a generator fitted to it.
 //!
-//! From a table of Twitter's clusters: CSV with a header that names the columns. What the
-//! generator makes of them is in [`Window`](super::window::Window).
+//! They are read from a table of Twitter's clusters: CSV with a header that names the columns. What
+//! the generator makes of them is described in [`Window`](super::window::Window).
 
 use std::fs;
 
@@ -13,7 +13,7 @@ const BUILT_IN: &str = include_str!("../../data/twitter-2020Mar-clusters.csv");
 /// Statistics of a cache cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
-    /// Its name, after its table's unless that came with the program.
+    /// Its name. It has the table's name in front unless the table came with the program.
     pub name: String,
     /// Key and value of an average record together, in bytes.
     pub record_size: u64,
@@ -25,8 +25,8 @@ pub struct Cluster {
     pub mean_frequency: f64,
     /// Share of keys with one access, 0 to 1.
     pub one_hit_share: f64,
-    /// Share of the keys in use at one time, over 0 to 1: its working set with the times to
-    /// live over that without. 1 where the table has neither.
+    /// Share of the keys that are in use at one time, over 0 to 1: the cluster's working set with
+    /// the times to live over that without. 1 if the table has neither.
     pub working_share: f64,
 }
 
@@ -52,15 +52,16 @@ impl Cluster {
         1.0 - self.reads
     }
 
-    /// Share of operations that bring a key into the working set: every key that has more accesses
-    /// than one comes once, of so many operations as a key has accesses on average. Only a write
-    /// can.
+    /// Share of operations that bring a key into the working set. Only a write can do that. Every
+    /// key with more than one access comes once, in as many operations as a key has accesses on
+    /// average.
     pub(crate) fn entering_share(&self) -> f64 {
         ((1.0 - self.one_hit_share) / self.mean_frequency).min(self.write_share())
     }
 
-    /// Share of reads and updates on keys with one access. In the cluster it is one of all
-    /// operations: with those that bring keys in aside, the generator has less.
+    /// Share of reads and updates on keys with one access. In the cluster this is a share of all
+    /// operations. The generator has less, because the operations that bring keys in are not among
+    /// these.
     pub(crate) fn one_hit_accesses(&self) -> f64 {
         self.one_hit_share / self.mean_frequency
     }
@@ -177,7 +178,7 @@ mod tests {
         assert!((cluster.working_share - 891.0 / 40520.0).abs() < 1e-9);
         assert!((cluster.entering_share() - 0.7696 / 22.5).abs() < 1e-9);
         assert!((cluster.one_hit_accesses() - 0.2304 / 22.5).abs() < 1e-9);
-        // Of its keys, each with two accesses, nearly every write is the first.
+        // Its keys have two accesses each, so nearly every write is the first of a key.
         let cluster = Cluster::named("10").unwrap();
         assert!((cluster.entering_share() - 0.9992 / 2.0).abs() < 1e-9);
     }

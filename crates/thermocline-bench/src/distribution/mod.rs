@@ -1,12 +1,12 @@
 //! Which records operations touch, and how that changes while a run goes on.
 //!
 //! Syntax: stages separated by commas, each `NAME` or `NAME@SHARE%`; stages without a share split
-//! what the others leave. Or each `NAME@TIME`: the run is as long as all of them. Names:
-//! `hotspot-N` (95 % of operations uniform on N % of the records, the rest uniform on the others;
-//! `hotspot-N+M` puts that part M % further on, so that a stage can have another hot set of the
-//! same size), `zipfian:THETA`, `shifting-zipfian:THETA/N` (N % of the ranks pass to other records
-//! in a million draws), `uniform`, `latest`, and two fitted to recorded traffic: `ranks:FILE` and
-//! `cluster:NAME`. `dynamic` stands for seven stages.
+//! what the others leave. Or each is `NAME@TIME`, and the run is as long as all of them together.
+//! Names: `hotspot-N` (95 % of operations uniform on N % of the records, the rest uniform on the
+//! others; `hotspot-N+M` puts that part M % further on, so that a stage can have another hot set of
+//! the same size), `zipfian:THETA`, `shifting-zipfian:THETA/N` (N % of the ranks move to other
+//! records in a million draws), `uniform`, `latest`, and two that are fitted to recorded traffic:
+//! `ranks:FILE` and `cluster:NAME`. `dynamic` stands for seven stages.
 
 mod chooser;
 mod cluster;
@@ -25,8 +25,8 @@ pub use stages::{Stage, Stages};
 /// Which records one stage touches.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Shape {
-    /// 95 % of operations uniform on `percent` of the records, which begin at `offset`
-    /// percent; the rest uniform on the others (HotRAP, §4.2).
+    /// 95 % of operations are uniform on `percent` of the records, which begin at `offset` percent.
+    /// The rest are uniform on the others (HotRAP, §4.2).
     Hotspot {
         /// Size of the hot set in percent of the records.
         percent: f64,
@@ -38,12 +38,12 @@ pub enum Shape {
         /// The exponent.
         theta: f64,
     },
-    /// Zipf-distributed ranks that pass from record to record as they are drawn: by every operation
-    /// but an insertion.
+    /// Zipf-distributed ranks that move from record to record as they are drawn. Every operation
+    /// except an insertion draws.
     ShiftingZipfian {
         /// The exponent.
         theta: f64,
-        /// Percent of the ranks that pass to another record in a million draws.
+        /// Percent of the ranks that move to another record in a million draws.
         percent: f64,
     },
     /// All alike.
@@ -56,7 +56,7 @@ pub enum Shape {
     Cluster(Arc<Cluster>),
 }
 
-/// Takes `text` for a table of ranks and for one of clusters, and draws from what it makes.
+/// Reads `text` as a table of ranks and as one of clusters, and draws from what it makes.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzz_tables(text: &str, rng: &mut impl rand::Rng) {
     if let Ok(ranks) = Ranks::parse("any", text) {

@@ -1,9 +1,9 @@
 //! Accesses counted by popularity rank.
 //!
-//! A text file: lines of `RANK COUNT`, ranks from 0 upwards; ranks between two lines have the
-//! first one's count. Empty lines and lines that begin with `#` are passed over. Which rank is
-//! accessed when is drawn independently each time: the order of the recorded accesses is not
-//! modelled, nor is what is read again soon.
+//! A table is a text file: lines of `RANK COUNT`, ranks from 0 upwards. Ranks between two lines
+//! have the first one's count. Empty lines and lines that begin with `#` are skipped. Each access
+//! is drawn independently: the order of the recorded accesses is not modelled, nor is what is read
+//! again soon.
 
 use std::fs;
 
@@ -103,7 +103,8 @@ impl Ranks {
         })
     }
 
-    /// Draws one of `records` records by rank: each stands for as large a share of the ranks.
+    /// Draws one of `records` records by rank. Each record stands for an equally large share of the
+    /// ranks.
     pub(super) fn draw(&self, rng: &mut impl Rng, records: u64) -> u64 {
         let access = rng.random_range(0..self.accesses);
         let after = self.steps.partition_point(|step| step.before <= access);
@@ -111,7 +112,7 @@ impl Ranks {
             Some(step) => step.first + (access - step.before) / step.count,
             None => 0,
         };
-        // With more records than ranks a rank is spread over several.
+        // If there are more records than ranks, a rank is spread over several.
         let place = (rank as f64 + rng.random::<f64>()) / self.ranks as f64;
         ((place * records as f64) as u64).min(records - 1)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Shape;
 use super::syntax::number;
 
-/// The HotRAP paper's Figure 15: a hot set that grows around the one before, another that
+/// The HotRAP paper's Figure 15: a hot set that grows around the one before, then another that
 /// shares nothing with it, and two within that.
 const DYNAMIC: [&str; 7] = [
     "uniform",
@@ -32,7 +32,7 @@ pub struct Stage {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stages {
     stages: Vec<Stage>,
-    /// All of them together, if each was given in time.
+    /// How long all of them are together, if each was given in time.
     duration: Option<Duration>,
 }
 
@@ -176,7 +176,7 @@ impl fmt::Display for Stages {
                         .replace(' ', "")
                 )?;
             } else if self.stages.len() > 1 {
-                // Rounded, so that a third does not print sixteen digits.
+                // Rounded, so that a third is not printed with sixteen digits.
                 write!(f, "@{}%", (stage.share * 1e6).round() / 1e4)?;
             }
         }
@@ -243,7 +243,7 @@ mod tests {
             ("dynamic@soon", "or a time"),
             ("uniform,dynamic", "no distribution"),
             ("", "no distribution"),
-            // Twice the longest time there is was a panic.
+            // Regression: twice the longest time that there is was a panic.
             ("dynamic@500000000000y", "add up to too much"),
         ] {
             let error = text.parse::<Stages>().unwrap_err();

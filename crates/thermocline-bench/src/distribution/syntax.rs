@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Cluster, LATEST_THETA, Ranks, Shape};
 
-/// Percent of the ranks of `shifting-zipfian` that move in a million draws, unless told.
+/// Percent of the ranks of `shifting-zipfian` that move in a million draws, unless it is given.
 const SHIFT_PERCENT: f64 = 10.0;
 
 impl FromStr for Shape {
@@ -79,7 +79,7 @@ impl fmt::Display for Shape {
             }
             Shape::Uniform => f.write_str("uniform"),
             Shape::Latest => f.write_str("latest"),
-            // Nobody shall take these for replays.
+            // Nobody should take these for replays.
             Shape::Ranks(ranks) => write!(f, "ranks:{} (trace-fitted)", ranks.name()),
             Shape::Cluster(cluster) => write!(f, "cluster:{} (trace-fitted)", cluster.name),
         }

@@ -1,13 +1,12 @@
 //! Accesses fitted to a cluster of caches: a working set that moves on through the records.
 //!
 //! A cache drops keys when their time to live is over, and new ones take their place. So only a
-//! part of the keys, the window, is in use at one time. Each place in the window has a
-//! popularity, by Zipf's law; a key keeps its place until a new key takes it, which is
-//! written then. With records instead of an endless supply of keys, the new key is the record
-//! that was out of use longest. Keys with one access lie outside of the window and are accessed
-//! in turn.
+//! part of the keys, the window, is in use at one time. Each place in the window has a popularity,
+//! by Zipf's law. A key keeps its place until a new key takes it, which is written then. There are
+//! records here instead of an endless supply of keys, so the new key is the record that has been
+//! out of use longest. Keys with one access lie outside of the window and are accessed in turn.
 //!
-//! Beyond that the order of the recorded accesses is not modelled: within the window every
+//! Apart from that, the order of the recorded accesses is not modelled: within the window every
 //! access is drawn independently of the ones before.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,15 +25,15 @@ pub(super) struct Window {
     /// Place in the window of each rank.
     places: Permutation,
     len: u64,
-    /// Records that the window moves through: those before [`Window::once`].
+    /// How many records the window moves through: those before [`Window::once`].
     moving: u64,
     /// Records with one access.
     once: u64,
-    /// Share of accesses to records with one.
+    /// The share of accesses that go to records with one access.
     once_share: f64,
-    /// Records that have come into the window since the begin.
+    /// How many records have come into the window since the beginning.
     entered: AtomicU64,
-    /// Accesses to records with one.
+    /// How many accesses went to records with one access.
     visited: AtomicU64,
 }
 
@@ -110,7 +109,7 @@ mod tests {
     #[test]
     fn keys_with_one_access_are_taken_in_turn() {
         let counts = counts(&window());
-        // 0.4 / 4 of 40,000 accesses on 400 records.
+        // A share of 0.4 / 4 of 40,000 accesses, on 400 records.
         let once = &counts[600..];
         let sum: u32 = once.iter().sum();
         assert!((3800..4200).contains(&sum), "{sum}");
@@ -134,9 +133,9 @@ mod tests {
         let workload = Workload::fitted(&cluster);
         let window = Window::new(&cluster, RECORDS, 7);
         let mut rng = SmallRng::seed_from_u64(1);
-        // 5 % of the data, all records alike.
+        // 5 % of the data. All records are alike.
         let mut sinking = Sinking::new(RECORDS as usize, RECORDS / 20);
-        // The begin, when all records are as they were loaded, is left out.
+        // The beginning, when all records are as they were loaded, is left out.
         for begin in [true, false] {
             if !begin {
                 sinking.found = Default::default();
@@ -155,8 +154,9 @@ mod tests {
     }
 
     /// The paper finds a high share of reads of sunk records in clusters 11 and 17, a middle one in
-    /// 19, 16 and 53, a low one in 10 and 29: here a twentieth at most. The table does not tell
-    /// enough for 11 and 16: their hottest keys are written as often here as they are popular.
+    /// 19, 16 and 53, and a low one in 10 and 29, which here means a twentieth at most. The table
+    /// does not tell enough for 11 and 16: here their hottest keys are written as often as they are
+    /// popular.
     #[test]
     fn fitted_clusters_read_sunk_records_as_the_paper_found() {
         for (name, least, most) in [

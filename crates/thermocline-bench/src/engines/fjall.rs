@@ -1,5 +1,5 @@
 //! fjall, an LSM tree in Rust, on the slow disk alone, with the sizes of our engine. It reads and
-//! writes through the page cache: the harness limits its memory from outside.
+//! writes through the page cache, so the harness limits its memory from outside.
 
 use std::fs;
 use std::path::Path;
@@ -22,22 +22,23 @@ use crate::engine::{Engine, EngineKind};
 use crate::memory_limit::drop_page_cache;
 use crate::settings::{Compression, Dirs, Durability, Settings};
 
-/// Two compactions and a flush at once, as many as our engine by default.
+/// Two compactions and a flush at the same time, as many as our engine has by default.
 const WORKERS: usize = 3;
 
-/// It has nothing to wait for its background work with: none seen in so many looks is none.
+/// fjall has no way to wait for its background work. If none is seen in this many looks, there is
+/// none.
 const QUIET_LOOKS: u32 = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// With 30 runs in L0 fjall 3.1.13 halts writers until a compaction comes, but only a flush asks
-/// for one, and what it asks for is forgotten if a compaction has L0 or the queue is full, or spent
-/// on another level that is fuller: then they wait for ever. So they wait here before it comes to
-/// that, and have L0 compacted themselves. At 20 fjall begins to slow them down, and what is frozen
-/// by then is a few tables more.
+/// With 30 runs in L0, fjall 3.1.13 halts writers until a compaction comes. But only a flush asks
+/// for one, and its request is lost if a compaction is working on L0, if the queue is full, or if
+/// the request is spent on another level that is fuller. Then writers wait for ever. So they wait
+/// here before it comes to that, and have L0 compacted themselves. At 20 runs fjall begins to slow
+/// writers down, and what is frozen by then adds only a few tables.
 const FULL_L0: usize = 20;
 
-/// Versions from this one on are kept by a compaction that writers run: all. Those of fjall drop
-/// what nobody sees.
+/// A compaction that writers run keeps all versions from this one on, which means all. Those of
+/// fjall drop versions that nobody sees.
 const KEPT_FROM: SeqNo = 0;
 
 /// One keyspace on the slow disk.
@@ -63,7 +64,7 @@ impl EngineKind for Fjall {
             settings.compression == Compression::None,
             "engine `fjall`: built without compressions; use --compression none"
         );
-        // Outside it panics.
+        // Outside of this range fjall panics.
         ensure!(
             (1 << 10..=1 << 20).contains(&settings.block_size_slow),
             "engine `fjall`: --block-size-slow must be 1 KiB to 1 MiB"
@@ -74,7 +75,7 @@ impl EngineKind for Fjall {
     fn open(&self, settings: &Settings, dirs: &Dirs) -> Result<Box<dyn Engine>> {
         let dir = &dirs.slow;
         fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
-        // As cold as every engine begins, and no page of loading or copying left to read from.
+        // Every engine begins cold. No page that loading or copying left may be read from.
         drop_page_cache(dir)?;
         Ok(Box::new(Store::open(
             Database::builder(dir),
@@ -96,8 +97,8 @@ fn options(settings: &Settings) -> KeyspaceCreateOptions {
         ))
         .data_block_size_policy(BlockSizePolicy::all(settings.block_size_slow as u32))
         .data_block_compression_policy(CompressionPolicy::disabled())
-        // Kept with the keyspace, and so of whoever made it: the bench persists by itself, as each
-        // run's settings want it.
+        // This is stored with the keyspace, so whoever made it would decide. The bench therefore
+        // persists by itself, as each run's settings ask.
         .manual_journal_persist(true)
 }
 
@@ -106,7 +107,7 @@ struct Store {
     keyspace: Keyspace,
     dirs: Dirs,
     durability: Durability,
-    /// Of the writer that compacts because L0 is full.
+    /// Held by the writer that compacts because L0 is full.
     turn: Mutex<()>,
     gets: AtomicU64,
     user_write_bytes: AtomicU64,
@@ -130,7 +131,7 @@ impl Store {
         })
     }
 
-    /// Makes what was written as durable as the settings want it.
+    /// Makes what was written as durable as the settings ask.
     fn persist(&self) -> Result<()> {
         match self.durability {
             Durability::None => {}
@@ -144,8 +145,8 @@ impl Store {
         self.db.active_compactions() > 0 || self.db.outstanding_flushes() > 0
     }
 
-    /// Waits while L0 is full, and compacts when nobody does: as often as it takes, since each time
-    /// the fullest level is chosen.
+    /// Waits while L0 is full, and compacts when nobody else does. It does so as often as it takes,
+    /// since each time the fullest level is chosen.
     fn wait_for_room(&self) -> Result<()> {
         while self.keyspace.l0_table_count() >= FULL_L0 {
             if !self.is_busy()
@@ -210,7 +211,7 @@ impl Engine for Store {
         Ok(())
     }
 
-    /// It counts no hits and no bytes: those of the disk are the kernel's.
+    /// fjall counts no hits and no bytes. The bytes of the disk come from the kernel.
     fn counters(&self) -> Result<Counters> {
         let mut counters = Counters {
             gets: Some(self.gets.load(Ordering::Relaxed)),
@@ -306,8 +307,9 @@ mod tests {
         }
     }
 
-    /// fjall keeps with a keyspace whether it hands each write to the system: a run had the
-    /// durability of whoever had loaded its state, whatever its own settings and its report said.
+    /// Regression: fjall stores with a keyspace whether it hands each write to the system. So a run
+    /// had the durability of whoever had loaded its state, whatever its own settings and its report
+    /// said.
     #[test]
     fn writes_are_as_durable_as_the_run_wants_them() {
         let key = b"of the run";
@@ -329,7 +331,7 @@ mod tests {
             engine.close().unwrap();
             let engine = runs.engine.open(&runs.settings, &dirs).unwrap();
             engine.put(key, b"value").unwrap();
-            // What others can see of it while the store is open.
+            // What others can see of the write while the store is open.
             let files = fs::read_dir(&dirs.slow).unwrap();
             let mut journals = files
                 .map(|file| file.unwrap().path())
@@ -346,7 +348,7 @@ mod tests {
         }
     }
 
-    /// Holds a compaction until it is let go, once that is wanted.
+    /// A filter that, once that is wanted, holds a compaction until it is let go.
     struct Held {
         begun: Sender<()>,
         until: Arc<Barrier>,
@@ -377,10 +379,10 @@ mod tests {
         }
     }
 
-    /// A load of 11 GB stood still after 6.6: L0 was full, and every flush had asked for a
-    /// compaction already. That state, from tables that come while a compaction has L0. Another one
-    /// stood still after 9 though a writer went on to have more flushed: what that asked for went
-    /// to another level, and fjall halted the writer.
+    /// Regression: a load of 11 GB stood still after 6.6: L0 was full, and every flush had already
+    /// asked for a compaction. This test makes that state, with tables that come while a compaction
+    /// has L0. Another load stood still after 9 GB, though a writer continued to have more flushed:
+    /// what that asked for went to another level, and fjall halted the writer.
     #[test]
     fn writers_are_not_halted_for_good() {
         let flags = "--engine fjall --data-size 4MiB --memory 4MiB";
@@ -404,18 +406,18 @@ mod tests {
                 table.finish().unwrap();
             }
         };
-        // Into an empty tree tables are moved, which nothing could hold.
+        // In an empty tree tables are only moved, and nothing could hold that.
         add_tables(4);
         store.settle().unwrap();
         let other = store.db.keyspace("other", KeyspaceCreateOptions::default);
         let other = other.unwrap();
-        // Again, should one that asked late have been heard.
+        // Repeated, in case a late request was heard.
         while store.keyspace.l0_table_count() < 30 {
             is_wanted.store(true, Ordering::Relaxed);
             add_tables(4);
             begins.recv_timeout(Duration::from_secs(30)).unwrap();
             add_tables(40);
-            // What is asked for is answered in turn: once this is flushed, little of it is left.
+            // Requests are answered in turn: once this one is flushed, little of that is left.
             other.insert("key", "value").unwrap();
             other.rotate_memtable_and_wait().unwrap();
             until.wait();

@@ -31,7 +31,7 @@ struct Store {
     lie: Lie,
     map: Mutex<Map>,
     gets: AtomicU64,
-    /// What it has written in the background: more whenever it is asked.
+    /// What it claims to have written in the background: more each time it is asked.
     written: AtomicU64,
     file: std::path::PathBuf,
 }

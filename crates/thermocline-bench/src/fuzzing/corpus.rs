@@ -41,7 +41,7 @@ corpora! {
     trace: 3000,
 }
 
-/// A corpus that is refused at the door would make all this worthless.
+/// If a corpus were refused at the door, all this would be worthless.
 #[test]
 fn what_is_intact_in_the_corpora_is_accepted() {
     let intact = |target: &str| {

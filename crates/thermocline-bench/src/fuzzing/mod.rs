@@ -1,7 +1,7 @@
 //! Entry points for fuzzing: files and words that people give to `thermocline bench`.
 //!
-//! Each takes any bytes and must return: what makes no sense is refused with a reason. The fuzz
-//! targets in `fuzz/` call them; their corpora run as tests on stable too.
+//! Each takes any bytes and must return. What makes no sense is refused with a reason. The fuzz
+//! targets in `fuzz/` call them, and their corpora also run as tests on stable.
 
 #[cfg(test)]
 mod corpus;
@@ -28,7 +28,7 @@ pub const TARGETS: [(&str, Entry); 4] = [
     ("trace", trace),
 ];
 
-/// The first byte says which format of a trace, the others are the file.
+/// The first byte chooses the format of a trace, the others are the file.
 pub fn trace(bytes: &[u8]) {
     let _ = fuzz_trace(bytes);
 }
@@ -48,7 +48,7 @@ pub fn command_line(bytes: &[u8]) {
     }
 }
 
-/// The first byte says which setting, the others are its text.
+/// The first byte chooses the setting, the others are its text.
 pub fn settings(bytes: &[u8]) {
     let Some((which, rest)) = bytes.split_first() else {
         return;
@@ -68,7 +68,7 @@ pub fn settings(bytes: &[u8]) {
     }
 }
 
-/// A distribution is printed, and gives a stage at any time.
+/// Prints a distribution, and asks it for a stage at any time.
 fn used(stages: Stages) {
     let _ = stages.to_string();
     for progress in [0.0, 0.5, 1.0, f64::NAN] {
@@ -76,7 +76,7 @@ fn used(stages: Stages) {
     }
 }
 
-/// `bytes` as text, unless it could name a file: one that is read to its end need not have any.
+/// `bytes` as text, unless it could name a file: a file that is read to its end need not have any.
 fn text(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
     let is_path = |rest: &str| {

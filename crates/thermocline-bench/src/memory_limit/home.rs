@@ -37,9 +37,10 @@ impl Home {
             .context("no memory cgroup is mounted")
     }
 
-    /// Of version 2, of a process in the group `own`.
+    /// The home of a process in the group `own` of version 2.
     pub(super) fn of_version_two(own: PathBuf) -> Self {
-        // A parent has left the group to be divided for this one, and its children begin in it.
+        // A parent has left the group above to be divided for this process, and has a group of its
+        // own, where its children begin.
         let is_parents = own
             .file_name()
             .is_some_and(|name| name.to_string_lossy().starts_with(OF_PARENT));
@@ -55,7 +56,7 @@ impl Home {
 
 /// Finds the memory cgroup in what `/proc/self/cgroup` and `/proc/self/mountinfo` say.
 fn find(cgroups: &str, mounts: &str) -> Option<Home> {
-    // Number, controllers, path; of version 2 the controllers are empty.
+    // Number, controllers, path. For version 2 the controllers are empty.
     let group = |wanted: &dyn Fn(&str) -> bool| {
         cgroups.lines().find_map(|line| {
             let mut fields = line.splitn(3, ':').skip(1);
@@ -104,7 +105,7 @@ pub(super) mod tests {
          35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory\n\
          41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw,nsdelegate\n";
 
-    /// Where groups of version 2 are; none where they are not mounted.
+    /// Where groups of version 2 are. None if they are not mounted.
     pub(in super::super) fn root_of_version_two() -> Option<PathBuf> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         mounted(&mounts, "cgroup2", &|_| true, "/")

@@ -1,6 +1,6 @@
-//! A memory limit for engines that use the page cache: a memory cgroup for the length of a run.
-//! What an engine caches by itself its settings limit; what the kernel caches for it only a
-//! cgroup does, as it counts the pages that a member brought in.
+//! A memory limit for engines that use the page cache: a memory cgroup for the length of a run. An
+//! engine's settings limit what it caches by itself. Only a cgroup limits what the kernel caches
+//! for it, because it counts the pages that a member brought in.
 
 mod home;
 mod own_group;
@@ -17,14 +17,14 @@ pub(crate) use own_group::OwnGroup;
 #[cfg(feature = "peers")]
 pub(crate) use page_cache::drop_page_cache;
 
-/// Groups of ours begin so, and end with the number of the process.
+/// The names of our groups begin with this, and end with the number of the process.
 const PREFIX: &str = "thermocline-bench-";
 
-/// Those of processes whose children are limited go on so.
+/// The names of groups of processes whose children are limited begin with this.
 const OF_PARENT: &str = "thermocline-bench-parent-";
 
-/// Limits this process and the page cache of what it reads and writes from now on to `bytes`, until
-/// the group is dropped. What it holds already does not count.
+/// Limits this process, and the page cache of what it reads and writes from now on, to `bytes`,
+/// until the group is dropped. What the process holds already does not count.
 ///
 /// # Errors
 /// No cgroups, or no permission: what to do about it.
@@ -49,9 +49,9 @@ fn try_limit(bytes: u64) -> Result<OwnGroup> {
     Ok(group)
 }
 
-/// Makes room for a limited child, where that takes some: a cgroup of version 2 has processes or
-/// divides a controller among its children, not both. So this process goes into a group beside its
-/// child's, until that is dropped.
+/// Makes room for a limited child, where that is needed. A cgroup of version 2 either has processes
+/// or divides a controller among its children, not both. So this process goes into a group beside
+/// its child's, until that group is dropped.
 ///
 /// # Errors
 /// No cgroups, or no permission.
@@ -74,7 +74,7 @@ fn write(file: &Path, value: impl ToString) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Without permission it says what to do instead, and leaves nothing.
+    /// Without permission, the error says what to do instead, and nothing is left behind.
     #[test]
     fn the_process_is_limited_as_long_as_the_limit_lives() {
         let group_of = || fs::read_to_string("/proc/self/cgroup").unwrap_or_default();

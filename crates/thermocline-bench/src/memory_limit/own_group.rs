@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use super::home::{Home, Version};
 use super::{PREFIX, write};
 
-/// A group that a process has to itself. Dropped, the process goes back to where it was.
+/// A group that a process has to itself. When it is dropped, the process goes back to where it was.
 #[derive(Debug)]
 pub(crate) struct OwnGroup {
     home: Home,
@@ -39,7 +39,7 @@ impl OwnGroup {
         &self.path
     }
 
-    /// Lets the group have a limit of its own. With version 1 it has.
+    /// Lets the group have a limit of its own. With version 1 it has that already.
     ///
     /// # Errors
     /// Other processes are where it was made, or the limits are not this group's to divide: what to
@@ -63,8 +63,8 @@ impl OwnGroup {
              `systemd-run --scope` or `scripts/slow-disk exec`",
             file.display()
         );
-        // A group of version 2 has processes or divided controllers, not both: this process has
-        // left, and as a child it stays within all other limits.
+        // A group of version 2 has processes or divided controllers, not both. This process has
+        // left the group. As it is now in a child group, it stays within all other limits.
         write(&dir.join(DIVIDED), format!("+{controller}")).context(
             "other processes are in the same cgroup; start this one in its own, as by \
              `systemd-run --scope` or `scripts/slow-disk exec`",
@@ -81,11 +81,11 @@ impl Drop for OwnGroup {
             controller,
         } = &self.home;
         if *version == Version::Two {
-            // The process cannot go back while it is on. Off already, if it never came to that;
-            // still on, where a child was killed.
+            // The process cannot go back while the controller is on. It may be off already, if it
+            // was never turned on, and may still be on, if a child was killed.
             let _ = write(&dir.join(DIVIDED), format!("-{controller}"));
         }
-        // What fails here the next run removes, once this process has ended.
+        // If something fails here, the next run removes the rest, once this process has ended.
         let _ = write(&own.join(PROCESSES), self.process);
         let _ = fs::remove_dir(&self.path);
     }
@@ -110,17 +110,18 @@ mod tests {
     use super::super::home::tests::root_of_version_two;
     use super::*;
 
-    /// A group of version 2 with processes in it that wait for their input, a parent and its child.
+    /// A group of version 2 with two processes in it, a parent and its child, that wait for their
+    /// input.
     struct Scene {
         home: PathBuf,
         controller: &'static str,
-        /// Whether it was divided at the root before.
+        /// Whether the root was divided before.
         was_divided: bool,
         processes: [Child; 2],
     }
 
     impl Scene {
-        /// None where this system has no such groups, offers none of the `controllers`, or this
+        /// None if this system has no such groups or offers none of the `controllers`, or if this
         /// user may not make any. The rule is the same for all of them.
         fn new() -> Option<Self> {
             let root = root_of_version_two()?;
@@ -184,8 +185,8 @@ mod tests {
         text.lines().map(|line| line.parse().unwrap()).collect()
     }
 
-    /// A suite stayed in the group that its cells were to divide, so that with version 2 none of
-    /// fjall's could be measured.
+    /// Regression: a suite stayed in the group that its cells were to divide. So with version 2
+    /// none of fjall's cells could be measured.
     #[test]
     fn a_child_has_a_limit_once_its_parent_has_made_room() {
         let Some(scene) = Scene::new() else {
@@ -216,7 +217,7 @@ mod tests {
         drop(group);
         assert!(!scene.is_divided());
         assert!(processes(room.path()).contains(&child));
-        // Of a child that is killed the group is divided still.
+        // If a child is killed, its group stays divided.
         std::mem::forget(limited(room.path()).unwrap());
         write(
             &scene.home.join("thermocline-bench-test").join(PROCESSES),

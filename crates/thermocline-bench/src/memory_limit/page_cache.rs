@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::Result;
 
-/// Sends the files below `dir` to the disk and out of the page cache, so that a run starts cold and
-/// no page counts for another's cgroup.
+/// Sends the files below `dir` to the disk and out of the page cache. So a run starts cold, and no
+/// page counts for another's cgroup.
 ///
 /// # Errors
 /// I/O errors.
@@ -30,7 +30,7 @@ pub(crate) fn drop_page_cache(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// There is nothing to drop it with.
+/// There is no way to drop it here.
 ///
 /// # Errors
 /// Always.

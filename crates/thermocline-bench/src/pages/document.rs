@@ -1,7 +1,7 @@
 //! The HTML of a report.
 //!
-//! Templates are checked by the compiler and escape what is put into them. What goes in as it is
-//! are drawings, whose text the drawing library escapes, and the rows of tables, whose cells are
+//! Templates are checked by the compiler and escape what is put into them. Two things go in as they
+//! are: drawings, whose text the drawing library escapes, and the rows of tables, whose cells are
 //! escaped one by one.
 
 use anyhow::Result;
@@ -133,7 +133,7 @@ fn captioned(captioned: &Captioned) -> Markup {
     }
 }
 
-/// The first command, and where the others are: all are long, and each cell is in many plots.
+/// The first command, and where the others are. All are long, and each cell is in many plots.
 fn commands(commands: &[(String, String)]) -> Markup {
     html! {
         @if let Some((name, command)) = commands.first() {
@@ -160,9 +160,9 @@ pub(super) fn anchor(cell: &str) -> String {
     format!("command-{}", cell.chars().map(plain).collect::<String>())
 }
 
-/// A table that scrolls by itself where it is too wide.
+/// A table that scrolls by itself if it is too wide.
 pub(super) fn table(table: &Table) -> Markup {
-    // Without the end tags that need not be there: they would be a third of what the rows take.
+    // The optional end tags are left out: they would be a third of what the rows take.
     let mut rows = String::new();
     for row in &table.rows {
         rows.push_str("<tr>");

@@ -17,11 +17,12 @@ pub(crate) use plot::{Bar, Group, Ink, Plot, Shape, Table, Unit};
 pub(crate) use sections::settings::{expected, slow_disk};
 use sections::{Detail, Section};
 
-/// A page has to be mailed, and to open on a phone.
+/// A page must be small enough to be mailed, and to open on a phone.
 const MAX_PAGE: usize = 1 << 20;
 
-/// The first with which the page is small enough is taken. What has stages is thinned last: a
-/// stage's course is what it is there for, and of `dynamic@300s` 480 points have 5 s each.
+/// The first of these with which the page is small enough is taken. Runs with stages are thinned
+/// last, because they are there to show the course of each stage: with 480 points, one of
+/// `dynamic@300s` stands for 5 s.
 const DETAIL: [Detail; 6] = [
     Detail::new(120, 480),
     Detail::new(60, 480),
@@ -31,7 +32,7 @@ const DETAIL: [Detail; 6] = [
     Detail::new(12, 120),
 ];
 
-/// Images show every sample: what bounds their bytes is how wide they are.
+/// Images show every sample: their width bounds their bytes.
 const EVERY_SAMPLE: Detail = Detail::new(usize::MAX, usize::MAX);
 
 /// Makes a page and images of what a suite measured.
@@ -74,7 +75,7 @@ pub fn report(args: &ReportArgs) -> Result<Vec<PathBuf>> {
 /// A plot's name, and its PNG.
 type Image = (String, Vec<u8>);
 
-/// A page of at most `most` bytes, and the images of its main plots in all their detail.
+/// A page of at most `most` bytes, and the images of its main plots in full detail.
 fn render(results: &Results, most: usize) -> Result<(String, Vec<Image>)> {
     let mut len = 0;
     for detail in DETAIL {
@@ -102,7 +103,7 @@ fn images(sections: &[Section]) -> Result<Vec<Image>> {
     Ok(images)
 }
 
-/// Writes a file that is whole or not there.
+/// Writes a file that is either whole or not there.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = || format!("cannot write {}", path.display());
     let half = path.with_extension("half");
@@ -122,7 +123,7 @@ mod tests {
 
     const HOSTILE: &str = "</style><script>alert(1)</script>\"'&<img src=x>";
 
-    /// Nothing that a reader would fetch, or a script run.
+    /// Checks that there is nothing that a reader would fetch, and no script.
     fn assert_self_contained(html: &Html) {
         for element in select(html, "*") {
             let name = element.value().name();
@@ -245,8 +246,9 @@ mod tests {
         assert_eq!(last, ["commit first", "commit second"]);
     }
 
-    /// The table had the suite's settings, whatever a group had instead: a cache of 64 MiB was said
-    /// of a cell with one of 600 MiB, and a warm-up of 20 s of one with 120.
+    /// Regression: the table showed the suite's settings, whatever a group had instead. It said
+    /// that a cell with a cache of 600 MiB had one of 64 MiB, and that a cell with a warm-up of 120
+    /// s had one of 20.
     #[test]
     fn what_a_group_was_given_instead_is_not_said_of_every_cell() {
         let home = tempfile::tempdir().unwrap();
@@ -271,7 +273,8 @@ mod tests {
         assert!(!rows.iter().any(|row| row.contains("cache")), "{rows:?}");
     }
 
-    /// The memory was said to be given to RocksDB, too, which is not held to it.
+    /// Regression: the table said that RocksDB was given the memory too, though it is not held to
+    /// it.
     #[test]
     fn memory_that_an_engine_does_not_take_is_not_said_of_every_cell() {
         let home = tempfile::tempdir().unwrap();

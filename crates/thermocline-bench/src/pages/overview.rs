@@ -25,7 +25,7 @@ pub(super) fn summary(results: &Results) -> Markup {
             @else { strong { (wrong) " answers were wrong." } }
         }
         @if !results.missing.is_empty() {
-            // Of a large suite that was begun they are many.
+            // When a large suite was only begun, there are many of them.
             details {
                 summary { "Not finished: " (results.missing.len()) @if results.missing.len() == 1 { " cell" } @else { " cells" } }
                 p.note { (results.missing.join(", ")) "." }
@@ -139,7 +139,8 @@ pub(super) fn machine(results: &Results) -> Markup {
 }
 
 /// Those of the suite's settings that are in the command line of each cell: engines and groups may
-/// have others instead. Of an engine that is not held to the memory it is there for nothing.
+/// have others instead. For an engine that is not held to the memory, that setting is there without
+/// effect.
 fn given_alike(results: &Results) -> Value {
     let commands = results.cells.iter();
     let commands: Vec<Vec<String>> = commands
@@ -188,7 +189,7 @@ fn collect(path: String, value: &Value, rows: &mut Vec<Vec<String>>) {
     }
 }
 
-/// A number in the unit that its name ends with.
+/// A number in the unit with which its name ends.
 fn figure(path: &str, number: &serde_json::Number) -> String {
     let value = number.as_f64().unwrap_or(f64::NAN);
     if path.ends_with("bytes s") {

@@ -1,5 +1,5 @@
-//! Tests of the report on a suite as large as `paper-small`: it is one page, and what it is for is
-//! still in it.
+//! Tests of the report on a suite as large as `paper-small`. It is one page, and its purpose is
+//! still served.
 
 use serde_json::{Value, json};
 
@@ -8,8 +8,7 @@ use crate::results::tests::{value, write as write_results};
 
 const ENGINES: [&str; 4] = ["hotrap", "flash-cache", "rocksdb", "rocksdb-fast-only"];
 
-/// The activities that an engine tells of: of processor time, of the fast disk, and of the slow
-/// one.
+/// The activities that an engine reports: of processor time, of the fast disk, and of the slow one.
 fn activities(engine: &str) -> [&'static str; 3] {
     match engine {
         "hotrap" => [
@@ -56,7 +55,7 @@ fn series(engine: &str, seconds: u32) -> Value {
     (1..=seconds).map(second).collect()
 }
 
-/// A run of so many seconds with both accounts.
+/// A run of this many seconds with both accounts.
 fn run(engine: &str, workload: &str, distribution: &str, seconds: u32) -> Value {
     let mut run = value(engine, distribution, 23_456.7);
     run["workload"] = workload.into();
@@ -66,7 +65,7 @@ fn run(engine: &str, workload: &str, distribution: &str, seconds: u32) -> Value 
         json!([{"operation": "read", "p50_us": 321.5, "p99_us": 4567.8, "p999_us": 12345.6}]);
     run["last_tenth"]["latencies"] = latencies.clone();
     run["latencies"] = latencies;
-    // Those that wait for the slow disk, at its limit.
+    // Runs that wait for the slow disk are at its limit.
     let is_free = match engine {
         "hotrap" => distribution.starts_with("hotspot"),
         "rocksdb-fast-only" => true,
@@ -87,7 +86,7 @@ fn run(engine: &str, workload: &str, distribution: &str, seconds: u32) -> Value 
     run
 }
 
-/// The same as figure 14 needs it.
+/// The same run, as figure 14 needs it.
 fn over_time(engine: &str, mut run: Value) -> Value {
     let spent = |seconds: usize| {
         let column = vec![123_456_789; seconds];
@@ -114,7 +113,7 @@ fn staged() -> Value {
 
 type Cells = Vec<(String, Vec<&'static str>, Value)>;
 
-/// All cells of `paper-small`, or what is like them.
+/// All cells of `paper-small`, or cells like them.
 fn cells() -> Cells {
     let mut cells = Cells::new();
     let mut add = |group: &str, figures: &[&'static str], run: Value| {
@@ -190,7 +189,7 @@ fn results() -> Results {
     Results::read(home.path()).unwrap()
 }
 
-/// Rows of the table of the hit rate over the seven stages, and the drawing's PNG.
+/// How many rows the table of the hit rate over the seven stages has, and the drawing's PNG.
 fn of_stages(sections: &[Section]) -> (usize, Vec<u8>) {
     let mut plots = sections.iter().flat_map(|section| &section.plots);
     let is_it = |plot: &&Plot| plot.main && plot.id.starts_with("hit-rate-over-time");
@@ -198,8 +197,8 @@ fn of_stages(sections: &[Section]) -> (usize, Vec<u8>) {
     (plot.table.rows.len(), plot.png().unwrap())
 }
 
-/// Of 90 cells a page had a tenth of its points left: one in 44 s, where stages change each 300 s,
-/// and in the images too, which have no limit.
+/// Regression: with 90 cells, a page had a tenth of its points left: one in 44 s, where stages
+/// change every 300 s. The images had no more, although they have no limit.
 #[test]
 fn the_page_of_a_whole_suite_has_the_stages_in_steps_of_five_seconds() {
     let results = results();
@@ -213,8 +212,8 @@ fn the_page_of_a_whole_suite_has_the_stages_in_steps_of_five_seconds() {
     assert!(rows >= 2100 / 5, "{rows} rows, {fits:?}");
 }
 
-/// Images were drawn with what points a page had room for, and later with those of the most
-/// detailed page: of runs in stages one in 5 s.
+/// Regression: images were drawn with the points that a page had room for, and later with those of
+/// the most detailed page: for runs in stages, one in 5 s.
 #[test]
 fn images_have_every_sample() {
     let home = tempfile::tempdir().unwrap();

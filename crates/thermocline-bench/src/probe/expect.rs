@@ -1,4 +1,4 @@
-//! Refusing a slow disk that is not as slow as it was said to be, or slower.
+//! Refuses a slow disk that is faster or slower than it was said to be.
 
 use std::path::PathBuf;
 
@@ -10,15 +10,15 @@ use crate::args::size;
 use crate::bad_arguments::BadArguments;
 use crate::settings::SlowDevice;
 
-/// How far what is measured may be off.
+/// How far a measurement may be off.
 const TOLERANCE: f64 = 0.25;
 
-/// The most that one operation of a device reads: the kernel splits a longer read where it would
-/// have more than 128 segments, and the memory of a large one is pages of 4 KiB that lie apart.
-/// Each part counts against a limit of operations.
+/// The most that one operation of a device reads. The kernel splits a longer read where it would
+/// have more than 128 segments, and the memory of a large read consists of pages of 4 KiB that lie
+/// apart. Each part counts against a limit of operations.
 const LONGEST_READ: u64 = 512 << 10;
 
-/// How often a disk is measured, at most, that is not as expected for what may pass.
+/// How often a disk is measured at most, if it is not as expected but may be so later.
 const MEASUREMENTS: u32 = 3;
 
 /// Flags that say what the slow disk should be able to do.
@@ -49,14 +49,14 @@ pub(crate) struct Expected {
 /// Why a disk is not the one that was expected.
 #[derive(Debug)]
 struct Refusal {
-    /// Whether a moment later it may be.
+    /// Whether it may be the expected one a moment later.
     may_pass: bool,
     why: String,
 }
 
 impl ExpectArgs {
-    /// What is expected, if anything is, of the disk that `slow` lies on (where temporary files do,
-    /// if it is not given) and of its emulation.
+    /// What is expected, if anything is, of the disk that `slow` lies on and of its emulation. If
+    /// `slow` is not given, it is the disk that temporary files lie on.
     pub(crate) fn plan(&self, slow: Option<PathBuf>, emulated: SlowDevice) -> Option<Expected> {
         let expected = Expected {
             dir: slow.unwrap_or_else(std::env::temp_dir),
@@ -69,9 +69,9 @@ impl ExpectArgs {
 }
 
 impl Expected {
-    /// Measures the slow disk, which takes some ten seconds, and up to three times if what is wrong
-    /// may pass. While a store `is_busy` on it, that it is too slow means nothing. Returns what was
-    /// measured last.
+    /// Measures the slow disk, which takes some ten seconds. If what is wrong may pass, measures it
+    /// up to three times. While a store `is_busy` on it, it means nothing that the disk is too
+    /// slow. Returns the last measurement.
     ///
     /// # Errors
     /// The disk cannot be measured; [`BadArguments`] if it is not as expected.
@@ -117,7 +117,7 @@ impl Expected {
         let bytes = |value: f64| ByteSize(value as u64).to_string();
         let flag = "--expect-slow-bandwidth";
         if let Some((expected, measured)) = self.bandwidth.zip(probe.sequential_read_bytes_s) {
-            // With few operations a second, no more bytes can be read than these have.
+            // With few operations a second, no more bytes can be read than these operations have.
             let by_iops = self.iops.map(|iops| iops.saturating_mul(LONGEST_READ));
             let least = by_iops.map_or(expected, |bytes| bytes.min(expected));
             let range = [least, expected];
@@ -127,21 +127,21 @@ impl Expected {
         if let Some((expected, measured)) = self.bandwidth.zip(probe.sequential_write_bytes_s) {
             let refusal = check(flag, "writes", [0, expected], measured, is_busy, bytes);
             // The kernel grants some tenths of a second in advance, and what the probe writes may
-            // take five: of 66 probes under limits the middle one had 1.03 of them, and one had
-            // 1.29.
+            // take five tenths. Of 66 probes under limits, the median had 1.03 times its limit, and
+            // one had 1.29 times.
             refusals.extend(refusal.map(|refusal| Refusal {
                 may_pass: true,
                 ..refusal
             }));
         }
-        // What does not pass is worth no other measurement.
+        // A refusal that does not pass makes another measurement pointless.
         let worst = refusals.into_iter().min_by_key(|refusal| refusal.may_pass);
         worst.map_or(Ok(()), Err)
     }
 }
 
-/// What is wrong if what was `measured` of `what` is not about `expected`, or about the less that
-/// can be reached of it.
+/// What is wrong if the rate `measured` of `what` is not about `expected`, or about the smaller
+/// rate that can be reached.
 fn check(
     flag: &str,
     what: &str,
@@ -154,7 +154,7 @@ fn check(
     let most = expected as f64 * (1.0 + TOLERANCE);
     let (wrong, may_pass) = match measured {
         _ if measured > most => ("faster", false),
-        // Somebody else may use it.
+        // Somebody else may be using the disk.
         _ if measured < least && !is_busy => ("slower", true),
         _ => return None,
     };
@@ -214,9 +214,9 @@ mod tests {
         );
     }
 
-    /// A disk under the limits of figure 16, 400 operations and 260 MiB a second, reads 200 MiB a
-    /// second at most: each of its operations has 512 KiB. It was refused as too slow for having
-    /// 193.8.
+    /// Regression: a disk under the limits of figure 16, 400 operations and 260 MiB a second, reads
+    /// 200 MiB a second at most, because each of its operations has 512 KiB. It was refused as too
+    /// slow for having 193.8.
     #[test]
     fn no_more_bytes_are_wanted_than_the_operations_can_have() {
         let figure_16 = expected(Some(400), Some(260 << 20));
@@ -241,8 +241,8 @@ mod tests {
         let error = expected.compare(&probe, false).unwrap_err().why;
         assert!(error.contains("it is a tmpfs"), "{error}");
     }
-    /// Has a disk checked that was `measured` so, one time after the other. What came of it, and
-    /// how often it was measured.
+    /// Has a disk checked that was `measured` like this, one time after the other. Returns what
+    /// came of it, and how often it was measured.
     fn check_all(expected: &Expected, measured: &[DiskProbe]) -> (Result<DiskProbe>, usize) {
         let mut looks = measured.iter();
         let checked = expected.check_by(false, || {
@@ -252,8 +252,8 @@ mod tests {
         (checked, measured.len() - looks.len())
     }
 
-    /// One look at a disk that something else was using, 323 MB a second of 500, ended a suite of
-    /// hours.
+    /// Regression: a single look at a disk that something else was using, with 323 MB a second of
+    /// 500, ended a suite of hours.
     #[test]
     fn a_disk_that_is_slower_for_a_moment_is_measured_again() {
         let expected = expected(None, Some(500_000_000));
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn a_faster_disk_is_refused_at_once() {
         let expected = expected(Some(5000), Some(500_000_000));
-        // Whatever else is wrong with it.
+        // It is refused for that, whatever else is wrong with it.
         for (iops, bandwidth) in [(5000.0, 700e6), (50_000.0, 323e6), (1000.0, 700e6)] {
             let (checked, looks) = check_all(&expected, &[probe(iops, bandwidth)]);
             let error = checked.unwrap_err().to_string();
@@ -282,7 +282,7 @@ mod tests {
         }
     }
 
-    /// Reads as limited as they should be, and these writes.
+    /// A disk whose reads are limited as they should be, with these writes.
     fn writing(bandwidth: f64) -> DiskProbe {
         DiskProbe {
             sequential_write_bytes_s: Some(bandwidth),
@@ -290,8 +290,8 @@ mod tests {
         }
     }
 
-    /// Limits on reads alone were taken for a slow disk, and cells that write were measured as if
-    /// on one.
+    /// Regression: limits on reads alone were taken for a slow disk, and cells that write were
+    /// measured as if on one.
     #[test]
     fn a_disk_without_a_limit_on_writes_is_refused() {
         let both = expected(Some(5000), Some(500_000_000));
@@ -305,7 +305,7 @@ mod tests {
             assert!(error.contains(words), "{error}");
         }
         assert_eq!(looks, 3);
-        // Slower ones are as good, and of operations alone nothing follows.
+        // Slower writes are as good, and from operations alone nothing follows.
         for write in [1e6, 600e6] {
             both.compare(&writing(write), false).unwrap();
         }

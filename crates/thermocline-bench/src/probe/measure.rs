@@ -20,20 +20,21 @@ const PIECE: usize = 1 << 20;
 /// Threads that read at random.
 const RANDOM_THREADS: u64 = 16;
 
-/// Threads that read one piece after the other: one alone would wait for each.
+/// Threads that read one piece after the other. A single one would wait for each piece.
 const SEQUENTIAL_THREADS: u64 = 4;
 
 /// How much a probe does.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
-    /// Pieces of the file that is read: larger than what a device's own cache holds.
+    /// How many pieces the file that is read has. It is larger than what a device's own cache
+    /// holds.
     pub(super) pieces: u64,
-    /// How long each kind of reading takes; writing ends after twice as long.
+    /// How long each kind of reading takes. Writing ends after twice as long.
     pub(super) each: Duration,
 }
 
 impl Effort {
-    /// What figures are quoted from.
+    /// What quoted figures are measured with.
     pub(super) const WHOLE: Self = Self {
         pieces: 256,
         each: Duration::from_secs(2),
@@ -47,7 +48,7 @@ impl Effort {
     };
 }
 
-/// Whether reads in `dir` go around the page cache: then the device moves whole blocks.
+/// Whether reads in `dir` go around the page cache. If so, the device moves whole blocks.
 pub(super) fn is_direct(medium: &dyn Medium, dir: &Path) -> Result<bool> {
     let store = medium.table_store(dir, true)?;
     let mut writer = store.create(FILE, 0)?;
@@ -58,7 +59,7 @@ pub(super) fn is_direct(medium: &dyn Medium, dir: &Path) -> Result<bool> {
     Ok(is_direct)
 }
 
-/// Everything, in `dir`.
+/// Makes all measurements in `dir`.
 pub(super) fn all(medium: &dyn Medium, dir: &Path, effort: Effort) -> Result<DiskProbe> {
     let store = medium.table_store(dir, true)?;
     let mut rng = SmallRng::seed_from_u64(1);
@@ -67,11 +68,11 @@ pub(super) fn all(medium: &dyn Medium, dir: &Path, effort: Effort) -> Result<Dis
     let begin = Instant::now();
     let mut writer = store.create(FILE, effort.pieces * PIECE as u64)?;
     let mut pieces = 0;
-    // At least as many as there are readers.
+    // At least as many pieces as there are readers.
     while pieces < effort.pieces
         && (pieces < SEQUENTIAL_THREADS || begin.elapsed() < effort.each * 2)
     {
-        // No two pieces alike, should the device look for such.
+        // No two pieces are alike, in case the device looks for equal ones.
         rng.fill(&mut piece[..4096]);
         writer.append(&piece)?;
         pieces += 1;
@@ -129,7 +130,7 @@ struct Reads {
     seconds: f64,
 }
 
-/// Has `threads` read for so long, each by its own reader.
+/// Has `threads` read for this long, each with its own reader.
 fn read<R>(threads: u64, time: Duration, reader: impl Fn(u64) -> R) -> Result<Reads>
 where
     R: FnMut() -> thermocline::Result<()> + Send,

@@ -1,4 +1,4 @@
-//! A short probe of a disk: what it can do, so that results can be read against it.
+//! A short probe of a disk. It shows what the disk can do, so that results can be read against it.
 
 mod expect;
 mod measure;
@@ -53,9 +53,9 @@ pub struct DiskProbe {
     pub emulated: bool,
     /// Why there are no figures.
     pub refused: Option<String>,
-    /// 16 threads that read 4 KiB each anywhere.
+    /// 16 threads, each of which reads 4 KiB anywhere.
     pub random_read_4k: Option<RandomReads>,
-    /// 16 threads that read 16 KiB each anywhere.
+    /// 16 threads, each of which reads 16 KiB anywhere.
     pub random_read_16k: Option<RandomReads>,
     /// Bytes read per second, in pieces of 1 MiB by four threads.
     pub sequential_read_bytes_s: Option<f64>,
@@ -74,8 +74,8 @@ pub struct RandomReads {
     pub mean_us: f64,
 }
 
-/// Probes both disks, which takes about ten seconds each. The directories are created where they
-/// are missing; what is written there is removed.
+/// Probes both disks, which takes about ten seconds each. Directories that are missing are created.
+/// What is written there is removed.
 ///
 /// # Errors
 /// The file systems'.
@@ -88,7 +88,7 @@ pub fn probe(args: &ProbeArgs) -> Result<Probe> {
 }
 
 impl DiskProbe {
-    /// Probes the disk that `dir` lies on, slowed down to `emulated` if that has limits.
+    /// Probes the disk that `dir` lies on. It is slowed down to `emulated` if that has limits.
     fn of(dir: &Path, emulated: &SlowDevice, effort: Effort) -> Result<Self> {
         let probed = || format!("cannot probe the disk of {}", dir.display());
         std::fs::create_dir_all(dir).with_context(probed)?;
@@ -133,7 +133,7 @@ impl DiskProbe {
         }
     }
 
-    /// About how much was read, each kind of reading for so long.
+    /// About how many bytes were read, if each kind of reading took this long.
     fn bytes_read(&self, each: Duration) -> f64 {
         let random = [self.random_read_4k, self.random_read_16k];
         let random = random.iter().flatten().map(|reads| reads.bytes_s);
@@ -141,7 +141,7 @@ impl DiskProbe {
     }
 }
 
-/// Why the disk of `dir` is none: some of these file systems take direct I/O all the same.
+/// Why `dir` lies on no disk. Some of these file systems take direct I/O all the same.
 fn in_memory(dir: &Path) -> Option<String> {
     let file_system = Disk::below(dir).file_system?;
     ["tmpfs", "ramfs", "devtmpfs"]
@@ -197,7 +197,7 @@ mod tests {
         };
         let probe = DiskProbe::of(dir.path(), &slow, Effort::SHORT).unwrap();
         assert!(probe.emulated && probe.refused.is_none());
-        // A burst at the begin, and a machine that may be busy.
+        // There is a burst at the beginning, and the machine may be busy.
         let iops = probe.random_read_4k.unwrap().iops;
         assert!((500.0..2400.0).contains(&iops), "{iops}");
         let mib_s = probe.sequential_read_bytes_s.unwrap() / f64::from(1 << 20);

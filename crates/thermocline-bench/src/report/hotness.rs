@@ -43,7 +43,7 @@ pub struct Hotness {
 }
 
 impl Hotness {
-    /// What the counters of a run say that took `cpu_seconds`.
+    /// What the `counters` of a run say, which took `cpu_seconds`.
     pub(super) fn new(counters: &Counters, cpu_seconds: f64) -> Self {
         let Some(hot) = counters.hotness else {
             return Self::default();
@@ -166,7 +166,7 @@ mod tests {
             "ralt_cpu_share": 0.5,
             "ralt_read_bytes": 7,
             "ralt_write_bytes": 8,
-            // What the disks did is not known.
+            // It is not known what the disks did.
             "ralt_io_share": null,
             "promoted_flush_bytes": 9,
             "promoted_compaction_bytes": 10,

@@ -1,7 +1,7 @@
 //! The results, as JSON for programs and as text for people.
 //!
-//! The names and meanings of the JSON fields are stable; later versions only add to them.
-//! What an engine cannot tell is `null`.
+//! The names and meanings of the JSON fields are stable; later versions only add fields. What an
+//! engine cannot tell is `null`.
 
 mod hotness;
 mod text;
@@ -43,12 +43,12 @@ pub struct OperationLatency {
     pub max_us: f64,
 }
 
-/// Whose work a loaded state is.
+/// Who made a loaded state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadedBy {
-    /// The engine. Several may share the state of one.
+    /// The engine. Several engines may share the state of one.
     pub engine: String,
-    /// The commit of the program; none where that was not recorded.
+    /// The commit of the program. None if it was not recorded.
     pub commit: Option<String>,
 }
 
@@ -62,25 +62,25 @@ impl LoadedBy {
     }
 }
 
-/// The results of a benchmark. Run fields are `null` after `--phase load`, load fields when
-/// a state was used whose load ran under other conditions, or with a program of another commit.
+/// The results of a benchmark. Run fields are `null` after `--phase load`. Load fields are `null`
+/// if a state was used whose load ran under other conditions, or with a program of another commit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// Version of this program.
     pub version: &'static str,
-    /// The commit of the repository that its sources lay in when it was built, "-modified" behind
-    /// it where files were; none outside of one.
+    /// The commit of the repository in which its sources lay when it was built, followed by
+    /// "-modified" if files were modified. None outside of a repository.
     pub commit: Option<&'static str>,
     /// The command line of this process, without where the results go.
     pub command: String,
     /// The engine.
     pub engine: String,
-    /// What workloads and distributions mean: it is raised when any of them comes to mean something
-    /// else. Results of before it was recorded are of 1.
+    /// Which definition of workloads and distributions is meant. The number is raised when any of
+    /// them comes to mean something else. Results from before it was recorded have 1.
     pub workloads: u32,
-    /// The workload; "trace" for a replay.
+    /// The workload. "trace" for a replay.
     pub workload: String,
-    /// The distribution; file and copies for a replay.
+    /// The distribution. File and copies for a replay.
     pub distribution: String,
     /// Records loaded.
     pub records: u64,
@@ -92,7 +92,7 @@ pub struct Report {
     pub seed: u64,
     /// Whether the loaded state was kept from an earlier benchmark.
     pub kept_state: bool,
-    /// Who loaded it: where records lie at first follows from that.
+    /// Who loaded it. Where records lie at first follows from that.
     pub loaded_by: LoadedBy,
     /// Records loaded per second, until the last was acknowledged.
     pub load_ops_s: Option<f64>,
@@ -102,7 +102,7 @@ pub struct Report {
     pub load_settle_seconds: Option<f64>,
     /// Bytes written to all devices while loading, per byte handed in.
     pub load_write_amplification: Option<f64>,
-    /// Duration of the part before the run that was not measured.
+    /// Duration of the unmeasured part before the run.
     pub warm_up_seconds: Option<f64>,
     /// What it did.
     #[serde(flatten)]
@@ -158,18 +158,18 @@ pub struct Report {
     pub compaction_read_bytes: Option<u64>,
     /// Bytes that compactions wrote during the run.
     pub compaction_write_bytes: Option<u64>,
-    /// The compactions of the run by their levels, where the engine tells.
+    /// The compactions of the run by their levels, if the engine tells.
     pub compactions: Option<Vec<LevelCompactions>>,
     /// Bytes written to all disks during the run, per byte handed in.
     pub write_amplification: Option<f64>,
-    /// Bytes on all tiers at the end, per byte of the records that exist. After a trace that
-    /// deletes any it is not known how many those are.
+    /// Bytes on all tiers at the end, per byte of the records that exist. If a trace deletes any,
+    /// it is not known how many exist.
     pub space_amplification: Option<f64>,
     /// Time that writers were held back during the run, in seconds of all threads.
     pub stall_seconds: Option<f64>,
     /// The same by reason.
     pub stall_by_reason: Option<BTreeMap<&'static str, f64>>,
-    /// The cache of single records; none without one.
+    /// The cache of single records. None if there is none.
     pub record_cache: Option<RecordCacheCounters>,
     /// Placement by hotness.
     #[serde(flatten)]
@@ -180,12 +180,12 @@ pub struct Report {
     pub wrong_examples: Vec<String>,
     /// Settings of the engine.
     pub settings: Settings,
-    /// Whether what the kernel cached for the engine was limited too; none where it caches nothing
-    /// for it, as its I/O is direct.
+    /// Whether what the kernel cached for the engine was limited too. None if the kernel caches
+    /// nothing for it, because its I/O is direct.
     pub memory_limited: Option<bool>,
     /// The machine.
     pub host: Host,
-    /// What the slow disk can do, where something was expected of it.
+    /// What the slow disk can do, if something was expected of it.
     pub slow_probe: Option<DiskProbe>,
     /// Processor time of the run in seconds, by what it was spent on.
     pub cpu_by_activity: Option<ByActivity<f64>>,
@@ -197,7 +197,7 @@ pub struct Report {
     pub series: Vec<Second>,
     /// What each entry of `series` took, by activity.
     pub activity_series: ActivitySeries,
-    /// What failed after everything was measured. No result, but the run's end.
+    /// What failed after everything was measured. It is not a result, but the run's end.
     #[serde(skip)]
     pub failed_after: Option<String>,
 }
@@ -339,7 +339,7 @@ impl Report {
     }
 }
 
-/// Of each kind of operation that there was, in the order of [`Operation::ALL`].
+/// Latencies of each kind of operation that occurred, in the order of [`Operation::ALL`].
 pub(crate) fn latencies(of: &[Histogram<u64>]) -> Vec<OperationLatency> {
     Operation::ALL
         .into_iter()

@@ -126,7 +126,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Shares of the processor time, what took nothing left out.
+/// Shares of the processor time. What took nothing is left out.
 fn write_cpu(f: &mut fmt::Formatter<'_>, report: &Report) -> fmt::Result {
     let Some(cpu) = &report.cpu_by_activity else {
         return Ok(());

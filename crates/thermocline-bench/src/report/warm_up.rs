@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::accounts::ActivitySeries;
 use crate::run::{Second, WarmedUp};
 
-/// The part before the run: in the run's own figures nothing of it counts. `null`, or empty,
-/// without one.
+/// The part before the run. Nothing of it counts in the run's own figures. `null`, or empty, if
+/// there was none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct WarmUpResult {
     /// Operations.
@@ -28,7 +28,7 @@ pub struct WarmUpResult {
 }
 
 impl WarmUpResult {
-    /// Of what was `done`, if anything was.
+    /// The result of what was `done`, if anything was.
     pub(super) fn new(done: Option<WarmedUp>) -> Self {
         let Some(done) = done else {
             return Self::default();

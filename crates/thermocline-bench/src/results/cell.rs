@@ -2,7 +2,7 @@
 
 use super::{Run, Summary};
 
-/// What was measured under one command, as often as it was.
+/// What was measured under one command, with all repeats.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cell {
     /// Its name in the suite.
@@ -26,7 +26,7 @@ impl Cell {
         Summary::of(self.runs.iter().filter_map(value))
     }
 
-    /// The repeat in the middle by throughput: what is shown over time.
+    /// The repeat in the middle by throughput. It is the one that is shown over time.
     pub(crate) fn typical(&self) -> Option<&Run> {
         let mut runs: Vec<&Run> = self.runs.iter().collect();
         let ops = |run: &Run| run.ops_s.unwrap_or(0.0);

@@ -1,19 +1,19 @@
 //! Which commits the programs behind a result directory were built from.
 //!
-//! A directory may be filled in several sittings, the program changed in between: then bars beside
-//! each other are of different programs, and a reader has to be told.
+//! A directory may be filled in several sittings, and the program may change in between. Then bars
+//! beside each other are of different programs, and a reader has to be told.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::Cell;
 
-/// Commits, each with how many runs it has; a run does not always know its own.
+/// Commits, each with the number of its runs. A run does not always know its commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Commits(BTreeMap<Option<String>, usize>);
 
 impl Commits {
-    /// Those behind the runs of `cells`.
+    /// The commits behind the runs of `cells`.
     pub(crate) fn of(cells: &[Cell]) -> Self {
         let mut commits = BTreeMap::new();
         for run in cells.iter().flat_map(|cell| &cell.runs) {
@@ -66,7 +66,7 @@ mod tests {
             (one.to_string().as_str(), one.differ()),
             ("commit 7eccfee", false)
         );
-        // Before commits were recorded.
+        // From before commits were recorded.
         assert_eq!(of(&[None]).to_string(), "commit not recorded");
         let several = of(&[Some("b"), None, Some("a-modified"), Some("b")]);
         assert!(several.differ());

@@ -13,8 +13,8 @@ use crate::compare::hosts;
 /// The layout that this program reads and writes.
 const FORMAT: u64 = 1;
 
-/// More repeats of a cell than that nobody measures: each is looked for, and a damaged number would
-/// have billions looked for.
+/// Nobody measures more repeats of a cell than this. Each repeat is looked for, and with a damaged
+/// number billions would be.
 pub(crate) const MOST_REPEATS: u32 = 10_000;
 
 /// What a suite left behind.
@@ -30,9 +30,9 @@ pub(crate) struct Results {
     pub(crate) version: String,
     /// The machine.
     pub(crate) host: Value,
-    /// What its disks can do, where that was measured.
+    /// What its disks can do, if that was measured.
     pub(crate) probe: Value,
-    /// The suite's settings; engines and groups may have others instead.
+    /// The suite's settings. Engines and groups may have others instead.
     pub(crate) budget: Value,
     /// Cells with at least one finished repeat.
     pub(crate) cells: Vec<Cell>,
@@ -64,7 +64,7 @@ struct SuiteCell {
     repeats: u32,
 }
 
-/// Only the number: the rest may look different in another format.
+/// Only the number, because the rest may look different in another format.
 #[derive(Deserialize)]
 struct Format {
     format: u64,
@@ -72,7 +72,7 @@ struct Format {
     version: String,
 }
 
-/// What the disks could do before the suite; nothing if it did not look.
+/// What the disks could do before the suite. Nothing if it did not look.
 fn probe(path: &Path) -> Result<Value> {
     let file = path.join("probe.json");
     match fs::read_to_string(&file) {
@@ -83,7 +83,7 @@ fn probe(path: &Path) -> Result<Value> {
     }
 }
 
-/// A probe of the slow disk alone, as suites record one of both.
+/// A probe of the slow disk alone, in the form in which suites record a probe of both.
 fn slow(probe: Value) -> Value {
     serde_json::json!({ "slow": probe })
 }
@@ -129,7 +129,7 @@ impl Results {
         for cell in suite.cells {
             results.add(cell)?;
         }
-        // Suites may leave it to the runs.
+        // Suites may leave the probe to the runs.
         if results.probe.is_null() {
             let mut runs = results.cells.iter().flat_map(|cell| &cell.runs);
             let probe = runs.find_map(|run| run.slow_probe.clone());
@@ -180,7 +180,7 @@ impl Results {
                 .path
                 .join("runs")
                 .join(format!("{}.{repeat}.json", cell.id));
-            // One that failed leaves a gap.
+            // A repeat that failed leaves a gap.
             if file.exists() {
                 let run = Run::read(&file)?;
                 let other = hosts::contradictions(&run.host, &self.host);
@@ -209,7 +209,7 @@ impl Results {
         self.cells.push(Cell {
             id: cell.id,
             figures: cell.figures,
-            // What was done counts, not what was planned.
+            // What was done counts, and not what was planned.
             command: first.command.clone().unwrap_or(cell.command),
             runs,
         });
@@ -223,7 +223,7 @@ pub(crate) mod tests {
     use crate::results::run::tests::value;
     use serde_json::json;
 
-    /// Writes a result directory: each cell has an id, figures, and the runs of its repeats.
+    /// Writes a result directory. Each cell has an id, figures, and the runs of its repeats.
     pub(crate) fn write(path: &Path, cells: &[(&str, &[&str], Vec<Value>)]) {
         fs::create_dir_all(path.join("runs")).unwrap();
         let mut list = Vec::new();
@@ -259,9 +259,9 @@ pub(crate) mod tests {
         assert!(results.probe["fast"].is_object());
     }
 
-    /// Reading stopped at the first repeat that was missing. If that was the first of three, the
-    /// cell counted as not finished: `report` left it out, and `compare --fail-on-regression`
-    /// passed whatever the other two said.
+    /// Regression: reading stopped at the first repeat that was missing. If that was the first of
+    /// three, the cell counted as not finished: `report` left it out, and
+    /// `compare --fail-on-regression` passed whatever the other two said.
     #[test]
     fn a_repeat_that_failed_does_not_hide_the_others() {
         let home = tempfile::tempdir().unwrap();
@@ -274,13 +274,13 @@ pub(crate) mod tests {
         assert!(ops_s.eq([Some(2.0), Some(3.0)]));
     }
 
-    /// A result that was copied from another machine's directory stood beside those of this one,
-    /// and the report named one machine.
+    /// Regression: a result that was copied from another machine's directory stood beside those of
+    /// this machine, and the report named one machine.
     #[test]
     fn results_of_two_machines_are_not_mixed() {
         let home = tempfile::tempdir().unwrap();
         let mut runs = [1.0, 2.0].map(|ops_s| value("hotrap", "uniform", ops_s));
-        // What the suite did not look at is no other machine's.
+        // What the suite did not look at does not make it another machine.
         runs[0]["host"]["slow"] = json!({"device": "loop0"});
         write(home.path(), &[("a", &[], runs.to_vec())]);
         Results::read(home.path()).unwrap();
@@ -293,14 +293,14 @@ pub(crate) mod tests {
         );
     }
 
-    /// Results of hotspots as they once were stood beside those of hotspots as they are, under the
-    /// same command lines.
+    /// Regression: results of hotspots as they once were stood beside those of hotspots as they are
+    /// now, under the same command lines.
     #[test]
     fn results_of_workloads_that_meant_something_else_are_not_mixed() {
         let home = tempfile::tempdir().unwrap();
         let figures: &[&str] = &[];
         let mut cells = ["a", "b"].map(|id| (id, figures, vec![value("hotrap", "uniform", 1.0)]));
-        // Of before it was recorded.
+        // From before it was recorded.
         cells[0].2[0]["workloads"] = json!(1);
         write(home.path(), &cells);
         Results::read(home.path()).unwrap();
@@ -346,7 +346,7 @@ pub(crate) mod tests {
             "{\"format\": 1, \"suite\": \"x\", \"cells\": [{\"id\": \"../../etc/passwd\", \"repeats\": 1}]}",
         );
         assert!(text.contains("is no cell's name"), "{text}");
-        // Each of them was looked for, for hours.
+        // Regression: each of them was looked for, for hours.
         let text = error(
             "{\"format\": 1, \"suite\": \"x\", \"cells\": [{\"id\": \"a\", \"repeats\": 4000000000}]}",
         );

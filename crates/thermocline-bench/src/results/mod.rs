@@ -6,8 +6,8 @@
 //! runs/CELL.N.json     repeat N of a cell, as `thermocline bench --json` writes it
 //! ```
 //!
-//! Only what reports and comparisons need is read, and what an engine or an older build did not
-//! tell is simply missing. Nothing in these files is trusted: they may come from another machine.
+//! Only what reports and comparisons need is read. What an engine or an older build did not tell is
+//! simply missing. Nothing in these files is trusted, because they may come from another machine.
 
 mod cell;
 mod commits;
@@ -27,7 +27,7 @@ pub(crate) mod tests {
     pub(crate) use super::directory::tests::write;
     pub(crate) use super::run::tests::value;
 
-    /// A cell with repeats of so many operations a second.
+    /// A cell with repeats of this many operations a second.
     pub(crate) fn cell(engine: &str, distribution: &str, ops_s: &[f64]) -> Cell {
         Cell {
             id: format!("{engine}-{distribution}-{}", ops_s.len()),

@@ -21,14 +21,14 @@ pub(crate) struct Run {
     pub(crate) command: Option<String>,
     /// The engine.
     pub(crate) engine: String,
-    /// By which definition workload and distribution are meant.
+    /// The definition by which workload and distribution are meant.
     #[serde(default = "workload::unrecorded")]
     pub(crate) workloads: u32,
-    /// The workload; "trace" for a replay.
+    /// The workload. "trace" for a replay.
     pub(crate) workload: String,
     /// The distribution, or the trace.
     pub(crate) distribution: String,
-    /// Who loaded the state that it ran on, if that was recorded: where records lay at first
+    /// Who loaded the state that it ran on, if that was recorded. Where records lay at first
     /// follows from that.
     pub(crate) loaded_by: Option<LoadedBy>,
     /// Records loaded.
@@ -41,7 +41,7 @@ pub(crate) struct Run {
     pub(crate) seconds: Option<f64>,
     /// Duration of the warm-up.
     pub(crate) warm_up_seconds: Option<f64>,
-    /// Operations of the warm-up, where what it did was recorded.
+    /// Operations of the warm-up, if it was recorded what the warm-up did.
     pub(crate) warm_up_ops: Option<u64>,
     /// Bytes that compactions read in it.
     pub(crate) warm_up_compaction_read_bytes: Option<u64>,
@@ -99,7 +99,8 @@ pub(crate) struct Run {
     /// Answers that were wrong.
     #[serde(default)]
     pub(crate) wrong_answers: u64,
-    /// Whether an engine that uses the page cache had its memory limited; none for the others.
+    /// Whether an engine that uses the page cache had its memory limited. None for the other
+    /// engines.
     #[serde(default)]
     pub(crate) memory_limited: Option<bool>,
     /// Settings of the engine.
@@ -161,7 +162,7 @@ pub(crate) struct Io {
     pub(crate) write_bytes: u64,
 }
 
-/// What was spent in each entry of the series; arrays of zeros are left out.
+/// What was spent in each entry of the series. Arrays of zeros are left out.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub(crate) struct ActivitySeries {
     /// By tier, activity and kind ("read_bytes" and so on).
@@ -178,7 +179,7 @@ pub(crate) struct Settings {
     pub(crate) memory: u64,
     /// Block cache.
     pub(crate) cache: u64,
-    /// What of it is a cache of single records.
+    /// How much of that is a cache of single records.
     #[serde(default)]
     pub(crate) record_cache: u64,
     /// One memtable.
@@ -194,15 +195,15 @@ pub(crate) struct Settings {
     /// Emulation of a slower device.
     #[serde(default)]
     pub(crate) slow_device: SlowDevice,
-    /// Techniques turned off, by the name of their flag: `true`, or a choice or a number other than
-    /// the usual.
+    /// Techniques that are turned off, by the name of their flag: `true`, or a choice or a number
+    /// other than the usual one.
     #[serde(default)]
     pub(crate) experiments: BTreeMap<String, Value>,
 }
 
 impl Settings {
-    /// Whether the store was given the same, whatever technique was turned off: a build that can
-    /// turn them off lists all of them in each result, and one that cannot lists none.
+    /// Whether the store was given the same, whatever technique was turned off. A build that can
+    /// turn techniques off lists all of them in each result; one that cannot lists none.
     pub(crate) fn are_alike(&self, other: &Self) -> bool {
         let given = |settings: &Self| Self {
             experiments: BTreeMap::new(),
@@ -212,7 +213,7 @@ impl Settings {
     }
 }
 
-/// What an emulated slow device can do; `None` is no limit.
+/// What an emulated slow device can do. `None` means no limit.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub(crate) struct SlowDevice {
     /// Operations per second.
@@ -276,7 +277,7 @@ impl Run {
             .with_context(|| format!("{}: not the JSON of a `thermocline bench`", path.display()))
     }
 
-    /// Operations per second at the end of the run, where everything has found its place.
+    /// Operations per second at the end of the run, when everything has found its place.
     pub(crate) fn final_ops_s(&self) -> Option<f64> {
         self.last_tenth.as_ref().map(|last| last.ops_s)
     }
@@ -286,7 +287,7 @@ impl Run {
         self.last_tenth.as_ref()?.fd_hit_rate
     }
 
-    /// Latencies of reads, or of the first kind of operation where nothing is read.
+    /// Latencies of reads, or of the first kind of operation if nothing is read.
     pub(crate) fn of_reads(&self) -> Option<&Latency> {
         of_reads(&self.latencies)
     }
@@ -296,19 +297,19 @@ impl Run {
         of_reads(&self.last_tenth.as_ref()?.latencies)
     }
 
-    /// Whether its engine was held to the memory of its settings. RocksDB is not given it: its
-    /// filters and indexes come beside the caches and memtables that all have.
+    /// Whether its engine was held to the memory of its settings. RocksDB is not given that memory:
+    /// its filters and indexes come on top of the caches and memtables that all engines have.
     pub(crate) fn is_held_to_memory(&self) -> bool {
         self.memory_limited != Some(false) && !self.engine.starts_with("rocksdb")
     }
 
-    /// Whether all that it did since its store was opened is recorded: runs of before warm-ups were
-    /// have their own part only.
+    /// Whether everything that it did since its store was opened is recorded. Runs from before
+    /// warm-ups were recorded only have their own part.
     pub(crate) fn is_recorded_whole(&self) -> bool {
         self.warm_up_seconds.is_none() || self.warm_up_ops.is_some()
     }
 
-    /// The techniques that were turned off or set, in words; empty for a usual run.
+    /// The techniques that were turned off or set, in words. Empty for a usual run.
     pub(crate) fn without(&self) -> String {
         let mut off = Vec::new();
         for (name, value) in &self.settings.experiments {
@@ -332,7 +333,7 @@ pub(crate) mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A run of `engine` at so many operations a second, ten seconds long.
+    /// A run of `engine` at this many operations a second, ten seconds long.
     pub(crate) fn value(engine: &str, distribution: &str, ops_s: f64) -> Value {
         let series: Vec<Value> = (1..=10)
             .map(|second| {

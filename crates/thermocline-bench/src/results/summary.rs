@@ -3,7 +3,7 @@
 /// Median and range of the repeats of one cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Summary {
-    /// The middle one; of an even number, the mean of the two in the middle.
+    /// The middle value. For an even number of values, the mean of the two in the middle.
     pub(crate) median: f64,
     /// The least.
     pub(crate) min: f64,
@@ -14,7 +14,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// What `values` come to; `None` without a finite one.
+    /// What `values` come to. `None` if none of them is finite.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);

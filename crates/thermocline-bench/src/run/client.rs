@@ -1,4 +1,4 @@
-//! One client thread: draws operations, does them, checks what comes back.
+//! One client thread. It draws operations, does them, and checks what comes back.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -31,7 +31,7 @@ pub(super) struct Client<'a> {
 
 impl<'a> Client<'a> {
     pub(super) fn new(shared: &'a Shared<'a>, number: u64, tally: &'a Tally) -> Self {
-        // Not the same operations again after a warm-up.
+        // So that the operations after a warm-up are not the same again.
         let number = number + if shared.is_warming { 1 << 20 } else { 0 };
         let seed = shared.seed ^ scramble(number + 1);
         Self {
@@ -133,7 +133,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// The further of the stages that time and operations have reached.
+    /// The later one of the stages that time and operations have reached.
     fn stage(&self, index: u64) -> usize {
         let by_time = self.shared.stage.load(Ordering::Relaxed);
         match (self.shared.stages(), self.shared.max_ops) {
@@ -151,12 +151,12 @@ impl<'a> Client<'a> {
             if let Some(write) = shared.freshness.write(record) {
                 return (record, write);
             }
-            // A trace leaves no choice but to wait for the other write.
+            // A trace leaves no choice, so this waits for the other write.
             std::thread::yield_now();
         }
     }
 
-    /// The record whose place a new key takes, where the number of keys stays the same.
+    /// The record whose place a new key takes, if the number of keys stays the same.
     fn enter(&self, index: u64) -> Option<(u64, Write<'a>)> {
         let chooser = self.shared.choosers.get(self.stage(index))?;
         loop {
@@ -189,7 +189,7 @@ impl<'a> Client<'a> {
             .call(Call::Write, self.begin, || engine.put(&key, value))
     }
 
-    /// Whether a read of the record may find nothing; `oldest` is the oldest possible write.
+    /// Whether a read of the record may find nothing. `oldest` is the oldest possible write.
     fn may_be_missing(&self, record: u64, oldest: Option<u64>) -> bool {
         let Source::Trace { trace, .. } = self.shared.source else {
             return false;
@@ -233,7 +233,7 @@ impl<'a> Client<'a> {
         let shared = self.shared;
         let start = shared.keys.key(record);
         let limit = self.workload.scan_length(&mut self.rng, shared.scan_length);
-        // Only generated workloads scan, and all their values are alike.
+        // Only generated workloads scan, and all their values have the same length.
         let mut check = ScanCheck::new(start, shared.value_lens.of(record));
         self.meter.call(Call::Read, self.begin, || {
             let mut each = |key: &[u8], value: &[u8]| check.record(key, value);
@@ -283,7 +283,7 @@ impl ScanCheck {
         self.last.extend_from_slice(key);
     }
 
-    /// What is wrong. A scan may be short only when it reached `last_key`.
+    /// What is wrong. A scan may only be short if it reached `last_key`.
     fn end(self, limit: usize, last_key: Option<Key>) -> Option<Wrong> {
         let reached = last_key.is_none_or(|last| self.last.as_slice() >= last.as_slice());
         if self.count > limit || (self.count < limit && !reached) {

@@ -5,15 +5,16 @@ use crate::counters::Counters;
 /// Counters at a time, in seconds since the run began.
 pub(super) type Sample = (f64, Counters);
 
-/// Seconds over which a hit rate is taken when it is asked when it got somewhere: one second
-/// may hold few reads.
+/// Seconds over which a hit rate is taken when the question is when it got somewhere. A single
+/// second may hold few reads.
 const WINDOW: f64 = 3.0;
 
-/// How near a hit rate stays that has settled.
+/// How close to its goal a settled hit rate stays.
 const NEAR: f64 = 0.03;
 
-/// Hit rate between two times, to the nearest samples that are at least half as far apart: the
-/// last sample of a run comes when it ends, and may hold next to nothing.
+/// Hit rate between two times. It is taken between the nearest samples that are at least half as
+/// far apart, because the last sample of a run comes when the run ends, and may hold next to
+/// nothing.
 pub(super) fn between(samples: &[Sample], from: f64, to: f64) -> Option<f64> {
     let last = samples.get(nearest(samples, to)?)?;
     let far = samples.partition_point(|(at, _)| *at <= last.0 - (to - from) / 2.0);
@@ -48,11 +49,11 @@ pub(super) fn seconds_to_stay(samples: &[Sample], goal: f64) -> Option<f64> {
     Some(since? - begin)
 }
 
-/// For each sample but the first, its time and the hit rate over the seconds before it.
+/// For each sample except the first, its time and the hit rate over the seconds before it.
 fn windows(samples: &[Sample]) -> impl Iterator<Item = (f64, f64)> {
     samples.iter().enumerate().filter_map(|(index, sample)| {
         let earlier = samples.get(..index)?;
-        // Samples come a little late, and not later each time.
+        // Samples come a little late, but not later each time.
         let from = earlier.partition_point(|(at, _)| *at <= sample.0 - WINDOW + 0.1);
         Some((
             sample.0,
@@ -75,7 +76,7 @@ fn rate(earlier: &Sample, later: &Sample) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// A sample a second, 100 reads each, of which so many are hits.
+    /// A sample a second with 100 reads, of which the given number are hits.
     fn samples(hits: &[u64]) -> Vec<Sample> {
         let mut sum = 0;
         let mut samples = vec![(10.0, counters(0, 0))];

@@ -1,14 +1,14 @@
-//! Numbers of new records, and up to which number all of them exist.
+//! The numbers of new records, and the number up to which all records exist.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Hands out record numbers from the loaded ones on.
+/// Hands out record numbers, beginning after the loaded ones.
 #[derive(Debug)]
 pub(crate) struct Inserts {
     next: AtomicU64,
-    /// Every record below exists.
+    /// Every record below this number exists.
     present: AtomicU64,
     /// Records at or above `present` that exist too.
     ahead: Mutex<BTreeSet<u64>>,

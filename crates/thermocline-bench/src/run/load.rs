@@ -17,15 +17,16 @@ use crate::value;
 /// Records that a client takes at once.
 const CHUNK: u64 = 64;
 
-/// Seed of the order of loading. Not the run's: one kept state serves runs of every seed.
+/// Seed of the order of loading. It is not the run's, because one kept state serves runs of every
+/// seed.
 const ORDER_SEED: u64 = 0x6c6f_6164;
 
 /// How long filling took.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Load {
-    /// Until the last write was acknowledged.
+    /// Time until the last write was acknowledged.
     pub(crate) seconds: f64,
-    /// From then until no background work was left.
+    /// Time from then until no background work was left.
     pub(crate) settle_seconds: f64,
     /// Records per second until the last acknowledgement.
     pub(crate) ops_s: f64,
@@ -130,8 +131,8 @@ mod tests {
         }
     }
 
-    /// The clients went on, and the scope waited for them: a closed pipe that a line was printed to
-    /// made the demo endless.
+    /// Regression: the clients went on, and the scope waited for them. When a line was printed to a
+    /// closed pipe, the demo became endless.
     #[test]
     fn a_watch_that_panics_ends_the_clients() {
         let long = plan("--data-size 10kB --duration 1h");

@@ -1,13 +1,13 @@
 //! Processor time of a client's calls, by sampling.
 //!
-//! The clock of a thread's processor time is a system call, dearer than many a read that the cache
-//! answers. So of many calls few are measured. Which call is measured next is drawn at random
-//! before any of those up to it is made, and it stands for all of these. Neither what a call takes
-//! nor when it comes makes it more likely to be measured: the first one after a wait, which finds
-//! cold caches, would be if time decided. When calls are few all are measured, because then the
-//! clock costs nothing that counts. How many there are is told by whole [`WINDOW`]s, so that it
-//! hardly follows the position in a burst. What is missing are the calls after the last measured
-//! one, fewer than twice [`EVERY`].
+//! The clock of a thread's processor time is a system call. It costs more than many a read that the
+//! cache answers. So if there are many calls, only few of them are measured. The call to measure
+//! next is drawn at random before any of the calls up to it is made, and it stands for all of
+//! these. Neither what a call takes nor when it comes makes it more likely to be measured. If time
+//! decided, the first call after a wait, which finds cold caches, would be more likely. If there
+//! are few calls, all are measured, because then the cost of the clock does not matter. Whole
+//! [`WINDOW`]s tell how many calls there are, so that this hardly depends on the position in a
+//! burst. The calls after the last measured one are missing, fewer than twice [`EVERY`].
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -18,14 +18,14 @@ use rand::{RngExt, SeedableRng};
 
 use super::shared::Tally;
 
-/// Calls of a kind of which one is measured where they are many, on average.
+/// If there are many calls of a kind, one in this many is measured, on average.
 const EVERY: u32 = 32;
 
-/// How often a call of a kind is measured where they are fewer, on average: all are if they come no
-/// more often.
+/// If there are fewer, one is measured this often, on average. If they come no more often than
+/// this, all are measured.
 const SOON: Duration = Duration::from_millis(1);
 
-/// Time over which it is seen how many calls there are.
+/// The time over which calls are counted.
 const WINDOW: Duration = Duration::from_millis(100);
 
 /// What a client asks of the engine.
@@ -41,9 +41,9 @@ pub(super) enum Call {
 /// Which calls of a kind are measured.
 #[derive(Debug, Clone, Copy)]
 struct Sampling {
-    /// Calls that the next measured one stands for, itself included.
+    /// How many calls the next measured one stands for, itself included.
     gap: u32,
-    /// Of these, how many are still to come; at least one.
+    /// How many of these are still to come. At least one.
     left: u32,
     /// Mean of the gaps that are drawn.
     mean: u32,
@@ -52,7 +52,7 @@ struct Sampling {
 }
 
 impl Sampling {
-    /// Every call, until a window has told how many there are.
+    /// Every call is measured until a window has told how many there are.
     const EVERY_CALL: Self = Self {
         gap: 1,
         left: 1,
@@ -60,7 +60,7 @@ impl Sampling {
         window: None,
     };
 
-    /// Of a call at `now`: for how many it stands if it is to be measured.
+    /// For a call at `now`: how many calls it stands for, if it is to be measured.
     fn due(&mut self, now: Instant, rng: &mut SmallRng) -> Option<u32> {
         self.count(now);
         self.left -= 1;
@@ -68,7 +68,7 @@ impl Sampling {
             return None;
         }
         let stands_for = self.gap;
-        // Now: it must not follow from the calls that it is about.
+        // Drawn now, because it must not follow from the calls that it is about.
         self.gap = rng.random_range(1..=2 * self.mean - 1);
         self.left = self.gap;
         Some(stands_for)
@@ -89,7 +89,7 @@ impl Sampling {
 /// Measures the calls of one client.
 pub(super) struct Meter<'a> {
     tally: &'a Tally,
-    /// By kind.
+    /// One for each kind.
     sampling: [Sampling; 2],
     rng: SmallRng,
     /// What reading the clock itself adds to a measurement.
@@ -97,8 +97,8 @@ pub(super) struct Meter<'a> {
 }
 
 impl<'a> Meter<'a> {
-    /// `seed` is of the numbers that tell which calls are measured: other ones than those that
-    /// choose the calls.
+    /// `seed` is for the numbers that decide which calls are measured. These are not the numbers
+    /// that choose the calls.
     pub(super) fn new(tally: &'a Tally, seed: u64) -> Self {
         Self {
             tally,
@@ -108,7 +108,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Makes a call. `now` is the time, or was a moment ago.
+    /// Makes a call. `now` is the present time, or that of a moment ago.
     pub(super) fn call<T>(&mut self, call: Call, now: Instant, make: impl FnOnce() -> T) -> T {
         let Some(stands_for) = self.sampling[call as usize].due(now, &mut self.rng) else {
             return make();
@@ -131,7 +131,7 @@ impl Drop for Meter<'_> {
     }
 }
 
-/// The least that lies between two readings of the clock.
+/// The least time between two readings of the clock.
 fn clock_nanos() -> u64 {
     let between = (0..8).map(|_| {
         let before = thread_nanos();
@@ -140,7 +140,7 @@ fn clock_nanos() -> u64 {
     between.min().unwrap_or(0)
 }
 
-/// Processor time that this thread has used; 0 where the system does not tell.
+/// Processor time that this thread has used. 0 if the system does not tell.
 fn thread_nanos() -> u64 {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from);
     time.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
@@ -150,7 +150,7 @@ fn thread_nanos() -> u64 {
 mod tests {
     use super::*;
 
-    /// Uses the processor until this thread's clock says so. Returns for how long it did.
+    /// Uses the processor until this thread's clock says so. Returns how much it used.
     fn burn(nanos: u64) -> u64 {
         let begin = thread_nanos();
         loop {
@@ -171,7 +171,7 @@ mod tests {
         let tally = Tally::new();
         let mut meter = Meter::new(&tally, 7);
         let mut now = Instant::now();
-        // In the first window, and after it.
+        // How many were measured in the first window, and how many after it.
         let mut measured = [0, 0];
         for n in 0..12_800 {
             let before = tally.call_nanos[0].load(Ordering::Relaxed);
@@ -187,14 +187,14 @@ mod tests {
         assert_eq!(measured[0], 6400);
         assert!((160..240).contains(&measured[1]), "{measured:?}");
         let [reads, writes] = seconds(&tally);
-        // 12,800 calls of 20 us, 3200 of 40 us; a little more for the clock, and fewer than 64 less
-        // for the last gap.
+        // 12,800 calls of 20 us, and 3200 of 40 us. The clock adds a little, and fewer than 64
+        // calls are missing for the last gap.
         assert!((0.25..0.5).contains(&reads), "{reads}");
         assert!((0.125..0.25).contains(&writes), "{writes}");
     }
 
-    /// The first call of a burst was always measured, and stood for those at the end of the one
-    /// before it.
+    /// Regression: the first call of a burst was always measured, and stood for the calls at the
+    /// end of the burst before.
     #[test]
     fn the_first_call_after_a_wait_counts_no_more_than_others() {
         let tally = Tally::new();
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(measured, 250);
         let [reads, writes] = seconds(&tally);
         assert_eq!(reads, 0.0);
-        // 250 calls of 20 us; with what is between them it would be 0.025.
+        // 250 calls of 20 us. With what is between them it would be 0.025.
         assert!((0.005..0.02).contains(&writes), "{writes}");
         drop(meter);
         let all = tally.thread_nanos.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Loading a store and running a workload on it, every answer checked.
+//! Loads a store and runs a workload on it. Every answer is checked.
 
 mod client;
 mod hits;
@@ -50,18 +50,18 @@ fn no_latencies() -> Latencies {
 /// What a run found.
 pub(crate) struct Measured {
     pub(crate) ops: u64,
-    /// Records that exist at the end. Those that a trace deletes and writes again are not followed:
-    /// then it is not known.
+    /// Records that exist at the end. Records that a trace deletes and writes again are not
+    /// followed, so then this is not known.
     pub(crate) records: Option<u64>,
     pub(crate) seconds: f64,
-    /// The part before, if there was one.
+    /// The part before the run, if there was one.
     pub(crate) warm_up: Option<WarmedUp>,
-    /// What the slow disk could do, if that was asked after the warm-up.
+    /// What the slow disk could do, if that was measured after the warm-up.
     pub(crate) slow_probe: Option<DiskProbe>,
     pub(crate) cpu_seconds: f64,
     pub(crate) latencies: Latencies,
     pub(crate) series: Vec<Second>,
-    /// What the run took by activity, and what each entry of `series` did.
+    /// What the run took by activity, and what each entry of `series` took.
     pub(crate) spent: Spent,
     pub(crate) spent_by_second: Vec<Spent>,
     pub(crate) stages: Vec<StageResult>,
@@ -76,7 +76,7 @@ pub(crate) struct WarmedUp {
     pub(crate) ops: u64,
     pub(crate) seconds: f64,
     pub(crate) series: Vec<Second>,
-    /// What each entry of `series` did.
+    /// What each entry of `series` took.
     pub(crate) spent_by_second: Vec<Spent>,
     pub(crate) counters: Counters,
 }
@@ -94,9 +94,9 @@ impl WarmedUp {
     }
 }
 
-/// Runs the plan's operations on a loaded store and tells `watch` about it every second. What comes
-/// before the measured part is recorded apart. In the run's own figures its wrong answers count,
-/// and nothing else.
+/// Runs the plan's operations on a loaded store, and tells `watch` about it every second. What
+/// comes before the measured part is recorded separately. Of that part, only wrong answers count in
+/// the run's own figures.
 pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -> Result<Measured> {
     let mut shared = Shared::new(plan, engine);
     let mut warmed_up = None;
@@ -127,8 +127,8 @@ pub(crate) fn measure(plan: &Plan, engine: &dyn Engine, watch: &mut dyn Watch) -
         cpu_seconds: timeline.used().process,
         spent: timeline.spent(),
         spent_by_second: timeline.spent_by_second(),
-        // Not asked for anew: an engine may work on in the background, and what it was for is of
-        // the last sample.
+        // Not asked for again: an engine may continue to work in the background, and the I/O by
+        // purpose is from the last sample.
         counters: timeline.counters(),
         stages: timeline.stages(&shared),
         last_tenth: timeline.last_tenth(),
@@ -157,7 +157,7 @@ fn operate(
                 let ended = ended.clone();
                 start(scope, move || {
                     let result = Client::new(shared, number, tally).run();
-                    // One client that fails ends the run.
+                    // A single client that fails ends the run.
                     if result.is_err() {
                         shared.stop.store(true, Ordering::Relaxed);
                     }
@@ -255,8 +255,8 @@ mod tests {
         }
     }
 
-    /// What a compaction wrote between the last sample and the end was in the one and not in the
-    /// other.
+    /// Regression: what a compaction wrote between the last sample and the end was in the one
+    /// figure and not in the other.
     #[test]
     fn totals_and_their_parts_are_of_the_same_time() {
         let measured = run("--ops 1000", Lie::None);
@@ -266,8 +266,8 @@ mod tests {
         assert_eq!(parts, total);
     }
 
-    /// Each stage's begin takes a sample, with histograms that have held those of other clients
-    /// before.
+    /// The beginning of each stage takes a sample, with histograms that have held those of other
+    /// clients before.
     #[test]
     fn an_operation_is_recorded_once_however_often_there_are_samples() {
         let flags = "--distribution uniform@200ms,hotspot-5@200ms,uniform@200ms";
@@ -297,8 +297,8 @@ mod tests {
         assert!(measured.wrongs.count() > 0);
     }
 
-    /// Reads and writes of 64 keys, of which every 16th is followed; the first half is deleted
-    /// at times.
+    /// Reads and writes of 64 keys, of which every 16th is followed. Keys of the first half are
+    /// deleted at times.
     fn trace_file() -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();
         let line = |number: u64| {
@@ -340,7 +340,7 @@ mod tests {
         assert!(measured.wrongs.count() > 100);
         let first = measured.wrongs.examples().remove(0);
         assert!(first.contains("only writes"), "{first}");
-        // A missing record is an answer only where the trace deletes it.
+        // A missing record is only an answer if the trace deletes it.
         let measured = replay("--ops 20000", Lie::Missing);
         assert!(measured.wrongs.count() > 20);
         assert!(measured.wrongs.examples()[0].contains("missing"));

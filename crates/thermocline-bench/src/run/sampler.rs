@@ -1,4 +1,4 @@
-//! Watches a run: samples it, moves its stages on, and ends it.
+//! Watches a run. It samples the run, moves its stages on, and ends it.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -10,20 +10,20 @@ use super::Shared;
 use super::timeline::{Second, Timeline, tick};
 use crate::plan::End;
 
-/// How often progress is looked at. A run's last tenth is cut out of these.
+/// How often progress is looked at. A run's last tenth is cut out of these looks.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Is told how a benchmark goes on.
 pub(crate) trait Watch {
-    /// So many of all records are loaded.
+    /// This many of all records are loaded.
     fn loaded(&mut self, _records: u64, _of: u64) {}
     /// Loading waits for background work.
     fn settling(&mut self) {}
-    /// From now on, seconds are of this part: "warming up" or "running".
+    /// From now on, seconds belong to this part: "warming up" or "running".
     fn part(&mut self, _name: &'static str) {}
-    /// A second has passed, `progress` (0 to 1) of the part in all.
+    /// A second has passed. `progress` (0 to 1) is that of the whole part.
     fn second(&mut self, _second: &Second, _progress: f64) {}
-    /// Nobody is told any more: the run need not go on.
+    /// Nobody is told any more, so the run need not go on.
     fn is_gone(&self) -> bool {
         false
     }
@@ -31,8 +31,8 @@ pub(crate) trait Watch {
 
 impl Watch for () {}
 
-/// Watches, `timeline` growing, until all clients have dropped their end of `finished`; tells them
-/// to stop when time is up.
+/// Watches, extending `timeline`, until all clients have dropped their end of `finished`. Tells
+/// them to stop when time is up.
 pub(super) fn watch(
     shared: &Shared<'_>,
     end: End,
@@ -61,7 +61,7 @@ pub(super) fn watch(
             failed.get_or_insert(error);
         }
         let next = shared.stages().map_or(0, |stages| stages.at(progress));
-        // A sample at each change of the stage: no second belongs to two.
+        // A sample is taken at each change of the stage, so that no second belongs to two stages.
         if over || next != stage || now.at - timeline.sampled() >= 1.0 {
             match timeline.sample(shared, stage) {
                 Ok(second) => watch.second(&second, progress),
@@ -95,8 +95,8 @@ mod tests {
     use crate::report::micros;
     use crate::workload::Operation;
 
-    /// Latencies were those of the whole run. The paper's figure 8 is of the last tenth: what an
-    /// engine was like before it knew what is hot was in ours.
+    /// Regression: latencies were those of the whole run. The paper's figure 8 is of the last
+    /// tenth, while our figures included what an engine was like before it knew what is hot.
     #[test]
     fn latencies_of_the_last_tenth_are_recorded_apart_too() {
         let flags = "--data-size 400KB --record-size 200 --threads 1 --ops 100";
@@ -118,7 +118,7 @@ mod tests {
             let (end, begin) = (plan.end, Instant::now());
             let watching =
                 scope.spawn(move || watch(shared, end, begin, timeline, &finished, &mut ()));
-            // Who watches takes what there is once nine tenths are done.
+            // The watcher takes what there is once nine tenths are done.
             while !tally.latencies()[read].is_empty() {
                 std::thread::yield_now();
             }

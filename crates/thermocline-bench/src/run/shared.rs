@@ -22,18 +22,18 @@ pub(crate) struct Shared<'a> {
     pub(crate) engine: &'a dyn Engine,
     pub(crate) source: &'a Source,
     pub(crate) keys: KeySpace,
-    /// One for each stage; empty for a trace.
+    /// One for each stage. Empty for a trace.
     pub(crate) choosers: Vec<Chooser>,
     pub(crate) value_lens: ValueLens,
     pub(crate) scan_length: usize,
     pub(crate) seed: u64,
     pub(crate) max_ops: Option<u64>,
-    /// Whether this is not measured yet: then the first stage lasts, and clients draw other
+    /// Whether the run is not measured yet. Then the first stage lasts, and clients draw other
     /// numbers than later.
     pub(crate) is_warming: bool,
     pub(crate) freshness: Freshness,
     pub(crate) inserts: Inserts,
-    /// Greatest key loaded; only scans need it.
+    /// The greatest key that was loaded. Only scans need it.
     pub(crate) last_key: Option<Key>,
     pub(crate) wrongs: Wrongs,
     /// Number of the next operation.
@@ -45,20 +45,20 @@ pub(crate) struct Shared<'a> {
     pub(crate) tallies: Vec<Tally>,
 }
 
-/// What one client has done, on cache lines that it shares with no other.
+/// What one client has done. It shares its cache lines with no other client.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Tally {
     /// Operations finished.
     pub(crate) done: AtomicU64,
-    /// Time that they took.
+    /// The time that these operations took.
     pub(crate) nanos: AtomicU64,
-    /// Processor time of its calls, estimated, by [`super::meter::Call`].
+    /// Estimated processor time of its calls, by [`super::meter::Call`].
     pub(super) call_nanos: [AtomicU64; 2],
     /// Processor time of its thread, as of the last call that was measured.
     pub(super) thread_nanos: AtomicU64,
-    /// Latencies since the sampler last took them, once a second: the client hardly ever
-    /// waits for the lock.
+    /// Latencies since the sampler last took them, which it does once a second. So the client
+    /// hardly ever waits for the lock.
     latencies: Mutex<Latencies>,
 }
 
@@ -80,8 +80,8 @@ impl Tally {
     }
 }
 
-/// Tells clients to stop when it is dropped: one who panics instead of ending them would wait for
-/// them for good, as a scope does for its threads.
+/// Tells clients to stop when it is dropped. A thread that panics instead of ending them would wait
+/// for them for ever, as a scope does for its threads.
 pub(super) struct StopOnDrop<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -90,7 +90,7 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// Starts a client. As many threads as were asked for may be more than the system gives.
+/// Starts a client. The system may give fewer threads than were asked for.
 pub(super) fn start<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     client: impl FnOnce() -> T + Send + 'scope,
@@ -140,7 +140,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// The measured part after a warm-up: everything anew but what is in the store.
+    /// The measured part after a warm-up. Everything is new except what is in the store.
     pub(super) fn measured(self, plan: &'a Plan) -> Self {
         Self {
             // Distributions that move go on from where they are.

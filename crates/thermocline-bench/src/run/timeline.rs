@@ -12,7 +12,7 @@ use crate::accounts::{self, Clock, Spent};
 use crate::counters::Counters;
 use crate::report::{self, OperationLatency, micros};
 
-/// One second of a run. The last one of the run, or of a stage, may be shorter.
+/// One second of a run. The last one of the run or of a stage may be shorter.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Second {
     /// Time since the run began, at its end.
@@ -47,7 +47,7 @@ pub struct Second {
     pub stage: usize,
 }
 
-/// The last tenth of a run: how it goes once everything has found its place.
+/// The last tenth of a run. It shows how the run goes once everything has found its place.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LastTenth {
     /// Its length.
@@ -58,9 +58,9 @@ pub struct LastTenth {
     pub mean_us: f64,
     /// Share of its reads that touched no slow device, to the nearest second.
     pub fd_hit_rate: Option<f64>,
-    /// Latencies by kind of operation, of what ended in the last tenth of the run's time, or of its
-    /// operations where these are limited. Empty if the run was over before that was noticed,
-    /// within some hundredths of a second.
+    /// Latencies by kind of operation, for operations that ended in the last tenth. If operations
+    /// are limited it is the last tenth of these, otherwise that of the run's time. Empty if the
+    /// run was over before that was noticed, within some hundredths of a second.
     pub latencies: Vec<OperationLatency>,
 }
 
@@ -69,7 +69,7 @@ pub struct LastTenth {
 pub struct StageResult {
     /// What it touched.
     pub distribution: String,
-    /// When it began, since the run did.
+    /// When it began, in seconds since the run began.
     pub begin_seconds: f64,
     /// Its length.
     pub seconds: f64,
@@ -81,7 +81,7 @@ pub struct StageResult {
     pub fd_hit_rate: Option<f64>,
     /// The same in its last tenth, to the nearest second.
     pub last_tenth_fd_hit_rate: Option<f64>,
-    /// Time from its begin until the hit rate, over three seconds, stays within 3 points of
+    /// Time from its beginning until the hit rate, over three seconds, stays within 3 points of
     /// that of its last tenth.
     pub seconds_to_steady: Option<f64>,
     /// Bytes of records that were hot at its end.
@@ -90,42 +90,42 @@ pub struct StageResult {
     pub hot_set_limit_bytes: Option<u64>,
 }
 
-/// How far the clients were at a time.
+/// How far the clients were at a moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tick {
     /// Seconds since the run began.
     pub(super) at: f64,
     /// Operations finished.
     pub(super) ops: u64,
-    /// Time that they took, of all threads.
+    /// Time that these took, of all threads.
     pub(super) nanos: u64,
 }
 
 /// A run over time.
 pub(super) struct Timeline {
     pub(super) latencies: Latencies,
-    /// Those of the last tenth, once it has begun.
+    /// Latencies of the last tenth, once it has begun.
     last_tenth: Option<Latencies>,
-    /// Those of all operations since the last sample.
+    /// Latencies of all operations since the last sample.
     since_sample: Histogram<u64>,
-    /// Empty, and exchanged for a client's: fresh ones every second would leave holes in the
-    /// clients' heaps.
+    /// Empty histograms that are exchanged for a client's. Fresh ones every second would leave
+    /// holes in the clients' heaps.
     spare: Latencies,
     pub(super) series: Vec<Second>,
     /// What the run had taken at the end of each entry of `series`.
     spent_until: Vec<Spent>,
-    /// Processor time at the begin, and at the last sample.
+    /// Processor time at the beginning, and at the last sample.
     clocks: [Clock; 2],
-    /// The last is the run's end.
+    /// The last tick is the run's end.
     pub(super) ticks: Vec<Tick>,
-    /// Every second, at the begin and at the end of each stage.
+    /// Taken every second, and at the beginning and the end of each stage.
     pub(super) samples: Vec<Sample>,
-    /// Number of each stage, and how far the run was at its begin.
+    /// The number of each stage, and how far the run was when the stage began.
     pub(super) stages: Vec<(usize, Tick)>,
 }
 
 impl Timeline {
-    /// A run that begins with these counters, and with clients that have used no time.
+    /// A run that begins with these counters. Its clients have used no time yet.
     pub(super) fn new(before: &Counters, clock: Clock) -> Self {
         Self {
             latencies: no_latencies(),
@@ -207,7 +207,7 @@ impl Timeline {
         Spent::parts(&self.spent_until)
     }
 
-    /// From here on latencies are those of the last tenth, too.
+    /// From here on, latencies are also counted as those of the last tenth.
     pub(super) fn begin_last_tenth(&mut self, shared: &Shared<'_>) -> Result<()> {
         if self.last_tenth.is_none() {
             self.take_latencies(shared)?;
@@ -247,7 +247,7 @@ impl Timeline {
         }
     }
 
-    /// Operations and their time at `from`, which may be between two ticks.
+    /// Operations and their time at `from`, which may lie between two ticks.
     fn at(&self, from: f64) -> (f64, f64) {
         let after = self.ticks.partition_point(|tick| tick.at < from);
         let (Some(a), Some(b)) = (
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn the_last_tenth_is_cut_between_ticks() {
-        // Slow at first; 100 a second from 8 s on to 9.5 s, then 1000.
+        // Slow at first. From 8 s to 9.5 s there are 100 a second, then 1000.
         let timeline = Timeline {
             ticks: [(0.0, 0), (8.0, 1350), (9.5, 1500), (10.0, 2000)]
                 .map(|(at, ops)| tick(at, ops))
@@ -389,7 +389,8 @@ mod tests {
         assert_eq!(timeline.seconds_to_90_percent(), None);
     }
 
-    /// The threads of a flash cache, which read for the clients too, counted as the harness.
+    /// Regression: the threads of a flash cache, which read for the clients too, counted as the
+    /// harness.
     #[test]
     fn an_engine_with_silent_threads_has_the_rest_of_the_time_as_background() {
         let used = Clock {
@@ -406,7 +407,7 @@ mod tests {
                 silent_threads,
                 ..counters(0, 0)
             };
-            // As of a second: what was counted since the one before.
+            // What was counted in one second: the difference to the second before.
             let cpu = spent(&used, &counters.since(&Counters::default())).cpu;
             [Activity::Background, Activity::Other].map(|activity| cpu.get(activity))
         };

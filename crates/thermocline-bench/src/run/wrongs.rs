@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::value::Wrong;
 
-/// Wrong answers that are described.
+/// How many wrong answers are described.
 const DESCRIBED: u64 = 10;
 
 /// Wrong answers of a run.

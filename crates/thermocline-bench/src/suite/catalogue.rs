@@ -60,7 +60,7 @@ mod tests {
             let definition = find(name).unwrap();
             assert_eq!(definition.name, name);
             for cell in cells(&definition, &places).unwrap() {
-                // Others are not in this build, which says so.
+                // Other cells are not in this build, which says so.
                 if cell.is_built_in() {
                     let (_, plan) = line::plan(&cell.words, &cell.flags)
                         .unwrap_or_else(|error| panic!("{}: {error:#}", cell.id));
@@ -95,8 +95,8 @@ mod tests {
         }
     }
 
-    /// RocksDB had 20 s before it was measured and hotrap 120, but an update brings its record to
-    /// the fast disk with both: the longer warm-up was an advantage of its own.
+    /// Regression: RocksDB had 20 s before it was measured and hotrap 120, but with both an update
+    /// brings its record to the fast disk. So the longer warm-up was an advantage in itself.
     #[test]
     fn all_engines_warm_up_as_long_for_updates() {
         let definition = find("paper-small").unwrap();

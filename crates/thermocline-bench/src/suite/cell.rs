@@ -20,11 +20,12 @@ pub(crate) struct Places {
     pub(crate) fast: PathBuf,
     pub(crate) slow: PathBuf,
     pub(crate) data: PathBuf,
-    /// Sets limits of the slow disk: operations and bytes a second are added to it.
+    /// A command that sets limits of the slow disk. Operations and bytes a second are appended to
+    /// it.
     pub(crate) limit_slow: Option<String>,
 }
 
-/// What is measured in one go.
+/// What one command line measures.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cell {
     /// Names its results.
@@ -32,15 +33,16 @@ pub(crate) struct Cell {
     /// Figures and tables that it is for.
     pub(crate) figures: Vec<String>,
     pub(crate) engine: String,
-    /// As in the results.
+    /// Its workload, as in the results.
     pub(crate) workload: String,
-    /// As in the results.
+    /// Its distribution, as in the results.
     pub(crate) distribution: String,
-    /// Everything else of its command line.
+    /// The rest of its command line.
     pub(crate) flags: Flags,
     /// What comes after `thermocline bench`.
     pub(crate) words: Vec<String>,
-    /// The loaded state it runs on, by name of its directories; empty if there is one at a time.
+    /// The loaded state that it runs on, by the name of its directories. Empty if there is one
+    /// state at a time.
     pub(crate) state: String,
     pub(crate) slow: Option<SlowLimits>,
     /// Whether it warms up without those limits.
@@ -50,9 +52,9 @@ pub(crate) struct Cell {
     pub(crate) load: bool,
     /// Whether it reads a file that comes with the binary.
     pub(crate) needs_data: bool,
-    /// Warm-up and measured time; what a number of operations takes is not known.
+    /// Warm-up and measured time. How long a number of operations takes is not known.
     pub(crate) seconds: f64,
-    /// Size of the loaded state; of a trace's it is not known.
+    /// Size of the loaded state. For a trace it is not known.
     pub(crate) load_bytes: u64,
 }
 
@@ -70,7 +72,7 @@ const CONTENT: [&str; 10] = [
     "trace-copies",
 ];
 
-/// Flags that loading does without: it is not what is measured.
+/// Flags that loading does without, because loading is not what is measured.
 const RUN_ONLY: [&str; 8] = [
     "expect-slow-iops",
     "expect-slow-bandwidth",
@@ -83,8 +85,8 @@ const RUN_ONLY: [&str; 8] = [
 ];
 
 impl Cell {
-    /// Describes the loaded state: cells of one answer can run on the same. Whether a state on disk
-    /// will do is decided by the benchmark itself.
+    /// Describes the loaded state. Cells with the same description can run on the same state. The
+    /// benchmark itself decides whether a state on disk can be used.
     pub(crate) fn content(&self) -> String {
         let files = engine::find(&self.engine).map_or(self.engine.as_str(), |kind| kind.files());
         let mut content = vec![self.state.clone(), files.to_owned()];
@@ -101,7 +103,7 @@ impl Cell {
     /// The words of the command line that loads its state.
     pub(crate) fn load_words(&self) -> Vec<String> {
         let mut words = Vec::new();
-        // A value goes where its flag does.
+        // A value is kept or left out together with its flag.
         let mut is_wanted = true;
         for word in &self.words {
             if let Some(name) = word.strip_prefix("--") {
@@ -167,11 +169,11 @@ pub(super) struct About {
 }
 
 impl About {
-    /// Of the axes in `axes` and the other flags, as `thermocline bench` reads them.
+    /// What the axes in `axes` and the other flags say, as `thermocline bench` reads them.
     pub(super) fn new(axes: &[String], flags: &Flags) -> Result<Self> {
         let args = line::parse(&[axes, &flags.known().words()].concat())?;
         let (workload, distribution) = match &args.trace {
-            // Its file need not be there yet.
+            // Its file need not exist yet.
             Some(file) => {
                 let name = file.file_name().unwrap_or_default().to_string_lossy();
                 ("trace".to_owned(), format!("{name} x{}", args.trace_copies))

@@ -1,5 +1,5 @@
-//! The cells that a definition makes: its groups, each with every engine, workload, distribution
-//! and size.
+//! The cells that a definition makes. Each of its groups is combined with every engine, workload,
+//! distribution and size.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,8 +15,8 @@ const DATA: &str = "{data}";
 /// Longest name of a distribution in the name of a cell.
 const LONGEST: usize = 24;
 
-/// Every cell of `definition` but those [`left_out`], in its order. A cell of which an earlier
-/// group has the same command line is that cell: it belongs to the figures of both.
+/// Every cell of `definition` except those [`left_out`], in its order. If an earlier group has a
+/// cell with the same command line, it is that cell, and it belongs to the figures of both.
 ///
 /// # Errors
 /// A workload or distribution that does not exist, two cells of one name.
@@ -82,7 +82,7 @@ struct Axes<'a> {
 
 fn of_group(definition: &Definition, group: &Group, places: &Places) -> Result<Vec<Cell>> {
     let mut cells = Vec::new();
-    // Engines innermost: what is compared is measured one right after the other.
+    // Engines are innermost, so that what is compared is measured one right after the other.
     for size in options(&group.sizes) {
         for distribution in options(&group.distributions) {
             for workload in options(&group.workloads) {
@@ -101,7 +101,7 @@ fn of_group(definition: &Definition, group: &Group, places: &Places) -> Result<V
     Ok(cells)
 }
 
-/// The values, or once none where there are none.
+/// The values. If there are none, `None` once.
 fn options(values: &[String]) -> Vec<Option<&str>> {
     if values.is_empty() {
         return vec![None];
@@ -209,7 +209,7 @@ fn directory(parent: &Path, state: &str) -> Result<String> {
         .map_err(|dir| anyhow!("{}: a directory's name must be UTF-8", dir.display()))
 }
 
-/// The group, and what tells a cell from the others of it.
+/// The name of the group, and what tells a cell from the others of the group.
 fn id(group: &Group, axes: &Axes<'_>) -> String {
     let mut id = format!("{}-{}", group.name, axes.engine);
     let distribution = axes.distribution.filter(|text| text.len() <= LONGEST);

@@ -9,7 +9,7 @@ use super::cell::Cell;
 pub(crate) struct Choice(Vec<Pattern>);
 
 impl Choice {
-    /// Those that fit any of `patterns`; all if there is none.
+    /// The cells that match any of `patterns`. All cells if there are no patterns.
     ///
     /// # Errors
     /// A pattern that makes no sense.

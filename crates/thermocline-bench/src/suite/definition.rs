@@ -15,32 +15,32 @@ use crate::results::MOST_REPEATS;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum States {
-    /// Each has directories of its own and is kept to the end; repeats are interleaved over
+    /// Each state has directories of its own and is kept to the end. Repeats are interleaved over
     /// all cells.
     Kept,
-    /// One state is on the disks at a time, with all of its cells and repeats; the next one
+    /// One state is on the disks at a time, with all of its cells and repeats. The next one
     /// replaces it.
     OneAtATime,
 }
 
-/// Where the stores of a suite lie when the command line does not say it.
+/// Where the stores of a suite lie if the command line does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Directories {
-    /// The command line has to say it.
+    /// The command line has to say.
     Required,
     /// In the directory of the results.
     Optional,
 }
 
-/// What the time left is guessed from.
+/// What the remaining time is guessed from.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Guess {
-    /// Bytes that are loaded in a second, until loads of this suite have shown it.
+    /// Bytes that are loaded in a second, until loads of this suite have shown the true rate.
     #[serde(deserialize_with = "bytes")]
     pub(crate) load_bytes_per_second: u64,
-    /// What a run takes beside its warm-up and its measured time.
+    /// What a run takes in addition to its warm-up and its measured time.
     pub(crate) seconds_per_run: f64,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct SlowLimits {
 }
 
 impl SlowLimits {
-    /// No limits, as scripts/slow-disk wants it said.
+    /// No limits, in the form that scripts/slow-disk expects.
     pub(crate) const NONE: SlowLimits = SlowLimits {
         iops: 0,
         bandwidth: 0,
@@ -72,16 +72,16 @@ pub(crate) struct Group {
     #[serde(default)]
     pub(crate) figures: Vec<String>,
     pub(crate) engines: Vec<String>,
-    /// Empty for what has its own: a trace, a cluster.
+    /// Empty for what has its own workload: a trace, a cluster.
     #[serde(default)]
     pub(crate) workloads: Vec<String>,
-    /// Empty for what each workload has by itself.
+    /// Empty for the distribution that each workload has by itself.
     #[serde(default)]
     pub(crate) distributions: Vec<String>,
-    /// Values of `data-size`; empty for the one of the settings.
+    /// Values of `data-size`. Empty for the one of the settings.
     #[serde(default)]
     pub(crate) sizes: Vec<String>,
-    /// Whether what this build has not is left out, rather than refused.
+    /// Whether cells that this build cannot measure are left out. Otherwise they are refused.
     #[serde(default)]
     pub(crate) optional: bool,
     /// Whether loading is what is measured.
@@ -89,11 +89,11 @@ pub(crate) struct Group {
     pub(crate) load: bool,
     pub(crate) repeats: Option<u32>,
     pub(crate) slow: Option<SlowLimits>,
-    /// Whether the slow disk gets its limits after the warm-up only, which takes too long under
-    /// them.
+    /// Whether the slow disk gets its limits only after the warm-up, which would take too long
+    /// under them.
     #[serde(default)]
     pub(crate) warm_up_unlimited: bool,
-    /// Groups of one name share loaded states; by default none does.
+    /// Groups with the same name here share loaded states. By default none does.
     pub(crate) state: Option<String>,
     #[serde(default)]
     pub(crate) settings: Flags,
@@ -124,7 +124,7 @@ pub(crate) struct Definition {
 }
 
 impl Definition {
-    /// Reads `text`; `file` is what messages call it.
+    /// Reads `text`. Messages call it `file`.
     ///
     /// # Errors
     /// What is wrong, and in which line.
@@ -213,7 +213,7 @@ fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     Ok(size.as_u64())
 }
 
-/// Whether what is measured so often can be read again.
+/// Whether results with this number of repeats can be read again.
 fn is_repeats(number: u32) -> bool {
     (1..=MOST_REPEATS).contains(&number)
 }
@@ -227,7 +227,7 @@ fn is_name(text: &str) -> bool {
 pub(crate) mod tests {
     use super::*;
 
-    /// A suite with two states and both ways to give settings.
+    /// A suite with two states, and with both ways to give settings.
     pub(crate) const SMALL: &str = r#"
 name = "small"
 description = "For tests."
@@ -333,7 +333,7 @@ engine.leveled = { cache = "4MiB" }
             "engine.hotrap",
             &["`hotrap`", "not one of its engines"],
         );
-        // A suite of hours was measured with other settings than it declares.
+        // Regression: a suite of hours was measured with other settings than it declares.
         refused(
             "[engine]\nleveled",
             "[engine]\nlevelled",

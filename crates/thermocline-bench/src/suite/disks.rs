@@ -1,4 +1,4 @@
-//! What the disks are that a suite is measured on, and what they can do.
+//! The disks that a suite is measured on, and what they can do.
 
 use std::fs;
 use std::path::Path;
@@ -13,10 +13,10 @@ use crate::host::Host;
 use crate::probe::{Probe, ProbeArgs};
 use crate::settings::{Dirs, SlowDeviceArgs};
 
-/// In the directory of the results.
+/// The file in the directory of the results.
 const NAME: &str = "probe.json";
 
-/// The machine, with its disks where they are named.
+/// The machine, with its disks if they are named.
 ///
 /// # Errors
 /// The directories cannot be made.
@@ -24,7 +24,8 @@ pub(super) fn host(args: &SuiteArgs) -> Result<Host> {
     let (Some(fast), Some(slow)) = (&args.fast, &args.slow) else {
         return Ok(Host::new());
     };
-    // What is missing lies on no disk, and an interrupted suite would find another machine later.
+    // A missing directory lies on no disk, so an interrupted suite would later find another
+    // machine.
     for dir in [fast, slow] {
         fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
     }
@@ -34,10 +35,10 @@ pub(super) fn host(args: &SuiteArgs) -> Result<Host> {
     }))
 }
 
-/// Has `probe` measure what the named disks can do when the suite begins, the slow one under
-/// `limits` if there is a way to set them, and leaves the figures with the results `out`. They stay
-/// once it `has_results`: before that a run may have refused the disk, which has got its limits
-/// since. Emulated disks, and temporary ones, are not worth it.
+/// When the suite begins, has `probe` measure what the named disks can do, the slow one under
+/// `limits` if there is a way to set them, and leaves the figures with the results `out`. Once it
+/// `has_results`, the figures stay. Before that, a run may have refused the disk, which has got its
+/// limits since. Emulated disks, and temporary ones, are not worth a probe.
 ///
 /// # Errors
 /// The file systems', or of what sets the limits.
@@ -100,7 +101,7 @@ mod tests {
         assert_eq!(host(&without).unwrap(), Host::new());
     }
 
-    /// Is not asked for anything.
+    /// A harness that is not asked for anything.
     struct Idle;
 
     impl Harness for Idle {
@@ -139,9 +140,9 @@ mod tests {
         assert_eq!(fs::read(out.path().join(NAME)).unwrap(), b"{}");
     }
 
-    /// A disk without limits was probed, and the first run refused it. Once it had its limits the
-    /// probe was still that of before: reports showed another disk, and results could not be
-    /// compared.
+    /// Regression: a disk without limits was probed, and the first run refused it. When the disk
+    /// had its limits, the probe was still the old one: reports showed another disk, and results
+    /// could not be compared.
     #[test]
     fn what_was_probed_before_any_result_is_probed_anew() {
         let out = tempfile::tempdir().unwrap();
@@ -166,7 +167,7 @@ mod tests {
         assert_eq!(probe_at(false, 3e9), 3e9);
         assert_eq!(probe_at(false, 5e8), 5e8);
         assert_eq!(probe_at(true, 7e8), 5e8);
-        // Results of before there were probes, or whose probe somebody has removed.
+        // Results from before there were probes, or whose probe somebody has removed.
         fs::remove_file(&path).unwrap();
         assert_eq!(probe_at(true, 7e8), 7e8);
     }

@@ -1,4 +1,4 @@
-//! How long what is left will take.
+//! How long the rest will take.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use super::cell::Cell;
 use super::definition::Guess;
 use super::schedule::Run;
 
-/// What is known about the time that things take.
+/// What is known about how long things take.
 #[derive(Debug, Clone)]
 pub(crate) struct Estimate {
     guess: Guess,
-    /// Bytes loaded so far, and the seconds that it took.
+    /// Bytes loaded so far, and the seconds that this took.
     loaded: (f64, f64),
 }
 
@@ -28,7 +28,7 @@ impl Estimate {
         self.loaded.1 += took.as_secs_f64();
     }
 
-    /// What loading the state of `cell` takes.
+    /// How long it takes to load the state of `cell`.
     pub(crate) fn load(&self, cell: &Cell) -> f64 {
         let (bytes, seconds) = self.loaded;
         let rate = if bytes > 0.0 && seconds > 0.0 {
@@ -39,7 +39,7 @@ impl Estimate {
         cell.load_bytes as f64 / rate
     }
 
-    /// What measuring `cell` once takes.
+    /// How long it takes to measure `cell` once.
     pub(crate) fn run(&self, cell: &Cell) -> f64 {
         let measured = if cell.load {
             self.load(cell)
@@ -49,11 +49,11 @@ impl Estimate {
         measured + self.guess.seconds_per_run
     }
 
-    /// What `runs` take. A state is loaded when the one before is another one; `on_disk` is the
-    /// content of those that are there now.
+    /// How long `runs` take. A state is loaded if the state before it is another one. `on_disk`
+    /// holds the contents of the states that are there now.
     pub(crate) fn all(&self, cells: &[Cell], runs: &[Run], on_disk: &[String]) -> f64 {
         let mut seconds = 0.0;
-        // By directories: what lies in them.
+        // What lies in the directories, by their names.
         let mut there: Vec<(&str, String)> = Vec::new();
         for cell in runs.iter().filter_map(|run| cells.get(run.cell)) {
             seconds += self.run(cell);
@@ -98,7 +98,7 @@ mod tests {
         Run { cell, repeat: 1 }
     }
 
-    /// 10 MB at 1 MB/s, 3 s measured and 1 s beside it.
+    /// 10 MB at 1 MB/s, 3 s of measuring, and 1 s in addition.
     #[test]
     fn each_state_is_loaded_once() {
         let (cells, estimate) = (of_small(), Estimate::new(small().guess));

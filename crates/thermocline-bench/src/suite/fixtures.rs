@@ -10,7 +10,7 @@ const FILES: [(&str, &[u8]); 1] = [(
     include_bytes!("../trace/fixtures/cache2k.trace.xz"),
 )];
 
-/// Puts them into `dir`.
+/// Puts the files into `dir`.
 ///
 /// # Errors
 /// The file system's.

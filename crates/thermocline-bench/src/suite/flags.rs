@@ -1,4 +1,4 @@
-//! Flags of `thermocline bench` as a suite's file gives them: a table of names and values.
+//! Flags of `thermocline bench` as the file of a suite gives them: a table of names and values.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ const EXPERIMENTS: [&str; 9] = [
 /// One flag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Flag {
-    /// Not given, whatever settings of less weight say.
+    /// Not given, whatever settings of lower precedence say.
     Off,
     /// Given without a value.
     On,
@@ -50,7 +50,7 @@ enum Flag {
 pub(crate) struct Flags(BTreeMap<String, Flag>);
 
 impl Flags {
-    /// The flags of `self`, and those of `other` in place of those of the same name.
+    /// The flags of `self`. A flag of `other` replaces the one of the same name.
     pub(crate) fn with(&self, other: &Flags) -> Flags {
         let mut all = self.0.clone();
         all.extend(other.0.clone());
@@ -63,7 +63,7 @@ impl Flags {
         self.0.insert(name.to_owned(), value);
     }
 
-    /// Puts `change` of each value in its place.
+    /// Replaces each value by `change` of it.
     pub(crate) fn map_values(&mut self, change: impl Fn(&str) -> String) {
         for flag in self.0.values_mut() {
             if let Flag::Value(value) = flag {
@@ -118,7 +118,7 @@ impl Flags {
 }
 
 impl<'de> Deserialize<'de> for Flags {
-    /// Refuses what is no flag here, so that the file's line is in the message.
+    /// Refuses here what is not a flag, so that the message has the line of the file.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let table = BTreeMap::<String, toml::Value>::deserialize(deserializer)?;
         let mut flags = BTreeMap::new();

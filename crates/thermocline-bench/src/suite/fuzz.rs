@@ -8,10 +8,10 @@ use super::definition::Definition;
 use super::estimate::Estimate;
 use super::{line, schedule};
 
-/// Cells beyond which a suite takes long and shows nothing new.
+/// With more cells than this, a suite takes long and shows nothing new.
 const MOST_CELLS: usize = 200;
 
-/// The suite that `text` declares, with the command line of every cell.
+/// Reads the suite that `text` declares, with the command line of every cell.
 ///
 /// # Errors
 /// Why it is none.
@@ -54,7 +54,7 @@ pub(crate) fn fuzz_suite(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The command line of these words, with the plan that it makes.
+/// Reads the command line of these words, with the plan that it makes.
 ///
 /// # Errors
 /// Why it makes none.

@@ -1,5 +1,5 @@
-//! Benchmarks as a suite runs them: each in a process of its own, so that memory and processor time
-//! are its own, and what one leaves behind does not touch the next.
+//! Benchmarks as a suite runs them. Each has a process of its own, so that its memory and processor
+//! time are its own, and what it leaves behind does not affect the next one.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -18,10 +18,10 @@ use crate::state::Place;
 /// How often a running benchmark is looked at.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Most of what a failed benchmark has printed that is worth showing.
+/// How much is shown, at most, of what a failed benchmark has printed.
 const SHOWN: usize = 4000;
 
-/// Exit code of a command line that makes no sense; `thermocline --help` lists them.
+/// Exit code for a command line that makes no sense. `thermocline --help` lists the codes.
 const REFUSED: i32 = 2;
 
 /// How a benchmark ended.
@@ -50,7 +50,7 @@ pub(crate) trait Harness {
     /// It cannot be started.
     fn bench(&mut self, words: &[String], tick: &mut dyn FnMut()) -> Result<Ended>;
 
-    /// Runs `command` by `sh -c`.
+    /// Runs `command` with `sh -c`.
     ///
     /// # Errors
     /// It fails.
@@ -63,14 +63,14 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
-    /// From now on, an interrupt ends what runs and not this process.
+    /// From now on, an interrupt ends the benchmark that runs and not this process.
     ///
     /// # Errors
     /// Signals cannot be handled.
     pub(crate) fn new() -> Result<Self> {
         let (sender, interrupted) = mpsc::channel();
         ctrlc::set_handler(move || {
-            // Once the suite has ended nobody listens.
+            // Once the suite has ended, nobody listens.
             let _ = sender.send(());
         })
         .context("cannot handle interrupts")?;
@@ -116,7 +116,7 @@ impl Harness for Processes {
         let Some(status) = self.wait(command, tick)? else {
             return Ok(Ended::Interrupted);
         };
-        // A terminal interrupts all of its processes at once, and the child may be first.
+        // A terminal interrupts all of its processes at once, and the child may get it first.
         if status.success() {
             return Ok(Ended::Well);
         } else if status.code().is_none() && self.interrupted.recv_timeout(TICK).is_ok() {
@@ -137,8 +137,8 @@ impl Harness for Processes {
     }
 }
 
-/// Room for a benchmark that limits its memory, which it could not with this process in its cgroup.
-/// Where there can be none the benchmark says what to do about it.
+/// Makes room for a benchmark that limits its memory, which it could not do with this process in
+/// its cgroup. If no room can be made, the benchmark says what to do about it.
 fn room_beside(words: &[String]) -> Option<OwnGroup> {
     let args = line::parse(words).ok()?;
     let engine = engine::find(&args.engine).ok()?;

@@ -1,8 +1,8 @@
-//! What a suite leaves out, as this build lacks what it takes.
+//! What a suite leaves out because this build lacks something for it.
 
 use super::cell::Cell;
 
-/// A line for each thing that this build lacks, with those of `cells` that need it.
+/// A line for each thing that this build lacks, with the `cells` that need it.
 pub(crate) fn lines<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<String> {
     let mut lacking: Vec<(String, Vec<&str>)> = Vec::new();
     for cell in cells {

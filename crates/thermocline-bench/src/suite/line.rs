@@ -1,4 +1,4 @@
-//! Command lines of `thermocline bench`, read as it reads them.
+//! Command lines of `thermocline bench`, read in the same way.
 
 use anyhow::{Result, bail};
 use clap::Parser;
@@ -14,7 +14,7 @@ struct Line {
     bench: BenchArgs,
 }
 
-/// The arguments that `words` are.
+/// The arguments that `words` stand for.
 ///
 /// # Errors
 /// What is wrong with them.
@@ -23,7 +23,7 @@ pub(crate) fn parse(words: &[String]) -> Result<BenchArgs> {
         Ok(line) => Ok(line.bench),
         Err(error) => {
             let text = error.to_string();
-            // Usage and a hint at --help follow; they are of no use here.
+            // Usage and a hint at --help follow. They are of no use here.
             let reason = text.split("\n\n").next().unwrap_or_default();
             bail!("{}", reason.trim_start_matches("error: "))
         }
@@ -45,7 +45,7 @@ pub(crate) fn check_techniques(flags: &Flags) -> Result<()> {
     Ok(())
 }
 
-/// The arguments that `words` are, and the plan that they make.
+/// The arguments that `words` stand for, and the plan that they make.
 ///
 /// # Errors
 /// What is wrong with them, or an engine or a technique that is not in this build.

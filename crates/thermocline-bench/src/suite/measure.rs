@@ -1,4 +1,4 @@
-//! Measures the cells of a suite that are not measured yet, one after the other.
+//! Measures those cells of a suite that are not measured yet, one after the other.
 
 use std::path::Path;
 
@@ -16,11 +16,12 @@ use crate::bad_arguments::BadArguments;
 /// What is to be done.
 pub(crate) struct Task<'a> {
     pub(crate) cells: &'a [Cell],
-    /// In this order.
+    /// The runs, in the order in which they are made.
     pub(crate) runs: Vec<Run>,
     /// Where the results go.
     pub(crate) out: &'a Path,
-    /// Sets limits of the slow disk: operations and bytes a second are added to it.
+    /// A command that sets limits of the slow disk. Operations and bytes a second are appended to
+    /// it.
     pub(crate) limit_slow: Option<&'a str>,
 }
 
@@ -35,8 +36,9 @@ pub(crate) struct Outcome {
     pub(crate) failed: Vec<String>,
 }
 
-/// Does `task`. A run that fails does not keep the others from being measured. One that refuses the
-/// slow disk keeps those that need the same limits of it, as the reason is theirs as well.
+/// Does `task`. If a run fails, the others are still measured. If a run refuses the slow disk,
+/// those that need the same limits of it are not measured, because the reason holds for them as
+/// well.
 ///
 /// # Errors
 /// A slow disk that is refused, where all need the same limits; an interrupt; the file system's.
@@ -80,12 +82,12 @@ struct Work<'a> {
     task: &'a Task<'a>,
     /// Whether all open runs need the same limits of the slow disk.
     needs_one_disk: bool,
-    /// Limits that the slow disk turned out not to have, and what was said of it.
+    /// Limits that the slow disk turned out not to have, and the message about that.
     refused: Vec<(Option<SlowLimits>, String)>,
     harness: &'a mut dyn Harness,
     estimate: Estimate,
     progress: &'a mut Progress,
-    /// Limits that have been set; nothing if none have.
+    /// The limits that have been set. Nothing if none have.
     limits: Option<Option<SlowLimits>>,
     /// Contents of the states that are known to be on the disks.
     on_disk: Vec<String>,
@@ -118,7 +120,7 @@ impl Work<'_> {
         words.extend(["--json".to_owned(), part]);
         let went_well = self.bench(cell, &words, &name)?;
         if cell.warm_up_unlimited {
-            // It sets them itself, and may have ended before it came to that.
+            // The benchmark sets the limits itself, and may have ended before it did so.
             self.limits = None;
         }
         if went_well {
@@ -130,7 +132,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Loads the state of `cell` unless it is there. Says whether it is there then.
+    /// Loads the state of `cell` unless it is there. Returns whether it is there afterwards.
     fn load(&mut self, cell: &Cell, name: &str, later: f64) -> Result<bool> {
         let content = cell.content();
         if cell.load || self.on_disk.contains(&content) {
@@ -142,7 +144,7 @@ impl Work<'_> {
             return Ok(false);
         }
         if !self.harness.is_loaded(cell)? {
-            // Loading is not what is measured.
+            // Without limits, because loading is not what is measured.
             self.limit(None)?;
             self.progress.begin(
                 format!("{name}: loading"),
@@ -165,12 +167,13 @@ impl Work<'_> {
         Ok(true)
     }
 
-    /// Runs a benchmark. Says whether it went well.
+    /// Runs a benchmark. Returns whether it went well.
     fn bench(&mut self, cell: &Cell, words: &[String], name: &str) -> Result<bool> {
         let progress = &mut *self.progress;
         match self.harness.bench(words, &mut || progress.tick())? {
             Ended::Well => Ok(true),
-            // Of the disk: no other cell that needs these limits of it would be measured right.
+            // The disk was refused, so no other cell that needs these limits of it would be
+            // measured correctly.
             Ended::Refused(text) if text.contains("--expect-slow") => {
                 let reason = format!("{text}{}", how_to_limit(cell));
                 if self.needs_one_disk {
@@ -210,7 +213,7 @@ impl Work<'_> {
     }
 }
 
-/// What to do about a slow disk that has not the limits that `cell` needs.
+/// What to do about a slow disk that does not have the limits that `cell` needs.
 fn how_to_limit(cell: &Cell) -> String {
     cell.slow.map_or(String::new(), |slow| {
         format!(

@@ -37,10 +37,10 @@ use progress::Progress;
 use record::Record;
 use schedule::Run;
 
-/// Where files that come with the binary lie, in the directory of the results.
+/// The directory for files that come with the binary, inside the directory of the results.
 const DATA: &str = "data";
 
-/// Where stores lie when nothing says where, in the directory of the results.
+/// The directory for stores if nothing says where they lie, inside the directory of the results.
 const STORES: &str = "stores";
 
 /// Measures a declared set of engines and workloads into one directory.
@@ -100,7 +100,7 @@ pub fn suite(args: &SuiteArgs) -> Result<String> {
 struct Prepared {
     definition: Definition,
     cells: Vec<Cell>,
-    /// Numbers of those that are wanted.
+    /// Numbers of the cells that are wanted.
     chosen: Vec<usize>,
     /// Says what else would be wanted, and what this build lacks for it.
     left_out: Vec<String>,
@@ -127,7 +127,8 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// Plans every chosen cell: what is wrong with the last one must not show after hours.
+    /// Plans every chosen cell. If something is wrong with the last one, that must not show only
+    /// after hours.
     fn check(&self, places: Places) -> Result<()> {
         let data = tempfile::tempdir().context("cannot make a temporary directory")?;
         fixtures::unpack(data.path())?;
@@ -144,7 +145,7 @@ impl Prepared {
 
     /// Makes `out` the directory of the results.
     fn begin(&self, args: &SuiteArgs, out: &Path) -> Result<()> {
-        // Before the disks' directories are made, which may lie in it.
+        // Checked before the disks' directories are made, which may lie inside it.
         record::check(out)?;
         let host = disks::host(args)?;
         Record::new(&self.definition, &self.cells, &host)?.begin(out)?;
@@ -249,7 +250,7 @@ impl fmt::Display for Prepared {
     }
 }
 
-/// The directories that the command line names, or that take their place.
+/// The directories that the command line names, or those that replace them.
 fn places(args: &SuiteArgs, definition: &Definition) -> Result<Places> {
     ensure!(
         args.fast.is_some() == args.slow.is_some(),
@@ -280,7 +281,7 @@ mod tests {
     use super::*;
     use crate::workload::WORKLOADS_DEFINITION;
 
-    /// The arguments of a suite into `out`, with disks that lie in it.
+    /// The arguments of a suite with results in `out`, whose disks lie in there too.
     fn smoke(out: &Path) -> SuiteArgs {
         SuiteArgs {
             suite: "smoke".to_owned(),
@@ -293,8 +294,8 @@ mod tests {
         }
     }
 
-    /// It made the directories of the disks, and refused the directory of the results for not being
-    /// empty.
+    /// Regression: the suite made the directories of the disks, and then refused the directory of
+    /// the results for not being empty.
     #[test]
     fn disks_may_lie_in_the_directory_of_the_results() {
         let home = tempfile::tempdir().unwrap();

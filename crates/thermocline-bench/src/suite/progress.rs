@@ -1,4 +1,4 @@
-//! What somebody who waits for a suite sees.
+//! What somebody sees who waits for a suite.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -7,20 +7,20 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::estimate::in_words;
 
-/// A bar of seconds on a terminal, elsewhere a line for each thing done.
+/// A bar of seconds on a terminal. Elsewhere, a line for each thing that is done.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
     lines: bool,
     begun: Instant,
-    /// What is expected of what goes on now, and of all that follows it, in seconds.
+    /// The seconds that are expected for what goes on now, and for all that follows it.
     now: f64,
     later: f64,
     done: f64,
 }
 
 impl Progress {
-    /// On standard error.
+    /// Progress on standard error.
     pub(crate) fn new() -> Self {
         let bar = ProgressBar::new(1);
         if let Ok(style) = ProgressStyle::with_template("[{bar:30}] about {prefix} left: {msg}") {
@@ -49,7 +49,7 @@ impl Progress {
         progress
     }
 
-    /// Something begins that takes `now` seconds, with `later` seconds of work after it.
+    /// Something begins that takes `now` seconds. There are `later` seconds of work after it.
     pub(crate) fn begin(&mut self, what: String, now: f64, later: f64) {
         (self.now, self.later) = (now, later);
         self.begun = Instant::now();
@@ -59,7 +59,7 @@ impl Progress {
 
     /// Time has passed.
     pub(crate) fn tick(&mut self) {
-        // Late, it is not done: the bar waits just before its end.
+        // If it is late, it is still not done: the bar waits just before its end.
         let past = self.begun.elapsed().as_secs_f64().min(self.now);
         let left = self.now - past + self.later;
         self.bar
@@ -68,24 +68,24 @@ impl Progress {
         self.bar.set_prefix(in_words(left));
     }
 
-    /// What had begun is done; says `what` came of it.
+    /// What had begun is done. Prints `what` came of it.
     pub(crate) fn end(&mut self, what: &str) {
         self.done += self.begun.elapsed().as_secs_f64();
         self.now = 0.0;
         self.say(what);
     }
 
-    /// Says something that stays.
+    /// Prints something that stays.
     pub(crate) fn say(&self, what: &str) {
         if self.lines {
-            // Hours of measuring do not end because nobody reads this.
+            // Hours of measuring must not end because nobody reads this.
             let _ = writeln!(std::io::stderr(), "{what}");
         } else {
             self.bar.println(what);
         }
     }
 
-    /// How long what goes on has taken so far.
+    /// How long the present work has taken so far.
     pub(crate) fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }

@@ -1,4 +1,4 @@
-//! `suite.json`: what a directory of results holds, and what it was measured with.
+//! `suite.json`: what a directory of results holds, and with what it was measured.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ const NAME: &str = "suite.json";
 /// Where a cell's results go.
 pub(crate) const RUNS: &str = "runs";
 
-/// A cell as others read it.
+/// A cell as other programs read it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct RecordedCell {
     id: String,
@@ -42,7 +42,7 @@ pub(crate) struct Record {
     suite: String,
     description: String,
     host: Value,
-    /// The suite's settings; engines and groups may have others instead.
+    /// The suite's settings. Engines and groups may have others instead.
     budget: BTreeMap<String, Option<String>>,
     cells: Vec<RecordedCell>,
 }
@@ -75,7 +75,7 @@ impl Record {
         })
     }
 
-    /// Makes `out`, which was [`check`]ed, the directory of these results, or goes on with it.
+    /// Makes `out`, which was [`check`]ed, the directory of these results, or continues with it.
     ///
     /// # Errors
     /// It holds other results; what differs is named.
@@ -195,7 +195,7 @@ mod tests {
         Record::new(&small(), cells, &Host::new()).unwrap()
     }
 
-    /// The error of going on in a directory in which `name` of `suite.json` was `value`.
+    /// The error of continuing in a directory in which `name` of `suite.json` was `value`.
     fn refused(name: &str, change: impl FnOnce(&mut Value)) -> String {
         let out = tempfile::tempdir().unwrap();
         let ours = record(&of_small());
@@ -273,8 +273,8 @@ mod tests {
         assert!(differ(host("loop0", 9), host("loop0", 8)));
     }
 
-    /// A kernel does not keep the same memory to itself each time: a suite of twelve hours could
-    /// not go on after a restart.
+    /// Regression: a kernel does not keep the same amount of memory to itself each time, so a suite
+    /// of twelve hours could not go on after a restart.
     #[test]
     fn the_same_machine_after_a_restart_goes_on() {
         let out = tempfile::tempdir().unwrap();

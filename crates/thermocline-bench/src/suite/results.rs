@@ -1,4 +1,4 @@
-//! The results of single runs: which are there, and how one gets there.
+//! The results of single runs: which ones exist, and how they are added.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::schedule::Run;
 use crate::compare::hosts;
 use crate::workload::{self, WORKLOADS_DEFINITION};
 
-/// What of a result is looked at. That it is whole shows when it is read at all.
+/// The parts of a result that are looked at. If it can be read at all, it is whole.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Finished {
     version: String,
@@ -22,7 +22,7 @@ pub(crate) struct Finished {
     workloads: u32,
     workload: String,
     distribution: String,
-    /// Not in results of before it was recorded.
+    /// Results from before it was recorded do not have it.
     command: Option<String>,
     ops_s: Option<f64>,
     load_ops_s: Option<f64>,
@@ -32,13 +32,13 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
-    /// Operations a second, or records loaded if nothing else was done.
+    /// Operations a second, or records loaded a second if nothing else was done.
     pub(crate) fn ops_s(&self) -> f64 {
         self.ops_s.or(self.load_ops_s).unwrap_or(0.0)
     }
 
-    /// Whether the command line of `cell` has measured it with this version, and means the same
-    /// still, as far as can be told.
+    /// Whether the command line of `cell` has measured it with this version, and still means the
+    /// same, as far as can be told.
     fn is_of(&self, cell: &Cell) -> Result<()> {
         let wanted = cell.command();
         let command = self.command.as_ref().unwrap_or(&wanted);
@@ -76,20 +76,20 @@ fn path(out: &Path, cell: &Cell, run: Run) -> PathBuf {
         .join(format!("{}.{}.json", cell.id, run.repeat))
 }
 
-/// Where it is written first.
+/// Where the result is written first.
 pub(crate) fn part(out: &Path, cell: &Cell, run: Run) -> PathBuf {
     path(out, cell, run).with_extension("part")
 }
 
-/// That what lies where the result of `run` goes is this cell's. Files may come from another
-/// directory, and hours may have gone into them: they are neither taken for what they are not nor
-/// measured over.
+/// Checks that what lies where the result of `run` goes belongs to this cell. Files may come from
+/// another directory, and hours may have gone into them. So they are neither taken for what they
+/// are not nor overwritten.
 ///
 /// # Errors
 /// It is whole, and of another command line, cell, version, definition of workloads or machine than
 /// `host`.
 pub(crate) fn check(out: &Path, cell: &Cell, run: Run, host: &Value) -> Result<()> {
-    // Only what cannot be read counts as not there.
+    // Only a result that cannot be read counts as missing.
     let Ok(result) = read(&path(out, cell, run)) else {
         return Ok(());
     };
@@ -104,7 +104,7 @@ pub(crate) fn check(out: &Path, cell: &Cell, run: Run, host: &Value) -> Result<(
     Ok(())
 }
 
-/// The result of `run`, if it is there, whole and this cell's.
+/// The result of `run`, if it exists, is whole and belongs to this cell.
 pub(crate) fn finished(out: &Path, cell: &Cell, run: Run) -> Option<Finished> {
     let result = read(&path(out, cell, run)).ok()?;
     result.is_of(cell).is_ok().then_some(result)
@@ -135,9 +135,9 @@ mod tests {
     use super::*;
     use crate::suite::cells::tests::of_small;
 
-    /// A result counted as missing if its engine, workload, distribution or version was not the
-    /// cell's, before it was looked at who had measured it: copied to the wrong place, it was
-    /// silently measured over.
+    /// Regression: a result counted as missing if its engine, workload, distribution or version was
+    /// not the cell's, before it was checked which command had measured it. If it had been copied
+    /// to the wrong place, it was silently overwritten.
     #[test]
     fn a_whole_result_of_anything_else_is_refused_and_half_a_one_is_none() {
         let out = tempfile::tempdir().unwrap();
@@ -168,7 +168,7 @@ mod tests {
         for field in ["version", "engine", "workload", "distribution", "command"] {
             let mut other = own.clone();
             other[field] = "another".into();
-            // Results without a command are of before it was recorded.
+            // Results without a command are from before it was recorded.
             if field != "command" {
                 other["command"] = Value::Null;
             }
@@ -185,8 +185,8 @@ mod tests {
         assert_eq!(finished(out.path(), cell, run), None);
     }
 
-    /// What hotspots and fitted clusters meant was changed, and neither command lines nor the
-    /// version were: results of before stood for those of after it.
+    /// Regression: the meaning of hotspots and fitted clusters was changed, but neither command
+    /// lines nor the version were. So results from before the change stood for those from after it.
     #[test]
     fn a_result_of_workloads_that_meant_something_else_is_refused() {
         let out = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! In which order the cells of a suite are measured.
+//! The order in which the cells of a suite are measured.
 
 use super::cell::Cell;
 use super::definition::States;
@@ -12,10 +12,10 @@ pub(crate) struct Run {
     pub(crate) repeat: u32,
 }
 
-/// The runs of the cells numbered `chosen`. Cells that share a block take turns, first all for the
-/// first time, then all for the second, so that a machine that grows slower does so for all of
-/// them. A block is what can be measured without changing the disks: one set of limits, and one
-/// loaded state if there is one at a time.
+/// The runs of the cells numbered `chosen`. Cells of the same block take turns: first all for the
+/// first time, then all for the second. So if a machine becomes slower, it does so for all of them.
+/// A block is what can be measured without changing the disks: one set of limits, and one loaded
+/// state if there is one at a time.
 pub(crate) fn order(cells: &[Cell], chosen: &[usize], states: States) -> Vec<Run> {
     let mut blocks: Vec<(Option<String>, Vec<&usize>)> = Vec::new();
     for number in chosen {
@@ -73,7 +73,7 @@ mod tests {
         bandwidth: 1,
     };
 
-    /// Four cells: two engines, of which each has its own state, under two workloads.
+    /// Four cells: two engines, each with its own state, under two workloads.
     fn four() -> Vec<Cell> {
         of_small().into_iter().take(4).collect()
     }

@@ -23,9 +23,9 @@ pub(super) struct Access {
     pub(super) operation: &'static str,
     /// Length of the key in the trace.
     pub(super) key_len: Option<u32>,
-    /// Length of the value, where the trace knows one.
+    /// Length of the value, if the trace knows it.
     pub(super) value_len: Option<u32>,
-    /// How often in a row.
+    /// How often the access is made in a row.
     pub(super) repeats: u32,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn operation(known: &Operations, name: &[u8]) -> Result<(&'static str
     )
 }
 
-/// A whole number of a text field.
+/// A whole number in a text field.
 pub(super) fn number(field: &[u8], what: &str) -> Result<u32> {
     match std::str::from_utf8(field).ok().map(str::parse) {
         Some(Ok(number)) => Ok(number),

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, ensure};
 use super::access::Access;
 use super::input::{Input, Records};
 
-/// So much of a file tells whether it is a text: no trace has a thousand keys in a row whose bytes
-/// all are letters or such.
+/// This much of a file tells whether it is a text: no trace has a thousand keys in a row all of
+/// whose bytes are letters or the like.
 const BEGIN: u64 = 4 << 10;
 
 /// The accesses of `input`.
@@ -63,8 +63,8 @@ mod tests {
         refusal(Cache2k, &damaged);
     }
 
-    /// One text in four has a length of whole accesses: without --format it was replayed, four
-    /// characters a key.
+    /// Regression: one text in four has a length of whole accesses. Without --format it was
+    /// replayed, with four characters a key.
     #[test]
     fn a_text_is_not_taken_for_integers() {
         let line = b"0,a,1,76,1,get,0\n";
@@ -73,7 +73,7 @@ mod tests {
             let error = refusal(Cache2k, text);
             assert!(error.contains("--format"), "{error}");
         }
-        // Four letters may be a key, and a line end a part of one.
+        // Four letters may be a key, and a line end may be part of one.
         assert_eq!(decode(Cache2k, b"abcd").len(), 1);
         let keys = [&line[..], &[0; 3]].concat();
         assert_eq!(decode(Cache2k, &keys).len(), 5);

@@ -5,10 +5,10 @@ use clap::ValueEnum;
 use super::stats;
 use super::{Format, Trace};
 
-/// Longest input: what a packed one holds has no limit.
+/// Longest input. What a packed input holds has no limit.
 const LONGEST: usize = 4 << 10;
 
-/// The first byte says which format, the others are the file. How many accesses are in it.
+/// The first byte chooses the format, the others are the file. Returns how many accesses are in it.
 ///
 /// # Errors
 /// Why it is no trace.
@@ -28,7 +28,7 @@ pub(crate) fn fuzz_trace(bytes: &[u8]) -> anyhow::Result<u64> {
         trace.deletes(record);
     }
     trace.fingerprint();
-    // Each repetition counts in what is said of it.
+    // Each repetition counts in the statistics.
     if trace.accesses() < 100_000 {
         let _ = stats::of(&trace, "any".to_owned(), 0.1, 1 << 10).to_string();
     }

@@ -1,4 +1,4 @@
-//! The bytes of a trace file: unpacked, as lines or as records of one length.
+//! The bytes of a trace file, unpacked, as lines or as records of one length.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
@@ -12,7 +12,7 @@ const XZ_MAGIC: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
 /// What every .zst file begins with.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Longest line. Keys of caches have at most a few hundred bytes; a binary file need not have
+/// Longest line. Keys of caches have at most a few hundred bytes, but a binary file need not have
 /// any line end.
 const MOST_LINE: usize = 64 << 10;
 
@@ -33,7 +33,7 @@ pub(super) fn unpack(mut file: impl BufRead + 'static) -> Result<Input> {
         .take(magic)
         .read_to_end(&mut start)
         .context("cannot read")?;
-    // Told by its content: a renamed file must not be taken for an unpacked one.
+    // The content decides, because a renamed file must not be taken for an unpacked one.
     let (is_xz, is_zstd) = (start == XZ_MAGIC, start.starts_with(&ZSTD_MAGIC));
     let whole = std::io::Cursor::new(start).chain(file);
     Ok(if is_xz {

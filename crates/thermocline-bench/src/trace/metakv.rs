@@ -1,6 +1,6 @@
 //! Meta's key-value traces, as CacheBench replays them: CSV with a header that names the columns.
-//! `key`, `op` and `size` (of the value) must be there; `op_count` and `key_size` are
-//! used if they are, everything else is passed over.
+//! `key`, `op` and `size` (of the value) must be there. `op_count` and `key_size` are used if they
+//! are there. Everything else is skipped.
 
 use anyhow::{Context, Result, bail, ensure};
 use xxhash_rust::xxh3::xxh3_64;
@@ -16,7 +16,7 @@ const OPERATIONS: &Operations = &[
     ("DELETE", Action::Delete),
 ];
 
-/// Most accesses that one line may stand for: a damaged count must not fill the memory.
+/// Most accesses that one line may stand for, because a damaged count must not fill the memory.
 const MOST_REPEATS: u32 = 1_000_000;
 
 /// Where the columns are.
@@ -26,7 +26,7 @@ struct Columns {
     size: usize,
     op_count: Option<usize>,
     key_size: Option<usize>,
-    /// How many there are.
+    /// How many columns there are.
     all: usize,
 }
 
@@ -112,7 +112,7 @@ mod tests {
     use crate::trace::Format::Metakv;
     use crate::trace::tests::{decode, refusal};
 
-    /// Key, operation, what it does, the key's and the value's length, repeats.
+    /// Key, operation, what it does, the lengths of key and value, and repeats.
     type Line = (&'static str, &'static str, Action, u32, Option<u32>, u32);
 
     const FIXTURE: &[u8] = include_bytes!("fixtures/metakv.csv");

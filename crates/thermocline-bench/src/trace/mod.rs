@@ -40,22 +40,23 @@ pub enum Format {
     OracleGeneral,
 }
 
-/// Bits of an access that number its key; the others are its action.
+/// The bits of an access that hold the number of its key. The others hold its action.
 const KEY_BITS: u32 = 30;
 
-/// Accesses in order, by number of the key: 4 bytes each in memory, and 13 for a distinct key.
+/// Accesses in order, by the number of the key. In memory they take 4 bytes each, and 13 for each
+/// distinct key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trace {
     accesses: Vec<u32>,
     keys: Arc<[u64]>,
-    /// Length of each key's value, 0 where the trace never tells one. A key keeps the first:
-    /// a store is loaded before it is read, and answers are checked for their length.
+    /// Length of each key's value, or 0 if the trace never tells it. A key keeps its first length,
+    /// because a store is loaded before it is read, and answers are checked for their length.
     value_lens: Arc<[u32]>,
     /// Whether a key is deleted anywhere.
     deleted: Vec<bool>,
     /// Bytes of all distinct keys, if the trace tells them.
     key_bytes: Option<u64>,
-    /// Accesses by what the trace calls them.
+    /// Accesses by their name in the trace.
     operations: BTreeMap<&'static str, u64>,
 }
 
@@ -133,7 +134,7 @@ impl Trace {
         })
     }
 
-    /// Accesses in it; at least one.
+    /// Accesses in it. There is at least one.
     pub(crate) fn accesses(&self) -> u64 {
         self.accesses.len() as u64
     }
@@ -143,8 +144,8 @@ impl Trace {
         self.keys.len() as u64
     }
 
-    /// A hash of its distinct keys and their values' lengths: traces that share it load the
-    /// same records, if they give those that tell no length the same one.
+    /// A hash of its distinct keys and their values' lengths. Traces with the same hash load the
+    /// same records, if they use the same length for keys without one.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hash = Xxh3Default::new();
         for key in self.keys.iter() {
@@ -163,13 +164,13 @@ impl Trace {
         }
     }
 
-    /// The lengths of its records' values; `usual` where it does not tell.
+    /// The lengths of its records' values. `usual` for those that it does not tell.
     pub(crate) fn value_lens(&self, usual: usize) -> ValueLens {
         ValueLens::by_key(usual, Arc::clone(&self.value_lens))
     }
 
-    /// What operation `index` does to which record when each access is replayed under `copies`
-    /// prefixes, one after the other. Starts again at the end.
+    /// What operation `index` does, and to which record, if each access is replayed under `copies`
+    /// prefixes, one after the other. Starts again after the end.
     pub(crate) fn operation(&self, index: u64, copies: u64) -> (Action, u64) {
         let position = (index / copies % self.accesses()) as usize;
         let (action, number) = unpack(self.accesses.get(position).copied().unwrap_or(0));
@@ -209,14 +210,14 @@ mod tests {
         file
     }
 
-    /// The accesses in `bytes`, which are a good file.
+    /// The accesses in `bytes`, which are a valid file.
     pub(super) fn decode(format: Format, bytes: &[u8]) -> Vec<Access> {
         let file = file(bytes);
         let read = accesses(input::open(file.path()).unwrap(), format).unwrap();
         read.collect::<Result<_>>().unwrap()
     }
 
-    /// Why `bytes` are no trace.
+    /// Why `bytes` are not a trace.
     pub(super) fn refusal(format: Format, bytes: &[u8]) -> String {
         let file = file(bytes);
         let error = Trace::read(file.path(), format).unwrap_err();

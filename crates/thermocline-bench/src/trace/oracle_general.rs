@@ -1,12 +1,14 @@
-//! libCacheSim's oracleGeneral: 24 bytes per access, little-endian: time (u32), object (u64),
-//! its size (u32), number of the next access to it (i64; -1 or the greatest for none). Reads only.
+//! libCacheSim's oracleGeneral: 24 bytes per access, little-endian. They hold the time (u32), the
+//! object (u64), its size (u32), and the number of the next access to it (i64; -1 or the greatest
+//! for none). All accesses are reads.
 
 use anyhow::{Result, ensure};
 
 use super::access::Access;
 use super::input::{Input, Records};
 
-/// The accesses of `input`. The object's size is taken for its value's; 0 is none.
+/// The accesses of `input`. The object's size is taken as that of its value. 0 means that there is
+/// none.
 pub(super) fn read(input: Input) -> impl Iterator<Item = Result<Access>> {
     let mut records = Records::<24>::new(input);
     std::iter::from_fn(move || {

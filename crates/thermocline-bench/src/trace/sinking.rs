@@ -1,12 +1,12 @@
 //! Reads of sunk and of hot records, as the HotRAP paper defines them (§4.3).
 //!
-//! A read is of a *sunk* record when more has been written since the last write of this record
-//! than the threshold, so that the latest version has likely sunk to the slow disk. It is of a
-//! *hot* record when less has been read since the last read of it than the threshold, so that it
-//! is likely found hot. The paper's threshold is 5 % of the data.
+//! A read is of a *sunk* record if more than the threshold has been written since the last write of
+//! this record, so that its latest version has probably sunk to the slow disk. It is of a *hot*
+//! record if less than the threshold has been read since the last read of it, so that it is
+//! probably found hot. The paper's threshold is 5 % of the data.
 //!
-//! A record that was not written yet is sunk: it was loaded before the first access. One
-//! that was not read yet is not hot.
+//! A record that was not written yet is sunk, because it was loaded before the first access. A
+//! record that was not read yet is not hot.
 
 /// Counts the reads of sunk and hot records.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ struct Last {
     written: Option<u64>,
 }
 
-/// Reads by what they are of.
+/// How many reads were of which records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Shares {
     reads: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Shares {
 }
 
 impl Sinking {
-    /// For `records` records, none of them read or written yet.
+    /// For `records` records, none of which has been read or written yet.
     pub(crate) fn new(records: usize, threshold: u64) -> Self {
         Self {
             threshold,
@@ -68,7 +68,7 @@ impl Sinking {
         last.read = Some(self.read);
     }
 
-    /// A write of `bytes` to the record; a deletion writes its key.
+    /// A write of `bytes` to the record. A deletion writes its key.
     pub(crate) fn write(&mut self, record: usize, bytes: u64) {
         if let Some(last) = self.records.get_mut(record) {
             self.written += bytes;
@@ -78,7 +78,7 @@ impl Sinking {
 }
 
 impl Shares {
-    /// Share of reads of sunk records; none without reads.
+    /// Share of reads of sunk records. None if there are no reads.
     pub(crate) fn sunk(&self) -> Option<f64> {
         self.of(self.sunk)
     }

@@ -41,8 +41,8 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What a trace is made of. Shares are parts of 1; they are `null` when there is nothing that they
-/// could be a share of.
+/// What a trace is made of. Shares are parts of 1. They are `null` if there is nothing of which
+/// they could be a share.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TraceStats {
     /// The file's name.
@@ -61,28 +61,28 @@ pub struct TraceStats {
     pub deletes: u64,
     /// Mean length of a distinct key in the trace, if it tells.
     pub mean_key_bytes: Option<f64>,
-    /// Distinct keys of whose value the trace tells a size.
+    /// How many distinct keys have a value whose size the trace tells.
     pub keys_with_size: u64,
     /// Mean of those sizes.
     pub mean_value_bytes: Option<f64>,
     /// Greatest of those sizes.
     pub max_value_bytes: Option<u32>,
-    /// Key and value of one record of the others, as assumed.
+    /// The assumed size of one record of the other keys, key and value.
     pub assumed_record_bytes: u64,
-    /// All records as a replay loads them: keys of 24 bytes, and the values.
+    /// All records as a replay loads them: keys of 24 bytes, and their values.
     pub data_bytes: u64,
     /// Share of keys with one access.
     pub one_hit_share: f64,
-    /// Share of accesses to the most accessed hundredth of the keys, at least one.
+    /// Share of accesses to the most accessed hundredth of the keys, which is at least one key.
     pub top_1_percent_share: f64,
-    /// To the most accessed twentieth.
+    /// Share of accesses to the most accessed twentieth.
     pub top_5_percent_share: f64,
-    /// To the most accessed tenth.
+    /// Share of accesses to the most accessed tenth.
     pub top_10_percent_share: f64,
-    /// Part of the data that fits on the fast disk, as assumed.
+    /// The part of the data that is assumed to fit on the fast disk.
     pub fast_share: f64,
-    /// Half of that, in bytes: more written since a record's last write, and it counts as sunk;
-    /// less read since its last read, and it counts as hot.
+    /// Half of that, in bytes. If more than this was written since a record's last write, it counts
+    /// as sunk. If less than this was read since its last read, it counts as hot.
     pub threshold_bytes: u64,
     /// Share of reads that are of sunk records.
     pub sunk_read_share: Option<f64>,
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use crate::trace::access::Access;
 
-    /// Ten keys of 100 bytes with key. `r3` reads the fourth, `w` writes, `d` deletes.
+    /// Ten keys of 100 bytes, key included. `r3` reads the fourth, `w` writes, `d` deletes.
     fn stats(accesses: &str, fast_share: f64) -> TraceStats {
         let mut all: Vec<Result<Access>> = Vec::new();
         for access in accesses.split(' ') {
@@ -238,16 +238,17 @@ mod tests {
                 stats.sunk_and_hot_read_share.unwrap(),
             ]
         };
-        // w8 and w9 come after w7: 200 bytes are not more than the threshold.
+        // w8 and w9 come after w7. 200 bytes are not more than the threshold.
         assert_eq!(read("r7"), [0.0, 0.0, 0.0]);
-        // Three records after w6.
+        // There are three records after w6.
         assert_eq!(read("r6"), [1.0, 0.0, 0.0]);
-        // Read again at once, the second is hot as well.
+        // If it is read again at once, the second read is of a hot record as well.
         assert_eq!(read("r6 r6"), [1.0, 0.5, 0.5]);
-        // One other read between: 100 bytes are less than the threshold; two are not.
+        // With one other read in between, 100 bytes are less than the threshold. With two, they are
+        // not.
         assert_eq!(read("r9 r8 r9 r9"), [0.0, 0.5, 0.0]);
         assert_eq!(read("r9 r8 r7 r9"), [0.0, 0.0, 0.0]);
-        // Written again, it is no longer sunk; a deletion writes its key only.
+        // Once written again, it is no longer sunk. A deletion only writes its key.
         assert_eq!(read("r6 w6 d5 r6"), [0.5, 0.5, 0.0]);
     }
 

@@ -1,4 +1,4 @@
-//! Twitter's cache traces: CSV without a header, one access a line: time, key, key size, value
+//! Twitter's cache traces: CSV without a header, with one access a line: time, key, key size, value
 //! size, client, operation, time to live.
 
 use anyhow::{Context, Result};
@@ -54,8 +54,8 @@ fn parse(line: &[u8]) -> Result<Access> {
         })
 }
 
-/// Key, its size, the value's size, and the operation. Commas between the first field and the
-/// last five belong to the key.
+/// Key, its size, the value's size, and the operation. Commas between the first field and the last
+/// five are part of the key.
 fn fields(line: &[u8]) -> Option<[&[u8]; 4]> {
     let comma = line.iter().position(|&byte| byte == b',')?;
     let mut fields = line.get(comma + 1..)?.rsplitn(6, |&byte| byte == b',');

@@ -1,5 +1,5 @@
-//! What RocksDB did, as far as it can tell: not by disk, but where all of it is on one, by what it
-//! was for.
+//! What RocksDB did, as far as it can tell. It cannot tell by disk. Where all of it is on one disk,
+//! it is told by purpose.
 
 use std::cell::Cell;
 use std::fs;
@@ -22,18 +22,18 @@ pub(super) struct Reads {
     bytes: AtomicU64,
 }
 
-/// What RocksDB counts for a thread. It does so by default (`PerfLevel` `kEnableCount`); asking is
-/// a call.
+/// What RocksDB counts for a thread. It does that by default (`PerfLevel` `kEnableCount`). Asking
+/// for it is a call.
 struct OfThread {
     perf: PerfContext,
-    /// What was counted when [`Reads`] were told last.
+    /// What had been counted when it was last added to [`Reads`].
     blocks: Cell<u64>,
     bytes: Cell<u64>,
 }
 
 impl Reads {
-    /// Adds what this thread has read since it was here last; whether that is anything. A read from
-    /// the cache asks RocksDB once.
+    /// Adds what this thread has read since the last call. Returns whether that is anything. A read
+    /// from the cache asks RocksDB once.
     pub(super) fn add_of_this_thread(&self) -> bool {
         thread_local! {
             static OF_THREAD: OfThread = OfThread {
@@ -67,7 +67,7 @@ pub(super) fn counters(store: &Store) -> Result<Counters> {
         user_write_bytes: Some(store.user_write_bytes.load(Ordering::Relaxed)),
         compaction_read_bytes: Some(ticker(Ticker::CompactReadBytes)),
         compaction_write_bytes: Some(ticker(Ticker::CompactWriteBytes)),
-        // Its ticker is of one thread of each group: those that wait behind it are not in it.
+        // Its ticker covers one thread of each group: those that wait behind it are not in it.
         stall_seconds: None,
         ..Counters::default()
     };
@@ -81,9 +81,9 @@ pub(super) fn counters(store: &Store) -> Result<Counters> {
         }
     }
     match store.kind {
-        // RocksDB does not count by path; the kernel counts by device. Its tickers of reads
-        // by temperature or of the last level tell no hit rate either: paths have no
-        // temperature, more than one level may lie on the slow one, and compactions count.
+        // RocksDB does not count by path; the kernel counts by device. Its tickers of reads by
+        // temperature or of the last level give no hit rate either: paths have no temperature, more
+        // than one level may lie on the slow one, and compactions count.
         RocksDb::Tiered => {
             if let Some([fast, slow]) = block_device::of_two(&store.dirs.fast, &store.dirs.slow) {
                 by_device(&mut counters, fast, slow);
@@ -119,13 +119,13 @@ fn by_activity(store: &Store) -> ByActivity<Io> {
         write_bytes,
         ..Io::default()
     };
-    // A block that was read ahead is found in memory: its bytes are in no client's blocks.
+    // A block that was read ahead is found in memory, so its bytes are in no client's blocks.
     let clients = read(
         store.reads.blocks.load(Ordering::Relaxed),
         store.reads.bytes.load(Ordering::Relaxed) + ticker(Ticker::PrefetchBytes),
     );
     let compaction_bytes = ticker(Ticker::CompactReadBytes);
-    // After those of clients and compactions, which are part of it.
+    // Read after those of clients and compactions, which are part of it.
     let table_reads = ticker(Ticker::LastLevelReadCount) + ticker(Ticker::NonLastLevelReadCount);
     let compaction_reads = table_reads.saturating_sub(clients.read_ops);
     let table_bytes = ticker(Ticker::LastLevelReadBytes) + ticker(Ticker::NonLastLevelReadBytes);
@@ -160,7 +160,7 @@ fn by_device(counters: &mut Counters, fast: DeviceIo, slow: DeviceIo) {
     on_disks(counters, fast.unattributed(), slow.unattributed());
 }
 
-/// Bytes of the files in `dir`; one that is removed meanwhile counts nothing.
+/// Bytes of the files in `dir`. A file that is removed meanwhile counts nothing.
 fn size(dir: &Path) -> Result<u64> {
     let entries = fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))?;
     Ok(entries

@@ -1,6 +1,6 @@
 //! RocksDB, with the sizes of our engine: level tiering by `db_paths`, on the fast disk alone, and
-//! on the slow one alone. Direct I/O on both sides, so that neither has the page cache as a second
-//! cache.
+//! on the slow one alone. All of them use direct I/O, so that no side has the page cache as a
+//! second cache.
 
 mod counters;
 
@@ -20,10 +20,10 @@ use crate::counters::Counters;
 use crate::engine::{Engine, EngineKind};
 use crate::settings::{Compression, Dirs, Durability, Settings};
 
-/// Two compactions and a flush at once, as many as our engine by default.
+/// Two compactions and a flush at the same time, as many as our engine has by default.
 const BACKGROUND_JOBS: i32 = 3;
 
-/// Bits per key of its Bloom filters: the memory that our filters take.
+/// Bits per key of its Bloom filters, which take as much memory as our filters.
 const FILTER_BITS: f64 = 10.0;
 
 /// Where its levels lie.
@@ -108,7 +108,7 @@ fn options(kind: RocksDb, settings: &Settings, dirs: &Dirs) -> Result<Options> {
     let mut table = BlockBasedOptions::default();
     table.set_block_cache(&Cache::new_lru_cache(settings.cache as usize));
     table.set_bloom_filter(FILTER_BITS, false);
-    // One block size for all levels: that of the disk where most of the data lies.
+    // One block size for all levels: the one for the disk where most of the data lies.
     let block_size = match kind {
         RocksDb::Tiered | RocksDb::SlowOnly => settings.block_size_slow,
         RocksDb::FastOnly => settings.block_size_fast,
@@ -128,9 +128,9 @@ fn options(kind: RocksDb, settings: &Settings, dirs: &Dirs) -> Result<Options> {
     options.set_manual_wal_flush(settings.durability == Durability::None);
     options.enable_statistics();
     // By default each read takes two readings of the clock and an entry in a histogram of times,
-    // for a report that times operations itself. This level has no times, whatever its name: the
-    // crate's numbers of the lowest levels are one above RocksDB's own, so its tickers alone cannot
-    // be had.
+    // and this is for a report that times operations itself. This level has no times, whatever its
+    // name. The crate's numbers of the lowest levels are one above RocksDB's own, so its tickers
+    // alone cannot be had.
     options.set_statistics_level(StatsLevel::ExceptHistogramOrTimers);
     if kind == RocksDb::Tiered {
         // A level goes to the first path that its target and those above fit into. With a
@@ -152,13 +152,13 @@ struct Store {
     db: DB,
     /// Holds the statistics.
     options: Options,
-    /// Made once: without, the crate makes and frees them for each read.
+    /// Made once, because otherwise the crate makes and frees them for each read.
     read: ReadOptions,
     write: WriteOptions,
     dirs: Dirs,
     kind: RocksDb,
     gets_without_device: AtomicU64,
-    /// Its own ticker counts what its log puts around a record, too.
+    /// Counted here, because its own ticker also counts what its log puts around a record.
     user_write_bytes: AtomicU64,
     reads: Reads,
 }
@@ -338,9 +338,9 @@ mod tests {
         engine.close().unwrap();
     }
 
-    /// RocksDB counts a client's blocks where it reads them from the disk, and not where it finds
-    /// what it has read ahead: a scan of 100 KiB seemed to read half of that or less, and the rest
-    /// was nobody's.
+    /// Regression: RocksDB counts a client's blocks where it reads them from the disk, and not
+    /// where it finds what it has read ahead. A scan of 100 KiB seemed to read half of that or
+    /// less, and the rest was attributed to nobody.
     #[test]
     fn what_scans_read_ahead_is_counted() {
         const SCANS: u64 = 200;
@@ -357,7 +357,7 @@ mod tests {
         let engine = plan.engine.open(&plan.settings, &dirs).unwrap();
         let measured = run::measure(&plan, engine.as_ref(), &mut ()).unwrap();
         assert_eq!(measured.wrongs.count(), 0, "{:?}", measured.wrongs);
-        // Of the few that begin near the last record less is returned, and a little lies in the
+        // The few scans that begin near the last record return less, and a little lies in the
         // cache.
         let least = SCANS * 100 * 1024 * 9 / 10;
         let counters = measured.counters;
@@ -367,8 +367,8 @@ mod tests {
         engine.close().unwrap();
     }
 
-    /// Each read took two readings of the clock and entries in histograms, for nothing that is
-    /// reported.
+    /// Regression: each read took two readings of the clock and entries in histograms, for nothing
+    /// that is reported.
     #[test]
     fn rocksdb_times_no_operation() {
         let plan = parse("--engine rocksdb-fast-only --data-size 1MiB --memory 4MiB --ops 10")

@@ -7,10 +7,10 @@ use crate::accounts::{Activity, ByActivity, ByDisk, Io};
 use crate::compactions::LevelCompactions;
 use crate::counters::{Counters, HotCounters, RecordCacheCounters};
 
-/// What the store's metrics are for a benchmark.
+/// The counters that a benchmark makes of the store's metrics.
 pub(super) fn of(metrics: &Metrics) -> Counters {
     let fast = metrics.tiers.first();
-    // A store without a slow tier reads nothing from it, which is not unknown.
+    // A store without a slow tier reads nothing from it. That is not the same as unknown.
     let slow = |value: fn(&TierMetrics) -> u64| Some(metrics.tiers.get(1).map_or(0, value));
     let compactions = |bytes: fn(&CompactionMetrics) -> &[u64]| {
         let jobs = metrics.compactions.iter();
@@ -90,7 +90,7 @@ fn io(metrics: &Metrics, tier: usize) -> ByActivity<Io> {
     for io in metrics.tiers.get(tier).iter().flat_map(|tier| &tier.io) {
         let activity = match io.purpose {
             Purpose::Wal => Activity::Write,
-            // The cache exists for reads, and is filled by them.
+            // The cache exists for reads, and reads fill it.
             Purpose::UserRead | Purpose::FlashCache => Activity::Read,
             Purpose::Flush => Activity::Flush,
             Purpose::Compaction => Activity::Compaction,
@@ -136,8 +136,8 @@ mod tests {
 
     use super::*;
 
-    /// A swap of two numbers of one kind was noticed by no test, and tables compare those that are
-    /// promoted by flush with those by compaction.
+    /// No test noticed when two numbers of one kind were swapped, and tables compare what is
+    /// promoted by flush with what is promoted by compaction.
     #[test]
     fn each_number_of_placement_by_hotness_is_its_own() {
         let hotrap = HotRapMetrics {

@@ -1,5 +1,5 @@
-//! Our engine: over two tiers, placed by hotness or by level; over the slow one, with the fast one
-//! as a cache of blocks; and over the fast one alone.
+//! Our engine: over two tiers, placed by hotness or by level; over the slow tier with the fast one
+//! as a cache of blocks; and over the fast tier alone.
 
 mod counters;
 
@@ -13,9 +13,9 @@ use crate::counters::Counters;
 use crate::engine::{Engine, EngineKind};
 use crate::settings::{Compression, Dirs, Durability, Settings};
 
-/// A block is closed once it is past its size, by a record at most, and the flash cache puts 60
-/// bytes before it and fills up the page. Blocks smaller by this, with records of up to 1 KiB, fit
-/// whole pages; otherwise they would leave most of their last page empty.
+/// A block is closed once it is past its size, by at most a record. The flash cache puts 60 bytes
+/// before it and fills up the page. Blocks that are smaller by this amount, with records of up to 1
+/// KiB, fit whole pages; otherwise they would leave most of their last page empty.
 #[cfg(feature = "flash-cache")]
 const PAST_A_BLOCK: u64 = 1280;
 
@@ -30,8 +30,8 @@ pub(super) enum Thermocline {
     HotRap,
     /// Two tiers, records placed by level: what hotness is measured against.
     Leveled,
-    /// All tables on the slow disk, the fast one a cache of their blocks: hotness without moving
-    /// records.
+    /// All tables on the slow disk, and the fast one as a cache of their blocks: hotness without
+    /// moving records.
     #[cfg(feature = "flash-cache")]
     FlashCache,
     /// Everything on the fast disk, whatever its capacity: what tiering is measured against.
@@ -90,8 +90,8 @@ impl EngineKind for Thermocline {
         }))
     }
 
-    /// A checkpoint, made without the emulated slow disk: copying is not what is measured. By
-    /// level, so that the source is the same for whichever engine runs on the copy.
+    /// Makes a checkpoint, without the emulated slow disk, because copying is not what is measured.
+    /// It is placed by level, so that the source is the same for whichever engine runs on the copy.
     fn copy(&self, settings: &Settings, from: &Dirs, to: &Dirs) -> Result<()> {
         let mut options = self.options(settings, from);
         if let Placement::HotRap(_) = options.placement {
@@ -192,7 +192,7 @@ struct Emulated {
 struct Store {
     db: Db,
     device: Option<Emulated>,
-    /// Whether a flash cache has threads of its own, which nobody measures.
+    /// Whether a flash cache has threads of its own, which are not measured.
     silent_threads: bool,
 }
 
@@ -261,9 +261,9 @@ mod tests {
         }
     }
 
-    /// What the log puts around a record counted as handed in, 9 bytes each, and RocksDB's 16;
-    /// fjall's none. Write amplification was lower by that, the shorter the records the more, and
-    /// by another part for each engine.
+    /// Regression: what the log puts around a record counted as handed in: 9 bytes each, RocksDB's
+    /// 16, and fjall's none. That lowered the write amplification, the more the shorter the
+    /// records, and by a different amount for each engine.
     #[test]
     fn what_is_handed_in_is_keys_and_values() {
         let plan = parse("--data-size 4MiB").unwrap().plan().unwrap();
@@ -274,8 +274,8 @@ mod tests {
         assert_eq!(engine.counters().unwrap().user_write_bytes, Some(4 << 20));
     }
 
-    /// Loads by one engine, copies, and runs updates on the copy by another; the counters of the
-    /// run.
+    /// Loads with one engine, copies, and runs updates on the copy with another. Returns the
+    /// counters of the run.
     fn run(loader: &str, engine: &str, slow: bool) -> Counters {
         let flags = "--data-size 4MiB --memory 2MiB --cache 64KiB --memtable 64KiB --ops 3000 --workload uh";
         let mut plan = parse(flags).unwrap().plan().unwrap();
@@ -295,7 +295,7 @@ mod tests {
         let measured = run::measure(&plan, engine.as_ref(), &mut ()).unwrap();
         assert_eq!(measured.wrongs.count(), 0, "{:?}", measured.wrongs);
         engine.close().unwrap();
-        // The run changed its copy only.
+        // The run has changed only its copy.
         let engine = loader.open(&plan.settings, &first).unwrap();
         let again = run::measure(&plan, engine.as_ref(), &mut ()).unwrap();
         assert_eq!(again.wrongs.count(), 0, "{:?}", again.wrongs);

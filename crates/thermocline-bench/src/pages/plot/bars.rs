@@ -1,4 +1,4 @@
-//! Groups of horizontal bars: names fit beside them at any width.
+//! Groups of horizontal bars, because names fit beside them at any width.
 
 use anyhow::Result;
 use plotters::prelude::*;
@@ -12,9 +12,9 @@ const HEADING: f64 = 24.0;
 const ROW: f64 = 19.0;
 const THICK: f64 = 13.0;
 const GAP: f64 = 6.0;
-/// For the numbers along the axis.
+/// Room for the numbers along the axis.
 const AXIS: f64 = 22.0;
-/// For the value beside the longest bar.
+/// Room for the value beside the longest bar.
 const VALUE: f64 = 74.0;
 
 /// Draws the bars.
@@ -72,7 +72,7 @@ fn body(frame: &Frame<'_>, groups: &[Group], rows: f64, area: &Area<'_>) -> Resu
         labels,
         chart: &mut chart,
     };
-    // The axis counts upwards, rows are laid out downwards.
+    // The axis counts upwards, but rows are laid out downwards.
     let mut y = rows;
     for group in groups {
         draw.heading(&group.label, y - HEADING / 2.0 - 2.0)?;
@@ -113,7 +113,7 @@ impl Draw<'_, '_, '_> {
     fn heading(&mut self, label: &str, y: f64) -> Result<()> {
         let label = shortened(label, self.frame.width - 8.0, 12.5);
         let style = text(12.5, Ink::Text).pos(Pos::new(HPos::Left, VPos::Center));
-        // The grid's lines do not go through the words.
+        // So that the lines of the grid do not go through the words.
         let half = units(HEADING / 2.0 - 2.0);
         let end = units(text_width(&label, 12.5) - self.labels);
         let ground = [(units(-2.0), -half), (end.max(0), half)];

@@ -9,20 +9,20 @@ use super::legend;
 use super::palette::{Ink, PALETTE};
 use super::unit::Unit;
 
-/// The drawing library counts in whole units: this many make a pixel, so that lines are smooth.
+/// The drawing library counts in whole units. This many make a pixel, so that lines are smooth.
 pub(super) const SCALE: f64 = 4.0;
 
 /// Height of small text in pixels.
 pub(super) const SMALL: f64 = 11.5;
 
-/// Where is drawn.
+/// The area that is drawn on.
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// What surrounds the data.
 pub(super) struct Frame<'a> {
     /// Width in pixels.
     pub(super) width: f64,
-    /// Shown above, where nothing else does.
+    /// Shown above the plot, if nothing else shows it.
     pub(super) title: Option<&'a str>,
     /// What the values are.
     pub(super) axis: &'a str,
@@ -66,13 +66,13 @@ pub(super) fn units(pixels: f64) -> i32 {
     (pixels * SCALE).round() as i32
 }
 
-/// The colour of an ink in light mode; [`themed`] knows it again.
+/// The colour of an ink in light mode. [`themed`] recognises it.
 pub(super) fn rgb(ink: Ink) -> RGBColor {
     let (r, g, b) = ink.colour().light;
     RGBColor(r, g, b)
 }
 
-/// Text of so many pixels, its top left corner where it is put.
+/// Text of this many pixels. The place where it is put is its top left corner.
 pub(super) fn text(pixels: f64, ink: Ink) -> TextStyle<'static> {
     // The SVG back end divides by 1.24.
     ("sans-serif", pixels * SCALE * 1.24)
@@ -92,7 +92,7 @@ pub(super) fn write(
     area.draw(&element).map_err(failed)
 }
 
-/// How wide text is, about: fonts differ.
+/// About how wide text is. Fonts differ.
 pub(super) fn text_width(words: &str, pixels: f64) -> f64 {
     words.chars().count() as f64 * pixels * 0.57
 }
@@ -108,7 +108,7 @@ pub(super) fn shortened(words: &str, width: f64, pixels: f64) -> String {
     printable(&cut)
 }
 
-/// Without control characters: XML has no way to write them.
+/// Replaces control characters, because XML has no way to write them.
 fn printable(words: &str) -> String {
     let seen = |c: char| {
         if c.is_control() || c == '\u{fffe}' || c == '\u{ffff}' {
@@ -125,12 +125,12 @@ pub(super) fn failed(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("cannot draw: {error}")
 }
 
-/// Colours as CSS variables, size and font left to the page.
+/// Colours as CSS variables. Size and font are left to the page.
 pub(super) fn themed(svg: &str) -> String {
     let mut svg = svg.to_owned();
     for colour in PALETTE {
         let (r, g, b) = colour.light;
-        // Quoted: only attributes match, as quotes in text are escaped.
+        // With the quotes, so that only attributes match: quotes in text are escaped.
         let light = format!("\"#{r:02X}{g:02X}{b:02X}\"");
         svg = svg.replace(&light, &format!("\"var({})\"", colour.variable));
     }

@@ -1,15 +1,15 @@
-//! Drawings in fewer bytes, for a page of many.
+//! Drawings in fewer bytes, for a page with many of them.
 //!
-//! What the drawing library says with each element is said once by the page's style sheet
-//! (`style.css`), or is what browsers do anyway.
+//! The drawing library repeats things with each element. The page's style sheet (`style.css`) says
+//! them once, or browsers do them anyway.
 
-/// Attributes as the drawing library has them, and what does for them. Quoted: only attributes
-/// match, as quotes in text are escaped.
+/// Attributes as the drawing library writes them, and what replaces them. They include quotes, so
+/// that only attributes match: quotes in text are escaped.
 const SHORTER: [(&str, &str); 10] = [
     (" xmlns=\"http://www.w3.org/2000/svg\"", ""),
     ("\n</text>", "</text>"),
     (" text-anchor=\"start\"", ""),
-    // What is last in its element: it has one class.
+    // These come last in their element, which has one class.
     (
         " text-anchor=\"middle\" fill=\"var(--muted)\">",
         " class=\"c\">",
@@ -28,7 +28,7 @@ const SHORTER: [(&str, &str); 10] = [
     (" fill=\"none\"", ""),
 ];
 
-/// What axes have.
+/// The class of axes.
 const AXIS: &str = " class=\"a\"";
 
 const OPEN: &str = "<polyline";
@@ -59,8 +59,8 @@ pub(super) fn compact(svg: &str) -> String {
     compact
 }
 
-/// A line by its steps, which are shorter than its points. Nothing of the marks at an axis: in the
-/// colour of the grid, a pixel long.
+/// A line by its steps, which are shorter than its points. Marks at an axis, in the colour of the
+/// grid and a pixel long, are dropped.
 fn path(line: &str) -> String {
     let parts = line.split_once(" points=\"");
     let read = parts.and_then(|(style, points)| Some((style, read_points(points)?)));
@@ -75,7 +75,7 @@ fn path(line: &str) -> String {
             let (mut at, mut gap) = (first, 'l');
             for next in more {
                 for step in [next.0 - at.0, next.1 - at.1] {
-                    // A sign parts numbers, too.
+                    // A sign separates numbers, too.
                     if gap == 'l' || step >= 0 {
                         steps.push(gap);
                     }
@@ -116,7 +116,7 @@ mod tests {
         let steps = path("M10,20l3-5 0 10-13-25");
         assert_eq!(line("10,20 13,15 13,25 0,0 "), steps);
         assert_eq!(line("10,20 "), path("M10,20"));
-        // What it does not know it leaves.
+        // A line that it does not know is left as it is.
         assert!(line("10 20").contains("points=\"10 20\""));
     }
 

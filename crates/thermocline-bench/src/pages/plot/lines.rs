@@ -8,10 +8,10 @@ use super::canvas::{Area, Frame, SMALL, failed, rgb, text, text_width, units};
 use super::palette::Ink;
 use super::{Line, Unit};
 
-/// For the numbers beside the axes.
+/// Room for the numbers beside the axes.
 const LEFT: f64 = 70.0;
 const BELOW: f64 = 34.0;
-/// For the names of the stages.
+/// Room for the names of the stages.
 const NAMES: f64 = 18.0;
 
 /// Draws the lines.
@@ -54,7 +54,7 @@ fn body(
         .disable_x_mesh()
         .x_labels((plot / 60.0).max(4.0) as usize)
         .y_labels(5)
-        // A little before 0 is not "-0".
+        // So that a number a little below 0 is not shown as "-0".
         .x_label_formatter(&|seconds| format!("{}", (seconds * 10.0).round() / 10.0 + 0.0))
         // A hard space keeps the numbers off the axis.
         .y_label_formatter(&|value| format!("{}\u{a0}", frame.unit.tick(*value)))
@@ -79,7 +79,7 @@ fn body(
     for (number, (begin, name)) in stages.iter().enumerate() {
         let next = stages.get(number + 1).map_or(end, |(next, _)| *next);
         let room = (next - begin) / length * plot - 6.0;
-        // All by name, or where that does not fit by number; the page has both.
+        // All by name. If a name does not fit, by number; the page has both.
         let name = if text_width(name, 10.5) <= room {
             name.clone()
         } else {

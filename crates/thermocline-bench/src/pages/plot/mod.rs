@@ -1,7 +1,7 @@
 //! Plots: what is shown, and its drawing as SVG and PNG.
 //!
-//! A [`Plot`] is data with units. It is drawn at any width, so that a page has one
-//! drawing for desks and one for phones; in both, colours are CSS variables.
+//! A [`Plot`] is data with units. It can be drawn at any width, so a page has one drawing for desks
+//! and one for phones. In both, colours are CSS variables.
 
 mod bars;
 mod canvas;
@@ -17,10 +17,10 @@ use anyhow::Result;
 pub(crate) use palette::{Colour, Ink, PALETTE, of_activity, of_engine};
 pub(crate) use unit::{Unit, thousands};
 
-/// A drawing for desks is so many pixels wide.
+/// The width in pixels of a drawing for desks.
 pub(crate) const WIDE: u32 = 760;
 
-/// A drawing for phones is so many pixels wide.
+/// The width in pixels of a drawing for phones.
 pub(crate) const NARROW: u32 = 330;
 
 /// One plot and everything that belongs beside it.
@@ -32,7 +32,7 @@ pub(crate) struct Plot {
     pub(crate) title: String,
     /// What its values are.
     pub(crate) unit: Unit,
-    /// The values in the unit's words, as in "in the last tenth of the run".
+    /// What the values are, in words that include the unit, as in "in the last tenth of the run".
     pub(crate) axis: String,
     /// What a reader has to know about it.
     pub(crate) notes: Vec<String>,
@@ -44,7 +44,7 @@ pub(crate) struct Plot {
     pub(crate) table: Table,
     /// Names and command lines of the cells in it.
     pub(crate) commands: Vec<(String, String)>,
-    /// Whether it is one that a README might show: it gets a PNG.
+    /// Whether a README might show it. Then it gets a PNG.
     pub(crate) main: bool,
 }
 
@@ -55,14 +55,14 @@ pub(crate) enum Shape {
     Bars {
         /// Groups from top to bottom.
         groups: Vec<Group>,
-        /// What parts of bars mean, if they have several.
+        /// What the parts of bars mean, if bars have several.
         legend: Vec<(String, Ink)>,
     },
     /// Values over time.
     Lines {
         /// One line each.
         lines: Vec<Line>,
-        /// Begins of stages in seconds, with their names.
+        /// When stages begin, in seconds, with their names.
         stages: Vec<(f64, String)>,
     },
 }
@@ -79,7 +79,7 @@ pub(crate) struct Group {
 /// One bar, of one or several parts.
 #[derive(Debug, Clone)]
 pub(crate) struct Bar {
-    /// What it is of.
+    /// What the bar stands for.
     pub(crate) label: String,
     /// From left to right.
     pub(crate) parts: Vec<(Ink, f64)>,
@@ -99,13 +99,13 @@ impl Bar {
 /// One line.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
-    /// What it is of.
+    /// What the line stands for.
     pub(crate) label: String,
     /// Its colour.
     pub(crate) ink: Ink,
-    /// A limit rather than a measurement: drawn thin.
+    /// Whether it is a limit and not a measurement. A limit is drawn thin.
     pub(crate) limit: bool,
-    /// Seconds and values; a gap where there is none.
+    /// Seconds and values. If there is no value, there is a gap.
     pub(crate) points: Vec<(f64, Option<f64>)>,
 }
 
@@ -114,7 +114,7 @@ pub(crate) struct Line {
 pub(crate) struct Table {
     /// Names of the columns.
     pub(crate) head: Vec<String>,
-    /// As many cells in each as columns.
+    /// The rows. Each has as many cells as there are columns.
     pub(crate) rows: Vec<Vec<String>>,
 }
 
@@ -129,7 +129,7 @@ impl Table {
 }
 
 impl Plot {
-    /// The drawing for an HTML page with the style sheet, colours as CSS variables.
+    /// The drawing for an HTML page with the style sheet. Colours are CSS variables.
     ///
     /// # Errors
     /// The drawing library's own.
@@ -138,7 +138,7 @@ impl Plot {
         Ok(compact::compact(&themed))
     }
 
-    /// The drawing as a PNG in light colours, title included.
+    /// The drawing as a PNG in light colours, with its title.
     ///
     /// # Errors
     /// The drawing or rendering library's own.

@@ -1,7 +1,7 @@
-//! Colours: the same engine and the same activity have the same one everywhere.
+//! Colours. An engine or an activity has the same colour everywhere.
 //!
-//! The hues follow Okabe and Ito, told apart also by people who see red and green alike, darkened
-//! on white and lightened on black until each has a contrast of about 3 to the ground.
+//! The hues follow Okabe and Ito, so people who see red and green alike can tell them apart. They
+//! are darkened on white and lightened on black until each has a contrast of about 3 to the ground.
 
 /// What something is drawn in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) enum Ink {
 pub(crate) struct Colour {
     /// The CSS variable.
     pub(crate) variable: &'static str,
-    /// On a light ground; no two are the same.
+    /// On a light ground. No two colours are the same.
     pub(crate) light: (u8, u8, u8),
     /// On a dark ground.
     pub(crate) dark: (u8, u8, u8),
@@ -60,7 +60,7 @@ pub(crate) const PALETTE: [Colour; 12] = [
 const FIRST_OF_DATA: usize = 4;
 
 impl Ink {
-    /// This colour of data, or the next one that is not among `taken`.
+    /// This colour of data if it is not among `taken`, or else the next one that is not.
     pub(crate) fn unless(self, taken: &[Ink]) -> Ink {
         let Ink::Series(first) = self else {
             return self;
@@ -83,7 +83,8 @@ impl Ink {
     }
 }
 
-/// The colour of an engine. Those that this version does not know are grey: labels tell them apart.
+/// The colour of an engine. Engines that this version does not know are grey: their labels tell
+/// them apart.
 pub(crate) fn of_engine(name: &str) -> Ink {
     const ENGINES: [&str; 7] = [
         "hotrap",

@@ -7,10 +7,11 @@ use resvg::{tiny_skia, usvg};
 
 use super::canvas::SCALE;
 
-/// So many pixels of the image for one of the drawing: sharp on dense screens.
+/// How many pixels of the image there are for one of the drawing: sharp on dense screens.
 const DENSITY: f32 = 1.5;
 
-/// Renders a drawing. The font is part of this program: machines without one give the same.
+/// Renders a drawing. The font is part of this program, so machines without one give the same
+/// result.
 pub(super) fn render(svg: &str) -> Result<Vec<u8>> {
     let mut fonts = usvg::fontdb::Database::new();
     fonts.load_font_data(dejavu::sans::regular().to_vec());

@@ -20,7 +20,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// A value as tables and labels have it.
+    /// A value as tables and labels show it.
     pub(crate) fn show(self, value: f64) -> String {
         match self {
             Unit::PerSecond => thousands(value),
@@ -47,7 +47,7 @@ impl Unit {
     }
 }
 
-/// A whole number in groups of three digits; below ten, with a decimal.
+/// A whole number in groups of three digits. A number below ten has a decimal.
 pub(crate) fn thousands(value: f64) -> String {
     if value.abs() < 10.0 && value.fract() != 0.0 {
         return format!("{value:.1}");
@@ -66,13 +66,13 @@ pub(crate) fn thousands(value: f64) -> String {
     text
 }
 
-/// As few decimals as tell it: ticks are round.
+/// With as few decimals as are needed: ticks are round.
 fn plain(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// With `digits` significant ones; 0 for a round number.
+/// With `digits` significant digits; 0 for a round number.
 fn significant(value: f64, digits: i32) -> String {
     if digits == 0 {
         return plain(value);
@@ -98,7 +98,7 @@ fn bytes(value: f64, digits: i32) -> String {
             return format!("{} {unit}", significant(value / size, digits));
         }
     }
-    // Of few bytes an operation fractions count: ticks that are rounded would be the same.
+    // With few bytes an operation, fractions count: rounded ticks would all be the same.
     let value = if value < 10.0 { value } else { value.round() };
     format!("{} B", plain(value))
 }

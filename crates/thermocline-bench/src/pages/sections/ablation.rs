@@ -74,7 +74,7 @@ fn both(read: Option<u64>, written: Option<u64>) -> Option<u64> {
     Some(read?.saturating_add(written?))
 }
 
-/// Bytes over operations: of the run, or, where `whole`, of it and its warm-up.
+/// Bytes over operations: of the run, or, if `whole` is set, of the run and its warm-up.
 fn for_each_operation(run: &Run, bytes: Bytes, whole: bool) -> Option<f64> {
     let with = |of_run: u64, of_warm_up: Option<u64>| {
         let before = of_warm_up.filter(|_| whole).unwrap_or(0);
@@ -89,8 +89,8 @@ fn table(cells: &[&Cell]) -> Captioned {
     let mut table = Table::new(&["engine", "operations a second", "hit rate at the end"]);
     let bytes = BYTES.iter().map(|(name, _)| (*name).to_owned());
     table.head.extend(bytes);
-    // What is hot comes to the fast disk in the warm-up: what promotes it is not in the run's own
-    // bytes.
+    // What is hot comes to the fast disk during the warm-up, so what promotes it is not in the
+    // run's own bytes.
     let mut runs = cells.iter().flat_map(|cell| &cell.runs);
     let whole = runs.all(Run::is_recorded_whole);
     for cell in cells {
@@ -140,7 +140,7 @@ mod tests {
             .settings
             .experiments
             .insert("no_retention".into(), true.into());
-        // 50 operations.
+        // There are 50 operations.
         off.runs[0].retained_bytes = Some(350);
         let cells = [
             cell("hotrap", "uniform", &[10.0]),
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(rows[1][5], "7 B");
     }
 
-    /// A run with all techniques, and one without copies, of 1000 operations and of 500.
+    /// A run of 1000 operations with all techniques, and one of 500 without copies.
     fn with_and_without(change: impl Fn(&mut Run)) -> [Cell; 2] {
         let mut cells = [
             cell("hotrap", "uniform", &[100.0]),
@@ -171,8 +171,8 @@ mod tests {
         cells
     }
 
-    /// They were totals of runs that end after so many seconds: a technique without which fewer
-    /// operations are done seemed to cost bytes.
+    /// Regression: these were totals of runs that end after a number of seconds. A technique
+    /// without which fewer operations are done seemed to cost bytes.
     #[test]
     fn bytes_are_over_operations() {
         let cells = with_and_without(|run| {
@@ -187,8 +187,8 @@ mod tests {
         );
     }
 
-    /// The hot set came up in the warm-up, whose bytes were not recorded: the tables had what was
-    /// promoted afterwards.
+    /// Regression: the hot set came up during the warm-up, whose bytes were not recorded. The
+    /// tables had what was promoted afterwards.
     #[test]
     fn what_a_warm_up_promotes_counts_where_all_have_recorded_it() {
         let mut cells = with_and_without(|run| {
@@ -204,7 +204,7 @@ mod tests {
             both.settings
                 .ends_with("the warm-up too, where there is one")
         );
-        // Beside one that did not, of each the run alone.
+        // If one of the runs did not record it, only the run itself counts for each.
         cells[1].runs[0].warm_up_ops = None;
         let alone = table(&cells);
         assert_eq!(alone.table.rows[0][4], "1 B");

@@ -8,7 +8,7 @@ use super::settings::Shown;
 use super::{Section, work_label};
 use crate::results::{Cell, Io, Run};
 
-/// Activities from left to right; others, of later versions, follow.
+/// Activities from left to right. Activities of later versions follow.
 const ORDER: [&str; 9] = [
     "read",
     "write",
@@ -115,7 +115,7 @@ pub(super) fn devices(panels: &[Panel<'_>]) -> Section {
     }
 }
 
-/// One bar for each cell with a value; `None` where no activity took anything.
+/// One bar for each cell with a value. `None` if no activity took anything.
 fn stacked(
     panel: &Panel<'_>,
     measure: &Measure<'_>,
@@ -207,7 +207,7 @@ fn totals(panel: &Panel<'_>, tier: &str) -> Table {
     table
 }
 
-/// A line for the cells that do not tell.
+/// A line that names the cells that do not tell.
 fn absent(
     panels: &[Panel<'_>],
     plots: usize,
@@ -253,7 +253,7 @@ mod tests {
         let Shape::Bars { groups, legend } = &section.plots[0].shape else {
             panic!("no bars")
         };
-        // 1000 operations.
+        // There are 1000 operations.
         assert_eq!(
             groups[0].bars[0].parts,
             [(of_activity("read"), 2.0), (of_activity("other"), 1.0)]
@@ -284,8 +284,8 @@ mod tests {
         assert_eq!(section.plots[0].table.rows[0][3], "3.00 kB");
     }
 
-    /// A disk that nothing was read from or written to had a plot: bars of "-0 B" beside an axis of
-    /// "0 B, 0 B, 0 B, 1 B".
+    /// Regression: a disk from which nothing was read and to which nothing was written had a plot:
+    /// bars of "-0 B" beside an axis of "0 B, 0 B, 0 B, 1 B".
     #[test]
     fn nothing_has_no_plot_and_is_not_negative() {
         let on_slow = |io: &[(&str, Io)]| {
@@ -304,7 +304,7 @@ mod tests {
             "Slow disk by activity, 1,000 records of 1024 B: nothing was read or written there.";
         assert_eq!(section.missing, [expected]);
 
-        // Beside one that was read from.
+        // Now beside a cell that was read from.
         let read = Io {
             read_ops: 1,
             read_bytes: 2048,

@@ -46,7 +46,7 @@ pub(super) fn section(panels: &[Panel<'_>]) -> Section {
     }
 }
 
-/// Scans are not counted by anybody.
+/// Whether a run has point reads. No engine counts scans.
 fn has_point_reads(run: &Run) -> bool {
     let mut kinds = run
         .latencies
@@ -61,7 +61,8 @@ mod tests {
     use super::*;
     use crate::results::tests::cell;
 
-    /// The suite `smoke` has scans under hotrap, which was said not to count.
+    /// Regression: the suite `smoke` has scans under hotrap, and the report said that hotrap does
+    /// not count.
     #[test]
     fn a_cell_without_point_reads_does_not_tell_that_its_engine_counts_none() {
         let mut cells = [cell("hotrap", "uniform", &[1.0])];

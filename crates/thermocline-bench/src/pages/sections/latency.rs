@@ -1,7 +1,7 @@
 //! Latencies: figure 8 of the paper.
 //!
-//! Clients that wait for a disk at its limit queue there: their latency is then the number of
-//! clients over the limit and says nothing of the engine. Such runs are left out.
+//! Clients that wait for a disk at its limit queue there. Their latency is then the number of
+//! clients over the limit, and says nothing of the engine. Such runs are left out.
 
 use serde_json::Value;
 
@@ -10,10 +10,10 @@ use super::panel::{Measure, Panel};
 use super::{Section, settings, work_label};
 use crate::results::{Cell, Latency, Run};
 
-/// From this share of its limit on the slow disk is what a run waits for.
+/// From this share of its limit on, the slow disk is what a run waits for.
 const BOUND: f64 = 0.85;
 
-/// Percentiles of reads, or of what there is instead.
+/// Percentiles of reads, or of what the run has instead.
 pub(super) fn section(panels: &[Panel<'_>], probe: &Value) -> Section {
     let mut plots = Vec::new();
     let mut missing = Vec::new();
@@ -101,8 +101,8 @@ const PERCENTILES: [Percentile; 3] = [
     ),
 ];
 
-/// Names those of which only the whole run is there, beside others that have their last tenth too.
-/// Where nobody has it, all bars are of the same.
+/// Names the cells that only have the whole run, beside others that have their last tenth too. If
+/// no cell has it, all bars show the same.
 fn without_last_tenth(panel: &Panel<'_>) -> Option<String> {
     let is_shown = |cell: &&Cell| cell.runs.iter().any(|run| run.of_reads().is_some());
     let has_end = |cell: &&Cell| cell.runs.iter().any(|run| run.final_of_reads().is_some());
@@ -130,9 +130,9 @@ fn is_bound(cell: &Cell, probe: &Value) -> bool {
     load.is_some_and(|load| load >= BOUND)
 }
 
-/// The share of the slow disk's limit that a run used, of operations or of bytes read; `None`
-/// where that is not known. The limit is the emulated one, or what the command expects of a real
-/// disk, or what the probe found.
+/// The share of the slow disk's limit that a run used, of operations or of bytes read. `None` if
+/// that is not known. The limit is the emulated one, or what the command expects of a real disk, or
+/// what the probe found.
 fn load_of_slow_disk(cell: &Cell, run: &Run, probe: &Value) -> Option<f64> {
     let seconds = run.seconds.filter(|seconds| *seconds > 0.0)?;
     let emulated = &run.settings.slow_device;
@@ -171,7 +171,7 @@ mod tests {
             cell("hotrap", "uniform", &[1.0]),
             cell("leveled", "uniform", &[1.0]),
         ];
-        // The limit is 5000 a second, the run ten seconds.
+        // The limit is 5000 a second, and the run is ten seconds long.
         cells[1].runs[0].sd_read_ops = Some(49_000);
         let section = section(&panel::of(&cells), &Value::Null);
         assert_eq!(section.plots.len(), 3);
@@ -179,7 +179,8 @@ mod tests {
         assert!(section.missing[0].contains("leveled ro uniform (98 %)"));
     }
 
-    /// Latencies of the whole run only were there, and the paper's figure 8 is of the last tenth.
+    /// Regression: only latencies of the whole run were there, and the paper's figure 8 is of the
+    /// last tenth.
     #[test]
     fn the_last_tenth_stands_beside_the_whole_run_where_it_was_recorded() {
         let mut cells = [
@@ -201,8 +202,8 @@ mod tests {
         assert_eq!(rows, expected);
     }
 
-    /// Bars of the whole run alone stood beside others of the last tenth, without a word that this
-    /// one was not there.
+    /// Regression: bars of the whole run alone stood beside others of the last tenth, without a
+    /// word that this one was missing.
     #[test]
     fn those_without_a_last_tenth_are_named_beside_those_that_have_it() {
         let engines = ["hotrap", "leveled", "rocksdb"];

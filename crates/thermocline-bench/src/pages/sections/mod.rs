@@ -1,7 +1,7 @@
 //! What a report shows, from the results of a suite.
 //!
-//! One file for each kind of plot. What a result does not tell is left out, with a line that says
-//! so.
+//! There is one file for each kind of plot. What a result does not tell is left out, with a line
+//! that says so.
 
 mod ablation;
 mod by_activity;
@@ -25,7 +25,7 @@ pub(crate) struct Section {
     pub(crate) id: &'static str,
     /// What it is about.
     pub(crate) title: &'static str,
-    /// How its values were come by.
+    /// How its values were obtained.
     pub(crate) intro: &'static str,
     /// Its plots.
     pub(crate) plots: Vec<Plot>,
@@ -48,17 +48,17 @@ pub(crate) struct Captioned {
     pub(crate) commands: Vec<(String, String)>,
 }
 
-/// Points that a line over time has at most.
+/// How many points a line over time has at most.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Detail {
-    /// Of a run of one stage.
+    /// For a run of one stage.
     pub(crate) plain: usize,
-    /// Of one of several, which has more to show.
+    /// For a run of several stages, which has more to show.
     pub(crate) staged: usize,
 }
 
 impl Detail {
-    /// So many points of each.
+    /// This many points for each kind of run.
     pub(crate) const fn new(plain: usize, staged: usize) -> Self {
         Self { plain, staged }
     }
@@ -92,7 +92,7 @@ fn commands<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Vec<(String, Strin
         .collect()
 }
 
-/// An engine, and what it did without.
+/// An engine, and the techniques that it did without.
 pub(crate) fn engine_label(cell: &Cell) -> String {
     cell.first().map_or_else(String::new, |run| {
         let without = run.without();
@@ -104,7 +104,7 @@ pub(crate) fn engine_label(cell: &Cell) -> String {
     })
 }
 
-/// The names of those of `cells` whose engine did the same work in another of them.
+/// The names of those `cells` whose engine did the same work in another cell.
 fn namesakes<'a>(cells: &[&'a Cell]) -> Vec<&'a str> {
     let what: Vec<_> = cells
         .iter()
@@ -117,8 +117,8 @@ fn namesakes<'a>(cells: &[&'a Cell]) -> Vec<&'a str> {
         .collect()
 }
 
-/// What a cell is called where these are the `namesakes`: by its engine, where that tells it from
-/// the others.
+/// What a cell is called if these are the `namesakes`: its engine, if that tells it from the other
+/// cells.
 fn label(cell: &Cell, namesakes: &[&str]) -> String {
     if namesakes.contains(&cell.id.as_str()) {
         cell.id.clone()

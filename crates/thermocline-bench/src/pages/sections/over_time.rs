@@ -10,7 +10,7 @@ use super::titles::name;
 use super::{Captioned, Detail, Section, commands, label, namesakes};
 use crate::results::{Cell, Run, Second};
 
-/// From more workloads than that on only those are shown that time matters for.
+/// If there are more workloads than this, only those are shown for which time matters.
 const MANY: usize = 6;
 
 /// Throughput, hit rate and hot set of every run with a series.
@@ -67,7 +67,7 @@ pub(super) fn section(cells: &[Cell], detail: Detail) -> Section {
     }
 }
 
-/// Whether time is what these cells are about.
+/// Whether these cells are about time.
 fn tells_by_time(work: &[&Cell]) -> bool {
     let staged = |cell: &Cell| cell.first().is_some_and(|run| run.stages.len() > 1);
     work.iter()
@@ -78,8 +78,8 @@ fn is_for_figure_14(cell: &Cell) -> bool {
     cell.figures.iter().any(|figure| figure == "14")
 }
 
-/// What an engine does not attribute is drawn in two lines: what is read, by clients most of all,
-/// is not lost in what is written.
+/// What an engine does not attribute is drawn as two lines, so that what is read, mostly by
+/// clients, is not lost in what is written.
 const UNATTRIBUTED: &str = "unattributed";
 
 /// Cells that did the same work.
@@ -87,12 +87,12 @@ struct Work<'a> {
     number: usize,
     name: String,
     cells: &'a [&'a Cell],
-    /// The typical run of each, with its colour.
+    /// The typical run of each cell, with its colour.
     runs: Vec<(String, Ink, &'a Run)>,
     stages: Vec<(f64, String)>,
-    /// What a point of a line stands for, in seconds, where that is more than one sample.
+    /// What a point of a line stands for, in seconds, if that is more than one sample.
     step: Option<f64>,
-    /// Whether warm-ups are shown: figure 14 is of how what is hot comes to the fast disk.
+    /// Whether warm-ups are shown: figure 14 shows how what is hot comes to the fast disk.
     with_warm_up: bool,
 }
 
@@ -146,7 +146,7 @@ impl<'a> Work<'a> {
         work
     }
 
-    /// The run, and before it its warm-up, where that is shown.
+    /// The run, with its warm-up before it if that is shown.
     fn parts<'r>(&self, run: &'r Run) -> Vec<Part<'r>> {
         if self.with_warm_up {
             Part::with_warm_up(run)
@@ -155,7 +155,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Names those whose warm-up was not recorded, beside others that begin with theirs.
+    /// Names the cells whose warm-up was not recorded, beside others that begin with theirs.
     fn without_warm_up(&self) -> Option<String> {
         let has_one = |(_, _, run): &(String, Ink, &Run)| !run.warm_up_series.is_empty();
         if !self.with_warm_up || !self.runs.iter().any(has_one) {
@@ -182,7 +182,7 @@ impl<'a> Work<'a> {
             let points = each
                 .map(|(at, second)| (part.begin + second.second, value(&part, at, second)))
                 .collect();
-            // Each by itself: no point is of both.
+            // Each part by itself, because no point belongs to both.
             line.extend(thinned(points, part.begin, self.step));
         }
         line
@@ -234,7 +234,8 @@ impl<'a> Work<'a> {
             if size.iter().all(|(_, y)| y.is_none()) {
                 continue;
             }
-            // Of several engines, a limit has the colour of its set: it is the thin line.
+            // If there are several engines, a limit has the colour of its hot set: it is the thin
+            // line.
             let of_limit = if self.runs.len() > 1 { *ink } else { Ink::Text };
             for (what, limited, ink, points) in [
                 ("hot set", false, *ink, size),
@@ -253,7 +254,7 @@ impl<'a> Work<'a> {
             .then(|| self.plot("hot-set", "Hot set over time", Unit::Bytes, axis, lines))
     }
 
-    /// Both disks by activity, where a cell is there for that figure.
+    /// Both disks by activity, if a cell is there for that figure.
     fn devices(&self) -> Vec<Plot> {
         let mut plots = Vec::new();
         let tiers = [
@@ -344,7 +345,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Stage by stage, where there are several.
+    /// Stage by stage, if there are several.
     fn stages(&self) -> Option<Captioned> {
         if self.stages.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Cells that belong into one plot of bars: measured alike, for the same figure.
+//! Cells that belong into one plot of bars, because they were measured alike, for the same figure.
 
 use super::super::plot::{Bar, Group, Ink, Plot, Shape, Table, Unit, of_engine};
 use super::settings::{self, Shown};
@@ -13,7 +13,7 @@ pub(crate) struct Panel<'a> {
     pub(super) title: String,
     /// Its cells, in the order of the suite.
     pub(super) cells: Vec<&'a Cell>,
-    /// The names of those that their engines do not tell apart.
+    /// The names of those cells that their engines do not tell apart.
     namesakes: Vec<&'a str>,
 }
 
@@ -103,8 +103,8 @@ impl Alike<'_> {
     }
 }
 
-/// Whether its records come with what it does. Each cluster had a plot of its own by that, and none
-/// had two of them beside each other.
+/// Whether its records belong to what it does. Regression: by its records, each cluster had a plot
+/// of its own, and no plot had two of them beside each other.
 fn has_own_records(run: &Run) -> bool {
     run.distribution.starts_with("cluster:")
 }
@@ -121,7 +121,7 @@ pub(super) struct Measure<'a> {
     pub(super) name: &'a str,
     /// What it shows.
     pub(super) title: &'a str,
-    /// Of the values.
+    /// The unit of the values.
     pub(super) unit: Unit,
     /// The values in the unit's words.
     pub(super) axis: &'a str,
@@ -129,11 +129,11 @@ pub(super) struct Measure<'a> {
     pub(super) main: bool,
 }
 
-/// A value of a run, and what it is called beside others of it.
+/// A value of a run, and what it is called beside others of the same run.
 pub(super) type Named<'a> = (&'a str, &'a dyn Fn(&Run) -> Option<f64>);
 
 impl<'a> Panel<'a> {
-    /// One bar per cell with a value, its engine's colour on it. `None` without any.
+    /// One bar for each cell with a value, in its engine's colour. `None` if there is none.
     pub(super) fn bars(
         &self,
         measure: &Measure<'_>,
@@ -142,8 +142,8 @@ impl<'a> Panel<'a> {
         self.bars_of(measure, &[("", &value)])
     }
 
-    /// The same with several values of each cell: one bar for each that it has, by what the value
-    /// is called.
+    /// The same with several values of each cell: one bar for each that it has, labelled with the
+    /// name of the value.
     pub(super) fn bars_of(&self, measure: &Measure<'_>, values: &[Named<'_>]) -> Option<Plot> {
         let mut table = Table::new(&[
             "workload", "engine", "median", "least", "greatest", "repeats",
@@ -189,7 +189,7 @@ impl<'a> Panel<'a> {
         }
     }
 
-    /// The plot of `shown` groups and their cells; `None` if there is nothing in them.
+    /// The plot of `shown`: groups and their cells. `None` if there is nothing in them.
     pub(super) fn plot(
         &self,
         measure: &Measure<'_>,
@@ -287,8 +287,8 @@ mod tests {
         }
     }
 
-    /// The key had records, the fast tier and the slow disk: reads of 1 GiB from the disk and of
-    /// 256 MiB from a cache of 600 MiB were bars of one group.
+    /// Regression: only records, the fast tier and the slow disk told panels apart. Reads of 1 GiB
+    /// from the disk and of 256 MiB from a cache of 600 MiB were bars of one group.
     #[test]
     fn what_engines_are_given_alike_tells_panels_apart() {
         let others: [fn(&mut Run); 12] = [
@@ -319,9 +319,9 @@ mod tests {
         }
     }
 
-    /// Only an emulated slow disk was looked at: what was measured on a hard disk, and on one of
-    /// 5,000 operations a second, were bars of one plot, and nothing in it said that there were
-    /// two.
+    /// Regression: only an emulated slow disk was looked at. What was measured on a hard disk, and
+    /// on one of 5,000 operations a second, were bars of one plot, and nothing in it said that
+    /// there were two disks.
     #[test]
     fn slow_disks_that_are_real_are_told_apart_by_what_is_expected_of_them() {
         let mut cells = [
@@ -343,9 +343,9 @@ mod tests {
         assert_eq!(titles, expected);
     }
 
-    /// Records are what clusters bring, and records were what told panels apart: figure 11 was
-    /// seven plots of two bars, each eight times, and they were a third of a page that may have a
-    /// megabyte.
+    /// Regression: clusters come with their own records, and records told panels apart. Figure 11
+    /// was seven plots of two bars, each eight times, and they were a third of a page that may have
+    /// a megabyte.
     #[test]
     fn clusters_share_a_panel_whatever_their_records() {
         let mut cells = [11, 17, 17].map(|number| {
@@ -387,7 +387,8 @@ mod tests {
             cell("hotrap", "uniform", &[1.0]),
         ];
         cells[1].runs[0].settings.cache = 2 << 20;
-        // Another figure's is no other beside which to be told apart.
+        // A cell of another figure does not count among those from which a panel has to be told
+        // apart.
         cells[2].runs[0].threads = 9;
         cells[2].figures = vec!["6".into()];
         let titles: Vec<String> = of(&cells).into_iter().map(|panel| panel.title).collect();
@@ -399,8 +400,8 @@ mod tests {
         assert_eq!(titles, expected);
     }
 
-    /// Engines have blocks of their own, so that these do not make a panel. The rows of two sizes
-    /// were the same but for their values, and so was the first of two bars.
+    /// Regression: engines have block sizes of their own, so these do not make a panel. The rows of
+    /// two sizes were the same except for their values, and so was the first of two bars.
     #[test]
     fn cells_of_the_same_engine_and_work_have_their_names() {
         let mut cells = [
@@ -423,7 +424,7 @@ mod tests {
         };
         let bars = groups[0].bars.iter().map(|bar| bar.label.as_str());
         assert!(bars.eq(expected), "{groups:?}");
-        // Where one of them is left out, the other still has its name.
+        // If one of them is left out, the other still has its name.
         let rest = panels[0].with(vec![&cells[0]]);
         let plot = rest.bars(&measure(), |run| run.ops_s).unwrap();
         assert_eq!(plot.table.rows[0][1], "reads-4k");

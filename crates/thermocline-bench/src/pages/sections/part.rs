@@ -4,9 +4,9 @@ use crate::results::{ActivitySeries, Run, Second};
 
 /// A run, or its warm-up.
 pub(super) struct Part<'a> {
-    /// When it began, since measuring did.
+    /// When it began, in seconds since measuring began.
     pub(super) begin: f64,
-    /// Its samples, by the time since it began.
+    /// Its samples, by the time since the part began.
     pub(super) series: &'a [Second],
     /// What each of them took.
     pub(super) spent: Option<&'a ActivitySeries>,
@@ -22,7 +22,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The warm-up of `run`, where that was recorded, and the measured part.
+    /// The warm-up of `run`, if that was recorded, and the measured part.
     pub(super) fn with_warm_up(run: &'a Run) -> Vec<Self> {
         let mut warm_up = Self {
             begin: 0.0,

@@ -1,13 +1,15 @@
-//! Points of lines over time: no more of them than a plot has room for, and as the rows of a table.
+//! Points of lines over time, no more than a plot has room for, and the same as the rows of a
+//! table.
 
 use super::super::plot::{Line, Table, Unit};
 
 /// Times and values; a gap where there is none.
 pub(super) type Points = Vec<(f64, Option<f64>)>;
 
-/// The whole seconds that a point has to stand for so that no run has more than `most` of them: the
-/// same for all runs of a plot, so that their points are at the same times. `None` where no run has
-/// more samples than that. Of each run the number of its samples, and the seconds that they are of.
+/// The whole seconds that a point has to stand for so that no run has more than `most` points. It
+/// is the same for all runs of a plot, so that their points are at the same times. `None` if no run
+/// has more samples than that. `runs` gives for each run the number of its samples and the seconds
+/// that they cover.
 pub(super) fn step(runs: &[(usize, f64)], most: usize) -> Option<f64> {
     let samples = runs.iter().map(|(samples, _)| *samples).max()?;
     let seconds = runs.iter().map(|(_, seconds)| *seconds);
@@ -15,12 +17,12 @@ pub(super) fn step(runs: &[(usize, f64)], most: usize) -> Option<f64> {
     (samples > most).then(|| (longest.round() / most.max(1) as f64).ceil().max(1.0))
 }
 
-/// A last sample of less is of what was still under way when time was up: alone it says nothing of
-/// the run.
+/// A last sample shorter than this only shows what was still under way when time was up. Alone it
+/// says nothing of the run.
 const SHORTEST_LAST: f64 = 0.5;
 
-/// Means of what lies within the same `step` seconds, each at the end of these, each sample
-/// counting for its time. The first sample is from `begin` on.
+/// Means of what lies within the same `step` seconds, each at the end of these. Each sample counts
+/// for its time. The first sample begins at `begin`.
 pub(super) fn thinned(points: Points, begin: f64, step: Option<f64>) -> Points {
     let points = without_short_last(points);
     let (Some(step), Some((end, _))) = (step, points.last().copied()) else {
@@ -56,8 +58,8 @@ fn without_short_last(mut points: Points) -> Points {
     points
 }
 
-/// One row for each time of the line that has most, one column for each line: its value nearest to
-/// then.
+/// One row for each time of the line that has most points. One column for each line, with the
+/// line's value nearest to that time.
 pub(super) fn table(lines: &[Line], unit: Unit) -> Table {
     let mut table = Table::new(&["second"]);
     table
@@ -68,10 +70,11 @@ pub(super) fn table(lines: &[Line], unit: Unit) -> Table {
         return table;
     };
     for (second, _) in times {
-        // A little before 0 is not "-0".
+        // So that a number a little below 0 is not shown as "-0".
         let mut row = vec![format!("{:.0}", second.round_ties_even() + 0.0)];
         row.extend(lines.iter().map(|line| {
-            // Farther than half a step away it is another row's, or the line is over.
+            // If it is farther away than half a step, it belongs to another row, or the line is
+            // over.
             let step = spacing(times).max(spacing(&line.points));
             let value = nearest(&line.points, *second, step / 2.0);
             value.map_or_else(|| "–".to_owned(), |value| unit.show(value))
@@ -118,8 +121,8 @@ mod tests {
         assert!(thinned(Points::new(), 0.0, Some(3.0)).is_empty());
     }
 
-    /// The last sample is of what was under way when time was up: few operations, in some
-    /// hundredths of a second. It counted as much as a whole second, so that the last point of a
+    /// Regression: the last sample shows what was under way when time was up: few operations, in
+    /// some hundredths of a second. It counted as much as a whole second, so the last point of a
     /// line fell by up to a third.
     #[test]
     fn a_moment_at_the_end_does_not_pull_the_last_point_down() {
@@ -130,7 +133,7 @@ mod tests {
             let last = thinned.last().unwrap().1.unwrap();
             assert!((last - 7000.0).abs() < 140.0, "{step:?}: {thinned:?}");
         }
-        // What is longer counts for its time.
+        // A longer last sample counts for its time.
         let points: Points = vec![(1.0, Some(100.0)), (2.0, Some(100.0)), (2.6, Some(500.0))];
         let mean = thinned(points, 0.0, Some(3.0))[0].1.unwrap();
         assert!(
@@ -139,7 +142,7 @@ mod tests {
         );
     }
 
-    /// The table of runs with so many samples, one every so many seconds. A value is a hundred
+    /// The table of runs with this many samples, one every so many seconds. A value is a hundred
     /// times its time.
     fn rows(runs: [(f64, u32); 2], most: usize) -> Vec<Vec<String>> {
         let lengths = runs.map(|(every, samples)| (samples as usize, f64::from(samples) * every));
@@ -157,9 +160,9 @@ mod tests {
         table(&lines, Unit::PerSecond).rows
     }
 
-    /// A row had the values with as many before them, but each engine has a little less than a
-    /// sample a second: of 300 s the last rows had values of other times, and all rows where a
-    /// point was four samples of one engine and five of another.
+    /// Regression: a row had the values with the same number of values before them, but each engine
+    /// has a little less than one sample a second. After 300 s the last rows had values of other
+    /// times. If a point was four samples of one engine and five of another, all rows did.
     #[test]
     fn a_row_has_values_of_its_own_time() {
         for (most, step) in [(5, 2.0), (100, 1.0)] {

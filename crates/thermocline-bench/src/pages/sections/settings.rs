@@ -14,7 +14,8 @@ pub(crate) enum Shown {
     MiddleRun,
 }
 
-/// What the cells have in common, and where they differ, what there is; `shown` of their repeats.
+/// What the cells have in common, and where they differ, all that there is. `shown` tells which of
+/// their repeats are shown.
 pub(crate) fn line(cells: &[&Cell], shown: Shown) -> String {
     let runs: Vec<&Run> = cells.iter().filter_map(|cell| cell.first()).collect();
     let of_each = |phrase: &Phrase| {
@@ -42,7 +43,7 @@ pub(crate) fn line(cells: &[&Cell], shown: Shown) -> String {
     phrases.join("; ")
 }
 
-/// Without repetitions.
+/// Each word once.
 fn each_once(words: impl Iterator<Item = String>) -> Vec<String> {
     let mut once: Vec<String> = Vec::new();
     for words in words {
@@ -96,8 +97,8 @@ const AFTER_MEMORY: [Phrase; 9] = [
     },
 ];
 
-/// What engines that are compared are given alike, by their command lines at least: not all are
-/// held to the memory. Sizes of blocks, caches of records and the time to warm up are each engine's
+/// What engines that are compared are given alike, at least by their command lines: not all of them
+/// are held to the memory. Block sizes, caches of records and the time to warm up are each engine's
 /// own.
 const GIVEN: [fn(&Run) -> String; 9] = [
     records,
@@ -111,12 +112,12 @@ const GIVEN: [fn(&Run) -> String; 9] = [
     |run| slow_disk(run).unwrap_or_else(|| "no emulated slow disk".to_owned()),
 ];
 
-/// What a run was given, phrase by phrase: runs that differ in it are different experiments.
+/// What a run was given, phrase by phrase. Runs that differ in it are different experiments.
 pub(super) fn given(run: &Run) -> Vec<String> {
     GIVEN.iter().map(|phrase| phrase(run)).collect()
 }
 
-/// What of `given` is not so in all of `others`.
+/// The parts of `given` that are not the same in all of `others`.
 pub(super) fn apart<'a>(
     given: &'a [String],
     others: impl Iterator<Item = &'a [String]> + Clone,
@@ -142,7 +143,7 @@ fn memory(run: &Run) -> String {
     format!("memory {}", size(run.settings.memory))
 }
 
-/// The memory of those that are held to theirs, and the engines of the others.
+/// The memory of the engines that are held to theirs, and the names of the others.
 fn held_memory(runs: &[&Run]) -> Option<String> {
     let (held, free): (Vec<&Run>, Vec<&Run>) = runs
         .iter()
@@ -178,8 +179,8 @@ fn threads(run: &Run) -> String {
     format!("{} threads", run.threads)
 }
 
-/// What the emulation of a slow disk lets it do, or where none is emulated, what the command
-/// expects of the real one.
+/// What the emulation of a slow disk lets it do. If none is emulated, what the command expects of
+/// the real one.
 pub(crate) fn slow_disk(run: &Run) -> Option<String> {
     let device = &run.settings.slow_device;
     let longer = device.latency.map(humantime::format_duration);
@@ -205,7 +206,7 @@ fn limits(iops: Option<u64>, bandwidth: Option<u64>) -> Option<String> {
     (!limits.is_empty()).then(|| format!("{} a second", limits.join(" and ")))
 }
 
-/// The size or number of `flag` in a command line: after it, or behind a `=`.
+/// The size or number given with `flag` in a command line, either as the next word or after a `=`.
 pub(crate) fn expected(command: &str, flag: &str) -> Option<u64> {
     let words = shlex::split(command)?;
     let mut words = words.iter().map(String::as_str);
@@ -221,14 +222,14 @@ pub(crate) fn expected(command: &str, flag: &str) -> Option<u64> {
     Some(size.as_u64())
 }
 
-/// Seconds, of short times with a decimal.
+/// Seconds. Short times have a decimal.
 pub(super) fn seconds(seconds: f64) -> String {
     let decimals = usize::from(seconds < 10.0);
     let text = format!("{seconds:.decimals$}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// A size as it was given: in powers of two where it is round in them.
+/// A size as it was given: in powers of two if it is round in them.
 fn size(bytes: u64) -> String {
     let size = ByteSize(bytes).display();
     let size = if bytes.is_multiple_of(1 << 10) {
@@ -245,8 +246,8 @@ mod tests {
     use crate::report::LoadedBy;
     use crate::results::tests::cell;
 
-    /// Only what stood behind a blank was read, and limits of a disk that were given with `=` were
-    /// taken for none.
+    /// Regression: only what stood behind a blank was read, and limits of a disk that were given
+    /// with `=` were taken for none.
     #[test]
     fn a_flag_is_read_in_both_its_forms() {
         for (command, found) in [
@@ -279,8 +280,8 @@ mod tests {
         assert!(text.contains("; 9 threads or 4 threads;"), "{text}");
     }
 
-    /// `--no-memory-limit` leaves an engine all the page cache there is, and RocksDB is never given
-    /// the memory: the line said what they were not held to.
+    /// Regression: `--no-memory-limit` leaves an engine all the page cache that there is, and
+    /// RocksDB is never given the memory. The line named the memory that they were not held to.
     #[test]
     fn memory_that_was_not_limited_is_not_said_to_be() {
         let mut cells =
@@ -299,7 +300,7 @@ mod tests {
         assert_eq!(said(&cells[2..]), "memory not limited (rocksdb)");
     }
 
-    /// It was recorded, and no report said it.
+    /// Regression: it was recorded, and no report said it.
     #[test]
     fn a_state_of_another_engine_is_said_to_be() {
         let mut cell = cell("leveled", "uniform", &[1.0]);

@@ -4,7 +4,7 @@ use super::super::plot::Unit;
 use super::Section;
 use super::panel::{Measure, Panel};
 
-/// Of runs the end, of loads the whole.
+/// For runs the end, for loads the whole.
 pub(super) fn section(panels: &[Panel<'_>]) -> Section {
     let run = Measure {
         name: "throughput",

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::{settings, work_label};
 use crate::results::Cell;
 
-/// What the cells of `work` did, and where others of `works` did it too, what tells them from
-/// those. Stages are listed beside each plot, and here only where others are of the same kind.
+/// What the cells of `work` did. If others of `works` did it too, also what tells them apart.
+/// Stages are listed beside each plot, and here only if others are of the same kind.
 pub(super) fn name(work: &[&Cell], works: &[Vec<&Cell>]) -> String {
     let what = |cells: &[&Cell]| cells.first().map(|cell| work_label(cell));
     let given = |cells: &[&Cell]| {
@@ -32,7 +32,7 @@ pub(super) fn name(work: &[&Cell], works: &[Vec<&Cell>]) -> String {
     name
 }
 
-/// What the stages of these cells are, where there are several.
+/// What kind the stages of these cells are, if there are several.
 fn kind_of_stages(work: &[&Cell]) -> Option<&'static str> {
     let stages = &work.first()?.typical()?.stages;
     if stages.len() < 2 {
@@ -67,8 +67,8 @@ mod tests {
         works.iter().map(|work| name(work, &works)).collect()
     }
 
-    /// All of them were "a hotspot that moves", whatever their stages were, also where there were
-    /// several.
+    /// Regression: all of them were "a hotspot that moves", whatever their stages were, even if
+    /// there were several.
     #[test]
     fn runs_in_stages_are_called_what_they_are() {
         let moving = staged("hotspot-5", "hotspot-5+5");

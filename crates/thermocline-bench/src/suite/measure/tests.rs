@@ -11,13 +11,13 @@ const LIMITS: SlowLimits = SlowLimits {
     bandwidth: 260,
 };
 
-/// Does what is asked without doing it.
+/// A harness that only records what it is asked for.
 #[derive(Default)]
 struct Fake {
     /// What was asked for, in words.
     log: Vec<String>,
     loaded: Vec<String>,
-    /// Ends of the benchmarks to come, by a word of their command lines.
+    /// How the next benchmarks end, by a word of their command lines.
     ends: Vec<(&'static str, Ended)>,
     /// What is written instead of a whole result.
     torn: bool,
@@ -194,8 +194,8 @@ fn a_run_that_fails_does_not_keep_others_from_being_measured() {
     assert_eq!(outcome.failed, ["reads-hotrap-uh-hotspot-5: no space"]);
 }
 
-/// An engine may need what is not to be had here, as a memory limit that only root can set. With it
-/// ended the whole suite, and did so again whenever it was to go on.
+/// Regression: an engine may need something that is not available here, such as a memory limit that
+/// only root can set. This ended the whole suite, and did so again whenever the suite was to go on.
 #[test]
 fn a_refusal_of_one_engine_does_not_keep_others_from_being_measured() {
     let suite = Suite::new(4, States::Kept);
@@ -224,8 +224,9 @@ fn a_state_that_cannot_be_loaded_is_tried_once() {
     assert_eq!(loads.count(), 1);
 }
 
-/// A disk that one group could not be measured on ended the whole suite, and did so again whenever
-/// it was to go on: figure 16 kept some eighty cells of other limits from being measured.
+/// Regression: if one group could not be measured on the disk, that ended the whole suite, and did
+/// so again whenever the suite was to go on. Figure 16 kept some eighty cells with other limits
+/// from being measured.
 #[test]
 fn a_refusal_leaves_cells_of_other_limits_measured() {
     let mut suite = Suite::new(4, States::Kept);

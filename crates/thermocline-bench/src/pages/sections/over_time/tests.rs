@@ -36,7 +36,7 @@ fn engines_of_the_same_work_share_a_plot() {
     assert!(section.tables.is_empty());
 }
 
-/// They said that medians were shown, which the text above them denied.
+/// Regression: the plots said that medians were shown, which the text above them denied.
 #[test]
 fn one_of_several_repeats_is_shown_and_said_to_be() {
     let cells = [cell("hotrap", "uniform", &[1.0, 2.0, 3.0])];
@@ -132,8 +132,8 @@ fn devices_by_activity_are_rates() {
     );
 }
 
-/// Warm-ups were not recorded: then figure 14, which is of how hit rates rise, began where they had
-/// risen.
+/// Regression: warm-ups were not recorded. Figure 14, which shows how hit rates rise, then began
+/// where they had risen.
 #[test]
 fn figure_14_begins_with_the_warm_up_of_those_that_recorded_it() {
     let mut cells = [
@@ -169,14 +169,14 @@ fn figure_14_begins_with_the_warm_up_of_those_that_recorded_it() {
     assert_eq!(reads.table.rows[1], ["0", "150 B/s"]);
 }
 
-/// The note said that some runs had not recorded their warm-up, and not which: a line from second 0
-/// on looked as if there had been none.
+/// Regression: the note said that some runs had not recorded their warm-up, but not which. A line
+/// that began at second 0 looked as if there had been none.
 #[test]
 fn those_whose_warm_up_was_not_recorded_are_named() {
     let engines = ["hotrap", "rocksdb", "leveled"];
     let mut cells = engines.map(|engine| cell(engine, "uniform", &[10.0]));
     cells[0].figures = vec!["14".into()];
-    // The third had none.
+    // The third cell had no warm-up.
     for cell in &mut cells[..2] {
         cell.runs[0].warm_up_seconds = Some(4.0);
     }
@@ -190,8 +190,8 @@ fn those_whose_warm_up_was_not_recorded_are_named() {
     assert_eq!(missing(&cells), [line]);
 }
 
-/// All that RocksDB does on two devices was one line: what its clients read could not be told from
-/// compactions.
+/// Regression: everything that RocksDB does on two devices was one line. What its clients read
+/// could not be told from compactions.
 #[test]
 fn reads_of_what_is_not_attributed_are_a_line_of_their_own() {
     let mut one = cell("rocksdb", "uniform", &[10.0]);
