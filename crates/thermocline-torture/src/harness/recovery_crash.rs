@@ -22,7 +22,7 @@ pub(crate) const HARNESS: Harness = Harness {
 /// Recoveries in a row in which the power goes.
 const DEEP: usize = 5;
 
-/// At which call of a life the power goes. The upper bound is how many calls a life makes.
+/// The call of a life at which the power goes is drawn from this range.
 const CALLS: std::ops::Range<u64> = 100..2_500;
 
 /// How often the power went in a recovery, by how many recoveries in a row it had gone in.
